@@ -1,0 +1,14 @@
+// TANGRAM_ASSERT: a broken invariant is a bug of ours, never something an input can trigger.
+#pragma once
+
+namespace tangram {
+/// Throws std::logic_error with the place and the expression.
+[[noreturn]] void report_broken_invariant(const char* expression, const char* file, int line);
+}  // namespace tangram
+
+#if defined(TANGRAM_CHECK_INVARIANTS)
+#define TANGRAM_ASSERT(condition) \
+  ((condition) ? static_cast<void>(0) : ::tangram::report_broken_invariant(#condition, __FILE__, __LINE__))
+#else
+#define TANGRAM_ASSERT(condition) static_cast<void>(0)
+#endif

@@ -1,0 +1,52 @@
+// What a GPU can do. Goes in: a catalogue file (configs/gpus) or an inline record of cluster.json.
+// Comes out: a value that every cost is computed from; names are never looked at again.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tangram/base/dtype.hpp"
+#include "tangram/base/units.hpp"
+
+namespace tangram::cluster {
+
+/// A point-to-point connection, one direction. Between GPUs of a node: per GPU. Between nodes: per node, all its
+/// network cards together.
+struct Link {
+  BytesPerSecond bandwidth{0};
+  Nanoseconds latency{0};
+
+  bool operator==(const Link&) const = default;
+};
+
+/// How far real kernels stay below the datasheet. Few parameters with physical meaning, per GPU generation or type.
+struct ComputeCalibration {
+  double gemm_efficiency = 0.70;       ///< share of the dense peak that a large matrix product sustains, (0, 1]
+  double gemm_half_size = 0;           ///< FLOPs of a product at which half of gemm_efficiency is reached
+  double memory_efficiency = 0.80;     ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
+  Nanoseconds kernel_launch{4'000};    ///< floor of one kernel
+  std::string source;                  ///< where the numbers come from
+
+  bool operator==(const ComputeCalibration&) const = default;
+};
+
+struct GpuType {
+  std::string name;          ///< catalogue key: "H100-80GB-SXM"
+  std::string vendor;        ///< "nvidia", "amd"
+  std::string architecture;  ///< "volta", "ampere", "hopper", "cdna3", ...
+  Bytes memory;              ///< capacity of the device
+  Bytes reserved;            ///< context, allocator slack and fragmentation: never given to a plan
+  BytesPerSecond memory_bandwidth{0};
+  std::array<FlopsPerSecond, kDTypeCount> peak{};  ///< dense, by DType; 0: not supported by matrix units
+  Link peer_link;            ///< GPU to GPU fabric (NVLink, Infinity Fabric), one direction; bandwidth 0: none
+  Link pcie;                 ///< host bus, one direction
+  ComputeCalibration compute;
+  Dollars price_per_hour{0};  ///< typical on-demand price of one GPU; 0: unknown
+  std::string source;         ///< datasheet
+
+  [[nodiscard]] FlopsPerSecond peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
+  [[nodiscard]] Bytes usable() const { return memory - reserved; }
+  bool operator==(const GpuType&) const = default;
+};
+
+}  // namespace tangram::cluster

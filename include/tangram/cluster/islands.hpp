@@ -1,0 +1,82 @@
+// Which GPUs are alike. Goes in: a fleet and a tolerance. Comes out: for each level of the link hierarchy the islands
+// (sets of GPUs alike in compute, memory and connectivity, connected by fast links) and the classes of interchangeable
+// islands, in which the planner only counts. Metrics decide, not names (design.md 5.6).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tangram/cluster/fleet.hpp"
+
+namespace tangram::cluster {
+
+/// GPUs [first, first + count) of one group of one node: the smallest piece that stays together under the fast link.
+struct IslandMember {
+  std::size_t node = 0;
+  std::size_t group = 0;
+  int first_gpu = 0;  ///< index among the node's GPUs (groups in order), as the runtime numbers them
+  int count = 0;
+  bool operator==(const IslandMember&) const = default;
+};
+
+struct Island {
+  int id = 0;
+  int island_class = 0;
+  std::vector<IslandMember> members;
+  std::string reason;  ///< why these GPUs are together and apart from others, for people
+};
+
+struct IslandClass {
+  int id = 0;
+  std::string alias;       ///< short, unique within the level: "A100-80GB-SXM@rack=r1"
+  GpuType device;          ///< the slowest and smallest of its members in every metric, so that plans hold on all
+  int gpus_per_member = 0;
+  int members_per_island = 0;
+  std::vector<int> islands;        ///< ids, ascending
+  Link inside_member;      ///< between GPUs of a member, per GPU
+  Link between_members;    ///< inside one island, per member
+  Link between_islands;    ///< between members of different islands of the class, per member; worst case
+  Dollars price_per_gpu_hour{0};
+
+  [[nodiscard]] int member_count() const { return members_per_island * static_cast<int>(islands.size()); }
+  [[nodiscard]] int gpu_count() const { return member_count() * gpus_per_member; }
+};
+
+/// One cut through the hierarchy: finer levels have more, better connected islands.
+struct IslandLevel {
+  std::string name;             ///< "rack", "zone", ...: what the links that still hold an island together are
+  double threshold = 0;         ///< slowest link (bytes/s per member) that still joins two members
+  std::vector<Island> islands;
+  std::vector<IslandClass> classes;
+  std::vector<Link> links;      ///< classes x classes, row-major: slowest link between a member of one and a
+                                ///< different member of the other, per member
+  [[nodiscard]] const Link& link(int a, int b) const {
+    return links[static_cast<std::size_t>(a) * classes.size() + static_cast<std::size_t>(b)];
+  }
+};
+
+struct IslandHierarchy {
+  double tolerance = 0.10;
+  std::vector<IslandLevel> levels;  ///< finest first; at least one; equal cuts are not repeated
+};
+
+/// Agglomerative clustering with complete linkage on log metrics; O(d^2 log d) for d distinct members.
+/// tolerance: largest relative difference of any metric inside an island, in [0, 1).
+[[nodiscard]] IslandHierarchy find_islands(const Fleet& fleet, double tolerance);
+
+/// GPUs on which one stage runs: `nodes` members (or parts of members) with `per_node` GPUs each.
+struct DeviceShape {
+  GpuType device;
+  int nodes = 1;
+  int per_node = 1;
+  Link intra;  ///< between GPUs of a member, per GPU
+  Link inter;  ///< between the members, per member, already reduced to this shape's share of the network cards
+
+  [[nodiscard]] int gpus() const { return nodes * per_node; }
+  bool operator==(const DeviceShape&) const = default;
+};
+
+/// Shape of `gpus` GPUs in a class: gpus <= gpus_per_member must divide it, larger ones must be whole members.
+[[nodiscard]] DeviceShape make_shape(const IslandClass& island_class, int gpus);
+
+}  // namespace tangram::cluster

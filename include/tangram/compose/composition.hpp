@@ -1,0 +1,75 @@
+// What the composer found. Goes in: nothing (values only). Comes out: pipelines in terms of island classes, counted and
+// not yet named; the plan module gives them nodes and ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
+
+namespace tangram::compose {
+
+/// One partial plan inside a stage.
+struct PartChoice {
+  int island_class = 0;  ///< index into the level's classes
+  int gpus = 0;          ///< of the shape, see cluster::make_shape
+  int samples = 0;       ///< of the stage's microbatch
+  parallelizer::PartialPlan plan;
+};
+
+struct StageChoice {
+  int first = 0;         ///< blocks [first, last)
+  int last = 0;
+  std::vector<PartChoice> parts;  ///< one, or several for a mixed stage
+  Nanoseconds T;         ///< max over parts of forward + backward
+  Nanoseconds F;         ///< max over parts of forward
+  Nanoseconds A;         ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
+  Nanoseconds o;
+  std::int64_t in_flight = 1;     ///< n_s of design.md 5.1, capped at M
+  cost::BoundaryCost to_next;     ///< zero for the last stage
+};
+
+/// R equal pipelines with aligned cuts.
+struct Composition {
+  int level = 0;                  ///< index into IslandHierarchy::levels
+  int replicas = 1;
+  std::int64_t microbatch = 1;    ///< samples, global to one pipeline
+  std::int64_t microbatches = 1;  ///< M of one pipeline
+  std::vector<StageChoice> stages;
+  Nanoseconds period;
+  Nanoseconds closed_form;        ///< t of design.md 5.4
+};
+
+/// The named space that `optimal` speaks of (design.md 5.5), as printed in the plan.
+struct Space {
+  std::string name = "tangram/space-1";
+  std::vector<std::string> levels;
+  std::vector<int> replicas;
+  std::vector<std::int64_t> microbatches;                ///< sizes b
+  std::vector<std::pair<std::string, std::vector<int>>> shapes;  ///< class alias, GPUs of its shapes
+  std::vector<std::string> restrictions;                 ///< cuts that are not exact, if any were needed
+};
+
+struct SearchStatistics {
+  std::int64_t queries = 0;
+  std::int64_t partial_plans = 0;       ///< returned by the parallelizers
+  std::int64_t frontier_plans = 0;      ///< left after exact dominance
+  std::int64_t programs = 0;            ///< (level, R, b) combinations solved
+  std::int64_t programs_cut = 0;        ///< left out because their bound was no better than the incumbent
+  std::int64_t labels = 0;
+  std::int64_t states = 0;
+};
+
+struct SearchResult {
+  std::vector<Composition> best;  ///< by closed form, at most `top`; empty: infeasible
+  Space space;
+  bool optimal = false;           ///< best.front() attains the minimum of t over the space
+  Nanoseconds search_bound;       ///< no plan of the space is faster than this
+  Nanoseconds relaxed_bound;      ///< valid for all granularities, pipelines and techniques
+  SearchStatistics statistics;
+  Diagnostics infeasible;         ///< why not, when best is empty: the shortage and the nearest feasible change
+};
+
+}  // namespace tangram::compose

@@ -1,0 +1,160 @@
+// What is trained, and how. Goes in: model.yaml (tangram.model/1) or a Hugging Face config.json. Comes out: the chain
+// of blocks the planner cuts, with the dimensions from which every FLOP, byte and parameter is counted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tangram/base/dtype.hpp"
+#include "tangram/base/expected.hpp"
+#include "tangram/base/units.hpp"
+
+namespace tangram::model {
+
+enum class AttentionKind : std::uint8_t { kMultiHead, kLatent };  // MHA, GQA and MQA differ in kv_heads alone
+
+struct Attention {
+  AttentionKind kind = AttentionKind::kMultiHead;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  std::int64_t sliding_window = 0;  ///< tokens a query sees; 0: all
+  bool causal = true;
+  bool qkv_bias = false;
+  bool output_bias = false;
+  bool qk_norm = false;             ///< a norm of head_dim on queries and on keys
+  // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434 section 2.1); 0 elsewhere.
+  int q_lora_rank = 0;              ///< 0: queries are projected directly
+  int kv_lora_rank = 0;
+  int qk_nope_head_dim = 0;
+  int qk_rope_head_dim = 0;
+  int v_head_dim = 0;
+
+  bool operator==(const Attention&) const = default;
+};
+
+struct FeedForward {
+  std::int64_t hidden = 0;          ///< intermediate size of the dense part; 0 in a pure MoE block
+  bool gated = true;                ///< three matrices (SwiGLU, GeGLU) instead of two
+  bool bias = false;
+  int experts = 0;                  ///< 0: dense
+  int experts_per_token = 0;
+  std::int64_t expert_hidden = 0;
+  std::int64_t shared_hidden = 0;   ///< all shared experts together
+  bool shared_gate = false;         ///< Qwen2-MoE: a hidden -> 1 gate on the shared expert
+  bool router_bias = false;         ///< DeepSeek-V3: one correction value per expert
+
+  [[nodiscard]] bool is_moe() const { return experts > 0; }
+  bool operator==(const FeedForward&) const = default;
+};
+
+/// A transformer layer (or encoder layer): the unit the model is cut at.
+struct BlockType {
+  std::string name;                 ///< "dense", "moe", "vision": unique in the model
+  std::int64_t hidden = 0;
+  std::int64_t tokens = 0;          ///< tokens of one sample in this block (the sequence length, or image patches)
+  Attention attention;
+  FeedForward feed_forward;
+  int norms = 2;                    ///< norms of size hidden in the block (Gemma 2: 4)
+  bool norm_bias = false;           ///< LayerNorm has a bias, RMSNorm has not
+  bool parallel_attention = false;  ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
+
+  bool operator==(const BlockType&) const = default;
+};
+
+/// Parameters of one block, split by how parallelism shards them.
+struct BlockParameters {
+  std::int64_t attention = 0;       ///< sharded by tp
+  std::int64_t replicated = 0;      ///< norms, routers, latent down-projections, row biases: on every tp rank
+  std::int64_t feed_forward = 0;    ///< dense and shared experts, sharded by tp
+  std::int64_t expert = 0;          ///< ALL routed experts together, sharded by ep and expert-tp
+  [[nodiscard]] std::int64_t total() const { return attention + replicated + feed_forward + expert; }
+};
+
+[[nodiscard]] BlockParameters parameters(const BlockType& block);
+
+enum class RecomputeMode : std::uint8_t { kNone, kSelective, kFull };
+
+/// What a plan may use. A technique forbidden here (or by --forbid) is out of the space.
+struct Techniques {
+  bool tp = true;
+  bool sp = true;   ///< Megatron sequence parallelism, with tp
+  bool cp = true;
+  bool ep = true;
+  bool dp = true;   ///< inside a stage
+  bool zero1 = true;
+  bool zero2 = true;
+  bool zero3 = true;
+  bool recompute_selective = true;
+  bool recompute_full = true;
+  bool mixed_stages = true;
+  bool replicas = true;  ///< several pipelines in data parallel
+  bool pipeline = true;  ///< more than one stage
+
+  bool operator==(const Techniques&) const = default;
+};
+
+struct Optimizer {
+  std::string name = "adam";
+  std::int64_t state_bytes_per_parameter = 12;  ///< fp32 master copy and moments; sharded from ZeRO-1 on
+  bool operator==(const Optimizer&) const = default;
+};
+
+struct Job {
+  std::int64_t sequence_length = 0;
+  std::int64_t global_batch = 0;       ///< samples per iteration
+  DType precision = DType::kBf16;      ///< of the matrix products; parameters and activations are 2 bytes under fp8
+  std::int64_t parameter_bytes = 2;
+  std::int64_t gradient_bytes = 4;     ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
+  bool flash_attention = true;
+  Optimizer optimizer;
+  std::string loss_normalization = "global_token_mean";
+  Techniques allow;
+  std::int64_t microbatch = 0;         ///< fixed by the user (per pipeline); 0: searched
+
+  bool operator==(const Job&) const = default;
+};
+
+struct Model {
+  std::string name;
+  std::vector<BlockType> types;
+  std::vector<int> blocks;             ///< type of each block, first to last
+  std::int64_t vocabulary = 0;
+  std::int64_t hidden = 0;             ///< of the embedding and the head
+  std::int64_t learned_positions = 0;  ///< rows of a learned position table (GPT-2, OPT); 0: none
+  std::int64_t embedding_projection = 0;  ///< OPT-350M: token embedding width when it differs from hidden; 0: same
+  bool tied_embeddings = false;
+  bool final_norm = true;
+  bool final_norm_bias = false;
+  std::int64_t extra_embedding_parameters = 0;  ///< patch embedding and alike, held by the first stage
+  Job job;
+  std::string digest;
+
+  [[nodiscard]] int block_count() const { return static_cast<int>(blocks.size()); }
+  [[nodiscard]] const BlockType& block(int index) const {
+    return types[static_cast<std::size_t>(blocks[static_cast<std::size_t>(index)])];
+  }
+  [[nodiscard]] std::int64_t embedding_parameters() const;  ///< tokens, positions, projections in, extra
+  [[nodiscard]] std::int64_t head_parameters() const;       ///< final norm, projection out, output matrix unless tied
+  [[nodiscard]] std::int64_t total_parameters() const;      ///< each tied matrix counted once
+  [[nodiscard]] std::int64_t active_parameters() const;     ///< that one token passes through
+};
+
+/// FLOPs of forward and backward of one iteration as MFU counts them: matrix products and attention of the model,
+/// without recompute (Chowdhery et al., PaLM, appendix B; causal attention counted at half).
+[[nodiscard]] Flops model_flops_per_iteration(const Model& model);
+
+/// Reads tangram.model/1. Relative `from:` paths are resolved against the directory of `file`.
+[[nodiscard]] Expected<Model> read_model(std::string text, std::string file);
+
+/// Reads a Hugging Face config.json: architecture only; the job gets the defaults that `read_model` documents.
+[[nodiscard]] Expected<Model> read_hf_config(std::string text, std::string file);
+
+/// Either of the two, by content ("architectures"/"model_type" against "schema").
+[[nodiscard]] Expected<Model> read_any_model(std::string text, std::string file);
+
+/// Canonical tangram.model/1 as JSON (valid YAML too): read_model of it gives the same model.
+[[nodiscard]] std::string write_model(const Model& model);
+
+}  // namespace tangram::model

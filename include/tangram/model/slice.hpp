@@ -1,0 +1,32 @@
+// A contiguous part of the model and what makes two parts cost the same. Goes in: a model and a block range.
+// Comes out: the slice's signature; equal signatures share every query, frontier and cost.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tangram/model/model.hpp"
+
+namespace tangram::model {
+
+struct SliceSignature {
+  std::vector<std::pair<int, int>> runs;  ///< (block type, count), in order; neighbouring runs differ in type
+  bool embedding = false;
+  bool head = false;
+  bool tied_elsewhere = false;            ///< holds one end of a tied embedding whose other end is in another stage
+  std::int64_t entry_bytes = 0;           ///< activation of one sample at the lower cut; 0 with the embedding
+  std::int64_t exit_bytes = 0;            ///< activation of one sample at the upper cut; 0 with the head
+
+  auto operator<=>(const SliceSignature&) const = default;
+  [[nodiscard]] int block_count() const;
+};
+
+/// Signature of blocks [first, last); 0 <= first < last <= block_count().
+[[nodiscard]] SliceSignature signature(const Model& model, int first, int last);
+
+/// Bytes of one sample's activation between blocks cut-1 and cut, 0 < cut < block_count().
+[[nodiscard]] std::int64_t cut_bytes(const Model& model, int cut);
+
+}  // namespace tangram::model

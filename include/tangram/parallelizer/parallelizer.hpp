@@ -1,0 +1,61 @@
+// The narrow interface behind which heterogeneity ends. Goes in: queries "best ways to run this slice on this shape".
+// Comes out: for each a set of one-stage partial plans, never one winner. Built-in and outside parallelizers are the
+// same to the caller (interfaces.md section 6).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tangram/cost/stage.hpp"
+
+namespace tangram::parallelizer {
+
+struct Query {
+  model::SliceSignature slice;
+  cluster::DeviceShape shape;
+  int samples = 1;                   ///< of one microbatch, over all replicas of the stage
+  std::int64_t max_in_flight = 1;    ///< more than this is never needed: min(M, blocks of the model)
+  model::Techniques allow;
+};
+
+/// One way to run the slice as one stage.
+struct PartialPlan {
+  cost::Strategy strategy;
+  cost::StageCost cost;
+  std::int64_t n_max = 0;            ///< most microbatches in flight that fit, at least 1, uncapped
+  std::string parallelizer;          ///< who said so
+  std::string opaque;                ///< returned verbatim to the exporter; empty for built-ins
+};
+
+enum class OutcomeStatus : std::uint8_t { kOk, kInfeasible, kUnsupported, kFailed };
+
+struct Outcome {
+  OutcomeStatus status = OutcomeStatus::kOk;
+  std::vector<PartialPlan> plans;    ///< no two equal; none dominated (see prune/frontier.hpp)
+  std::string message;               ///< why not, when there are no plans
+  Bytes shortage;                    ///< kInfeasible for memory: how much per GPU the leanest plan lacks
+};
+
+struct ParallelizerInfo {
+  std::string name;
+  std::string version;
+  bool deterministic = true;
+};
+
+class Parallelizer {
+ public:
+  virtual ~Parallelizer() = default;
+  [[nodiscard]] virtual const ParallelizerInfo& info() const = 0;
+  /// One outcome per query, in the same order. Thread-safe.
+  [[nodiscard]] virtual std::vector<Outcome> solve(std::span<const Query> queries) const = 0;
+};
+
+/// Exhaustive enumeration for one stage: tp x sp x cp x ep x etp x dp x ZeRO x recompute, as Megatron-LM's users do by
+/// hand. O(strategies) per query; degrees shared by queries of equal shape and samples are costed once per call.
+/// The model must outlive it.
+[[nodiscard]] std::unique_ptr<Parallelizer> make_enumerator(const model::Model& model);
+
+}  // namespace tangram::parallelizer

@@ -1,0 +1,210 @@
+// The launch plan (tangram.launch_plan/1): the written result, from which everything after planning works. Goes in: a
+// composition with a fleet and a model, or a file. Comes out: a value with every rank and transfer written out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/cost/stage.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::plan {
+
+struct HostGpus {
+  std::string host;
+  std::vector<int> gpus;  ///< as numbered on the host
+  bool operator==(const HostGpus&) const = default;
+};
+
+struct PlanIsland {
+  int id = 0;
+  std::string island_class;  ///< alias of its class
+  cluster::GpuType device;
+  std::vector<HostGpus> nodes;
+  cluster::Link inside_member;
+  cluster::Link between_members;
+  int gpus_per_member = 0;
+  Dollars price_per_gpu_hour{0};
+  bool operator==(const PlanIsland&) const = default;
+};
+
+struct PartPrediction {
+  Nanoseconds forward;
+  Nanoseconds backward;
+  Nanoseconds gradient_sync;          ///< whole
+  Nanoseconds gradient_sync_exposed;
+  Nanoseconds optimizer_step;
+  Bytes static_memory;
+  Bytes transient;
+  Bytes activation;                   ///< per in-flight microbatch
+  Bytes peak_memory;                  ///< static + transient + min(M, in_flight) * activation
+  Bytes usable_memory;
+  std::int64_t in_flight = 1;         ///< capped at M
+  cost::Provenance provenance = cost::Provenance::kModelled;
+  bool operator==(const PartPrediction&) const = default;
+};
+
+/// A stage on one island; a mixed stage has several.
+struct Part {
+  int island = 0;
+  std::int64_t samples = 0;           ///< of each microbatch
+  cost::Strategy strategy;
+  int first_rank = 0;                 ///< ranks [first_rank, first_rank + strategy.degrees.gpus())
+  int members = 1;                    ///< shape: members x gpus / members
+  std::string parallelizer;
+  std::string opaque;
+  PartPrediction predicted;
+  [[nodiscard]] std::int64_t samples_per_replica() const { return samples / strategy.degrees.dp; }
+  bool operator==(const Part&) const = default;
+};
+
+struct Stage {
+  int id = 0;
+  int pipeline = 0;
+  int first = 0;                      ///< blocks [first, last)
+  int last = 0;
+  bool embedding = false;
+  bool head = false;
+  std::vector<Part> parts;
+  std::int64_t warmup = 0;            ///< forward passes before the first backward: in_flight - 1
+  bool operator==(const Stage&) const = default;
+};
+
+struct Pipeline {
+  int id = 0;
+  std::int64_t samples = 0;           ///< per iteration
+  std::int64_t microbatch = 0;
+  std::int64_t microbatches = 0;
+  std::vector<int> stages;            ///< ids, first to last
+  bool operator==(const Pipeline&) const = default;
+};
+
+enum class BoundaryMode : std::uint8_t { kEqual, kFanIn, kFanOut, kOverlap };
+
+/// What one rank sends another for one microbatch, forward; backward is the reverse. Half-open ranges; samples count
+/// from 0 within the microbatch, seq within the sample.
+struct Transfer {
+  int src = 0;
+  int dst = 0;
+  std::int64_t sample_first = 0, sample_last = 0;
+  std::int64_t seq_first = 0, seq_last = 0;
+  Bytes bytes;
+  bool operator==(const Transfer&) const = default;
+};
+
+struct Boundary {
+  int from = 0;                       ///< stage ids
+  int to = 0;
+  BoundaryMode mode = BoundaryMode::kEqual;
+  cluster::Link link;                 ///< per member, the price the search used
+  Nanoseconds latency;
+  Nanoseconds occupancy;
+  std::vector<Transfer> transfers;
+  bool operator==(const Boundary&) const = default;
+};
+
+struct Rank {
+  int rank = 0;
+  std::string host;
+  int local_rank = 0;                 ///< among the ranks of this job on the host, by gpu
+  int gpu = 0;
+  int island = 0;
+  int stage = 0;
+  int part = 0;
+  int replica = 0;                    ///< pipeline id
+  int tp = 0, cp = 0, dp = 0, ep = 0, etp = 0, edp = 0;
+  bool operator==(const Rank&) const = default;
+};
+
+struct IdleGpus {
+  std::string island_class;
+  int gpus = 0;
+  std::string reason;
+  bool operator==(const IdleGpus&) const = default;
+};
+
+struct Breakdown {                    ///< of the critical stage, in seconds of the iteration
+  double compute = 0;
+  double bubble = 0;
+  double exposed_sync = 0;
+  double optimizer = 0;
+  bool operator==(const Breakdown&) const = default;
+};
+
+struct Predicted {
+  Nanoseconds iteration;              ///< simulated
+  Nanoseconds closed_form;
+  double tokens_per_s = 0;
+  double mfu = 0;                     ///< model FLOPs over the dense peak of the GPUs the plan uses
+  double mfu_fleet = 0;               ///< over the dense peak of all GPUs of the fleet
+  double cost_per_mtoken = 0;         ///< dollars; 0: no prices known
+  int bottleneck_stage = 0;
+  double bubble_fraction = 0;         ///< of the bottleneck stage
+  Breakdown breakdown;
+  bool operator==(const Predicted&) const = default;
+};
+
+struct TargetReason {
+  std::string code;
+  std::vector<int> stages;
+  std::string text;
+  bool operator==(const TargetReason&) const = default;
+};
+struct TargetVerdict {
+  std::string target;
+  bool ok = false;
+  std::vector<TargetReason> reasons;
+  bool operator==(const TargetVerdict&) const = default;
+};
+
+struct InputDigest {
+  std::string name;  ///< "cluster", "model"
+  std::string digest;
+};
+
+/// Left out of plan_id and of comparisons.
+struct PlanProvenance {
+  std::string version;
+  std::vector<InputDigest> inputs;
+  std::vector<std::string> parallelizers;
+  std::int64_t states = 0;
+  std::int64_t labels = 0;
+  std::string space;                  ///< JSON text of compose::Space
+  std::string level;                  ///< island level the plan was made on
+  bool optimal = false;
+  Nanoseconds search_bound;
+  Nanoseconds relaxed_bound;
+  double search_gap = 0;              ///< closed_form / search_bound - 1
+  double relaxed_gap = 0;
+  std::string note;                   ///< why not optimal, restrictions that decided, re-ranking
+};
+
+struct LaunchPlan {
+  std::string plan_id;                ///< digest of the canonical body
+  PlanProvenance provenance;
+  std::string fleet_name;
+  int fleet_gpus = 0;
+  model::Model model;
+  std::vector<PlanIsland> islands;
+  std::vector<Pipeline> pipelines;
+  std::vector<Stage> stages;
+  std::vector<Boundary> boundaries;
+  std::vector<Rank> ranks;
+  std::vector<IdleGpus> idle;
+  Predicted predicted;
+  std::vector<TargetVerdict> targets;
+
+  [[nodiscard]] const PlanIsland& island(int id) const { return islands[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Stage& stage(int id) const { return stages[static_cast<std::size_t>(id)]; }
+};
+
+/// Canonical JSON; sets plan_id from the body. Times are written in milliseconds with nanosecond digits, bytes whole.
+[[nodiscard]] std::string write_plan(LaunchPlan& plan);
+
+/// Strict: a plan file is an input like any other.
+[[nodiscard]] Expected<LaunchPlan> read_plan(std::string text, std::string file);
+
+}  // namespace tangram::plan

@@ -1,0 +1,55 @@
+# Compiler settings shared by every target, and the two functions that declare a module and a test.
+add_library(tangram_options INTERFACE)
+target_compile_features(tangram_options INTERFACE cxx_std_20)
+target_include_directories(tangram_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
+# -ffp-contract=off: a fused multiply-add would make results depend on the compiler.
+target_compile_options(tangram_options INTERFACE -ffp-contract=off)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# -O3 of GCC 12 reports false -Wrestrict errors on std::string; -O2 does not.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(tangram_warnings INTERFACE)
+target_compile_options(tangram_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Wcast-align -Woverloaded-virtual -Wdouble-promotion -Wformat=2 -Wunused $<$<BOOL:${TANGRAM_WERROR}>:-Werror>)
+
+if(TANGRAM_SANITIZE)
+  target_compile_options(tangram_options INTERFACE -fsanitize=${TANGRAM_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(tangram_options INTERFACE -fsanitize=${TANGRAM_SANITIZE})
+endif()
+if(TANGRAM_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug" OR TANGRAM_BUILD_TESTS)
+  target_compile_definitions(tangram_options INTERFACE TANGRAM_CHECK_INVARIANTS=1)
+endif()
+if(TANGRAM_COVERAGE)
+  target_compile_options(tangram_options INTERFACE --coverage -O0)
+  target_link_options(tangram_options INTERFACE --coverage)
+endif()
+
+find_program(TANGRAM_CCACHE ccache)
+if(TANGRAM_CCACHE AND NOT TANGRAM_COVERAGE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TANGRAM_CCACHE}")
+endif()
+
+# tangram_module(name SOURCES a.cpp ... PUBLIC targets PRIVATE targets): the static library tangram_<name>.
+# PUBLIC names what its headers need, PRIVATE what only its sources need.
+function(tangram_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(tangram_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(tangram_${name} PUBLIC tangram_options ${ARG_PUBLIC} PRIVATE tangram_warnings ${ARG_PRIVATE})
+endfunction()
+
+# tangram_test(name LABEL unit SOURCES a.cpp ... LIBS targets): a Catch2 binary whose cases become ctest cases.
+function(tangram_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} tangram_options tangram_warnings Catch2::Catch2WithMain)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${name} PRIVATE TANGRAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -29,6 +29,12 @@ struct StageChoice {
   Nanoseconds o;
   std::int64_t in_flight = 1;     ///< n_s of design.md 5.1, capped at M
   cost::BoundaryCost to_next;     ///< zero for the last stage
+  /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
+  /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the pair
+  /// of parts with the largest price, counting the members and GPUs of `link_source` and `link_target` (part indices).
+  cluster::Link link_to_next;
+  int link_source = 0;
+  int link_target = 0;
 };
 
 /// R equal pipelines with aligned cuts.

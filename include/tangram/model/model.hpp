@@ -138,8 +138,13 @@ struct Model {
   [[nodiscard]] std::int64_t embedding_parameters() const;  ///< tokens, positions, projections in, extra
   [[nodiscard]] std::int64_t head_parameters() const;       ///< final norm, projection out, output matrix unless tied
   [[nodiscard]] std::int64_t total_parameters() const;      ///< each tied matrix counted once
-  [[nodiscard]] std::int64_t active_parameters() const;     ///< that one token passes through
+  [[nodiscard]] std::int64_t active_parameters() const;     ///< total without the experts a token is not sent to
 };
+
+/// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when causal.
+[[nodiscard]] Flops forward_flops(const BlockType& block);
+[[nodiscard]] Flops embedding_forward_flops(const Model& model);  ///< 0 unless the embedding is projected
+[[nodiscard]] Flops head_forward_flops(const Model& model);       ///< logits and projection out
 
 /// FLOPs of forward and backward of one iteration as MFU counts them: matrix products and attention of the model,
 /// without recompute (Chowdhery et al., PaLM, appendix B; causal attention counted at half).

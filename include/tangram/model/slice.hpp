@@ -26,7 +26,12 @@ struct SliceSignature {
 /// Signature of blocks [first, last); 0 <= first < last <= block_count().
 [[nodiscard]] SliceSignature signature(const Model& model, int first, int last);
 
-/// Bytes of one sample's activation between blocks cut-1 and cut, 0 < cut < block_count().
+/// Bytes of one sample's activation between blocks cut-1 and cut, 0 < cut < block_count(). Values have the width of
+/// parameters (2 bytes, 4 under fp32). Before the end of the encoders the token embeddings and the outputs of finished
+/// encoders travel along, because the first stage holds the embedding and the decoder needs all of them.
 [[nodiscard]] std::int64_t cut_bytes(const Model& model, int cut);
+
+/// Parameters that a stage of this signature holds. A tied matrix whose ends are in two stages is held by both.
+[[nodiscard]] std::int64_t slice_parameters(const Model& model, const SliceSignature& slice);
 
 }  // namespace tangram::model

@@ -1,0 +1,69 @@
+// FLOPs as MFU counts them: 2 per multiply-add of every matrix product of the model.
+#include <algorithm>
+
+#include "tangram/model/model.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+// Weights that one token is multiplied with: no norms, no biases, and of the experts only the chosen ones.
+double multiplied_weights(const BlockType& block) {
+  BlockType bare = block;
+  bare.norms = 0;
+  bare.attention.qkv_bias = false;
+  bare.attention.output_bias = false;
+  bare.attention.qk_norm = false;
+  bare.feed_forward.bias = false;
+  bare.feed_forward.router_bias = false;
+  const BlockParameters all = parameters(bare);
+  double weights = number(all.attention + all.replicated + all.feed_forward);
+  if (block.attention.kind == AttentionKind::kLatent) {
+    weights -= number(std::int64_t{block.attention.q_lora_rank} + block.attention.kv_lora_rank);  // their norms
+  }
+  const FeedForward& f = block.feed_forward;
+  if (f.is_moe()) weights += number(all.expert) / f.experts * f.experts_per_token;
+  return weights;
+}
+
+// Query-key pairs of one sample and head. A causal query at position i sees min(i, w) keys: the integral over the
+// sequence is s w - w^2/2, which for w = s is the half of s^2 that the PaLM convention counts.
+double attended_pairs(const BlockType& block) {
+  const double s = number(block.tokens);
+  const std::int64_t limit = block.attention.sliding_window;
+  const double w = limit > 0 ? std::min(number(limit), s) : s;
+  return block.attention.causal ? s * w - w * w / 2 : s * w;
+}
+
+}  // namespace
+
+Flops forward_flops(const BlockType& block) {
+  const Attention& a = block.attention;
+  // Q K^T costs 2 FLOPs per pair and query-key dimension, the product with V 2 per pair and value dimension.
+  const int dims =
+      a.kind == AttentionKind::kLatent ? a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim : 2 * a.head_dim;
+  const double attention = 2.0 * attended_pairs(block) * a.heads * dims;
+  return Flops(2.0 * number(block.tokens) * multiplied_weights(block) + attention);
+}
+
+Flops embedding_forward_flops(const Model& model) {
+  return Flops(2.0 * number(model.job.sequence_length) * number(model.embedding_projection) * number(model.hidden));
+}
+
+Flops head_forward_flops(const Model& model) {
+  const std::int64_t width = model.embedding_projection > 0 ? model.embedding_projection : model.hidden;
+  const double weights =
+      number(model.vocabulary) * number(width) + number(model.embedding_projection) * number(model.hidden);
+  return Flops(2.0 * number(model.job.sequence_length) * weights);
+}
+
+Flops model_flops_per_iteration(const Model& model) {
+  double forward = embedding_forward_flops(model).value() + head_forward_flops(model).value();
+  for (int i = 0; i < model.block_count(); ++i) forward += forward_flops(model.block(i)).value();
+  // Backward multiplies each activation gradient with the weights and with the activations: twice the forward pass.
+  return Flops(3.0 * forward * number(model.job.global_batch));
+}
+
+}  // namespace tangram::model

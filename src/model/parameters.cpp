@@ -1,0 +1,114 @@
+// Parameter counts from dimensions. Every matrix product of the block appears once, next to its shape.
+#include "tangram/model/model.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+using Count = std::int64_t;
+
+void add_multi_head(const BlockType& block, BlockParameters& out) {
+  const Attention& a = block.attention;
+  const Count query = Count{a.heads} * a.head_dim;
+  const Count key_value = 2 * Count{a.kv_heads} * a.head_dim;
+  out.attention += block.hidden * (query + key_value) + query * block.hidden;
+  if (a.qkv_bias) out.attention += query + key_value;
+  if (a.output_bias) out.replicated += block.hidden;
+  if (a.qk_norm) out.replicated += 2 * Count{a.head_dim};
+}
+
+// arXiv 2405.04434 appendix C: the down-projections have no head dimension, so tensor parallelism replicates them; a
+// norm follows each. Queries skip their down-projection when q_lora_rank is 0 (DeepSeek-V2-Lite).
+void add_latent(const BlockType& block, BlockParameters& out) {
+  const Attention& a = block.attention;
+  const Count query = Count{a.heads} * (a.qk_nope_head_dim + a.qk_rope_head_dim);
+  const Count query_input = a.q_lora_rank > 0 ? a.q_lora_rank : block.hidden;
+  if (a.q_lora_rank > 0) out.replicated += block.hidden * a.q_lora_rank + a.q_lora_rank;
+  out.attention += query_input * query;
+  const Count latent = Count{a.kv_lora_rank} + a.qk_rope_head_dim;
+  out.replicated += block.hidden * latent + a.kv_lora_rank;
+  out.attention += Count{a.kv_lora_rank} * a.heads * (a.qk_nope_head_dim + a.v_head_dim);
+  out.attention += Count{a.heads} * a.v_head_dim * block.hidden;
+  if (a.qkv_bias) out.replicated += a.q_lora_rank + latent;
+  if (a.output_bias) out.replicated += block.hidden;
+}
+
+// A column-parallel bias is sharded with its matrix; the bias after the row-parallel matrix is on every rank.
+struct Perceptron {
+  Count sharded = 0;
+  Count row_bias = 0;
+};
+
+Perceptron perceptron(Count hidden, Count inner, bool gated, bool bias) {
+  const Count columns = gated ? 2 * inner : inner;
+  Perceptron out;
+  out.sharded = hidden * columns + inner * hidden + (bias ? columns : 0);
+  out.row_bias = bias ? hidden : 0;
+  return out;
+}
+
+void add_feed_forward(const BlockType& block, BlockParameters& out) {
+  const FeedForward& f = block.feed_forward;
+  for (const Count inner : {f.hidden, f.shared_hidden}) {
+    if (inner == 0) continue;
+    const Perceptron part = perceptron(block.hidden, inner, f.gated, f.bias);
+    out.feed_forward += part.sharded;
+    out.replicated += part.row_bias;
+  }
+  if (!f.is_moe()) return;
+  const Perceptron expert = perceptron(block.hidden, f.expert_hidden, f.gated, f.bias);
+  out.expert += f.experts * (expert.sharded + expert.row_bias);
+  out.replicated += block.hidden * f.experts;
+  if (f.router_bias) out.replicated += f.experts;
+  if (f.shared_gate) out.replicated += block.hidden;
+}
+
+Count norm_size(Count hidden, bool bias) { return bias ? 2 * hidden : hidden; }
+
+Count embedding_width(const Model& model) {
+  return model.embedding_projection > 0 ? model.embedding_projection : model.hidden;
+}
+
+Count projection_size(const Model& model) { return model.embedding_projection * model.hidden; }
+
+}  // namespace
+
+BlockParameters parameters(const BlockType& block) {
+  BlockParameters out;
+  if (block.attention.kind == AttentionKind::kLatent) {
+    add_latent(block, out);
+  } else {
+    add_multi_head(block, out);
+  }
+  add_feed_forward(block, out);
+  out.replicated += block.norms * norm_size(block.hidden, block.norm_bias);
+  return out;
+}
+
+std::int64_t Model::embedding_parameters() const {
+  return vocabulary * embedding_width(*this) + learned_positions * hidden + projection_size(*this) +
+         extra_embedding_parameters;
+}
+
+std::int64_t Model::head_parameters() const {
+  const Count norm = final_norm ? norm_size(hidden, final_norm_bias) : 0;
+  const Count output = tied_embeddings ? 0 : vocabulary * embedding_width(*this);
+  return norm + projection_size(*this) + output;
+}
+
+std::int64_t Model::total_parameters() const {
+  Count total = embedding_parameters() + head_parameters();
+  for (int i = 0; i < block_count(); ++i) total += parameters(block(i)).total();
+  return total;
+}
+
+std::int64_t Model::active_parameters() const {
+  Count active = total_parameters();
+  for (int i = 0; i < block_count(); ++i) {
+    const FeedForward& f = block(i).feed_forward;
+    if (f.is_moe()) active -= parameters(block(i)).expert / f.experts * (f.experts - f.experts_per_token);
+  }
+  return active;
+}
+
+}  // namespace tangram::model

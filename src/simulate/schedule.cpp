@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::simulate {
+
+namespace {
+
+SimStage stage_of(const plan::Stage& stage) {
+  SimStage result;
+  result.warmup = stage.warmup;
+  for (const plan::Part& part : stage.parts) {
+    result.parts.push_back({part.predicted.forward, part.predicted.backward, part.predicted.gradient_sync_exposed,
+                            part.predicted.optimizer_step});
+  }
+  return result;
+}
+
+}  // namespace
+
+Schedule schedule_of(const plan::LaunchPlan& plan) {
+  Schedule schedule;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    SimPipeline run;
+    run.microbatches = pipeline.microbatches;
+    for (const int id : pipeline.stages) {
+      SimStage stage = stage_of(plan.stage(id));
+      const auto boundary = std::find_if(plan.boundaries.begin(), plan.boundaries.end(),
+                                         [&](const plan::Boundary& b) { return b.from == id; });
+      if (boundary != plan.boundaries.end()) {
+        stage.latency = boundary->latency;
+        stage.occupancy = boundary->occupancy;
+      }
+      run.stages.push_back(std::move(stage));
+    }
+    schedule.pipelines.push_back(std::move(run));
+  }
+  return schedule;
+}
+
+}  // namespace tangram::simulate

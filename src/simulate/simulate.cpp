@@ -1,0 +1,96 @@
+#include "tangram/simulate/simulate.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "pipeline_run.hpp"
+
+namespace tangram::simulate {
+
+namespace {
+
+Nanoseconds compute_of(const SimPart& part, std::int64_t microbatches) {
+  return (part.forward + part.backward) * microbatches;
+}
+
+const SimPart& slowest_part(const SimStage& stage) {
+  return *std::max_element(stage.parts.begin(), stage.parts.end(),
+                           [](const SimPart& a, const SimPart& b) { return compute_of(a, 1) < compute_of(b, 1); });
+}
+
+/// When all gradients of the stage are synchronised.
+Nanoseconds sync_end(const SimStage& stage, Nanoseconds last_backward) {
+  Nanoseconds longest;
+  for (const SimPart& part : stage.parts) longest = std::max(longest, part.exposed_sync);
+  return last_backward + longest;
+}
+
+void record_tail(const Schedule& schedule, const std::vector<std::vector<Nanoseconds>>& last_backwards,
+                 Nanoseconds optimizer_start, std::vector<Event>& events) {
+  for (std::size_t p = 0; p < schedule.pipelines.size(); ++p) {
+    const SimPipeline& pipeline = schedule.pipelines[p];
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const Nanoseconds sync_start = last_backwards[p][s];
+      for (std::size_t k = 0; k < pipeline.stages[s].parts.size(); ++k) {
+        const SimPart& part = pipeline.stages[s].parts[k];
+        Event event{
+            EventKind::kGradientSync,      static_cast<int>(p), static_cast<int>(s), static_cast<int>(k), 0, sync_start,
+            sync_start + part.exposed_sync};
+        if (part.exposed_sync > Nanoseconds(0)) events.push_back(event);
+        event.kind = EventKind::kOptimizer;
+        event.start = optimizer_start;
+        event.end = optimizer_start + part.optimizer_step;
+        if (part.optimizer_step > Nanoseconds(0)) events.push_back(event);
+      }
+    }
+  }
+}
+
+void sort_events(std::vector<Event>& events) {
+  const auto key = [](const Event& e) {
+    return std::tuple(e.start, e.pipeline, e.stage, e.part, e.kind, e.microbatch);
+  };
+  std::sort(events.begin(), events.end(), [&](const Event& a, const Event& b) { return key(a) < key(b); });
+}
+
+}  // namespace
+
+Result simulate(const Schedule& schedule, bool record) {
+  Result result;
+  std::vector<std::vector<Nanoseconds>> last_backwards;  // [pipeline][stage]
+  for (std::size_t p = 0; p < schedule.pipelines.size(); ++p) {
+    const SimPipeline& pipeline = schedule.pipelines[p];
+    PipelineRun run(pipeline, static_cast<int>(p), record ? &result.events : nullptr);
+    if (!run.run()) {
+      Result stuck;
+      stuck.deadlock = true;
+      return stuck;
+    }
+    last_backwards.emplace_back();
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const SimPart& slowest = slowest_part(pipeline.stages[s]);
+      const Nanoseconds last = run.last_backward(s);
+      last_backwards.back().push_back(last);
+      result.last_backward = std::max(result.last_backward, last);
+      result.optimizer_start = std::max(result.optimizer_start, sync_end(pipeline.stages[s], last));
+      result.stages.push_back({static_cast<int>(p), static_cast<int>(s), compute_of(slowest, pipeline.microbatches),
+                               slowest.exposed_sync, Nanoseconds(0), run.max_in_flight(s)});
+    }
+  }
+
+  for (StageUse& use : result.stages) use.idle = result.optimizer_start - use.busy - use.exposed_sync;
+  Nanoseconds longest_step;
+  for (const SimPipeline& pipeline : schedule.pipelines) {
+    for (const SimStage& stage : pipeline.stages) {
+      for (const SimPart& part : stage.parts) longest_step = std::max(longest_step, part.optimizer_step);
+    }
+  }
+  result.iteration = result.optimizer_start + longest_step;
+  if (record) {
+    record_tail(schedule, last_backwards, result.optimizer_start, result.events);
+    sort_events(result.events);
+  }
+  return result;
+}
+
+}  // namespace tangram::simulate

@@ -16,8 +16,8 @@ namespace tangram::parallelizer {
 struct Query {
   model::SliceSignature slice;
   cluster::DeviceShape shape;
-  int samples = 1;                   ///< of one microbatch, over all replicas of the stage
-  std::int64_t max_in_flight = 1;    ///< more than this is never needed: min(M, blocks of the model)
+  int samples = 1;                 ///< of one microbatch, over all replicas of the stage
+  std::int64_t max_in_flight = 1;  ///< more than this is never needed: min(M, blocks of the model)
   model::Techniques allow;
 };
 
@@ -25,18 +25,18 @@ struct Query {
 struct PartialPlan {
   cost::Strategy strategy;
   cost::StageCost cost;
-  std::int64_t n_max = 0;            ///< most microbatches in flight that fit, at least 1, uncapped
-  std::string parallelizer;          ///< who said so
-  std::string opaque;                ///< returned verbatim to the exporter; empty for built-ins
+  std::int64_t n_max = 0;    ///< most microbatches in flight that fit, at least 1, uncapped
+  std::string parallelizer;  ///< who said so
+  std::string opaque;        ///< returned verbatim to the exporter; empty for built-ins
 };
 
 enum class OutcomeStatus : std::uint8_t { kOk, kInfeasible, kUnsupported, kFailed };
 
 struct Outcome {
   OutcomeStatus status = OutcomeStatus::kOk;
-  std::vector<PartialPlan> plans;    ///< no two equal; none dominated (see prune/frontier.hpp)
-  std::string message;               ///< why not, when there are no plans
-  Bytes shortage;                    ///< kInfeasible for memory: how much per GPU the leanest plan lacks
+  std::vector<PartialPlan> plans;  ///< no two equal; none dominated (see prune/frontier.hpp)
+  std::string message;             ///< why not, when there are no plans
+  Bytes shortage;                  ///< kInfeasible for memory: how much per GPU the leanest plan lacks
 };
 
 struct ParallelizerInfo {

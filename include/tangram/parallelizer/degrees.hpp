@@ -1,0 +1,39 @@
+// Which degrees the built-in parallelizer considers for one stage. Goes in: a shape, samples, what of the slice limits
+// the degrees, the techniques allowed. Comes out: every combination of the named space, in a fixed order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/cost/strategy.hpp"
+#include "tangram/model/slice.hpp"
+
+namespace tangram::parallelizer {
+
+/// Context parallelism cuts a sample into 2 cp chunks (each rank gets an early and a late one, which balances causal
+/// attention: Llama 3, arXiv 2407.21783, section 3.3.2). Shorter chunks than this are not considered.
+inline constexpr std::int64_t kMinChunkTokens = 1024;
+
+/// What of a slice limits its degrees.
+struct SliceTraits {
+  int experts = 0;          ///< greatest common divisor over the MoE block types of the slice; 0: no MoE block
+  std::int64_t tokens = 0;  ///< of one sample, fewest over the block types of the slice
+
+  bool operator==(const SliceTraits&) const = default;
+};
+
+[[nodiscard]] SliceTraits traits_of(const model::Model& model, const model::SliceSignature& slice);
+
+/// All degrees with tp x cp x dp = GPUs of the shape, ascending:
+///   tp   divides the GPUs of a member, so that tensor parallelism never leaves the fast link
+///   sp   off, and on where tp > 1
+///   cp   a power of two with tokens / (2 cp) >= kMinChunkTokens
+///   dp   the rest; divides samples
+///   etp  1 or tp, and ep a common divisor of the experts and of the GPUs / etp; both 1 without MoE blocks
+/// A technique that is not allowed keeps its degree at 1. What the model's dimensions forbid (heads, hidden sizes) is
+/// not looked at here: cost::unit_costs refuses it with the reason.
+[[nodiscard]] std::vector<cost::Degrees> enumerate_degrees(const cluster::DeviceShape& shape, int samples,
+                                                           const SliceTraits& traits, const model::Techniques& allow);
+
+}  // namespace tangram::parallelizer

@@ -1,0 +1,80 @@
+#include "tangram/parallelizer/degrees.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "tangram/base/assert.hpp"
+
+namespace tangram::parallelizer {
+namespace {
+
+using cost::Degrees;
+
+std::vector<int> divisors(int number) {
+  std::vector<int> out;
+  for (int d = 1; d <= number; ++d) {
+    if (number % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+bool context_fits(int cp, const SliceTraits& traits, const model::Techniques& allow) {
+  return cp == 1 || (allow.cp && traits.tokens / (2 * cp) >= kMinChunkTokens);
+}
+
+/// Appends `dense` with every way to lay out the experts, or `dense` alone where there are none.
+void add_expert_layouts(const Degrees& dense, const SliceTraits& traits, const model::Techniques& allow,
+                        std::vector<Degrees>& out) {
+  if (traits.experts == 0) {
+    out.push_back(dense);
+    return;
+  }
+  for (const int etp : {1, dense.tp}) {
+    for (const int ep : divisors(std::gcd(traits.experts, dense.gpus() / etp))) {
+      if (ep > 1 && !allow.ep) break;
+      Degrees degrees = dense;
+      degrees.etp = etp;
+      degrees.ep = ep;
+      out.push_back(degrees);
+    }
+    if (dense.tp == 1) break;
+  }
+}
+
+}  // namespace
+
+SliceTraits traits_of(const model::Model& model, const model::SliceSignature& slice) {
+  SliceTraits traits;
+  traits.tokens = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [type, count] : slice.runs) {
+    const model::BlockType& block = model.types[static_cast<std::size_t>(type)];
+    traits.experts = std::gcd(traits.experts, block.feed_forward.experts);
+    traits.tokens = std::min(traits.tokens, block.tokens);
+  }
+  return traits;
+}
+
+std::vector<Degrees> enumerate_degrees(const cluster::DeviceShape& shape, int samples, const SliceTraits& traits,
+                                       const model::Techniques& allow) {
+  TANGRAM_ASSERT(shape.nodes >= 1 && shape.per_node >= 1 && samples >= 1);
+  std::vector<Degrees> out;
+  const int gpus = shape.gpus();
+  for (const int tp : divisors(shape.per_node)) {
+    if (tp > 1 && !allow.tp) break;
+    for (int cp = 1; gpus % (tp * cp) == 0 && context_fits(cp, traits, allow); cp *= 2) {
+      const int dp = gpus / (tp * cp);
+      if (samples % dp != 0 || (dp > 1 && !allow.dp)) continue;
+      Degrees degrees{.tp = tp, .cp = cp, .dp = dp, .ep = 1, .etp = 1, .sequence_parallel = false};
+      add_expert_layouts(degrees, traits, allow, out);
+      if (tp > 1 && allow.sp) {
+        degrees.sequence_parallel = true;
+        add_expert_layouts(degrees, traits, allow, out);
+      }
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace tangram::parallelizer

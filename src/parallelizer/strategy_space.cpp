@@ -1,0 +1,123 @@
+#include "strategy_space.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "tangram/base/assert.hpp"
+
+namespace tangram::parallelizer {
+namespace {
+
+using cost::Degrees;
+using cost::RecomputeMode;
+using cost::UnitCost;
+using cost::UnitCosts;
+
+bool no_worse(const UnitCost& a, const UnitCost& b) {
+  return a.forward <= b.forward && a.backward <= b.backward && a.recompute_selective <= b.recompute_selective &&
+         a.recompute_full <= b.recompute_full && a.zero3_gather <= b.zero3_gather &&
+         a.zero2_scatter <= b.zero2_scatter && a.shared_parameters <= b.shared_parameters &&
+         a.expert_parameters <= b.expert_parameters && a.activation_none <= b.activation_none &&
+         a.activation_selective <= b.activation_selective && a.activation_full <= b.activation_full &&
+         a.working <= b.working;
+}
+
+bool no_worse(const UnitCosts& a, const UnitCosts& b) {
+  return no_worse(a.embedding, b.embedding) && no_worse(a.head, b.head) &&
+         std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(),
+                    [](const UnitCost& x, const UnitCost& y) { return no_worse(x, y); });
+}
+
+/// Sequence parallelism moves as many bytes as plain tensor parallelism and keeps less (Korthikanti et al., arXiv
+/// 2205.05198, section 4.2), but in two collectives instead of one, which a small message can feel. A stage's cost
+/// grows with each unit cost, and both shard ZeRO alike: where sp is no worse in every unit cost, no plan without it is
+/// needed.
+bool made_superfluous_by_sequence_parallelism(const UnitCosts& plain, const std::vector<UnitCosts>& all) {
+  if (plain.degrees.tp == 1 || plain.degrees.sequence_parallel) return false;
+  Degrees twin = plain.degrees;
+  twin.sequence_parallel = true;
+  const auto found = std::lower_bound(all.begin(), all.end(), twin,
+                                      [](const UnitCosts& units, const Degrees& d) { return units.degrees < d; });
+  return found != all.end() && found->degrees == twin && no_worse(*found, plain);
+}
+
+std::vector<UnitCosts> keep_needed(const std::vector<UnitCosts>& all) {
+  std::vector<UnitCosts> out;
+  for (const UnitCosts& units : all) {
+    if (!made_superfluous_by_sequence_parallelism(units, all)) out.push_back(units);
+  }
+  return out;
+}
+
+std::vector<int> zero_stages(const Degrees& degrees, const SliceTraits& traits, const model::Techniques& allow) {
+  std::vector<int> out{0};
+  const bool shards = degrees.dp * degrees.cp > 1 || (traits.experts > 0 && degrees.edp() > 1);
+  if (shards && allow.zero1) out.push_back(1);
+  if (shards && allow.zero2) out.push_back(2);
+  if (shards && allow.zero3) out.push_back(3);
+  return out;
+}
+
+std::vector<RecomputeMode> recompute_modes(const model::Techniques& allow) {
+  std::vector<RecomputeMode> out{RecomputeMode::kNone};
+  if (allow.recompute_selective) out.push_back(RecomputeMode::kSelective);
+  if (allow.recompute_full) out.push_back(RecomputeMode::kFull);
+  return out;
+}
+
+void sort_simplest_first(std::vector<Family>& families, const std::vector<UnitCosts>& units) {
+  // `units` ascend by degrees, so that their indices compare like the degrees.
+  const auto key = [&units](const Family& f) {
+    const cost::Strategy strategy{units[f.units].degrees, {f.zero, f.recompute, 0}};
+    return std::tuple(technique_count(strategy), f.units, f.zero, f.recompute);
+  };
+  std::sort(families.begin(), families.end(), [&](const Family& a, const Family& b) { return key(a) < key(b); });
+}
+
+/// Each reason once, in the order of the degrees.
+std::string reasons(const std::vector<Expected<UnitCosts>>& costed) {
+  std::vector<std::string> seen;
+  std::string text;
+  for (const auto& entry : costed) {
+    if (entry) continue;
+    for (const Diagnostic& diagnostic : entry.error()) {
+      if (std::find(seen.begin(), seen.end(), diagnostic.message) != seen.end()) continue;
+      seen.push_back(diagnostic.message);
+      text += (text.empty() ? "" : "; ") + diagnostic.message;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+int technique_count(const cost::Strategy& strategy) {
+  const Degrees& d = strategy.degrees;
+  return int{d.tp > 1} + int{d.sequence_parallel} + int{d.cp > 1} + int{d.ep > 1} + int{d.dp > 1} +
+         int{strategy.policy.zero > 0} + int{strategy.policy.recompute != RecomputeMode::kNone};
+}
+
+StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vector<Expected<UnitCosts>> costed,
+                                  const SliceTraits& traits, const model::Techniques& allow) {
+  TANGRAM_ASSERT(degrees.size() == costed.size());
+  StrategySpace space;
+  std::vector<UnitCosts> supported;
+  for (Expected<UnitCosts>& entry : costed) {
+    if (entry) supported.push_back(std::move(*entry));
+  }
+  TANGRAM_ASSERT(std::is_sorted(supported.begin(), supported.end(),
+                                [](const UnitCosts& a, const UnitCosts& b) { return a.degrees < b.degrees; }));
+  space.units = keep_needed(supported);
+  if (space.units.empty()) space.unsupported = reasons(costed);
+
+  for (std::size_t i = 0; i < space.units.size(); ++i) {
+    for (const int zero : zero_stages(space.units[i].degrees, traits, allow)) {
+      for (const RecomputeMode mode : recompute_modes(allow)) space.families.push_back({i, zero, mode, space.chains});
+      ++space.chains;
+    }
+  }
+  sort_simplest_first(space.families, space.units);
+  return space;
+}
+
+}  // namespace tangram::parallelizer

@@ -1,0 +1,38 @@
+// All that queries of equal shape, samples, techniques and slice traits share: unit costs of every degree, and the
+// order in which strategies are tried.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tangram/cost/stage.hpp"
+#include "tangram/parallelizer/degrees.hpp"
+
+namespace tangram::parallelizer {
+
+/// Strategies that differ in the number of recomputed blocks alone.
+struct Family {
+  std::size_t units = 0;  ///< index into StrategySpace::units: the degrees
+  int zero = 0;
+  cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
+  std::size_t chain = 0;  ///< families of equal degrees and ZeRO stage have the same, below StrategySpace::chains
+};
+
+struct StrategySpace {
+  std::vector<cost::UnitCosts> units;
+  std::vector<Family> families;  ///< simplest first: by number of techniques, then by strategy
+  std::size_t chains = 0;
+  std::string unsupported;  ///< why `units` is empty
+};
+
+/// Number of techniques a strategy uses: tp, sp, cp, ep, dp, ZeRO, recompute. Of equally good strategies the one with
+/// fewer is kept, then the smaller one.
+[[nodiscard]] int technique_count(const cost::Strategy& strategy);
+
+/// `costed[i]` are the unit costs of `degrees[i]`, ascending, or why there are none.
+[[nodiscard]] StrategySpace make_strategy_space(const std::vector<cost::Degrees>& degrees,
+                                                std::vector<Expected<cost::UnitCosts>> costed,
+                                                const SliceTraits& traits, const model::Techniques& allow);
+
+}  // namespace tangram::parallelizer

@@ -20,14 +20,14 @@ struct Member;
 struct Node {
   NodeKind kind = NodeKind::kNull;
   bool boolean = false;
-  std::int64_t integer = 0;    ///< kInteger
-  double number = 0;           ///< kInteger and kNumber
-  std::string text;            ///< kString; for numbers the text as written
-  std::vector<Node> items;     ///< kArray
-  std::vector<Member> members; ///< kObject, in the order of the file
-  int line = 0;                ///< of the first character, from 1
-  int column = 0;              ///< in bytes, from 1
-  int length = 1;              ///< bytes to underline
+  std::int64_t integer = 0;     ///< kInteger
+  double number = 0;            ///< kInteger and kNumber
+  std::string text;             ///< kString; for numbers the text as written
+  std::vector<Node> items;      ///< kArray
+  std::vector<Member> members;  ///< kObject, in the order of the file
+  int line = 0;                 ///< of the first character, from 1
+  int column = 0;               ///< in bytes, from 1
+  int length = 1;               ///< bytes to underline
 
   [[nodiscard]] const Node* find(std::string_view key) const;  ///< member by key, or nullptr
 };
@@ -57,7 +57,8 @@ struct Document {
 /// `yes`, `on` and `010` are strings; `true`, `false`, `null`, decimal integers and decimal floats are what they seem.
 [[nodiscard]] Expected<Document> parse_yaml(std::string text, std::string file);
 
-/// JSON when the name ends in .json or the first character that is neither space nor comment is `{`, YAML otherwise.
+/// By the end of the name (.json; .yaml, .yml); any other name: JSON when the first character that is neither space nor
+/// comment is `{`, YAML otherwise.
 [[nodiscard]] Expected<Document> parse(std::string text, std::string file);
 
 }  // namespace tangram::io

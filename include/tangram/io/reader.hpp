@@ -102,7 +102,20 @@ class ObjectReader {
   int choice_index(std::string_view key, const std::vector<std::string>& names, bool required);
   const Node* take(std::string_view key);
   const Node* require(std::string_view key);
-  std::string child_pointer(std::string_view key) const;
+  [[nodiscard]] std::string child_pointer(std::string_view key) const;
+
+  // The value of a present key, or nullopt after reporting what is wrong with it.
+  std::optional<std::int64_t> integer_of(std::string_view key, const Node& node, IntegerRange range);
+  std::optional<double> number_of(std::string_view key, const Node& node, NumberRange range);
+  std::optional<bool> boolean_of(std::string_view key, const Node& node);
+  std::optional<std::string> string_of(std::string_view key, const Node& node);
+  std::optional<ObjectReader> object_of(std::string_view key, const Node* node);
+  std::vector<ObjectReader> objects_of(std::string_view key, const Node* node);
+
+  void wrong_type(std::string_view key, const Node& node, std::string_view wanted, std::string hint);
+  void report_unknown(const Member& member);
+  // Takes back "missing key" when an unknown key turns out to be it, misspelt: one mistake, one error.
+  void forgive_missing(const std::string& key);
 
   const Document* document_;
   const Node* node_;
@@ -110,6 +123,7 @@ class ObjectReader {
   Diagnostics* sink_;
   bool valid_ = false;
   std::vector<std::string> asked_;
+  std::vector<std::string> missing_;
 };
 
 }  // namespace tangram::io

@@ -13,11 +13,19 @@ namespace tangram::plan {
 [[nodiscard]] LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
                                   const cluster::IslandLevel& level, const model::Model& model);
 
-/// The transfers of one boundary: every sample and sequence position of `from` reaches each rank of `to` that works on
-/// it exactly once; under tp the sender that owns the sequence shard sends it. `tokens` is the sequence length at the
-/// cut, `bytes_per_sample` the activation of one sample there.
+/// The transfers of one boundary. Every GPU of a stage owns one shard of the microbatch: samples part by part and
+/// replica by replica (samples / dp each), the sequence cut into cp ranges and each of those into tp ranges. A transfer
+/// is a non-empty intersection of a sender's and a receiver's shard, so that each byte crosses the boundary once. With
+/// sequence parallelism a shard is what the rank works on; without it the receiving tp group gathers the shards over
+/// its own fast link, and of the equal copies that the sending tp group holds each rank sends its shard. Ring attention
+/// may permute the sequence over cp (zig-zag): positions here count in the order the stages hold them.
+/// `tokens` is the sequence length at the cut, `bytes_per_sample` the activation of one sample there; sequence shards
+/// of a length that does not divide differ by at most one position. Ordered by (src, dst, sample, seq).
 [[nodiscard]] std::vector<Transfer> boundary_transfers(const Stage& from, const Stage& to, std::int64_t tokens,
                                                        Bytes bytes_per_sample);
+
+/// Equal: shards coincide. Fan-in: each sender has one receiver; fan-out: each receiver has one sender. Overlap: neither.
+[[nodiscard]] BoundaryMode boundary_mode(const std::vector<Transfer>& transfers);
 
 /// What each runtime would say to the plan's shape: megatron, flagscale and mimo constraints with stable codes
 /// (generic is always ok).

@@ -26,7 +26,9 @@ struct PlanIsland {
   std::vector<HostGpus> nodes;
   cluster::Link inside_member;
   cluster::Link between_members;
+  cluster::Link between_islands;  ///< of the class; for a part that needs more members than an island has
   int gpus_per_member = 0;
+  int members_per_island = 0;     ///< of the class, used by the plan or not
   Dollars price_per_gpu_hour{0};
   bool operator==(const PlanIsland&) const = default;
 };
@@ -99,7 +101,9 @@ struct Boundary {
   int from = 0;                       ///< stage ids
   int to = 0;
   BoundaryMode mode = BoundaryMode::kEqual;
-  cluster::Link link;                 ///< per member, the price the search used
+  cluster::Link link;                 ///< per member, reduced to the shapes' shares: the price the search used
+  int source_part = 0;                ///< of mixed stages, the parts whose members and GPUs that price counts
+  int target_part = 0;
   Nanoseconds latency;
   Nanoseconds occupancy;
   std::vector<Transfer> transfers;
@@ -201,10 +205,15 @@ struct LaunchPlan {
   [[nodiscard]] const Stage& stage(int id) const { return stages[static_cast<std::size_t>(id)]; }
 };
 
-/// Canonical JSON; sets plan_id from the body. Times are written in milliseconds with nanosecond digits, bytes whole.
+/// Canonical JSON; sets plan_id from the body. Times are written in milliseconds with nanosecond digits (exact below
+/// 2^50 ns, about 13 days), bytes whole; ranks, transfers and hosts stand on one line each.
 [[nodiscard]] std::string write_plan(LaunchPlan& plan);
 
-/// Strict: a plan file is an input like any other.
+/// Digest of the canonical body: everything but plan_id and provenance.
+[[nodiscard]] std::string plan_digest(const LaunchPlan& plan);
+
+/// Strict: a plan file is an input like any other. Identifiers equal positions and every reference leads somewhere;
+/// whether the plan makes sense is for check().
 [[nodiscard]] Expected<LaunchPlan> read_plan(std::string text, std::string file);
 
 }  // namespace tangram::plan

@@ -1,0 +1,217 @@
+#include "tangram/plan/assemble.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "placement.hpp"
+#include "tangram/base/assert.hpp"
+#include "tangram/model/slice.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+using Placement = std::vector<std::vector<std::vector<PlacedPart>>>;
+
+/// Islands of the level that the plan uses, with the GPUs it uses, in the level's order. Fills `number`: level id to
+/// plan id.
+std::vector<PlanIsland> used_islands(const Placement& placement, const cluster::Fleet& fleet,
+                                     const cluster::IslandLevel& level, std::map<int, int>& number) {
+  std::map<int, std::set<GpuSlot>> used;
+  for (const auto& replica : placement) {
+    for (const auto& stage : replica) {
+      for (const auto& part : stage) {
+        for (const auto& slot : part.gpus) used[slot.island].insert(slot);
+      }
+    }
+  }
+  std::vector<PlanIsland> islands;
+  for (const auto& [id, slots] : used) {
+    number[id] = static_cast<int>(islands.size());
+    const auto& from =
+        level.classes[static_cast<std::size_t>(level.islands[static_cast<std::size_t>(id)].island_class)];
+    PlanIsland island;
+    island.id = static_cast<int>(islands.size());
+    island.island_class = from.alias;
+    island.device = from.device;
+    island.inside_member = from.inside_member;
+    island.between_members = from.between_members;
+    island.between_islands = from.between_islands;
+    island.gpus_per_member = from.gpus_per_member;
+    island.members_per_island = from.members_per_island;
+    island.price_per_gpu_hour = from.price_per_gpu_hour;
+    for (const auto& slot : slots) {
+      const std::string& host = fleet.nodes[slot.node].name;
+      if (island.nodes.empty() || island.nodes.back().host != host) island.nodes.push_back({host, {}});
+      island.nodes.back().gpus.push_back(slot.gpu);
+    }
+    islands.push_back(std::move(island));
+  }
+  return islands;
+}
+
+PartPrediction predict_part(const compose::StageChoice& stage, const compose::PartChoice& choice, Bytes usable) {
+  const auto& cost = choice.plan.cost;
+  PartPrediction predicted;
+  predicted.forward = cost.forward;
+  predicted.backward = cost.backward;
+  predicted.gradient_sync = cost.gradient_sync;
+  predicted.gradient_sync_exposed = stage.A - stage.T;
+  predicted.optimizer_step = cost.optimizer_step;
+  predicted.static_memory = cost.static_memory();
+  predicted.transient = cost.transient;
+  predicted.activation = cost.activation;
+  predicted.in_flight = stage.in_flight;
+  predicted.peak_memory = cost.peak(stage.in_flight);
+  predicted.usable_memory = usable;
+  predicted.provenance = cost.provenance;
+  return predicted;
+}
+
+Rank make_rank(int number, int index, const GpuSlot& slot, const cost::Degrees& degrees) {
+  Rank rank;
+  rank.rank = number;
+  rank.gpu = slot.gpu;
+  rank.tp = index % degrees.tp;
+  rank.cp = index / degrees.tp % degrees.cp;
+  rank.dp = index / (degrees.tp * degrees.cp);
+  rank.etp = index % degrees.etp;
+  rank.ep = index / degrees.etp % degrees.ep;
+  rank.edp = index / (degrees.etp * degrees.ep);
+  return rank;
+}
+
+void number_local_ranks(std::vector<Rank>& ranks) {
+  std::map<std::string, std::vector<Rank*>> by_host;
+  for (auto& rank : ranks) by_host[rank.host].push_back(&rank);
+  for (auto& [host, list] : by_host) {
+    std::ranges::sort(list, {}, [](const Rank* rank) { return rank->gpu; });
+    for (std::size_t i = 0; i < list.size(); ++i) list[i]->local_rank = static_cast<int>(i);
+  }
+}
+
+/// One pipeline, appended to the plan stage by stage.
+class PipelineBuilder {
+ public:
+  PipelineBuilder(LaunchPlan& plan, const compose::Composition& composition, const cluster::Fleet& fleet,
+                  const cluster::IslandLevel& level, const std::map<int, int>& island_number)
+      : plan_(plan), composition_(composition), fleet_(fleet), level_(level), island_number_(island_number) {}
+
+  void add(int replica, const std::vector<std::vector<PlacedPart>>& placed) {
+    Pipeline pipeline;
+    pipeline.id = replica;
+    pipeline.microbatch = composition_.microbatch;
+    pipeline.microbatches = composition_.microbatches;
+    pipeline.samples = composition_.microbatch * composition_.microbatches;
+    for (std::size_t s = 0; s < composition_.stages.size(); ++s) {
+      pipeline.stages.push_back(static_cast<int>(plan_.stages.size()));
+      plan_.stages.push_back(make_stage(replica, s, placed[s]));
+      if (s > 0) plan_.boundaries.push_back(make_boundary(s - 1));
+    }
+    plan_.pipelines.push_back(std::move(pipeline));
+  }
+
+ private:
+  Stage make_stage(int replica, std::size_t index, const std::vector<PlacedPart>& placed) {
+    const auto& choice = composition_.stages[index];
+    Stage stage;
+    stage.id = static_cast<int>(plan_.stages.size());
+    stage.pipeline = replica;
+    stage.first = choice.first;
+    stage.last = choice.last;
+    stage.embedding = choice.first == 0;
+    stage.head = choice.last == plan_.model.block_count();
+    stage.warmup = choice.in_flight - 1;
+    for (std::size_t p = 0; p < choice.parts.size(); ++p) {
+      const auto& from = choice.parts[p];
+      TANGRAM_ASSERT(from.plan.strategy.degrees.gpus() == from.gpus);
+      Part part;
+      part.island = island_number_.at(placed[p].gpus.front().island);
+      part.samples = from.samples;
+      part.strategy = from.plan.strategy;
+      part.first_rank = static_cast<int>(plan_.ranks.size());
+      part.members = placed[p].members;
+      part.parallelizer = from.plan.parallelizer;
+      part.opaque = from.plan.opaque;
+      part.predicted = predict_part(
+          choice, from, level_.classes[static_cast<std::size_t>(from.island_class)].device.usable());
+      for (std::size_t i = 0; i < placed[p].gpus.size(); ++i) {
+        const auto& slot = placed[p].gpus[i];
+        Rank rank = make_rank(static_cast<int>(plan_.ranks.size()), static_cast<int>(i), slot, part.strategy.degrees);
+        rank.host = fleet_.nodes[slot.node].name;
+        rank.island = island_number_.at(slot.island);
+        rank.stage = stage.id;
+        rank.part = static_cast<int>(p);
+        rank.replica = replica;
+        plan_.ranks.push_back(std::move(rank));
+      }
+      stage.parts.push_back(std::move(part));
+    }
+    return stage;
+  }
+
+  // Between the two stages added last; `before` is the index of the first of them in the composition.
+  Boundary make_boundary(std::size_t before) {
+    const auto& choice = composition_.stages[before];
+    const Stage& to = plan_.stages.back();
+    const Stage& from = plan_.stages[plan_.stages.size() - 2];
+    Boundary boundary;
+    boundary.from = from.id;
+    boundary.to = to.id;
+    boundary.link = choice.link_to_next;
+    boundary.source_part = choice.link_source;
+    boundary.target_part = choice.link_target;
+    boundary.latency = choice.to_next.latency;
+    boundary.occupancy = choice.to_next.occupancy;
+    boundary.transfers = boundary_transfers(from, to, plan_.model.block(from.last - 1).tokens,
+                                            Bytes(model::cut_bytes(plan_.model, from.last)));
+    boundary.mode = boundary_mode(boundary.transfers);
+    return boundary;
+  }
+
+  LaunchPlan& plan_;
+  const compose::Composition& composition_;
+  const cluster::Fleet& fleet_;
+  const cluster::IslandLevel& level_;
+  const std::map<int, int>& island_number_;
+};
+
+std::vector<IdleGpus> idle_gpus(const compose::Composition& composition, const cluster::IslandLevel& level) {
+  std::vector<int> used(level.classes.size(), 0);
+  for (const auto& stage : composition.stages) {
+    for (const auto& part : stage.parts) {
+      used[static_cast<std::size_t>(part.island_class)] += part.gpus * composition.replicas;
+    }
+  }
+  std::vector<IdleGpus> idle;
+  for (std::size_t c = 0; c < level.classes.size(); ++c) {
+    const int left = level.classes[c].gpu_count() - used[c];
+    if (left > 0) idle.push_back({level.classes[c].alias, left, {}});
+  }
+  return idle;
+}
+
+}  // namespace
+
+LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
+                    const cluster::IslandLevel& level, const model::Model& model) {
+  const Placement placement = place(composition, level);
+  LaunchPlan plan;
+  plan.fleet_name = fleet.name;
+  plan.fleet_gpus = fleet.gpu_count();
+  plan.model = model;
+  plan.provenance.level = level.name;
+  plan.predicted.closed_form = composition.closed_form;
+  std::map<int, int> island_number;
+  plan.islands = used_islands(placement, fleet, level, island_number);
+  PipelineBuilder builder(plan, composition, fleet, level, island_number);
+  for (int replica = 0; replica < composition.replicas; ++replica) {
+    builder.add(replica, placement[static_cast<std::size_t>(replica)]);
+  }
+  number_local_ranks(plan.ranks);
+  plan.idle = idle_gpus(composition, level);
+  return plan;
+}
+
+}  // namespace tangram::plan

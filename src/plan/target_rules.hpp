@@ -1,0 +1,101 @@
+// What the runtimes' rules have in common. Goes in: a plan. Comes out: reasons, one per broken rule, with the stages
+// that break it.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tangram/plan/launch_plan.hpp"
+
+namespace tangram::plan {
+
+/// Collects reasons; a rule that nobody breaks leaves no trace.
+class Rules {
+ public:
+  explicit Rules(std::string target) { verdict_.target = std::move(target); }
+
+  void refuse(std::string code, std::vector<int> stages, std::string text) {
+    verdict_.reasons.push_back({std::move(code), std::move(stages), std::move(text)});
+  }
+
+  /// Refuses when `broken(stage)` holds for any of the stages.
+  template <class Broken>
+  void none(const std::vector<const Stage*>& stages, Broken broken, std::string code, std::string text) {
+    std::vector<int> found;
+    for (const Stage* stage : stages) {
+      if (broken(*stage)) found.push_back(stage->id);
+    }
+    if (!found.empty()) refuse(std::move(code), std::move(found), std::move(text));
+  }
+
+  /// Refuses when `value(stage)` is not the same everywhere; names the stages that differ from the first.
+  template <class Value>
+  void same(const std::vector<const Stage*>& stages, Value value, std::string code, std::string text) {
+    none(stages, [&](const Stage& stage) { return value(stage) != value(*stages.front()); }, std::move(code),
+         std::move(text));
+  }
+
+  [[nodiscard]] TargetVerdict verdict() && {
+    verdict_.ok = verdict_.reasons.empty();
+    return std::move(verdict_);
+  }
+
+ private:
+  TargetVerdict verdict_;
+};
+
+[[nodiscard]] inline const cost::Degrees& degrees_of(const Stage& stage) { return stage.parts.front().strategy.degrees; }
+[[nodiscard]] inline const cost::MemoryPolicy& policy_of(const Stage& stage) {
+  return stage.parts.front().strategy.policy;
+}
+
+[[nodiscard]] inline std::vector<const Stage*> all_stages(const LaunchPlan& plan) {
+  std::vector<const Stage*> stages;
+  for (const auto& stage : plan.stages) stages.push_back(&stage);
+  return stages;
+}
+
+/// Position of a stage in its pipeline, from the first.
+[[nodiscard]] inline std::int64_t depth_of(const LaunchPlan& plan, const Stage& stage) {
+  const auto& ids = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].stages;
+  return std::ranges::find(ids, stage.id) - ids.begin();
+}
+
+/// Runtimes with a fixed 1F1B start stage s of S with S - 1 - s forward passes: S - s microbatches in flight.
+[[nodiscard]] inline bool exceeds_classic_warmup(const LaunchPlan& plan, const Stage& stage) {
+  const auto& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const auto classic = static_cast<std::int64_t>(pipeline.stages.size()) - 1 - depth_of(plan, stage);
+  return stage.warmup > std::min(classic, pipeline.microbatches - 1);
+}
+
+/// Replicas of one pipeline can be one pipeline with more data parallelism, if they are cut and run alike.
+[[nodiscard]] inline bool differs_from_first_pipeline(const LaunchPlan& plan, const Stage& stage) {
+  const auto& own = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const auto& first = plan.pipelines.front();
+  if (own.microbatch != first.microbatch || own.microbatches != first.microbatches ||
+      own.stages.size() != first.stages.size()) {
+    return true;
+  }
+  const Stage& twin = plan.stage(first.stages[static_cast<std::size_t>(depth_of(plan, stage))]);
+  return stage.first != twin.first || stage.last != twin.last || stage.parts.size() != twin.parts.size() ||
+         stage.parts.front().strategy != twin.parts.front().strategy;
+}
+
+/// Rules that no runtime but the generic one is free of.
+inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::string& prefix) {
+  const auto stages = all_stages(plan);
+  rules.none(stages, [](const Stage& s) { return s.parts.size() > 1; }, prefix + "_MIXED_STAGE",
+             "a stage on several islands splits a microbatch unevenly");
+  rules.none(stages, [&](const Stage& s) { return differs_from_first_pipeline(plan, s); }, prefix + "_PIPELINES_DIFFER",
+             "pipelines in data parallel must have the same cuts, degrees and microbatches");
+  rules.none(stages, [&](const Stage& s) { return exceeds_classic_warmup(plan, s); }, prefix + "_WARMUP",
+             "stage s of S starts with S-1-s forward passes; extra microbatches in flight are not possible");
+}
+
+[[nodiscard]] TargetVerdict megatron_verdict(const LaunchPlan& plan);
+[[nodiscard]] TargetVerdict flagscale_verdict(const LaunchPlan& plan);
+[[nodiscard]] TargetVerdict mimo_verdict(const LaunchPlan& plan);
+
+}  // namespace tangram::plan

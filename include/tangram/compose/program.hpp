@@ -1,0 +1,106 @@
+// One composition problem in plain numbers: fixed island level, replicas R and microbatch b. Goes in: frontiers per
+// option and slice signature, boundary prices, units per class. Comes out: the best chains of stages. Knows nothing of
+// GPUs or models, so that it can be tested against a brute force.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tangram/prune/frontier.hpp"
+
+namespace tangram::compose {
+
+using prune::Candidate;
+
+struct Use {
+  int island_class = 0;
+  int units = 0;
+};
+
+/// What one stage may run on: a shape of one class, or several for a mixed stage.
+struct Option {
+  std::vector<Use> uses;  ///< distinct classes, ascending
+  int key = 0;            ///< options of equal key see equal boundary prices
+};
+
+/// One-way latency c and link occupancy of a boundary, ns.
+struct Price {
+  std::int64_t latency = 0;
+  std::int64_t occupancy = 0;
+};
+
+struct Program {
+  int blocks = 0;
+  std::int64_t microbatches = 1;         ///< M
+  std::vector<int> inventory;            ///< units per class
+  std::vector<Option> options;
+  int keys = 0;
+  int signatures = 0;
+  std::vector<int> signature;            ///< [first * (blocks + 1) + last] -> signature
+  std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
+  int cut_kinds = 1;
+  std::vector<int> cut_kind;             ///< [cut], cuts 0 .. blocks
+  std::vector<Price> prices;             ///< [(kind * keys + from) * keys + to]
+
+  [[nodiscard]] int signature_of(int first, int last) const {
+    return signature[static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks + 1) +
+                     static_cast<std::size_t>(last)];
+  }
+  [[nodiscard]] const std::vector<Candidate>& frontier(int option, int signature_id) const {
+    return frontiers[static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures) +
+                     static_cast<std::size_t>(signature_id)];
+  }
+  [[nodiscard]] const Price& price(int cut, int from_key, int to_key) const {
+    const auto kind = static_cast<std::size_t>(cut_kind[static_cast<std::size_t>(cut)]);
+    const auto n = static_cast<std::size_t>(keys);
+    return prices[(kind * n + static_cast<std::size_t>(from_key)) * n + static_cast<std::size_t>(to_key)];
+  }
+};
+
+struct ChainStage {
+  int option = 0;
+  int first = 0;  ///< blocks [first, last)
+  int last = 0;
+  Candidate candidate;
+};
+
+/// A complete pipeline of the program with its closed form.
+struct Chain {
+  std::vector<ChainStage> stages;
+  std::vector<std::int64_t> in_flight;  ///< n_s, not capped
+  std::int64_t period = 0;              ///< smallest feasible P
+  std::int64_t time = 0;                ///< t = A + (M-1) P + max o
+};
+
+/// Closed form of a chain (design.md 5.1 and 5.4): finds the smallest whole-nanosecond period at which every T and link
+/// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
+[[nodiscard]] bool evaluate(const Program& program, Chain& chain);
+
+struct ProgramLimits {
+  std::int64_t incumbent = INT64_MAX;   ///< only chains with time < incumbent are of interest
+  std::int64_t label_budget = INT64_MAX;
+  int beam = 96;                        ///< width of the quick pass that seeds the incumbent; 0: no quick pass
+  double window_ratio = 1.02;           ///< periods of one window differ by at most this factor
+  int keep = 8;                         ///< chains returned
+};
+
+struct ProgramResult {
+  std::vector<Chain> chains;            ///< ascending time, then canonical order; the first one is the best found
+  bool finished = true;                 ///< false: the label budget ended the search
+  std::int64_t bound = INT64_MAX;       ///< no chain of the program is faster than min(bound, incumbent)
+  std::int64_t labels = 0;
+  std::int64_t states = 0;
+  std::int64_t windows = 0;
+};
+
+/// The label-setting dynamic program of design.md 5.4 over windows of the period, best bound first. Exact when it
+/// finishes: either chains.front().time is the minimum over the program, or there is no chain faster than incumbent.
+/// Time and memory are governed by the number of labels; each costs O(extensions kept by the completion bound).
+[[nodiscard]] ProgramResult solve(const Program& program, const ProgramLimits& limits);
+
+/// A lower bound on the time of any chain that takes no search: the Lagrangian relaxation of the unit budget over all
+/// periods. INT64_MAX: infeasible even relaxed.
+[[nodiscard]] std::int64_t root_bound(const Program& program);
+
+}  // namespace tangram::compose

@@ -1,0 +1,44 @@
+// The search over a named space. Goes in: model, island hierarchy, parallelizers. Comes out: the best compositions by
+// closed form, what was searched, and how far from the best possible the first one can be.
+//
+// For every island level, granularity, microbatch b and number of replicas R: query the parallelizers for every slice
+// signature on every shape, price what crosses islands (replica and mixed-stage gradient reduction, tied embeddings,
+// boundaries), prune exactly, solve the composition program. Programs whose relaxation is no better than the best plan
+// so far are not solved.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/compose/composition.hpp"
+#include "tangram/model/model.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
+
+namespace tangram::compose {
+
+struct SearchOptions {
+  int top = 4;                                   ///< compositions returned, for re-ranking by simulation
+  std::int64_t label_budget = 6'000'000;         ///< labels of the whole search; states, not seconds, decide
+  int max_replicas = 1 << 20;                    ///< --max-pipelines
+  int max_parts = 2;                             ///< partial plans in a mixed stage; 1: none
+};
+
+/// What the search is doing, for a progress line: done of total programs, and the best iteration time so far.
+struct Progress {
+  int done = 0;
+  int total = 0;
+  std::string phase;
+  Nanoseconds best = Nanoseconds::max();
+};
+using ProgressCallback = std::function<void(const Progress&)>;
+
+/// Returning an error means that a parallelizer failed (kind kPlugin); infeasibility is a result without compositions.
+/// Deterministic for any number of threads. The model's job says batch, techniques and a fixed microbatch, if any.
+[[nodiscard]] Expected<SearchResult> search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                            std::span<const parallelizer::Parallelizer* const> parallelizers,
+                                            const SearchOptions& options, const ProgressCallback& progress = {});
+
+}  // namespace tangram::compose

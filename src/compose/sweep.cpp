@@ -1,0 +1,208 @@
+// The search over periods. G(P) = min { A + max o : chains that P allows } never grows with P, because a longer period
+// only relaxes what a stage must hold. So the minimum of G(P) + (M-1) P is found by windows [lo, hi]: a relaxation of
+// G(hi) plus (M-1) lo bounds all of a window; narrow windows are solved by label searches at falling hi.
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "completion_bound.hpp"
+#include "label_search.hpp"
+#include "tangram/base/assert.hpp"
+#include "tangram/compose/program.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr int kFirstAscent = 24;   // subgradient steps of a window without a parent
+constexpr int kChildAscent = 10;   // of a window that inherits multipliers
+constexpr std::int64_t kNever = INT64_MAX;
+
+struct Window {
+  std::int64_t lo = 0;
+  std::int64_t hi = 0;
+  std::int64_t bound = 0;            // on the time of any chain whose period lies in it
+  std::vector<double> multipliers;
+  std::int64_t order = 0;
+
+  bool operator<(const Window& other) const {  // for a queue that pops the smallest bound, the earliest first
+    return std::pair(bound, order) > std::pair(other.bound, other.order);
+  }
+};
+
+bool earlier(const Chain& a, const Chain& b) {
+  if (a.time != b.time) return a.time < b.time;
+  if (a.stages.size() != b.stages.size()) return a.stages.size() < b.stages.size();
+  for (std::size_t s = 0; s < a.stages.size(); ++s) {
+    const auto ka = std::tuple(a.stages[s].last, a.stages[s].option, a.stages[s].candidate.source);
+    const auto kb = std::tuple(b.stages[s].last, b.stages[s].option, b.stages[s].candidate.source);
+    if (ka != kb) return ka < kb;
+  }
+  return false;
+}
+
+class Sweep {
+ public:
+  Sweep(const Program& program, const ProgramLimits& limits)
+      : program_(program), limits_(limits), best_(limits.incumbent) {}
+
+  ProgramResult run() {
+    const auto [lowest, highest] = period_range();
+    if (lowest > highest) return std::move(result_);
+    push(lowest, highest, {}, kFirstAscent);
+    while (!queue_.empty()) {
+      const Window window = queue_.top();
+      queue_.pop();
+      if (window.bound >= best_) break;
+      if (is_narrow(window)) {
+        solve_window(window);
+      } else {
+        split(window);
+      }
+    }
+    result_.bound = std::min(unfinished_, best_);
+    return std::move(result_);
+  }
+
+ private:
+  // No chain's period is below the fastest slowest stage it must contain, nor is one above the latency of all of it.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> period_range() const {
+    std::int64_t fastest = kNever;
+    std::int64_t slowest = 0;
+    for (const auto& frontier : program_.frontiers) {
+      if (frontier.empty()) continue;
+      fastest = std::min(fastest, frontier.front().T);
+      slowest = std::max(slowest, frontier.back().T);
+    }
+    if (fastest == kNever) return {1, 0};
+    std::int64_t hop = 0;
+    for (const Price& price : program_.prices) hop = std::max(hop, price.latency);
+    const std::int64_t longest = (slowest + 2 * hop) * program_.blocks;
+    return {std::max<std::int64_t>(1, fastest), std::max<std::int64_t>(1, longest)};
+  }
+
+  [[nodiscard]] bool is_narrow(const Window& window) const {
+    return program_.microbatches == 1 ||
+           static_cast<double>(window.hi) <= limits_.window_ratio * static_cast<double>(window.lo) + 1.0;
+  }
+
+  // Queues [lo, hi] unless its bound says that nothing in it is of interest.
+  void push(std::int64_t lo, std::int64_t hi, std::vector<double> multipliers, int ascent) {
+    if (lo > hi) return;
+    const std::int64_t base = (program_.microbatches - 1) * lo;
+    const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
+    const CompletionBound bound(program_, hi, std::move(multipliers), ascent, enough);
+    if (bound.root() == kNoCompletion) return;
+    const std::int64_t time = base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0)));
+    if (time >= best_) return;
+    queue_.push({lo, hi, time, bound.multipliers(), next_order_++});
+  }
+
+  void split(const Window& window) {
+    const double middle = std::sqrt(static_cast<double>(window.lo) * static_cast<double>(window.hi));
+    const std::int64_t cut = std::clamp(static_cast<std::int64_t>(middle), window.lo, window.hi - 1);
+    push(window.lo, cut, window.multipliers, kChildAscent);
+    push(cut + 1, window.hi, window.multipliers, kChildAscent);
+  }
+
+  void solve_window(const Window& window) {
+    ++result_.windows;
+    const std::int64_t base = (program_.microbatches - 1) * window.lo;
+    std::vector<double> multipliers = window.multipliers;
+    bool quick = limits_.beam > 0;
+    for (std::int64_t hi = window.hi; hi >= window.lo;) {
+      const CompletionBound bound(program_, hi, multipliers, 2, kNoCompletion);
+      if (bound.root() == kNoCompletion) return;
+      multipliers = bound.multipliers();
+      LabelQuery query;
+      query.period = hi;
+      query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
+      if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
+      query.beam = quick ? limits_.beam : 0;
+      query.label_budget = limits_.label_budget - result_.labels;
+      if (query.label_budget <= 0) return give_up(window);
+      LabelAnswer answer = search_labels(program_, bound, query);
+      result_.labels += answer.labels;
+      result_.states += answer.states;
+      std::int64_t period = hi;
+      if (answer.chain) period = keep(std::move(*answer.chain));
+      if (quick) {  // seeds the incumbent only; the exact search of the same hi follows
+        quick = false;
+        continue;
+      }
+      if (!answer.finished) return give_up(window);
+      if (!answer.chain) return;
+      // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
+      hi = std::min(period - 1, program_.microbatches > 1 ? (best_ - 1 - answer.value) / (program_.microbatches - 1) : -1);
+    }
+  }
+
+  void give_up(const Window& window) {
+    result_.finished = false;
+    unfinished_ = std::min(unfinished_, window.bound);
+  }
+
+  // Evaluates a chain and keeps it among the best; returns its period.
+  std::int64_t keep(Chain chain) {
+    const bool feasible = evaluate(program_, chain);
+    TANGRAM_ASSERT(feasible);
+    if (!feasible) return 0;
+    best_ = std::min(best_, chain.time);
+    const std::int64_t period = chain.period;
+    if (chain.time >= limits_.incumbent) return period;
+    const bool known = std::any_of(result_.chains.begin(), result_.chains.end(), [&](const Chain& other) {
+      return !earlier(chain, other) && !earlier(other, chain);
+    });
+    if (!known) {
+      result_.chains.push_back(std::move(chain));
+      std::sort(result_.chains.begin(), result_.chains.end(), earlier);
+      if (result_.chains.size() > static_cast<std::size_t>(limits_.keep)) result_.chains.pop_back();
+    }
+    return period;
+  }
+
+  const Program& program_;
+  const ProgramLimits limits_;
+  std::int64_t best_;
+  std::int64_t unfinished_ = kNever;
+  std::int64_t next_order_ = 0;
+  std::priority_queue<Window> queue_;
+  ProgramResult result_;
+};
+
+}  // namespace
+
+ProgramResult solve(const Program& program, const ProgramLimits& limits) { return Sweep(program, limits).run(); }
+
+std::int64_t root_bound(const Program& program) {
+  // Windows whose bounds are taken without search; the smallest of a fixed geometric partition.
+  std::int64_t best = kNever;
+  std::int64_t fastest = kNever;
+  std::int64_t slowest = 0;
+  for (const auto& frontier : program.frontiers) {
+    if (frontier.empty()) continue;
+    fastest = std::min(fastest, frontier.front().T);
+    slowest = std::max(slowest, frontier.back().T);
+  }
+  if (fastest == kNever) return kNever;
+  std::vector<double> multipliers;
+  constexpr double kRatio = 1.25;
+  for (std::int64_t lo = std::max<std::int64_t>(1, fastest);;) {
+    const bool last = lo >= slowest;
+    const std::int64_t hi = last ? INT64_MAX / 16 : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
+    const CompletionBound bound(program, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
+    const std::int64_t base = (program.microbatches - 1) * lo;
+    if (base >= best) break;
+    if (bound.root() != kNoCompletion) {
+      multipliers = bound.multipliers();
+      best = std::min(best, base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0))));
+    }
+    if (last) break;
+    lo = hi + 1;
+  }
+  return best;
+}
+
+}  // namespace tangram::compose

@@ -1,0 +1,122 @@
+// The composer against a brute force, and what must never make an optimum worse.
+#include <cstdlib>
+#include <string>
+
+#include "brute_force.hpp"
+#include "random_program.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::tests;
+
+namespace {
+
+int cases(int usual) {
+  const char* factor = std::getenv("TANGRAM_TEST_FACTOR");
+  return factor ? usual * std::atoi(factor) : usual;
+}
+
+std::optional<std::int64_t> optimum(const compose::Program& program, compose::ProgramLimits limits = {}) {
+  const compose::ProgramResult result = compose::solve(program, limits);
+  REQUIRE(result.finished);
+  if (result.chains.empty()) return std::nullopt;
+  return result.chains.front().time;
+}
+
+void compare(const Flavour& flavour, std::uint64_t seed, int count) {
+  std::mt19937_64 random(seed);
+  int feasible = 0;
+  for (int i = 0; i < count; ++i) {
+    const compose::Program program = random_program(random, flavour);
+    const BruteForceAnswer truth = brute_force(program);
+    compose::ProgramLimits limits;
+    limits.beam = i % 3 == 0 ? 0 : 4;  // the quick pass must not change the answer
+    limits.window_ratio = i % 2 == 0 ? 1.02 : 2.0;
+    const compose::ProgramResult result = compose::solve(program, limits);
+    INFO("seed " << seed << " case " << i);
+    REQUIRE(result.finished);
+    REQUIRE(result.chains.empty() == !truth.time.has_value());
+    if (!truth.time) continue;
+    ++feasible;
+    REQUIRE(result.chains.front().time == *truth.time);
+    REQUIRE(closed_form(program, result.chains.front().stages) == truth.time);
+    const std::int64_t root = compose::root_bound(program);
+    REQUIRE(root <= *truth.time);
+  }
+  CHECK(feasible > count / 8);
+}
+
+}  // namespace
+
+TEST_CASE("the composer's optimum is the brute force's") {
+  SECTION("everything at once") { compare({}, 1, cases(1500)); }
+  SECTION("fast links, plain pipelines") {
+    compare({.slow_links = false, .heavy_sync = false, .tight_memory = false, .mixed = false}, 2, cases(500));
+  }
+  SECTION("tight memory and slow links") { compare({.most_classes = 2, .heavy_sync = false}, 3, cases(800)); }
+  SECTION("few microbatches, more stages than microbatches") {
+    compare({.most_classes = 2, .most_microbatches = 3}, 4, cases(600));
+  }
+  SECTION("long pipelines of one class") {
+    compare({.most_blocks = 8, .most_classes = 1, .most_units = 7, .mixed = false}, 5, cases(300));
+  }
+}
+
+TEST_CASE("an incumbent only hides what is no better") {
+  std::mt19937_64 random(11);
+  for (int i = 0; i < cases(300); ++i) {
+    const compose::Program program = random_program(random, {});
+    const std::optional<std::int64_t> best = optimum(program);
+    if (!best) continue;
+    compose::ProgramLimits limits;
+    limits.incumbent = *best;
+    CHECK_FALSE(optimum(program, limits).has_value());
+    limits.incumbent = *best + 1;
+    CHECK(optimum(program, limits) == best);
+  }
+}
+
+TEST_CASE("more never makes the optimum worse") {
+  std::mt19937_64 random(12);
+  for (int i = 0; i < cases(300); ++i) {
+    const compose::Program program = random_program(random, {});
+    const std::int64_t before = optimum(program).value_or(INT64_MAX);
+    compose::Program more_units = program;
+    ++more_units.inventory[static_cast<std::size_t>(i) % more_units.inventory.size()];
+    CHECK(optimum(more_units).value_or(INT64_MAX) <= before);
+    compose::Program more_memory = program;
+    for (auto& frontier : more_memory.frontiers) {
+      for (auto& candidate : frontier) candidate.n_max += 2;
+    }
+    CHECK(optimum(more_memory).value_or(INT64_MAX) <= before);
+    compose::Program faster_links = program;
+    for (auto& price : faster_links.prices) {
+      price.latency /= 2;
+      price.occupancy /= 2;
+    }
+    CHECK(optimum(faster_links).value_or(INT64_MAX) <= before);
+    compose::Program more_options = program;  // a technique more: one extra partial plan somewhere
+    auto& frontier = more_options.frontiers[static_cast<std::size_t>(i) % more_options.frontiers.size()];
+    frontier.push_back({7, 3, 7, 1, 2, 99});
+    frontier = prune::pareto(frontier);
+    CHECK(optimum(more_options).value_or(INT64_MAX) <= before);
+  }
+}
+
+TEST_CASE("a spent budget is admitted, and the bound still holds") {
+  std::mt19937_64 random(13);
+  int ended = 0;
+  for (int i = 0; i < cases(200); ++i) {
+    const compose::Program program = random_program(random, {});
+    const std::optional<std::int64_t> best = optimum(program);
+    compose::ProgramLimits limits;
+    limits.label_budget = 6;
+    const compose::ProgramResult result = compose::solve(program, limits);
+    if (!result.finished) ++ended;
+    if (!best) continue;
+    CHECK(result.bound <= *best);
+    if (!result.chains.empty()) CHECK(result.chains.front().time >= *best);
+    if (result.finished) CHECK(result.chains.front().time == *best);
+  }
+  CHECK(ended > 0);
+}

@@ -1,0 +1,92 @@
+#include "random_program.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace tangram::tests {
+
+namespace {
+
+using compose::Candidate;
+using compose::Program;
+
+int pick(std::mt19937_64& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
+bool chance(std::mt19937_64& random, int percent) { return pick(random, 1, 100) <= percent; }
+
+void add_options(Program& program, std::mt19937_64& random, bool mixed) {
+  const int classes = static_cast<int>(program.inventory.size());
+  for (int k = 0; k < classes; ++k) {
+    for (int units = 1; units <= program.inventory[static_cast<std::size_t>(k)]; units *= 2) {
+      program.options.push_back({{{k, units}}, program.keys++});
+    }
+  }
+  if (!mixed) return;
+  for (int k = 0; k + 1 < classes; ++k) {
+    if (chance(random, 50)) program.options.push_back({{{k, 1}, {k + 1, 1}}, program.keys++});
+  }
+}
+
+std::vector<Candidate> random_frontier(std::mt19937_64& random, const Flavour& flavour, int blocks, int units) {
+  std::vector<Candidate> all;
+  const int count = pick(random, 0, 3);
+  for (int i = 0; i < count; ++i) {
+    Candidate c;
+    c.T = std::max(1, blocks * pick(random, 6, 16) / units);
+    c.F = c.T * pick(random, 10, 60) / 100;
+    c.A = c.T + (flavour.heavy_sync && chance(random, 50) ? pick(random, 0, 60) : 0);
+    c.o = pick(random, 0, 9);
+    c.n_max = flavour.tight_memory ? pick(random, 1, 7) : 100;
+    c.source = i;
+    all.push_back(c);
+  }
+  return prune::pareto(all);
+}
+
+}  // namespace
+
+compose::Program random_program(std::mt19937_64& random, const Flavour& flavour) {
+  Program program;
+  program.blocks = pick(random, 1, flavour.most_blocks);
+  program.microbatches = pick(random, 1, flavour.most_microbatches);
+  const int classes = pick(random, 1, flavour.most_classes);
+  for (int k = 0; k < classes; ++k) program.inventory.push_back(pick(random, 1, flavour.most_units));
+  add_options(program, random, flavour.mixed);
+
+  // Half of the problems have uniform blocks: slices of equal length and ends share a signature.
+  const bool uniform = chance(random, 50);
+  const auto stride = static_cast<std::size_t>(program.blocks) + 1;
+  program.signature.assign(stride * stride, -1);
+  std::map<std::vector<int>, int> ids;
+  std::vector<int> length;
+  for (int first = 0; first < program.blocks; ++first) {
+    for (int last = first + 1; last <= program.blocks; ++last) {
+      const std::vector<int> kind = uniform ? std::vector<int>{last - first, first == 0, last == program.blocks}
+                                            : std::vector<int>{first, last};
+      const auto [entry, created] = ids.try_emplace(kind, program.signatures);
+      if (created) {
+        ++program.signatures;
+        length.push_back(last - first);
+      }
+      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] = entry->second;
+    }
+  }
+  for (const compose::Option& option : program.options) {
+    int units = 0;
+    for (const compose::Use& use : option.uses) units += use.units;
+    for (int s = 0; s < program.signatures; ++s) {
+      program.frontiers.push_back(random_frontier(random, flavour, length[static_cast<std::size_t>(s)], units));
+    }
+  }
+  program.cut_kinds = pick(random, 1, 2);
+  for (int cut = 0; cut <= program.blocks; ++cut) program.cut_kind.push_back(pick(random, 0, program.cut_kinds - 1));
+  const int slowest = flavour.slow_links ? pick(random, 0, 30) : 0;
+  for (int i = 0; i < program.cut_kinds * program.keys * program.keys; ++i) {
+    compose::Price price;
+    price.latency = pick(random, 0, slowest);
+    price.occupancy = price.latency * pick(random, 0, 100) / 100;
+    program.prices.push_back(price);
+  }
+  return program;
+}
+
+}  // namespace tangram::tests

@@ -7,12 +7,22 @@
 //   tree all-reduce      2 ceil(log2 n) alpha + 2 S/B
 //   all-to-all           (n-1) alpha + (n-1)/n S/B            (S: bytes that one rank holds)
 //   hierarchical: reduce-scatter inside, the same collective on S/g between members, all-gather inside
-// Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; NCCL's bus-bandwidth conventions (nccl-tests PERFORMANCE.md).
+// A collective takes the cheapest of these that applies. B is the link's raw bandwidth (datasheet, or a point-to-point
+// test) times the share that collectives were measured to sustain on that kind of link.
+// Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; NCCL's bus-bandwidth conventions (nccl-tests
+// PERFORMANCE.md).
 #pragma once
 
 #include "tangram/cluster/islands.hpp"
 
 namespace tangram::cost {
+
+/// Share of the raw one-direction bandwidth that large collectives reach. Inside a member: all-reduce bus bandwidth of
+/// 229 GB/s over 300 on 8 x A100 with NVSwitch (vTrain, MICRO 2024, all-reduce tables) and 370 over 450 on 8 x H100
+/// (ASTRA-sim's HGX-H100 validated configuration): 0.76 and 0.82. Between members: 10.2-10.5 GiB/s over 12.5 GB/s on
+/// nodes of 8 x A100 (Mist, EuroSys 2025, all-gather profiles): 0.88-0.90.
+inline constexpr double kInsideShare = 0.77;
+inline constexpr double kNetworkShare = 0.90;
 
 enum class Collective { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
 
@@ -25,12 +35,15 @@ struct Group {
   [[nodiscard]] int size() const { return inside * members; }
 };
 
-/// Seconds of one collective. `bytes` is S of the header comment.
+/// Seconds of one collective, at least a kernel launch; 0 for a group of one or no bytes. `bytes` is S of the header
+/// comment. NIC-sharing law: a ring through members whose cards carry `sharing` groups sees B_member / sharing each
+/// (all-gather measurements of Mist on 2 and 4 nodes of A100 and V100 follow it within a few percent).
 [[nodiscard]] double collective_seconds(Collective kind, double bytes, const Group& group,
                                         const cluster::DeviceShape& shape);
 
 /// The group of `degree` ranks whose neighbours are `stride` ranks apart, in a shape whose ranks are numbered member by
 /// member: how many of them share a member, how many members it spans, how many such groups share a network card.
+/// Groups that do not align with the members are described by the one that crosses most of them.
 [[nodiscard]] Group place_group(int degree, int stride, const cluster::DeviceShape& shape);
 
 /// Aggregate one-direction bandwidth with which the whole shape talks to the outside over a per-member link.

@@ -9,6 +9,7 @@
 
 #include "tangram/base/expected.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/communication.hpp"
 #include "tangram/cost/strategy.hpp"
 #include "tangram/model/slice.hpp"
 
@@ -17,30 +18,40 @@ namespace tangram::cost {
 enum class Provenance : std::uint8_t { kMeasured, kInterpolated, kModelled };
 [[nodiscard]] std::string_view to_string(Provenance provenance);
 
+/// Share of a unit's own compute under which ZeRO's gathers and scatters hide. Overlapped kernels slow each other down
+/// by 1.1256 (Galvatron, overlap coefficient measured on 8 x A100), so that compute hides 1/1.1256 of its own length.
+inline constexpr double kZeroOverlap = 0.888;
+
 /// One block (or the embedding, or the head) at given degrees and samples; per microbatch and GPU.
 struct UnitCost {
   double forward = 0;              ///< seconds, with its tp, cp, ep communication
   double backward = 0;             ///< seconds, without recompute
   double recompute_selective = 0;  ///< seconds added to backward
   double recompute_full = 0;
-  double zero3_gather = 0;         ///< seconds of gathering parameters once (exposed part), per forward or backward
-  double zero2_scatter = 0;        ///< seconds of reducing gradients each microbatch (exposed part), ZeRO-2 and 3
-  double shared_parameters = 0;    ///< on this GPU before ZeRO, sharded over dp x cp by ZeRO
-  double expert_parameters = 0;    ///< on this GPU before ZeRO, sharded over edp by ZeRO
-  double activation_none = 0;      ///< bytes kept per in-flight microbatch
+  double zero3_gather = 0;       ///< ZeRO-3: exposed seconds of gathering parameters, added to forward
+  double zero3_backward = 0;     ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
+  double zero2_scatter = 0;      ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
+  double shared_parameters = 0;  ///< on this GPU before ZeRO, sharded over dp x cp by ZeRO
+  double expert_parameters = 0;  ///< on this GPU before ZeRO, sharded over edp by ZeRO
+  double all_parameters = 0;     ///< of the whole unit, unsharded
+  double activation_none = 0;    ///< bytes kept per in-flight microbatch
   double activation_selective = 0;
   double activation_full = 0;
-  double working = 0;              ///< bytes of the largest short-lived buffer while it runs
+  double working = 0;  ///< bytes of the largest short-lived buffer while it runs
 };
 
 /// Everything the stages of equal (model, shape, degrees, samples) share.
 struct UnitCosts {
   Degrees degrees;
   int samples = 0;
-  std::vector<UnitCost> blocks;    ///< by block type
+  std::vector<UnitCost> blocks;  ///< by block type
   UnitCost embedding;
-  UnitCost head;                   ///< logits, loss and their gradient included
+  UnitCost head;               ///< logits, loss and their gradient included; without the matrix where it is tied
+  double tied_parameters = 0;  ///< per GPU: the copy of a tied matrix that a head without embedding holds
+  double tied_matrix = 0;      ///< the same, unsharded
   cluster::DeviceShape shape;
+  Group shared_group;  ///< dp x cp: reduces and shards everything but experts
+  Group expert_group;  ///< expert replicas
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
@@ -48,7 +59,7 @@ struct UnitCosts {
 };
 
 /// Why these degrees cannot run this model: "heads % tp" and the like. One Diagnostic of kind kInfeasible, code
-/// "unsupported-degrees". Requires degrees.gpus() == shape.gpus(), samples % dp == 0, samples >= 1.
+/// "unsupported-degrees", the reason from why_unsupported() (validity.hpp). Requires degrees.gpus() == shape.gpus().
 [[nodiscard]] Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape,
                                              const Degrees& degrees, int samples);
 
@@ -61,17 +72,28 @@ struct StageCost {
   Bytes gradients;
   Bytes optimizer_state;
   Bytes transient;
-  Bytes activation;            ///< per in-flight microbatch
-  Bytes gradient_volume;       ///< gradients of the whole slice, unsharded: what replicas exchange
+  Bytes activation;       ///< per in-flight microbatch
+  Bytes gradient_volume;  ///< gradients of the whole slice, unsharded: what replicas exchange
   Provenance provenance = Provenance::kModelled;
 
   [[nodiscard]] Bytes static_memory() const { return parameters + gradients + optimizer_state; }
   /// Peak with n microbatches in flight (design.md 5.2).
-  [[nodiscard]] Bytes peak(std::int64_t in_flight) const { return static_memory() + transient + activation * in_flight; }
+  [[nodiscard]] Bytes peak(std::int64_t in_flight) const {
+    return static_memory() + transient + activation * in_flight;
+  }
   bool operator==(const StageCost&) const = default;
 };
 
-/// Adds up the units of a slice. zero > 0 is meaningful only when there is something to shard over.
+/// Adds up the units of a slice: O(runs), no allocation, rounded up once at the end.
+///   forward   sum of units, with ZeRO-3 plus the exposed gathers
+///   backward  sum of units, plus recompute, plus exposed gathers and scatters of ZeRO-2 and 3
+///   sync      ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over dp x cp, experts over their
+///             replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that nothing is left at the end
+///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather them
+///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
+///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next
+/// zero > 0 is meaningful only when there is something to shard over. The gradient all-reduce between the two ends of a
+/// tied embedding is not in here: it crosses stages.
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
                                    const MemoryPolicy& policy);
 
@@ -85,7 +107,8 @@ inline constexpr double kSyncOverlap = 0.80;
 /// Gradient synchronisation that stays exposed: max(0, sync - kSyncOverlap * backward).
 [[nodiscard]] Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward);
 
-/// All-reduce of `volume` bytes across `replicas` stages that reach each other with `link` per member.
+/// Ring all-reduce of `volume` bytes across `replicas` stages that reach each other with `link` per member, all members
+/// at once: 2(R-1) alpha + 2(R-1)/R volume / (members * link * kNetworkShare).
 [[nodiscard]] Nanoseconds replica_sync(Bytes volume, int replicas, const cluster::Link& link, int members);
 
 /// One-way latency and link occupancy of handing `bytes` from one shape to another.
@@ -96,11 +119,13 @@ struct BoundaryCost {
 };
 /// Each GPU of the source sends its share of the tensor, each of the destination receives its share: the narrower
 /// aggregate decides; a fan-in or fan-out sends ceil(larger/smaller) messages per GPU of the smaller side.
+///   latency = ceil(larger/smaller) alpha + occupancy,   occupancy = bytes / (min(members) * link * kNetworkShare)
 [[nodiscard]] BoundaryCost boundary_cost(Bytes bytes, const cluster::Link& link, int source_members, int source_gpus,
                                          int target_members, int target_gpus);
 
 /// A lower bound on the GPU-seconds that one sample of the block type (forward and backward) costs on this device
-/// under any technique: FLOPs over the sustained peak. Used by relaxed_bound.
+/// under any technique: three times the forward's matrix FLOPs (each product has two in backward) over peak *
+/// gemm_efficiency, which no kernel of compute.hpp exceeds. Used by relaxed_bound.
 [[nodiscard]] double least_gpu_seconds(const model::Model& model, const model::BlockType& block,
                                        const cluster::GpuType& device);
 [[nodiscard]] double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device);

@@ -26,9 +26,9 @@ struct Degrees {
 
 /// What trades time for memory at fixed degrees.
 struct MemoryPolicy {
-  int zero = 0;                                   ///< 0..3 over dp x cp (experts: over edp)
+  int zero = 0;  ///< 0..3 over dp x cp (experts: over edp)
   RecomputeMode recompute = RecomputeMode::kNone;
-  int recompute_layers = 0;                       ///< blocks recomputed in full, from the stage's first; kFull only
+  int recompute_layers = 0;  ///< blocks recomputed in full, from the stage's first; kFull only
   auto operator<=>(const MemoryPolicy&) const = default;
 };
 

@@ -1,0 +1,56 @@
+// What one GPU holds and computes of a block. Goes in: a block, degrees, samples per replica. Comes out: the local
+// sizes from which times (block_time.hpp) and bytes (memory.hpp) are counted alike.
+//
+// tp shards heads and feed-forward columns (Shoeybi et al., arXiv 1909.08053, section 3), kv heads are replicated where
+// tp exceeds them; sequence parallelism shards the rows between those regions (Korthikanti et al., arXiv 2205.05198,
+// section 4.2); cp shards the sequence; ep and expert-tp shard experts (Megatron-Core, MoE parallel folding).
+#pragma once
+
+#include "tangram/cost/compute.hpp"
+#include "tangram/cost/strategy.hpp"
+
+namespace tangram::cost {
+
+/// Busiest expert-parallel rank over the mean. Auxiliary-loss balancing leaves single experts 50-70 % over the mean and
+/// loss-free balancing 4 % (MaxVio_global in Wang et al., arXiv 2408.15664, table 2); a rank averages over its experts.
+inline constexpr double kRoutingImbalance = 1.15;
+
+struct LocalBlock {
+  double element = 2;  ///< bytes of an activation
+  double samples = 0;
+  double queries = 0;  ///< tokens of one sample on this GPU: s / cp
+  double tokens = 0;   ///< samples * queries
+  double rows = 0;     ///< tokens kept between tensor-parallel regions: tokens / tp with sequence parallelism
+  double hidden = 0;
+  AttentionCore core;
+  double dense = 0;         ///< local columns of the dense feed-forward, 0: none
+  double shared = 0;        ///< of the shared experts
+  double routed = 0;        ///< (row, expert) pairs this GPU sends
+  double expert_rows = 0;   ///< rows its experts compute, imbalance included
+  double experts = 0;       ///< local experts
+  double expert_width = 0;  ///< local columns of one expert
+  bool dropout = false;
+};
+
+/// Models with LayerNorm biases (GPT-2, GPT-3, OPT, ...) were trained with dropout, those with RMSNorm without; the
+/// architecture says no more about it.
+[[nodiscard]] bool trains_with_dropout(const model::BlockType& block);
+
+/// Requires degrees that supported_degrees() accepts.
+[[nodiscard]] LocalBlock local_block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                                     double samples_per_replica);
+
+/// Bytes of an activation value: 2, or 4 in fp32 and tf32 (fp8 is a format of products, not of stored activations).
+[[nodiscard]] double activation_element(DType precision);
+
+/// The vocabulary as Megatron-LM pads it: up to a multiple of 128 tp (--make-vocab-size-divisible-by).
+[[nodiscard]] double padded_vocabulary(std::int64_t vocabulary, int tp);
+
+/// Parameters of one block on one GPU before ZeRO. `shared` is reduced over dp x cp, `expert` over the expert replicas.
+struct LocalParameters {
+  double shared = 0;
+  double expert = 0;
+};
+[[nodiscard]] LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees);
+
+}  // namespace tangram::cost

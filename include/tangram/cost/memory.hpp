@@ -1,0 +1,56 @@
+// Bytes of one GPU, every term of its own. Goes in: local sizes, degrees, ZeRO stage. Comes out: bytes.
+//
+// Parameter state (Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5; Megatron-LM docs, distributed optimizer):
+//   per parameter p + g + o bytes (bf16 with fp32 main gradients: 2 + 4 + 12 = 18); with N the ranks of the sharding
+//   group ZeRO-1: o/N    ZeRO-2: also g/N    ZeRO-3: also p/N
+//
+// Activations that backward needs, by tensor (Korthikanti et al., arXiv 2205.05198, equations 1-6, tensor by tensor, so
+// that grouped queries, gated feed-forwards, experts and latent attention come out of the same sum). e bytes a value,
+// r = rows (sharded by sequence parallelism), u = tokens of the GPU:
+//   norm inputs            e r h each                       linear inputs (norm outputs)  e r h each
+//   Q, K, V                e u (a q + k (q + v))            attention output              e u a v
+//   scores (unfused only)  e b a s s_kv softmax; with dropout (e + 1) b a s s_kv more; fused: 4 u a log-sum-exp
+//   dropout masks          r h, one per sub-layer           query-key norm inputs         e u (a + k) q
+//   feed-forward           gated: gate, up and product 3 e u f; plain: input and output of the activation 2 e u f
+//   experts                received rows and their results e (x + t) h, 3 or 2 e x f_e, router logits 4 r E
+//   latent attention       compressed vectors and their norms 2 e r (q_lora + kv_lora) + e r rope
+// x: rows computed by the local experts, t: rows sent. For MHA, f = 4h, dropout, 16 bits: s b h (34 + 5 a s / h).
+//
+// Selective recompute: unfused attention recomputes its core (the terms in s s_kv, arXiv 2205.05198 section 5); with
+// fused attention, where the core keeps nothing of size, norm outputs, expert activations and latent up-projections are
+// recomputed instead (Megatron-Core --recompute-modules layernorm moe_act mla_up_proj). Full recompute keeps e r h.
+#pragma once
+
+#include "tangram/cost/local_block.hpp"
+
+namespace tangram::cost {
+
+struct ActivationBytes {
+  double none = 0;
+  double selective = 0;
+  double full = 0;
+  double working = 0;  ///< largest buffers of its backward: gathered rows and their gradient, gradients of the inner
+                       ///< tensors, all-to-all buffers, ring K/V buffers
+};
+[[nodiscard]] ActivationBytes block_activation(const model::BlockType& block, const model::Job& job,
+                                               const Degrees& degrees, double samples_per_replica);
+
+/// Token ids and positions (8 bytes a token), dropout mask; working: the output before it is sharded.
+[[nodiscard]] ActivationBytes embedding_activation(const model::Model& model, const Degrees& degrees,
+                                                   double samples_per_replica);
+
+/// Inputs of the final norm and of the projection; working: 16-bit logits, their fp32 copy that becomes the softmax in
+/// place, and their 16-bit gradient (arXiv 2205.05198, section 4.3, counts 4 s b v of these), sharded by tp.
+[[nodiscard]] ActivationBytes head_activation(const model::Model& model, const Degrees& degrees,
+                                              double samples_per_replica);
+
+/// Parameter state of one GPU in bytes.
+struct StateBytes {
+  double parameters = 0;
+  double gradients = 0;
+  double optimizer = 0;
+};
+/// `ranks`: size of the group ZeRO shards over.
+[[nodiscard]] StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job);
+
+}  // namespace tangram::cost

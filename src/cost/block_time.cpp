@@ -1,0 +1,268 @@
+#include "tangram/cost/block_time.hpp"
+
+#include <algorithm>
+
+#include "tangram/cost/communication.hpp"
+
+namespace tangram::cost {
+namespace {
+
+// Streams of one kernel in activation sizes: values read plus values written.
+constexpr double kNormForward = 2, kNormBackward = 3;          // x -> y; x, dy -> dx
+constexpr double kResidualForward = 3, kResidualBackward = 3;  // x, residual -> sum; two gradients -> sum
+constexpr double kRotaryForward = 2, kRotaryBackward = 2;
+constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
+constexpr double kPlainForward = 2, kPlainBackward = 3;
+constexpr double kPermute = 2;
+
+/// Everything the parts of one block need to know.
+struct Context {
+  const model::BlockType& block;
+  const Degrees& degrees;
+  const cluster::DeviceShape& shape;
+  LocalBlock local;
+  DeviceRates rates;
+  double gradient;  ///< bytes of a main gradient
+  bool fused;
+};
+
+Passes stream(const Context& c, double values, double forward, double backward) {
+  return {streaming_seconds(c.local.element * values * forward, c.rates),
+          streaming_seconds(c.local.element * values * backward, c.rates)};
+}
+
+Passes linear(const Context& c, double rows, double in, double out, double count = 1) {
+  return linear_seconds(rows, in, out, count, c.local.element, c.gradient, c.rates.matrix, c.rates);
+}
+
+Passes activation(const Context& c, double values) {
+  return c.block.feed_forward.gated ? stream(c, values, kGatedForward, kGatedBackward)
+                                    : stream(c, values, kPlainForward, kPlainBackward);
+}
+
+Passes feed_forward_part(const Context& c, double rows, double width, double count = 1) {
+  Passes time = linear(c, rows, c.local.hidden, (c.block.feed_forward.gated ? 2 : 1) * width, count);
+  time += activation(c, count * rows * width);
+  time += linear(c, rows, width, c.local.hidden, count);
+  return time;
+}
+
+Passes attention_core(const Context& c) {
+  return c.fused ? fused_attention_seconds(c.local.core, c.local.element, c.rates)
+                 : unfused_attention_seconds(c.local.core, c.local.element, c.rates);
+}
+
+/// Q, K and V out of the norm's output; for latent attention the up-projections apart, because they can be recomputed.
+struct Projection {
+  Passes all;
+  double up_forward = 0;
+};
+
+Projection query_key_value(const Context& c) {
+  const model::Attention& a = c.block.attention;
+  const AttentionCore& core = c.local.core;
+  const double tokens = c.local.tokens;
+  Projection out;
+  if (a.kind == model::AttentionKind::kMultiHead) {
+    out.all = linear(c, tokens, c.local.hidden, (core.heads + 2 * core.kv_heads) * core.qk_dim);
+    return out;
+  }
+  Passes up;
+  if (a.q_lora_rank > 0) {
+    out.all += linear(c, c.local.rows, c.local.hidden, a.q_lora_rank);
+    out.all += stream(c, c.local.rows * a.q_lora_rank, kNormForward, kNormBackward);
+    up += linear(c, tokens, a.q_lora_rank, core.heads * core.qk_dim);
+  } else {
+    up += linear(c, tokens, c.local.hidden, core.heads * core.qk_dim);
+  }
+  out.all += linear(c, c.local.rows, c.local.hidden, a.kv_lora_rank + a.qk_rope_head_dim);
+  out.all += stream(c, c.local.rows * a.kv_lora_rank, kNormForward, kNormBackward);
+  up += linear(c, tokens, a.kv_lora_rank, core.heads * (a.qk_nope_head_dim + core.v_dim));
+  out.all += up;
+  out.up_forward = up.forward;
+  return out;
+}
+
+/// Router, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841), un-permutation.
+Passes experts(const Context& c) {
+  const LocalBlock& l = c.local;
+  const double routes = c.block.feed_forward.experts;
+  Passes time = linear(c, l.rows, l.hidden, routes);
+  time += stream(c, l.rows * routes, 4, 4);  // fp32 softmax, top-k, balancing loss
+  time += stream(c, l.routed * l.hidden, kPermute, kPermute);
+  if (c.degrees.ep > 1) time += stream(c, 2 * l.expert_rows * l.hidden, kPermute, kPermute);  // by expert, and back
+  time += feed_forward_part(c, l.expert_rows / l.experts, l.expert_width, l.experts);
+  time += stream(c, l.routed * l.hidden, kPermute, kPermute);
+  return time;
+}
+
+/// Exchange around one tensor-parallel region, one direction.
+double tensor_exchange(const Context& c) {
+  const double bytes = c.local.element * c.local.tokens * c.local.hidden;
+  const Group group = place_group(c.degrees.tp, 1, c.shape);
+  if (!c.degrees.sequence_parallel) return collective_seconds(Collective::kAllReduce, bytes, group, c.shape);
+  return collective_seconds(Collective::kAllGather, bytes, group, c.shape) +
+         collective_seconds(Collective::kReduceScatter, bytes, group, c.shape);
+}
+
+double expert_exchange(const Context& c) {
+  const LocalBlock& l = c.local;
+  const Group ep = place_group(c.degrees.ep, c.degrees.etp, c.shape);
+  const Group etp = place_group(c.degrees.etp, 1, c.shape);
+  // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
+  const double received = l.element * l.expert_rows * l.hidden;
+  return 2 * collective_seconds(Collective::kAllToAll, received / c.degrees.etp, ep, c.shape) +
+         collective_seconds(Collective::kAllGather, received, etp, c.shape) +
+         collective_seconds(Collective::kReduceScatter, received, etp, c.shape);
+}
+
+/// What the ring of context parallelism leaves exposed behind the attention core.
+Passes ring_exposed(const Context& c, const Passes& core) {
+  const double cp = c.degrees.cp;
+  if (c.degrees.cp == 1) return {};
+  const AttentionCore& a = c.local.core;
+  const double all = cp * c.local.element * c.local.tokens * a.kv_heads * (a.qk_dim + a.v_dim);
+  const Group group = place_group(c.degrees.cp, c.degrees.tp, c.shape);
+  const double hidden_share = (cp - 1) / cp;
+  const double forward = collective_seconds(Collective::kAllGather, all, group, c.shape);
+  const double backward = collective_seconds(Collective::kAllGather, 2 * all, group, c.shape);
+  return {std::max(0.0, forward - hidden_share * core.forward), std::max(0.0, backward - hidden_share * core.backward)};
+}
+
+/// Norms and residual additions.
+Passes residual_stream(const Context& c) {
+  const double row = c.local.rows * c.local.hidden;
+  Passes time;
+  for (int i = 0; i < c.block.norms; ++i) time += stream(c, row, kNormForward, kNormBackward);
+  const int additions = c.block.parallel_attention ? 1 : 2;
+  for (int i = 0; i < additions; ++i) time += stream(c, row, kResidualForward, kResidualBackward);
+  return time;
+}
+
+double selective_seconds(const Context& c, const Projection& projection, const Passes& core) {
+  if (!c.fused) return core.forward;
+  const double row = c.local.rows * c.local.hidden;
+  const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : 2;
+  double seconds = norms * stream(c, row, kNormForward, 0).forward + projection.up_forward;
+  if (c.block.feed_forward.is_moe()) seconds += activation(c, c.local.expert_rows * c.local.expert_width).forward;
+  return seconds;
+}
+
+double vocabulary_width(const model::Model& model) {
+  return static_cast<double>(model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
+}
+
+/// Tokens and rows outside the blocks.
+struct EdgeRows {
+  double element = 2;
+  double tokens = 0;
+  double rows = 0;
+};
+
+EdgeRows edge_rows(const model::Model& model, const Degrees& degrees, double samples_per_replica) {
+  EdgeRows edge;
+  edge.element = activation_element(model.job.precision);
+  edge.tokens = samples_per_replica * static_cast<double>(model.job.sequence_length) / degrees.cp;
+  edge.rows = degrees.sequence_parallel ? edge.tokens / degrees.tp : edge.tokens;
+  return edge;
+}
+
+}  // namespace
+
+BlockTime block_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                     double samples_per_replica, const cluster::DeviceShape& shape) {
+  const Context c{block,
+                  degrees,
+                  shape,
+                  local_block(block, job, degrees, samples_per_replica),
+                  device_rates(shape.device, job.precision),
+                  static_cast<double>(job.gradient_bytes),
+                  job.flash_attention};
+  const model::Attention& attention = block.attention;
+  const AttentionCore& core = c.local.core;
+  const Projection projection = query_key_value(c);
+  const Passes attend = attention_core(c);
+
+  BlockTime time;
+  time.compute += residual_stream(c);
+  time.compute += projection.all;
+  const double query_key = c.local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
+  time.compute += stream(c, query_key, kRotaryForward, kRotaryBackward);
+  if (attention.qk_norm) time.compute += stream(c, query_key, kNormForward, kNormBackward);
+  time.compute += attend;
+  time.compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
+  const double columns = c.local.dense + c.local.shared;
+  if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, columns);
+  if (block.feed_forward.is_moe()) time.compute += experts(c);
+  time.selective_compute = selective_seconds(c, projection, attend);
+
+  const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;
+  double exchange = regions * tensor_exchange(c);
+  if (block.feed_forward.is_moe()) exchange += expert_exchange(c);
+  time.communication = ring_exposed(c, attend);
+  time.communication += Passes{exchange, exchange};
+  return time;
+}
+
+BlockTime embedding_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
+                         const cluster::DeviceShape& shape) {
+  const DeviceRates rates = device_rates(shape.device, model.job.precision);
+  const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
+  const double width = vocabulary_width(model);
+  const double hidden = static_cast<double>(model.hidden);
+  const double gradient = static_cast<double>(model.job.gradient_bytes);
+  BlockTime time;
+  // Table row read, output written; backward reads the gradient, reads and writes the row of the main gradient.
+  time.compute.forward = streaming_seconds(2 * edge.element * edge.tokens * width, rates);
+  time.compute.backward = streaming_seconds((edge.element + 2 * gradient) * edge.tokens * width, rates);
+  if (model.embedding_projection > 0) {
+    time.compute += linear_seconds(edge.tokens, width, hidden, 1, edge.element, gradient, rates.attention, rates);
+  }
+  const double bytes = edge.element * edge.tokens * width;
+  const Group tp = place_group(degrees.tp, 1, shape);
+  if (degrees.sequence_parallel) {
+    time.communication.forward = collective_seconds(Collective::kReduceScatter, bytes, tp, shape);
+    time.communication.backward = collective_seconds(Collective::kAllGather, bytes, tp, shape);
+  } else {
+    time.communication.forward = collective_seconds(Collective::kAllReduce, bytes, tp, shape);
+  }
+  return time;
+}
+
+BlockTime head_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
+                    const cluster::DeviceShape& shape) {
+  // Passes over the logits, bytes a value: cast to fp32 (e + 4), maximum (4), exponential and sum (8), division (8);
+  // backward scaling in place (8), cast back (4 + e). Operators of Megatron-LM's vocabulary-parallel cross-entropy.
+  constexpr double kLossForward = 24, kLossBackward = 12;
+  const DeviceRates rates = device_rates(shape.device, model.job.precision);
+  const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
+  const double hidden = static_cast<double>(model.hidden);
+  const double width = vocabulary_width(model);
+  const double gradient = static_cast<double>(model.job.gradient_bytes);
+  const double columns = padded_vocabulary(model.vocabulary, degrees.tp) / degrees.tp;
+  BlockTime time;
+  if (model.final_norm) {
+    time.compute += Passes{streaming_seconds(kNormForward * edge.element * edge.rows * hidden, rates),
+                           streaming_seconds(kNormBackward * edge.element * edge.rows * hidden, rates)};
+  }
+  if (model.embedding_projection > 0) {
+    time.compute += linear_seconds(edge.tokens, hidden, width, 1, edge.element, gradient, rates.attention, rates);
+  }
+  time.compute += linear_seconds(edge.tokens, width, columns, 1, edge.element, gradient, rates.attention, rates);
+  time.compute += Passes{streaming_seconds((edge.element + kLossForward) * edge.tokens * columns, rates),
+                         streaming_seconds((edge.element + kLossBackward) * edge.tokens * columns, rates)};
+
+  const double bytes = edge.element * edge.tokens * hidden;
+  const Group tp = place_group(degrees.tp, 1, shape);
+  constexpr double kScalars = 3 * 4;  // maximum, target logit and sum of each token, fp32
+  time.communication.forward = collective_seconds(Collective::kAllReduce, kScalars * edge.tokens, tp, shape);
+  if (degrees.sequence_parallel) {
+    time.communication.forward += collective_seconds(Collective::kAllGather, bytes, tp, shape);
+    time.communication.backward = collective_seconds(Collective::kReduceScatter, bytes, tp, shape);
+  } else {
+    time.communication.backward = collective_seconds(Collective::kAllReduce, bytes, tp, shape);
+  }
+  return time;
+}
+
+}  // namespace tangram::cost

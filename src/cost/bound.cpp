@@ -1,0 +1,27 @@
+// Lower bounds on GPU-seconds that hold for every degree and policy.
+#include "tangram/cost/compute.hpp"
+#include "tangram/cost/stage.hpp"
+
+namespace tangram::cost {
+namespace {
+
+constexpr double kPasses = 3;  // forward, input gradient, weight gradient
+
+double seconds(double flops, double rate) { return flops > 0 ? flops / rate : 0; }
+
+}  // namespace
+
+double least_gpu_seconds(const model::Model& model, const model::BlockType& block, const cluster::GpuType& device) {
+  const DeviceRates rates = device_rates(device, model.job.precision);
+  const double attention = attention_forward_flops(block).value();
+  const double linear = model::forward_flops(block).value() - attention;
+  return kPasses * (seconds(linear, rates.matrix) + seconds(attention, rates.attention));
+}
+
+double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device) {
+  const DeviceRates rates = device_rates(device, model.job.precision);
+  const double flops = model::head_forward_flops(model).value();
+  return kPasses * seconds(flops, rates.attention);
+}
+
+}  // namespace tangram::cost

@@ -1,0 +1,118 @@
+#include "tangram/cost/communication.hpp"
+
+#include <algorithm>
+
+namespace tangram::cost {
+namespace {
+
+/// One ring or tree: ranks, seconds per step, bytes/s per direction.
+struct Tier {
+  int ranks = 1;
+  double alpha = 0;
+  double rate = 0;
+};
+
+double ring_half(const Tier& tier, double bytes) {  // all-gather or reduce-scatter
+  if (tier.ranks <= 1) return 0;
+  const double n = tier.ranks;
+  return (n - 1) * tier.alpha + (n - 1) / n * bytes / tier.rate;
+}
+
+double tree_all_reduce(const Tier& tier, double bytes) {
+  if (tier.ranks <= 1) return 0;
+  int depth = 0;
+  while ((1LL << depth) < tier.ranks) ++depth;
+  return 2.0 * depth * tier.alpha + 2 * bytes / tier.rate;
+}
+
+double all_reduce(const Tier& tier, double bytes) {
+  return std::min(2 * ring_half(tier, bytes), tree_all_reduce(tier, bytes));
+}
+
+Tier inside_tier(const Group& group, const cluster::DeviceShape& shape) {
+  return {group.inside, to_seconds(shape.intra.latency), shape.intra.bandwidth.value() * kInsideShare};
+}
+
+/// All members over the cards of each; `rate` is what one of the `sharing` groups gets.
+Tier network_tier(const Group& group, const cluster::DeviceShape& shape) {
+  return {group.members, to_seconds(shape.inter.latency),
+          shape.inter.bandwidth.value() * kNetworkShare / group.sharing};
+}
+
+/// All ranks in one ring or tree: the slowest hop decides.
+Tier flat_tier(const Group& group, const cluster::DeviceShape& shape) {
+  const Tier inside = inside_tier(group, shape);
+  const Tier network = network_tier(group, shape);
+  if (group.members == 1) return inside;
+  if (group.inside == 1) return network;
+  return {group.size(), std::max(inside.alpha, network.alpha), std::min(inside.rate, network.rate)};
+}
+
+double gather_or_scatter(double bytes, const Group& group, const cluster::DeviceShape& shape) {
+  const double flat = ring_half(flat_tier(group, shape), bytes);
+  if (group.members == 1 || group.inside == 1) return flat;
+  // The `inside` ranks of a member run one lane each; the lanes share the cards, so that together they move `bytes`.
+  const double layered = ring_half(inside_tier(group, shape), bytes) + ring_half(network_tier(group, shape), bytes);
+  return std::min(flat, layered);
+}
+
+double reduce_everywhere(double bytes, const Group& group, const cluster::DeviceShape& shape) {
+  const double flat = all_reduce(flat_tier(group, shape), bytes);
+  if (group.members == 1 || group.inside == 1) return flat;
+  const double layered =
+      2 * ring_half(inside_tier(group, shape), bytes) + all_reduce(network_tier(group, shape), bytes);
+  return std::min(flat, layered);
+}
+
+double all_to_all(double bytes, const Group& group, const cluster::DeviceShape& shape) {
+  const Tier inside = inside_tier(group, shape);
+  const Tier network = network_tier(group, shape);
+  const double n = group.size();
+  const double g = group.inside;
+  const double out = n - g;  // ranks in other members
+  const double network_bytes = group.members > 1 ? g * bytes * out / n / network.rate : 0;
+  const double direct_bytes = g > 1 ? bytes * (g - 1) / n / inside.rate : 0;
+  const double direct = (g - 1) * inside.alpha + out * network.alpha + std::max(direct_bytes, network_bytes);
+  if (group.members == 1 || group.inside == 1) return direct;
+  // Two phases: to the right lane inside the member, then along the lanes; fewer messages, more bytes inside.
+  const double phased =
+      (g - 1) * inside.alpha + bytes * (g - 1) / g / inside.rate + (group.members - 1) * network.alpha + network_bytes;
+  return std::min(direct, phased);
+}
+
+}  // namespace
+
+double collective_seconds(Collective kind, double bytes, const Group& group, const cluster::DeviceShape& shape) {
+  if (group.size() <= 1 || !(bytes > 0)) return 0;
+  double seconds = 0;
+  switch (kind) {
+    case Collective::kAllReduce: seconds = reduce_everywhere(bytes, group, shape); break;
+    case Collective::kAllGather:
+    case Collective::kReduceScatter: seconds = gather_or_scatter(bytes, group, shape); break;
+    case Collective::kAllToAll: seconds = all_to_all(bytes, group, shape); break;
+  }
+  return std::max(seconds, to_seconds(shape.device.compute.kernel_launch));
+}
+
+Group place_group(int degree, int stride, const cluster::DeviceShape& shape) {
+  const int per_member = shape.per_node;
+  const int span = degree * stride;
+  if (degree <= 1) return {};
+  if (shape.nodes == 1 || (span <= per_member && per_member % span == 0)) return {degree, 1, 1};
+  if (stride >= per_member) return {1, degree, per_member};
+  if (per_member % stride == 0 && span % per_member == 0) {
+    const int inside = per_member / stride;
+    return {inside, degree / inside, stride};
+  }
+  // Unaligned: a group may begin anywhere in a member, so it touches one member more than its span fills.
+  const int touched = std::min({shape.nodes, degree, (span + per_member - 2) / per_member + 1});
+  const int inside = (degree + touched - 1) / touched;
+  const int members = (degree + inside - 1) / inside;
+  return {inside, members, std::max(1, per_member / inside)};
+}
+
+BytesPerSecond aggregate_bandwidth(const cluster::Link& per_member, int members) {
+  return BytesPerSecond(per_member.bandwidth.value() * members);
+}
+
+}  // namespace tangram::cost

@@ -1,0 +1,69 @@
+#include "tangram/cost/local_block.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tangram::cost {
+
+bool trains_with_dropout(const model::BlockType& block) { return block.norm_bias; }
+
+double activation_element(DType precision) { return precision == DType::kFp32 || precision == DType::kTf32 ? 4 : 2; }
+
+double padded_vocabulary(std::int64_t vocabulary, int tp) {
+  const double quantum = 128.0 * tp;
+  return quantum * std::ceil(static_cast<double>(vocabulary) / quantum);
+}
+
+LocalBlock local_block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                       double samples_per_replica) {
+  const model::Attention& attention = block.attention;
+  const model::FeedForward& feed_forward = block.feed_forward;
+  const double tp = degrees.tp;
+  LocalBlock local;
+  local.element = activation_element(job.precision);
+  local.samples = samples_per_replica;
+  local.queries = static_cast<double>(block.tokens) / degrees.cp;
+  local.tokens = local.samples * local.queries;
+  local.rows = degrees.sequence_parallel ? local.tokens / tp : local.tokens;
+  local.hidden = static_cast<double>(block.hidden);
+  local.dropout = trains_with_dropout(block);
+
+  const bool latent = attention.kind == model::AttentionKind::kLatent;
+  local.core.samples = samples_per_replica;
+  local.core.heads = attention.heads / tp;
+  local.core.kv_heads = latent ? local.core.heads : std::max(1.0, attention.kv_heads / tp);
+  local.core.queries = local.queries;
+  local.core.keys = static_cast<double>(block.tokens);
+  local.core.visible = visible_keys(attention, local.core.keys);
+  local.core.qk_dim = latent ? attention.qk_nope_head_dim + attention.qk_rope_head_dim : attention.head_dim;
+  local.core.v_dim = latent ? attention.v_head_dim : attention.head_dim;
+  local.core.dropout = local.dropout;
+
+  local.dense = static_cast<double>(feed_forward.hidden) / tp;
+  local.shared = static_cast<double>(feed_forward.shared_hidden) / tp;
+  if (feed_forward.is_moe()) {
+    const double imbalance = degrees.ep > 1 ? kRoutingImbalance : 1;
+    local.routed = local.rows * feed_forward.experts_per_token;
+    local.expert_rows = local.routed * degrees.etp * imbalance;
+    local.experts = static_cast<double>(feed_forward.experts) / degrees.ep;
+    local.expert_width = static_cast<double>(feed_forward.expert_hidden) / degrees.etp;
+  }
+  return local;
+}
+
+LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees) {
+  const model::BlockParameters all = model::parameters(block);
+  const model::Attention& attention = block.attention;
+  LocalParameters local;
+  local.shared =
+      static_cast<double>(all.attention + all.feed_forward) / degrees.tp + static_cast<double>(all.replicated);
+  if (attention.kind == model::AttentionKind::kMultiHead && degrees.tp > attention.kv_heads) {
+    // Each rank holds one whole kv head where its even share would be kv_heads / tp of one.
+    const double head = static_cast<double>(block.hidden + (attention.qkv_bias ? 1 : 0)) * 2.0 * attention.head_dim;
+    local.shared += head * (1 - static_cast<double>(attention.kv_heads) / degrees.tp);
+  }
+  local.expert = static_cast<double>(all.expert) / (static_cast<double>(degrees.ep) * degrees.etp);
+  return local;
+}
+
+}  // namespace tangram::cost

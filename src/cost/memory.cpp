@@ -1,0 +1,142 @@
+#include "tangram/cost/memory.hpp"
+
+#include <algorithm>
+
+namespace tangram::cost {
+namespace {
+
+constexpr double kLogSumExpBytes = 4;  // one fp32 per query and head
+constexpr double kRouterLogitBytes = 4;
+constexpr double kTokenBytes = 8;  // ids and positions, Megatron-LM theoretical_memory_usage.py
+
+/// Kept bytes of one part of a block, and how many of them selective recompute drops.
+struct Kept {
+  double all = 0;
+  double dropped = 0;
+  Kept& operator+=(const Kept& other) {
+    all += other.all;
+    dropped += other.dropped;
+    return *this;
+  }
+};
+
+double gate_factor(const model::FeedForward& feed_forward) { return feed_forward.gated ? 3 : 2; }
+
+/// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
+Kept residual_stream(const model::BlockType& block, const LocalBlock& local, bool fused) {
+  const double row = local.rows * local.hidden;
+  // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
+  const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
+  const double linear_inputs = block.parallel_attention && block.norms == 1 ? 1 : 2;
+  Kept kept;
+  kept.all = local.element * row * (norm_inputs + linear_inputs);
+  if (local.dropout) kept.all += 2 * row;
+  if (fused) kept.dropped = local.element * row * linear_inputs;
+  return kept;
+}
+
+Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
+  const model::Attention& attention = block.attention;
+  const AttentionCore& core = local.core;
+  const double qkv =
+      local.element * local.tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
+  Kept kept;
+  kept.all = qkv + local.element * local.tokens * core.heads * core.v_dim;
+  if (fused) {
+    kept.all += kLogSumExpBytes * local.tokens * core.heads;
+  } else {
+    const double scores = core.samples * core.heads * core.queries * core.keys;
+    kept.dropped = scores * (local.dropout ? 2 * local.element + 1 : local.element);
+    kept.all += kept.dropped;
+  }
+  if (attention.qk_norm) kept.all += local.element * local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
+  if (attention.kind == model::AttentionKind::kLatent) {
+    const double ranks = attention.q_lora_rank + attention.kv_lora_rank;
+    kept.all += local.element * local.rows * (2 * ranks + attention.qk_rope_head_dim);
+    if (fused) kept.dropped += qkv;
+  }
+  return kept;
+}
+
+Kept feed_forward_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
+  const model::FeedForward& feed_forward = block.feed_forward;
+  const double factor = gate_factor(feed_forward);
+  Kept kept;
+  kept.all = local.element * local.tokens * factor * (local.dense + local.shared);
+  if (feed_forward.is_moe()) {
+    kept.all += local.element * (local.expert_rows + local.routed) * local.hidden;
+    kept.all += local.element * factor * local.expert_rows * local.expert_width;
+    kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
+    if (fused) kept.dropped = local.element * local.expert_rows * local.expert_width;
+  }
+  return kept;
+}
+
+double working_bytes(const model::BlockType& block, const Degrees& degrees, const LocalBlock& local, bool fused) {
+  const AttentionCore& core = local.core;
+  const double factor = gate_factor(block.feed_forward);
+  const double kv = local.element * local.tokens * core.kv_heads * (core.qk_dim + core.v_dim);
+  double attention = local.element * local.tokens * core.heads * (core.qk_dim + core.v_dim) + kv;
+  if (!fused) attention += 2 * local.element * core.samples * core.heads * core.queries * core.keys;
+  if (degrees.cp > 1) attention += 4 * kv;  // the neighbour's K, V and their gradients, double buffered
+  const double dense = local.element * local.tokens * factor * (local.dense + local.shared);
+  const double expert = local.element * (2 * (local.routed + local.expert_rows) * local.hidden +
+                                         factor * local.expert_rows * local.expert_width);
+  const double gathered = 2 * local.element * local.tokens * local.hidden;  // rows of all tp ranks, and their gradient
+  return gathered + std::max({attention, dense, block.feed_forward.is_moe() ? expert : 0.0});
+}
+
+}  // namespace
+
+ActivationBytes block_activation(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                                 double samples_per_replica) {
+  const LocalBlock local = local_block(block, job, degrees, samples_per_replica);
+  const bool fused = job.flash_attention;
+  Kept kept = residual_stream(block, local, fused);
+  kept += attention_tensors(block, local, fused);
+  kept += feed_forward_tensors(block, local, fused);
+  ActivationBytes bytes;
+  bytes.none = kept.all;
+  bytes.selective = kept.all - kept.dropped;
+  bytes.full = local.element * local.rows * local.hidden;
+  bytes.working = working_bytes(block, degrees, local, fused);
+  return bytes;
+}
+
+ActivationBytes embedding_activation(const model::Model& model, const Degrees& degrees, double samples_per_replica) {
+  const double tokens = samples_per_replica * static_cast<double>(model.job.sequence_length) / degrees.cp;
+  const double rows = degrees.sequence_parallel ? tokens / degrees.tp : tokens;
+  const double hidden = static_cast<double>(model.hidden);
+  ActivationBytes bytes;
+  bytes.none = kTokenBytes * tokens;
+  if (!model.types.empty() && trains_with_dropout(model.types.front())) bytes.none += rows * hidden;
+  bytes.selective = bytes.none;
+  bytes.full = bytes.none;
+  bytes.working = activation_element(model.job.precision) * tokens * hidden;
+  return bytes;
+}
+
+ActivationBytes head_activation(const model::Model& model, const Degrees& degrees, double samples_per_replica) {
+  const double element = activation_element(model.job.precision);
+  const double tokens = samples_per_replica * static_cast<double>(model.job.sequence_length) / degrees.cp;
+  const double rows = degrees.sequence_parallel ? tokens / degrees.tp : tokens;
+  const double hidden = static_cast<double>(model.hidden);
+  const double logits = tokens * padded_vocabulary(model.vocabulary, degrees.tp) / degrees.tp;
+  ActivationBytes bytes;
+  bytes.none = (model.final_norm ? 2 : 1) * element * rows * hidden;
+  bytes.selective = bytes.none;
+  bytes.full = bytes.none;
+  bytes.working = (2 * element + 4) * logits + 2 * element * tokens * hidden;
+  return bytes;
+}
+
+StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job) {
+  const double share = parameters / ranks;
+  StateBytes state;
+  state.parameters = (zero >= 3 ? share : parameters) * static_cast<double>(job.parameter_bytes);
+  state.gradients = (zero >= 2 ? share : parameters) * static_cast<double>(job.gradient_bytes);
+  state.optimizer = (zero >= 1 ? share : parameters) * static_cast<double>(job.optimizer.state_bytes_per_parameter);
+  return state;
+}
+
+}  // namespace tangram::cost

@@ -1,0 +1,168 @@
+#include "tangram/cost/stage.hpp"
+
+#include <algorithm>
+
+namespace tangram::cost {
+namespace {
+
+/// Sums over the units of one slice, in doubles until everything is in.
+struct Sums {
+  double forward = 0;
+  double backward = 0;
+  double activation = 0;
+  double shared = 0;
+  double expert = 0;
+  double all = 0;
+  double transient = 0;
+};
+
+class Adder {
+ public:
+  Adder(const UnitCosts& units, int zero) : units_(units), zero_(zero) {}
+
+  void add(const UnitCost& unit, RecomputeMode mode, double count) {
+    double forward = unit.forward;
+    double backward = unit.backward;
+    double activation = unit.activation_none;
+    if (mode == RecomputeMode::kSelective) {
+      backward += unit.recompute_selective;
+      activation = unit.activation_selective;
+    } else if (mode == RecomputeMode::kFull) {
+      backward += unit.recompute_full;
+      activation = unit.activation_full;
+    }
+    if (zero_ == 2) backward += unit.zero2_scatter;
+    if (zero_ >= 3) {
+      forward += unit.zero3_gather;
+      backward += unit.zero3_backward;
+    }
+    sums_.forward += count * forward;
+    sums_.backward += count * backward;
+    sums_.activation += count * activation;
+    sums_.shared += count * unit.shared_parameters;
+    sums_.expert += count * unit.expert_parameters;
+    sums_.all += count * unit.all_parameters;
+    const double recomputed = unit.activation_none - activation;
+    sums_.transient = std::max(sums_.transient, unit.working + recomputed + zero_buffers(unit));
+  }
+
+  void add_tied_copy() {
+    sums_.shared += units_.tied_parameters;
+    sums_.all += units_.tied_matrix;
+  }
+
+  [[nodiscard]] const Sums& sums() const { return sums_; }
+
+ private:
+  [[nodiscard]] double zero_buffers(const UnitCost& unit) const {
+    const double parameters = unit.shared_parameters + unit.expert_parameters;
+    double bytes = 0;
+    if (zero_ >= 2) bytes += parameters * static_cast<double>(units_.gradient_bytes);
+    if (zero_ >= 3) bytes += 2 * parameters * static_cast<double>(units_.parameter_bytes);
+    return bytes;
+  }
+
+  const UnitCosts& units_;
+  int zero_;
+  Sums sums_;
+};
+
+/// The head's recompute does not exist: its logits are used at once.
+Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  Adder adder(units, policy.zero);
+  if (slice.embedding) adder.add(units.embedding, RecomputeMode::kNone, 1);
+  const bool full = policy.recompute == RecomputeMode::kFull;
+  int to_recompute = full ? policy.recompute_layers : 0;
+  for (const auto& [type, count] : slice.runs) {
+    const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
+    const int recomputed = std::min(count, to_recompute);
+    to_recompute -= recomputed;
+    if (recomputed > 0) adder.add(unit, RecomputeMode::kFull, recomputed);
+    if (count > recomputed) adder.add(unit, full ? RecomputeMode::kNone : policy.recompute, count - recomputed);
+  }
+  if (slice.head) {
+    adder.add(units.head, RecomputeMode::kNone, 1);
+    if (!slice.embedding) adder.add_tied_copy();
+  }
+  return adder.sums();
+}
+
+double collective_of(Collective kind, const Sums& sums, std::int64_t bytes_per_parameter, const UnitCosts& units) {
+  const double bytes = static_cast<double>(bytes_per_parameter);
+  return collective_seconds(kind, sums.shared * bytes, units.shared_group, units.shape) +
+         collective_seconds(kind, sums.expert * bytes, units.expert_group, units.shape);
+}
+
+double gradient_sync_seconds(const Sums& sums, int zero, const UnitCosts& units) {
+  if (zero >= 2) return 0;
+  const Collective kind = zero == 1 ? Collective::kReduceScatter : Collective::kAllReduce;
+  return collective_of(kind, sums, units.gradient_bytes, units);
+}
+
+double optimizer_seconds(const Sums& sums, double owned, int zero, const UnitCosts& units) {
+  const cluster::GpuType& device = units.shape.device;
+  // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
+  const double bytes =
+      owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
+  const double rate = device.memory_bandwidth.value() * device.compute.memory_efficiency;
+  double seconds = std::max(bytes / rate, to_seconds(device.compute.kernel_launch));
+  if (zero == 1 || zero == 2) seconds += collective_of(Collective::kAllGather, sums, units.parameter_bytes, units);
+  return seconds;
+}
+
+}  // namespace
+
+StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  const Sums sums = sum_units(units, slice, policy);
+  const double shard = sums.shared / units.shared_group.size() + sums.expert / units.expert_group.size();
+  const double whole = sums.shared + sums.expert;
+  const auto held = [&](int from_stage) { return policy.zero >= from_stage ? shard : whole; };
+
+  StageCost cost;
+  cost.forward = ceil_to_nanoseconds(sums.forward);
+  cost.backward = ceil_to_nanoseconds(sums.backward);
+  cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, policy.zero, units));
+  cost.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(1), policy.zero, units));
+  cost.parameters = ceil_to_bytes(held(3) * static_cast<double>(units.parameter_bytes));
+  cost.gradients = ceil_to_bytes(held(2) * static_cast<double>(units.gradient_bytes));
+  cost.optimizer_state = ceil_to_bytes(held(1) * static_cast<double>(units.optimizer_bytes));
+  cost.transient = ceil_to_bytes(sums.transient);
+  cost.activation = ceil_to_bytes(sums.activation);
+  cost.gradient_volume = ceil_to_bytes(sums.all * static_cast<double>(units.gradient_bytes));
+  cost.provenance = units.provenance;
+  return cost;
+}
+
+std::int64_t max_in_flight(const StageCost& cost, Bytes usable) {
+  constexpr std::int64_t kUnlimited = 1'000'000;
+  const Bytes left = usable - cost.static_memory() - cost.transient;
+  if (left.value() < cost.activation.value() || left.value() < 0) return 0;
+  if (cost.activation.value() <= 0) return kUnlimited;
+  return std::min(kUnlimited, left.value() / cost.activation.value());
+}
+
+Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward) {
+  return ceil_to_nanoseconds(to_seconds(sync) - kSyncOverlap * to_seconds(backward));
+}
+
+Nanoseconds replica_sync(Bytes volume, int replicas, const cluster::Link& link, int members) {
+  if (replicas <= 1) return Nanoseconds(0);
+  const double r = replicas;
+  const double rate = aggregate_bandwidth(link, members).value() * kNetworkShare;
+  return ceil_to_nanoseconds(2 * (r - 1) * to_seconds(link.latency) + 2 * (r - 1) / r * volume.as_double() / rate);
+}
+
+BoundaryCost boundary_cost(Bytes bytes, const cluster::Link& link, int source_members, int source_gpus,
+                           int target_members, int target_gpus) {
+  const int members = std::min(source_members, target_members);
+  const int larger = std::max(source_gpus, target_gpus);
+  const int smaller = std::min(source_gpus, target_gpus);
+  const int messages = (larger + smaller - 1) / smaller;
+  BoundaryCost cost;
+  cost.occupancy =
+      ceil_to_nanoseconds(bytes.as_double() / (aggregate_bandwidth(link, members).value() * kNetworkShare));
+  cost.latency = link.latency * messages + cost.occupancy;
+  return cost;
+}
+
+}  // namespace tangram::cost

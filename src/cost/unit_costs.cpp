@@ -1,0 +1,149 @@
+// From block times and bytes to the units that stage_cost adds up.
+#include <algorithm>
+
+#include "tangram/cost/block_time.hpp"
+#include "tangram/cost/memory.hpp"
+#include "tangram/cost/stage.hpp"
+#include "tangram/cost/validity.hpp"
+
+namespace tangram::cost {
+namespace {
+
+void set_time(UnitCost& unit, const BlockTime& time) {
+  unit.forward = time.compute.forward + time.communication.forward;
+  unit.backward = time.compute.backward + time.communication.backward;
+  unit.recompute_selective = time.selective_compute;
+  unit.recompute_full = unit.forward;
+}
+
+void set_activation(UnitCost& unit, const ActivationBytes& bytes) {
+  unit.activation_none = bytes.none;
+  unit.activation_selective = bytes.selective;
+  unit.activation_full = bytes.full;
+  unit.working = bytes.working;
+}
+
+/// A collective over the shared parameters and one over the experts, each on its own group.
+double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t bytes_per_parameter,
+                          const UnitCosts& units) {
+  const double bytes = static_cast<double>(bytes_per_parameter);
+  return collective_seconds(kind, unit.shared_parameters * bytes, units.shared_group, units.shape) +
+         collective_seconds(kind, unit.expert_parameters * bytes, units.expert_group, units.shape);
+}
+
+void set_zero(UnitCost& unit, const Passes& compute, const UnitCosts& units) {
+  const double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
+  const double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
+  unit.zero3_gather = std::max(0.0, gather - kZeroOverlap * compute.forward);
+  unit.zero3_backward = std::max(0.0, gather + scatter - kZeroOverlap * compute.backward);
+  unit.zero2_scatter = std::max(0.0, scatter - kZeroOverlap * compute.backward);
+}
+
+UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units) {
+  const double samples = static_cast<double>(units.samples) / units.degrees.dp;
+  const BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape);
+  const LocalParameters local = local_parameters(block, units.degrees);
+  UnitCost unit;
+  set_time(unit, time);
+  set_activation(unit, block_activation(block, model.job, units.degrees, samples));
+  unit.shared_parameters = local.shared;
+  unit.expert_parameters = local.expert;
+  unit.all_parameters = static_cast<double>(model::parameters(block).total());
+  set_zero(unit, time.compute, units);
+  return unit;
+}
+
+/// The vocabulary matrix is sharded by tp (padded); the rest of the embedding or head is on every rank.
+struct Matrix {
+  double whole = 0;
+  double local = 0;
+};
+
+Matrix vocabulary_matrix(const model::Model& model, int tp) {
+  const double width = static_cast<double>(model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
+  return {static_cast<double>(model.vocabulary) * width, padded_vocabulary(model.vocabulary, tp) / tp * width};
+}
+
+UnitCost embedding_unit(const model::Model& model, const UnitCosts& units) {
+  const double samples = static_cast<double>(units.samples) / units.degrees.dp;
+  const BlockTime time = embedding_time(model, units.degrees, samples, units.shape);
+  const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
+  UnitCost unit;
+  set_time(unit, time);
+  set_activation(unit, embedding_activation(model, units.degrees, samples));
+  unit.all_parameters = static_cast<double>(model.embedding_parameters());
+  unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
+  set_zero(unit, time.compute, units);
+  return unit;
+}
+
+UnitCost head_unit(const model::Model& model, const UnitCosts& units) {
+  const double samples = static_cast<double>(units.samples) / units.degrees.dp;
+  const BlockTime time = head_time(model, units.degrees, samples, units.shape);
+  UnitCost unit;
+  set_time(unit, time);
+  set_activation(unit, head_activation(model, units.degrees, samples));
+  unit.all_parameters = static_cast<double>(model.head_parameters());
+  unit.shared_parameters = unit.all_parameters;
+  if (!model.tied_embeddings) {
+    const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
+    unit.shared_parameters += matrix.local - matrix.whole;
+  }
+  set_zero(unit, time.compute, units);
+  return unit;
+}
+
+Diagnostic infeasible(std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.kind = ErrorKind::kInfeasible;
+  diagnostic.code = "unsupported-degrees";
+  diagnostic.message = std::move(message);
+  return diagnostic;
+}
+
+}  // namespace
+
+std::string_view to_string(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::kMeasured: return "measured";
+    case Provenance::kInterpolated: return "interpolated";
+    case Provenance::kModelled: return "modelled";
+  }
+  return "modelled";
+}
+
+Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape, const Degrees& degrees,
+                               int samples) {
+  if (degrees.gpus() != shape.gpus()) {
+    return fail(infeasible("degrees use " + std::to_string(degrees.gpus()) + " GPUs of a shape of " +
+                           std::to_string(shape.gpus())));
+  }
+  if (std::string reason = why_unsupported(model, degrees, samples); !reason.empty()) {
+    return fail(infeasible(std::move(reason)));
+  }
+  if (!(matrix_peak(shape.device, model.job.precision).value() > 0)) {
+    return fail(infeasible("GPU type \"" + shape.device.name + "\" has no peak rate for " +
+                           std::string(to_string(model.job.precision)) + " or any format it can fall back to"));
+  }
+  UnitCosts units;
+  units.degrees = degrees;
+  units.samples = samples;
+  units.shape = shape;
+  units.shared_group = place_group(degrees.dp * degrees.cp, degrees.tp, shape);
+  units.expert_group = place_group(degrees.edp(), degrees.ep * degrees.etp, shape);
+  units.parameter_bytes = model.job.parameter_bytes;
+  units.gradient_bytes = model.job.gradient_bytes;
+  units.optimizer_bytes = model.job.optimizer.state_bytes_per_parameter;
+  units.blocks.reserve(model.types.size());
+  for (const model::BlockType& block : model.types) units.blocks.push_back(block_unit(model, block, units));
+  units.embedding = embedding_unit(model, units);
+  units.head = head_unit(model, units);
+  if (model.tied_embeddings) {
+    const Matrix matrix = vocabulary_matrix(model, degrees.tp);
+    units.tied_parameters = matrix.local;
+    units.tied_matrix = matrix.whole;
+  }
+  return units;
+}
+
+}  // namespace tangram::cost

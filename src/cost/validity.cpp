@@ -1,0 +1,79 @@
+#include "tangram/cost/validity.hpp"
+
+#include <initializer_list>
+
+namespace tangram::cost {
+namespace {
+
+std::string indivisible(std::int64_t value, const char* what, std::int64_t divisor, const char* degree) {
+  return std::to_string(value) + " " + what + " cannot be divided by " + degree + " " + std::to_string(divisor);
+}
+
+std::string why_attention_unsupported(const model::BlockType& block, const Degrees& degrees) {
+  const model::Attention& attention = block.attention;
+  if (attention.heads % degrees.tp != 0) return indivisible(attention.heads, "attention heads", degrees.tp, "tp");
+  if (attention.kind == model::AttentionKind::kLatent) return {};
+  const int kv_heads = attention.kv_heads;
+  if (kv_heads % degrees.tp != 0 && degrees.tp % kv_heads != 0) {
+    return indivisible(kv_heads, "key-value heads", degrees.tp, "tp");
+  }
+  return {};
+}
+
+std::string why_feed_forward_unsupported(const model::BlockType& block, const Degrees& degrees) {
+  const model::FeedForward& feed_forward = block.feed_forward;
+  if (feed_forward.hidden % degrees.tp != 0) {
+    return indivisible(feed_forward.hidden, "feed-forward columns", degrees.tp, "tp");
+  }
+  if (!feed_forward.is_moe()) return {};
+  if (feed_forward.shared_hidden % degrees.tp != 0) {
+    return indivisible(feed_forward.shared_hidden, "shared-expert columns", degrees.tp, "tp");
+  }
+  if (feed_forward.experts % degrees.ep != 0) return indivisible(feed_forward.experts, "experts", degrees.ep, "ep");
+  if (feed_forward.expert_hidden % degrees.etp != 0) {
+    return indivisible(feed_forward.expert_hidden, "expert columns", degrees.etp, "expert-tp");
+  }
+  if (degrees.tp > 1 && !degrees.sequence_parallel) return "experts with tp > 1 need sequence parallelism";
+  return {};
+}
+
+std::string why_sequence_unsupported(const model::BlockType& block, const Degrees& degrees) {
+  if (degrees.cp > 1 && block.tokens % (2LL * degrees.cp) != 0) {
+    return indivisible(block.tokens, "tokens", 2LL * degrees.cp, "2 cp =");
+  }
+  if (degrees.sequence_parallel && (block.tokens / degrees.cp) % degrees.tp != 0) {
+    return indivisible(block.tokens / degrees.cp, "tokens of a sample", degrees.tp, "sequence-parallel tp");
+  }
+  return {};
+}
+
+std::string why_group_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
+  for (const int degree : {degrees.tp, degrees.cp, degrees.dp, degrees.ep, degrees.etp, samples}) {
+    if (degree < 1) return "degrees and samples must be at least 1";
+  }
+  if (samples % degrees.dp != 0) return indivisible(samples, "samples", degrees.dp, "dp");
+  if (degrees.sequence_parallel && degrees.tp == 1) return "sequence parallelism needs tp > 1";
+  if (degrees.cp > 1 && !model.job.flash_attention) return "context parallelism needs fused attention";
+  if (degrees.gpus() % (degrees.ep * degrees.etp) != 0) {
+    return indivisible(degrees.gpus(), "GPUs", degrees.ep * degrees.etp, "ep * expert-tp =");
+  }
+  if (degrees.ep * degrees.etp == 1) return {};
+  for (const model::BlockType& block : model.types) {
+    if (block.feed_forward.is_moe()) return {};
+  }
+  return "expert parallelism needs experts";
+}
+
+}  // namespace
+
+std::string why_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
+  std::string reason = why_group_unsupported(model, degrees, samples);
+  for (const model::BlockType& block : model.types) {
+    if (reason.empty()) reason = why_attention_unsupported(block, degrees);
+    if (reason.empty()) reason = why_feed_forward_unsupported(block, degrees);
+    if (reason.empty()) reason = why_sequence_unsupported(block, degrees);
+  }
+  return reason;
+}
+
+}  // namespace tangram::cost

@@ -69,9 +69,6 @@ class EventBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { builder_.close(); }
 
   [[nodiscard]] TreeBuilder& builder() { return builder_; }
-  [[nodiscard]] Span span_of(const YAML::Mark& mark) const {
-    return {std::min(offset(mark), end_of_content(text_)), 1};
-  }
 
  private:
   [[noreturn]] void stop(Span span, std::string code, std::string message, std::string hint = {}) {
@@ -103,30 +100,34 @@ class EventBuilder final : public YAML::EventHandler {
     return {at, std::max<std::size_t>(1, end - at)};
   }
 
-  // The library gives the start of a scalar only; its end is looked for on the same line.
-  [[nodiscard]] Span scalar_span(std::size_t at, const std::string& value) const {
+  // The library gives the start of a scalar only. One that goes on over several lines is underlined on its first.
+  [[nodiscard]] Span scalar_span(std::size_t at, const std::string& value) {
     const std::string_view rest = text_.substr(at);
-    if (!value.empty() && rest.starts_with(value)) return {at, value.size()};
-    const std::string_view line = rest.substr(0, std::min(rest.find_first_of("\r\n"), rest.size()));
-    if (line.starts_with('"') || line.starts_with('\'')) {
-      const std::size_t close = closing_quote(line);
-      if (close != std::string_view::npos) return {at, close + 1};
+    std::size_t length = 0;
+    if (rest.starts_with('"') || rest.starts_with('\'')) {
+      length = quoted_length(rest);
+      // The library takes the end of the text for the closing quote when a line break comes before it.
+      if (length == 0) stop({at, 1}, "syntax", "the quoted text is not closed", "end it with its quote");
+    } else if (rest.starts_with(value)) {
+      length = value.size();
     }
-    return {at, std::max<std::size_t>(1, end_of_content(line))};
+    const std::size_t line = end_of_content(rest.substr(0, std::min(rest.find_first_of("\r\n"), rest.size())));
+    return {at, std::max<std::size_t>(1, length == 0 ? line : std::min(length, line))};
   }
 
-  static std::size_t closing_quote(std::string_view line) {
-    const char quote = line[0];
-    for (std::size_t i = 1; i < line.size(); ++i) {
-      if (quote == '"' && line[i] == '\\') {
+  // With both quotes; 0 when the second is missing.
+  static std::size_t quoted_length(std::string_view text) {
+    const char quote = text[0];
+    for (std::size_t i = 1; i < text.size(); ++i) {
+      if (quote == '"' && text[i] == '\\') {
         ++i;
-      } else if (line[i] == quote) {
-        const bool doubled = quote == '\'' && i + 1 < line.size() && line[i + 1] == quote;
-        if (!doubled) return i;
+      } else if (text[i] == quote) {
+        const bool doubled = quote == '\'' && i + 1 < text.size() && text[i + 1] == quote;
+        if (!doubled) return i + 1;
         ++i;
       }
     }
-    return std::string_view::npos;
+    return 0;
   }
 
   static Node text_node(std::string value) {
@@ -182,9 +183,9 @@ void run(const Document& document, EventBuilder& handler) {
     }
   } catch (const StopParsing&) {
   } catch (const YAML::Exception& error) {
-    YamlExplanation explanation = explain_yaml_failure(error.msg);
-    handler.builder().error(handler.span_of(error.mark), "syntax", std::move(explanation.message),
-                            std::move(explanation.hint));
+    const int at = std::max(0, error.mark.pos);
+    YamlFailure failure = explain_yaml_failure(document.text, error.msg, static_cast<std::size_t>(at));
+    handler.builder().error(failure.span, "syntax", std::move(failure.message), std::move(failure.hint));
   }
 }
 

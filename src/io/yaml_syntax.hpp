@@ -4,14 +4,17 @@
 #include <string>
 #include <string_view>
 
+#include "source_text.hpp"
+
 namespace tangram::io {
 
-struct YamlExplanation {
+struct YamlFailure {
+  Span span;
   std::string message;
   std::string hint;
 };
 
-/// `library_message`: the bare message of a YAML::ParserException (its `msg`, without the place).
-[[nodiscard]] YamlExplanation explain_yaml_failure(std::string_view library_message);
+/// `library_message`: the bare message of a YAML::ParserException (its `msg`, without the place); `at`: its place.
+[[nodiscard]] YamlFailure explain_yaml_failure(std::string_view text, std::string_view library_message, std::size_t at);
 
 }  // namespace tangram::io

@@ -23,7 +23,7 @@ std::string report(const std::string& text, const std::function<void(ObjectReade
 }
 
 enum class Color { kRed, kGreen };
-constexpr Choices<Color> kColors = {{"red", Color::kRed}, {"green", Color::kGreen}};
+const Choices<Color> kColors = {{"red", Color::kRed}, {"green", Color::kGreen}};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -150,14 +151,21 @@ struct Model {
 /// without recompute (Chowdhery et al., PaLM, appendix B; causal attention counted at half).
 [[nodiscard]] Flops model_flops_per_iteration(const Model& model);
 
+/// What a caller puts in place of the file's values before anything is checked (command-line options).
+struct JobOverrides {
+  std::optional<std::int64_t> sequence_length;
+  std::optional<std::int64_t> global_batch;  ///< samples
+  std::optional<std::int64_t> microbatch;    ///< 0: searched
+};
+
 /// Reads tangram.model/1. Relative `from:` paths are resolved against the directory of `file`.
-[[nodiscard]] Expected<Model> read_model(std::string text, std::string file);
+[[nodiscard]] Expected<Model> read_model(std::string text, std::string file, const JobOverrides& overrides = {});
 
 /// Reads a Hugging Face config.json: architecture only; the job gets the defaults that `read_model` documents.
-[[nodiscard]] Expected<Model> read_hf_config(std::string text, std::string file);
+[[nodiscard]] Expected<Model> read_hf_config(std::string text, std::string file, const JobOverrides& overrides = {});
 
 /// Either of the two, by content ("architectures"/"model_type" against "schema").
-[[nodiscard]] Expected<Model> read_any_model(std::string text, std::string file);
+[[nodiscard]] Expected<Model> read_any_model(std::string text, std::string file, const JobOverrides& overrides = {});
 
 /// Canonical tangram.model/1 as JSON (valid YAML too): read_model of it gives the same model.
 [[nodiscard]] std::string write_model(const Model& model);

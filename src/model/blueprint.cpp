@@ -1,0 +1,97 @@
+#include "blueprint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "canonical.hpp"
+#include "tangram/base/digest.hpp"
+#include "tangram/io/json_writer.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+// A window that spans the sequence hides nothing; without this, blocks that cost the same would be two types.
+void fit_to_sequence(BlockType& block, std::int64_t sequence_length) {
+  if (block.tokens == 0) block.tokens = sequence_length;
+  if (block.attention.sliding_window >= block.tokens) block.attention.sliding_window = 0;
+}
+
+std::string own_name(const BlockType& block) {
+  std::string name = block.feed_forward.is_moe() ? "moe" : "dense";
+  if (block.attention.sliding_window > 0) name += "-window";
+  return name;
+}
+
+bool has_type(const std::vector<BlockType>& types, std::string_view name) {
+  return std::any_of(types.begin(), types.end(), [&](const BlockType& t) { return t.name == name; });
+}
+
+int add_type(std::vector<BlockType>& types, BlockType block) {
+  if (block.name.empty()) block.name = own_name(block);
+  const std::string base = block.name;
+  for (int copy = 2;; ++copy) {
+    const auto same = std::find(types.begin(), types.end(), block);
+    if (same != types.end()) return static_cast<int>(same - types.begin());
+    if (!has_type(types, block.name)) break;
+    block.name = fmt::format("{}-{}", base, copy);
+  }
+  types.push_back(std::move(block));
+  return static_cast<int>(types.size()) - 1;
+}
+
+double parameter_estimate(const Blueprint& blueprint) {
+  double total = static_cast<double>(blueprint.frame.embedding_parameters() + blueprint.frame.head_parameters());
+  for (const BlockType& block : blueprint.chain) total += static_cast<double>(parameters(block).total());
+  return total;
+}
+
+}  // namespace
+
+std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
+  std::vector<Conflict> found;
+  const std::int64_t rows = blueprint.frame.learned_positions;
+  const std::int64_t limit = blueprint.max_positions > 0 ? std::min(rows, blueprint.max_positions) : rows;
+  if (rows > 0 && job.sequence_length > limit) {
+    found.push_back(
+        {"sequence_length",
+         fmt::format("sequence length {} is longer than the {} learned positions", job.sequence_length, limit),
+         fmt::format("use at most {}", limit)});
+  }
+  if (job.microbatch > 0 && job.global_batch % job.microbatch != 0) {
+    found.push_back(
+        {"microbatch",
+         fmt::format("microbatch {} does not divide the global batch of {} samples", job.microbatch, job.global_batch),
+         {}});
+  }
+  const double total = parameter_estimate(blueprint);
+  if (total > kMaxParameters) {
+    found.push_back({"", fmt::format("the model would have {:.3g} parameters", total),
+                     "check hidden, layers, experts and vocabulary"});
+  }
+  return found;
+}
+
+Model assemble(Blueprint blueprint, Job job) {
+  Model model = std::move(blueprint.frame);
+  for (BlockType& block : blueprint.chain) {
+    fit_to_sequence(block, job.sequence_length);
+    model.blocks.push_back(add_type(model.types, std::move(block)));
+  }
+  model.job = std::move(job);
+  model.digest = digest(io::write_compact(canonical(model)));
+  return model;
+}
+
+bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
+                      std::int64_t divisor, std::string hint) {
+  if (divisor > 0 && value % divisor == 0) return true;
+  reader.error_at(key, "inconsistent-value",
+                  fmt::format("\"{}\" ({}) is not a multiple of \"{}\" ({})", key, value, divisor_key, divisor),
+                  std::move(hint));
+  return false;
+}
+
+}  // namespace tangram::model

@@ -1,0 +1,59 @@
+// What a model file or a Hugging Face config says before the training job is known, and how it becomes a Model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tangram/io/reader.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::model {
+
+struct Blueprint {
+  Model frame;                     ///< everything but types, blocks and job
+  std::vector<BlockType> chain;    ///< every block, first to last; tokens 0: the sequence length; no name: chosen later
+  std::int64_t max_positions = 0;  ///< longest sequence the model was made for; 0: not said
+};
+
+/// Reads the `architecture` section. Mistakes go to the reader's sink.
+[[nodiscard]] Blueprint read_architecture(io::ObjectReader& reader);
+
+/// Reads a Hugging Face config. Mistakes go to the sink.
+[[nodiscard]] Blueprint import_hf(const io::Document& document, Diagnostics& sink);
+
+/// Reads the `training` section; overrides replace its values.
+[[nodiscard]] Job read_job(io::ObjectReader& reader, const JobOverrides& overrides);
+
+/// The job of a model that comes without one: see read_model.cpp.
+[[nodiscard]] Job default_job(const Blueprint& blueprint, const JobOverrides& overrides);
+
+/// Gradient bytes and optimizer state that go with a precision.
+void set_state_defaults(Job& job);
+
+/// Why the job cannot train the blueprint, for a person; empty: it can. `key` is the key of `training` to blame.
+struct Conflict {
+  std::string_view key;
+  std::string message;
+  std::string hint;
+};
+[[nodiscard]] std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job);
+
+/// Puts both together: token counts, block types merged and named, digest. Requires conflicts() to be empty.
+[[nodiscard]] Model assemble(Blueprint blueprint, Job job);
+
+/// Reports at `key` unless `value` is a positive multiple of `divisor`; true when it is.
+bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
+                      std::int64_t divisor, std::string hint = {});
+
+// The largest values that are taken for real. Products of them stay far inside 64 bits; the sum over all blocks is
+// checked by conflicts().
+inline constexpr io::IntegerRange kLayers{1, 10'000};
+inline constexpr io::IntegerRange kHeads{1, 65'536};
+inline constexpr io::IntegerRange kWidth{1, 1'000'000};
+inline constexpr io::IntegerRange kInner{1, 4'000'000};
+inline constexpr io::IntegerRange kExperts{1, 65'536};
+inline constexpr io::IntegerRange kTokens{1, 100'000'000};
+inline constexpr io::IntegerRange kOptionalTokens{0, 100'000'000};
+inline constexpr double kMaxParameters = 1e15;
+
+}  // namespace tangram::model

@@ -1,0 +1,112 @@
+// Dense decoders with RMSNorm and a gated feed-forward. Defaults are those of the configuration classes in
+// huggingface/transformers (src/transformers/models/<type>/configuration_<type>.py).
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+
+#include "hf_config.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+BlockType gated_block(HfConfig& config, Blueprint& out, const HfKeys& keys, const HfDefaults& defaults) {
+  BlockType block;
+  block.hidden = out.frame.hidden;
+  block.attention = hf_attention(config, keys, block.hidden, defaults);
+  block.feed_forward.hidden = config.integer(keys.inner, kInner);
+  hf_check_activation(config, keys.activation);
+  return block;
+}
+
+void repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys = {}) {
+  out.chain.assign(static_cast<std::size_t>(config.integer(keys.layers, kLayers)), block);
+}
+
+Blueprint import_llama(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.feed_forward.bias = config.boolean_or("mlp_bias", false);
+  repeat(config, out, block);
+  return out;
+}
+
+Blueprint import_mistral(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {.kv_heads = 8});
+  // Absent means the class default of 4096; null means none.
+  const bool absent = config.reader().node().find("sliding_window") == nullptr;
+  block.attention.sliding_window = config.integer_or("sliding_window", absent ? 4096 : 0, kOptionalTokens);
+  repeat(config, out, block);
+  return out;
+}
+
+// Qwen2 and Qwen3 use the window, when they use it at all, from layer max_window_layers on.
+void repeat_with_window(HfConfig& config, Blueprint& out, BlockType block) {
+  const bool used = config.boolean_or("use_sliding_window", false);
+  const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
+  const std::int64_t first = config.integer_or("max_window_layers", 28, {0, kLayers.max});
+  repeat(config, out, block);
+  if (!used) return;
+  for (std::size_t i = static_cast<std::size_t>(first); i < out.chain.size(); ++i) {
+    out.chain[i].attention.sliding_window = window;
+  }
+}
+
+Blueprint import_qwen2(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {.kv_heads = 32});
+  block.attention.qkv_bias = true;
+  repeat_with_window(config, out, block);
+  return out;
+}
+
+Blueprint import_qwen3(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {.kv_heads = 32, .head_dim = 128});
+  block.attention.qk_norm = true;
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  repeat_with_window(config, out, block);
+  return out;
+}
+
+// The activation is called hidden_activation in newer files and hidden_act in older ones.
+HfKeys gemma_keys(const HfConfig& config) {
+  HfKeys keys;
+  if (config.has("hidden_activation")) keys.activation = "hidden_activation";
+  return keys;
+}
+
+Blueprint import_gemma(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = gated_block(config, out, gemma_keys(config), {.kv_heads = 16, .head_dim = 256});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  repeat(config, out, block);
+  return out;
+}
+
+Blueprint import_gemma2(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = gated_block(config, out, gemma_keys(config), {.kv_heads = 4, .head_dim = 256});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.norms = 4;  // before and after both attention and feed-forward
+  repeat(config, out, block);
+  const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
+  for (std::size_t i = 0; i < out.chain.size(); i += 2) out.chain[i].attention.sliding_window = window;
+  return out;
+}
+
+constexpr std::array<HfFamily, 6> kFamilies{{{"llama", import_llama},
+                                             {"mistral", import_mistral},
+                                             {"qwen2", import_qwen2},
+                                             {"qwen3", import_qwen3},
+                                             {"gemma", import_gemma},
+                                             {"gemma2", import_gemma2}}};
+
+}  // namespace
+
+std::span<const HfFamily> hf_dense_families() { return kFamilies; }
+
+}  // namespace tangram::model

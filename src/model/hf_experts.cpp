@@ -1,0 +1,160 @@
+// Mixtures of experts. Defaults are those of the configuration classes in huggingface/transformers
+// (src/transformers/models/<type>/configuration_<type>.py).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "hf_config.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+void check_choice_of_experts(HfConfig& config, const FeedForward& f, std::string_view per_token, std::string_view all) {
+  if (!config.clean() || f.experts_per_token <= f.experts) return;
+  config.reader().error_at(
+      per_token, "inconsistent-value",
+      fmt::format("\"{}\" ({}) is more than \"{}\" ({})", per_token, f.experts_per_token, all, f.experts));
+}
+
+void read_experts(HfConfig& config, std::string_view count_key, std::string_view hidden_key, FeedForward& out) {
+  constexpr std::string_view kPerToken = "num_experts_per_tok";
+  out.hidden = 0;
+  out.experts = static_cast<int>(config.integer(count_key, kExperts));
+  out.experts_per_token = static_cast<int>(config.integer(kPerToken, kExperts));
+  out.expert_hidden = config.integer(hidden_key, kInner);
+  check_choice_of_experts(config, out, kPerToken, count_key);
+}
+
+BlockType attention_block(HfConfig& config, const Blueprint& out, const HfDefaults& defaults) {
+  BlockType block;
+  block.hidden = out.frame.hidden;
+  block.attention = hf_attention(config, {}, block.hidden, defaults);
+  hf_check_activation(config, "hidden_act");
+  return block;
+}
+
+Blueprint import_mixtral(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 8});
+  block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
+  read_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
+  out.chain.assign(static_cast<std::size_t>(config.integer("num_hidden_layers", kLayers)), block);
+  return out;
+}
+
+std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::size_t layers) {
+  std::vector<bool> listed(layers, false);
+  const io::Node* list = config.array(key);
+  for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+    const io::Node& item = list->items[i];
+    const bool valid =
+        item.kind == io::NodeKind::kInteger && item.integer >= 0 && item.integer < static_cast<std::int64_t>(layers);
+    if (valid) {
+      listed[static_cast<std::size_t>(item.integer)] = true;
+    } else {
+      config.reader().error_at(item, fmt::format("/{}/{}", key, i), "out-of-range",
+                               fmt::format("\"{}\" must list layers between 0 and {}", key, layers - 1));
+    }
+  }
+  return listed;
+}
+
+// Qwen: layer i is a mixture of experts unless mlp_only_layers lists it or decoder_sparse_step does not divide i + 1.
+Blueprint import_qwen_experts(HfConfig& config, BlockType block, Blueprint out) {
+  BlockType dense = block;
+  read_experts(config, "num_experts", "moe_intermediate_size", block.feed_forward);
+  const auto layers = static_cast<std::size_t>(config.integer("num_hidden_layers", kLayers));
+  const auto step = static_cast<std::size_t>(config.integer_or("decoder_sparse_step", 1, kLayers));
+  std::vector<bool> is_dense = listed_layers(config, "mlp_only_layers", layers);
+  for (std::size_t i = 0; i < layers; ++i) is_dense[i] = is_dense[i] || (i + 1) % step != 0;
+  dense.feed_forward = FeedForward{};
+  if (std::find(is_dense.begin(), is_dense.end(), true) != is_dense.end()) {
+    dense.feed_forward.hidden = config.integer("intermediate_size", kInner);
+  }
+  for (std::size_t i = 0; i < layers; ++i) out.chain.push_back(is_dense[i] ? dense : block);
+  return out;
+}
+
+Blueprint import_qwen2_moe(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 16});
+  block.attention.qkv_bias = config.boolean_or("qkv_bias", true);
+  block.feed_forward.shared_hidden = config.integer("shared_expert_intermediate_size", kInner);
+  block.feed_forward.shared_gate = true;
+  return import_qwen_experts(config, block, std::move(out));
+}
+
+Blueprint import_qwen3_moe(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 4});
+  block.attention.qk_norm = true;
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  return import_qwen_experts(config, block, std::move(out));
+}
+
+Attention latent_attention(HfConfig& config) {
+  constexpr io::IntegerRange kHeadDim{1, 65'536};
+  Attention out;
+  out.kind = AttentionKind::kLatent;
+  out.heads = static_cast<int>(config.integer("num_attention_heads", kHeads));
+  out.kv_heads = out.heads;
+  out.q_lora_rank = static_cast<int>(config.integer_or("q_lora_rank", 0, {0, kWidth.max}));
+  out.kv_lora_rank = static_cast<int>(config.integer("kv_lora_rank", kWidth));
+  out.qk_nope_head_dim = static_cast<int>(config.integer("qk_nope_head_dim", kHeadDim));
+  out.qk_rope_head_dim = static_cast<int>(config.integer("qk_rope_head_dim", kHeadDim));
+  out.v_head_dim = static_cast<int>(config.integer("v_head_dim", kHeadDim));
+  out.head_dim = out.qk_nope_head_dim + out.qk_rope_head_dim;
+  out.qkv_bias = out.output_bias = config.boolean_or("attention_bias", false);
+  return out;
+}
+
+// DeepSeek: layer i is a mixture of experts from first_k_dense_replace on where moe_layer_freq divides i. Multi-token
+// prediction layers (num_nextn_predict_layers) are not part of the main model.
+Blueprint import_deepseek(HfConfig& config, bool router_bias) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType dense;
+  dense.hidden = out.frame.hidden;
+  dense.attention = latent_attention(config);
+  hf_check_activation(config, "hidden_act");
+  const auto layers = static_cast<std::size_t>(config.integer("num_hidden_layers", kLayers));
+  const auto first = static_cast<std::size_t>(config.integer_or("first_k_dense_replace", 0, {0, kLayers.max}));
+  const auto step = static_cast<std::size_t>(config.integer_or("moe_layer_freq", 1, kLayers));
+  const bool has_experts = config.has("n_routed_experts");
+  BlockType expert = dense;
+  if (has_experts) {
+    read_experts(config, "n_routed_experts", "moe_intermediate_size", expert.feed_forward);
+    const std::int64_t shared = config.integer_or("n_shared_experts", 0, {0, 64});
+    expert.feed_forward.shared_hidden = shared * expert.feed_forward.expert_hidden;
+    expert.feed_forward.router_bias = router_bias;
+  }
+  const auto is_expert = [&](std::size_t i) { return has_experts && i >= first && i % step == 0; };
+  for (std::size_t i = 0; i < layers; ++i) {
+    const bool expert_here = is_expert(i);
+    if (!expert_here && dense.feed_forward.hidden == 0) {
+      dense.feed_forward.hidden = config.integer("intermediate_size", kInner);
+    }
+    out.chain.push_back(expert_here ? expert : dense);
+  }
+  return out;
+}
+
+Blueprint import_deepseek_v2(HfConfig& config) { return import_deepseek(config, false); }
+
+Blueprint import_deepseek_v3(HfConfig& config) {
+  return import_deepseek(config, config.string_or("topk_method", "noaux_tc") == "noaux_tc");
+}
+
+constexpr std::array<HfFamily, 5> kFamilies{{{"mixtral", import_mixtral},
+                                             {"qwen2_moe", import_qwen2_moe},
+                                             {"qwen3_moe", import_qwen3_moe},
+                                             {"deepseek_v2", import_deepseek_v2},
+                                             {"deepseek_v3", import_deepseek_v3}}};
+
+}  // namespace
+
+std::span<const HfFamily> hf_expert_families() { return kFamilies; }
+
+}  // namespace tangram::model

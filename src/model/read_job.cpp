@@ -1,0 +1,160 @@
+// The `training` section of tangram.model/1; its keys are described in read_model.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "blueprint.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+// Bytes of state per parameter beside the parameter and its gradient, when parameters are 2 bytes wide and when they
+// are 4. An fp32 master copy (4) is part of the former. Adam: two fp32 moments (Rajbhandari et al., ZeRO, arXiv
+// 1910.02054 section 3.1; Megatron-LM docs, dist_optimizer: bf16 parameters with fp32 gradients take 2 + 4 + 12 = 18,
+// fp32 takes 4 + 4 + 8 = 16). SGD: one momentum. 8-bit Adam: two one-byte moments (Dettmers et al., arXiv 2110.02861).
+// Adafactor without momentum keeps row and column sums only (Shazeer and Stern, arXiv 1804.04235): rounded to nothing.
+struct KnownOptimizer {
+  std::string_view name;
+  std::int64_t narrow;
+  std::int64_t wide;
+};
+constexpr std::array<KnownOptimizer, 5> kOptimizers{
+    {{"adam", 12, 8}, {"adamw", 12, 8}, {"sgd", 8, 4}, {"adam8bit", 6, 2}, {"adafactor", 4, 0}}};
+
+std::optional<std::int64_t> known_state(std::string_view name, std::int64_t parameter_bytes) {
+  for (const KnownOptimizer& known : kOptimizers) {
+    if (known.name == name) return parameter_bytes == 4 ? known.wide : known.narrow;
+  }
+  return std::nullopt;
+}
+
+std::string optimizer_hint(std::string_view name) {
+  std::vector<std::string> names;
+  for (const KnownOptimizer& known : kOptimizers) names.emplace_back(known.name);
+  if (const auto near = closest(name, names)) return fmt::format("did you mean \"{}\"?", *near);
+  return fmt::format("known are {}; for another give \"state_bytes_per_parameter\"", fmt::join(names, ", "));
+}
+
+void read_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
+  out.name = reader.string_or("name", out.name);
+  const auto known = known_state(out.name, parameter_bytes);
+  const auto given = reader.integer_if("state_bytes_per_parameter", {0, 64});
+  if (!known && !given && !reader.has("state_bytes_per_parameter")) {
+    reader.error_at("name", "unknown-name", fmt::format("unknown optimizer \"{}\"", out.name),
+                    optimizer_hint(out.name));
+  }
+  out.state_bytes_per_parameter = given.value_or(known.value_or(0));
+  reader.finish();
+}
+
+void apply_list(io::ObjectReader& reader, std::string_view key, bool allowed, Techniques& out) {
+  for (const std::string& name : reader.strings_if(key)) {
+    if (set_technique(out, name, allowed)) continue;
+    reader.error_at(key, "unknown-name", fmt::format("unknown technique \"{}\"", name), technique_hint(name));
+  }
+}
+
+Techniques read_techniques(io::ObjectReader& reader) {
+  Techniques out;
+  const bool only = reader.has("allow");
+  if (only && reader.has("forbid")) {
+    reader.error_at("forbid", "conflicting-keys", "\"allow\" and \"forbid\" exclude each other",
+                    "\"allow\" lists everything that may be used");
+  }
+  if (only) out = no_techniques();
+  apply_list(reader, "allow", true, out);
+  apply_list(reader, "forbid", false, out);
+  return out;
+}
+
+std::int64_t batch_of_tokens(io::ObjectReader& reader, std::int64_t sequence_length) {
+  const std::size_t before = reader.sink().size();
+  const std::int64_t tokens = reader.integer("global_batch_tokens", {1, 1'000'000'000'000});
+  if (reader.sink().size() != before || sequence_length <= 0) return 1;
+  const std::int64_t samples = tokens / sequence_length;
+  const std::string hint =
+      samples == 0 ? fmt::format("one sample has {}", sequence_length)
+                   : fmt::format("nearest: {} or {}", samples * sequence_length, (samples + 1) * sequence_length);
+  if (!require_multiple(reader, "global_batch_tokens", tokens, "sequence_length", sequence_length, hint)) return 1;
+  return samples;
+}
+
+std::int64_t read_batch(io::ObjectReader& reader, std::int64_t sequence_length) {
+  const bool samples = reader.has("global_batch_samples");
+  const bool tokens = reader.has("global_batch_tokens");
+  if (samples && tokens) {
+    reader.ignore("global_batch_samples");
+    reader.ignore("global_batch_tokens");
+    reader.error_at("global_batch_tokens", "conflicting-keys",
+                    "\"global_batch_samples\" and \"global_batch_tokens\" exclude each other", "keep one of them");
+    return 1;
+  }
+  return tokens ? batch_of_tokens(reader, sequence_length) : reader.integer("global_batch_samples", io::kCount);
+}
+
+DType read_precision(io::ObjectReader& reader) {
+  return reader.choice_or<DType>("precision", DType::kBf16,
+                                 {{"bf16", DType::kBf16},
+                                  {"fp16", DType::kFp16},
+                                  {"fp8", DType::kFp8},
+                                  {"fp32", DType::kFp32},
+                                  {"tf32", DType::kTf32}});
+}
+
+std::string read_loss_normalization(io::ObjectReader& reader, std::string fallback) {
+  return std::string(reader.choice_or<std::string_view>("loss_normalization", fallback,
+                                                        {{"global_token_mean", "global_token_mean"},
+                                                         {"microbatch_mean", "microbatch_mean"},
+                                                         {"sample_mean", "sample_mean"}}));
+}
+
+}  // namespace
+
+void set_state_defaults(Job& job) {
+  // Matrix products in fp8 keep 2-byte parameters and activations; main gradients are fp32 beside bf16 parameters.
+  const bool wide = job.precision == DType::kFp32 || job.precision == DType::kTf32;
+  job.parameter_bytes = wide ? 4 : 2;
+  job.gradient_bytes = job.precision == DType::kFp16 ? 2 : 4;
+  job.optimizer.state_bytes_per_parameter = known_state(job.optimizer.name, job.parameter_bytes).value_or(0);
+}
+
+Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
+  Job job;
+  job.sequence_length = reader.integer("sequence_length", kTokens);
+  if (overrides.sequence_length) job.sequence_length = *overrides.sequence_length;
+  if (overrides.global_batch) {
+    reader.ignore("global_batch_samples");
+    reader.ignore("global_batch_tokens");
+    job.global_batch = *overrides.global_batch;
+  } else {
+    job.global_batch = read_batch(reader, job.sequence_length);
+  }
+  job.microbatch = reader.integer_or("microbatch", 0, {0, io::kCount.max});
+  if (overrides.microbatch) job.microbatch = *overrides.microbatch;
+  job.precision = read_precision(reader);
+  set_state_defaults(job);
+  job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes, {1, 8});
+  if (auto optimizer = reader.object_if("optimizer")) read_optimizer(*optimizer, job.parameter_bytes, job.optimizer);
+  job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
+  job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
+  job.allow = read_techniques(reader);
+  reader.finish();
+  return job;
+}
+
+Job default_job(const Blueprint& blueprint, const JobOverrides& overrides) {
+  constexpr std::int64_t kLongest = 4096;
+  Job job;
+  const std::int64_t limit = blueprint.max_positions > 0 ? blueprint.max_positions : 2048;
+  job.sequence_length = overrides.sequence_length.value_or(std::min(limit, kLongest));
+  job.global_batch = overrides.global_batch.value_or(256);
+  job.microbatch = overrides.microbatch.value_or(0);
+  set_state_defaults(job);
+  return job;
+}
+
+}  // namespace tangram::model

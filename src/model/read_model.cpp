@@ -1,0 +1,222 @@
+// tangram.model/1, in YAML or JSON. Keys without a default are required; unknown and duplicate keys are errors.
+//
+//   schema: tangram.model/1
+//   name: llama-3-8b                  # default: the file's name without its ending
+//   from: hf/llama-3-8b.json          # a Hugging Face config.json, relative to this file; or, instead,
+//   architecture:
+//     vocabulary: 128256
+//     hidden: 4096
+//     layers: 32
+//     heads: 32
+//     kv_heads: 8                     # default: heads
+//     head_dim: 128                   # default: hidden / heads
+//     ffn_hidden: 14336               # only where there are dense layers
+//     gated: true                     # default true: SwiGLU or GeGLU
+//     tied_embeddings: false          # default false
+//     learned_positions: 0            # rows of a learned position table; default 0: none
+//     embedding_projection: 0         # width of the token table where it is not hidden (OPT-350M)
+//     extra_embedding_parameters: 0   # anything else the first stage holds
+//     norm: rmsnorm                   # or layernorm; default rmsnorm
+//     norms_per_block: 2
+//     final_norm: true
+//     qk_norm: false
+//     qkv_bias: false
+//     output_bias: false
+//     ffn_bias: false
+//     causal: true
+//     parallel_attention: false
+//     sliding_window: 0               # tokens; default 0: the whole sequence
+//     full_attention_every: 0         # of windowed layers each n-th, counted from 1, sees everything
+//     moe:
+//       experts: 128
+//       experts_per_token: 8
+//       expert_hidden: 768
+//       shared_hidden: 0              # all shared experts together
+//       shared_gate: false
+//       router_bias: false
+//       first_dense_layers: 0
+//       every: 1                      # behind those each n-th layer, counted from 1, is a mixture of experts
+//     mla:                            # multi-head latent attention instead of kv_heads and head_dim
+//       q_lora_rank: 1536             # default 0: queries are projected directly
+//       kv_lora_rank: 512
+//       qk_nope_head_dim: 128
+//       qk_rope_head_dim: 64
+//       v_head_dim: 128
+//     encoders:                       # run before the decoder; their output is part of its sequence
+//       - name: vision                # hidden, layers, heads, ... as above, but causal defaults to false, and:
+//         tokens_per_sample: 1024
+//         patch_parameters: 0         # patch embedding, positions; held by the first stage, like the next
+//         projector_parameters: 0
+//   training:
+//     sequence_length: 8192
+//     global_batch_samples: 256       # or global_batch_tokens, a multiple of the sequence length
+//     precision: bf16                 # or fp16, fp8, fp32, tf32; default bf16
+//     gradient_bytes_per_parameter: 4 # default: 2 with fp16, else 4
+//     optimizer:                      # default: adam
+//       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with
+//       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
+//     flash_attention: true
+//     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
+//     microbatch: 0                   # samples, per pipeline; default 0: searched
+//     allow: [tp, pipeline]           # only these techniques, or
+//     forbid: [zero3, recompute]      # all but these; default: everything is allowed
+//
+// The explicit form of `architecture`, which write_model prints, has instead of layers, encoders and the keys of a
+// block a list of block types and the order in which they follow each other:
+//
+//     types:
+//       - name: dense                 # the keys of a block as above; hidden defaults to the architecture's, norm as
+//       well
+//         tokens: 8192                # default: the sequence length
+//     blocks:
+//       - type: dense
+//         count: 32                   # default 1
+//
+// A Hugging Face config by itself trains at the shorter of max_position_embeddings and 4096 tokens, 256 samples a
+// batch, in bf16 with Adam.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "blueprint.hpp"
+#include "tangram/io/file.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+constexpr std::string_view kSchema = "tangram.model/1";
+
+std::string name_of_file(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::string stem = path.stem().string();
+  // Model folders are called after the model, and the file in them config.json.
+  if (stem == "config" && path.has_parent_path()) return path.parent_path().filename().string();
+  return stem.empty() || stem == "-" || stem == "<stdin>" ? "model" : stem;
+}
+
+std::string beside(const std::string& file, const std::string& relative) {
+  const std::filesystem::path target(relative);
+  if (target.is_absolute()) return relative;
+  return (std::filesystem::path(file).parent_path() / target).lexically_normal().string();
+}
+
+void check_schema(io::ObjectReader& reader) {
+  const std::string schema = reader.string("schema");
+  if (schema.empty() || schema == kSchema) return;
+  reader.error_at("schema", "unknown-schema", fmt::format("unknown schema \"{}\"", schema),
+                  fmt::format("this program reads \"{}\"", kSchema));
+}
+
+// A file that cannot be read is a mistake of the line that names it.
+Blueprint import_file(io::ObjectReader& reader, const std::string& from) {
+  const std::string path = beside(reader.document().file, from);
+  Expected<std::string> text = io::read_file(path);
+  if (!text) {
+    reader.error_at("from", "unreadable-file", fmt::format("{}: {}", path, text.error().front().message),
+                    "the name is relative to this file");
+    return {};
+  }
+  Expected<io::Document> document = io::parse_json(std::move(*text), path);
+  if (!document) {
+    reader.sink().insert(reader.sink().end(), document.error().begin(), document.error().end());
+    return {};
+  }
+  return import_hf(*document, reader.sink());
+}
+
+Blueprint read_blueprint(io::ObjectReader& reader) {
+  const std::string from = reader.string_or("from", "");
+  if (from.empty()) {
+    auto architecture = reader.object("architecture");
+    return architecture ? read_architecture(*architecture) : Blueprint{};
+  }
+  if (reader.has("architecture")) {
+    reader.ignore("architecture");
+    reader.error_at("architecture", "conflicting-keys", "\"from\" and \"architecture\" exclude each other",
+                    "the file named by \"from\" describes the whole architecture");
+  }
+  return import_file(reader, from);
+}
+
+void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& training, const Blueprint& blueprint,
+                      const Job& job) {
+  for (const Conflict& conflict : conflicts(blueprint, job)) {
+    io::ObjectReader& blamed = training && !conflict.key.empty() ? *training : model;
+    blamed.error_at(conflict.key.empty() ? "architecture" : conflict.key, "inconsistent-value", conflict.message,
+                    conflict.hint);
+  }
+}
+
+Expected<Model> read_document(const io::Document& document, const JobOverrides& overrides) {
+  Diagnostics mistakes;
+  io::ObjectReader reader(document, document.root, "", mistakes);
+  if (!reader.valid()) return fail(std::move(mistakes));
+  check_schema(reader);
+  const std::string name = reader.string_or("name", name_of_file(document.file));
+  Blueprint blueprint = read_blueprint(reader);
+  Job job;
+  auto training = reader.object("training");
+  if (training) job = read_job(*training, overrides);
+  reader.finish();
+  if (mistakes.empty()) report_conflicts(reader, training, blueprint, job);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  blueprint.frame.name = name;
+  return assemble(std::move(blueprint), std::move(job));
+}
+
+Expected<Model> read_hf_document(const io::Document& document, const JobOverrides& overrides) {
+  Diagnostics mistakes;
+  Blueprint blueprint = import_hf(document, mistakes);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  Job job = default_job(blueprint, overrides);
+  io::ObjectReader reader(document, document.root, "", mistakes);
+  std::optional<io::ObjectReader> no_training;
+  report_conflicts(reader, no_training, blueprint, job);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  blueprint.frame.name = name_of_file(document.file);
+  return assemble(std::move(blueprint), std::move(job));
+}
+
+Expected<void> check_overrides(const JobOverrides& overrides) {
+  const auto wrong = [](std::string_view what, std::int64_t value) {
+    Diagnostic d;
+    d.kind = ErrorKind::kUsage;
+    d.code = "out-of-range";
+    d.message = fmt::format("{} must be between 1 and 100000000, not {}", what, value);
+    return fail(std::move(d));
+  };
+  const auto bad = [](std::optional<std::int64_t> v, std::int64_t min) { return v && (*v < min || *v > kTokens.max); };
+  if (bad(overrides.sequence_length, 1)) return wrong("the sequence length", *overrides.sequence_length);
+  if (bad(overrides.global_batch, 1)) return wrong("the global batch", *overrides.global_batch);
+  if (bad(overrides.microbatch, 0)) return wrong("the microbatch", *overrides.microbatch);
+  return {};
+}
+
+}  // namespace
+
+Expected<Model> read_model(std::string text, std::string file, const JobOverrides& overrides) {
+  if (auto valid = check_overrides(overrides); !valid) return fail(std::move(valid.error()));
+  Expected<io::Document> document = io::parse(std::move(text), std::move(file));
+  if (!document) return fail(std::move(document.error()));
+  return read_document(*document, overrides);
+}
+
+Expected<Model> read_hf_config(std::string text, std::string file, const JobOverrides& overrides) {
+  if (auto valid = check_overrides(overrides); !valid) return fail(std::move(valid.error()));
+  Expected<io::Document> document = io::parse_json(std::move(text), std::move(file));
+  if (!document) return fail(std::move(document.error()));
+  return read_hf_document(*document, overrides);
+}
+
+Expected<Model> read_any_model(std::string text, std::string file, const JobOverrides& overrides) {
+  if (auto valid = check_overrides(overrides); !valid) return fail(std::move(valid.error()));
+  Expected<io::Document> document = io::parse(std::move(text), std::move(file));
+  if (!document) return fail(std::move(document.error()));
+  const io::Node& root = document->root;
+  const bool hugging_face =
+      root.find("schema") == nullptr && (root.find("model_type") != nullptr || root.find("architectures") != nullptr);
+  return hugging_face ? read_hf_document(*document, overrides) : read_document(*document, overrides);
+}
+
+}  // namespace tangram::model

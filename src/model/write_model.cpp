@@ -1,0 +1,125 @@
+// Every dimension is written out, block type by block type, so that no default of the reader is part of the meaning.
+#include <nlohmann/json.hpp>
+
+#include "canonical.hpp"
+#include "tangram/io/json_writer.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* norm_name(bool bias) { return bias ? "layernorm" : "rmsnorm"; }
+
+void put_attention(const Attention& a, ordered_json& out) {
+  out["heads"] = a.heads;
+  if (a.kind == AttentionKind::kLatent) {
+    out["mla"] = {{"q_lora_rank", a.q_lora_rank},
+                  {"kv_lora_rank", a.kv_lora_rank},
+                  {"qk_nope_head_dim", a.qk_nope_head_dim},
+                  {"qk_rope_head_dim", a.qk_rope_head_dim},
+                  {"v_head_dim", a.v_head_dim}};
+  } else {
+    out["kv_heads"] = a.kv_heads;
+    out["head_dim"] = a.head_dim;
+    out["qk_norm"] = a.qk_norm;
+  }
+  out["sliding_window"] = a.sliding_window;
+  out["causal"] = a.causal;
+  out["qkv_bias"] = a.qkv_bias;
+  out["output_bias"] = a.output_bias;
+}
+
+void put_feed_forward(const FeedForward& f, ordered_json& out) {
+  if (f.hidden > 0) out["ffn_hidden"] = f.hidden;
+  out["gated"] = f.gated;
+  out["ffn_bias"] = f.bias;
+  if (!f.is_moe()) return;
+  out["moe"] = {{"experts", f.experts},
+                {"experts_per_token", f.experts_per_token},
+                {"expert_hidden", f.expert_hidden},
+                {"shared_hidden", f.shared_hidden},
+                {"shared_gate", f.shared_gate},
+                {"router_bias", f.router_bias}};
+}
+
+ordered_json block_json(const BlockType& block, std::int64_t sequence_length) {
+  ordered_json out;
+  out["name"] = block.name;
+  out["hidden"] = block.hidden;
+  if (block.tokens != sequence_length) out["tokens"] = block.tokens;
+  put_attention(block.attention, out);
+  put_feed_forward(block.feed_forward, out);
+  out["norm"] = norm_name(block.norm_bias);
+  out["norms_per_block"] = block.norms;
+  out["parallel_attention"] = block.parallel_attention;
+  return out;
+}
+
+ordered_json runs_json(const Model& model) {
+  ordered_json runs = ordered_json::array();
+  for (int i = 0; i < model.block_count();) {
+    int end = i + 1;
+    while (end < model.block_count() && model.block(end).name == model.block(i).name) ++end;
+    runs.push_back({{"type", model.block(i).name}, {"count", end - i}});
+    i = end;
+  }
+  return runs;
+}
+
+ordered_json architecture_json(const Model& model) {
+  ordered_json out;
+  out["vocabulary"] = model.vocabulary;
+  out["hidden"] = model.hidden;
+  out["tied_embeddings"] = model.tied_embeddings;
+  out["learned_positions"] = model.learned_positions;
+  if (model.embedding_projection > 0) out["embedding_projection"] = model.embedding_projection;
+  out["norm"] = norm_name(model.final_norm_bias);
+  out["final_norm"] = model.final_norm;
+  out["extra_embedding_parameters"] = model.extra_embedding_parameters;
+  out["types"] = ordered_json::array();
+  for (const BlockType& type : model.types) out["types"].push_back(block_json(type, model.job.sequence_length));
+  out["blocks"] = runs_json(model);
+  return out;
+}
+
+ordered_json forbidden_json(const Techniques& allow) {
+  ordered_json out = ordered_json::array();
+  for (const TechniqueName& name : technique_names()) {
+    const bool single = name.flags[1] == nullptr;
+    if (single && !(allow.*name.flags[0])) out.push_back(name.name);
+  }
+  return out;
+}
+
+ordered_json training_json(const Job& job) {
+  ordered_json out;
+  out["sequence_length"] = job.sequence_length;
+  out["global_batch_samples"] = job.global_batch;
+  out["precision"] = to_string(job.precision);
+  out["gradient_bytes_per_parameter"] = job.gradient_bytes;
+  out["optimizer"] = {{"name", job.optimizer.name},
+                      {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
+  out["flash_attention"] = job.flash_attention;
+  out["loss_normalization"] = job.loss_normalization;
+  if (job.microbatch > 0) out["microbatch"] = job.microbatch;
+  out["forbid"] = forbidden_json(job.allow);
+  return out;
+}
+
+}  // namespace
+
+ordered_json canonical(const Model& model) {
+  ordered_json out;
+  out["schema"] = "tangram.model/1";
+  out["name"] = model.name;
+  out["architecture"] = architecture_json(model);
+  out["training"] = training_json(model.job);
+  return out;
+}
+
+std::string write_model(const Model& model) { return io::write_canonical(canonical(model)); }
+
+}  // namespace tangram::model

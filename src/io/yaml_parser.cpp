@@ -38,6 +38,7 @@ class EventBuilder final : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const Span span = check(mark, anchor);
     if (builder_.expects_key()) stop(span, "syntax", "a key is missing here", "write \"key: value\"");
+    if (builder_.inside_object()) require_colon();
     builder_.scalar({}, span);
   }
 
@@ -50,7 +51,10 @@ class EventBuilder final : public YAML::EventHandler {
                 const std::string& value) override {
     check(mark, anchor);
     const Span span = scalar_span(offset(mark), value);
-    if (builder_.expects_key()) return builder_.key(value, span);
+    if (builder_.expects_key()) {
+      last_key_ = span;
+      return builder_.key(value, span);
+    }
     const bool plain = tag == "?";
     if (plain && is_yaml_number(value)) return number(value, span);
     builder_.scalar(plain ? plain_scalar(value) : text_node(value), span);
@@ -69,6 +73,12 @@ class EventBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { builder_.close(); }
 
   [[nodiscard]] TreeBuilder& builder() { return builder_; }
+
+  /// The library has failed. An open bracket shows as a lone word first, and then as what it is.
+  void fail(Span span, std::string message, std::string hint) {
+    if (lone_word_at_end_) builder_.errors().pop_back();
+    builder_.error(span, "syntax", std::move(message), std::move(hint));
+  }
 
  private:
   [[noreturn]] void stop(Span span, std::string code, std::string message, std::string hint = {}) {
@@ -130,6 +140,15 @@ class EventBuilder final : public YAML::EventHandler {
     return 0;
   }
 
+  // The library gives a null value to a lone word: at the end of the text, and inside braces.
+  void require_colon() {
+    const std::size_t next = text_.find_first_not_of(" \t\r\n", last_key_.first + last_key_.length);
+    if (next != std::string_view::npos && text_[next] == ':') return;
+    builder_.error(last_key_, "syntax", "a key without a value", "write \"key: value\"");
+    if (next != std::string_view::npos) throw StopParsing();
+    lone_word_at_end_ = true;
+  }
+
   static Node text_node(std::string value) {
     Node node;
     node.kind = NodeKind::kString;
@@ -155,12 +174,17 @@ class EventBuilder final : public YAML::EventHandler {
   }
 
   void open(NodeKind kind, Span span) {
-    if (builder_.expects_key()) stop(span, "unsupported-yaml", "a key must be a plain text");
+    if (builder_.expects_key()) {
+      const bool bracket = text_[span.first] == '[' || text_[span.first] == '{';
+      stop(span, "syntax", bracket ? "this bracket is not closed, or used as a key" : "a key must be a plain text");
+    }
     if (!builder_.open(kind, span)) throw StopParsing();
   }
 
   std::string_view text_;
   TreeBuilder builder_;
+  Span last_key_;
+  bool lone_word_at_end_ = false;
 };
 
 // YAML 1.2, section 5.1: no control characters but tab and line breaks. The library takes U+0004 for the end.
@@ -185,7 +209,7 @@ void run(const Document& document, EventBuilder& handler) {
   } catch (const YAML::Exception& error) {
     const int at = std::max(0, error.mark.pos);
     YamlFailure failure = explain_yaml_failure(document.text, error.msg, static_cast<std::size_t>(at));
-    handler.builder().error(failure.span, "syntax", std::move(failure.message), std::move(failure.hint));
+    handler.fail(failure.span, std::move(failure.message), std::move(failure.hint));
   }
 }
 

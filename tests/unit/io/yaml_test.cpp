@@ -100,7 +100,11 @@ TEST_CASE("yaml: what is wrong, where, and what to do") {
        "1:4: error: tags are not supported\n  a: !!str 1\n     ^~~~~\n"
        "  hint: leave it out, or quote a text that starts with !\n"},
       {"a: 1\n---\nb: 2\n", "2:1: error: a second document\n  ---\n  ^~~\n  hint: give each document its own file\n"},
-      {"? [a]\n: 1\n", "1:3: error: a key must be a plain text\n  ? [a]\n    ^\n"},
+      {"? - a\n: 1\n", "1:3: error: a key must be a plain text\n  ? - a\n    ^\n"},
+      {"[1, 2\n", "1:1: error: this bracket is not closed, or used as a key\n  [1, 2\n  ^\n"},
+      {"a: 1\nbatch\n", "2:1: error: a key without a value\n  batch\n  ^~~~~\n  hint: write \"key: value\"\n"},
+      {"a: {b}\n", "1:5: error: a key without a value\n  a: {b}\n      ^\n  hint: write \"key: value\"\n"},
+      {"a: 1\n...\nb: 2\n", "3:1: error: unexpected text after the end of the document\n  b: 2\n  ^\n"},
       {": 1\n", "1:1: error: a key is missing here\n  : 1\n  ^\n  hint: write \"key: value\"\n"},
       {"a: b: c\n",
        "1:5: error: a mapping value cannot start here\n  a: b: c\n      ^\n"

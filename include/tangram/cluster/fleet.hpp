@@ -13,20 +13,20 @@ namespace tangram::cluster {
 
 /// GPUs of one type in one node, connected alike. A node with two types has two groups.
 struct DeviceGroup {
-  GpuType device;      ///< with the node's measured overrides already applied
+  GpuType device;  ///< with the node's measured overrides already applied
   int count = 0;
-  int clique = 0;      ///< GPUs that reach each other over `link`: count, or 2 for NVLink pairs; divides count
-  Link link;           ///< inside a clique, per GPU
+  int clique = 0;  ///< GPUs that reach each other over `link`: count, or 2 for NVLink pairs; divides count
+  Link link;       ///< inside a clique, per GPU
   bool operator==(const DeviceGroup&) const = default;
 };
 
 struct Node {
-  std::string name;                  ///< host name, unique
+  std::string name;  ///< host name, unique
   std::vector<DeviceGroup> groups;
-  Link host_link;                    ///< between cliques and groups of this node (the host bus), per GPU
-  Link network;                      ///< all network cards together, one direction
+  Link host_link;  ///< between cliques and groups of this node (the host bus), per GPU
+  Link network;    ///< all network cards together, one direction
   std::map<std::string, std::string> labels;
-  Dollars price_per_hour{0};         ///< whole node; 0: sum of the GPUs' catalogue prices
+  Dollars price_per_hour{0};  ///< whole node; 0: sum of the GPUs' catalogue prices
   bool operator==(const Node&) const = default;
 };
 
@@ -39,19 +39,21 @@ struct LinkRule {
   std::string a;
   std::string b;
   Link link;
+  bool operator==(const LinkRule&) const = default;
 };
 
 struct Fleet {
   std::string name;
-  std::vector<Node> nodes;           ///< sorted by name (natural order), so that the file's order never matters
+  std::vector<Node> nodes;  ///< sorted by name (natural order), so that the file's order never matters
   std::vector<LinkRule> rules;
-  std::vector<Link> measured;        ///< nodes x nodes, row-major; empty: not measured
-  std::string digest;                ///< of the canonical content
+  std::vector<Link> measured;  ///< nodes x nodes, row-major, symmetric; empty, or bandwidth 0: not measured
+  std::string digest;          ///< of the canonical content
 
   [[nodiscard]] int gpu_count() const;
   /// Link between two different nodes: measured where given, else the smaller of both networks and of the last
   /// matching rule; latency is the larger of the three.
   [[nodiscard]] Link between(std::size_t a, std::size_t b) const;
+  bool operator==(const Fleet&) const = default;
 };
 
 /// Reads tangram.cluster/1. Every mistake becomes a diagnostic with its place. `file` names the text in errors.

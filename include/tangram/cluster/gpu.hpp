@@ -21,11 +21,11 @@ struct Link {
 
 /// How far real kernels stay below the datasheet. Few parameters with physical meaning, per GPU generation or type.
 struct ComputeCalibration {
-  double gemm_efficiency = 0.70;       ///< share of the dense peak that a large matrix product sustains, (0, 1]
-  double gemm_half_size = 0;           ///< FLOPs of a product at which half of gemm_efficiency is reached
-  double memory_efficiency = 0.80;     ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
-  Nanoseconds kernel_launch{4'000};    ///< floor of one kernel
-  std::string source;                  ///< where the numbers come from
+  double gemm_efficiency = 0.70;     ///< share of the dense peak that a large matrix product sustains, (0, 1]
+  double gemm_half_size = 0;         ///< FLOPs of a product at which half of gemm_efficiency is reached
+  double memory_efficiency = 0.80;   ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
+  Nanoseconds kernel_launch{4'000};  ///< floor of one kernel
+  std::string source;                ///< where the numbers come from
 
   bool operator==(const ComputeCalibration&) const = default;
 };
@@ -38,8 +38,9 @@ struct GpuType {
   Bytes reserved;            ///< context, allocator slack and fragmentation: never given to a plan
   BytesPerSecond memory_bandwidth{0};
   std::array<FlopsPerSecond, kDTypeCount> peak{};  ///< dense, by DType; 0: not supported by matrix units
-  Link peer_link;            ///< GPU to GPU fabric (NVLink, Infinity Fabric), one direction; bandwidth 0: none
-  Link pcie;                 ///< host bus, one direction
+  Link peer_link;      ///< GPU to GPU fabric (NVLink, Infinity Fabric), one direction; bandwidth 0: none
+  int peer_reach = 0;  ///< GPUs that one bridge of the fabric joins; 0: all of the node
+  Link pcie;           ///< host bus, one direction
   ComputeCalibration compute;
   Dollars price_per_hour{0};  ///< typical on-demand price of one GPU; 0: unknown
   std::string source;         ///< datasheet

@@ -1,0 +1,193 @@
+#include "fleet_nodes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fleet_devices.hpp"
+#include "fleet_names.hpp"
+#include "link_values.hpp"
+#include "tangram/base/spelling.hpp"
+
+namespace tangram::cluster {
+
+namespace {
+
+// Latency of one step over kinds of networks, when the file gives the kind alone: of the order of what nccl-tests shows
+// for small messages between two nodes.
+enum class NetworkKind { kInfiniBand, kRoce, kEfa, kSlingshot, kEthernet };
+
+double usual_latency_us(NetworkKind kind) {
+  switch (kind) {
+    case NetworkKind::kInfiniBand: return 5;
+    case NetworkKind::kRoce: return 8;
+    case NetworkKind::kSlingshot: return 8;
+    case NetworkKind::kEfa: return 20;
+    case NetworkKind::kEthernet: return 30;
+  }
+  return 30;
+}
+
+Link read_network(io::ObjectReader& network) {
+  Link link;
+  const auto cards = static_cast<double>(network.integer_or("cards", 1, {1, 256}));
+  link.bandwidth = BytesPerSecond(cards * network.number("bandwidth_gbit_s", kBandwidth) * kGigabit);
+  const bool has_kind = network.has("kind");
+  const auto kind = network.choice_or<NetworkKind>("kind", NetworkKind::kEthernet,
+                                                   {{"infiniband", NetworkKind::kInfiniBand},
+                                                    {"roce", NetworkKind::kRoce},
+                                                    {"efa", NetworkKind::kEfa},
+                                                    {"slingshot", NetworkKind::kSlingshot},
+                                                    {"ethernet", NetworkKind::kEthernet}});
+  const bool has_latency = network.has("latency_us");
+  const double latency = has_kind || has_latency ? network.number_or("latency_us", usual_latency_us(kind), kLatencyUs)
+                                                 : network.number("latency_us", kLatencyUs);
+  link.latency = from_us(latency);
+  network.finish();
+  return link;
+}
+
+void read_labels(io::ObjectReader& reader, std::map<std::string, std::string>& labels) {
+  for (auto& [key, value] : reader.string_members("labels")) {
+    if (key.empty() || value.empty()) {
+      reader.error_at("labels", "out-of-range", "neither a label's key nor its value may be empty");
+    } else {
+      labels[key] = value;
+    }
+  }
+}
+
+std::vector<std::string> read_group_names(io::ObjectReader& group) {
+  const std::string pattern = group.string("name");
+  const bool numbered = pattern.find("{}") != std::string::npos;
+  const bool counted = group.has("count");
+  const auto count = static_cast<int>(group.integer_or("count", 1, {1, kMaxGpus}));
+  if (numbered && !counted) {
+    group.error_at("name", "bad-pattern", "\"{}\" in a name stands for numbers up to \"count\", which is missing",
+                   "add \"count\": 16");
+    return {};
+  }
+  if (counted && !numbered) {
+    group.error_at("count", "bad-pattern", fmt::format("\"count\" needs \"{{}}\" in the name \"{}\"", pattern),
+                   fmt::format("write \"{}-{{}}\"", pattern.substr(0, pattern.find('['))));
+    return {};
+  }
+  if (!numbered) return pattern.empty() ? std::vector<std::string>{} : read_names(group, "name", pattern);
+  std::vector<std::string> names = number_names(pattern, count);
+  if (const auto valid = expand_names(names.front()); !valid || valid->size() != 1 || valid->front() != names.front()) {
+    group.error_at("name", "bad-pattern", fmt::format("\"{}\" is not a name with one \"{{}}\" for a number", pattern));
+    return {};
+  }
+  return names;
+}
+
+Node read_prototype(io::ObjectReader& group, const GpuTable& types, std::vector<std::string>& keys) {
+  Node node;
+  node.groups = read_device_groups(group, types, keys);
+  if (auto network = group.object_if("network")) node.network = read_network(*network);
+  if (auto bus = group.object_if("host_link")) {
+    node.host_link = read_link(*bus, "bandwidth_gb_s", kGigabyte);
+    bus->finish();
+  } else {
+    node.host_link = slowest_host_bus(node.groups);
+  }
+  read_labels(group, node.labels);
+  node.price_per_hour = Dollars(group.number_or("price_per_hour_usd", 0, kPrice));
+  return node;
+}
+
+// The nodes of the group in one of its "overrides", by index; `taken` holds those of the others.
+std::vector<std::size_t> overridden_nodes(io::ObjectReader& change, const std::string& pattern,
+                                          const std::vector<Node>& nodes, std::set<std::size_t>& taken) {
+  std::vector<std::size_t> result;
+  const auto names = expand_names(pattern);
+  if (!names) {
+    change.error_at("", "bad-pattern", fmt::format("\"{}\" does not expand: {}", pattern, names.error()));
+    return result;
+  }
+  for (const std::string& name : *names) {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.name == name; });
+    if (found == nodes.end()) {
+      std::vector<std::string> known;
+      for (const Node& node : nodes) known.push_back(node.name);
+      const auto near = closest(name, known);
+      change.error_at("", "unknown-node", fmt::format("no node of this group is called \"{}\"", name),
+                      near ? fmt::format("did you mean \"{}\"?", *near) : "");
+      return {};
+    }
+    const auto index = static_cast<std::size_t>(found - nodes.begin());
+    if (!taken.insert(index).second) {
+      change.error_at("", "duplicate-node", fmt::format("\"{}\" is overridden twice", name));
+      return {};
+    }
+    result.push_back(index);
+  }
+  return result;
+}
+
+// Applies one entry of "overrides" to `node`.
+void read_override(io::ObjectReader& change, const std::vector<std::string>& keys, Node& node) {
+  for (auto& [type, measured] : change.object_members("measured")) {
+    bool known = false;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i] != type) continue;
+      known = true;
+      apply_measurements(measured, node.groups[i]);
+    }
+    if (!known && !keys.empty()) {
+      measured.error_at("", "unknown-gpu", fmt::format("these nodes have no GPU of type \"{}\"", type),
+                        fmt::format("they have \"{}\"", fmt::join(keys, "\", \"")));
+    }
+    measured.finish();
+  }
+  read_labels(change, node.labels);
+  if (auto network = change.object_if("network")) node.network = read_network(*network);
+  change.finish();
+}
+
+void read_overrides(io::ObjectReader& group, const std::vector<std::string>& keys, const Node& prototype,
+                    std::vector<Node>& nodes) {
+  std::set<std::size_t> taken;
+  for (auto& [pattern, change] : group.object_members("overrides")) {
+    if (!change.valid()) continue;
+    Node changed = prototype;
+    read_override(change, keys, changed);
+    for (const std::size_t i : overridden_nodes(change, pattern, nodes, taken)) {
+      changed.name = nodes[i].name;
+      nodes[i] = changed;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> read_names(io::ObjectReader& reader, std::string_view key, const std::string& pattern) {
+  auto names = expand_names(pattern);
+  if (names) return *std::move(names);
+  reader.error_at(key, "bad-pattern", fmt::format("\"{}\" does not expand: {}", pattern, names.error()),
+                  "a name is plain, or has ranges such as \"node-[01-16]\"");
+  return {};
+}
+
+void read_node_group(io::ObjectReader& group, const GpuTable& types, std::set<std::string>& names,
+                     std::vector<Node>& nodes) {
+  if (!group.valid()) return;
+  std::vector<std::string> keys;
+  std::vector<Node> own;
+  const std::vector<std::string> own_names = read_group_names(group);
+  Node prototype = read_prototype(group, types, keys);
+  for (const std::string& name : own_names) {
+    if (!names.insert(name).second) {
+      group.error_at("name", "duplicate-node", fmt::format("there is already a node called \"{}\"", name));
+      break;
+    }
+    own.push_back(prototype);
+    own.back().name = name;
+  }
+  read_overrides(group, keys, prototype, own);
+  group.finish();
+  std::move(own.begin(), own.end(), std::back_inserter(nodes));
+}
+
+}  // namespace tangram::cluster

@@ -1,0 +1,184 @@
+#include "gpu_records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "link_values.hpp"
+#include "tangram/base/spelling.hpp"
+
+namespace tangram::cluster {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+// The nearest spelling; else the names that begin like the word ("A100-80GB": "A100-80GB-PCIe", "A100-80GB-SXM").
+std::string hint_for(const std::string& word, const GpuTable& table) {
+  std::vector<std::string> names;
+  std::vector<std::string> alike;
+  for (const auto& [name, type] : table) {
+    names.push_back(name);
+    if (!word.empty() && lower(name).starts_with(lower(word))) alike.push_back(name);
+  }
+  if (alike.empty()) {
+    if (const auto near = closest(word, names)) alike.push_back(*near);
+  }
+  if (alike.empty()) return "describe it under \"gpus\", or take the name of a similar type from configs/gpus";
+  if (alike.size() > 4) alike.resize(4);
+  return fmt::format("did you mean \"{}\"?", fmt::join(alike, "\" or \""));
+}
+
+// One record. `base` is what "like" names; without it the basic figures are required.
+class RecordReader {
+ public:
+  RecordReader(io::ObjectReader& reader, const GpuType* base) : reader_(reader), base_(base) {}
+
+  GpuType read(const std::string& key) {
+    GpuType type = base_ != nullptr ? *base_ : GpuType{};
+    type.name = reader_.has("name") ? reader_.string("name") : key;
+    if (type.name.empty() || type.name.find('#') != std::string::npos) {
+      reader_.error_at("name", "out-of-range", fmt::format("\"{}\" is no name of a GPU type", type.name),
+                       "give a text without \"#\", which tells measured variants apart");
+    }
+    type.vendor = text("vendor", type.vendor);
+    type.architecture = text("architecture", type.architecture);
+    read_memory(type);
+    read_peaks(type);
+    read_links(type);
+    read_calibration(type.compute);
+    type.price_per_hour = Dollars(reader_.number_or("price_per_hour_usd", type.price_per_hour.value(), kPrice));
+    type.source = reader_.string_or("source", type.source);
+    return type;
+  }
+
+ private:
+  std::string text(std::string_view key, const std::string& fallback) {
+    return base_ != nullptr ? reader_.string_or(key, fallback) : reader_.string(key);
+  }
+
+  void read_memory(GpuType& type) {
+    const bool own_memory = base_ == nullptr || reader_.has("memory_gib");
+    if (own_memory) type.memory = from_gib(reader_.number("memory_gib", kMemoryGib));
+    // A context and library workspaces of about 1 GiB, and 5 % that the allocator cannot use.
+    const double usual = own_memory ? 1.0 + 0.05 * to_gib(type.memory) : to_gib(type.reserved);
+    type.reserved = from_gib(reader_.number_or("reserved_gib", usual, io::NumberRange{0, kMemoryGib.max}));
+    if (type.reserved >= type.memory) {
+      reader_.error_at(reader_.has("reserved_gib") ? "reserved_gib" : "memory_gib", "out-of-range",
+                       fmt::format("{:g} GiB are reserved of {:g} GiB: nothing is left", to_gib(type.reserved),
+                                   to_gib(type.memory)));
+    }
+    if (base_ == nullptr || reader_.has("memory_bandwidth_gb_s")) {
+      type.memory_bandwidth = BytesPerSecond(reader_.number("memory_bandwidth_gb_s", kBandwidth) * kGigabyte);
+    }
+  }
+
+  void read_peaks(GpuType& type) {
+    auto peaks = base_ != nullptr ? reader_.object_if("peak_tflops") : reader_.object("peak_tflops");
+    if (!peaks) return;
+    bool any = false;
+    for (int i = 0; i < kDTypeCount; ++i) {
+      auto& peak = type.peak[static_cast<std::size_t>(i)];
+      const double fallback = in_units(peak.value(), kTera);
+      peak = FlopsPerSecond(peaks->number_or(to_string(static_cast<DType>(i)), fallback, kTflops) * kTera);
+      any = any || peak.value() > 0;
+    }
+    if (!any && peaks->valid())
+      reader_.error_at("peak_tflops", "out-of-range", "a GPU needs a peak in one dtype at least");
+    peaks->finish();
+  }
+
+  void read_links(GpuType& type) {
+    if (auto peer = reader_.object_if("peer_link")) {
+      type.peer_link = read_link(*peer, "bandwidth_gb_s", kGigabyte);
+      type.peer_reach = static_cast<int>(peer->integer_or("reach", 0, {2, 1024}));
+      peer->finish();
+    }
+    if (auto pcie = base_ != nullptr ? reader_.object_if("pcie") : reader_.object("pcie")) {
+      type.pcie = read_link(*pcie, "bandwidth_gb_s", kGigabyte);
+      pcie->finish();
+    }
+  }
+
+  void read_calibration(ComputeCalibration& compute) {
+    auto calibration = reader_.object_if("calibration");
+    if (!calibration) return;
+    constexpr io::NumberRange kShare{0, 1, true};
+    compute.gemm_efficiency = calibration->number_or("gemm_efficiency", compute.gemm_efficiency, kShare);
+    compute.gemm_half_size =
+        calibration->number_or("gemm_half_size_gflop", in_units(compute.gemm_half_size, 1e9), {0, 1e6}) * 1e9;
+    compute.memory_efficiency = calibration->number_or("memory_efficiency", compute.memory_efficiency, kShare);
+    compute.kernel_launch = from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), {0, 1e5}));
+    compute.source = calibration->string_or("source", compute.source);
+    calibration->finish();
+  }
+
+  io::ObjectReader& reader_;
+  const GpuType* base_;
+};
+
+nlohmann::ordered_json link_to_json(const Link& link) {
+  return {{"bandwidth_gb_s", in_units(link.bandwidth.value(), kGigabyte)}, {"latency_us", to_us(link.latency)}};
+}
+
+}  // namespace
+
+void read_gpu_records(io::ObjectReader& reader, GpuTable& table) {
+  for (auto& [key, record] : reader.object_members("gpus")) {
+    const GpuType* base = nullptr;
+    if (record.has("like")) base = find_gpu(record, "like", record.string("like"), table);
+    if (!record.valid() || (record.has("like") && base == nullptr)) {
+      table.insert_or_assign(key, GpuType{});  // reported here; its users need no second report
+      continue;
+    }
+    GpuType type = RecordReader(record, base).read(key);
+    record.finish();
+    table.insert_or_assign(key, std::move(type));
+  }
+}
+
+const GpuType* find_gpu(io::ObjectReader& reader, std::string_view at, const std::string& key, const GpuTable& table) {
+  const auto found = table.find(key);
+  if (found != table.end()) return found->second.name.empty() ? nullptr : &found->second;
+  if (!key.empty())
+    reader.error_at(at, "unknown-gpu", fmt::format("unknown GPU type \"{}\"", key), hint_for(key, table));
+  return nullptr;
+}
+
+nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) {
+  nlohmann::ordered_json record;
+  if (type.name != key) record["name"] = type.name;
+  record["vendor"] = type.vendor;
+  record["architecture"] = type.architecture;
+  record["memory_gib"] = to_gib(type.memory);
+  record["reserved_gib"] = to_gib(type.reserved);
+  record["memory_bandwidth_gb_s"] = in_units(type.memory_bandwidth.value(), kGigabyte);
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    record["peak_tflops"][std::string(to_string(dtype))] = in_units(type.peak_of(dtype).value(), kTera);
+  }
+  if (type.peer_link.bandwidth.value() > 0) {
+    record["peer_link"] = link_to_json(type.peer_link);
+    if (type.peer_reach > 0) record["peer_link"]["reach"] = type.peer_reach;
+  }
+  record["pcie"] = link_to_json(type.pcie);
+  auto& calibration = record["calibration"];
+  calibration["gemm_efficiency"] = type.compute.gemm_efficiency;
+  calibration["gemm_half_size_gflop"] = in_units(type.compute.gemm_half_size, 1e9);
+  calibration["memory_efficiency"] = type.compute.memory_efficiency;
+  calibration["kernel_launch_us"] = to_us(type.compute.kernel_launch);
+  if (!type.compute.source.empty()) calibration["source"] = type.compute.source;
+  record["price_per_hour_usd"] = type.price_per_hour.value();
+  if (!type.source.empty()) record["source"] = type.source;
+  return record;
+}
+
+}  // namespace tangram::cluster

@@ -1,0 +1,43 @@
+// GPU records as text. Goes in: the "gpus" object of a catalogue file or of cluster.json. Comes out: GPU types; and
+// back.
+//
+//   "gpus": {
+//     "A100-80GB-SXM": {
+//       "vendor": "nvidia", "architecture": "ampere",
+//       "memory_gib": 80, "reserved_gib": 5.9,      // reserved: never given to a plan; default 1 + 5 % of the memory
+//       "memory_bandwidth_gb_s": 2039,
+//       "peak_tflops": { "fp32": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "fp8": 0 },  // dense; left out: 0, none
+//       "peer_link": { "bandwidth_gb_s": 300, "latency_us": 3, "reach": 2 },  // one direction; left out: none
+//       "pcie": { "bandwidth_gb_s": 32, "latency_us": 5 },                    // one direction
+//       "calibration": { "gemm_efficiency": 0.79, "gemm_half_size_gflop": 3, "memory_efficiency": 0.85,
+//                        "kernel_launch_us": 4, "source": "..." },
+//       "price_per_hour_usd": 3.43, "source": "NVIDIA A100 datasheet"
+//     },
+//     "A100-cut": { "like": "A100-80GB-SXM", "memory_gib": 40 }   // everything else as there
+//   }
+//
+// "name" (default: the key) is what plans call the type. "like" names the catalogue or a record above.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "tangram/cluster/gpu.hpp"
+#include "tangram/io/reader.hpp"
+
+namespace tangram::cluster {
+
+using GpuTable = std::map<std::string, GpuType, std::less<>>;
+
+/// Adds the records of `reader`'s "gpus" to `table`; a record replaces an earlier one with its key.
+void read_gpu_records(io::ObjectReader& reader, GpuTable& table);
+
+/// The type called `key`; nullptr when there is none (reported at `at`, naming similar types) or its own record is
+/// already reported.
+const GpuType* find_gpu(io::ObjectReader& reader, std::string_view at, const std::string& key, const GpuTable& table);
+
+/// The full record, "like" resolved; "name" is written only where it differs from `key`.
+[[nodiscard]] nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key);
+
+}  // namespace tangram::cluster

@@ -1,0 +1,30 @@
+#include "link_values.hpp"
+
+#include <cmath>
+
+namespace tangram::cluster {
+
+Bytes from_gib(double gib) { return Bytes(std::llround(gib * kGiB)); }
+
+Nanoseconds from_us(double us) { return Nanoseconds(std::llround(us * 1e3)); }
+
+double to_gib(Bytes bytes) { return bytes.as_double() / kGiB; }
+
+double to_us(Nanoseconds time) { return time.as_double() / 1e3; }
+
+double in_units(double value, double unit) {
+  const double near = value / unit;
+  for (const double x : {near, std::nextafter(near, 0.0), std::nextafter(near, HUGE_VAL)}) {
+    if (x * unit == value) return x;
+  }
+  return near;
+}
+
+Link read_link(io::ObjectReader& reader, std::string_view bandwidth_key, double unit) {
+  Link link;
+  link.bandwidth = BytesPerSecond(reader.number(bandwidth_key, kBandwidth) * unit);
+  link.latency = from_us(reader.number("latency_us", kLatencyUs));
+  return link;
+}
+
+}  // namespace tangram::cluster

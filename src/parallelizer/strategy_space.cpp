@@ -1,6 +1,7 @@
 #include "strategy_space.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "tangram/base/assert.hpp"
@@ -13,13 +14,25 @@ using cost::RecomputeMode;
 using cost::UnitCost;
 using cost::UnitCosts;
 
+/// In all of them less is better.
+constexpr double UnitCost::* kTerms[] = {&UnitCost::forward,
+                                         &UnitCost::backward,
+                                         &UnitCost::recompute_selective,
+                                         &UnitCost::recompute_full,
+                                         &UnitCost::zero3_gather,
+                                         &UnitCost::zero3_backward,
+                                         &UnitCost::zero2_scatter,
+                                         &UnitCost::shared_parameters,
+                                         &UnitCost::expert_parameters,
+                                         &UnitCost::all_parameters,
+                                         &UnitCost::activation_none,
+                                         &UnitCost::activation_selective,
+                                         &UnitCost::activation_full,
+                                         &UnitCost::working};
+static_assert(std::size(kTerms) * sizeof(double) == sizeof(UnitCost), "a term is missing");
+
 bool no_worse(const UnitCost& a, const UnitCost& b) {
-  return a.forward <= b.forward && a.backward <= b.backward && a.recompute_selective <= b.recompute_selective &&
-         a.recompute_full <= b.recompute_full && a.zero3_gather <= b.zero3_gather &&
-         a.zero2_scatter <= b.zero2_scatter && a.shared_parameters <= b.shared_parameters &&
-         a.expert_parameters <= b.expert_parameters && a.activation_none <= b.activation_none &&
-         a.activation_selective <= b.activation_selective && a.activation_full <= b.activation_full &&
-         a.working <= b.working;
+  return std::all_of(std::begin(kTerms), std::end(kTerms), [&](auto term) { return a.*term <= b.*term; });
 }
 
 bool no_worse(const UnitCosts& a, const UnitCosts& b) {

@@ -12,10 +12,6 @@ bool precedes(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-bool dominates(const Candidate& a, const Candidate& b) {
-  return a.T <= b.T && a.F <= b.F && a.A <= b.A && a.o <= b.o && a.n_max >= b.n_max;
-}
-
 std::vector<Candidate> pareto(std::span<const Candidate> candidates) {
   std::vector<Candidate> sorted(candidates.begin(), candidates.end());
   std::sort(sorted.begin(), sorted.end(), precedes);

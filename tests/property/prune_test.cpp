@@ -1,14 +1,12 @@
 // pareto against the definition: a candidate stays exactly when no other dominates it, by comparing all pairs.
-#include <rapidcheck.h>
-
 #include <algorithm>
 #include <array>
-#include <sstream>
 
-#include "support/catch.hpp"
+#include "support/property.hpp"
 #include "tangram/prune/frontier.hpp"
 
 using namespace tangram::prune;
+using tangram::testing::holds;
 
 namespace {
 
@@ -54,18 +52,6 @@ rc::Gen<std::vector<Candidate>> candidates(int most, int range) {
                         }
                         return out;
                       });
-}
-
-template <class Property>
-void holds(int cases, Property&& property) {
-  rc::detail::TestParams params;
-  params.seed = 2026;  // the same cases on every run
-  params.maxSuccess = cases;
-  const auto result = rc::detail::checkTestable(std::forward<Property>(property), rc::detail::TestMetadata(), params);
-  std::ostringstream text;
-  rc::detail::printResultMessage(result, text);
-  INFO(text.str());
-  CHECK(result.template is<rc::detail::SuccessResult>());
 }
 
 }  // namespace

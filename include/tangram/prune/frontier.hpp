@@ -23,7 +23,9 @@ struct Candidate {
 };
 
 /// True when a is at least as good as b in every component.
-[[nodiscard]] bool dominates(const Candidate& a, const Candidate& b);
+[[nodiscard]] constexpr bool dominates(const Candidate& a, const Candidate& b) {
+  return a.T <= b.T && a.F <= b.F && a.A <= b.A && a.o <= b.o && a.n_max >= b.n_max;
+}
 
 /// The non-dominated candidates, ordered by (T, F, A, o, -n_max, source); of equal vectors the smallest source stays.
 /// O(n log n + n f) for a frontier of f.

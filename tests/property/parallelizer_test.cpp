@@ -1,0 +1,264 @@
+// The enumerator against everything: all strategies of a small slice, all numbers of recomputed blocks, costed one by
+// one and compared pair by pair.
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "support/property.hpp"
+#include "unit/parallelizer/fixtures.hpp"
+
+using namespace tangram;
+using namespace tangram::parallelizer;
+using tangram::testing::holds;
+
+namespace {
+
+using Vector = std::array<std::int64_t, 5>;  ///< T, F, sync, step, -n_max: smaller is better
+
+Vector vector_of(const cost::StageCost& cost, std::int64_t n_max) {
+  return {(cost.forward + cost.backward).value(), cost.forward.value(), cost.gradient_sync.value(),
+          cost.optimizer_step.value(), -n_max};
+}
+
+bool no_worse(const Vector& a, const Vector& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](std::int64_t x, std::int64_t y) { return x <= y; });
+}
+
+struct Plan {
+  cost::Strategy strategy;
+  cost::StageCost cost;
+  std::int64_t n_max = 0;
+  Vector vector{};
+};
+
+int techniques(const cost::Strategy& s) {
+  return (s.degrees.tp > 1) + s.degrees.sequence_parallel + (s.degrees.cp > 1) + (s.degrees.ep > 1) +
+         (s.degrees.dp > 1) + (s.policy.zero > 0) + (s.policy.recompute != cost::RecomputeMode::kNone);
+}
+
+auto simplicity(const cost::Strategy& s) { return std::tuple(techniques(s), s); }
+
+bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
+
+bool considered(const cost::Degrees& d, const Query& q, const model::Model& model) {
+  bool moe = false;
+  for (const auto& [type, count] : q.slice.runs) {
+    const auto& block = model.types[static_cast<std::size_t>(type)];
+    moe = moe || block.feed_forward.is_moe();
+    if (block.feed_forward.is_moe() && block.feed_forward.experts % d.ep != 0) return false;
+    if (d.cp > 1 && block.tokens < 2048 * d.cp) return false;
+  }
+  const auto& allow = q.allow;
+  return (allow.tp || d.tp == 1) && (allow.cp || d.cp == 1) && (allow.dp || d.dp == 1) && (allow.ep || d.ep == 1) &&
+         (allow.sp || !d.sequence_parallel) && (d.tp > 1 || !d.sequence_parallel) && (d.etp == 1 || d.etp == d.tp) &&
+         (moe || (d.ep == 1 && d.etp == 1)) && q.shape.per_node % d.tp == 0 && is_power_of_two(d.cp) &&
+         q.samples % d.dp == 0 && d.gpus() % (d.ep * d.etp) == 0;
+}
+
+std::vector<cost::Degrees> all_degrees(const Query& q, const model::Model& model) {
+  std::vector<cost::Degrees> out;
+  const int gpus = q.shape.gpus();
+  for (int tp = 1; tp <= gpus; ++tp) {
+    for (int cp = 1; tp * cp <= gpus; ++cp) {
+      if (gpus % (tp * cp) != 0) continue;
+      for (int ep = 1; ep <= gpus; ++ep) {
+        for (int etp = 1; etp <= gpus; ++etp) {
+          for (const bool sp : {false, true}) {
+            const cost::Degrees d{tp, cp, gpus / (tp * cp), ep, etp, sp};
+            if (considered(d, q, model)) out.push_back(d);
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<cost::MemoryPolicy> all_policies(const cost::Degrees& d, const Query& q, bool moe) {
+  std::vector<cost::MemoryPolicy> out;
+  const bool shards = d.dp * d.cp > 1 || (moe && d.edp() > 1);
+  const std::array<bool, 4> allowed{true, shards && q.allow.zero1, shards && q.allow.zero2, shards && q.allow.zero3};
+  for (int zero = 0; zero < 4; ++zero) {
+    if (!allowed[static_cast<std::size_t>(zero)]) continue;
+    out.push_back({zero, cost::RecomputeMode::kNone, 0});
+    if (q.allow.recompute_selective) out.push_back({zero, cost::RecomputeMode::kSelective, 0});
+    for (int r = 1; q.allow.recompute_full && r <= q.slice.block_count(); ++r) {
+      out.push_back({zero, cost::RecomputeMode::kFull, r});
+    }
+  }
+  return out;
+}
+
+std::vector<Plan> everything(const Query& q, const model::Model& model) {
+  std::vector<Plan> out;
+  for (const auto& degrees : all_degrees(q, model)) {
+    const auto units = cost::unit_costs(model, q.shape, degrees, q.samples);
+    if (!units) continue;
+    const bool moe = std::any_of(q.slice.runs.begin(), q.slice.runs.end(), [&](const auto& run) {
+      return model.types[static_cast<std::size_t>(run.first)].feed_forward.is_moe();
+    });
+    for (const auto& policy : all_policies(degrees, q, moe)) {
+      const auto cost = cost::stage_cost(*units, q.slice, policy);
+      const auto n_max = cost::max_in_flight(cost, q.shape.device.usable());
+      out.push_back({{degrees, policy}, cost, n_max, vector_of(cost, n_max)});
+    }
+  }
+  return out;
+}
+
+/// Vectors of the plans that fit and that no other beats, ascending, each once.
+std::vector<Vector> frontier(const std::vector<Plan>& all) {
+  std::vector<Vector> out;
+  for (const Plan& p : all) {
+    const bool beaten = std::any_of(all.begin(), all.end(), [&](const Plan& other) {
+      return other.n_max >= 1 && other.vector != p.vector && no_worse(other.vector, p.vector);
+    });
+    if (p.n_max >= 1 && !beaten) out.push_back(p.vector);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+/// Dense and MoE blocks in any order, a few kinds of each.
+model::Model random_model() {
+  std::vector<model::BlockType> types{fixtures::dense_block(), fixtures::moe_block(), fixtures::dense_block()};
+  types[2].name = "short";
+  types[2].tokens = 2048;
+  types[2].feed_forward.hidden = 2048;
+  const auto tokens = *rc::gen::element<std::int64_t>(2048, 4096, 8192);
+  types[0].tokens = tokens;
+  types[1].tokens = tokens;
+  types[1].feed_forward.expert_hidden = 2048;  // small enough to fit somewhere
+  types[1].feed_forward.experts = *rc::gen::element(2, 6, 8);
+  std::vector<int> blocks(static_cast<std::size_t>(*rc::gen::element(1, 2, 3, 4, 5, 6, 7, 8)));
+  for (int& type : blocks) type = *rc::gen::element(0, 0, 1, 1, 2);
+  auto model = fixtures::model_of(std::move(types), std::move(blocks));
+  model.job.flash_attention = *rc::gen::element(true, true, false);
+  return model;
+}
+
+model::Techniques random_techniques() {
+  model::Techniques allow;
+  for (bool model::Techniques::* technique :
+       {&model::Techniques::tp, &model::Techniques::sp, &model::Techniques::cp, &model::Techniques::ep,
+        &model::Techniques::dp, &model::Techniques::zero1, &model::Techniques::zero2, &model::Techniques::zero3,
+        &model::Techniques::recompute_selective, &model::Techniques::recompute_full}) {
+    allow.*technique = *rc::gen::element(true, true, true, true, true, true, true, false);
+  }
+  return allow;
+}
+
+Query random_query(const model::Model& model) {
+  const int blocks = model.block_count();
+  const int first = *rc::gen::inRange(0, blocks);
+  const int last = *rc::gen::inRange(first + 1, blocks + 1);
+  const Bytes memory(
+      (*rc::gen::element(6, 8, 12, 16, 24, 40, 80, 160) * std::int64_t{1024} - *rc::gen::inRange(0, 2048)) << 20);
+  const auto shape = fixtures::shape(*rc::gen::element(1, 1, 2), *rc::gen::element(1, 2, 4, 4, 4, 6, 8), memory);
+  auto q = fixtures::query(model, shape, *rc::gen::element(1, 3, 4, 6, 8, 8, 12, 16));
+  q.slice = model::signature(model, first, last);
+  q.allow = random_techniques();
+  return q;
+}
+
+Outcome solve(const model::Model& model, const Query& q) {
+  return make_enumerator(model)->solve(std::span(&q, 1)).front();
+}
+
+std::vector<Vector> vectors(const Outcome& outcome) {
+  std::vector<Vector> out;
+  for (const auto& plan : outcome.plans) out.push_back(vector_of(plan.cost, plan.n_max));
+  return out;
+}
+
+void check_failure(const Outcome& outcome, const std::vector<Plan>& all, const Query& q) {
+  RC_ASSERT(!outcome.message.empty());
+  if (all.empty()) {
+    RC_ASSERT(outcome.status == OutcomeStatus::kUnsupported);
+    return;
+  }
+  RC_ASSERT(outcome.status == OutcomeStatus::kInfeasible);
+  const auto leanest = std::min_element(all.begin(), all.end(),
+                                        [](const Plan& a, const Plan& b) { return a.cost.peak(1) < b.cost.peak(1); });
+  RC_ASSERT(outcome.shortage == leanest->cost.peak(1) - q.shape.device.usable());
+}
+
+/// Every returned plan is one of all, and no simpler one has the same vector. Plain tensor parallelism is left out
+/// where sequence parallelism is no worse in every unit cost, so these two may change places.
+void check_strategies(const Outcome& outcome, const std::vector<Plan>& all) {
+  for (const auto& plan : outcome.plans) {
+    const auto mine = vector_of(plan.cost, plan.n_max);
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Plan& p) { return p.strategy == plan.strategy; });
+    RC_ASSERT(same != all.end());
+    RC_ASSERT(same->cost == plan.cost);
+    RC_ASSERT(same->n_max == plan.n_max);
+    for (const Plan& other : all) {
+      if (other.vector != mine || (other.strategy.degrees.tp > 1 && !other.strategy.degrees.sequence_parallel))
+        continue;
+      RC_ASSERT(simplicity(plan.strategy) <= simplicity(other.strategy));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("property parallelizer: the frontier is that of all strategies") {
+  int feasible = 0;
+  holds(3000, [&feasible] {
+    const auto model = random_model();
+    const auto q = random_query(model);
+    const auto all = everything(q, model);
+    const auto outcome = solve(model, q);
+    const auto expected = frontier(all);
+    RC_ASSERT(vectors(outcome) == expected);
+    if (expected.empty()) {
+      check_failure(outcome, all, q);
+    } else {
+      RC_ASSERT(outcome.status == OutcomeStatus::kOk);
+      check_strategies(outcome, all);
+      ++feasible;
+    }
+  });
+  CHECK(feasible > 1000);
+}
+
+TEST_CASE("property parallelizer: with a limit on what is in flight, nothing needed is missing") {
+  // Left out may only be what some returned plan replaces for all pipelines with at most that many in flight.
+  holds(2000, [] {
+    const auto model = random_model();
+    auto q = random_query(model);
+    q.max_in_flight = *rc::gen::inRange(1, 12);
+    const auto found = vectors(solve(model, q));
+    for (const Plan& p : everything(q, model)) {
+      if (p.n_max < 1) continue;
+      Vector needed = p.vector;
+      needed[4] = -std::min(p.n_max, q.max_in_flight);
+      RC_ASSERT(std::any_of(found.begin(), found.end(), [&](const Vector& v) { return no_worse(v, needed); }));
+    }
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (std::size_t j = 0; j < found.size(); ++j) RC_ASSERT(i == j || !no_worse(found[i], found[j]));
+    }
+  });
+}
+
+TEST_CASE("property parallelizer: pruning is safe whatever the replicas add to the synchronisation") {
+  // For each strategy some returned plan is no worse in (T, F, A, o, n_max), A being priced with the extra all-reduce.
+  holds(500, [] {
+    const auto model = random_model();
+    const auto q = random_query(model);
+    const Nanoseconds extra(*rc::gen::inRange(std::int64_t{0}, std::int64_t{2'000'000'000}));
+    const auto priced = [extra](const cost::StageCost& c, std::int64_t n_max) {
+      Vector v = vector_of(c, n_max);
+      v[2] = v[0] + cost::exposed_sync(c.gradient_sync + extra, c.backward).value();
+      return v;
+    };
+    std::vector<Vector> found;
+    for (const auto& plan : solve(model, q).plans) found.push_back(priced(plan.cost, plan.n_max));
+    for (const Plan& p : everything(q, model)) {
+      if (p.n_max < 1) continue;
+      const Vector v = priced(p.cost, p.n_max);
+      RC_ASSERT(std::any_of(found.begin(), found.end(), [&](const Vector& f) { return no_worse(f, v); }));
+    }
+  });
+}

@@ -1,0 +1,24 @@
+# How the scripts configure and build; everything is said on stderr. Sourced, needs $root.
+# shellcheck shell=bash
+: "${root:?}"
+
+# configure DIRECTORY CMAKE_ARGUMENTS...: once; afterwards ninja itself notices changes of the CMake files.
+configure() {
+  local directory=$1 log
+  shift
+  [[ -f $directory/build.ninja ]] && return
+  log=$(mktemp)
+  if ! cmake -S "$root" -B "$directory" -G Ninja "$@" >"$log" 2>&1; then
+    cat -- "$log" >&2
+    rm -f -- "$log"
+    return 1
+  fi
+  rm -f -- "$log"
+}
+
+# up_to_date DIRECTORY [TARGETS...]
+up_to_date() {
+  local directory=$1
+  shift
+  [[ $(ninja -C "$directory" -n "$@" 2>&1) == *'no work to do'* ]]
+}

@@ -1,0 +1,13 @@
+# The Debian packages behind each thing one can do here. Sourced by scripts/setup.
+# shellcheck shell=bash disable=SC2034
+
+packages_build=(
+  build-essential ccache cmake ninja-build
+  libcli11-dev libeigen3-dev libexpected-dev libfmt-dev libspdlog-dev libtbb-dev libxxhash-dev libyaml-cpp-dev
+  nlohmann-json3-dev
+)
+packages_test=(catch2 librapidcheck-dev python3-minimal)
+packages_bench=(libbenchmark-dev)
+packages_clang=(clang-19 libclang-rt-19-dev)
+packages_coverage=(gcovr)
+packages_lint=(clang-19 clang-format-19 clang-tidy-19 git shellcheck)

@@ -134,8 +134,8 @@ class PipelineBuilder {
       part.members = placed[p].members;
       part.parallelizer = from.plan.parallelizer;
       part.opaque = from.plan.opaque;
-      part.predicted = predict_part(
-          choice, from, level_.classes[static_cast<std::size_t>(from.island_class)].device.usable());
+      part.predicted =
+          predict_part(choice, from, level_.classes[static_cast<std::size_t>(from.island_class)].device.usable());
       for (std::size_t i = 0; i < placed[p].gpus.size(); ++i) {
         const auto& slot = placed[p].gpus[i];
         Rank rank = make_rank(static_cast<int>(plan_.ranks.size()), static_cast<int>(i), slot, part.strategy.degrees);

@@ -35,5 +35,4 @@ inline constexpr std::string_view kRankOrder = "tp-cp-ep-dp-pp";
   return mode == model::RecomputeMode::kFull ? "block" : "none";
 }
 
-
 }  // namespace tangram::plan

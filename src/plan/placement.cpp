@@ -33,8 +33,7 @@ std::vector<Request> requests_of(const compose::Composition& composition) {
     for (std::size_t s = 0; s < composition.stages.size(); ++s) {
       const auto& parts = composition.stages[s].parts;
       for (std::size_t p = 0; p < parts.size(); ++p) {
-        requests.push_back(
-            {replica, static_cast<int>(s), static_cast<int>(p), parts[p].island_class, parts[p].gpus});
+        requests.push_back({replica, static_cast<int>(s), static_cast<int>(p), parts[p].island_class, parts[p].gpus});
       }
     }
   }
@@ -145,7 +144,8 @@ std::vector<std::vector<std::vector<PlacedPart>>> place(const compose::Compositi
   for (const auto& island_class : level.classes) pools.emplace_back(island_class, level);
   for (const auto& request : requests_of(composition)) {
     placed[static_cast<std::size_t>(request.replica)][static_cast<std::size_t>(request.stage)]
-          [static_cast<std::size_t>(request.part)] = pools[static_cast<std::size_t>(request.island_class)].take(request);
+          [static_cast<std::size_t>(request.part)] =
+              pools[static_cast<std::size_t>(request.island_class)].take(request);
   }
   return placed;
 }

@@ -75,8 +75,8 @@ std::array<std::int64_t, 2> read_range(io::ObjectReader& reader, std::string_vie
       return {first.integer, last.integer};
     }
   }
-  reader.error_at(key, "wrong-range", std::string(key) + " must be [first, last] with 0 <= first <= last <= " +
-                                          std::to_string(most));
+  reader.error_at(key, "wrong-range",
+                  std::string(key) + " must be [first, last] with 0 <= first <= last <= " + std::to_string(most));
   return {0, 0};
 }
 
@@ -183,9 +183,10 @@ PartPrediction read_prediction(io::ObjectReader& reader) {
   predicted.peak_memory = read_bytes(reader, "peak_memory_bytes");
   predicted.usable_memory = read_bytes(reader, "usable_bytes");
   predicted.in_flight = reader.integer("in_flight", {1, kMost});
-  predicted.provenance = reader.choice<cost::Provenance>("provenance", {{"measured", cost::Provenance::kMeasured},
-                                                                        {"interpolated", cost::Provenance::kInterpolated},
-                                                                        {"modelled", cost::Provenance::kModelled}});
+  predicted.provenance =
+      reader.choice<cost::Provenance>("provenance", {{"measured", cost::Provenance::kMeasured},
+                                                     {"interpolated", cost::Provenance::kInterpolated},
+                                                     {"modelled", cost::Provenance::kModelled}});
   reader.finish();
   return predicted;
 }
@@ -214,9 +215,9 @@ cost::MemoryPolicy read_policy(io::ObjectReader& part) {
   cost::MemoryPolicy policy;
   policy.zero = static_cast<int>(part.integer("zero", {0, 3}));
   if (auto recompute = part.object("recompute")) {
-    policy.recompute = recompute->choice<RecomputeMode>("granularity", {{"none", RecomputeMode::kNone},
-                                                                        {"selective", RecomputeMode::kSelective},
-                                                                        {"full", RecomputeMode::kFull}});
+    policy.recompute = recompute->choice<RecomputeMode>(
+        "granularity",
+        {{"none", RecomputeMode::kNone}, {"selective", RecomputeMode::kSelective}, {"full", RecomputeMode::kFull}});
     expect(*recompute, "method", recompute_method(policy.recompute));
     policy.recompute_layers = static_cast<int>(recompute->integer("layers", {0, kMostDegree}));
     recompute->finish();
@@ -306,9 +307,7 @@ Boundary read_boundary(io::ObjectReader& reader, const Counts& counts, const std
 
 Rank read_rank(io::ObjectReader& reader, std::size_t position, const Counts& counts) {
   Rank rank;
-  const auto coordinate = [&](std::string_view key) {
-    return static_cast<int>(reader.integer(key, {0, kMostDegree}));
-  };
+  const auto coordinate = [&](std::string_view key) { return static_cast<int>(reader.integer(key, {0, kMostDegree})); };
   rank.rank = read_identifier(reader, "rank", position);
   rank.host = reader.string("host");
   rank.local_rank = coordinate("local_rank");

@@ -65,7 +65,8 @@ void refuse_tied_ends(Rules& rules, const LaunchPlan& plan) {
   const auto& a = degrees_of(first);
   const auto& b = degrees_of(last);
   if (a.tp != b.tp) {
-    rules.refuse("FS_TIED_TP", {first.id, last.id}, "tied embeddings need equal tensor parallelism in first and last stage");
+    rules.refuse("FS_TIED_TP", {first.id, last.id},
+                 "tied embeddings need equal tensor parallelism in first and last stage");
   }
   if (a.dp != b.dp && std::max(a.dp, b.dp) % std::min(a.dp, b.dp) != 0) {
     rules.refuse("FS_TIED_DP", {first.id, last.id},
@@ -104,15 +105,18 @@ void refuse_many_paths(Rules& rules, const LaunchPlan& plan) {
 }
 
 void refuse_memory_policies(Rules& rules, const std::vector<const Stage*>& stages) {
-  rules.same(stages, [](const Stage& s) { return policy_of(s).zero; }, "FS_ZERO_VARIES",
-             "the optimizer is sharded in all stages or in none");
-  rules.none(stages, [](const Stage& s) { return policy_of(s).zero >= 2; }, "FS_ZERO_LEVEL",
-             "only the optimizer is sharded (ZeRO-1)");
-  const bool other = std::ranges::any_of(
-      stages, [](const Stage* s) { return policy_of(*s).recompute != RecomputeMode::kSelective; });
+  rules.same(
+      stages, [](const Stage& s) { return policy_of(s).zero; }, "FS_ZERO_VARIES",
+      "the optimizer is sharded in all stages or in none");
+  rules.none(
+      stages, [](const Stage& s) { return policy_of(s).zero >= 2; }, "FS_ZERO_LEVEL",
+      "only the optimizer is sharded (ZeRO-1)");
+  const bool other =
+      std::ranges::any_of(stages, [](const Stage* s) { return policy_of(*s).recompute != RecomputeMode::kSelective; });
   if (other) {
-    rules.none(stages, [](const Stage& s) { return policy_of(s).recompute == RecomputeMode::kSelective; },
-               "FS_RECOMPUTE_SELECTIVE", "per stage, recompute is full or off; selective holds for all stages or none");
+    rules.none(
+        stages, [](const Stage& s) { return policy_of(s).recompute == RecomputeMode::kSelective; },
+        "FS_RECOMPUTE_SELECTIVE", "per stage, recompute is full or off; selective holds for all stages or none");
   }
 }
 
@@ -123,21 +127,27 @@ TargetVerdict flagscale_verdict(const LaunchPlan& plan) {
   const auto stages = all_stages(plan);
   const auto replicas = static_cast<int>(plan.pipelines.size());
   refuse_general(rules, plan, "FS");
-  rules.none(stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "FS_CP", "context parallelism is not supported");
-  rules.none(stages, [&](const Stage& s) {
-               return plan.pipelines[static_cast<std::size_t>(s.pipeline)].microbatch % degrees_of(s).dp != 0;
-             },
-             "FS_MICROBATCH_DP", "every stage's data parallelism must divide the microbatch");
-  rules.none(stages, [&](const Stage& s) { return plan.model.job.sequence_length % degrees_of(s).tp != 0; }, "FS_SEQ_TP",
-             "tensor parallelism must divide the sequence length");
-  rules.none(stages, [](const Stage& s) { return degrees_of(s).tp > 1 && !degrees_of(s).sequence_parallel; },
-             "FS_SP_REQUIRED", "boundaries exchange sequence slices: tensor parallelism needs sequence parallelism");
-  rules.none(stages,
-             [&](const Stage& s) {
-               const auto& d = degrees_of(s);
-               return d.ep > 1 && depth_of(plan, s) > 0 && d.ep * d.etp != d.tp * d.dp * replicas;
-             },
-             "FS_EP_MESH", "after the first stage, ep x etp must be all ranks of the stage (expert groups are lost else)");
+  rules.none(
+      stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "FS_CP", "context parallelism is not supported");
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        return plan.pipelines[static_cast<std::size_t>(s.pipeline)].microbatch % degrees_of(s).dp != 0;
+      },
+      "FS_MICROBATCH_DP", "every stage's data parallelism must divide the microbatch");
+  rules.none(
+      stages, [&](const Stage& s) { return plan.model.job.sequence_length % degrees_of(s).tp != 0; }, "FS_SEQ_TP",
+      "tensor parallelism must divide the sequence length");
+  rules.none(
+      stages, [](const Stage& s) { return degrees_of(s).tp > 1 && !degrees_of(s).sequence_parallel; }, "FS_SP_REQUIRED",
+      "boundaries exchange sequence slices: tensor parallelism needs sequence parallelism");
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        const auto& d = degrees_of(s);
+        return d.ep > 1 && depth_of(plan, s) > 0 && d.ep * d.etp != d.tp * d.dp * replicas;
+      },
+      "FS_EP_MESH", "after the first stage, ep x etp must be all ranks of the stage (expert groups are lost else)");
   refuse_host_order(rules, plan);
   refuse_tied_ends(rules, plan);
   refuse_memory_policies(rules, stages);

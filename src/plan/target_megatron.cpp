@@ -12,16 +12,18 @@ using cost::RecomputeMode;
 // --recompute-method block recomputes the first N layers of each stage, all of a shorter stage: uniform means equal
 // up to that.
 void refuse_uneven_recompute(Rules& rules, const std::vector<const Stage*>& stages) {
-  rules.same(stages, [](const Stage& s) { return policy_of(s).recompute; }, "MLM_RECOMPUTE_VARIES",
-             "one recompute granularity holds for all stages");
+  rules.same(
+      stages, [](const Stage& s) { return policy_of(s).recompute; }, "MLM_RECOMPUTE_VARIES",
+      "one recompute granularity holds for all stages");
   int layers = 0;
   for (const Stage* stage : stages) layers = std::max(layers, policy_of(*stage).recompute_layers);
-  rules.none(stages,
-             [&](const Stage& s) {
-               return policy_of(s).recompute == RecomputeMode::kFull &&
-                      policy_of(s).recompute_layers != std::min(layers, s.last - s.first);
-             },
-             "MLM_RECOMPUTE_LAYERS_VARY", "--recompute-num-layers is one number for all stages");
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        return policy_of(s).recompute == RecomputeMode::kFull &&
+               policy_of(s).recompute_layers != std::min(layers, s.last - s.first);
+      },
+      "MLM_RECOMPUTE_LAYERS_VARY", "--recompute-num-layers is one number for all stages");
 }
 
 }  // namespace
@@ -31,34 +33,43 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   const auto stages = all_stages(plan);
   refuse_general(rules, plan, "MLM");
   const std::string one_value = " is one value for all stages";
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).tp; }, "MLM_TP_VARIES", "tensor parallelism" + one_value);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).cp; }, "MLM_CP_VARIES", "context parallelism" + one_value);
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).tp; }, "MLM_TP_VARIES", "tensor parallelism" + one_value);
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).cp; }, "MLM_CP_VARIES", "context parallelism" + one_value);
   rules.same(stages, [](const Stage& s) { return degrees_of(s).dp; }, "MLM_DP_VARIES", "data parallelism" + one_value);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).ep; }, "MLM_EP_VARIES", "expert parallelism" + one_value);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).etp; }, "MLM_ETP_VARIES",
-             "expert tensor parallelism" + one_value);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).gpus(); }, "MLM_GPUS_VARY",
-             "every stage has the same number of GPUs");
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).sequence_parallel; }, "MLM_SP_VARIES",
-             "sequence parallelism" + one_value);
-  rules.none(stages,
-             [](const Stage& s) {
-               const auto& d = degrees_of(s);
-               return d.ep > 1 && d.tp > 1 && !d.sequence_parallel;
-             },
-             "MLM_EP_NEEDS_SP", "expert parallelism together with tensor parallelism needs sequence parallelism");
-  rules.none(stages,
-             [&](const Stage& s) {
-               const int cp = degrees_of(s).cp;
-               return cp > 1 && plan.model.job.sequence_length % (2 * cp) != 0;
-             },
-             "MLM_CP_SEQUENCE", "the sequence length must be divisible by twice the context parallelism");
-  rules.same(stages, [](const Stage& s) { return policy_of(s).zero; }, "MLM_ZERO_VARIES",
-             "the optimizer is sharded in all stages or in none");
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).ep; }, "MLM_EP_VARIES", "expert parallelism" + one_value);
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).etp; }, "MLM_ETP_VARIES",
+      "expert tensor parallelism" + one_value);
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).gpus(); }, "MLM_GPUS_VARY",
+      "every stage has the same number of GPUs");
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).sequence_parallel; }, "MLM_SP_VARIES",
+      "sequence parallelism" + one_value);
+  rules.none(
+      stages,
+      [](const Stage& s) {
+        const auto& d = degrees_of(s);
+        return d.ep > 1 && d.tp > 1 && !d.sequence_parallel;
+      },
+      "MLM_EP_NEEDS_SP", "expert parallelism together with tensor parallelism needs sequence parallelism");
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        const int cp = degrees_of(s).cp;
+        return cp > 1 && plan.model.job.sequence_length % (2 * cp) != 0;
+      },
+      "MLM_CP_SEQUENCE", "the sequence length must be divisible by twice the context parallelism");
+  rules.same(
+      stages, [](const Stage& s) { return policy_of(s).zero; }, "MLM_ZERO_VARIES",
+      "the optimizer is sharded in all stages or in none");
   const bool pipelined = plan.pipelines.front().stages.size() > 1;
-  rules.none(stages,
-             [&](const Stage& s) { return policy_of(s).zero >= 2 && (pipelined || degrees_of(s).ep > 1); },
-             "MLM_ZERO_LEVEL", "ZeRO-2 and 3 exist without pipeline and expert parallelism only");
+  rules.none(
+      stages, [&](const Stage& s) { return policy_of(s).zero >= 2 && (pipelined || degrees_of(s).ep > 1); },
+      "MLM_ZERO_LEVEL", "ZeRO-2 and 3 exist without pipeline and expert parallelism only");
   refuse_uneven_recompute(rules, stages);
   return std::move(rules).verdict();
 }

@@ -22,18 +22,20 @@ void refuse_uneven_language(Rules& rules, const std::vector<const Stage*>& stage
   rules.same(stages, [](const Stage& s) { return degrees_of(s).tp; }, "MIMO_TP_VARIES", "tensor parallelism" + alike);
   rules.same(stages, [](const Stage& s) { return degrees_of(s).dp; }, "MIMO_DP_VARIES", "data parallelism" + alike);
   rules.same(stages, [](const Stage& s) { return degrees_of(s).ep; }, "MIMO_EP_VARIES", "expert parallelism" + alike);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).etp; }, "MIMO_ETP_VARIES",
-             "expert tensor parallelism" + alike);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).sequence_parallel; }, "MIMO_SP_VARIES",
-             "sequence parallelism" + alike);
-  rules.same(stages,
-             [](const Stage& s) { return std::pair(policy_of(s).recompute, policy_of(s).recompute_layers); },
-             "MIMO_RECOMPUTE_VARIES", "recompute" + alike);
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).etp; }, "MIMO_ETP_VARIES", "expert tensor parallelism" + alike);
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).sequence_parallel; }, "MIMO_SP_VARIES",
+      "sequence parallelism" + alike);
+  rules.same(
+      stages, [](const Stage& s) { return std::pair(policy_of(s).recompute, policy_of(s).recompute_layers); },
+      "MIMO_RECOMPUTE_VARIES", "recompute" + alike);
 }
 
 void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std::size_t pipelines) {
-  rules.none(stages, [](const Stage& s) { return degrees_of(s).ep > 1 || degrees_of(s).etp > 1; },
-             "MIMO_ENCODER_EXPERTS", "encoders are dense: expert degrees must be 1");
+  rules.none(
+      stages, [](const Stage& s) { return degrees_of(s).ep > 1 || degrees_of(s).etp > 1; }, "MIMO_ENCODER_EXPERTS",
+      "encoders are dense: expert degrees must be 1");
   if (stages.size() > pipelines) {
     std::vector<int> ids;
     for (const Stage* stage : stages) ids.push_back(stage->id);
@@ -54,25 +56,29 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
     if (stage->first >= cut) language.push_back(stage);
   }
   refuse_general(rules, plan, "MIMO");
-  rules.none(stages, [&](const Stage& s) { return s.first < cut && cut < s.last; }, "MIMO_MODULE_SPLIT",
-             "a stage holds blocks of an encoder and of the language model");
+  rules.none(
+      stages, [&](const Stage& s) { return s.first < cut && cut < s.last; }, "MIMO_MODULE_SPLIT",
+      "a stage holds blocks of an encoder and of the language model");
   rules.none(stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "MIMO_CP", "context parallelism must be 1");
-  rules.none(stages, [](const Stage& s) { return !std::has_single_bit(static_cast<unsigned>(degrees_of(s).tp)); },
-             "MIMO_TP_POWER", "tensor parallelism must be a power of two");
-  rules.none(stages,
-             [&](const Stage& s) {
-               return std::ranges::any_of(stages, [&](const Stage* other) {
-                 const int a = std::max(degrees_of(s).dp, degrees_of(*other).dp);
-                 return a % std::min(degrees_of(s).dp, degrees_of(*other).dp) != 0;
-               });
-             },
-             "MIMO_DP_DIVIDES", "data parallel degrees must divide each other");
-  rules.none(stages,
-             [](const Stage& s) {
-               const bool nothing_to_shard = degrees_of(s).dp * degrees_of(s).cp == 1;
-               return policy_of(s).zero != 1 && !(policy_of(s).zero == 0 && nothing_to_shard);
-             },
-             "MIMO_ZERO", "the distributed optimizer (ZeRO-1) is mandatory");
+  rules.none(
+      stages, [](const Stage& s) { return !std::has_single_bit(static_cast<unsigned>(degrees_of(s).tp)); },
+      "MIMO_TP_POWER", "tensor parallelism must be a power of two");
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        return std::ranges::any_of(stages, [&](const Stage* other) {
+          const int a = std::max(degrees_of(s).dp, degrees_of(*other).dp);
+          return a % std::min(degrees_of(s).dp, degrees_of(*other).dp) != 0;
+        });
+      },
+      "MIMO_DP_DIVIDES", "data parallel degrees must divide each other");
+  rules.none(
+      stages,
+      [](const Stage& s) {
+        const bool nothing_to_shard = degrees_of(s).dp * degrees_of(s).cp == 1;
+        return policy_of(s).zero != 1 && !(policy_of(s).zero == 0 && nothing_to_shard);
+      },
+      "MIMO_ZERO", "the distributed optimizer (ZeRO-1) is mandatory");
   refuse_uneven_language(rules, language);
   refuse_encoders(rules, encoder, plan.pipelines.size());
   return std::move(rules).verdict();

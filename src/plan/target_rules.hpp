@@ -33,8 +33,9 @@ class Rules {
   /// Refuses when `value(stage)` is not the same everywhere; names the stages that differ from the first.
   template <class Value>
   void same(const std::vector<const Stage*>& stages, Value value, std::string code, std::string text) {
-    none(stages, [&](const Stage& stage) { return value(stage) != value(*stages.front()); }, std::move(code),
-         std::move(text));
+    none(
+        stages, [&](const Stage& stage) { return value(stage) != value(*stages.front()); }, std::move(code),
+        std::move(text));
   }
 
   [[nodiscard]] TargetVerdict verdict() && {
@@ -46,7 +47,9 @@ class Rules {
   TargetVerdict verdict_;
 };
 
-[[nodiscard]] inline const cost::Degrees& degrees_of(const Stage& stage) { return stage.parts.front().strategy.degrees; }
+[[nodiscard]] inline const cost::Degrees& degrees_of(const Stage& stage) {
+  return stage.parts.front().strategy.degrees;
+}
 [[nodiscard]] inline const cost::MemoryPolicy& policy_of(const Stage& stage) {
   return stage.parts.front().strategy.policy;
 }
@@ -86,12 +89,15 @@ class Rules {
 /// Rules that no runtime but the generic one is free of.
 inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::string& prefix) {
   const auto stages = all_stages(plan);
-  rules.none(stages, [](const Stage& s) { return s.parts.size() > 1; }, prefix + "_MIXED_STAGE",
-             "a stage on several islands splits a microbatch unevenly");
-  rules.none(stages, [&](const Stage& s) { return differs_from_first_pipeline(plan, s); }, prefix + "_PIPELINES_DIFFER",
-             "pipelines in data parallel must have the same cuts, degrees and microbatches");
-  rules.none(stages, [&](const Stage& s) { return exceeds_classic_warmup(plan, s); }, prefix + "_WARMUP",
-             "stage s of S starts with S-1-s forward passes; extra microbatches in flight are not possible");
+  rules.none(
+      stages, [](const Stage& s) { return s.parts.size() > 1; }, prefix + "_MIXED_STAGE",
+      "a stage on several islands splits a microbatch unevenly");
+  rules.none(
+      stages, [&](const Stage& s) { return differs_from_first_pipeline(plan, s); }, prefix + "_PIPELINES_DIFFER",
+      "pipelines in data parallel must have the same cuts, degrees and microbatches");
+  rules.none(
+      stages, [&](const Stage& s) { return exceeds_classic_warmup(plan, s); }, prefix + "_WARMUP",
+      "stage s of S starts with S-1-s forward passes; extra microbatches in flight are not possible");
 }
 
 [[nodiscard]] TargetVerdict megatron_verdict(const LaunchPlan& plan);

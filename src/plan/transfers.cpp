@@ -25,8 +25,8 @@ std::vector<SequenceShard> shards_of(const cost::Degrees& degrees, int first_ran
     const std::int64_t begin = tokens * c / degrees.cp;
     const std::int64_t length = tokens * (c + 1) / degrees.cp - begin;
     for (int t = 0; t < degrees.tp; ++t) {
-      shards.push_back({first_rank + c * degrees.tp + t, begin + length * t / degrees.tp,
-                        begin + length * (t + 1) / degrees.tp});
+      shards.push_back(
+          {first_rank + c * degrees.tp + t, begin + length * t / degrees.tp, begin + length * (t + 1) / degrees.tp});
     }
   }
   return shards;
@@ -39,8 +39,8 @@ std::vector<Lane> lanes_of(const Stage& stage, std::int64_t tokens) {
     const auto& degrees = part.strategy.degrees;
     const std::int64_t samples = part.samples_per_replica();
     for (int d = 0; d < degrees.dp; ++d) {
-      lanes.push_back({sample, sample + samples,
-                       shards_of(degrees, part.first_rank + d * degrees.tp * degrees.cp, tokens)});
+      lanes.push_back(
+          {sample, sample + samples, shards_of(degrees, part.first_rank + d * degrees.tp * degrees.cp, tokens)});
       sample += samples;
     }
   }
@@ -77,14 +77,13 @@ std::vector<Transfer> boundary_transfers(const Stage& from, const Stage& to, std
       }
     }
   }
-  std::ranges::sort(transfers, {}, [](const Transfer& t) {
-    return std::tuple(t.src, t.dst, t.sample_first, t.seq_first);
-  });
+  std::ranges::sort(transfers, {},
+                    [](const Transfer& t) { return std::tuple(t.src, t.dst, t.sample_first, t.seq_first); });
   return transfers;
 }
 
 BoundaryMode boundary_mode(const std::vector<Transfer>& transfers) {
-  const auto all_once = [&](int Transfer::*rank) {
+  const auto all_once = [&](int Transfer::* rank) {
     std::vector<int> seen;
     for (const auto& transfer : transfers) seen.push_back(transfer.*rank);
     std::ranges::sort(seen);

@@ -115,9 +115,12 @@ Json part_json(const Part& part) {
   out["island"] = part.island;
   out["samples"] = part.samples;
   out["samples_per_replica"] = part.samples_per_replica();
-  out["parallel"] = {{"tp", degrees.tp},   {"cp", degrees.cp},
-                     {"dp", degrees.dp},   {"ep", degrees.ep},
-                     {"etp", degrees.etp}, {"sequence_parallel", degrees.sequence_parallel},
+  out["parallel"] = {{"tp", degrees.tp},
+                     {"cp", degrees.cp},
+                     {"dp", degrees.dp},
+                     {"ep", degrees.ep},
+                     {"etp", degrees.etp},
+                     {"sequence_parallel", degrees.sequence_parallel},
                      {"order", std::string(kRankOrder)}};
   out["ranks"] = {{"first", part.first_rank}, {"count", degrees.gpus()}};
   out["members"] = part.members;

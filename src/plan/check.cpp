@@ -1,0 +1,61 @@
+#include "tangram/plan/check.hpp"
+
+#include "findings.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+void summarize(const LaunchPlan& plan, CheckReport& report) {
+  report.ranks = static_cast<int>(plan.ranks.size());
+  report.stages = static_cast<int>(plan.stages.size());
+  for (const auto& boundary : plan.boundaries) report.transfers += static_cast<int>(boundary.transfers.size());
+}
+
+void find_tightest(const LaunchPlan& plan, const Recomputed& recomputed, CheckReport& report) {
+  for (const auto& stage : plan.stages) {
+    for (const auto& part : recomputed[static_cast<std::size_t>(stage.id)]) {
+      const double usable = part.predicted.usable_memory.as_double();
+      const double use = usable > 0 ? part.predicted.peak_memory.as_double() / usable : 1.0;
+      if (use > report.tightest_memory) {
+        report.tightest_memory = use;
+        report.tightest_stage = stage.id;
+      }
+    }
+  }
+}
+
+CheckReport judge(const LaunchPlan& plan, Findings& findings) {
+  CheckReport report;
+  summarize(plan, report);
+  if (!plan.plan_id.empty() && plan.plan_id != plan_digest(plan)) {
+    findings.add("plan-id", "plan", "plan_id is not the digest of the body: the file was changed by hand");
+  }
+  if (!check_references(plan, findings)) return report;
+  check_pipelines(plan, findings);
+  check_ranks(plan, findings);
+  check_transfers(plan, findings);
+  const Recomputed recomputed = check_costs(plan, findings);
+  report.closed_form = check_schedule(plan, recomputed, findings);
+  find_tightest(plan, recomputed, report);
+  return report;
+}
+
+}  // namespace
+
+CheckReport check(const LaunchPlan& plan) {
+  Findings findings;
+  CheckReport report = judge(plan, findings);
+  report.violations = std::move(findings).take();
+  return report;
+}
+
+CheckReport check(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model) {
+  Findings findings;
+  CheckReport report = judge(plan, findings);
+  check_against(plan, fleet, model, findings);
+  report.violations = std::move(findings).take();
+  return report;
+}
+
+}  // namespace tangram::plan

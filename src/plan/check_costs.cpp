@@ -1,0 +1,168 @@
+// Every part's times and memory, worked out anew from the embedded model and GPU records, and every boundary's price.
+#include <algorithm>
+#include <string>
+
+#include "findings.hpp"
+#include "saturating.hpp"
+#include "tangram/model/slice.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+/// The shape the part's ranks form on its island; a part that spills over several islands of a class sees the link
+/// between them.
+cluster::DeviceShape shape_of(const LaunchPlan& plan, const Part& part) {
+  const PlanIsland& island = plan.island(part.island);
+  const int gpus = part.strategy.degrees.gpus();
+  bool spills = false;
+  for (int i = 0; i < gpus; ++i) {
+    spills |= plan.ranks[static_cast<std::size_t>(part.first_rank + i)].island != part.island;
+  }
+  cluster::IslandClass island_class;
+  island_class.alias = island.island_class;
+  island_class.device = island.device;
+  island_class.gpus_per_member = island.gpus_per_member;
+  island_class.members_per_island = island.members_per_island;
+  island_class.inside_member = island.inside_member;
+  island_class.between_members = spills ? island.between_islands : island.between_members;
+  island_class.between_islands = island.between_islands;
+  const int islands = (part.members + island.members_per_island - 1) / island.members_per_island;
+  for (int i = 0; i < islands; ++i) island_class.islands.push_back(i);
+  return cluster::make_shape(island_class, gpus);
+}
+
+/// Whether the cost functions' requirements hold; what does not hold is reported by the other steps.
+bool computable(const LaunchPlan& plan, const Part& part) {
+  const auto& degrees = part.strategy.degrees;
+  const int gpus = degrees.gpus();
+  const int member = plan.island(part.island).gpus_per_member;
+  const bool inside = part.members == 1 && gpus <= member && member % gpus == 0;
+  const bool whole = part.members > 1 && gpus == std::int64_t{part.members} * member;
+  return (inside || whole) && part.samples % degrees.dp == 0 && gpus % (std::int64_t{degrees.ep} * degrees.etp) == 0;
+}
+
+template <class Quantity>
+void compare(Quantity written, Quantity computed, const char* what, const std::string& where, Findings& findings) {
+  if (written == computed) return;
+  findings.add("cost-differs", where,
+               std::string(what) + " is " + std::to_string(written.value()) + ", recomputed it is " +
+                   std::to_string(computed.value()));
+}
+
+void compare_costs(const PartPrediction& written, const cost::StageCost& computed, const std::string& where,
+                   Findings& findings) {
+  compare(written.forward, computed.forward, "forward (ns)", where, findings);
+  compare(written.backward, computed.backward, "backward (ns)", where, findings);
+  compare(written.gradient_sync, computed.gradient_sync, "gradient_sync (ns)", where, findings);
+  compare(written.optimizer_step, computed.optimizer_step, "optimizer_step (ns)", where, findings);
+  compare(written.static_memory, computed.static_memory(), "static memory (bytes)", where, findings);
+  compare(written.transient, computed.transient, "transient memory (bytes)", where, findings);
+  compare(written.activation, computed.activation, "activation (bytes)", where, findings);
+  if (written.provenance != computed.provenance) {
+    findings.add("cost-differs", where, "the provenance of the figures is another");
+  }
+}
+
+// What hides under the part's own backward hides whatever else must be exchanged: replicas and other parts of a mixed
+// stage only add to it.
+void check_sync(const LaunchPlan& plan, const Stage& stage, const Part& part, const RecomputedPart& recomputed,
+                const std::string& where, Findings& findings) {
+  const Nanoseconds own = cost::exposed_sync(recomputed.predicted.gradient_sync, recomputed.predicted.backward);
+  const Nanoseconds written = part.predicted.gradient_sync_exposed;
+  const bool alone = plan.pipelines.size() == 1 && stage.parts.size() == 1;
+  if (alone ? written != own : written < own) {
+    findings.add("sync-differs", where,
+                 "exposed gradient synchronisation is " + std::to_string(written.value()) + " ns, recomputed it is " +
+                     (alone ? "" : "at least ") + std::to_string(own.value()) + " ns");
+  }
+}
+
+void check_memory(const LaunchPlan& plan, const Part& part, RecomputedPart& recomputed, const std::string& where,
+                  Findings& findings) {
+  PartPrediction& p = recomputed.predicted;
+  p.usable_memory = plan.island(part.island).device.usable();
+  p.peak_memory = Bytes(
+      sum(sum(p.static_memory.value(), p.transient.value()), product(p.activation.value(), part.predicted.in_flight)));
+  if (part.predicted.usable_memory != p.usable_memory) {
+    findings.add("usable-differs", where,
+                 "the GPU record leaves " + std::to_string(p.usable_memory.value()) + " bytes to a plan, not " +
+                     std::to_string(part.predicted.usable_memory.value()));
+  }
+  if (part.predicted.peak_memory != p.peak_memory) {
+    findings.add("memory-differs", where,
+                 "peak memory is " + std::to_string(part.predicted.peak_memory.value()) + " bytes, recomputed it is " +
+                     std::to_string(p.peak_memory.value()));
+  }
+  if (p.peak_memory > p.usable_memory) {
+    findings.add(
+        "memory-exceeded", where,
+        "needs " + std::to_string(p.peak_memory.value()) + " bytes of " + std::to_string(p.usable_memory.value()));
+  }
+}
+
+RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part& part, const std::string& where,
+                         Findings& findings) {
+  RecomputedPart recomputed{false, part.predicted};
+  if (!computable(plan, part)) return recomputed;
+  const auto units =
+      cost::unit_costs(plan.model, shape_of(plan, part), part.strategy.degrees, static_cast<int>(part.samples));
+  if (!units) {
+    findings.add("cost-unsupported", where, units.error().front().message);
+    return recomputed;
+  }
+  const auto computed =
+      cost::stage_cost(*units, model::signature(plan.model, stage.first, stage.last), part.strategy.policy);
+  compare_costs(part.predicted, computed, where, findings);
+  recomputed.known = true;
+  PartPrediction& p = recomputed.predicted;
+  p.forward = computed.forward;
+  p.backward = computed.backward;
+  p.gradient_sync = computed.gradient_sync;
+  p.optimizer_step = computed.optimizer_step;
+  p.static_memory = computed.static_memory();
+  p.transient = computed.transient;
+  p.activation = computed.activation;
+  return recomputed;
+}
+
+void check_boundary(const LaunchPlan& plan, const Boundary& boundary, Findings& findings) {
+  const Stage& from = plan.stage(boundary.from);
+  const Stage& to = plan.stage(boundary.to);
+  if (from.last >= plan.model.block_count()) return;
+  const Part& source = from.parts[static_cast<std::size_t>(boundary.source_part)];
+  const Part& target = to.parts[static_cast<std::size_t>(boundary.target_part)];
+  const std::int64_t microbatch = plan.pipelines[static_cast<std::size_t>(from.pipeline)].microbatch;
+  const Bytes bytes(product(model::cut_bytes(plan.model, from.last), microbatch));
+  const auto price = cost::boundary_cost(bytes, boundary.link, source.members, source.strategy.degrees.gpus(),
+                                         target.members, target.strategy.degrees.gpus());
+  if (boundary.latency != price.latency) {
+    findings.add("boundary-latency", at_boundary(boundary),
+                 "latency is " + std::to_string(boundary.latency.value()) + " ns, the link gives " +
+                     std::to_string(price.latency.value()));
+  }
+  if (boundary.occupancy != price.occupancy) {
+    findings.add("boundary-occupancy", at_boundary(boundary),
+                 "occupancy is " + std::to_string(boundary.occupancy.value()) + " ns, the link gives " +
+                     std::to_string(price.occupancy.value()));
+  }
+}
+
+}  // namespace
+
+Recomputed check_costs(const LaunchPlan& plan, Findings& findings) {
+  Recomputed recomputed;
+  for (const auto& stage : plan.stages) {
+    auto& parts = recomputed.emplace_back();
+    for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+      const std::string where = at_part(stage.id, p);
+      parts.push_back(recompute(plan, stage, stage.parts[p], where, findings));
+      check_memory(plan, stage.parts[p], parts.back(), where, findings);
+      if (parts.back().known) check_sync(plan, stage, stage.parts[p], parts.back(), where, findings);
+    }
+  }
+  for (const auto& boundary : plan.boundaries) check_boundary(plan, boundary, findings);
+  return recomputed;
+}
+
+}  // namespace tangram::plan

@@ -1,0 +1,163 @@
+// The plan against the fleet and the model it claims to be for: nothing in it may be better than it is.
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "findings.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+class FleetJudge {
+ public:
+  FleetJudge(const LaunchPlan& plan, const cluster::Fleet& fleet, Findings& findings)
+      : plan_(plan), fleet_(fleet), findings_(findings) {
+    for (std::size_t i = 0; i < fleet.nodes.size(); ++i) node_[fleet.nodes[i].name] = i;
+  }
+
+  void judge() {
+    if (plan_.fleet_gpus != fleet_.gpu_count()) {
+      findings_.add("fleet-size", "plan",
+                    "was made for " + std::to_string(plan_.fleet_gpus) + " GPUs, the fleet has " +
+                        std::to_string(fleet_.gpu_count()));
+    }
+    for (const auto& island : plan_.islands) devices(island);
+    for (const auto& stage : plan_.stages) {
+      for (std::size_t p = 0; p < stage.parts.size(); ++p) inner_links(stage, p);
+    }
+    for (const auto& boundary : plan_.boundaries) boundary_link(boundary);
+  }
+
+ private:
+  std::optional<std::size_t> node_of(const std::string& host) const {
+    const auto found = node_.find(host);
+    return found == node_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  /// The group that GPU `number` of a node belongs to, and its position there; groups count on.
+  static std::optional<std::pair<std::size_t, int>> group_of(const cluster::Node& node, int number) {
+    if (number < 0) return std::nullopt;
+    for (std::size_t g = 0; g < node.groups.size(); ++g) {
+      if (number < node.groups[g].count) return std::pair(g, number);
+      number -= node.groups[g].count;
+    }
+    return std::nullopt;
+  }
+
+  void devices(const PlanIsland& island) {
+    for (const auto& entry : island.nodes) {
+      const auto node = node_of(entry.host);
+      if (!node) {
+        findings_.add("host-unknown", at_island(island.id), "the fleet has no host " + entry.host);
+        continue;
+      }
+      for (const int number : entry.gpus) {
+        const auto group = group_of(fleet_.nodes[*node], number);
+        const std::string gpu = "GPU " + std::to_string(number) + " of " + entry.host;
+        if (!group) {
+          findings_.add("gpu-unknown", at_island(island.id), "the fleet has no " + gpu);
+        } else {
+          compare_device(island, fleet_.nodes[*node].groups[group->first].device, gpu);
+        }
+      }
+    }
+  }
+
+  // An island's record is the least of its GPUs in everything. Types of different names may share an island.
+  void compare_device(const PlanIsland& island, const cluster::GpuType& real, const std::string& gpu) {
+    const auto& said = island.device;
+    bool better =
+        said.memory > real.memory || said.usable() > real.usable() || said.memory_bandwidth > real.memory_bandwidth;
+    for (std::size_t i = 0; i < said.peak.size(); ++i) better |= said.peak[i] > real.peak[i];
+    if (!better) return;
+    if (said.name != real.name) {
+      findings_.add("gpu-type-differs", at_island(island.id), gpu + " is " + real.name + ", not " + said.name);
+    } else {
+      findings_.add("gpu-better-than-fleet", at_island(island.id), "the record promises more than " + gpu + " has");
+    }
+  }
+
+  /// The fleet's link between two GPUs; between nodes, of the whole node.
+  std::optional<cluster::Link> real_link(const Rank& a, const Rank& b) const {
+    const auto node_a = node_of(a.host);
+    const auto node_b = node_of(b.host);
+    if (!node_a || !node_b) return std::nullopt;
+    if (*node_a != *node_b) return fleet_.between(*node_a, *node_b);
+    const auto& node = fleet_.nodes[*node_a];
+    const auto group_a = group_of(node, a.gpu);
+    const auto group_b = group_of(node, b.gpu);
+    if (!group_a || !group_b) return std::nullopt;
+    const auto& group = node.groups[group_a->first];
+    const bool together =
+        group_a->first == group_b->first && group_a->second / group.clique == group_b->second / group.clique;
+    return together ? group.link : node.host_link;
+  }
+
+  void compare_link(const cluster::Link& said, const Rank& a, const Rank& b, const std::string& where, const char* what,
+                    int sharers) {
+    const auto real = real_link(a, b);
+    if (!real) return;  // an unknown host or GPU is reported already
+    // Between nodes all members of a node together have its network; inside, every GPU has its own link.
+    const double most = real->bandwidth.value() * (a.host == b.host ? sharers : 1);
+    if (said.bandwidth.value() > most * (1 + kRounding) || said.latency < real->latency) {
+      findings_.add("link-better-than-fleet", where,
+                    std::string(what) + " is better than the fleet's between " + a.host + " and " + b.host);
+    }
+  }
+
+  void inner_links(const Stage& stage, std::size_t index) {
+    const Part& part = stage.parts[index];
+    const PlanIsland& island = plan_.island(part.island);
+    const int gpus = part.strategy.degrees.gpus();
+    const int per_member = std::max(1, gpus / part.members);
+    const std::string where = at_part(stage.id, index);
+    const auto rank = [&](int i) -> const Rank& { return plan_.ranks[static_cast<std::size_t>(part.first_rank + i)]; };
+    for (int i = 0; i < gpus; i += per_member) {
+      if (per_member > 1)
+        compare_link(island.inside_member, rank(i), rank(i + 1), where, "the link inside a member", 1);
+      for (int j = 0; j < i; j += per_member) {
+        const bool same = rank(i).island == rank(j).island;
+        compare_link(same ? island.between_members : island.between_islands, rank(j), rank(i), where,
+                     "the link between members", per_member);
+      }
+    }
+  }
+
+  void boundary_link(const Boundary& boundary) {
+    const auto part_of = [&](int stage, int part) { return plan_.stage(stage).parts[static_cast<std::size_t>(part)]; };
+    const Part source = part_of(boundary.from, boundary.source_part);
+    const Part target = part_of(boundary.to, boundary.target_part);
+    const int sharers =
+        std::max(source.strategy.degrees.gpus() / source.members, target.strategy.degrees.gpus() / target.members);
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const auto& transfer : boundary.transfers) {
+      const Rank& a = plan_.ranks[static_cast<std::size_t>(transfer.src)];
+      const Rank& b = plan_.ranks[static_cast<std::size_t>(transfer.dst)];
+      if (a.part != boundary.source_part || b.part != boundary.target_part) continue;
+      if (!seen.emplace(a.host, b.host).second) continue;
+      compare_link(boundary.link, a, b, at_boundary(boundary), "its link", sharers);
+    }
+  }
+
+  static constexpr double kRounding = 1e-9;  // shares are quotients of bandwidths
+  const LaunchPlan& plan_;
+  const cluster::Fleet& fleet_;
+  Findings& findings_;
+  std::map<std::string, std::size_t> node_;
+};
+
+}  // namespace
+
+void check_against(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model, Findings& findings) {
+  Findings references;
+  if (!check_references(plan, references)) return;  // already reported
+  FleetJudge(plan, fleet, findings).judge();
+  if (model != nullptr && model::write_model(*model) != model::write_model(plan.model)) {
+    findings.add("model-differs", "model", "the plan was made for another model or another job");
+  }
+}
+
+}  // namespace tangram::plan

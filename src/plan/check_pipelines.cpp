@@ -1,0 +1,167 @@
+// The plan's structure from above: does every pipeline train the whole model on its share of the batch?
+#include <string>
+
+#include "findings.hpp"
+#include "saturating.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+std::string blocks_of(const Stage& stage) {
+  return "[" + std::to_string(stage.first) + ", " + std::to_string(stage.last) + ")";
+}
+
+void check_blocks(const LaunchPlan& plan, const Pipeline& pipeline, Findings& findings) {
+  int next = 0;
+  for (const int id : pipeline.stages) {
+    const Stage& stage = plan.stage(id);
+    if (stage.pipeline != pipeline.id) {
+      findings.add(
+          "stage-pipeline", at_stage(id),
+          "is listed in " + at_pipeline(pipeline.id) + " but says it belongs to " + std::to_string(stage.pipeline));
+    }
+    if (stage.first != next) {
+      findings.add("blocks-not-covered", at_stage(id),
+                   "holds blocks " + blocks_of(stage) + ", block " + std::to_string(next) + " is next in " +
+                       at_pipeline(pipeline.id));
+    }
+    next = stage.last;
+    if (stage.embedding != (stage.first == 0)) {
+      findings.add("embedding-misplaced", at_stage(id), "the embedding belongs to the stage of block 0 alone");
+    }
+    if (stage.head != (stage.last == plan.model.block_count())) {
+      findings.add("head-misplaced", at_stage(id), "the head belongs to the stage of the last block alone");
+    }
+  }
+  if (next != plan.model.block_count()) {
+    findings.add("blocks-not-covered", at_pipeline(pipeline.id),
+                 "ends before block " + std::to_string(next) + " of " + std::to_string(plan.model.block_count()));
+  }
+}
+
+void check_batch(const LaunchPlan& plan, Findings& findings) {
+  std::int64_t total = 0;
+  for (const auto& pipeline : plan.pipelines) {
+    total = sum(total, pipeline.samples);
+    if (product(pipeline.microbatch, pipeline.microbatches) != pipeline.samples) {
+      findings.add("batch-microbatches", at_pipeline(pipeline.id),
+                   std::to_string(pipeline.microbatches) + " microbatches of " + std::to_string(pipeline.microbatch) +
+                       " are not its " + std::to_string(pipeline.samples) + " samples");
+    }
+    if (plan.model.job.microbatch != 0 && pipeline.microbatch != plan.model.job.microbatch) {
+      findings.add("microbatch-fixed", at_pipeline(pipeline.id),
+                   "the job asks for microbatches of " + std::to_string(plan.model.job.microbatch));
+    }
+  }
+  if (total != plan.model.job.global_batch) {
+    findings.add("batch-sum", "plan",
+                 "pipelines process " + std::to_string(total) + " samples, the global batch is " +
+                     std::to_string(plan.model.job.global_batch));
+  }
+}
+
+void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& findings) {
+  const std::int64_t microbatch = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].microbatch;
+  std::int64_t total = 0;
+  for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+    const auto& part = stage.parts[p];
+    total = sum(total, part.samples);
+    if (part.samples % part.strategy.degrees.dp != 0) {
+      findings.add("samples-dp", at_part(stage.id, p),
+                   std::to_string(part.samples) + " samples cannot be split over dp " +
+                       std::to_string(part.strategy.degrees.dp));
+    }
+  }
+  if (total != microbatch) {
+    findings.add(
+        "samples-sum", at_stage(stage.id),
+        "its parts take " + std::to_string(total) + " samples of a microbatch of " + std::to_string(microbatch));
+  }
+}
+
+void check_degrees(const Part& part, const std::string& where, Findings& findings) {
+  const auto& d = part.strategy.degrees;
+  if (d.gpus() % product(d.ep, d.etp) != 0) {
+    findings.add("degrees-invalid", where, "ep x etp does not divide the part's " + std::to_string(d.gpus()) + " GPUs");
+  }
+  if (d.sequence_parallel && d.tp == 1) {
+    findings.add("degrees-invalid", where, "sequence parallelism needs tensor parallelism");
+  }
+  const auto& policy = part.strategy.policy;
+  if (policy.zero < 0 || policy.zero > 3) findings.add("degrees-invalid", where, "ZeRO stages go from 0 to 3");
+  if (policy.recompute_layers != 0 && policy.recompute != cost::RecomputeMode::kFull) {
+    findings.add("recompute-layers", where, "layers are counted for full recompute alone");
+  }
+}
+
+void check_recompute(const Stage& stage, const Part& part, const std::string& where, Findings& findings) {
+  const auto& policy = part.strategy.policy;
+  if (policy.recompute_layers < 0 || policy.recompute_layers > stage.last - stage.first) {
+    findings.add("recompute-layers", where,
+                 "recomputes " + std::to_string(policy.recompute_layers) + " layers of " +
+                     std::to_string(stage.last - stage.first));
+  }
+}
+
+void check_allowed(const LaunchPlan& plan, const Part& part, const std::string& where, Findings& findings) {
+  const auto& allow = plan.model.job.allow;
+  const auto& d = part.strategy.degrees;
+  const auto& policy = part.strategy.policy;
+  const auto forbid = [&](bool allowed, bool used, const char* technique) {
+    if (used && !allowed)
+      findings.add("technique-forbidden", where, std::string(technique) + " is not allowed by the job");
+  };
+  forbid(allow.tp, d.tp > 1, "tensor parallelism");
+  forbid(allow.sp, d.sequence_parallel, "sequence parallelism");
+  forbid(allow.cp, d.cp > 1, "context parallelism");
+  forbid(allow.ep, d.ep > 1, "expert parallelism");
+  forbid(allow.dp, d.dp > 1, "data parallelism inside a stage");
+  forbid(allow.zero1, policy.zero == 1, "ZeRO-1");
+  forbid(allow.zero2, policy.zero == 2, "ZeRO-2");
+  forbid(allow.zero3, policy.zero == 3, "ZeRO-3");
+  forbid(allow.recompute_selective, policy.recompute == cost::RecomputeMode::kSelective, "selective recompute");
+  forbid(allow.recompute_full, policy.recompute == cost::RecomputeMode::kFull, "full recompute");
+}
+
+void check_stages_listed(const LaunchPlan& plan, Findings& findings) {
+  std::vector<int> listed(plan.stages.size(), 0);
+  for (const auto& pipeline : plan.pipelines) {
+    for (const int id : pipeline.stages) ++listed[static_cast<std::size_t>(id)];
+  }
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (listed[i] != 1) {
+      findings.add("stage-pipeline", at_stage(static_cast<int>(i)),
+                   "is listed " + std::to_string(listed[i]) + " times in pipelines");
+    }
+  }
+}
+
+}  // namespace
+
+void check_pipelines(const LaunchPlan& plan, Findings& findings) {
+  check_batch(plan, findings);
+  check_stages_listed(plan, findings);
+  for (const auto& pipeline : plan.pipelines) check_blocks(plan, pipeline, findings);
+  const auto& allow = plan.model.job.allow;
+  if (!allow.replicas && plan.pipelines.size() > 1) {
+    findings.add("technique-forbidden", "plan", "several pipelines are not allowed by the job");
+  }
+  if (!allow.pipeline && plan.pipelines.front().stages.size() > 1) {
+    findings.add("technique-forbidden", "plan", "more than one stage is not allowed by the job");
+  }
+  for (const auto& stage : plan.stages) {
+    check_samples(plan, stage, findings);
+    if (!allow.mixed_stages && stage.parts.size() > 1) {
+      findings.add("technique-forbidden", at_stage(stage.id), "mixed stages are not allowed by the job");
+    }
+    for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+      const std::string where = at_part(stage.id, p);
+      check_degrees(stage.parts[p], where, findings);
+      check_recompute(stage, stage.parts[p], where, findings);
+      check_allowed(plan, stage.parts[p], where, findings);
+    }
+  }
+}
+
+}  // namespace tangram::plan

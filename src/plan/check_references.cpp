@@ -1,0 +1,128 @@
+// What the file must satisfy before anything in it can be followed.
+#include <limits>
+#include <string>
+
+#include "findings.hpp"
+#include "saturating.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+template <class T>
+bool inside(std::int64_t index, const std::vector<T>& list) {
+  return index >= 0 && index < static_cast<std::int64_t>(list.size());
+}
+
+class References {
+ public:
+  References(const LaunchPlan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
+
+  bool hold() {
+    require(!plan_.islands.empty() && !plan_.pipelines.empty() && !plan_.stages.empty() && !plan_.ranks.empty(), "plan",
+            "a plan has islands, pipelines, stages and ranks");
+    require(plan_.model.block_count() > 0, "model", "the model has no blocks");
+    islands();
+    pipelines();
+    stages();
+    if (good_) boundaries();  // boundaries refer to parts of stages
+    ranks();
+    require(inside(plan_.predicted.bottleneck_stage, plan_.stages), "predicted", "bottleneck_stage is no stage");
+    return good_;
+  }
+
+ private:
+  void require(bool condition, const std::string& where, const std::string& message) {
+    if (condition) return;
+    good_ = false;
+    findings_.add("bad-reference", where, message);
+  }
+
+  void islands() {
+    for (std::size_t i = 0; i < plan_.islands.size(); ++i) {
+      const auto& island = plan_.islands[i];
+      require(island.id == static_cast<int>(i), at_island(island.id), "id is not the position in the list");
+      require(island.gpus_per_member > 0 && island.members_per_island > 0, at_island(island.id),
+              "members and GPUs per member must be positive");
+    }
+  }
+
+  void pipelines() {
+    for (std::size_t i = 0; i < plan_.pipelines.size(); ++i) {
+      const auto& pipeline = plan_.pipelines[i];
+      require(pipeline.id == static_cast<int>(i), at_pipeline(pipeline.id), "id is not the position in the list");
+      require(!pipeline.stages.empty(), at_pipeline(pipeline.id), "has no stages");
+      require(pipeline.microbatch > 0 && pipeline.microbatches > 0 && pipeline.samples > 0, at_pipeline(pipeline.id),
+              "samples and microbatches must be positive");
+      for (const int stage : pipeline.stages) {
+        require(inside(stage, plan_.stages), at_pipeline(pipeline.id),
+                "lists stage " + std::to_string(stage) + ", which does not exist");
+      }
+    }
+  }
+
+  void stages() {
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      const auto& stage = plan_.stages[i];
+      require(stage.id == static_cast<int>(i), at_stage(stage.id), "id is not the position in the list");
+      require(inside(stage.pipeline, plan_.pipelines), at_stage(stage.id), "belongs to no pipeline");
+      require(stage.first >= 0 && stage.first < stage.last && stage.last <= plan_.model.block_count(),
+              at_stage(stage.id), "blocks are not a range of the model");
+      require(!stage.parts.empty(), at_stage(stage.id), "has no parts");
+      for (std::size_t p = 0; p < stage.parts.size(); ++p) part(stage, p);
+    }
+  }
+
+  void part(const Stage& stage, std::size_t index) {
+    const auto& part = stage.parts[index];
+    const auto& d = part.strategy.degrees;
+    const std::string where = at_part(stage.id, index);
+    require(inside(part.island, plan_.islands), where, "is on no island");
+    const bool positive = d.tp > 0 && d.cp > 0 && d.dp > 0 && d.ep > 0 && d.etp > 0;
+    require(positive && part.samples > 0 && part.members > 0, where, "degrees, samples and members must be positive");
+    if (!positive) return;
+    const std::int64_t gpus = product(product(d.tp, d.cp), d.dp);
+    const bool fits = gpus <= static_cast<std::int64_t>(plan_.ranks.size()) && part.first_rank >= 0 &&
+                      part.first_rank + gpus <= static_cast<std::int64_t>(plan_.ranks.size());
+    require(fits, where, "its ranks are not in the list of ranks");
+    require(part.samples <= std::numeric_limits<int>::max(), where, "too many samples");
+  }
+
+  void boundaries() {
+    for (const auto& boundary : plan_.boundaries) {
+      const bool stages_exist = inside(boundary.from, plan_.stages) && inside(boundary.to, plan_.stages);
+      require(stages_exist, at_boundary(boundary), "joins stages that do not exist");
+      if (!stages_exist) continue;
+      require(inside(boundary.source_part, plan_.stage(boundary.from).parts) &&
+                  inside(boundary.target_part, plan_.stage(boundary.to).parts),
+              at_boundary(boundary), "its price counts parts that do not exist");
+      for (const auto& transfer : boundary.transfers) {
+        require(inside(transfer.src, plan_.ranks) && inside(transfer.dst, plan_.ranks), at_boundary(boundary),
+                "a transfer names a rank that does not exist");
+      }
+    }
+  }
+
+  void ranks() {
+    for (std::size_t i = 0; i < plan_.ranks.size(); ++i) {
+      const auto& rank = plan_.ranks[i];
+      require(rank.rank == static_cast<int>(i), at_rank(rank.rank), "rank is not the position in the list");
+      const bool known = inside(rank.island, plan_.islands) && inside(rank.stage, plan_.stages) &&
+                         inside(rank.replica, plan_.pipelines);
+      require(known, at_rank(rank.rank), "its island, stage or replica does not exist");
+      if (known) {
+        require(inside(rank.part, plan_.stage(rank.stage).parts), at_rank(rank.rank), "its part does not exist");
+      }
+    }
+  }
+
+  const LaunchPlan& plan_;
+  Findings& findings_;
+  bool good_ = true;
+};
+
+}  // namespace
+
+bool check_references(const LaunchPlan& plan, Findings& findings) { return References(plan, findings).hold(); }
+
+}  // namespace tangram::plan

@@ -1,0 +1,193 @@
+// Time: the in-flight microbatches each stage needs, the period they allow, and the closed form of the iteration.
+//
+// With T, F the largest over a stage's parts, A = T + exposed sync, c the boundary's one-way latency, from the last
+// stage to the first:
+//   Lat' = T + 2c + Lat          a' = max(a + F + c, A + Lat + 2c)        t = max(Lat, a) + (M - 1) P + max o
+//   x = T + 2c + Q               n = max(n_next + 1, ceil(x / P))         Q = max(P (n - 1) + T, x)
+// P is the smallest whole number of nanoseconds that is at least every T and every link occupancy and for which no
+// stage needs more microbatches in flight, min(n, M), than the plan gives it. The needed counts only fall as P grows,
+// so P is found by bisection; at P = Lat one microbatch is enough at every depth, n = n_next + 1.
+#include <algorithm>
+#include <string>
+
+#include "findings.hpp"
+#include "saturating.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+struct StageTime {
+  int id = 0;
+  std::int64_t T = 0;
+  std::int64_t F = 0;
+  std::int64_t A = 0;
+  std::int64_t o = 0;
+  std::int64_t c = 0;  ///< to the next stage
+  std::int64_t occupancy = 0;
+  std::int64_t in_flight = 1;  ///< as written
+};
+
+StageTime time_of(const LaunchPlan& plan, const Stage& stage, const std::vector<RecomputedPart>& parts) {
+  StageTime time;
+  time.id = stage.id;
+  std::int64_t exposed = 0;
+  for (const auto& part : parts) {
+    const auto& p = part.predicted;
+    time.T = std::max(time.T, sum(p.forward.value(), p.backward.value()));
+    time.F = std::max(time.F, p.forward.value());
+    time.o = std::max(time.o, p.optimizer_step.value());
+    exposed = std::max(exposed, p.gradient_sync_exposed.value());
+    time.in_flight = std::max(time.in_flight, p.in_flight);
+  }
+  time.A = sum(time.T, exposed);
+  for (const auto& boundary : plan.boundaries) {
+    if (boundary.from != stage.id) continue;
+    time.c = boundary.latency.value();
+    time.occupancy = boundary.occupancy.value();
+  }
+  return time;
+}
+
+/// n of every stage at period P, first to last.
+std::vector<std::int64_t> needed_in_flight(const std::vector<StageTime>& stages, std::int64_t period) {
+  std::vector<std::int64_t> n(stages.size(), 1);
+  std::int64_t q = 0;
+  std::int64_t next = 0;
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    const std::int64_t x = sum(sum(stages[i].T, product(2, stages[i].c)), q);
+    n[i] = std::max(next + 1, x / period + (x % period != 0 ? 1 : 0));
+    q = std::max(sum(product(period, n[i] - 1), stages[i].T), x);
+    next = n[i];
+  }
+  return n;
+}
+
+bool allowed(const std::vector<StageTime>& stages, std::int64_t period, std::int64_t microbatches) {
+  const auto n = needed_in_flight(stages, period);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (std::min(n[i], microbatches) > stages[i].in_flight) return false;
+  }
+  return true;
+}
+
+struct ClosedForm {
+  bool feasible = false;
+  std::int64_t first_out = 0;  ///< max(Lat, a)
+  std::int64_t optimizer = 0;
+  std::int64_t least_period = 1;
+  std::int64_t period = 0;
+  std::int64_t time = 0;
+};
+
+ClosedForm closed_form(const std::vector<StageTime>& stages, std::int64_t microbatches) {
+  ClosedForm form;
+  std::int64_t latency = 0;
+  std::int64_t a = 0;
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    const StageTime& s = stages[i];
+    const std::int64_t round = product(2, s.c);
+    a = std::max(sum(sum(a, s.F), s.c), sum(sum(s.A, latency), round));
+    latency = sum(sum(latency, s.T), round);
+    form.optimizer = std::max(form.optimizer, s.o);
+    form.least_period = std::max({form.least_period, s.T, s.occupancy});
+  }
+  form.first_out = std::max(latency, a);
+  std::int64_t low = form.least_period;
+  std::int64_t high = std::max(low, latency);
+  form.feasible = allowed(stages, high, microbatches);
+  while (form.feasible && low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (allowed(stages, middle, microbatches)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  form.period = high;
+  form.time = sum(sum(form.first_out, product(microbatches - 1, form.period)), form.optimizer);
+  return form;
+}
+
+// Whatever the warm-up: a stage runs its M microbatches one after another, behind the first one's way to it and before
+// the last one's way back.
+std::int64_t lower_bound(const std::vector<StageTime>& stages, std::int64_t microbatches) {
+  std::int64_t bound = 0;
+  std::int64_t before = 0;
+  for (const auto& s : stages) {
+    bound = std::max(bound, sum(product(microbatches, s.T), before));
+    before = sum(before, sum(s.T, product(2, s.c)));
+  }
+  return std::max(bound, before);
+}
+
+void check_counts(const Stage& stage, std::int64_t microbatches, Findings& findings) {
+  for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+    const std::int64_t in_flight = stage.parts[p].predicted.in_flight;
+    if (in_flight < 1 || in_flight > microbatches) {
+      findings.add("in-flight-range", at_part(stage.id, p),
+                   std::to_string(in_flight) + " microbatches in flight of " + std::to_string(microbatches));
+    }
+    if (in_flight != stage.parts.front().predicted.in_flight) {
+      findings.add("in-flight-differs", at_part(stage.id, p), "parts of a stage hold equally many microbatches");
+    }
+    if (stage.warmup != in_flight - 1) {
+      findings.add("warmup-differs", at_part(stage.id, p),
+                   "warms up with " + std::to_string(stage.warmup) + " forward passes for " +
+                       std::to_string(in_flight) + " microbatches in flight");
+    }
+  }
+}
+
+// The counts that the written closed form rests on: its period is what remains when everything else is subtracted.
+void check_in_flight(const std::vector<StageTime>& stages, const ClosedForm& form, std::int64_t microbatches,
+                     Nanoseconds written, Findings& findings) {
+  if (microbatches <= 1) return;
+  const std::int64_t rest = written.value() - form.first_out - form.optimizer;
+  const std::int64_t period = std::max(form.least_period, rest / (microbatches - 1));
+  const auto needed = needed_in_flight(stages, period);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const std::int64_t count = std::min(needed[i], microbatches);
+    if (count > stages[i].in_flight) {
+      findings.add("in-flight-low", at_stage(stages[i].id),
+                   "a period of " + std::to_string(period) + " ns needs " + std::to_string(count) +
+                       " microbatches in flight, not " + std::to_string(stages[i].in_flight));
+    }
+  }
+}
+
+}  // namespace
+
+Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings) {
+  Nanoseconds total(0);
+  for (const auto& pipeline : plan.pipelines) {
+    std::vector<StageTime> stages;
+    for (const int id : pipeline.stages) {
+      check_counts(plan.stage(id), pipeline.microbatches, findings);
+      stages.push_back(time_of(plan, plan.stage(id), recomputed[static_cast<std::size_t>(id)]));
+    }
+    stages.back().c = 0;
+    stages.back().occupancy = 0;
+    const ClosedForm form = closed_form(stages, pipeline.microbatches);
+    if (!form.feasible) {
+      findings.add("in-flight-low", at_pipeline(pipeline.id),
+                   "no period is long enough for so few microbatches in flight");
+    }
+    check_in_flight(stages, form, pipeline.microbatches, plan.predicted.closed_form, findings);
+    total = std::max(total, Nanoseconds(form.time));
+    const std::int64_t bound = lower_bound(stages, pipeline.microbatches);
+    if (plan.predicted.iteration.value() != 0 && plan.predicted.iteration.value() < bound) {
+      findings.add("iteration-too-short", at_pipeline(pipeline.id),
+                   "the predicted iteration of " + std::to_string(plan.predicted.iteration.value()) +
+                       " ns is below what its stages need, " + std::to_string(bound) + " ns");
+    }
+  }
+  if (plan.predicted.closed_form != total) {
+    findings.add("closed-form-differs", "plan",
+                 "the closed form is " + std::to_string(plan.predicted.closed_form.value()) + " ns, recomputed it is " +
+                     std::to_string(total.value()) + " ns");
+  }
+  return total;
+}
+
+}  // namespace tangram::plan

@@ -1,0 +1,82 @@
+// What the judge has found so far, and the steps of its work. Each step takes the plan and adds violations.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tangram/plan/check.hpp"
+
+namespace tangram::plan {
+
+/// Collects violations; of one kind the first few are shown and the rest counted, as one mistake in a large plan
+/// shows at thousands of ranks.
+class Findings {
+ public:
+  void add(std::string code, std::string where, std::string message) {
+    auto& found = by_code_[code];
+    if (++found.count <= kShown) {
+      found.last = list_.size();
+      list_.push_back({std::move(code), std::move(where), std::move(message)});
+    }
+  }
+  [[nodiscard]] bool empty() const { return list_.empty(); }
+  [[nodiscard]] std::vector<Violation> take() && {
+    for (const auto& [code, found] : by_code_) {
+      if (found.count > kShown) {
+        list_[found.last].message += " (and " + std::to_string(found.count - kShown) + " more like this)";
+      }
+    }
+    return std::move(list_);
+  }
+
+ private:
+  static constexpr int kShown = 8;
+  struct Found {
+    int count = 0;
+    std::size_t last = 0;
+  };
+  std::map<std::string, Found> by_code_;
+  std::vector<Violation> list_;
+};
+
+[[nodiscard]] inline std::string at_stage(int id) { return "stage " + std::to_string(id); }
+[[nodiscard]] inline std::string at_part(int stage, std::size_t part) {
+  return at_stage(stage) + " part " + std::to_string(part);
+}
+[[nodiscard]] inline std::string at_rank(int rank) { return "rank " + std::to_string(rank); }
+[[nodiscard]] inline std::string at_island(int id) { return "island " + std::to_string(id); }
+[[nodiscard]] inline std::string at_pipeline(int id) { return "pipeline " + std::to_string(id); }
+[[nodiscard]] inline std::string at_boundary(const Boundary& b) {
+  return "boundary " + std::to_string(b.from) + "->" + std::to_string(b.to);
+}
+
+/// Identifiers, references and ranges that everything else relies on. False: the other steps cannot run.
+[[nodiscard]] bool check_references(const LaunchPlan& plan, Findings& findings);
+
+/// Blocks, embedding and head, degrees, techniques, samples.
+void check_pipelines(const LaunchPlan& plan, Findings& findings);
+
+/// Islands, hosts and GPUs; ranks and their coordinates.
+void check_ranks(const LaunchPlan& plan, Findings& findings);
+
+/// Each sample and position crosses each boundary once, from an owner to an owner.
+void check_transfers(const LaunchPlan& plan, Findings& findings);
+
+/// Times and memory of one part, worked out anew.
+struct RecomputedPart {
+  bool known = false;  ///< false: degrees the cost model refuses; the written figures stand in
+  PartPrediction predicted;
+};
+using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
+
+[[nodiscard]] Recomputed check_costs(const LaunchPlan& plan, Findings& findings);
+
+/// In-flight microbatches, warm-up, period and closed form (design.md 5.1 and 5.4). Returns the closed form.
+[[nodiscard]] Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings);
+
+/// Hosts, GPUs, links and the model against what they really are.
+void check_against(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model, Findings& findings);
+
+}  // namespace tangram::plan

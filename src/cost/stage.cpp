@@ -1,6 +1,7 @@
 #include "tangram/cost/stage.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tangram::cost {
 namespace {
@@ -87,6 +88,14 @@ Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, const
   return adder.sums();
 }
 
+/// Send and receive buffers of the stage's two cuts, each for an activation and a gradient of one microbatch.
+double boundary_buffers(const UnitCosts& units, const model::SliceSignature& slice) {
+  const Degrees& degrees = units.degrees;
+  const int shards = degrees.dp * degrees.cp * (degrees.sequence_parallel ? degrees.tp : 1);
+  const double samples = static_cast<double>(units.samples) / shards;
+  return 2 * samples * static_cast<double>(slice.entry_bytes + slice.exit_bytes);
+}
+
 double collective_of(Collective kind, const Sums& sums, std::int64_t bytes_per_parameter, const UnitCosts& units) {
   const double bytes = static_cast<double>(bytes_per_parameter);
   return collective_seconds(kind, sums.shared * bytes, units.shared_group, units.shape) +
@@ -126,7 +135,7 @@ StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
   cost.parameters = ceil_to_bytes(held(3) * static_cast<double>(units.parameter_bytes));
   cost.gradients = ceil_to_bytes(held(2) * static_cast<double>(units.gradient_bytes));
   cost.optimizer_state = ceil_to_bytes(held(1) * static_cast<double>(units.optimizer_bytes));
-  cost.transient = ceil_to_bytes(sums.transient);
+  cost.transient = ceil_to_bytes(sums.transient + boundary_buffers(units, slice));
   cost.activation = ceil_to_bytes(sums.activation);
   cost.gradient_volume = ceil_to_bytes(sums.all * static_cast<double>(units.gradient_bytes));
   cost.provenance = units.provenance;
@@ -142,14 +151,16 @@ std::int64_t max_in_flight(const StageCost& cost, Bytes usable) {
 }
 
 Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward) {
-  return ceil_to_nanoseconds(to_seconds(sync) - kSyncOverlap * to_seconds(backward));
+  // In nanoseconds throughout: whole inputs stay whole.
+  return Nanoseconds(
+      static_cast<std::int64_t>(std::max(0.0, std::ceil(sync.as_double() - kSyncOverlap * backward.as_double()))));
 }
 
 Nanoseconds replica_sync(Bytes volume, int replicas, const cluster::Link& link, int members) {
   if (replicas <= 1) return Nanoseconds(0);
   const double r = replicas;
   const double rate = aggregate_bandwidth(link, members).value() * kNetworkShare;
-  return ceil_to_nanoseconds(2 * (r - 1) * to_seconds(link.latency) + 2 * (r - 1) / r * volume.as_double() / rate);
+  return link.latency * (2 * (replicas - 1)) + ceil_to_nanoseconds(2 * (r - 1) / r * volume.as_double() / rate);
 }
 
 BoundaryCost boundary_cost(Bytes bytes, const cluster::Link& link, int source_members, int source_gpus,

@@ -11,8 +11,9 @@
 
 namespace tangram::cost {
 
-/// Busiest expert-parallel rank over the mean. Auxiliary-loss balancing leaves single experts 50-70 % over the mean and
-/// loss-free balancing 4 % (MaxVio_global in Wang et al., arXiv 2408.15664, table 2); a rank averages over its experts.
+/// Load of the busiest expert-parallel rank over the mean. An assumption, to be calibrated: balancing losses and biases
+/// keep single experts near the mean (Wang et al., arXiv 2408.15664, measure the rest as MaxVio), a rank averages over
+/// its experts, but a microbatch is a small sample.
 inline constexpr double kRoutingImbalance = 1.15;
 
 struct LocalBlock {

@@ -91,7 +91,8 @@ struct StageCost {
 ///             replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that nothing is left at the end
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather them
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
-///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next
+///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
+///             plus send and receive buffers of both cuts
 /// zero > 0 is meaningful only when there is something to shard over. The gradient all-reduce between the two ends of a
 /// tied embedding is not in here: it crosses stages.
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,

@@ -1,0 +1,144 @@
+// Kernels whose times can be worked out on paper: 100 TFLOP/s, 1000 GB/s, no floors unless a test sets them.
+#include "tangram/cost/compute.hpp"
+#include "support/catch.hpp"
+#include "unit/cost/samples.hpp"
+
+using namespace tangram;
+using namespace tangram::cost;
+using namespace tangram::cost::samples;
+
+namespace {
+
+void set_peak(cluster::GpuType& gpu, DType type, FlopsPerSecond peak) {
+  gpu.peak[static_cast<std::size_t>(type)] = peak;
+}
+
+}  // namespace
+
+TEST_CASE("a large product runs at the sustained rate") {
+  // 2 * 4096^3 = 137438953472 FLOPs at 100 TFLOP/s: 1.37438953472 ms. Bytes: 3 * 4096^2 * 2 = 100663296 at 1000 GB/s:
+  // 0.1 ms, below.
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  CHECK(gemm_seconds({4096, 4096, 4096}, 2, 2, rates.matrix, rates) == Approx(1.37438953472e-3));
+}
+
+TEST_CASE("half the rate is reached at the half size") {
+  cluster::GpuType gpu = round_gpu();
+  gpu.compute.gemm_half_size = 2.0 * 1024 * 1024 * 1024;
+  const DeviceRates rates = device_rates(gpu, DType::kBf16);
+  // F = F_half: (F + F_half) / rate = 2 F / rate.
+  CHECK(gemm_seconds({1024, 1024, 1024}, 2, 2, rates.matrix, rates) == Approx(2 * 2.0 * 1024 * 1024 * 1024 / 100e12));
+}
+
+TEST_CASE("a thin product is bound by its bytes") {
+  // 1 x 8192 x 8192: the weight alone is 8192^2 * 2 = 134217728 bytes: 134.2 us; with the padded row 16 * 2 * 8192^2 =
+  // 2.1 GFLOP: 21.5 us.
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  const double bytes = 2.0 * (8192.0 * 8192 + 8192 + 8192);
+  CHECK(gemm_seconds({1, 8192, 8192}, 2, 2, rates.matrix, rates) == Approx(bytes / 1000e9));
+}
+
+TEST_CASE("dimensions are padded to whole tiles") {
+  // 129 rows cost two tiles of 128; 100 rows are padded to 112 = 7 * 16 only.
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  const double one_row = 2.0 * 4096 * 65536 / 100e12;
+  CHECK(gemm_seconds({129, 4096, 65536}, 2, 2, rates.matrix, rates) ==
+        Approx(std::max(256 * one_row, 2.0 * (129 + 4096) * 65536 / 1000e9 + 2.0 * 129 * 4096 / 1000e9)));
+  CHECK(gemm_seconds({112, 128, 128, 4096}, 0, 0, rates.matrix, rates) ==
+        Approx(gemm_seconds({100, 128, 128, 4096}, 0, 0, rates.matrix, rates)));
+}
+
+TEST_CASE("no kernel is faster than its launch") {
+  cluster::GpuType gpu = round_gpu();
+  gpu.compute.kernel_launch = 5_us;
+  const DeviceRates rates = device_rates(gpu, DType::kBf16);
+  CHECK(gemm_seconds({16, 16, 16}, 2, 2, rates.matrix, rates) == Approx(5e-6));
+  CHECK(streaming_seconds(100, rates) == Approx(5e-6));
+  // 10 MB at 1000 GB/s: 10 us, above the floor.
+  CHECK(streaming_seconds(10e6, rates) == Approx(10e-6));
+}
+
+TEST_CASE("precisions fall back to what the device has") {
+  cluster::GpuType volta = round_gpu();
+  set_peak(volta, DType::kBf16, FlopsPerSecond(0));
+  set_peak(volta, DType::kFp16, 125_TFLOPs);
+  set_peak(volta, DType::kFp32, 15_TFLOPs);
+  CHECK(matrix_peak(volta, DType::kBf16) == 125_TFLOPs);
+  CHECK(matrix_peak(volta, DType::kFp8) == 125_TFLOPs);
+  CHECK(matrix_peak(volta, DType::kTf32) == 15_TFLOPs);
+
+  cluster::GpuType pascal = volta;
+  set_peak(pascal, DType::kFp16, FlopsPerSecond(0));
+  CHECK(matrix_peak(pascal, DType::kBf16) == 15_TFLOPs);
+
+  cluster::GpuType hopper = round_gpu();
+  set_peak(hopper, DType::kFp8, 200_TFLOPs);
+  // Linear layers in fp8, attention stays in 16 bits.
+  CHECK(device_rates(hopper, DType::kFp8).matrix == Approx(200e12));
+  CHECK(device_rates(hopper, DType::kFp8).attention == Approx(100e12));
+  CHECK(matrix_peak(cluster::GpuType{}, DType::kBf16).value() == 0);
+}
+
+TEST_CASE("a linear layer's backward is its own two products") {
+  // rows 2048, in 4096, out 1024: all three products have 2 * 2048 * 4096 * 1024 = 17.18 GFLOP, 171.8 us each, and no
+  // padding; the weight gradient adds 8 bytes for each of 4096 * 1024 values, still below.
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  const Passes time = linear_seconds(2048, 4096, 1024, 1, 2, 4, rates.matrix, rates);
+  CHECK(time.forward == Approx(171.79869184e-6));
+  CHECK(time.backward == Approx(2 * 171.79869184e-6));
+  // Two rows: forward reads 8 MiB of weights (8.4 us), the weight gradient moves 32 MiB (33.6 us): not twice anything.
+  const Passes thin = linear_seconds(2, 4096, 1024, 1, 2, 4, rates.matrix, rates);
+  CHECK(thin.backward > 4 * thin.forward);
+}
+
+TEST_CASE("visible keys of causal, windowed and full attention") {
+  model::Attention attention;
+  // Causal, 4 tokens: 1 + 2 + 3 + 4 = 10, 2.5 on average.
+  CHECK(visible_keys(attention, 4) == Approx(2.5));
+  // Window of 2: 1 + 2 + 2 + 2 = 7.
+  attention.sliding_window = 2;
+  CHECK(visible_keys(attention, 4) == Approx(1.75));
+  // A window longer than the sequence is none.
+  attention.sliding_window = 10;
+  CHECK(visible_keys(attention, 4) == Approx(2.5));
+  attention.causal = false;
+  attention.sliding_window = 0;
+  CHECK(visible_keys(attention, 4) == Approx(4));
+}
+
+TEST_CASE("fused attention computes the visible half and five products backward") {
+  // 1 sample, 8 heads, 4096 tokens, 128 wide: pairs 8 * 4096 * 2048.5; forward 4 * 128 FLOPs a pair.
+  AttentionCore core{1, 8, 8, 4096, 4096, 2048.5, 128, 128, false};
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  const double pairs = 8.0 * 4096 * 2048.5;
+  const Passes time = fused_attention_seconds(core, 2, rates);
+  CHECK(time.forward == Approx(pairs * 4 * 128 / (100e12 * kFusedForwardShare)));
+  CHECK(time.backward == Approx(pairs * 10 * 128 / (100e12 * kFusedBackwardShare)));
+}
+
+TEST_CASE("unfused attention pays for all pairs and streams the scores") {
+  AttentionCore core{1, 8, 8, 4096, 4096, 2048.5, 128, 128, true};
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  const double scores = 8.0 * 4096 * 4096;
+  // Products: 2 forward and 4 backward of 2 * scores * 128 FLOPs; each also moves the scores once, 2 bytes a value:
+  // FLOP time 0.34 ms each, byte time 0.27 + 0.02 ms, so FLOPs decide.
+  const double product = 2 * scores * 128 / 100e12;
+  // Softmax 2 + 2, dropout 2 + 2 + 1 bytes; backward dropout the same, softmax 6.
+  const Passes time = unfused_attention_seconds(core, 2, rates);
+  CHECK(time.forward == Approx(2 * product + scores * (4 + 5) / 1000e9));
+  CHECK(time.backward == Approx(4 * product + scores * (5 + 6) / 1000e9));
+}
+
+TEST_CASE("Llama-2-7B: FLOPs of one block") {
+  // h 4096, f 11008, s 4096: weights 4 h^2 + 3 h f = 67108864 + 135266304 = 202375168; 2 * 4096 tokens each:
+  // 1.657857e12. Attention: two products over s (s+1) / 2 pairs, 32 heads of 128: 4 * 4096 * 4096 * 2048.5
+  // = 1.374725e11.
+  const model::BlockType block = llama_block(4096, 32, 32, 11008, 4096);
+  CHECK(attention_forward_flops(block).value() == Approx(4.0 * 4096 * 4096 * 2048.5));
+  const cluster::GpuType gpu = round_gpu();
+  const model::Model llama = model_of(block, 32, 32'000);
+  // At 100 TFLOP/s, three times forward. The model's own count takes s/2 for (s+1)/2: 1/4096 of the attention.
+  const double flops = 2 * 4096.0 * 202375168 + 4.0 * 4096 * 4096 * 2048.5;
+  CHECK(least_gpu_seconds(llama, block, gpu) == Approx(3 * flops / 100e12).epsilon(1e-4));
+  CHECK(least_gpu_seconds_head(llama, gpu) == Approx(3 * 2.0 * 4096 * 4096 * 32000 / 100e12));
+}

@@ -1,0 +1,272 @@
+#include "island_classes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace tangram::cluster {
+
+namespace {
+
+/// Links between and inside the sets as numbers of tiers: equal numbers are links that count as the same.
+struct LinkTiers {
+  Eigen::MatrixXi between;
+  Eigen::VectorXi inside;
+};
+
+constexpr int kNoLink = -1;
+
+double rate_of(const std::optional<Link>& link) { return link ? message_rate(*link) : -1; }
+
+// Tiers from the fastest rate down: each starts at the first rate that is not alike to the start of the one before.
+std::map<double, int> tiers_of(std::vector<double> rates, double tolerance) {
+  std::sort(rates.begin(), rates.end(), std::greater<>());
+  rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
+  std::map<double, int> tiers;
+  double start = 0;
+  int tier = 0;
+  for (const double rate : rates) {
+    if (tiers.empty() || rate <= 0 || std::log(start) - std::log(rate) > allowed_distance(tolerance)) {
+      start = rate;
+      ++tier;
+    }
+    tiers[rate] = rate < 0 ? kNoLink : tier;
+  }
+  return tiers;
+}
+
+LinkTiers link_tiers(const Partition& partition, const IslandLinks& links, double tolerance) {
+  const auto count = static_cast<Eigen::Index>(partition.size());
+  Eigen::MatrixXd between(count, count);
+  Eigen::VectorXd inside(count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    inside(i) = rate_of(links.inside(static_cast<std::size_t>(i)));
+    for (Eigen::Index j = i; j < count; ++j) {
+      between(i, j) = between(j, i) = rate_of(links.between(static_cast<std::size_t>(i), static_cast<std::size_t>(j)));
+    }
+  }
+  std::vector<double> rates(between.data(), between.data() + between.size());
+  rates.insert(rates.end(), inside.data(), inside.data() + inside.size());
+  const std::map<double, int> tiers = tiers_of(std::move(rates), tolerance);
+  const auto tier = [&](double rate) { return tiers.at(rate); };
+  return {between.unaryExpr(tier), inside.unaryExpr(tier)};
+}
+
+bool exchangeable(const Partition& partition, const LinkTiers& tiers, std::size_t a, std::size_t b) {
+  const auto i = static_cast<Eigen::Index>(a);
+  const auto j = static_cast<Eigen::Index>(b);
+  if (partition[a].alike != partition[b].alike) return false;
+  if (partition[a].islands.front().size() != partition[b].islands.front().size()) return false;
+  if (tiers.inside(i) != tiers.inside(j)) return false;
+  for (const Eigen::Index own : {i, j}) {
+    if (tiers.between(own, own) != kNoLink && tiers.between(own, own) != tiers.between(i, j)) return false;
+  }
+  for (Eigen::Index other = 0; other < tiers.between.cols(); ++other) {
+    if (other != i && other != j && tiers.between(i, other) != tiers.between(j, other)) return false;
+  }
+  return true;
+}
+
+GpuType slower_of(const GpuType& a, const GpuType& b) {
+  GpuType slower = a;
+  slower.memory = std::min(a.memory, b.memory);
+  slower.reserved = std::max(a.reserved, b.reserved);
+  slower.memory_bandwidth = std::min(a.memory_bandwidth, b.memory_bandwidth);
+  for (std::size_t i = 0; i < slower.peak.size(); ++i) slower.peak[i] = std::min(a.peak[i], b.peak[i]);
+  slower.peer_link = slower_of(a.peer_link, b.peer_link);
+  slower.pcie = slower_of(a.pcie, b.pcie);
+  slower.compute.gemm_efficiency = std::min(a.compute.gemm_efficiency, b.compute.gemm_efficiency);
+  slower.compute.gemm_half_size = std::max(a.compute.gemm_half_size, b.compute.gemm_half_size);
+  slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
+  slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);
+  slower.price_per_hour = std::max(a.price_per_hour, b.price_per_hour);
+  return slower;
+}
+
+double gpu_price(const Node& node, const DeviceGroup& group) {
+  int gpus = 0;
+  for (const DeviceGroup& other : node.groups) gpus += other.count;
+  const double share = node.price_per_hour.value() / gpus;
+  return share > 0 ? share : group.device.price_per_hour.value();
+}
+
+// Every strand once: its members are equal but for their nodes.
+std::vector<std::size_t> strands_in(const Partition& partition, const std::vector<std::size_t>& sets) {
+  std::set<std::size_t> strands;
+  for (const std::size_t set : sets) {
+    for (const StrandMember& member : partition[set].islands.front()) strands.insert(member.strand);
+  }
+  return {strands.begin(), strands.end()};
+}
+
+// The class's type carries the name that most of its strands' nodes have.
+std::string common_name(const Strands& strands, const std::vector<std::size_t>& members) {
+  std::map<std::string, std::size_t> nodes;
+  const auto type = [&](std::size_t i) -> const GpuType& {
+    return strands.fleet().nodes[strands[i].nodes.front()].groups[strands[i].group].device;
+  };
+  for (const std::size_t i : members) nodes[type(i).name] += strands[i].nodes.size();
+  return std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+Link worst(const std::vector<Link>& links) {
+  return std::accumulate(links.begin(), links.end(), links.front(),
+                         [](const Link& a, const Link& b) { return slower_of(a, b); });
+}
+
+IslandClass describe_class(const Strands& strands, const Partition& partition, const std::vector<std::size_t>& sets,
+                           const IslandLinks& links) {
+  const std::vector<std::size_t> members = strands_in(partition, sets);
+  IslandClass result;
+  result.gpus_per_member = strands[members.front()].gpus();
+  result.members_per_island = static_cast<int>(partition[sets.front()].islands.front().size());
+
+  std::vector<Link> cards;
+  bool first = true;
+  for (const std::size_t i : members) {
+    const Node& node = strands.fleet().nodes[strands[i].nodes.front()];
+    const DeviceGroup& group = node.groups[strands[i].group];
+    result.device = first ? group.device : slower_of(result.device, group.device);
+    result.inside_member = first ? group.link : slower_of(result.inside_member, group.link);
+    result.price_per_gpu_hour = std::max(result.price_per_gpu_hour, Dollars(gpu_price(node, group)));
+    cards.push_back({BytesPerSecond(strands[i].metrics.value(Metric::kNetwork)), node.network.latency});
+    first = false;
+  }
+  result.device.name = common_name(strands, members);
+
+  std::vector<Link> inside;
+  std::vector<Link> between;
+  for (const std::size_t a : sets) {
+    if (const auto link = links.inside(a)) inside.push_back(*link);
+    for (const std::size_t b : sets) {
+      if (const auto link = links.between(a, b)) between.push_back(*link);
+    }
+  }
+  // A link that no two members have is never used; the nearest that exists stands in for it.
+  const std::vector<Link>& known = !inside.empty() ? inside : !between.empty() ? between : cards;
+  result.between_members = worst(known);
+  result.between_islands = worst(between.empty() ? known : between);
+  return result;
+}
+
+std::vector<IslandMember> members_of(const Strands& strands, const std::vector<StrandMember>& island) {
+  std::vector<IslandMember> members;
+  for (const StrandMember& member : island) members.push_back(strands.island_member(member));
+  std::sort(members.begin(), members.end(), [](const IslandMember& a, const IslandMember& b) {
+    return std::tie(a.node, a.first_gpu) < std::tie(b.node, b.first_gpu);
+  });
+  return members;
+}
+
+std::vector<std::vector<IslandMember>> islands_of(const Strands& strands, const Partition& partition,
+                                                  const std::vector<std::size_t>& sets) {
+  std::vector<std::vector<IslandMember>> islands;
+  for (const std::size_t set : sets) {
+    for (const auto& island : partition[set].islands) islands.push_back(members_of(strands, island));
+  }
+  std::sort(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.front().node, a.front().first_gpu) < std::tie(b.front().node, b.front().first_gpu);
+  });
+  return islands;
+}
+
+ClassFacts facts_of(const Strands& strands, const Partition& partition, const std::vector<std::size_t>& sets) {
+  ClassFacts facts;
+  const std::vector<std::size_t> members = strands_in(partition, sets);
+  facts.alike = partition[sets.front()].alike;
+  facts.metrics = strands[members.front()].metrics;
+  for (const std::size_t i : members) facts.metrics = slower_of(facts.metrics, strands[i].metrics);
+  std::set<std::size_t> nodes;
+  for (const std::size_t set : sets) {
+    for (const auto& island : partition[set].islands) {
+      for (const StrandMember& member : island) nodes.insert(member.node);
+    }
+  }
+  facts.nodes.assign(nodes.begin(), nodes.end());
+  return facts;
+}
+
+/// Fastest GPUs first, larger islands first, then by the first node.
+void sort_classes(const Strands& strands, const Partition& partition, std::vector<std::vector<std::size_t>>& classes) {
+  const auto key = [&](const std::vector<std::size_t>& sets) {
+    const IslandMember first = islands_of(strands, partition, sets).front().front();
+    const EqualIslands& set = partition[sets.front()];
+    return std::make_tuple(set.alike, -static_cast<std::ptrdiff_t>(set.islands.front().size()), first.node,
+                           first.first_gpu);
+  };
+  std::vector<std::pair<decltype(key(classes.front())), std::vector<std::size_t>>> keyed;
+  for (auto& sets : classes) keyed.emplace_back(key(sets), sets);
+  std::sort(keyed.begin(), keyed.end());
+  for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = std::move(keyed[i].second);
+}
+
+std::vector<Link> class_links(const IslandLinks& links, const std::vector<std::vector<std::size_t>>& classes,
+                              const std::vector<IslandClass>& described) {
+  std::vector<Link> result;
+  for (std::size_t a = 0; a < classes.size(); ++a) {
+    for (std::size_t b = 0; b < classes.size(); ++b) {
+      if (a == b) {
+        result.push_back(slower_of(described[a].between_members, described[a].between_islands));
+        continue;
+      }
+      std::vector<Link> between;
+      for (const std::size_t i : classes[a]) {
+        for (const std::size_t j : classes[b]) between.push_back(*links.between(i, j));
+      }
+      result.push_back(worst(between));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> interchangeable_sets(const Partition& partition, const IslandLinks& links,
+                                                           double tolerance) {
+  const LinkTiers tiers = link_tiers(partition, links, tolerance);
+  std::vector<std::vector<std::size_t>> classes;
+  for (std::size_t set = 0; set < partition.size(); ++set) {
+    // Exchangeability is transitive, so that one representative speaks for its class.
+    const auto found = std::find_if(classes.begin(), classes.end(), [&](const std::vector<std::size_t>& sets) {
+      return exchangeable(partition, tiers, sets.front(), set);
+    });
+    if (found != classes.end()) {
+      found->push_back(set);
+    } else {
+      classes.push_back({set});
+    }
+  }
+  return classes;
+}
+
+UnnamedLevel build_level(const Strands& strands, const Partition& partition, double tolerance) {
+  const IslandLinks links(strands, partition);
+  std::vector<std::vector<std::size_t>> classes = interchangeable_sets(partition, links, tolerance);
+  sort_classes(strands, partition, classes);
+
+  UnnamedLevel result;
+  for (const std::vector<std::size_t>& sets : classes) {
+    IslandClass island_class = describe_class(strands, partition, sets, links);
+    island_class.id = static_cast<int>(result.level.classes.size());
+    for (auto& members : islands_of(strands, partition, sets)) {
+      const int id = static_cast<int>(result.level.islands.size());
+      result.level.islands.push_back({id, island_class.id, std::move(members), {}});
+      island_class.islands.push_back(id);
+    }
+    if (island_class.members_per_island > 1) {
+      double& threshold = result.level.threshold;
+      const double slowest = island_class.between_members.bandwidth.value();
+      threshold = threshold > 0 ? std::min(threshold, slowest) : slowest;
+    }
+    result.level.classes.push_back(std::move(island_class));
+    result.facts.push_back(facts_of(strands, partition, sets));
+  }
+  result.level.links = class_links(links, classes, result.level.classes);
+  return result;
+}
+
+}  // namespace tangram::cluster

@@ -1,0 +1,131 @@
+#include "frontier_store.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "tangram/cost/stage.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr std::size_t kLengthsPerRound = 8;  // lengths asked for together; later rounds profit from dead slices
+
+std::int64_t time_of(const parallelizer::PartialPlan& plan) {
+  return (plan.cost.forward + plan.cost.backward).value();
+}
+
+}  // namespace
+
+SignatureTable::SignatureTable(const model::Model& model) : blocks_(model.block_count()) {
+  ids_.assign(static_cast<std::size_t>(blocks_ + 1) * static_cast<std::size_t>(blocks_ + 1), -1);
+  by_length_.resize(static_cast<std::size_t>(blocks_) + 1);
+  std::map<model::SliceSignature, int> known;
+  for (int length = 1; length <= blocks_; ++length) {
+    for (int first = 0; first + length <= blocks_; ++first) {
+      const int last = first + length;
+      model::SliceSignature signature = model::signature(model, first, last);
+      const auto [entry, created] = known.try_emplace(signature, static_cast<int>(entries_.size()));
+      if (created) {
+        entries_.push_back({std::move(signature), first, last});
+        by_length_[static_cast<std::size_t>(length)].push_back(entry->second);
+      }
+      ids_[at(first, last)] = entry->second;
+    }
+  }
+}
+
+int FrontierStore::want(const cluster::DeviceShape& shape, int samples) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].samples == samples && entries_[i].shape == shape) return static_cast<int>(i);
+  }
+  ShapePlans entry;
+  entry.shape = shape;
+  entry.samples = samples;
+  entry.plans.resize(static_cast<std::size_t>(signatures_.size()));
+  entry.dead.assign(static_cast<std::size_t>(signatures_.size()), 1);
+  entries_.push_back(std::move(entry));
+  return static_cast<int>(entries_.size()) - 1;
+}
+
+Expected<void> FrontierStore::ask() {
+  const auto& lengths = signatures_.by_length();
+  for (std::size_t from = 1; from < lengths.size(); from += kLengthsPerRound) {
+    std::vector<parallelizer::Query> queries;
+    std::vector<std::pair<std::size_t, int>> owners;  // entry, signature
+    for (std::size_t e = asked_; e < entries_.size(); ++e) {
+      for (std::size_t length = from; length < std::min(lengths.size(), from + kLengthsPerRound); ++length) {
+        for (const int id : lengths[length]) {
+          if (!is_worth_asking(entries_[e], id)) continue;
+          queries.push_back({signatures_.entry(id).signature, entries_[e].shape, entries_[e].samples,
+                             limits_.max_in_flight, limits_.allow});
+          owners.emplace_back(e, id);
+        }
+      }
+    }
+    if (queries.empty()) break;
+    for (const parallelizer::Parallelizer* parallelizer : parallelizers_) {
+      const std::vector<parallelizer::Outcome> outcomes = parallelizer->solve(queries);
+      for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        if (outcomes[i].status == parallelizer::OutcomeStatus::kFailed) {
+          Diagnostic failure;
+          failure.kind = ErrorKind::kPlugin;
+          failure.code = "parallelizer-failed";
+          failure.message = "parallelizer " + parallelizer->info().name + " failed: " + outcomes[i].message;
+          return fail(std::move(failure));
+        }
+        record(entries_[owners[i].first], owners[i].second, {&outcomes[i], 1});
+      }
+      queries_ += static_cast<std::int64_t>(queries.size());
+    }
+  }
+  asked_ = entries_.size();
+  return {};
+}
+
+bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) const {
+  const SignatureTable::Entry& slice = signatures_.entry(signature);
+  const auto dead = [&](int first, int last) {
+    return entry.dead[static_cast<std::size_t>(signatures_.id(first, last))] != 0;
+  };
+  // Only slices at least a round shorter are known to be dead; within the first round everything is asked for.
+  if (slice.last - slice.first > static_cast<int>(kLengthsPerRound)) {
+    const int shorter = (slice.last - slice.first - 1) / static_cast<int>(kLengthsPerRound) *
+                        static_cast<int>(kLengthsPerRound);
+    if (dead(slice.first, slice.first + shorter) || dead(slice.last - shorter, slice.last)) return false;
+  }
+  double least = 0;
+  for (const auto& [type, count] : slice.signature.runs) {
+    least += count * cost::least_gpu_seconds(model_, model_.types[static_cast<std::size_t>(type)], entry.shape.device);
+  }
+  const double seconds = least * entry.samples / entry.shape.gpus();
+  return seconds * 1e9 <= static_cast<double>(limits_.slowest);
+}
+
+void FrontierStore::record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes) {
+  const auto id = static_cast<std::size_t>(signature);
+  for (const parallelizer::Outcome& outcome : outcomes) {
+    for (const parallelizer::PartialPlan& plan : outcome.plans) {
+      if (time_of(plan) > limits_.slowest) continue;
+      entry.plans[id].push_back(plan);
+      ++partial_plans_;
+    }
+    const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
+                                 outcome.shortage > Bytes(0) && signatures_.entry(signature).signature.block_count() == 1;
+    if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
+      entry.shortage = outcome.shortage;
+    }
+  }
+  if (!entry.plans[id].empty()) entry.dead[id] = 0;
+}
+
+Bytes FrontierStore::shortage() const {
+  Bytes smallest{0};
+  for (const ShapePlans& entry : entries_) {
+    if (entry.shortage == Bytes(0)) continue;
+    if (smallest == Bytes(0) || entry.shortage < smallest) smallest = entry.shortage;
+  }
+  return smallest;
+}
+
+}  // namespace tangram::compose

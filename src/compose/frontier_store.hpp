@@ -1,0 +1,90 @@
+// What the parallelizers said, for one microbatch size. Goes in: shapes and sample counts that the programs need. Comes
+// out: partial plans by slice signature. Slices that contain an infeasible or hopelessly slow slice are not asked for:
+// both properties are inherited by every longer slice.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/model/slice.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
+
+namespace tangram::compose {
+
+/// The distinct slice signatures of a model.
+class SignatureTable {
+ public:
+  explicit SignatureTable(const model::Model& model);
+
+  struct Entry {
+    model::SliceSignature signature;
+    int first = 0;  ///< one slice that has it
+    int last = 0;
+  };
+  [[nodiscard]] int size() const { return static_cast<int>(entries_.size()); }
+  [[nodiscard]] const Entry& entry(int id) const { return entries_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] int id(int first, int last) const { return ids_[at(first, last)]; }
+  [[nodiscard]] const std::vector<int>& ids() const { return ids_; }  ///< [first * (blocks + 1) + last], -1 elsewhere
+  /// Ids by number of blocks, ascending; equal numbers together.
+  [[nodiscard]] const std::vector<std::vector<int>>& by_length() const { return by_length_; }
+
+ private:
+  [[nodiscard]] std::size_t at(int first, int last) const {
+    return static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks_ + 1) + static_cast<std::size_t>(last);
+  }
+  int blocks_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<int> ids_;
+  std::vector<std::vector<int>> by_length_;
+};
+
+/// Partial plans of one shape and sample count, by signature id.
+struct ShapePlans {
+  cluster::DeviceShape shape;
+  int samples = 0;
+  std::vector<std::vector<parallelizer::PartialPlan>> plans;
+  std::vector<std::uint8_t> dead;  ///< infeasible, unsupported, or slower than the cut for every strategy
+  Bytes shortage;                  ///< smallest memory shortage of a one-block slice that did not fit; 0: none
+};
+
+struct StoreLimits {
+  std::int64_t slowest = INT64_MAX;  ///< ns: partial plans with a larger T are of no interest
+  std::int64_t max_in_flight = 1;
+  model::Techniques allow;
+};
+
+class FrontierStore {
+ public:
+  FrontierStore(const model::Model& model, const SignatureTable& signatures,
+                std::span<const parallelizer::Parallelizer* const> parallelizers, const StoreLimits& limits)
+      : model_(model), signatures_(signatures), parallelizers_(parallelizers), limits_(limits) {}
+
+  /// Index of the entry, added if new.
+  int want(const cluster::DeviceShape& shape, int samples);
+  /// Asks for everything wanted since the last call. A parallelizer that fails is a Diagnostic of kind kPlugin.
+  [[nodiscard]] Expected<void> ask();
+
+  [[nodiscard]] const ShapePlans& at(int index) const { return entries_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] std::int64_t queries() const { return queries_; }
+  [[nodiscard]] std::int64_t partial_plans() const { return partial_plans_; }
+  [[nodiscard]] Bytes shortage() const;  ///< smallest of all entries; 0: none
+
+ private:
+  [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
+  void record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes);
+
+  const model::Model& model_;
+  const SignatureTable& signatures_;
+  std::span<const parallelizer::Parallelizer* const> parallelizers_;
+  StoreLimits limits_;
+  std::vector<ShapePlans> entries_;
+  std::size_t asked_ = 0;
+  std::int64_t queries_ = 0;
+  std::int64_t partial_plans_ = 0;
+};
+
+}  // namespace tangram::compose

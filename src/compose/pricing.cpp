@@ -1,0 +1,291 @@
+#include "pricing.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "tangram/cost/stage.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+// Gradient synchronisation that leaves an island: across replicas and the parts of a mixed stage, and between the two
+// ends of a tied embedding, whose other end is unknown and therefore priced at the slowest link.
+class CrossIslandSync {
+ public:
+  CrossIslandSync(const model::Model& model, const cluster::IslandLevel& level, int replicas)
+      : model_(model), level_(level), replicas_(replicas) {}
+
+  [[nodiscard]] Nanoseconds of(const std::vector<OptionPart>& parts, const model::SliceSignature& slice,
+                               Bytes volume) const {
+    Nanoseconds total{0};
+    const int holders = replicas_ * static_cast<int>(parts.size());
+    if (holders > 1) total += cost::replica_sync(volume, holders, meeting_link(parts), narrowest(parts));
+    if (slice.tied_elsewhere) {
+      const std::int64_t width = model_.embedding_projection > 0 ? model_.embedding_projection : model_.hidden;
+      const Bytes table{model_.vocabulary * width * model_.job.gradient_bytes};
+      cluster::Link link = slowest_link(level_, parts.front().placement);
+      for (const OptionPart& part : parts) {
+        const cluster::Link other = slowest_link(level_, part.placement);
+        link.bandwidth = std::min(link.bandwidth, other.bandwidth);
+        link.latency = std::max(link.latency, other.latency);
+      }
+      total += cost::replica_sync(table, 2, link, narrowest(parts));
+    }
+    return total;
+  }
+
+ private:
+  [[nodiscard]] cluster::Link meeting_link(const std::vector<OptionPart>& parts) const {
+    cluster::Link link = link_between(level_, parts.front().placement, parts.back().placement);
+    if (replicas_ == 1) return link;
+    for (const OptionPart& part : parts) {
+      const cluster::Link own = link_between(level_, part.placement, part.placement);
+      link.bandwidth = std::min(link.bandwidth, own.bandwidth);
+      link.latency = std::max(link.latency, own.latency);
+    }
+    return link;
+  }
+
+  [[nodiscard]] int narrowest(const std::vector<OptionPart>& parts) const {
+    int members = members_of(level_, parts.front().placement);
+    for (const OptionPart& part : parts) members = std::min(members, members_of(level_, part.placement));
+    return members;
+  }
+
+  const model::Model& model_;
+  const cluster::IslandLevel& level_;
+  int replicas_;
+};
+
+Candidate to_candidate(const parallelizer::PartialPlan& plan, Nanoseconds crossing, int source) {
+  const Nanoseconds exposed = cost::exposed_sync(plan.cost.gradient_sync + crossing, plan.cost.backward);
+  Candidate candidate;
+  candidate.T = (plan.cost.forward + plan.cost.backward).value();
+  candidate.F = plan.cost.forward.value();
+  candidate.A = candidate.T + exposed.value();
+  candidate.o = plan.cost.optimizer_step.value();
+  candidate.n_max = plan.n_max;
+  candidate.source = source;
+  return candidate;
+}
+
+std::vector<Candidate> priced(const std::vector<parallelizer::PartialPlan>& plans, Nanoseconds crossing) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(plans.size());
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    candidates.push_back(to_candidate(plans[i], crossing, static_cast<int>(i)));
+  }
+  return prune::pareto(candidates);
+}
+
+struct Frontier {
+  std::vector<Candidate> candidates;
+  std::vector<std::array<int, 2>> sources;
+};
+
+Frontier single_frontier(const std::vector<parallelizer::PartialPlan>& plans, Nanoseconds crossing) {
+  Frontier result;
+  result.candidates = priced(plans, crossing);
+  for (Candidate& candidate : result.candidates) {
+    const int plan = candidate.source;
+    candidate.source = static_cast<int>(result.sources.size());
+    result.sources.push_back({plan, -1});
+  }
+  return result;
+}
+
+// Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
+Frontier mixed_frontier(const std::vector<parallelizer::PartialPlan>& a, const std::vector<parallelizer::PartialPlan>& b,
+                        Nanoseconds crossing) {
+  std::vector<Candidate> pairs;
+  std::vector<std::array<int, 2>> sources;
+  const std::vector<Candidate> left = priced(a, crossing);
+  const std::vector<Candidate> right = priced(b, crossing);
+  for (const Candidate& x : left) {
+    for (const Candidate& y : right) {
+      Candidate both;
+      both.T = std::max(x.T, y.T);
+      both.F = std::max(x.F, y.F);
+      both.A = std::max(x.A, y.A);
+      both.o = std::max(x.o, y.o);
+      both.n_max = std::min(x.n_max, y.n_max);
+      both.source = static_cast<int>(sources.size());
+      pairs.push_back(both);
+      sources.push_back({x.source, y.source});
+    }
+  }
+  Frontier result;
+  result.candidates = prune::pareto(pairs);
+  for (Candidate& candidate : result.candidates) {
+    result.sources.push_back(sources[static_cast<std::size_t>(candidate.source)]);
+    candidate.source = static_cast<int>(result.sources.size()) - 1;
+  }
+  return result;
+}
+
+cost::BoundaryCost boundary_between(const cluster::IslandLevel& level, const Placement& from, const Placement& to,
+                                    Bytes bytes) {
+  return cost::boundary_cost(bytes, link_between(level, from, to), members_of(level, from), from.gpus,
+                             members_of(level, to), to.gpus);
+}
+
+// Of all pairs of parts the dearest: every part may have to send to every other.
+struct DearestPair {
+  cost::BoundaryCost cost;
+  int source = 0;
+  int target = 0;
+};
+
+DearestPair dearest(const cluster::IslandLevel& level, const std::vector<OptionPart>& from,
+                    const std::vector<OptionPart>& to, Bytes bytes) {
+  DearestPair result;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const cost::BoundaryCost cost = boundary_between(level, from[i].placement, to[j].placement, bytes);
+      if ((i == 0 && j == 0) || cost > result.cost) result = {cost, static_cast<int>(i), static_cast<int>(j)};
+    }
+  }
+  return result;
+}
+
+Bytes boundary_bytes(const model::Model& model, const Setting& setting, int cut) {
+  return Bytes(model::cut_bytes(model, cut) * setting.microbatch);
+}
+
+void add_options(PricedProgram& priced, const std::vector<ClassShare>& shares) {
+  std::map<std::vector<std::pair<int, int>>, int> keys;
+  for (const auto& parts : priced.parts) {
+    Option option;
+    std::vector<std::pair<int, int>> placements;
+    for (const OptionPart& part : parts) {
+      const ClassShare& share = shares[static_cast<std::size_t>(part.placement.island_class)];
+      option.uses.push_back({part.placement.island_class, part.placement.gpus / share.unit});
+      placements.emplace_back(part.placement.island_class, part.placement.gpus);
+    }
+    option.key = keys.try_emplace(placements, static_cast<int>(keys.size())).first->second;
+    priced.program.options.push_back(std::move(option));
+  }
+  priced.program.keys = static_cast<int>(keys.size());
+}
+
+void add_prices(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level) {
+  Program& program = priced.program;
+  std::map<std::int64_t, int> kinds;
+  std::vector<Bytes> bytes_of_kind;
+  program.cut_kind.assign(static_cast<std::size_t>(program.blocks) + 1, 0);
+  for (int cut = 1; cut < program.blocks; ++cut) {
+    const Bytes bytes = boundary_bytes(model, priced.setting, cut);
+    const auto [entry, created] = kinds.try_emplace(bytes.value(), static_cast<int>(kinds.size()));
+    if (created) bytes_of_kind.push_back(bytes);
+    program.cut_kind[static_cast<std::size_t>(cut)] = entry->second;
+  }
+  if (bytes_of_kind.empty()) bytes_of_kind.push_back(Bytes(0));
+  program.cut_kinds = static_cast<int>(bytes_of_kind.size());
+  std::vector<const std::vector<OptionPart>*> representative(static_cast<std::size_t>(program.keys), nullptr);
+  for (std::size_t i = 0; i < program.options.size(); ++i) {
+    auto& slot = representative[static_cast<std::size_t>(program.options[i].key)];
+    if (slot == nullptr) slot = &priced.parts[i];
+  }
+  for (const Bytes bytes : bytes_of_kind) {
+    for (const auto* from : representative) {
+      for (const auto* to : representative) {
+        const cost::BoundaryCost cost = dearest(level, *from, *to, bytes).cost;
+        program.prices.push_back({cost.latency.value(), cost.occupancy.value()});
+      }
+    }
+  }
+}
+
+void add_frontiers(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
+                   const SignatureTable& signatures, const FrontierStore& store) {
+  Program& program = priced.program;
+  const CrossIslandSync sync(model, level, priced.setting.replicas);
+  const auto count = static_cast<std::size_t>(signatures.size());
+  program.frontiers.resize(priced.parts.size() * count);
+  priced.sources.resize(program.frontiers.size());
+  for (std::size_t option = 0; option < priced.parts.size(); ++option) {
+    const std::vector<OptionPart>& parts = priced.parts[option];
+    for (std::size_t s = 0; s < count; ++s) {
+      const bool whole = signatures.entry(static_cast<int>(s)).signature.block_count() == program.blocks;
+      if (!model.job.allow.pipeline && !whole) continue;
+      const auto& first = store.at(parts.front().entry).plans[s];
+      const auto& second = store.at(parts.back().entry).plans[s];
+      if (first.empty() || second.empty()) continue;
+      // The gradient volume of a slice does not depend on the strategy.
+      const Nanoseconds crossing = sync.of(parts, signatures.entry(static_cast<int>(s)).signature,
+                                           first.front().cost.gradient_volume);
+      Frontier frontier = parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, second, crossing);
+      program.frontiers[option * count + s] = std::move(frontier.candidates);
+      priced.sources[option * count + s] = std::move(frontier.sources);
+    }
+  }
+}
+
+}  // namespace
+
+PricedProgram price_program(const model::Model& model, const cluster::IslandLevel& level,
+                            const std::vector<ClassShare>& shares, const Setting& setting,
+                            std::vector<std::vector<OptionPart>> options, const SignatureTable& signatures,
+                            const FrontierStore& store) {
+  PricedProgram priced;
+  priced.setting = setting;
+  priced.parts = std::move(options);
+  Program& program = priced.program;
+  program.blocks = model.block_count();
+  program.microbatches = setting.microbatches;
+  for (const ClassShare& share : shares) program.inventory.push_back(share.units);
+  program.signatures = signatures.size();
+  program.signature = signatures.ids();
+  add_options(priced, shares);
+  add_prices(priced, model, level);
+  add_frontiers(priced, model, level, signatures, store);
+  return priced;
+}
+
+Composition to_composition(const model::Model& model, const cluster::IslandLevel& level, const PricedProgram& priced,
+                           const SignatureTable& signatures, const FrontierStore& store, const Chain& chain) {
+  Composition composition;
+  composition.level = priced.setting.level;
+  composition.replicas = priced.setting.replicas;
+  composition.microbatch = priced.setting.microbatch;
+  composition.microbatches = priced.setting.microbatches;
+  composition.period = Nanoseconds(chain.period);
+  composition.closed_form = Nanoseconds(chain.time);
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const ChainStage& from = chain.stages[s];
+    const auto option = static_cast<std::size_t>(from.option);
+    const auto signature = static_cast<std::size_t>(signatures.id(from.first, from.last));
+    const std::array<int, 2>& source =
+        priced.sources[option * static_cast<std::size_t>(signatures.size()) + signature]
+                      [static_cast<std::size_t>(from.candidate.source)];
+    StageChoice stage;
+    stage.first = from.first;
+    stage.last = from.last;
+    for (std::size_t p = 0; p < priced.parts[option].size(); ++p) {
+      const OptionPart& part = priced.parts[option][p];
+      stage.parts.push_back({part.placement.island_class, part.placement.gpus, part.samples,
+                             store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])]});
+    }
+    stage.T = Nanoseconds(from.candidate.T);
+    stage.F = Nanoseconds(from.candidate.F);
+    stage.A = Nanoseconds(from.candidate.A);
+    stage.o = Nanoseconds(from.candidate.o);
+    stage.in_flight = std::min(chain.in_flight[s], priced.setting.microbatches);
+    if (s + 1 < chain.stages.size()) {
+      const auto& next = priced.parts[static_cast<std::size_t>(chain.stages[s + 1].option)];
+      const DearestPair pair =
+          dearest(level, priced.parts[option], next, boundary_bytes(model, priced.setting, from.last));
+      stage.to_next = pair.cost;
+      stage.link_source = pair.source;
+      stage.link_target = pair.target;
+      stage.link_to_next = link_between(level, priced.parts[option][static_cast<std::size_t>(pair.source)].placement,
+                                        next[static_cast<std::size_t>(pair.target)].placement);
+    }
+    composition.stages.push_back(std::move(stage));
+  }
+  return composition;
+}
+
+}  // namespace tangram::compose

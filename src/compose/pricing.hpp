@@ -1,0 +1,64 @@
+// From partial plans to a program in plain numbers. Goes in: a level, its shares, the store, R and b. Comes out: the
+// program with everything priced that crosses islands, and what its options and candidates stand for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "frontier_store.hpp"
+#include "links.hpp"
+#include "space.hpp"
+#include "tangram/compose/composition.hpp"
+#include "tangram/compose/program.hpp"
+
+namespace tangram::compose {
+
+struct OptionPart {
+  Placement placement;
+  int samples = 0;
+  int entry = 0;  ///< of the store
+};
+
+struct Setting {
+  int level = 0;
+  int replicas = 1;
+  std::int64_t microbatch = 1;
+  std::int64_t microbatches = 1;
+};
+
+struct PricedProgram {
+  Setting setting;
+  Program program;
+  std::vector<std::vector<OptionPart>> parts;  ///< [option]
+  /// [option * signatures + signature][candidate.source]: partial plan of each part in the store (-1: no such part)
+  std::vector<std::vector<std::array<int, 2>>> sources;
+};
+
+/// Options of a setting: every shape of every class, and mixed stages of two classes where allowed. Their entries are
+/// wanted from the store; mixed stages need one-block times to split the samples, so `store` must have been asked for
+/// the single shapes before options with `mixed` are made.
+[[nodiscard]] std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& level,
+                                                                  const std::vector<ClassShare>& shares,
+                                                                  std::int64_t microbatch, FrontierStore& store);
+
+/// Mixed stages: pairs of shapes of different classes, samples split in proportion to the speed of one block, rounded
+/// to eighths of the microbatch; pairs more than 8 times apart in speed are left out. At most `most` pairs, those with
+/// the most GPUs first.
+[[nodiscard]] std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& level,
+                                                                 const std::vector<std::vector<OptionPart>>& singles,
+                                                                 std::int64_t microbatch,
+                                                                 const SignatureTable& signatures,
+                                                                 FrontierStore& store, std::size_t most);
+
+[[nodiscard]] PricedProgram price_program(const model::Model& model, const cluster::IslandLevel& level,
+                                          const std::vector<ClassShare>& shares, const Setting& setting,
+                                          std::vector<std::vector<OptionPart>> options,
+                                          const SignatureTable& signatures, const FrontierStore& store);
+
+/// A chain of the program in terms of classes and partial plans.
+[[nodiscard]] Composition to_composition(const model::Model& model, const cluster::IslandLevel& level,
+                                         const PricedProgram& priced, const SignatureTable& signatures,
+                                         const FrontierStore& store, const Chain& chain);
+
+}  // namespace tangram::compose

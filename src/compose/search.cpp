@@ -1,0 +1,244 @@
+#include "tangram/compose/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "pricing.hpp"
+#include "relaxed_bound.hpp"
+#include "shortage.hpp"
+#include "space.hpp"
+#include "tangram/compose/program.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr std::size_t kMostMixedPairs = 48;
+constexpr double kUsualMicrobatches = 64;   // sizes that give about so many are tried first
+constexpr std::int64_t kFirstPassShare = 12;  // of the label budget that one program may use before all were tried
+
+struct Task {
+  Setting setting;
+  std::int64_t bound = 0;  // what is known of a program that was left unfinished
+};
+
+bool faster(const Composition& a, const Composition& b) {
+  const auto key = [](const Composition& c) {
+    return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
+  };
+  return key(a) < key(b);
+}
+
+class Searcher {
+ public:
+  Searcher(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+           std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
+           const ProgressCallback& progress)
+      : model_(model),
+        hierarchy_(hierarchy),
+        parallelizers_(parallelizers),
+        options_(options),
+        progress_(progress),
+        signatures_(model) {}
+
+  Expected<SearchResult> run() {
+    list_space();
+    result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front());
+    std::vector<Task> unfinished;
+    for (const std::int64_t b : sizes_) {
+      const std::int64_t share = std::max<std::int64_t>(1, options_.label_budget / kFirstPassShare);
+      const Expected<void> done = solve_size(b, settings_of(b), share, unfinished);
+      if (!done) return fail(done.error());
+    }
+    const Expected<void> done = finish(std::move(unfinished));
+    if (!done) return fail(done.error());
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  void list_space() {
+    Space& space = result_.space;
+    for (const cluster::IslandLevel& level : hierarchy_.levels) {
+      space.levels.push_back(level.name);
+      for (const int r : replica_counts(model_.job, level, options_.max_replicas)) {
+        if (std::find(space.replicas.begin(), space.replicas.end(), r) == space.replicas.end()) space.replicas.push_back(r);
+      }
+      for (const cluster::IslandClass& c : level.classes) space.shapes.emplace_back(c.alias, shapes_of(c));
+    }
+    std::sort(space.replicas.begin(), space.replicas.end());
+    for (const int r : space.replicas) {
+      for (const std::int64_t b : microbatch_sizes(model_.job, r)) {
+        if (std::find(sizes_.begin(), sizes_.end(), b) == sizes_.end()) sizes_.push_back(b);
+      }
+    }
+    std::sort(sizes_.begin(), sizes_.end());
+    space.microbatches = sizes_;
+    for (const std::int64_t b : sizes_) total_ += static_cast<int>(settings_of(b).size());
+    // Likely sizes first: an early incumbent spares the others.
+    const auto oddity = [&](std::int64_t b) {
+      return std::abs(std::log2(static_cast<double>(model_.job.global_batch) / static_cast<double>(b) / kUsualMicrobatches));
+    };
+    std::stable_sort(sizes_.begin(), sizes_.end(), [&](std::int64_t a, std::int64_t b) { return oddity(a) < oddity(b); });
+  }
+
+  [[nodiscard]] std::vector<Setting> settings_of(std::int64_t b) const {
+    std::vector<Setting> settings;
+    for (std::size_t level = 0; level < hierarchy_.levels.size(); ++level) {
+      for (const int r : replica_counts(model_.job, hierarchy_.levels[level], options_.max_replicas)) {
+        const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, r);
+        if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) continue;
+        settings.push_back({static_cast<int>(level), r, b, model_.job.global_batch / r / b});
+      }
+    }
+    return settings;
+  }
+
+  // All programs of one microbatch size share what the parallelizers say.
+  Expected<void> solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
+                            std::vector<Task>& unfinished) {
+    if (settings.empty()) return {};
+    std::int64_t fewest = settings.front().microbatches;
+    std::int64_t most = fewest;
+    for (const Setting& setting : settings) {
+      fewest = std::min(fewest, setting.microbatches);
+      most = std::max(most, setting.microbatches);
+    }
+    StoreLimits limits;
+    // A stage of time T makes an iteration of at least M T.
+    if (incumbent_ != INT64_MAX) limits.slowest = incumbent_ / fewest;
+    limits.max_in_flight = std::min<std::int64_t>(most, std::int64_t{2} * model_.block_count());
+    limits.allow = model_.job.allow;
+    FrontierStore store(model_, signatures_, parallelizers_, limits);
+
+    std::vector<std::vector<ClassShare>> shares;
+    std::vector<std::vector<std::vector<OptionPart>>> options;
+    for (const Setting& setting : settings) {
+      const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
+      shares.push_back(share_classes(level, setting.replicas));
+      options.push_back(single_options(level, shares.back(), b, store));
+    }
+    if (Expected<void> asked = store.ask(); !asked) return asked;
+    if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
+      for (std::size_t i = 0; i < settings.size(); ++i) {
+        const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(settings[i].level)];
+        const auto mixed = mixed_options(level, options[i], b, signatures_, store, kMostMixedPairs);
+        options[i].insert(options[i].end(), mixed.begin(), mixed.end());
+      }
+      if (Expected<void> asked = store.ask(); !asked) return asked;
+    }
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      solve_setting(settings[i], shares[i], std::move(options[i]), store, budget, unfinished);
+    }
+    result_.statistics.queries += store.queries();
+    result_.statistics.partial_plans += store.partial_plans();
+    note_shortage(store);
+    return {};
+  }
+
+  void solve_setting(const Setting& setting, const std::vector<ClassShare>& shares,
+                     std::vector<std::vector<OptionPart>> options, const FrontierStore& store, std::int64_t budget,
+                     std::vector<Task>& unfinished) {
+    report(setting);
+    if (options.empty()) return;
+    const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
+    const PricedProgram priced = price_program(model_, level, shares, setting, std::move(options), signatures_, store);
+    for (const auto& frontier : priced.program.frontiers) {
+      result_.statistics.frontier_plans += static_cast<std::int64_t>(frontier.size());
+      if (!frontier.empty()) attempts_.some_slice_fits = true;
+    }
+    ProgramLimits limits;
+    limits.incumbent = incumbent_;
+    limits.label_budget = std::min(budget, options_.label_budget - result_.statistics.labels);
+    limits.keep = options_.top;
+    const ProgramResult solved = solve(priced.program, limits);
+    result_.statistics.labels += solved.labels;
+    result_.statistics.states += solved.states;
+    ++(solved.windows > 0 ? result_.statistics.programs : result_.statistics.programs_cut);
+    for (const Chain& chain : solved.chains) {
+      incumbent_ = std::min(incumbent_, chain.time);
+      result_.best.push_back(to_composition(model_, level, priced, signatures_, store, chain));
+    }
+    std::stable_sort(result_.best.begin(), result_.best.end(), faster);
+    if (result_.best.size() > static_cast<std::size_t>(options_.top)) {
+      result_.best.resize(static_cast<std::size_t>(options_.top));
+    }
+    if (!solved.finished) unfinished.push_back({setting, solved.bound});
+  }
+
+  // Programs that ran out of their share are solved again, most promising first, with what is left of the budget.
+  Expected<void> finish(std::vector<Task> unfinished) {
+    std::stable_sort(unfinished.begin(), unfinished.end(), [](const Task& a, const Task& b) { return a.bound < b.bound; });
+    for (const Task& task : unfinished) {
+      if (task.bound >= incumbent_) continue;
+      const std::int64_t left = options_.label_budget - result_.statistics.labels;
+      std::vector<Task> again;
+      if (left > 0) {
+        const Expected<void> done = solve_size(task.setting.microbatch, {task.setting}, left, again);
+        if (!done) return fail(done.error());
+      } else {
+        again.push_back(task);
+      }
+      for (const Task& open : again) open_bound_ = std::min(open_bound_, std::max(open.bound, task.bound));
+    }
+    return {};
+  }
+
+  void conclude() {
+    if (result_.best.empty()) {
+      attempts_.no_batch = sizes_.empty();
+      result_.infeasible = explain_shortage(model_, hierarchy_.levels.front(), attempts_);
+      return;
+    }
+    result_.search_bound = Nanoseconds(std::min(open_bound_, incumbent_));
+    result_.optimal = open_bound_ >= incumbent_;
+    // The relaxation may be the better bound where the search did not finish.
+    if (!result_.optimal) result_.search_bound = std::max(result_.search_bound, result_.relaxed_bound);
+  }
+
+  void note_shortage(const FrontierStore& store) {
+    const Bytes shortage = store.shortage();
+    if (shortage == Bytes(0)) return;
+    if (attempts_.smallest_shortage == Bytes(0) || shortage < attempts_.smallest_shortage) {
+      attempts_.smallest_shortage = shortage;
+    }
+  }
+
+  void report(const Setting& setting) {
+    ++done_;
+    if (!progress_) return;
+    Progress progress;
+    progress.done = std::min(done_, total_);
+    progress.total = total_;
+    progress.phase = "microbatch " + std::to_string(setting.microbatch) + ", " + std::to_string(setting.replicas) +
+                     (setting.replicas == 1 ? " pipeline" : " pipelines");
+    if (incumbent_ != INT64_MAX) progress.best = Nanoseconds(incumbent_);
+    progress_(progress);
+  }
+
+  const model::Model& model_;
+  const cluster::IslandHierarchy& hierarchy_;
+  std::span<const parallelizer::Parallelizer* const> parallelizers_;
+  const SearchOptions& options_;
+  const ProgressCallback& progress_;
+  SignatureTable signatures_;
+  std::vector<std::int64_t> sizes_;
+  std::int64_t incumbent_ = INT64_MAX;
+  std::int64_t open_bound_ = INT64_MAX;  // of programs that stayed unfinished
+  int done_ = 0;
+  int total_ = 0;
+  Attempts attempts_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+Expected<SearchResult> search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                              std::span<const parallelizer::Parallelizer* const> parallelizers,
+                              const SearchOptions& options, const ProgressCallback& progress) {
+  return Searcher(model, hierarchy, parallelizers, options, progress).run();
+}
+
+}  // namespace tangram::compose

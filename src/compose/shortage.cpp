@@ -1,0 +1,100 @@
+#include "shortage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+double gib(Bytes bytes) { return bytes.as_double() / kGiB; }
+
+Bytes usable_memory(const cluster::IslandLevel& level) {
+  Bytes total{0};
+  for (const cluster::IslandClass& c : level.classes) total += c.device.usable() * c.gpu_count();
+  return total;
+}
+
+const cluster::IslandClass& roomiest(const cluster::IslandLevel& level) {
+  return *std::max_element(level.classes.begin(), level.classes.end(), [](const auto& a, const auto& b) {
+    return a.device.usable() < b.device.usable();
+  });
+}
+
+std::string forbidden_savers(const model::Techniques& allow) {
+  std::vector<std::string> names;
+  if (!allow.pipeline) names.emplace_back("pp");
+  if (!allow.tp) names.emplace_back("tp");
+  if (!allow.zero3) names.emplace_back("zero3");
+  if (!allow.zero1) names.emplace_back("zero1");
+  if (!allow.recompute_full) names.emplace_back("recompute-full");
+  if (!allow.ep) names.emplace_back("ep");
+  if (!allow.cp) names.emplace_back("cp");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string hint_for(const model::Model& model, const cluster::IslandLevel& level, Bytes missing) {
+  const std::string forbidden = forbidden_savers(model.job.allow);
+  if (!forbidden.empty()) return fmt::format("allow again what saves memory: {}", forbidden);
+  const cluster::IslandClass& best = roomiest(level);
+  const double per_gpu = std::max(1.0, best.device.usable().as_double());
+  const auto gpus = static_cast<long long>(missing.as_double() / per_gpu) + 1;
+  return fmt::format("add at least {} {} ({:.0f} GiB usable each), or train with a shorter sequence or a smaller model",
+                     gpus, best.device.name, gib(best.device.usable()));
+}
+
+}  // namespace
+
+Bytes least_state(const model::Model& model) {
+  const std::int64_t per_parameter =
+      model.job.parameter_bytes + model.job.gradient_bytes + model.job.optimizer.state_bytes_per_parameter;
+  return Bytes(model.total_parameters() * per_parameter);
+}
+
+Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLevel& level, const Attempts& attempts) {
+  Diagnostic d;
+  d.kind = ErrorKind::kInfeasible;
+  if (attempts.no_batch) {
+    d.code = "no-microbatch";
+    d.message = fmt::format("no feasible plan: microbatch {} does not divide the global batch of {} samples",
+                            model.job.microbatch, model.job.global_batch);
+    d.hint = "choose a microbatch that divides the global batch";
+    return {d};
+  }
+  const Bytes needed = least_state(model);
+  const Bytes usable = usable_memory(level);
+  d.code = "out-of-memory";
+  if (needed > usable) {
+    d.message = fmt::format(
+        "no feasible plan: parameters, gradients and optimizer state of {} need {:.1f} GiB, the fleet has {:.1f} GiB of "
+        "usable GPU memory: {:.1f} GiB short",
+        model.name, gib(needed), gib(usable), gib(needed - usable));
+    d.hint = hint_for(model, level, needed - usable);
+    return {d};
+  }
+  if (!attempts.some_slice_fits && attempts.smallest_shortage > Bytes(0)) {
+    d.message = fmt::format("no feasible plan: not even one block of {} fits; the leanest strategy is {:.2f} GiB per GPU short",
+                            model.name, gib(attempts.smallest_shortage));
+    d.hint = hint_for(model, level, attempts.smallest_shortage * level.classes.front().gpu_count());
+    return {d};
+  }
+  if (!attempts.some_slice_fits) {
+    d.code = "no-strategy";
+    d.message = fmt::format("no feasible plan: no allowed combination of techniques can run a block of {}", model.name);
+    d.hint = fmt::format("allow again: {}", forbidden_savers(model.job.allow));
+    return {d};
+  }
+  d.message = fmt::format(
+      "no feasible plan: state of {:.1f} GiB fits {:.1f} GiB of usable GPU memory, but not together with the activations and "
+      "buffers of any pipeline; {:.1f} GiB are left beside the state",
+      gib(needed), gib(usable), gib(usable - needed));
+  d.hint = hint_for(model, level, Bytes(needed.value() / 10));
+  return {d};
+}
+
+}  // namespace tangram::compose

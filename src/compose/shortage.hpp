@@ -1,0 +1,23 @@
+// Why there is no plan. Goes in: the model, the level, what did not fit. Comes out: the shortage and the nearest change.
+#pragma once
+
+#include "tangram/base/diagnostic.hpp"
+#include "tangram/cluster/islands.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::compose {
+
+struct Attempts {
+  bool some_slice_fits = false;  ///< at least one block fits somewhere
+  Bytes smallest_shortage;       ///< of one block on one shape, per GPU; 0: unknown
+  bool no_batch = false;         ///< no microbatch size divides the batch
+};
+
+/// One Diagnostic of kind kInfeasible; never empty.
+[[nodiscard]] Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLevel& level,
+                                           const Attempts& attempts);
+
+/// Bytes that parameters, gradients and optimizer state need at least, sharded without any overhead.
+[[nodiscard]] Bytes least_state(const model::Model& model);
+
+}  // namespace tangram::compose

@@ -1,0 +1,86 @@
+#include "space.hpp"
+
+#include <algorithm>
+
+namespace tangram::compose {
+
+namespace {
+
+// Units per class and replica, by the number of classes: the states of the composer grow with their product.
+int most_units(std::size_t classes) {
+  if (classes <= 2) return 64;
+  if (classes == 3) return 32;
+  if (classes <= 6) return 16;
+  return 8;
+}
+
+}  // namespace
+
+std::vector<int> shapes_of(const cluster::IslandClass& island_class) {
+  std::vector<int> shapes;
+  const int member = island_class.gpus_per_member;
+  for (int gpus = 1; gpus < member && member % gpus == 0; gpus *= 2) shapes.push_back(gpus);
+  const int members = island_class.members_per_island;
+  const int islands = static_cast<int>(island_class.islands.size());
+  for (int k = 1; k < members; k *= 2) {
+    if (islands == 1 || members % k == 0) shapes.push_back(k * member);
+  }
+  for (int k = 1; k < islands; k *= 2) shapes.push_back(k * members * member);
+  shapes.push_back(islands * members * member);
+  std::sort(shapes.begin(), shapes.end());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  return shapes;
+}
+
+std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas) {
+  std::vector<ClassShare> shares;
+  const int limit = most_units(level.classes.size());
+  for (const cluster::IslandClass& island_class : level.classes) {
+    const int share = island_class.gpu_count() / replicas;
+    ClassShare result;
+    for (const int gpus : shapes_of(island_class)) {
+      if (gpus > share) break;
+      if (share / gpus > limit) continue;
+      // A shape that is no multiple of the unit would leave part of a unit unused.
+      if (!result.shapes.empty() && gpus % result.shapes.front() != 0) continue;
+      result.shapes.push_back(gpus);
+    }
+    if (!result.shapes.empty()) {
+      result.unit = result.shapes.front();
+      result.units = share / result.unit;
+    }
+    shares.push_back(std::move(result));
+  }
+  return shares;
+}
+
+std::vector<int> replica_counts(const model::Job& job, const cluster::IslandLevel& level, int most) {
+  std::vector<int> counts{1};
+  if (!job.allow.replicas) return counts;
+  for (int r = 2; r <= most && job.global_batch % r == 0; r *= 2) {
+    const bool useful = std::any_of(level.classes.begin(), level.classes.end(),
+                                    [&](const cluster::IslandClass& c) { return c.gpu_count() >= r; });
+    if (!useful) break;
+    counts.push_back(r);
+  }
+  return counts;
+}
+
+std::vector<std::int64_t> microbatch_sizes(const model::Job& job, int replicas) {
+  const std::int64_t batch = job.global_batch / replicas;
+  if (job.microbatch > 0) {
+    if (batch % job.microbatch != 0) return {};
+    return {job.microbatch};
+  }
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t odd : {1, 3}) {
+    for (std::int64_t b = odd; b <= batch; b *= 2) {
+      if (batch % b == 0) sizes.push_back(b);
+    }
+  }
+  if (std::find(sizes.begin(), sizes.end(), batch) == sizes.end()) sizes.push_back(batch);
+  std::sort(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+}  // namespace tangram::compose

@@ -1,0 +1,34 @@
+// The named space (design.md 5.5): which shapes, replica counts and microbatch sizes are searched. Goes in: island levels
+// and the job. Comes out: fixed lists, a function of the inputs alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/compose/search.hpp"
+
+namespace tangram::compose {
+
+/// Shapes of one class, in GPUs, ascending. Each size divides the next one or is made of whole members, so that
+/// counting units decides whether a set of shapes can be placed.
+[[nodiscard]] std::vector<int> shapes_of(const cluster::IslandClass& island_class);
+
+/// A class as one replica sees it.
+struct ClassShare {
+  std::vector<int> shapes;  ///< GPUs; all multiples of unit
+  int unit = 1;             ///< GPUs of one unit: the smallest shape
+  int units = 0;            ///< inventory of one replica; 0: the class is too small to be shared by that many
+};
+
+/// Shares of all classes of a level among R replicas. Shapes start at the smallest size that leaves at most
+/// `most_units` units, which keeps the composer's states few on large fleets.
+[[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas);
+
+/// Powers of two that divide the global batch and leave at least one class with a unit; 1 is always in it.
+[[nodiscard]] std::vector<int> replica_counts(const model::Job& job, const cluster::IslandLevel& level, int most);
+
+/// Sizes b with M = batch / (R b) whole: powers of two and three times powers of two that divide batch / R.
+[[nodiscard]] std::vector<std::int64_t> microbatch_sizes(const model::Job& job, int replicas);
+
+}  // namespace tangram::compose

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "blueprint.hpp"
@@ -18,6 +17,13 @@ constexpr io::IntegerRange kParameters{0, 1'000'000'000'000};
 // True: LayerNorm, whose norms have a bias.
 bool read_norm(io::ObjectReader& reader, bool fallback) {
   return reader.choice_or<bool>("norm", fallback, {{"rmsnorm", false}, {"layernorm", true}});
+}
+
+// 0 after a mistake, so that nothing else is found wrong because of it.
+std::int64_t read_width(io::ObjectReader& reader) {
+  const std::size_t before = reader.sink().size();
+  const std::int64_t width = reader.integer("hidden", kWidth);
+  return reader.sink().size() == before ? width : 0;
 }
 
 bool clean(const io::ObjectReader& reader, std::size_t before) { return reader.sink().size() == before; }
@@ -47,7 +53,7 @@ void read_head_attention(io::ObjectReader& reader, std::int64_t hidden, Attentio
   if (!clean(reader, before)) return;
   require_multiple(reader, "heads", out.heads, "kv_heads", out.kv_heads,
                    "every key-value head serves equally many heads");
-  if (out.head_dim > 0) return;
+  if (out.head_dim > 0 || hidden == 0) return;
   require_multiple(reader, "hidden", hidden, "heads", out.heads, "give \"head_dim\" when heads do not span hidden");
   out.head_dim = static_cast<int>(std::max<std::int64_t>(1, hidden / out.heads));
 }
@@ -97,6 +103,7 @@ struct BlockDefaults {
   std::int64_t hidden = 0;
   bool norm_bias = false;
   bool causal = true;
+  bool norm_given = false;  ///< the section's own "norm" has been read already
 };
 
 // Does not finish the `moe` section: a chain has more keys there than a single type.
@@ -113,7 +120,7 @@ Prototype read_block(io::ObjectReader& reader, const BlockDefaults& defaults) {
   f.bias = reader.boolean_or("ffn_bias", false);
   if (out.moe) read_experts(*out.moe, f);
   block.norms = static_cast<int>(reader.integer_or("norms_per_block", 2, {0, 8}));
-  block.norm_bias = read_norm(reader, defaults.norm_bias);
+  block.norm_bias = defaults.norm_given ? defaults.norm_bias : read_norm(reader, defaults.norm_bias);
   block.parallel_attention = reader.boolean_or("parallel_attention", false);
   return out;
 }
@@ -132,12 +139,12 @@ BlockType expert_variant(BlockType block) {
   return block;
 }
 
-void check_dense_use(io::ObjectReader& reader, std::int64_t ffn_hidden, std::int64_t dense_layers) {
-  if (dense_layers > 0 && ffn_hidden == 0) {
+void check_dense_use(io::ObjectReader& reader, std::int64_t ffn_hidden, std::int64_t layers, std::int64_t expert) {
+  if (expert < layers && ffn_hidden == 0) {
     reader.error_at("ffn_hidden", "missing-key",
-                    fmt::format("missing \"ffn_hidden\" of the {} dense layers", dense_layers));
+                    fmt::format("missing key \"ffn_hidden\": {} of the {} layers are dense", layers - expert, layers));
   }
-  if (dense_layers == 0 && ffn_hidden > 0) {
+  if (expert == layers && ffn_hidden > 0) {
     reader.error_at("ffn_hidden", "inconsistent-value",
                     "\"ffn_hidden\" has no use: every layer is a mixture of experts",
                     "a shared expert is \"shared_hidden\" in \"moe\"");
@@ -164,7 +171,7 @@ std::vector<bool> expert_layers(io::ObjectReader& reader, io::ObjectReader& moe,
     const std::string_view key = first_dense >= layers ? "first_dense_layers" : "every";
     moe.error_at(key, "inconsistent-value", fmt::format("none of the {} layers is a mixture of experts", layers));
   } else {
-    check_dense_use(reader, ffn_hidden, layers - count);
+    check_dense_use(reader, ffn_hidden, layers, count);
   }
   return out;
 }
@@ -192,8 +199,21 @@ std::vector<BlockType> read_chain(io::ObjectReader& reader, const BlockDefaults&
   return chain;
 }
 
-void append(std::vector<BlockType>& to, std::vector<BlockType> from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+// False, and reported, when a model would get too many blocks; nothing is appended then.
+bool append(io::ObjectReader& reader, std::vector<BlockType>& to, const BlockType& type, std::int64_t count) {
+  if (static_cast<std::int64_t>(to.size()) + count > kLayers.max) {
+    reader.error_at("", "out-of-range", fmt::format("more than {} blocks in all", kLayers.max));
+    return false;
+  }
+  to.insert(to.end(), static_cast<std::size_t>(count), type);
+  return true;
+}
+
+bool append(io::ObjectReader& reader, std::vector<BlockType>& to, const std::vector<BlockType>& from) {
+  for (const BlockType& block : from) {
+    if (!append(reader, to, block, 1)) return false;
+  }
+  return true;
 }
 
 std::vector<BlockType> read_encoder(io::ObjectReader& reader, std::set<std::string>& names, std::int64_t& extra) {
@@ -202,7 +222,7 @@ std::vector<BlockType> read_encoder(io::ObjectReader& reader, std::set<std::stri
     reader.error_at("name", "duplicate-name", fmt::format("two encoders are called \"{}\"", name));
   }
   BlockDefaults defaults;
-  defaults.hidden = reader.integer("hidden", kWidth);
+  defaults.hidden = read_width(reader);
   defaults.causal = false;
   std::vector<BlockType> chain = read_chain(reader, defaults);
   const std::int64_t tokens = reader.integer("tokens_per_sample", kTokens);
@@ -228,12 +248,16 @@ BlockType read_type(io::ObjectReader& reader, const BlockDefaults& defaults) {
   return prototype.block;
 }
 
-std::vector<BlockType> read_types(io::ObjectReader& reader, const BlockDefaults& defaults) {
+const BlockType* find_type(const std::vector<BlockType>& types, std::string_view name) {
+  const auto found = std::find_if(types.begin(), types.end(), [&](const BlockType& t) { return t.name == name; });
+  return found == types.end() ? nullptr : &*found;
+}
+
+std::vector<BlockType> read_types(std::vector<io::ObjectReader>& items, const BlockDefaults& defaults) {
   std::vector<BlockType> types;
-  for (io::ObjectReader& item : reader.objects("types")) {
+  for (io::ObjectReader& item : items) {
     BlockType type = read_type(item, defaults);
-    const bool known = std::any_of(types.begin(), types.end(), [&](const BlockType& t) { return t.name == type.name; });
-    if (known && !type.name.empty()) {
+    if (!type.name.empty() && find_type(types, type.name) != nullptr) {
       item.error_at("name", "duplicate-name", fmt::format("two block types are called \"{}\"", type.name));
     }
     types.push_back(std::move(type));
@@ -243,31 +267,35 @@ std::vector<BlockType> read_types(io::ObjectReader& reader, const BlockDefaults&
 
 void report_unknown_type(io::ObjectReader& run, const std::string& name, const std::vector<BlockType>& types) {
   std::vector<std::string> names;
-  for (const BlockType& type : types) names.push_back(type.name);
+  for (const BlockType& type : types) {
+    if (std::find(names.begin(), names.end(), type.name) == names.end()) names.push_back(type.name);
+  }
   run.error_at("type", "unknown-name", fmt::format("there is no block type \"{}\"", name),
                fmt::format("types are {}", fmt::join(names, ", ")));
 }
 
 // The explicit form: `types` and `blocks` [{type, count}].
 std::vector<BlockType> read_explicit_chain(io::ObjectReader& reader, const BlockDefaults& defaults) {
-  const std::vector<BlockType> types = read_types(reader, defaults);
+  const std::size_t before = reader.sink().size();
+  std::vector<io::ObjectReader> items = reader.objects("types");
+  const std::vector<BlockType> types = read_types(items, defaults);
   std::vector<BlockType> chain;
   std::set<std::string> used;
   for (io::ObjectReader& run : reader.objects("blocks")) {
     const std::string name = run.string("type");
     const std::int64_t count = run.integer_or("count", 1, kLayers);
     run.finish();
-    const auto type = std::find_if(types.begin(), types.end(), [&](const BlockType& t) { return t.name == name; });
-    if (type == types.end()) {
-      if (!name.empty()) report_unknown_type(run, name, types);
-      continue;
-    }
+    const BlockType* type = find_type(types, name);
+    if (type == nullptr && !name.empty()) report_unknown_type(run, name, types);
+    if (type == nullptr) continue;
     used.insert(name);
-    chain.insert(chain.end(), static_cast<std::size_t>(count), *type);
+    if (!append(run, chain, *type, count)) break;
   }
-  for (const BlockType& type : types) {
-    if (chain.empty() || type.name.empty() || used.contains(type.name)) continue;
-    reader.error_at("types", "unused-name", fmt::format("no block is of type \"{}\"", type.name), "remove the type");
+  for (std::size_t i = 0; clean(reader, before) && i < types.size(); ++i) {
+    if (used.contains(types[i].name)) continue;
+    items[i].error_at("name", "unused-name", fmt::format("no block is of type \"{}\"", types[i].name),
+                      "remove the type");
+    break;
   }
   return chain;
 }
@@ -278,7 +306,7 @@ Blueprint read_architecture(io::ObjectReader& reader) {
   Blueprint out;
   Model& frame = out.frame;
   frame.vocabulary = reader.integer("vocabulary", io::kCount);
-  frame.hidden = reader.integer("hidden", kWidth);
+  frame.hidden = read_width(reader);
   frame.tied_embeddings = reader.boolean_or("tied_embeddings", false);
   frame.learned_positions = reader.integer_or("learned_positions", 0, kOptionalTokens);
   frame.embedding_projection = reader.integer_or("embedding_projection", 0, {0, kWidth.max});
@@ -286,15 +314,16 @@ Blueprint read_architecture(io::ObjectReader& reader) {
   frame.final_norm_bias = read_norm(reader, false);
   frame.extra_embedding_parameters = reader.integer_or("extra_embedding_parameters", 0, kParameters);
 
-  const BlockDefaults defaults{frame.hidden, frame.final_norm_bias, true};
+  BlockDefaults defaults{frame.hidden, frame.final_norm_bias, true, false};
   if (reader.has("types") || reader.has("blocks")) {
     out.chain = read_explicit_chain(reader, defaults);
   } else {
     std::set<std::string> names;
     for (io::ObjectReader& encoder : reader.objects_if("encoders")) {
-      append(out.chain, read_encoder(encoder, names, frame.extra_embedding_parameters));
+      if (!append(encoder, out.chain, read_encoder(encoder, names, frame.extra_embedding_parameters))) break;
     }
-    append(out.chain, read_chain(reader, defaults));
+    defaults.norm_given = true;
+    append(reader, out.chain, read_chain(reader, defaults));
   }
   frame.final_norm_bias = frame.final_norm && frame.final_norm_bias;
   reader.finish();

@@ -39,22 +39,41 @@ std::string optimizer_hint(std::string_view name) {
   return fmt::format("known are {}; for another give \"state_bytes_per_parameter\"", fmt::join(names, ", "));
 }
 
-void read_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
+void report_unknown_optimizer(io::ObjectReader& reader, std::string_view key, const std::string& name) {
+  reader.error_at(key, "unknown-name", fmt::format("unknown optimizer \"{}\"", name), optimizer_hint(name));
+}
+
+void read_own_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
   out.name = reader.string_or("name", out.name);
   const auto known = known_state(out.name, parameter_bytes);
   const auto given = reader.integer_if("state_bytes_per_parameter", {0, 64});
-  if (!known && !given && !reader.has("state_bytes_per_parameter")) {
-    reader.error_at("name", "unknown-name", fmt::format("unknown optimizer \"{}\"", out.name),
-                    optimizer_hint(out.name));
-  }
+  if (!known && !reader.has("state_bytes_per_parameter")) report_unknown_optimizer(reader, "name", out.name);
   out.state_bytes_per_parameter = given.value_or(known.value_or(0));
   reader.finish();
+}
+
+// A name, or an object with a name and the state it keeps.
+void read_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
+  const io::Node* node = reader.raw("optimizer");
+  if (node == nullptr) return;
+  if (node->kind != io::NodeKind::kString) {
+    if (auto object = reader.object_if("optimizer")) read_own_optimizer(*object, parameter_bytes, out);
+    return;
+  }
+  out.name = node->text;
+  const auto known = known_state(out.name, parameter_bytes);
+  if (!known) report_unknown_optimizer(reader, "optimizer", out.name);
+  out.state_bytes_per_parameter = known.value_or(0);
 }
 
 void apply_list(io::ObjectReader& reader, std::string_view key, bool allowed, Techniques& out) {
   for (const std::string& name : reader.strings_if(key)) {
     if (set_technique(out, name, allowed)) continue;
-    reader.error_at(key, "unknown-name", fmt::format("unknown technique \"{}\"", name), technique_hint(name));
+    const io::Node& list = *reader.raw(key);
+    const auto item =
+        std::find_if(list.items.begin(), list.items.end(), [&](const io::Node& n) { return n.text == name; });
+    reader.error_at(item == list.items.end() ? list : *item, fmt::format("{}/{}", reader.pointer(), key),
+                    "unknown-name", fmt::format("unknown technique \"{}\"", name), technique_hint(name));
   }
 }
 
@@ -138,7 +157,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.precision = read_precision(reader);
   set_state_defaults(job);
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes, {1, 8});
-  if (auto optimizer = reader.object_if("optimizer")) read_optimizer(*optimizer, job.parameter_bytes, job.optimizer);
+  read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
   job.allow = read_techniques(reader);

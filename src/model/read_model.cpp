@@ -52,7 +52,7 @@
 //     global_batch_samples: 256       # or global_batch_tokens, a multiple of the sequence length
 //     precision: bf16                 # or fp16, fp8, fp32, tf32; default bf16
 //     gradient_bytes_per_parameter: 4 # default: 2 with fp16, else 4
-//     optimizer:                      # default: adam
+//     optimizer:                      # default: adam; a name alone (optimizer: sgd) will do
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with
 //       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
 //     flash_attention: true
@@ -152,6 +152,11 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   Diagnostics mistakes;
   io::ObjectReader reader(document, document.root, "", mistakes);
   if (!reader.valid()) return fail(std::move(mistakes));
+  if (!reader.has("schema") && !reader.has("architecture") && !reader.has("training")) {
+    reader.error_at("", "not-a-model", "this describes no model: neither \"schema\" nor \"model_type\" is there",
+                    "expected tangram.model/1 or the config.json of a Hugging Face model");
+    return fail(std::move(mistakes));
+  }
   check_schema(reader);
   const std::string name = reader.string_or("name", name_of_file(document.file));
   Blueprint blueprint = read_blueprint(reader);
@@ -176,6 +181,11 @@ Expected<Model> read_hf_document(const io::Document& document, const JobOverride
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name_of_file(document.file);
   return assemble(std::move(blueprint), std::move(job));
+}
+
+bool looks_like_hf(const io::Node& root) {
+  return root.find("schema") == nullptr &&
+         (root.find("model_type") != nullptr || root.find("architectures") != nullptr);
 }
 
 Expected<void> check_overrides(const JobOverrides& overrides) {
@@ -213,10 +223,7 @@ Expected<Model> read_any_model(std::string text, std::string file, const JobOver
   if (auto valid = check_overrides(overrides); !valid) return fail(std::move(valid.error()));
   Expected<io::Document> document = io::parse(std::move(text), std::move(file));
   if (!document) return fail(std::move(document.error()));
-  const io::Node& root = document->root;
-  const bool hugging_face =
-      root.find("schema") == nullptr && (root.find("model_type") != nullptr || root.find("architectures") != nullptr);
-  return hugging_face ? read_hf_document(*document, overrides) : read_document(*document, overrides);
+  return looks_like_hf(document->root) ? read_hf_document(*document, overrides) : read_document(*document, overrides);
 }
 
 }  // namespace tangram::model

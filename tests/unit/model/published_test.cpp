@@ -1,0 +1,146 @@
+// Parameter counts against what the publishers say. "Exact" counts are sums over the tensors of the published weights
+// (Hugging Face shows them from the safetensors headers); they must match to the last parameter. Rounded ones come
+// from papers and model cards.
+#include <cmath>
+
+#include "files.hpp"
+#include "tangram/model/slice.hpp"
+
+using namespace tangram::model;
+using namespace tangram::model::test;
+
+namespace {
+
+struct Exact {
+  const char* file;
+  std::int64_t parameters;
+};
+
+void check_exact(const Exact& expected) {
+  INFO(expected.file);
+  CHECK(hf_model(expected.file).total_parameters() == expected.parameters);
+}
+
+double billions(std::int64_t count) { return static_cast<double>(count) / 1e9; }
+
+}  // namespace
+
+TEST_CASE("published: Llama 2, meta-llama/Llama-2-{7b,13b,70b}-hf") {
+  check_exact({"llama-2-7b", 6'738'415'616});
+  check_exact({"llama-2-13b", 13'015'864'320});
+  check_exact({"llama-2-70b", 68'976'648'192});
+}
+
+TEST_CASE("published: Llama 3, meta-llama/Meta-Llama-3-{8B,70B} and Llama-3.1-405B") {
+  check_exact({"llama-3-8b", 8'030'261'248});
+  check_exact({"llama-3-70b", 70'553'706'496});
+  check_exact({"llama-3.1-405b", 405'853'388'800});
+}
+
+TEST_CASE("published: Qwen2 and Qwen2.5, Qwen/Qwen2-7B and Qwen2.5-72B") {
+  check_exact({"qwen2-7b", 7'615'616'512});
+  check_exact({"qwen2.5-72b", 72'706'203'648});
+}
+
+TEST_CASE("published: Qwen3, Qwen/Qwen3-{8B,32B,30B-A3B,235B-A22B}") {
+  check_exact({"qwen3-8b", 8'190'735'360});
+  check_exact({"qwen3-32b", 32'762'123'264});
+  check_exact({"qwen3-30b-a3b", 30'532'122'624});
+  check_exact({"qwen3-235b-a22b", 235'093'634'560});
+  // Model cards: "3.3B activated", "22B activated", both to the digits given.
+  CHECK(std::abs(billions(hf_model("qwen3-30b-a3b").active_parameters()) - 3.3) < 0.06);
+  CHECK(std::abs(billions(hf_model("qwen3-235b-a22b").active_parameters()) - 22) < 0.5);
+}
+
+TEST_CASE("published: Qwen1.5-MoE, Qwen/Qwen1.5-MoE-A2.7B") {
+  check_exact({"qwen1.5-moe-a2.7b", 14'315'784'192});
+  // Model card: 14.3B in total, 2.7B activated.
+  CHECK(std::abs(billions(hf_model("qwen1.5-moe-a2.7b").active_parameters()) - 2.7) < 0.05);
+}
+
+TEST_CASE("published: Mistral and Mixtral, mistralai/Mistral-7B-v0.1, Mixtral-8x7B-v0.1, Mixtral-8x22B-v0.1") {
+  check_exact({"mistral-7b", 7'241'732'096});
+  check_exact({"mixtral-8x7b", 46'702'792'704});
+  check_exact({"mixtral-8x22b", 140'620'634'112});
+  // Mistral AI, "Mixtral of experts": 12.9B used per token; "Cheaper, better, faster, stronger": 39B of 141B.
+  CHECK(billions(hf_model("mixtral-8x7b").active_parameters()) == Approx(12.9).epsilon(0.005));
+  CHECK(std::abs(billions(hf_model("mixtral-8x22b").active_parameters()) - 39) < 0.5);
+}
+
+TEST_CASE("published: Gemma, google/gemma-{2b,7b} and gemma-2-9b") {
+  check_exact({"gemma-2b", 2'506'172'416});
+  check_exact({"gemma-7b", 8'537'680'896});
+  check_exact({"gemma-2-9b", 9'241'705'984});
+}
+
+TEST_CASE("published: EleutherAI/gpt-neox-20b, pythia-1.4b, gpt-neo-2.7B") {
+  check_exact({"gpt-neox-20b", 20'554'567'680});  // Black et al., arXiv 2204.06745, section 2.1, says the same
+  check_exact({"pythia-1.4b", 1'414'647'808});    // Biderman et al., arXiv 2304.01373, table 1
+  check_exact({"gpt-neo-2.7b", 2'651'307'520});
+}
+
+TEST_CASE("published: OPT, facebook/opt-{125m,350m,6.7b,30b}; 175B by its name") {
+  check_exact({"opt-125m", 125'239'296});
+  check_exact({"opt-350m", 331'196'416});
+  check_exact({"opt-6.7b", 6'658'473'984});
+  check_exact({"opt-30b", 29'974'540'288});
+  // Zhang et al., arXiv 2205.01068, table 1: 175B.
+  CHECK(billions(hf_model("opt-175b").total_parameters()) == Approx(175).epsilon(0.005));
+}
+
+TEST_CASE("published: openai-community/gpt2 and gpt2-xl") {
+  check_exact({"gpt2", 124'439'808});
+  check_exact({"gpt2-xl", 1'557'611'200});
+}
+
+TEST_CASE("published: tiiuae/falcon-7b") { check_exact({"falcon-7b", 6'921'720'704}); }
+
+TEST_CASE("published: DeepSeek-V2 and V2-Lite, deepseek-ai/DeepSeek-V2, DeepSeek-V2-Lite") {
+  check_exact({"deepseek-v2", 235'741'434'880});
+  check_exact({"deepseek-v2-lite", 15'706'484'224});
+  // arXiv 2405.04434: 236B and 21B activated; 15.7B and 2.4B activated. As its authors count, the input embedding, of
+  // which a token reads one row, is not active (DeepSeek-V3, README_WEIGHTS.md).
+  const auto active = [](const Model& m) { return billions(m.active_parameters() - m.embedding_parameters()); };
+  CHECK(std::abs(active(hf_model("deepseek-v2")) - 21) < 0.5);
+  CHECK(std::abs(active(hf_model("deepseek-v2-lite")) - 2.4) < 0.06);
+}
+
+TEST_CASE("published: DeepSeek-V3 without multi-token prediction, deepseek-ai/DeepSeek-V3 README_WEIGHTS.md") {
+  const Model model = hf_model("deepseek-v3");
+  // Main model 671B; 36.7B activated with the output head and without the input embedding.
+  CHECK(model.total_parameters() == 671'026'419'200);
+  CHECK(billions(model.active_parameters() - model.embedding_parameters()) == Approx(36.7).epsilon(0.005));
+  CHECK(model.types.size() == 2);
+  CHECK(model.block(2).name == "dense");
+  CHECK(model.block(3).name == "moe");
+}
+
+TEST_CASE("published: a trillion parameters, Narayanan et al., arXiv 2104.04473, table 1") {
+  const std::string path = source_path("configs/models/gpt-1t.yaml");
+  const Model model = valid(read_model(content(path), path));
+  CHECK(billions(model.total_parameters()) == Approx(1008).epsilon(0.005));
+}
+
+TEST_CASE("published: FLOPs of an iteration, Narayanan et al., arXiv 2104.04473, equation 3") {
+  // F = 72 B s l h^2 (1 + s/(6h) + V/(12 l h)) without recomputation counts the whole attention matrix. Half of it, as
+  // here, is s/(12h).
+  const std::string path = source_path("configs/models/gpt-1t.yaml");
+  const Model model = valid(read_model(content(path), path));
+  const double B = 3072, s = 2048, l = 128, h = 25600, V = 51200;
+  const double expected = 72 * B * s * l * h * h * (1 + s / (12 * h) + V / (12 * l * h));
+  CHECK(model_flops_per_iteration(model).value() == Approx(expected).epsilon(1e-9));
+}
+
+TEST_CASE("published: any partition of any shipped config holds all parameters") {
+  for (const std::string& path : files_of("configs/models/hf", ".json")) {
+    INFO(path);
+    const Model model = valid(read_any_model(content(path), path));
+    for (int cut = 1; cut < model.block_count(); cut += 5) {
+      const std::int64_t sum = slice_parameters(model, signature(model, 0, cut)) +
+                               slice_parameters(model, signature(model, cut, model.block_count()));
+      const std::int64_t width = model.embedding_projection > 0 ? model.embedding_projection : model.hidden;
+      const std::int64_t copy = model.tied_embeddings ? model.vocabulary * width : 0;
+      CHECK(sum == model.total_parameters() + copy);
+    }
+  }
+}

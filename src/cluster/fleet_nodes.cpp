@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "fleet_devices.hpp"
@@ -97,34 +98,49 @@ Node read_prototype(io::ObjectReader& group, const GpuTable& types, std::vector<
   return node;
 }
 
-// The nodes of the group in one of its "overrides", by index; `taken` holds those of the others.
-std::vector<std::size_t> overridden_nodes(io::ObjectReader& change, const std::string& pattern,
-                                          const std::vector<Node>& nodes, std::set<std::size_t>& taken) {
-  std::vector<std::size_t> result;
-  const auto names = expand_names(pattern);
-  if (!names) {
-    change.error_at("", "bad-pattern", fmt::format("\"{}\" does not expand: {}", pattern, names.error()));
+// Which nodes of a group the entries of its "overrides" mean.
+class OverrideTargets {
+ public:
+  explicit OverrideTargets(const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+      index_.emplace(node.name, names_.size());
+      names_.push_back(node.name);
+    }
+  }
+
+  // By position; empty after a report at the entry's key.
+  std::vector<std::size_t> find(io::ObjectReader& change, const io::Member& entry) {
+    const auto report = [&](std::string code, std::string message, std::string hint = {}) {
+      io::Node at;
+      at.line = entry.line;
+      at.column = entry.column;
+      at.length = entry.length;
+      change.error_at(at, change.pointer(), std::move(code), std::move(message), std::move(hint));
+      return std::vector<std::size_t>{};
+    };
+    const auto names = expand_names(entry.key);
+    if (!names) return report("bad-pattern", fmt::format("\"{}\" does not expand: {}", entry.key, names.error()));
+    std::vector<std::size_t> result;
+    for (const std::string& name : *names) {
+      const auto found = index_.find(name);
+      if (found == index_.end()) {
+        const auto near = closest(name, names_);
+        return report("unknown-node", fmt::format("no node of this group is called \"{}\"", name),
+                      near ? fmt::format("did you mean \"{}\"?", *near) : "");
+      }
+      if (!taken_.insert(found->second).second) {
+        return report("duplicate-node", fmt::format("\"{}\" is overridden twice", name));
+      }
+      result.push_back(found->second);
+    }
     return result;
   }
-  for (const std::string& name : *names) {
-    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.name == name; });
-    if (found == nodes.end()) {
-      std::vector<std::string> known;
-      for (const Node& node : nodes) known.push_back(node.name);
-      const auto near = closest(name, known);
-      change.error_at("", "unknown-node", fmt::format("no node of this group is called \"{}\"", name),
-                      near ? fmt::format("did you mean \"{}\"?", *near) : "");
-      return {};
-    }
-    const auto index = static_cast<std::size_t>(found - nodes.begin());
-    if (!taken.insert(index).second) {
-      change.error_at("", "duplicate-node", fmt::format("\"{}\" is overridden twice", name));
-      return {};
-    }
-    result.push_back(index);
-  }
-  return result;
-}
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::size_t> index_;
+  std::set<std::size_t> taken_;
+};
 
 // Applies one entry of "overrides" to `node`.
 void read_override(io::ObjectReader& change, const std::vector<std::string>& keys, Node& node) {
@@ -139,7 +155,7 @@ void read_override(io::ObjectReader& change, const std::vector<std::string>& key
       measured.error_at("", "unknown-gpu", fmt::format("these nodes have no GPU of type \"{}\"", type),
                         fmt::format("they have \"{}\"", fmt::join(keys, "\", \"")));
     }
-    measured.finish();
+    if (known) measured.finish();
   }
   read_labels(change, node.labels);
   if (auto network = change.object_if("network")) node.network = read_network(*network);
@@ -148,14 +164,18 @@ void read_override(io::ObjectReader& change, const std::vector<std::string>& key
 
 void read_overrides(io::ObjectReader& group, const std::vector<std::string>& keys, const Node& prototype,
                     std::vector<Node>& nodes) {
-  std::set<std::size_t> taken;
-  for (auto& [pattern, change] : group.object_members("overrides")) {
+  auto entries = group.object_members("overrides");
+  if (entries.empty() || nodes.empty()) return;
+  const io::Node& object = *group.raw("overrides");
+  OverrideTargets targets(nodes);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    io::ObjectReader& change = entries[i].second;
     if (!change.valid()) continue;
     Node changed = prototype;
     read_override(change, keys, changed);
-    for (const std::size_t i : overridden_nodes(change, pattern, nodes, taken)) {
-      changed.name = nodes[i].name;
-      nodes[i] = changed;
+    for (const std::size_t node : targets.find(change, object.members[i])) {
+      changed.name = nodes[node].name;
+      nodes[node] = changed;
     }
   }
 }

@@ -69,16 +69,16 @@ GpuTable catalogue_table() {
 void read_nodes(io::ObjectReader& root, const GpuTable& types, Fleet& fleet) {
   std::set<std::string> names;
   std::vector<io::ObjectReader> groups = root.objects("nodes");
+  long long gpus = 0;
   for (io::ObjectReader& group : groups) {
     const std::size_t before = fleet.nodes.size();
     read_node_group(group, types, names, fleet.nodes);
-    long long gpus = 0;
-    for (const Node& node : fleet.nodes) {
-      for (const DeviceGroup& devices : node.groups) gpus += devices.count;
+    for (std::size_t i = before; i < fleet.nodes.size(); ++i) {
+      for (const DeviceGroup& devices : fleet.nodes[i].groups) gpus += devices.count;
     }
     if (gpus > kMaxGpus) {
       group.error_at("name", "out-of-range", fmt::format("the fleet has {} GPUs, more than {}", gpus, kMaxGpus));
-      fleet.nodes.resize(before);
+      return;
     }
   }
   if (fleet.nodes.size() < 2) return;

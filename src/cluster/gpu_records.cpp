@@ -65,9 +65,13 @@ class RecordReader {
     return base_ != nullptr ? reader_.string_or(key, fallback) : reader_.string(key);
   }
 
+  double number(std::string_view key, double fallback, io::NumberRange range) {
+    return base_ != nullptr ? reader_.number_or(key, fallback, range) : reader_.number(key, range);
+  }
+
   void read_memory(GpuType& type) {
     const bool own_memory = base_ == nullptr || reader_.has("memory_gib");
-    if (own_memory) type.memory = from_gib(reader_.number("memory_gib", kMemoryGib));
+    type.memory = from_gib(number("memory_gib", to_gib(type.memory), kMemoryGib));
     // A context and library workspaces of about 1 GiB, and 5 % that the allocator cannot use.
     const double usual = own_memory ? 1.0 + 0.05 * to_gib(type.memory) : to_gib(type.reserved);
     type.reserved = from_gib(reader_.number_or("reserved_gib", usual, io::NumberRange{0, kMemoryGib.max}));
@@ -76,9 +80,8 @@ class RecordReader {
                        fmt::format("{:g} GiB are reserved of {:g} GiB: nothing is left", to_gib(type.reserved),
                                    to_gib(type.memory)));
     }
-    if (base_ == nullptr || reader_.has("memory_bandwidth_gb_s")) {
-      type.memory_bandwidth = BytesPerSecond(reader_.number("memory_bandwidth_gb_s", kBandwidth) * kGigabyte);
-    }
+    const double rate = in_units(type.memory_bandwidth.value(), kGigabyte);
+    type.memory_bandwidth = BytesPerSecond(number("memory_bandwidth_gb_s", rate, kBandwidth) * kGigabyte);
   }
 
   void read_peaks(GpuType& type) {

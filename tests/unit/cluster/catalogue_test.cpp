@@ -1,0 +1,79 @@
+// The catalogue that comes with the program: complete, plausible, with a source for every figure.
+#include <algorithm>
+#include <set>
+
+#include "support/catch.hpp"
+#include "tangram/cluster/fleet.hpp"
+
+using namespace tangram;
+using namespace tangram::cluster;
+using namespace tangram::literals;
+
+namespace {
+
+const GpuType& type_called(const std::string& name) {
+  const auto& all = catalogue();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const GpuType& t) { return t.name == name; });
+  REQUIRE(found != all.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("catalogue: many types, sorted, each with its sources") {
+  const auto& all = catalogue();
+  CHECK(all.size() >= 28);
+  CHECK(std::is_sorted(all.begin(), all.end(), [](const GpuType& a, const GpuType& b) { return a.name < b.name; }));
+  for (const GpuType& type : all) {
+    INFO(type.name);
+    CHECK_FALSE(type.source.empty());
+    CHECK_FALSE(type.compute.source.empty());
+    CHECK_FALSE(type.vendor.empty());
+    CHECK_FALSE(type.architecture.empty());
+  }
+}
+
+TEST_CASE("catalogue: figures are of hardware") {
+  for (const GpuType& type : catalogue()) {
+    INFO(type.name);
+    CHECK(type.usable() >= Bytes(type.memory.value() * 3 / 4));
+    CHECK(type.usable() < type.memory);
+    CHECK(type.memory_bandwidth >= 300_GBps);
+    CHECK(type.memory_bandwidth <= 8000_GBps);
+    // fp32 runs on vector units, and 16-bit matrix units are at least as fast.
+    CHECK(type.peak_of(DType::kFp32).value() > 0);
+    CHECK(type.peak_of(DType::kFp16) >= type.peak_of(DType::kFp32));
+    CHECK((type.peak_of(DType::kBf16) == type.peak_of(DType::kFp16) || type.peak_of(DType::kBf16).value() == 0));
+    // Dense fp8 is twice fp16 where there is any; four times would be a sparse figure.
+    if (type.peak_of(DType::kFp8).value() > 0) {
+      CHECK(type.peak_of(DType::kFp8).value() / type.peak_of(DType::kFp16).value() == Approx(2.0).epsilon(0.02));
+    }
+    CHECK(type.pcie.bandwidth >= 16_GBps);
+    CHECK(type.compute.gemm_efficiency >= 0.35);
+    CHECK(type.compute.gemm_efficiency <= 1.0);
+    CHECK(type.compute.kernel_launch >= 2_us);
+  }
+}
+
+TEST_CASE("catalogue: figures that people know by heart") {
+  const GpuType& a100 = type_called("A100-80GB-SXM");
+  CHECK(a100.memory == 80_GiB);
+  CHECK(a100.peak_of(DType::kBf16) == 312_TFLOPs);
+  CHECK(a100.memory_bandwidth == 2039_GBps);
+  CHECK(a100.peer_link.bandwidth == 300_GBps);  // 600 GB/s in the datasheet, both directions together
+  CHECK(type_called("A100-40GB-SXM").peak == a100.peak);
+  CHECK(type_called("V100-16GB-SXM").peak_of(DType::kBf16).value() == 0);
+  // GeForce: fp16 with fp32 accumulate has half the rate that the box advertises (142 on RTX 3090).
+  CHECK(type_called("RTX-3090").peak_of(DType::kFp16) == 71_TFLOPs);
+  CHECK(type_called("H100-80GB-SXM").peak_of(DType::kBf16) == 989.4_TFLOPs);  // 1978.9 is sparse
+  CHECK(type_called("MI300X-192GB").vendor == "amd");
+}
+
+TEST_CASE("catalogue: sustained rates follow the published measurements") {
+  // Datasheets would put L4 (121) ahead of A10G (70); measured, A10G does 67 TFLOP/s and L4 50.
+  const auto sustained = [](const GpuType& t) { return t.peak_of(DType::kFp16).value() * t.compute.gemm_efficiency; };
+  CHECK(sustained(type_called("L4")) == Approx(50e12).epsilon(0.05));
+  CHECK(sustained(type_called("A10G")) == Approx(67e12).epsilon(0.05));
+  CHECK(sustained(type_called("V100-32GB-SXM")) == Approx(86e12).epsilon(0.05));
+  CHECK(sustained(type_called("A100-40GB-SXM")) == Approx(245e12).epsilon(0.05));
+}

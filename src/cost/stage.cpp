@@ -21,17 +21,11 @@ class Adder {
  public:
   Adder(const UnitCosts& units, int zero) : units_(units), zero_(zero) {}
 
-  void add(const UnitCost& unit, RecomputeMode mode, double count) {
+  /// `count` equal units, of which `recomputed` are recomputed. What recompute does not change is summed in the same
+  /// way whatever it is, so that stages that differ in recompute alone agree in it to the nanosecond and the byte.
+  void add(const UnitCost& unit, double count, RecomputeMode mode = RecomputeMode::kNone, double recomputed = 0) {
     double forward = unit.forward;
     double backward = unit.backward;
-    double activation = unit.activation_none;
-    if (mode == RecomputeMode::kSelective) {
-      backward += unit.recompute_selective;
-      activation = unit.activation_selective;
-    } else if (mode == RecomputeMode::kFull) {
-      backward += unit.recompute_full;
-      activation = unit.activation_full;
-    }
     if (zero_ == 2) backward += unit.zero2_scatter;
     if (zero_ >= 3) {
       forward += unit.zero3_gather;
@@ -39,12 +33,16 @@ class Adder {
     }
     sums_.forward += count * forward;
     sums_.backward += count * backward;
-    sums_.activation += count * activation;
     sums_.shared += count * unit.shared_parameters;
     sums_.expert += count * unit.expert_parameters;
     sums_.all += count * unit.all_parameters;
-    const double recomputed = unit.activation_none - activation;
-    sums_.transient = std::max(sums_.transient, unit.working + recomputed + zero_buffers(unit));
+
+    const bool full = mode == RecomputeMode::kFull;
+    const double kept = full ? unit.activation_full : unit.activation_selective;
+    sums_.backward += recomputed * (full ? unit.recompute_full : unit.recompute_selective);
+    sums_.activation += (count - recomputed) * unit.activation_none + recomputed * kept;
+    const double brought_back = recomputed > 0 ? unit.activation_none - kept : 0;
+    sums_.transient = std::max(sums_.transient, unit.working + brought_back + zero_buffers(unit));
   }
 
   void add_tied_copy() {
@@ -71,18 +69,16 @@ class Adder {
 /// The head's recompute does not exist: its logits are used at once.
 Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
   Adder adder(units, policy.zero);
-  if (slice.embedding) adder.add(units.embedding, RecomputeMode::kNone, 1);
-  const bool full = policy.recompute == RecomputeMode::kFull;
-  int to_recompute = full ? policy.recompute_layers : 0;
+  if (slice.embedding) adder.add(units.embedding, 1);
+  const RecomputeMode mode = policy.recompute;
+  int to_recompute = mode == RecomputeMode::kFull ? policy.recompute_layers : 0;
   for (const auto& [type, count] : slice.runs) {
-    const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
-    const int recomputed = std::min(count, to_recompute);
-    to_recompute -= recomputed;
-    if (recomputed > 0) adder.add(unit, RecomputeMode::kFull, recomputed);
-    if (count > recomputed) adder.add(unit, full ? RecomputeMode::kNone : policy.recompute, count - recomputed);
+    const int recomputed = mode == RecomputeMode::kSelective ? count : std::min(count, to_recompute);
+    adder.add(units.blocks[static_cast<std::size_t>(type)], count, mode, recomputed);
+    to_recompute -= std::min(count, to_recompute);
   }
   if (slice.head) {
-    adder.add(units.head, RecomputeMode::kNone, 1);
+    adder.add(units.head, 1);
     if (!slice.embedding) adder.add_tied_copy();
   }
   return adder.sums();

@@ -210,12 +210,6 @@ std::optional<std::vector<std::size_t>> read_measured_nodes(io::ObjectReader& re
       result.push_back(found->second);
     }
   }
-  if (result.size() > kMaxMeasuredNodes) {
-    reader.error_at("nodes", "out-of-range",
-                    fmt::format("{} nodes: at most {} can be measured pairwise", result.size(), kMaxMeasuredNodes),
-                    "describe the tiers with \"links\"");
-    return std::nullopt;
-  }
   return result;
 }
 
@@ -236,6 +230,13 @@ std::vector<LinkRule> read_link_rules(io::ObjectReader& root, const std::vector<
 void read_measured_links(io::ObjectReader& root, Fleet& fleet) {
   auto reader = root.object_if("measured_links");
   if (!reader) return;
+  if (fleet.nodes.size() > kMaxMeasuredNodes) {
+    root.error_at("measured_links", "out-of-range",
+                  fmt::format("a fleet of {} nodes cannot be measured pairwise, only one of up to {}",
+                              fleet.nodes.size(), kMaxMeasuredNodes),
+                  "describe the tiers with \"links\"");
+    return;
+  }
   const auto chosen = read_measured_nodes(*reader, fleet.nodes);
   const std::size_t size = chosen ? chosen->size() : 0;
   reader->ignore("bandwidth_gbit_s");

@@ -9,7 +9,7 @@
 namespace tangram::cluster {
 
 inline constexpr int kMaxGpus = 100'000;
-inline constexpr std::size_t kMaxMeasuredNodes = 2'000;  // a matrix of them fits in memory
+inline constexpr std::size_t kMaxMeasuredNodes = 2'000;  // their matrix of links takes 64 MB
 
 /// "a-[08-10,12]" is a-08, a-09, a-10, a-12; several brackets multiply. Numbers keep the width of a range's first one.
 /// The error is one line without a place.

@@ -38,13 +38,9 @@ class TypeKeys {
   std::map<std::string, std::vector<const GpuType*>> variants_;
 };
 
-Json network_to_json(const Link& link) {
-  return {{"bandwidth_gbit_s", in_units(link.bandwidth.value(), kGigabit)}, {"latency_us", to_us(link.latency)}};
-}
+Json network_to_json(const Link& link) { return link_to_json(link, "bandwidth_gbit_s", kGigabit); }
 
-Json bus_to_json(const Link& link) {
-  return {{"bandwidth_gb_s", in_units(link.bandwidth.value(), kGigabyte)}, {"latency_us", to_us(link.latency)}};
-}
+Json bus_to_json(const Link& link) { return link_to_json(link, "bandwidth_gb_s", kGigabyte); }
 
 Json node_to_json(const Node& node, TypeKeys& keys) {
   Json result;

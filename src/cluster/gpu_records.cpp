@@ -128,10 +128,6 @@ class RecordReader {
   const GpuType* base_;
 };
 
-nlohmann::ordered_json link_to_json(const Link& link) {
-  return {{"bandwidth_gb_s", in_units(link.bandwidth.value(), kGigabyte)}, {"latency_us", to_us(link.latency)}};
-}
-
 }  // namespace
 
 void read_gpu_records(io::ObjectReader& reader, GpuTable& table) {
@@ -169,10 +165,10 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
     record["peak_tflops"][std::string(to_string(dtype))] = in_units(type.peak_of(dtype).value(), kTera);
   }
   if (type.peer_link.bandwidth.value() > 0) {
-    record["peer_link"] = link_to_json(type.peer_link);
+    record["peer_link"] = link_to_json(type.peer_link, "bandwidth_gb_s", kGigabyte);
     if (type.peer_reach > 0) record["peer_link"]["reach"] = type.peer_reach;
   }
-  record["pcie"] = link_to_json(type.pcie);
+  record["pcie"] = link_to_json(type.pcie, "bandwidth_gb_s", kGigabyte);
   auto& calibration = record["calibration"];
   calibration["gemm_efficiency"] = type.compute.gemm_efficiency;
   calibration["gemm_half_size_gflop"] = in_units(type.compute.gemm_half_size, 1e9);

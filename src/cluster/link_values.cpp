@@ -1,6 +1,7 @@
 #include "link_values.hpp"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace tangram::cluster {
 
@@ -25,6 +26,10 @@ Link read_link(io::ObjectReader& reader, std::string_view bandwidth_key, double 
   link.bandwidth = BytesPerSecond(reader.number(bandwidth_key, kBandwidth) * unit);
   link.latency = from_us(reader.number("latency_us", kLatencyUs));
   return link;
+}
+
+nlohmann::ordered_json link_to_json(const Link& link, const std::string& bandwidth_key, double unit) {
+  return {{bandwidth_key, in_units(link.bandwidth.value(), unit)}, {"latency_us", to_us(link.latency)}};
 }
 
 }  // namespace tangram::cluster

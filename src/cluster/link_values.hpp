@@ -1,6 +1,8 @@
 // Conversions between the units of the formats and ours, exact in both directions for every value that was read.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "tangram/cluster/gpu.hpp"
@@ -30,5 +32,7 @@ inline constexpr io::NumberRange kPrice{0, 1e7};
 
 /// Reads `bandwidth_key` (in `unit` bytes/s) and latency_us, both required.
 [[nodiscard]] Link read_link(io::ObjectReader& reader, std::string_view bandwidth_key, double unit);
+
+[[nodiscard]] nlohmann::ordered_json link_to_json(const Link& link, const std::string& bandwidth_key, double unit);
 
 }  // namespace tangram::cluster

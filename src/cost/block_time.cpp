@@ -116,17 +116,14 @@ double expert_exchange(const Context& c) {
          collective_seconds(Collective::kReduceScatter, received, etp, c.shape);
 }
 
-/// What the ring of context parallelism leaves exposed behind the attention core.
-Passes ring_exposed(const Context& c, const Passes& core) {
-  const double cp = c.degrees.cp;
+/// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism.
+Passes ring(const Context& c) {
   if (c.degrees.cp == 1) return {};
   const AttentionCore& a = c.local.core;
-  const double all = cp * c.local.element * c.local.tokens * a.kv_heads * (a.qk_dim + a.v_dim);
+  const double all = c.degrees.cp * c.local.element * c.local.tokens * a.kv_heads * (a.qk_dim + a.v_dim);
   const Group group = place_group(c.degrees.cp, c.degrees.tp, c.shape);
-  const double hidden_share = (cp - 1) / cp;
-  const double forward = collective_seconds(Collective::kAllGather, all, group, c.shape);
-  const double backward = collective_seconds(Collective::kAllGather, 2 * all, group, c.shape);
-  return {std::max(0.0, forward - hidden_share * core.forward), std::max(0.0, backward - hidden_share * core.backward)};
+  return {collective_seconds(Collective::kAllGather, all, group, c.shape),
+          collective_seconds(Collective::kAllGather, 2 * all, group, c.shape)};
 }
 
 /// Norms and residual additions.
@@ -199,8 +196,12 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;
   double exchange = regions * tensor_exchange(c);
   if (block.feed_forward.is_moe()) exchange += expert_exchange(c);
-  time.communication = ring_exposed(c, attend);
-  time.communication += Passes{exchange, exchange};
+  const Passes travel = ring(c);
+  const double hiding = (degrees.cp - 1.0) / degrees.cp;
+  time.overlapped = {std::min(travel.forward, hiding * attend.forward),
+                     std::min(travel.backward, hiding * attend.backward)};
+  time.communication = {exchange + travel.forward - time.overlapped.forward,
+                        exchange + travel.backward - time.overlapped.backward};
   return time;
 }
 

@@ -31,12 +31,14 @@ double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t by
          collective_seconds(kind, unit.expert_parameters * bytes, units.expert_group, units.shape);
 }
 
-void set_zero(UnitCost& unit, const Passes& compute, const UnitCosts& units) {
+void set_zero(UnitCost& unit, const BlockTime& time, const UnitCosts& units) {
   const double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
   const double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
-  unit.zero3_gather = std::max(0.0, gather - kZeroOverlap * compute.forward);
-  unit.zero3_backward = std::max(0.0, gather + scatter - kZeroOverlap * compute.backward);
-  unit.zero2_scatter = std::max(0.0, scatter - kZeroOverlap * compute.backward);
+  const double forward = kZeroOverlap * (time.compute.forward - time.overlapped.forward);
+  const double backward = kZeroOverlap * (time.compute.backward - time.overlapped.backward);
+  unit.zero3_gather = std::max(0.0, gather - forward);
+  unit.zero3_backward = std::max(0.0, gather + scatter - backward);
+  unit.zero2_scatter = std::max(0.0, scatter - backward);
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units) {
@@ -49,7 +51,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.shared_parameters = local.shared;
   unit.expert_parameters = local.expert;
   unit.all_parameters = static_cast<double>(model::parameters(block).total());
-  set_zero(unit, time.compute, units);
+  set_zero(unit, time, units);
   return unit;
 }
 
@@ -73,7 +75,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units) {
   set_activation(unit, embedding_activation(model, units.degrees, samples));
   unit.all_parameters = static_cast<double>(model.embedding_parameters());
   unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
-  set_zero(unit, time.compute, units);
+  set_zero(unit, time, units);
   return unit;
 }
 
@@ -89,7 +91,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units) {
     const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
     unit.shared_parameters += matrix.local - matrix.whole;
   }
-  set_zero(unit, time.compute, units);
+  set_zero(unit, time, units);
   return unit;
 }
 

@@ -19,7 +19,8 @@ enum class Provenance : std::uint8_t { kMeasured, kInterpolated, kModelled };
 [[nodiscard]] std::string_view to_string(Provenance provenance);
 
 /// Share of a unit's own compute under which ZeRO's gathers and scatters hide. Overlapped kernels slow each other down
-/// by 1.1256 (Galvatron, overlap coefficient measured on 8 x A100), so that compute hides 1/1.1256 of its own length.
+/// by 1.1256 (Galvatron, overlap coefficient measured on 8 x A100), so that compute hides 1/1.1256 of its own length;
+/// what already hides context parallelism's ring hides nothing else.
 inline constexpr double kZeroOverlap = 0.888;
 
 /// One block (or the embedding, or the head) at given degrees and samples; per microbatch and GPU.

@@ -24,9 +24,9 @@ struct Attention {
   bool causal = true;
   bool qkv_bias = false;
   bool output_bias = false;
-  bool qk_norm = false;             ///< a norm of head_dim on queries and on keys
+  bool qk_norm = false;  ///< a norm of head_dim on queries and on keys
   // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434 section 2.1); 0 elsewhere.
-  int q_lora_rank = 0;              ///< 0: queries are projected directly
+  int q_lora_rank = 0;  ///< 0: queries are projected directly
   int kv_lora_rank = 0;
   int qk_nope_head_dim = 0;
   int qk_rope_head_dim = 0;
@@ -36,15 +36,15 @@ struct Attention {
 };
 
 struct FeedForward {
-  std::int64_t hidden = 0;          ///< intermediate size of the dense part; 0 in a pure MoE block
-  bool gated = true;                ///< three matrices (SwiGLU, GeGLU) instead of two
+  std::int64_t hidden = 0;  ///< intermediate size of the dense part; 0 in a pure MoE block
+  bool gated = true;        ///< three matrices (SwiGLU, GeGLU) instead of two
   bool bias = false;
-  int experts = 0;                  ///< 0: dense
+  int experts = 0;  ///< 0: dense
   int experts_per_token = 0;
   std::int64_t expert_hidden = 0;
-  std::int64_t shared_hidden = 0;   ///< all shared experts together
-  bool shared_gate = false;         ///< Qwen2-MoE: a hidden -> 1 gate on the shared expert
-  bool router_bias = false;         ///< DeepSeek-V3: one correction value per expert
+  std::int64_t shared_hidden = 0;  ///< all shared experts together
+  bool shared_gate = false;        ///< Qwen2-MoE: a hidden -> 1 gate on the shared expert
+  bool router_bias = false;        ///< DeepSeek-V3: one correction value per expert
 
   [[nodiscard]] bool is_moe() const { return experts > 0; }
   bool operator==(const FeedForward&) const = default;
@@ -52,9 +52,9 @@ struct FeedForward {
 
 /// A transformer layer (or encoder layer): the unit the model is cut at.
 struct BlockType {
-  std::string name;                 ///< "dense", "moe", "vision": unique in the model
+  std::string name;  ///< "dense", "moe", "vision": unique in the model
   std::int64_t hidden = 0;
-  std::int64_t tokens = 0;          ///< tokens of one sample in this block (the sequence length, or image patches)
+  std::int64_t tokens = 0;  ///< tokens of one sample in this block (the sequence length, or image patches)
   Attention attention;
   FeedForward feed_forward;
   int norms = 2;                    ///< norms of size hidden in the block (Gemma 2: 4)
@@ -66,10 +66,10 @@ struct BlockType {
 
 /// Parameters of one block, split by how parallelism shards them.
 struct BlockParameters {
-  std::int64_t attention = 0;       ///< sharded by tp
-  std::int64_t replicated = 0;      ///< norms, routers, latent down-projections, row biases: on every tp rank
-  std::int64_t feed_forward = 0;    ///< dense and shared experts, sharded by tp
-  std::int64_t expert = 0;          ///< ALL routed experts together, sharded by ep and expert-tp
+  std::int64_t attention = 0;     ///< sharded by tp
+  std::int64_t replicated = 0;    ///< norms, routers, latent down-projections, row biases: on every tp rank
+  std::int64_t feed_forward = 0;  ///< dense and shared experts, sharded by tp
+  std::int64_t expert = 0;        ///< ALL routed experts together, sharded by ep and expert-tp
   [[nodiscard]] std::int64_t total() const { return attention + replicated + feed_forward + expert; }
 };
 
@@ -80,10 +80,10 @@ enum class RecomputeMode : std::uint8_t { kNone, kSelective, kFull };
 /// What a plan may use. A technique forbidden here (or by --forbid) is out of the space.
 struct Techniques {
   bool tp = true;
-  bool sp = true;   ///< Megatron sequence parallelism, with tp
+  bool sp = true;  ///< Megatron sequence parallelism, with tp
   bool cp = true;
   bool ep = true;
-  bool dp = true;   ///< inside a stage
+  bool dp = true;  ///< inside a stage
   bool zero1 = true;
   bool zero2 = true;
   bool zero3 = true;
@@ -104,15 +104,15 @@ struct Optimizer {
 
 struct Job {
   std::int64_t sequence_length = 0;
-  std::int64_t global_batch = 0;       ///< samples per iteration
-  DType precision = DType::kBf16;      ///< of the matrix products; parameters and activations are 2 bytes under fp8
+  std::int64_t global_batch = 0;   ///< samples per iteration
+  DType precision = DType::kBf16;  ///< of the matrix products; parameters and activations are 2 bytes under fp8
   std::int64_t parameter_bytes = 2;
-  std::int64_t gradient_bytes = 4;     ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
+  std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;
-  std::int64_t microbatch = 0;         ///< fixed by the user (per pipeline); 0: searched
+  std::int64_t microbatch = 0;  ///< fixed by the user (per pipeline); 0: searched
 
   bool operator==(const Job&) const = default;
 };
@@ -120,10 +120,10 @@ struct Job {
 struct Model {
   std::string name;
   std::vector<BlockType> types;
-  std::vector<int> blocks;             ///< type of each block, first to last
+  std::vector<int> blocks;  ///< type of each block, first to last
   std::int64_t vocabulary = 0;
-  std::int64_t hidden = 0;             ///< of the embedding and the head
-  std::int64_t learned_positions = 0;  ///< rows of a learned position table (GPT-2, OPT); 0: none
+  std::int64_t hidden = 0;                ///< of the embedding and the head
+  std::int64_t learned_positions = 0;     ///< rows of a learned position table (GPT-2, OPT); 0: none
   std::int64_t embedding_projection = 0;  ///< OPT-350M: token embedding width when it differs from hidden; 0: same
   bool tied_embeddings = false;
   bool final_norm = true;
@@ -142,7 +142,8 @@ struct Model {
   [[nodiscard]] std::int64_t active_parameters() const;     ///< total without the experts a token is not sent to
 };
 
-/// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when causal.
+/// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when
+/// causal.
 [[nodiscard]] Flops forward_flops(const BlockType& block);
 [[nodiscard]] Flops embedding_forward_flops(const Model& model);  ///< 0 unless the embedding is projected
 [[nodiscard]] Flops head_forward_flops(const Model& model);       ///< logits and projection out

@@ -15,9 +15,9 @@ struct SliceSignature {
   std::vector<std::pair<int, int>> runs;  ///< (block type, count), in order; neighbouring runs differ in type
   bool embedding = false;
   bool head = false;
-  bool tied_elsewhere = false;            ///< holds one end of a tied embedding whose other end is in another stage
-  std::int64_t entry_bytes = 0;           ///< activation of one sample at the lower cut; 0 with the embedding
-  std::int64_t exit_bytes = 0;            ///< activation of one sample at the upper cut; 0 with the head
+  bool tied_elsewhere = false;   ///< holds one end of a tied embedding whose other end is in another stage
+  std::int64_t entry_bytes = 0;  ///< activation of one sample at the lower cut; 0 with the embedding
+  std::int64_t exit_bytes = 0;   ///< activation of one sample at the upper cut; 0 with the head
 
   auto operator<=>(const SliceSignature&) const = default;
   [[nodiscard]] int block_count() const;

@@ -12,7 +12,7 @@ namespace tangram::model {
 /// A word and the techniques it stands for; "zero" and "recompute" stand for several.
 struct TechniqueName {
   std::string_view name;
-  bool Techniques::*flags[3] = {};  ///< the first null ends the list
+  bool Techniques::* flags[3] = {};  ///< the first null ends the list
 };
 
 /// In the order in which they are listed to people; single techniques first.

@@ -4,8 +4,12 @@
 //   phi(i, d) = min over last slice [i-n, i) and option k of  T_min(k, slice, d) + 2 c_min + sum lambda units + phi(i-n, d+1)
 //   bound of a label = Lat + phi(i, n+1) - sum lambda * units left        (weak duality: valid for every lambda >= 0)
 //
-// T_min(k, slice, d) counts only partial plans that hold d microbatches, so that memory is part of the bound; depths
-// beyond `depths` are treated as `depths`, which only weakens it.
+// and the same without times, as a test whether the units left can cover the blocks left at all:
+//
+//   need(i, d) = min of sum w units,   a label with need(i, n+1) > sum w * units left has no completion.
+//
+// T_min(k, slice, d) counts only partial plans that hold d microbatches, so that memory is part of both; depths beyond
+// `depths` are treated as `depths`, which only weakens them.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +22,36 @@ namespace tangram::compose {
 
 inline constexpr double kNoCompletion = std::numeric_limits<double>::infinity();
 
+/// T_min of every signature, depth and option, and the cheapest hop of every cut: what all windows of a program share.
+class FastestPlans {
+ public:
+  explicit FastestPlans(const Program& program);
+
+  struct Entry {
+    int option;
+    double T;
+  };
+  [[nodiscard]] int depths() const { return depths_; }
+  [[nodiscard]] const std::vector<Entry>& at(std::size_t cell) const { return entries_[cell]; }
+  [[nodiscard]] std::size_t cells() const { return entries_.size(); }
+  /// [signature * (depths + 1) + depth]
+  [[nodiscard]] std::size_t cell(int signature, int depth) const {
+    return static_cast<std::size_t>(signature) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(depth);
+  }
+  [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
+
+ private:
+  int depths_ = 1;
+  std::vector<std::vector<Entry>> entries_;
+  std::vector<double> round_trip_;
+};
+
 class CompletionBound {
  public:
   /// `multipliers` (empty: zeros) warm-starts the ascent of `iterations` subgradient steps; it stops early once the
   /// root value reaches `enough`.
-  CompletionBound(const Program& program, std::int64_t longest_period, std::vector<double> multipliers, int iterations,
-                  double enough);
+  CompletionBound(const Program& program, const FastestPlans& fastest, std::int64_t longest_period,
+                  std::vector<double> multipliers, int iterations, double enough);
 
   /// Lower bound on Lat over all chains whose stages fit the period; kNoCompletion when there is none.
   [[nodiscard]] double root() const { return root_; }
@@ -31,39 +59,49 @@ class CompletionBound {
   [[nodiscard]] int depths() const { return depths_; }
 
   /// phi(blocks left, needed depth), without the refund for units left.
-  [[nodiscard]] double phi(int blocks, std::int64_t depth) const {
-    const std::int64_t d = depth < depths_ ? depth : depths_;
-    return phi_[static_cast<std::size_t>(blocks) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(d)];
-  }
-  /// sum lambda * units for an option.
+  [[nodiscard]] double phi(int blocks, std::int64_t depth) const { return phi_[clamped(blocks, depth)]; }
+  /// need(blocks left, needed depth).
+  [[nodiscard]] double need(int blocks, std::int64_t depth) const { return need_[clamped(blocks, depth)]; }
+  /// sum lambda * units, sum w * units of an option.
   [[nodiscard]] double unit_price(int option) const { return unit_price_[static_cast<std::size_t>(option)]; }
-  [[nodiscard]] double refund(const std::vector<int>& units_left) const;
+  [[nodiscard]] double unit_weight(int option) const { return unit_weight_[static_cast<std::size_t>(option)]; }
+  [[nodiscard]] double refund(const std::vector<int>& units_left) const { return inner(lambda_, units_left); }
+  [[nodiscard]] double supply(const std::vector<int>& units_left) const { return inner(weight_, units_left); }
   /// Least latency of any boundary at the cut, both ways.
-  [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
+  [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
 
  private:
-  void collect_fastest(std::int64_t longest_period);
-  void collect_round_trips();
-  double relax(const std::vector<double>& lambda, std::vector<double>& usage);
+  struct Relaxation {
+    double whole = 0;           // value of covering all blocks
+    std::vector<double> usage;  // units that its solution takes, by class
+  };
+  [[nodiscard]] bool coverable();
+  void ascend(std::vector<double> lambda, int iterations, double enough);
+  Relaxation relax(const std::vector<double>& prices, bool with_time, std::vector<double>& table);
+  [[nodiscard]] std::vector<double> capacity_weights() const;
+  [[nodiscard]] std::vector<double> option_prices(const std::vector<double>& prices) const;
+  [[nodiscard]] double violation(const std::vector<double>& prices, const Relaxation& relaxation) const;
+  [[nodiscard]] static double inner(const std::vector<double>& prices, const std::vector<int>& units);
   [[nodiscard]] std::size_t cell(int blocks, int depth) const {
     return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(depth);
   }
-
-  struct Fastest {  // T_min of one option for one signature and depth
-    int option;
-    double T;
-  };
+  [[nodiscard]] std::size_t clamped(int blocks, std::int64_t depth) const {
+    return cell(blocks, depth < depths_ ? static_cast<int>(depth) : depths_);
+  }
 
   const Program& program_;
+  const FastestPlans& fastest_;
+  double longest_period_;
   int depths_ = 1;
-  std::vector<std::vector<Fastest>> fastest_;  // [signature * (depths + 1) + depth]
-  std::vector<double> round_trip_;             // [cut]
   std::vector<double> phi_;
+  std::vector<double> need_;
   std::vector<double> envelope_;
   std::vector<int> envelope_option_;
-  std::vector<int> choice_;                    // [cell] blocks of the slice chosen
+  std::vector<int> choice_;  // [cell] blocks of the slice chosen
   std::vector<double> lambda_;
+  std::vector<double> weight_;
   std::vector<double> unit_price_;
+  std::vector<double> unit_weight_;
   double root_ = kNoCompletion;
 };
 

@@ -64,6 +64,13 @@ struct Extension {
   const Candidate* candidate = nullptr;
 };
 
+// What is left of the inventory in a state, and its worth.
+struct Budget {
+  std::vector<int> units;
+  double refund = 0;
+  double supply = 0;
+};
+
 class Search {
  public:
   Search(const Program& program, const CompletionBound& bound, const LabelQuery& query)
@@ -180,8 +187,8 @@ class Search {
     for (const State& state : position.states) {
       if (!answer_.finished) break;
       const std::vector<int> units = units_left(state.key);
-      const double refund = bound_.refund(units);
-      for (const int label : state.labels) expand(label, state, left, units, refund);
+      const Budget budget{units, bound_.refund(units), bound_.supply(units)};
+      for (const int label : state.labels) expand(label, state, left, budget);
     }
     position = Position{};
   }
@@ -208,16 +215,16 @@ class Search {
     }
   }
 
-  void expand(int label_id, const State& state, int left, const std::vector<int>& units, double refund) {
+  void expand(int label_id, const State& state, int left, const Budget& budget) {
     const Label label = labels_[static_cast<std::size_t>(label_id)];
     const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
-    const double lower = static_cast<double>(label.latency) + bound_.phi(left, depth) - refund;
+    const double lower = static_cast<double>(label.latency) + bound_.phi(left, depth) - budget.refund;
     const int list_depth = static_cast<int>(std::min<std::int64_t>(depth, bound_.depths()));
     for (const Extension& extension : extensions(left, list_depth)) {
       if (lower + extension.reduced_cost > limit(label.o)) break;
       const Option& option = program_.options[static_cast<std::size_t>(extension.option)];
       const bool fits = std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
-        return use.units <= units[static_cast<std::size_t>(use.island_class)];
+        return use.units <= budget.units[static_cast<std::size_t>(use.island_class)];
       });
       if (!fits) continue;
       std::optional<Label> next = prepend(label, *extension.candidate, option, state.key.head, left);
@@ -228,7 +235,8 @@ class Search {
       if (extension.blocks == left) {
         complete(*next);
       } else {
-        insert(*next, after(state.key, option), left - extension.blocks, option, refund);
+        insert(*next, after(state.key, option), left - extension.blocks, budget.refund,
+               budget.supply - bound_.unit_weight(extension.option));
       }
       if (!answer_.finished) return;
     }
@@ -272,8 +280,9 @@ class Search {
     cutoff_ = value - 1;
   }
 
-  void insert(const Label& label, const StateKey& key, int left, const Option& option, double refund_before) {
-    const double refund = refund_before - spent(option);
+  void insert(const Label& label, const StateKey& key, int left, double refund_before, double supply_left) {
+    if (bound_.need(left, label.n + 1) > supply_left) return;
+    const double refund = refund_before - bound_.unit_price(label.option);
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, label.n + 1) - refund;
     if (lower > limit(label.o)) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
@@ -287,14 +296,6 @@ class Search {
     labels.push_back(static_cast<int>(labels_.size()));
     labels_.push_back(label);
     if (static_cast<std::int64_t>(labels_.size()) >= query_.label_budget) answer_.finished = false;
-  }
-
-  [[nodiscard]] double spent(const Option& option) const {
-    double sum = 0;
-    for (const Use& use : option.uses) {
-      sum += bound_.multipliers()[static_cast<std::size_t>(use.island_class)] * use.units;
-    }
-    return sum;
   }
 
   Chain trace_back() const {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kFirstAscent = 24;   // subgradient steps of a window without a parent
 constexpr int kChildAscent = 10;   // of a window that inherits multipliers
+constexpr double kLadder = 1.15;   // steps of the quick pass
 constexpr std::int64_t kNever = INT64_MAX;
 
 struct Window {
@@ -46,11 +47,12 @@ bool earlier(const Chain& a, const Chain& b) {
 class Sweep {
  public:
   Sweep(const Program& program, const ProgramLimits& limits)
-      : program_(program), limits_(limits), best_(limits.incumbent) {}
+      : program_(program), fastest_(program), limits_(limits), best_(limits.incumbent) {}
 
   ProgramResult run() {
     const auto [lowest, highest] = period_range();
     if (lowest > highest) return std::move(result_);
+    seed(lowest, highest);
     push(lowest, highest, {}, kFirstAscent);
     while (!queue_.empty()) {
       const Window window = queue_.top();
@@ -88,12 +90,37 @@ class Sweep {
            static_cast<double>(window.hi) <= limits_.window_ratio * static_cast<double>(window.lo) + 1.0;
   }
 
+  // A quick pass over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
+  void seed(std::int64_t lowest, std::int64_t highest) {
+    if (limits_.beam <= 0) return;
+    std::vector<double> multipliers;
+    for (std::int64_t hi = lowest;;) {
+      const std::int64_t base = (program_.microbatches - 1) * hi;
+      if (best_ != kNever && base >= best_) return;
+      const CompletionBound bound(program_, fastest_, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent,
+                                  kNoCompletion);
+      if (bound.root() != kNoCompletion) {
+        multipliers = bound.multipliers();
+        LabelQuery query;
+        query.period = hi;
+        query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1;
+        query.beam = limits_.beam;
+        const LabelAnswer answer = search_labels(program_, bound, query);
+        result_.labels += answer.labels;
+        result_.states += answer.states;
+        if (answer.chain) keep(*answer.chain);
+      }
+      if (hi >= highest || program_.microbatches == 1) return;
+      hi = std::min(highest, static_cast<std::int64_t>(static_cast<double>(hi) * kLadder) + 1);
+    }
+  }
+
   // Queues [lo, hi] unless its bound says that nothing in it is of interest.
   void push(std::int64_t lo, std::int64_t hi, std::vector<double> multipliers, int ascent) {
     if (lo > hi) return;
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
-    const CompletionBound bound(program_, hi, std::move(multipliers), ascent, enough);
+    const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough);
     if (bound.root() == kNoCompletion) return;
     const std::int64_t time = base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0)));
     if (time >= best_) return;
@@ -111,16 +138,14 @@ class Sweep {
     ++result_.windows;
     const std::int64_t base = (program_.microbatches - 1) * window.lo;
     std::vector<double> multipliers = window.multipliers;
-    bool quick = limits_.beam > 0;
     for (std::int64_t hi = window.hi; hi >= window.lo;) {
-      const CompletionBound bound(program_, hi, multipliers, 2, kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers, 2, kNoCompletion);
       if (bound.root() == kNoCompletion) return;
       multipliers = bound.multipliers();
       LabelQuery query;
       query.period = hi;
       query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
-      query.beam = quick ? limits_.beam : 0;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
       LabelAnswer answer = search_labels(program_, bound, query);
@@ -128,10 +153,6 @@ class Sweep {
       result_.states += answer.states;
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
-      if (quick) {  // seeds the incumbent only; the exact search of the same hi follows
-        quick = false;
-        continue;
-      }
       if (!answer.finished) return give_up(window);
       if (!answer.chain) return;
       // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
@@ -164,6 +185,7 @@ class Sweep {
   }
 
   const Program& program_;
+  const FastestPlans fastest_;
   const ProgramLimits limits_;
   std::int64_t best_;
   std::int64_t unfinished_ = kNever;
@@ -187,12 +209,13 @@ std::int64_t root_bound(const Program& program) {
     slowest = std::max(slowest, frontier.back().T);
   }
   if (fastest == kNever) return kNever;
+  const FastestPlans plans(program);
   std::vector<double> multipliers;
   constexpr double kRatio = 1.25;
   for (std::int64_t lo = std::max<std::int64_t>(1, fastest);;) {
     const bool last = lo >= slowest;
     const std::int64_t hi = last ? INT64_MAX / 16 : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
-    const CompletionBound bound(program, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
+    const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
     const std::int64_t base = (program.microbatches - 1) * lo;
     if (base >= best) break;
     if (bound.root() != kNoCompletion) {

@@ -173,7 +173,8 @@ bool ObjectReader::boolean_or(std::string_view key, bool fallback) {
 
 std::string ObjectReader::string_or(std::string_view key, std::string fallback) {
   const Node* node = take(key);
-  return node == nullptr ? fallback : string_of(key, *node).value_or(fallback);
+  if (node == nullptr) return fallback;
+  return string_of(key, *node).value_or(std::move(fallback));
 }
 
 int ObjectReader::choice_index(std::string_view key, const std::vector<std::string>& names, bool required) {

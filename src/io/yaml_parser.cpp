@@ -206,6 +206,7 @@ void run(const Document& document, EventBuilder& handler) {
     while (parser.HandleNextDocument(handler)) {
     }
   } catch (const StopParsing&) {
+    return;
   } catch (const YAML::Exception& error) {
     const int at = std::max(0, error.mark.pos);
     YamlFailure failure = explain_yaml_failure(document.text, error.msg, static_cast<std::size_t>(at));

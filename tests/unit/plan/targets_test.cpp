@@ -1,0 +1,197 @@
+// Which runtime takes which plan: each rule with a plan that keeps it and one that breaks it.
+#include <functional>
+
+#include "support/catch.hpp"
+#include "unit/plan/example.hpp"
+
+using namespace tangram;
+using namespace tangram::plan;
+using namespace tangram::plan::example;
+
+namespace {
+
+const TargetVerdict& verdict(const std::vector<TargetVerdict>& verdicts, const std::string& target) {
+  return *std::ranges::find(verdicts, target, &TargetVerdict::target);
+}
+
+std::string codes(const TargetVerdict& found) {
+  std::string text;
+  for (const auto& reason : found.reasons) text += reason.code + " ";
+  return text;
+}
+
+/// What every target takes: two equal stages, tp 2 with sequence parallelism, dp 4, ZeRO-1, on whole hosts.
+LaunchPlan plain_plan(World& world) {
+  const auto alike = strategy(2, 1, 4, 1, 1, 1);
+  std::vector<StageSpec> stages{{4, {{0, 8, 4, alike}}}, {8, {{1, 8, 4, alike}}}};
+  LaunchPlan plan = make_plan(world, make_composition(world, 1, 4, 8, stages));
+  for (auto& stage : plan.stages) stage.warmup = stage.head ? 0 : 1;
+  return plan;
+}
+
+Part& part(LaunchPlan& plan, std::size_t stage) { return plan.stages[stage].parts.front(); }
+cost::Degrees& degrees(LaunchPlan& plan, std::size_t stage) { return part(plan, stage).strategy.degrees; }
+cost::MemoryPolicy& policy(LaunchPlan& plan, std::size_t stage) { return part(plan, stage).strategy.policy; }
+
+struct Rule {
+  std::string code;
+  std::function<void(LaunchPlan&)> break_it;
+};
+
+void expect_refusals(const std::string& target, const std::vector<Rule>& rules) {
+  World world = make_world();
+  const LaunchPlan plain = plain_plan(world);
+  CHECK(codes(verdict(target_verdicts(plain), target)).empty());
+  CHECK(verdict(target_verdicts(plain), target).ok);
+  for (const auto& rule : rules) {
+    LaunchPlan plan = plain;
+    rule.break_it(plan);
+    const auto verdicts = target_verdicts(plan);
+    const auto& found = verdict(verdicts, target);
+    INFO(rule.code << " among " << codes(found));
+    CHECK_FALSE(found.ok);
+    CHECK(std::ranges::any_of(found.reasons, [&](const TargetReason& reason) { return reason.code == rule.code; }));
+    CHECK(verdict(verdicts, "generic").ok);
+  }
+}
+
+using cost::RecomputeMode;
+
+}  // namespace
+
+TEST_CASE("megatron takes equal stages and refuses others with a reason") {
+  expect_refusals(
+      "megatron",
+      {{"MLM_TP_VARIES", [](LaunchPlan& p) { degrees(p, 1).tp = 4; }},
+       {"MLM_CP_VARIES", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
+       {"MLM_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
+       {"MLM_EP_VARIES", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
+       {"MLM_ETP_VARIES", [](LaunchPlan& p) { degrees(p, 1).etp = 2; }},
+       {"MLM_GPUS_VARY", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
+       {"MLM_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
+       {"MLM_EP_NEEDS_SP",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) degrees(p, s) = {2, 1, 4, 2, 1, false};
+        }},
+       {"MLM_CP_SEQUENCE",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) degrees(p, s).cp = 3;
+        }},
+       {"MLM_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
+       {"MLM_ZERO_LEVEL",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) policy(p, s).zero = 3;
+        }},
+       {"MLM_RECOMPUTE_VARIES", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
+       {"MLM_RECOMPUTE_LAYERS_VARY",
+        [](LaunchPlan& p) {
+          policy(p, 0) = {1, RecomputeMode::kFull, 2};
+          policy(p, 1) = {1, RecomputeMode::kFull, 3};
+        }},
+       {"MLM_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
+       {"MLM_MIXED_STAGE", [](LaunchPlan& p) { p.stages[1].parts.push_back(p.stages[1].parts.front()); }}});
+}
+
+TEST_CASE("megatron takes replicas that are cut alike, and no others") {
+  World world = make_world();
+  const auto alike = strategy(2, 1, 4, 1, 1, 1);
+  LaunchPlan plan = make_plan(world, make_composition(world, 2, 4, 8, {{8, {{0, 8, 4, alike}}}}));
+  CHECK(verdict(target_verdicts(plan), "megatron").ok);
+  plan.pipelines[1].microbatches = 4;
+  CHECK(codes(verdict(target_verdicts(plan), "megatron")) == "MLM_PIPELINES_DIFFER ");
+}
+
+TEST_CASE("megatron recomputes up to n layers of each stage") {
+  // n = 3: the first stage of 4 blocks recomputes 3, a stage of 2 blocks both of them.
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.stages[1].first = 6;
+  policy(plan, 0) = {1, RecomputeMode::kFull, 3};
+  policy(plan, 1) = {1, RecomputeMode::kFull, 2};
+  CHECK(verdict(target_verdicts(plan), "megatron").ok);
+}
+
+TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot say") {
+  expect_refusals(
+      "flagscale",
+      {{"FS_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
+       {"FS_MICROBATCH_DP", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
+       {"FS_SEQ_TP", [](LaunchPlan& p) { degrees(p, 1).tp = 3; }},
+       {"FS_SP_REQUIRED", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
+       {"FS_EP_MESH", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
+       {"FS_HOST_MIXED",
+        [](LaunchPlan& p) {
+          for (auto& rank : p.ranks) rank.host = "a0";
+        }},
+       {"FS_HOST_ORDER",
+        [](LaunchPlan& p) {
+          p.ranks[0].host = p.ranks[1].host = "x";
+          p.ranks[14].host = p.ranks[15].host = "x";
+          p.ranks[12].host = p.ranks[13].host = "a0";
+        }},
+       {"FS_TIED_TP",
+        [](LaunchPlan& p) {
+          p.model.tied_embeddings = true;
+          degrees(p, 1) = {4, 1, 2, 1, 1, true};
+        }},
+       {"FS_TIED_DP",
+        [](LaunchPlan& p) {
+          p.model.tied_embeddings = true;
+          degrees(p, 1).dp = 3;
+        }},
+       {"FS_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
+       {"FS_ZERO_LEVEL", [](LaunchPlan& p) { policy(p, 1).zero = 2; }},
+       {"FS_RECOMPUTE_SELECTIVE", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
+       {"FS_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
+       {"FS_TOO_MANY_PATHS",
+        [](LaunchPlan& p) {
+          for (int i = 0; i < 65; ++i) p.boundaries[0].transfers.push_back(p.boundaries[0].transfers[0]);
+        }}});
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  degrees(plan, 1) = {4, 1, 2, 1, 1, true};
+  CHECK(verdict(target_verdicts(plan), "flagscale").ok);
+}
+
+TEST_CASE("mimo takes one layout per module") {
+  expect_refusals("mimo", {{"MIMO_TP_VARIES", [](LaunchPlan& p) { degrees(p, 1).tp = 4; }},
+                           {"MIMO_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
+                           {"MIMO_EP_VARIES", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
+                           {"MIMO_ETP_VARIES", [](LaunchPlan& p) { degrees(p, 1).etp = 2; }},
+                           {"MIMO_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
+                           {"MIMO_RECOMPUTE_VARIES",
+                            [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
+                           {"MIMO_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
+                           {"MIMO_TP_POWER", [](LaunchPlan& p) { degrees(p, 1).tp = 6; }},
+                           {"MIMO_DP_DIVIDES", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
+                           {"MIMO_ZERO", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
+                           {"MIMO_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }}});
+}
+
+TEST_CASE("mimo knows an encoder by its attention in both directions") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.model.types[0].attention.causal = false;  // blocks 0..3 are the encoder now, which is stage 0
+  degrees(plan, 0) = {1, 1, 4, 1, 1, false};
+  CHECK(codes(verdict(target_verdicts(plan), "mimo")).empty());
+  SECTION("it is dense") {
+    degrees(plan, 0).ep = 2;
+    CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_ENCODER_EXPERTS ");
+  }
+  SECTION("a stage belongs to one module") {
+    plan.stages[0].last = 5;
+    CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_MODULE_SPLIT ");
+  }
+  SECTION("it is one stage") {
+    plan.stages[1].first = 2;
+    plan.stages[1].last = 4;
+    CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_ENCODER_PIPELINE ");
+  }
+}
+
+TEST_CASE("the example's mixed plan is for the generic target alone") {
+  World world = make_world();
+  const auto verdicts = target_verdicts(good_plan(world));
+  CHECK(verdict(verdicts, "generic").ok);
+  for (const std::string target : {"megatron", "flagscale", "mimo"}) CHECK_FALSE(verdict(verdicts, target).ok);
+}

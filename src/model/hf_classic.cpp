@@ -25,10 +25,6 @@ BlockType classic_block(HfConfig& config, Blueprint& out, const HfKeys& keys, st
   return block;
 }
 
-void repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys = {}) {
-  out.chain.assign(static_cast<std::size_t>(config.integer(keys.layers, kLayers)), block);
-}
-
 // A learned position table needs its size.
 void learn_positions(HfConfig& config, Blueprint& out, const HfKeys& keys, std::int64_t offset) {
   out.frame.learned_positions = config.integer(keys.positions, kTokens) + offset;
@@ -45,7 +41,7 @@ Blueprint import_gpt2(HfConfig& config) {
   Blueprint out = hf_frame(config, kKeys, true);
   learn_positions(config, out, kKeys, 0);
   const std::int64_t inner = config.integer_or(kKeys.inner, 4 * out.frame.hidden, kInner);
-  repeat(config, out, classic_block(config, out, kKeys, inner), kKeys);
+  hf_repeat(config, out, classic_block(config, out, kKeys, inner), kKeys);
   return out;
 }
 
@@ -55,7 +51,7 @@ Blueprint import_gpt_neox(HfConfig& config) {
   BlockType block = classic_block(config, out, kKeys, config.integer(kKeys.inner, kInner));
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", true);
   block.parallel_attention = config.boolean_or("use_parallel_residual", true);
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   return out;
 }
 
@@ -76,7 +72,7 @@ Blueprint import_opt(HfConfig& config) {
   const bool norm_first = config.boolean_or("do_layer_norm_before", true);
   out.frame.final_norm = affine && norm_first && !config.boolean_or("_remove_final_layer_norm", false);
   out.frame.final_norm_bias = out.frame.final_norm;
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   return out;
 }
 
@@ -113,7 +109,7 @@ Blueprint import_gpt_neo(HfConfig& config) {
   const std::int64_t inner = config.integer_or(kKeys.inner, 4 * out.frame.hidden, kInner);
   BlockType block = classic_block(config, out, kKeys, inner);
   block.attention.qkv_bias = false;
-  repeat(config, out, block, kKeys);
+  hf_repeat(config, out, block, kKeys);
   const std::int64_t window = config.integer_or("window_size", 256, kOptionalTokens);
   const std::vector<bool> local = neo_local_layers(config, out.chain.size());
   for (std::size_t i = 0; i < local.size(); ++i) out.chain[i].attention.sliding_window = local[i] ? window : 0;
@@ -137,7 +133,7 @@ Blueprint import_falcon(HfConfig& config) {
   block.parallel_attention = grouped || config.boolean_or("parallel_attn", true);
   const std::int64_t branches = config.integer_or("num_ln_in_parallel_attn", grouped ? 2 : 1, {1, 2});
   block.norms = block.parallel_attention ? static_cast<int>(branches) : 2;
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   return out;
 }
 

@@ -81,6 +81,10 @@ Attention hf_attention(HfConfig& config, const HfKeys& keys, std::int64_t hidden
   return out;
 }
 
+void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys) {
+  out.chain.assign(static_cast<std::size_t>(config.integer(keys.layers, kLayers)), block);
+}
+
 void hf_check_activation(HfConfig& config, std::string_view key) {
   // None of them has parameters or changes a matrix; whether the feed-forward is gated belongs to the family.
   static constexpr std::array<std::string_view, 12> kKnown{

@@ -52,6 +52,9 @@ Blueprint hf_frame(HfConfig& config, const HfKeys& keys, bool tied_default);
 /// Heads and their sizes; `kv_heads` empty in `keys`: all heads have their own keys and values.
 Attention hf_attention(HfConfig& config, const HfKeys& keys, std::int64_t hidden, const HfDefaults& defaults);
 
+/// As many blocks as the config has layers, all alike.
+void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys = {});
+
 /// Reports an activation function that is not one of the known.
 void hf_check_activation(HfConfig& config, std::string_view key);
 

@@ -20,16 +20,12 @@ BlockType gated_block(HfConfig& config, Blueprint& out, const HfKeys& keys, cons
   return block;
 }
 
-void repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys = {}) {
-  out.chain.assign(static_cast<std::size_t>(config.integer(keys.layers, kLayers)), block);
-}
-
 Blueprint import_llama(HfConfig& config) {
   Blueprint out = hf_frame(config, {}, false);
   BlockType block = gated_block(config, out, {}, {});
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
   block.feed_forward.bias = config.boolean_or("mlp_bias", false);
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   return out;
 }
 
@@ -39,7 +35,7 @@ Blueprint import_mistral(HfConfig& config) {
   // Absent means the class default of 4096; null means none.
   const bool absent = config.reader().node().find("sliding_window") == nullptr;
   block.attention.sliding_window = config.integer_or("sliding_window", absent ? 4096 : 0, kOptionalTokens);
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   return out;
 }
 
@@ -48,7 +44,7 @@ void repeat_with_window(HfConfig& config, Blueprint& out, BlockType block) {
   const bool used = config.boolean_or("use_sliding_window", false);
   const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
   const std::int64_t first = config.integer_or("max_window_layers", 28, {0, kLayers.max});
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   if (!used) return;
   for (std::size_t i = static_cast<std::size_t>(first); i < out.chain.size(); ++i) {
     out.chain[i].attention.sliding_window = window;
@@ -83,7 +79,7 @@ Blueprint import_gemma(HfConfig& config) {
   Blueprint out = hf_frame(config, {}, true);
   BlockType block = gated_block(config, out, gemma_keys(config), {.kv_heads = 16, .head_dim = 256});
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   return out;
 }
 
@@ -92,7 +88,7 @@ Blueprint import_gemma2(HfConfig& config) {
   BlockType block = gated_block(config, out, gemma_keys(config), {.kv_heads = 4, .head_dim = 256});
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
   block.norms = 4;  // before and after both attention and feed-forward
-  repeat(config, out, block);
+  hf_repeat(config, out, block);
   const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
   for (std::size_t i = 0; i < out.chain.size(); i += 2) out.chain[i].attention.sliding_window = window;
   return out;

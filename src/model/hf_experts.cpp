@@ -41,7 +41,7 @@ Blueprint import_mixtral(HfConfig& config) {
   BlockType block = attention_block(config, out, {.kv_heads = 8});
   block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
   read_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
-  out.chain.assign(static_cast<std::size_t>(config.integer("num_hidden_layers", kLayers)), block);
+  hf_repeat(config, out, block);
   return out;
 }
 

@@ -34,7 +34,14 @@ TEST_CASE("flops: a sliding window cuts the attended pairs") {
 
 TEST_CASE("flops: only the chosen experts work") {
   // Attention 256, router 8x4 = 32, 2 of 4 experts of 384 = 768: 2 x 4 x 1056 = 8448; causal attention 256.
-  CHECK(forward_flops(moe_block(8, 2, 4, 2, 16, 4)).value() == 8448 + 256);
+  BlockType block = moe_block(8, 2, 4, 2, 16, 4);
+  CHECK(forward_flops(block).value() == 8448 + 256);
+  block.feed_forward.router_bias = true;  // added to the scores, not multiplied
+  CHECK(forward_flops(block).value() == 8448 + 256);
+  // A shared expert of 3 x 8x8 = 192 behind a gate of 8 works for every token: 2 x 4 x 200 more.
+  block.feed_forward.shared_hidden = 8;
+  block.feed_forward.shared_gate = true;
+  CHECK(forward_flops(block).value() == 8448 + 256 + 1600);
 }
 
 TEST_CASE("flops: latent attention has its own query and value widths") {

@@ -23,6 +23,8 @@ class OutputFile {
   ~OutputFile();
 
   [[nodiscard]] Expected<void> commit(std::string_view content);
+  /// What a signal handler has to remove; empty after commit().
+  [[nodiscard]] const std::string& temporary() const { return temporary_; }
 
  private:
   OutputFile(std::string path, std::string temporary, int descriptor);

@@ -156,7 +156,7 @@ Nanoseconds replica_sync(Bytes volume, int replicas, const cluster::Link& link, 
   if (replicas <= 1) return Nanoseconds(0);
   const double r = replicas;
   const double rate = aggregate_bandwidth(link, members).value() * kNetworkShare;
-  return link.latency * (2 * (replicas - 1)) + ceil_to_nanoseconds(2 * (r - 1) / r * volume.as_double() / rate);
+  return link.latency * (2LL * (replicas - 1)) + ceil_to_nanoseconds(2 * (r - 1) / r * volume.as_double() / rate);
 }
 
 BoundaryCost boundary_cost(Bytes bytes, const cluster::Link& link, int source_members, int source_gpus,

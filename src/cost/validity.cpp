@@ -1,5 +1,6 @@
 #include "tangram/cost/validity.hpp"
 
+#include <cstdint>
 #include <initializer_list>
 
 namespace tangram::cost {
@@ -55,7 +56,7 @@ std::string why_group_unsupported(const model::Model& model, const Degrees& degr
   if (degrees.sequence_parallel && degrees.tp == 1) return "sequence parallelism needs tp > 1";
   if (degrees.cp > 1 && !model.job.flash_attention) return "context parallelism needs fused attention";
   if (degrees.gpus() % (degrees.ep * degrees.etp) != 0) {
-    return indivisible(degrees.gpus(), "GPUs", degrees.ep * degrees.etp, "ep * expert-tp =");
+    return indivisible(degrees.gpus(), "GPUs", std::int64_t{degrees.ep} * degrees.etp, "ep * expert-tp =");
   }
   if (degrees.ep * degrees.etp == 1) return {};
   for (const model::BlockType& block : model.types) {

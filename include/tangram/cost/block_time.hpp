@@ -1,6 +1,5 @@
 // Time of one block, of the embedding and of the head on one GPU, per microbatch. Goes in: a block, degrees, samples
-// per replica, a shape. Comes out: compute and communication apart, so that overlap can be applied to what it holds
-// for.
+// per replica, a shape. Comes out: compute and communication apart, so that overlap applies only where it holds.
 //
 // Communication of a block in each direction (bytes of the full tensor, e u h with e the activation's size):
 //   tp   one all-reduce per sub-layer (Shoeybi et al., arXiv 1909.08053, section 3); with sequence parallelism an
@@ -9,9 +8,8 @@
 //   cp   K and V go once around the ring, backward also their gradients (Liu et al., Ring Attention, arXiv 2310.01889).
 //        Each of the c steps computes one c-th of the attention while the next block travels; only c-1 steps have one,
 //        so that (c-1)/c of the attention hides it: exposed max(0, ring - (c-1)/c attention)
-//   ep   dispatch and combine, an all-to-all each (Lepikhin et al., GShard, arXiv 2006.16668, section 3.2), and again
-//   for
-//        the gradients; expert-tp all-gathers the received rows and reduce-scatters the results
+//   ep   dispatch and combine, an all-to-all each (Lepikhin et al., GShard, arXiv 2006.16668, section 3.2), and the
+//        same for the gradients; expert-tp all-gathers the received rows and reduce-scatters the results
 // Rank order, fastest first: tp, cp, dp for the dense part; expert-tp, ep, expert replicas for the experts (the
 // tp-cp-ep-dp order of Megatron-Core's parallel_state).
 #pragma once

@@ -13,6 +13,8 @@
 // PERFORMANCE.md).
 #pragma once
 
+#include <cstdint>
+
 #include "tangram/cluster/islands.hpp"
 
 namespace tangram::cost {
@@ -24,7 +26,7 @@ namespace tangram::cost {
 inline constexpr double kInsideShare = 0.77;
 inline constexpr double kNetworkShare = 0.90;
 
-enum class Collective { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
+enum class Collective : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
 
 /// A process group inside a shape: `inside` ranks in each of `members` members; concurrent groups of the same kind
 /// share the network cards, so that each gets 1/`sharing` of the member's bandwidth (NIC-sharing law).

@@ -7,8 +7,8 @@ namespace tangram::cost::samples {
 
 using namespace tangram::literals;
 
-/// NVIDIA A100-80GB-SXM: 312 TFLOP/s dense in 16 bits, 2039 GB/s, NVLink 300 GB/s per direction (datasheet); 0.80 and
-/// 0.85 are what large products and streaming kernels reach on it.
+/// NVIDIA A100-80GB-SXM: 312 TFLOP/s dense in 16 bits, 2039 GB/s, NVLink 300 GB/s per direction (datasheet), calibrated
+/// as in configs/gpus.
 inline cluster::GpuType a100() {
   cluster::GpuType gpu;
   gpu.name = "A100-80GB-SXM";
@@ -19,7 +19,8 @@ inline cluster::GpuType a100() {
   gpu.peak[static_cast<std::size_t>(DType::kTf32)] = 156_TFLOPs;
   gpu.peak[static_cast<std::size_t>(DType::kFp16)] = 312_TFLOPs;
   gpu.peak[static_cast<std::size_t>(DType::kBf16)] = 312_TFLOPs;
-  gpu.compute.gemm_efficiency = 0.80;
+  gpu.compute.gemm_efficiency = 0.79;
+  gpu.compute.gemm_half_size = 3e9;
   gpu.compute.memory_efficiency = 0.85;
   gpu.compute.kernel_launch = 4_us;
   return gpu;

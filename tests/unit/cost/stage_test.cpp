@@ -294,7 +294,7 @@ TEST_CASE("unit costs refuse with a diagnostic") {
 
 TEST_CASE("Megatron 22B on eight A100: close to the published iteration") {
   // Korthikanti et al., table 5: 22B, tp 8, batch 4, one microbatch: 1.42 s with full recompute, 1.10 s with sequence
-  // parallelism and selective recompute. Nothing is fitted to it: datasheet rates, 0.80 and 0.85 sustained.
+  // parallelism and selective recompute. Nothing is fitted to it: datasheet rates and single-kernel calibration.
   const model::Model model = megatron_22b();
   const cluster::DeviceShape shape = shape_of(a100(), 1, 8);
   const auto seconds = [&](bool sequence_parallel, const MemoryPolicy& chosen) {

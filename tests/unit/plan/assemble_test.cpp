@@ -70,9 +70,8 @@ TEST_CASE("coordinates count tp first, then cp, then dp; experts count etp, ep, 
 TEST_CASE("local ranks count a host's ranks by GPU") {
   // b3 runs stage 0 on its C GPUs 4 and 5 and stage 1 on its B GPUs 0..3: the later stage has the lower local ranks.
   World world = make_world();
-  std::vector<StageSpec> stages{{2, {{2, 2, 4, strategy(1, 1, 2)}}},
-                                {4, {{1, 8, 4, strategy(2, 1, 4)}}},
-                                {8, {{1, 8, 4, strategy(2, 1, 4)}}}};
+  std::vector<StageSpec> stages{
+      {2, {{2, 2, 4, strategy(1, 1, 2)}}}, {4, {{1, 8, 4, strategy(2, 1, 4)}}}, {8, {{1, 8, 4, strategy(2, 1, 4)}}}};
   const LaunchPlan plan = make_plan(world, make_composition(world, 1, 4, 4, stages));
   for (const auto& rank : plan.ranks) CHECK(rank.local_rank == rank.gpu);
   CHECK(plan.ranks[0].host == "b3");

@@ -112,5 +112,6 @@ TEST_CASE("a stage without room for one microbatch behind the next is infeasible
 
 TEST_CASE("numbers beyond all bounds do not overflow") {
   const std::int64_t huge = std::int64_t{1} << 60;
-  CHECK(judge({{huge, huge, huge, huge, huge, 2}, {huge, huge, huge, huge, huge, 1}}, huge, huge).time > Nanoseconds(0));
+  CHECK(judge({{huge, huge, huge, huge, huge, 2}, {huge, huge, huge, huge, huge, 1}}, huge, huge).time >
+        Nanoseconds(0));
 }

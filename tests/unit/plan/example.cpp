@@ -174,10 +174,10 @@ World make_world() {
   const cluster::Link fast{300_GBps, 3_us};
   const cluster::Link slow{20_GBps, 5_us};
   world.fleet.name = "example";
-  world.fleet.nodes = {make_node("a0", {make_group(a, 8, fast)}), make_node("a1", {make_group(a, 8, fast)}),
-                       make_node("b0", {make_group(b, 4, slow)}), make_node("b1", {make_group(b, 4, slow)}),
-                       make_node("b2", {make_group(b, 4, slow)}),
-                       make_node("b3", {make_group(b, 4, slow), make_group(c, 2, slow)})};
+  world.fleet.nodes = {
+      make_node("a0", {make_group(a, 8, fast)}), make_node("a1", {make_group(a, 8, fast)}),
+      make_node("b0", {make_group(b, 4, slow)}), make_node("b1", {make_group(b, 4, slow)}),
+      make_node("b2", {make_group(b, 4, slow)}), make_node("b3", {make_group(b, 4, slow), make_group(c, 2, slow)})};
   auto& level = world.level;
   level.name = "rack";
   level.islands = {{0, 0, {{0, 0, 0, 8}, {1, 0, 0, 8}}, ""},

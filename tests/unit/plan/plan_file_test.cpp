@@ -93,8 +93,9 @@ TEST_CASE("times are milliseconds with every nanosecond") {
 TEST_CASE("ranks and transfers stand on one line each") {
   LaunchPlan plan = example_plan();
   const std::string text = write_plan(plan);
-  CHECK(text.find("\n    {\"rank\": 13, \"host\": \"b1\", \"local_rank\": 1, \"gpu\": 1, \"island\": 1, \"stage\": 1, "
-                  "\"part\": 0, \"replica\": 0, \"tp\": 1, \"cp\": 0, \"dp\": 1, \"ep\": 0, \"etp\": 1, \"edp\": 1},\n") !=
+  CHECK(text.find(
+            "\n    {\"rank\": 13, \"host\": \"b1\", \"local_rank\": 1, \"gpu\": 1, \"island\": 1, \"stage\": 1, "
+            "\"part\": 0, \"replica\": 0, \"tp\": 1, \"cp\": 0, \"dp\": 1, \"ep\": 0, \"etp\": 1, \"edp\": 1},\n") !=
         std::string::npos);
   // Stage 0 gives each rank one sample (dp 4) and half of the sequence (tp 2). One sample at the cut is
   // 1024 positions x 512 values x 2 bytes = 1 MiB; rank 0's half goes to the two context ranges' tp pieces of 256.

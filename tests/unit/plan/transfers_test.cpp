@@ -31,7 +31,8 @@ TEST_CASE("equal layouts hand each shard to its twin") {
   // positions [0,4) or [4,8): 2 samples x half a sample of 80 bytes = 80 bytes each.
   const auto transfers = boundary_transfers(stage({part(0, 4, 2, 1, 2)}), stage({part(4, 4, 2, 1, 2)}), 8, Bytes(80));
   CHECK(transfers == std::vector<Transfer>{transfer(0, 4, 0, 2, 0, 4, Bytes(80)), transfer(1, 5, 0, 2, 4, 8, Bytes(80)),
-                                           transfer(2, 6, 2, 4, 0, 4, Bytes(80)), transfer(3, 7, 2, 4, 4, 8, Bytes(80))});
+                                           transfer(2, 6, 2, 4, 0, 4, Bytes(80)),
+                                           transfer(3, 7, 2, 4, 4, 8, Bytes(80))});
   CHECK(boundary_mode(transfers) == BoundaryMode::kEqual);
 }
 
@@ -67,8 +68,8 @@ TEST_CASE("degrees that do not divide each other overlap") {
 
 TEST_CASE("parts of a mixed stage take the samples one after another") {
   // 5 samples: 4 on a part with dp 2, 1 on a part with tp 2. Downstream one GPU.
-  const auto transfers = boundary_transfers(stage({part(0, 4, 1, 1, 2), part(2, 1, 2, 1, 1)}),
-                                            stage({part(4, 5, 1, 1, 1)}), 2, Bytes(10));
+  const auto transfers =
+      boundary_transfers(stage({part(0, 4, 1, 1, 2), part(2, 1, 2, 1, 1)}), stage({part(4, 5, 1, 1, 1)}), 2, Bytes(10));
   CHECK(transfers == std::vector<Transfer>{transfer(0, 4, 0, 2, 0, 2, Bytes(20)), transfer(1, 4, 2, 4, 0, 2, Bytes(20)),
                                            transfer(2, 4, 4, 5, 0, 1, Bytes(5)), transfer(3, 4, 4, 5, 1, 2, Bytes(5))});
 }

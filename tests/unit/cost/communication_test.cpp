@@ -73,6 +73,19 @@ TEST_CASE("nothing to do takes no time") {
   CHECK(collective_seconds(Collective::kAllReduce, 0, {8, 1, 1}, tiers(1, 8)) == 0);
 }
 
+TEST_CASE("a link that no group crosses may be absent") {
+  // One member has no network, members of one GPU no link inside.
+  cluster::DeviceShape alone = tiers(1, 8);
+  alone.inter = {};
+  cluster::DeviceShape single = tiers(8, 1);
+  single.intra = {};
+  for (const Collective kind :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter, Collective::kAllToAll}) {
+    CHECK(collective_seconds(kind, 800e6, place_group(8, 1, alone), alone) < 1);
+    CHECK(collective_seconds(kind, 800e6, place_group(8, 1, single), single) < 1);
+  }
+}
+
 TEST_CASE("groups are placed member by member") {
   const cluster::DeviceShape shape = tiers(4, 8);
   CHECK(same(place_group(8, 1, shape), {8, 1, 1}));   // tp 8 fills a member

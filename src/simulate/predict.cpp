@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/cost/compute.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::simulate {
@@ -15,7 +16,7 @@ int stage_id(const plan::LaunchPlan& plan, const StageUse& use) {
 double peak_used(const plan::LaunchPlan& plan) {
   double peak = 0;
   for (const plan::Rank& rank : plan.ranks)
-    peak += plan.island(rank.island).device.peak_of(plan.model.job.precision).value();
+    peak += cost::matrix_peak(plan.island(rank.island).device, plan.model.job.precision).value();
   return peak;
 }
 

@@ -1,0 +1,303 @@
+#include "cli.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "exit_codes.hpp"
+#include "tangram/base/spelling.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+Diagnostic usage_error(std::string code, std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.kind = ErrorKind::kUsage;
+  diagnostic.code = std::move(code);
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  return diagnostic;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& known, std::string_view otherwise) {
+  const auto near = closest(word, known);
+  return near ? fmt::format("did you mean \"{}\"?", *near) : std::string(otherwise);
+}
+
+struct Positional {
+  const char* name;  // as help shows it
+  const char* help;
+  std::string* target;
+  bool required;
+};
+
+struct CommandText {
+  Command command;
+  const char* name;
+  const char* usage;     // arguments
+  const char* summary;   // one line, for the list of commands
+  const char* examples;  // help begins with them
+  const char* details;
+};
+
+constexpr std::size_t kOptionColumn = 33;
+
+constexpr CommandText kCommands[] = {
+    {Command::kPlan, "plan", "CLUSTER MODEL", "plan a training job on a mixed fleet",
+     "  tangram plan fleet.json model.yaml\n"
+     "  tangram plan fleet.json hf/config.json --global-batch 512 --seq-len 4096 -o plan.json\n"
+     "  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted\n",
+     "Decides which GPUs form which pipeline stage, how many layers each stage holds and how each is\n"
+     "parallelized inside. Every plan is checked and simulated before it is shown. MODEL is a model.yaml\n"
+     "or a Hugging Face config.json; one of the two files may be - (standard input). --json prints the\n"
+     "launch plan itself, the same bytes as -o writes.\n"},
+    {Command::kIslands, "islands", "CLUSTER", "show which GPUs are alike, and why",
+     "  tangram islands fleet.json\n"
+     "  tangram islands fleet.json --island-tolerance 5%\n",
+     "Groups GPUs that are alike in compute, memory and connectivity, for each level of the links.\n"},
+    {Command::kCheck, "check", "PLAN", "judge a written plan",
+     "  tangram check plan.json\n"
+     "  tangram check plan.json --cluster fleet.json --model model.yaml\n",
+     "Works out structure, memory and cost anew from the file alone, and lists what does not hold. With\n"
+     "--cluster and --model also that hosts, links and layers are those of the inputs. Exit 0: nothing is\n"
+     "wrong; 3: there are violations; 4: the file is not a launch plan.\n"},
+    {Command::kSimulate, "simulate", "PLAN", "run a plan's schedule event by event",
+     "  tangram simulate plan.json\n"
+     "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
+     "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
+    {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
+     "  tangram schema cluster > cluster.schema.json\n", "NAME is cluster, model or launch_plan.\n"},
+    {Command::kVersion, "version", "", "print the version", "  tangram version --json\n", ""},
+};
+
+constexpr const char* kRootExamples =
+    "  tangram plan configs/clusters/h100-a100-v100.json configs/models/llama-2-7b.yaml\n"
+    "  tangram islands fleet.json\n"
+    "  tangram plan fleet.json model.yaml -o plan.json && tangram check plan.json\n";
+
+constexpr const char* kRootDetails = "Plans LLM training on mixed GPU fleets.\n";
+
+/// Examples first, then what it does, how it is called, and the options.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() {
+    column_width(kOptionColumn);
+    label("Positionals", "Arguments");
+  }
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode mode) const override {
+    const bool root = app->get_parent() == nullptr;
+    std::string usage = "tangram COMMAND [options]";
+    for (const CommandText& text : kCommands) {
+      if (!root && app->get_name() == text.name)
+        usage = fmt::format("tangram {} [options]{}{}", text.name, *text.usage != 0 ? " " : "", text.usage);
+    }
+    std::string out = fmt::format("{}\nUsage: {}\n", app->get_description(), usage);
+    if (root) out += "\nCommands:\n" + commands();
+    out += make_positionals(app) + make_groups(app, mode);
+    while (out.ends_with("\n\n")) out.pop_back();
+    if (root) out += fmt::format("\n{}", kExitTable);
+    return out;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    if (is_positional) return option->get_name(true, false);
+    const auto& shorts = option->get_snames();
+    return fmt::format("{}--{}", shorts.empty() ? "    " : fmt::format("-{}, ", shorts.front()),
+                       option->get_lnames().front());
+  }
+
+ private:
+  static std::string commands() {
+    std::string out;
+    for (const CommandText& text : kCommands) {
+      out += fmt::format("  {:<{}}{}\n", text.name, kOptionColumn - 2, text.summary);
+    }
+    return out;
+  }
+};
+
+std::string described(const char* examples, const char* details) {
+  return fmt::format("Examples:\n{}{}{}", examples, *details != '\0' ? "\n" : "", details);
+}
+
+/// The grammar, and the values CLI11 writes into while parsing.
+class Grammar {
+ public:
+  Grammar() : root_(described(kRootExamples, kRootDetails), "tangram") {
+    root_.formatter(std::make_shared<HelpFormatter>());
+    root_.set_help_flag("-h,--help", "show this text");
+    root_.add_flag("--version", version_, "print the version");
+    root_.require_subcommand(0, 1);
+    root_.allow_extras();
+    for (const CommandText& text : kCommands) add_command(text);
+  }
+
+  Expected<std::variant<Invocation, HelpText>> parse(int argc, const char* const* argv) {
+    try {
+      root_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return HelpText{help_of_parsed()};
+    } catch (const CLI::ParseError& error) {
+      return fail(usage_error("usage", error.what(), hint_to_help()));
+    }
+    return interpret();
+  }
+
+ private:
+  void add_command(const CommandText& text) {
+    CLI::App* sub = root_.add_subcommand(text.name, text.summary);
+    sub->description(described(text.examples, text.details));
+    sub->set_help_flag("-h,--help", "show this text");
+    sub->allow_extras();
+    for (const Positional& positional : positionals(text.command)) {
+      sub->add_option(positional.name, *positional.target, positional.help)->type_name("");
+    }
+    if (text.command == Command::kPlan)
+      sub->add_option("-o,--output", plan_.output, "write the plan here")->type_name("FILE");
+    if (text.command == Command::kCheck) {
+      sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
+      sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
+    }
+    if (text.command == Command::kSimulate) {
+      sub->add_option("--trace", simulate_.trace, "write a Chrome trace here")->type_name("FILE");
+    }
+    add_settings(*sub, text.command);
+    sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");
+    sub->add_flag("-q,--quiet", invocation_.quiet, "nothing on standard error but errors");
+    sub->add_flag("-v,--verbose", invocation_.verbosity, "say more on standard error");
+    if (text.command == Command::kPlan || text.command == Command::kIslands) {
+      sub->add_flag("--show-origin", invocation_.show_origin, "show where each setting comes from, and stop");
+    }
+  }
+
+  void add_settings(CLI::App& sub, Command command) {
+    for (const SettingDefinition& definition : setting_definitions()) {
+      if (!applies_to(definition, command)) continue;
+      const std::string short_flag = definition.short_flag.empty() ? "" : fmt::format("-{},", definition.short_flag);
+      const std::string fallback =
+          definition.fallback.empty() ? "" : fmt::format(" (default: {})", definition.fallback);
+      const std::string name(definition.name);
+      sub.add_option_function<std::string>(
+             short_flag + "--" + name, [this, name](const std::string& text) { invocation_.flags[name] = text; },
+             std::string(definition.help) + fallback)
+          ->type_name(std::string(definition.value_name));
+    }
+  }
+
+  std::vector<Positional> positionals(Command command) {
+    switch (command) {
+      case Command::kPlan:
+        return {{"CLUSTER", "cluster.json", &plan_.cluster, true},
+                {"MODEL", "model.yaml or config.json", &plan_.model, true}};
+      case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
+      case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
+      case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
+      case Command::kSchema: return {{"NAME", "cluster, model or launch_plan", &schema_.name, true}};
+      case Command::kVersion: return {};
+    }
+    return {};
+  }
+
+  Arguments arguments(Command command) const {
+    switch (command) {
+      case Command::kPlan: return plan_;
+      case Command::kIslands: return islands_;
+      case Command::kCheck: return check_;
+      case Command::kSimulate: return simulate_;
+      case Command::kSchema: return schema_;
+      case Command::kVersion: return VersionArguments{};
+    }
+    return VersionArguments{};
+  }
+
+  Expected<std::variant<Invocation, HelpText>> interpret() {
+    const auto parsed = root_.get_subcommands();
+    if (parsed.empty()) return without_command();
+    const CLI::App& sub = *parsed.front();
+    if (auto extra = complaint_about_extras(sub)) return fail(std::move(*extra));
+    for (const CommandText& text : kCommands) {
+      if (sub.get_name() == text.name) invocation_.command = text.command;
+    }
+    for (const Positional& positional : positionals(invocation_.command)) {
+      if (!positional.target->empty() || invocation_.show_origin) continue;
+      return fail(
+          usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), positional.name), hint_to_help()));
+    }
+    invocation_.arguments = arguments(invocation_.command);
+    return invocation_;
+  }
+
+  Expected<std::variant<Invocation, HelpText>> without_command() {
+    if (version_) return invocation_;
+    const std::vector<std::string> words = root_.remaining();
+    if (words.empty()) return fail(usage_error("missing-command", "which command?", hint_to_help()));
+    std::vector<std::string> names;
+    for (const CommandText& text : kCommands) names.emplace_back(text.name);
+    if (words.front().front() == '-') {
+      return fail(usage_error("unknown-option", fmt::format("unknown option {}", words.front()),
+                              "options of a command come after it, as in tangram plan --json"));
+    }
+    return fail(usage_error("unknown-command", fmt::format("unknown command \"{}\"", words.front()),
+                            suggestion(words.front(), names, fmt::format("commands: {}", fmt::join(names, ", ")))));
+  }
+
+  /// The first word that no option or argument took.
+  std::optional<Diagnostic> complaint_about_extras(const CLI::App& sub) const {
+    const std::vector<std::string> words = sub.remaining();
+    if (words.empty()) return std::nullopt;
+    for (const std::string& word : words) {
+      if (word.size() < 2 || word.front() != '-') continue;
+      std::vector<std::string> known;
+      for (const CLI::Option* option : sub.get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+      const std::string name = word.substr(0, word.find('='));
+      return usage_error("unknown-option", fmt::format("{} has no option {}", sub.get_name(), name),
+                         suggestion(name, known, hint_to_help()));
+    }
+    return usage_error("extra-argument",
+                       fmt::format("{} takes no further argument \"{}\"", sub.get_name(), words.front()),
+                       hint_to_help());
+  }
+
+  std::string help_of_parsed() const {
+    const auto parsed = root_.get_subcommands();
+    return parsed.empty() ? root_.help() : parsed.front()->help();
+  }
+
+  std::string hint_to_help() const {
+    const auto parsed = root_.get_subcommands();
+    return parsed.empty() ? "tangram --help" : fmt::format("tangram {} --help", parsed.front()->get_name());
+  }
+
+  CLI::App root_;
+  Invocation invocation_;
+  PlanArguments plan_;
+  IslandsArguments islands_;
+  CheckArguments check_;
+  SimulateArguments simulate_;
+  SchemaArguments schema_;
+  bool version_ = false;
+};
+
+}  // namespace
+
+Expected<std::variant<Invocation, HelpText>> parse_command_line(int argc, const char* const* argv) {
+  return Grammar().parse(argc, argv);
+}
+
+bool asks_for_json(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return false;
+    if (word == "--json") return true;
+  }
+  return false;
+}
+
+}  // namespace tangram::app

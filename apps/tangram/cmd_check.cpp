@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "table.hpp"
+#include "tangram/plan/check.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Inputs {
+  plan::LaunchPlan plan;
+  std::optional<cluster::Fleet> fleet;
+  std::optional<model::Model> model;
+};
+
+/// All files, with the mistakes of all.
+Expected<Inputs> load_inputs(const CheckArguments& arguments) {
+  Inputs inputs;
+  Diagnostics mistakes;
+  const auto take = [&](auto loaded, auto& target) {
+    if (loaded) {
+      target = std::move(*loaded);
+    } else {
+      mistakes.insert(mistakes.end(), loaded.error().begin(), loaded.error().end());
+    }
+  };
+  take(load_plan(arguments.plan), inputs.plan);
+  if (!arguments.cluster.empty()) take(load_fleet(arguments.cluster), inputs.fleet);
+  if (!arguments.model.empty()) {
+    // What the plan's options replaced in the model file is no difference of the model.
+    const model::Job& job = inputs.plan.model.job;
+    model::JobOverrides overrides;
+    if (mistakes.empty()) overrides = {job.sequence_length, job.global_batch, job.microbatch};
+    take(load_model(arguments.model, overrides), inputs.model);
+  }
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return inputs;
+}
+
+Json document_of(const plan::CheckReport& report) {
+  Json json;
+  json["schema"] = "tangram.check/1";
+  json["status"] = report.ok() ? "ok" : "violations";
+  json["stages"] = report.stages;
+  json["ranks"] = report.ranks;
+  json["transfers"] = report.transfers;
+  json["closed_form_s"] = to_seconds(report.closed_form);
+  json["tightest_memory"] = report.tightest_memory;
+  json["tightest_stage"] = report.tightest_stage;
+  json["violations"] = Json::array();
+  for (const plan::Violation& v : report.violations) {
+    json["violations"].push_back({{"code", v.code}, {"where", v.where}, {"message", v.message}});
+  }
+  return json;
+}
+
+std::string counted(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", thousands(count), noun, count == 1 ? "" : "s");
+}
+
+std::string for_people(const plan::CheckReport& report, const Terminal& terminal) {
+  if (report.ok()) {
+    return fmt::format("{}: {}, {}, {}; fullest memory {:.1f} % of usable (stage {}); closed form {}\n",
+                       terminal.styled("ok", Style::kGreen), counted(report.stages, "stage"),
+                       counted(report.ranks, "rank"), counted(report.transfers, "transfer"),
+                       report.tightest_memory * 100, report.tightest_stage,
+                       people_time(to_seconds(report.closed_form)));
+  }
+  Table table({{"code"}, {"where", false, 24}, {"what does not hold", false, 52}});
+  for (const plan::Violation& v : report.violations) table.add({{v.code, Style::kRed}, {v.where}, {v.message}});
+  return fmt::format("{}\n{}", counted(static_cast<std::int64_t>(report.violations.size()), "violation"),
+                     table.render(terminal));
+}
+
+}  // namespace
+
+ExitCode run_check(const CheckArguments& arguments, const Context& context) {
+  if (arguments.cluster.empty() && !arguments.model.empty()) {
+    return report(context.terminal, context.json,
+                  usage_mistake("model-without-cluster", "--model is compared together with --cluster"));
+  }
+  const auto inputs = load_inputs(arguments);
+  if (!inputs) return report(context.terminal, context.json, inputs.error());
+  const plan::CheckReport judged =
+      inputs->fleet ? plan::check(inputs->plan, *inputs->fleet, inputs->model ? &*inputs->model : nullptr)
+                    : plan::check(inputs->plan);
+  return print_result(context, for_people(judged, context.terminal), document_of(judged),
+                      judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+#include <tbb/global_control.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "plan_view.hpp"
+#include "planning.hpp"
+#include "table.hpp"
+#include "tangram/io/file.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+constexpr std::int64_t kManyReplicas = 1 << 20;
+
+model::JobOverrides overrides_of(const Settings& settings) {
+  return {settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch")};
+}
+
+/// The names were checked where they were written.
+void set_technique(model::Techniques& techniques, const std::string& name, bool allowed) {
+  static_cast<void>(model::set_technique(techniques, name, allowed));
+}
+
+/// --allow keeps what both it and the model file allow; --forbid takes away.
+void restrict_techniques(const Settings& settings, model::Model& model) {
+  const auto allowed = settings.techniques("allow");
+  if (!allowed.empty()) {
+    model::Techniques listed = model::no_techniques();
+    for (const std::string& name : allowed) set_technique(listed, name, true);
+    for (const model::TechniqueName& name : model::technique_names()) {
+      if (!(listed.*name.flags[0])) model.job.allow.*name.flags[0] = false;
+    }
+  }
+  for (const std::string& name : settings.techniques("forbid")) set_technique(model.job.allow, name, false);
+}
+
+PlanningOptions planning_options(const Settings& settings) {
+  PlanningOptions options;
+  options.island_tolerance = settings.share("island-tolerance");
+  const auto small = [&](const char* name, std::int64_t otherwise) {
+    return static_cast<int>(std::min(settings.count(name).value_or(otherwise), kManyReplicas));
+  };
+  options.search.top = small("top", options.search.top);
+  options.search.max_replicas = small("max-pipelines", kManyReplicas);
+  options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
+  return options;
+}
+
+struct Inputs {
+  cluster::Fleet fleet;
+  model::Model model;
+};
+
+/// Both files, with the mistakes of both.
+Expected<Inputs> load_inputs(const PlanArguments& arguments, const Settings& settings) {
+  auto fleet = load_fleet(arguments.cluster);
+  auto model = load_model(arguments.model, overrides_of(settings));
+  Diagnostics mistakes;
+  if (!fleet) mistakes = std::move(fleet.error());
+  if (!model) mistakes.insert(mistakes.end(), model.error().begin(), model.error().end());
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  restrict_techniques(settings, *model);
+  return Inputs{std::move(*fleet), std::move(*model)};
+}
+
+std::optional<Diagnostics> complaint(const PlanArguments& arguments) {
+  if (arguments.cluster == "-" && arguments.model == "-") {
+    return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
+  }
+  for (const std::string& input : {arguments.cluster, arguments.model}) {
+    if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
+    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
+                         "give the plan a name of its own");
+  }
+  return std::nullopt;
+}
+
+std::string progress_line(const compose::Progress& progress) {
+  std::string line = progress.phase.empty() ? "planning" : progress.phase;
+  if (progress.total > 0) line += fmt::format(" {}/{}", progress.done, progress.total);
+  if (progress.best < Nanoseconds::max())
+    line += fmt::format(", best so far {}", people_time(to_seconds(progress.best)));
+  return line;
+}
+
+/// The user's own limit was what ended the search.
+bool stopped_early(const Settings& settings, const PlannedResult& planned) {
+  const auto budget = settings.count("time-budget");
+  return settings.value("time-budget").origin != Origin::kDefault && budget && planned.statistics.labels >= *budget;
+}
+
+}  // namespace
+
+ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
+  if (const auto wrong = complaint(arguments)) return report(context.terminal, context.json, *wrong);
+  const auto inputs = load_inputs(arguments, context.settings);
+  if (!inputs) return report(context.terminal, context.json, inputs.error());
+
+  const bool to_stdout = context.json || arguments.output == "-";
+  std::optional<io::OutputFile> output;
+  if (!arguments.output.empty() && arguments.output != "-") {
+    auto opened = io::OutputFile::open(arguments.output);
+    if (!opened) return report(context.terminal, context.json, opened.error());
+    output.emplace(std::move(*opened));
+    context.signals.protect(output->temporary());
+  }
+
+  std::optional<tbb::global_control> threads;
+  if (const auto jobs = context.settings.count("jobs")) {
+    threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
+  }
+  context.terminal.progress("finding islands");
+  auto planned = make_plan(inputs->fleet, inputs->model, planning_options(context.settings),
+                           [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); });
+  context.terminal.clear_progress();
+  if (!planned) return report(context.terminal, context.json, planned.error());
+  const compose::SearchStatistics& s = planned->statistics;
+  context.terminal.detail(fmt::format("{} queries, {} partial plans, {} on frontiers, {} programs ({} cut), {} labels",
+                                      thousands(s.queries), thousands(s.partial_plans), thousands(s.frontier_plans),
+                                      thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
+
+  const std::string text = plan::write_plan(planned->plan);
+  if (output) {
+    if (auto written = output->commit(text); !written) return report(context.terminal, context.json, written.error());
+    context.signals.protect("");
+    context.terminal.note(fmt::format("wrote {}", arguments.output));
+  }
+  const ExitCode code = stopped_early(context.settings, *planned) ? ExitCode::kStoppedEarly : ExitCode::kOk;
+  return print_text(context, to_stdout ? text : plan_for_people(planned->plan, context.terminal), code);
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "plan_view.hpp"
+#include "table.hpp"
+#include "tangram/io/file.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const plan::Stage& stage_of(const plan::LaunchPlan& plan, const simulate::StageUse& use) {
+  return plan.stage(plan.pipelines[static_cast<std::size_t>(use.pipeline)].stages[static_cast<std::size_t>(use.stage)]);
+}
+
+std::string share(Nanoseconds part, Nanoseconds whole) {
+  return fmt::format("{:.1f}%", 100 * part.as_double() / whole.as_double());
+}
+
+std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& result, const Terminal& terminal) {
+  Table table({{"pipeline", true},
+               {"stage", true},
+               {"GPUs", false, 30},
+               {"layers"},
+               {"computes", true},
+               {"idle", true},
+               {"sync", true},
+               {"in flight", true}});
+  for (const simulate::StageUse& use : result.stages) {
+    const plan::Stage& stage = stage_of(plan, use);
+    const Style style = stage.id == plan.predicted.bottleneck_stage ? Style::kBold : Style::kPlain;
+    std::vector<std::string> gpus;
+    for (const plan::Part& part : stage.parts) gpus.push_back(gpus_text(plan, part));
+    table.add({{fmt::format("{}", use.pipeline)},
+               {fmt::format("{}", use.stage)},
+               {fmt::format("{}", fmt::join(gpus, " + ")), style},
+               {layers_text(stage)},
+               {share(use.busy, result.iteration), style},
+               {share(use.idle, result.iteration)},
+               {share(use.exposed_sync, result.iteration)},
+               {fmt::format("{}", use.max_in_flight)}});
+  }
+  return fmt::format("{} an iteration: passes until {}, gradients synchronised at {}, then the optimizer\n\n{}",
+                     people_time(to_seconds(result.iteration)), people_time(to_seconds(result.last_backward)),
+                     people_time(to_seconds(result.optimizer_start)), table.render(terminal));
+}
+
+Json document_of(const plan::LaunchPlan& plan, const simulate::Result& result) {
+  Json json;
+  json["schema"] = "tangram.simulation/1";
+  json["status"] = "ok";
+  json["iteration_ns"] = result.iteration.value();
+  json["last_backward_ns"] = result.last_backward.value();
+  json["optimizer_start_ns"] = result.optimizer_start.value();
+  json["tokens_per_s"] = plan.predicted.tokens_per_s;
+  json["mfu"] = plan.predicted.mfu;
+  json["bottleneck_stage"] = plan.predicted.bottleneck_stage;
+  json["bubble_fraction"] = plan.predicted.bubble_fraction;
+  json["stages"] = Json::array();
+  for (const simulate::StageUse& use : result.stages) {
+    json["stages"].push_back({{"pipeline", use.pipeline},
+                              {"stage", use.stage},
+                              {"busy_ns", use.busy.value()},
+                              {"idle_ns", use.idle.value()},
+                              {"exposed_sync_ns", use.exposed_sync.value()},
+                              {"max_in_flight", use.max_in_flight}});
+  }
+  return json;
+}
+
+Diagnostics deadlock() {
+  Diagnostic diagnostic;
+  diagnostic.kind = ErrorKind::kInfeasible;
+  diagnostic.code = "deadlock";
+  diagnostic.message = "the schedule cannot finish: two stages wait for each other";
+  diagnostic.hint = "a stage's warm-up must not be larger than that of the stage before it; see tangram check";
+  return {diagnostic};
+}
+
+}  // namespace
+
+ExitCode run_simulate(const SimulateArguments& arguments, const Context& context) {
+  if (!arguments.trace.empty() && io::same_file(arguments.trace, arguments.plan)) {
+    return report(context.terminal, context.json,
+                  usage_mistake("overwrites-input", "--trace would overwrite the plan"));
+  }
+  auto plan = load_plan(arguments.plan);
+  if (!plan) return report(context.terminal, context.json, plan.error());
+  std::optional<io::OutputFile> trace;
+  if (!arguments.trace.empty()) {
+    auto opened = io::OutputFile::open(arguments.trace);
+    if (!opened) return report(context.terminal, context.json, opened.error());
+    trace.emplace(std::move(*opened));
+    context.signals.protect(trace->temporary());
+  }
+
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan), trace.has_value());
+  if (result.deadlock) return report(context.terminal, context.json, deadlock());
+  simulate::predict(*plan, result, FlopsPerSecond(0));
+  if (trace) {
+    const auto written = trace->commit(simulate::write_trace(*plan, result));
+    if (!written) return report(context.terminal, context.json, written.error());
+    context.signals.protect("");
+    context.terminal.note(fmt::format("wrote {}: open it in https://ui.perfetto.dev", arguments.trace));
+  }
+  return print_result(context, for_people(*plan, result, context.terminal), document_of(*plan, result));
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,38 @@
+// One function per command. Goes in: its arguments and the context. Comes out: the exit code; output goes through the
+// terminal.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "exit_codes.hpp"
+#include "options.hpp"
+#include "signals.hpp"
+#include "terminal.hpp"
+
+namespace tangram::app {
+
+struct Context {
+  const Settings& settings;
+  Terminal& terminal;
+  SignalGuard& signals;
+  bool json = false;
+};
+
+[[nodiscard]] ExitCode run_plan(const PlanArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_islands(const IslandsArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_check(const CheckArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_simulate(const SimulateArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_schema(const SchemaArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_version(const VersionArguments& arguments, const Context& context);
+
+/// What a command prints: the document with --json, the text otherwise. kInternal when stdout cannot take it.
+[[nodiscard]] ExitCode print_result(const Context& context, const std::string& text,
+                                    const nlohmann::ordered_json& document, ExitCode code = ExitCode::kOk);
+[[nodiscard]] ExitCode print_text(const Context& context, const std::string& text, ExitCode code = ExitCode::kOk);
+
+/// Errors: text on stderr; with --json a tangram.error/1 document on stdout too. Returns the exit code of their kind.
+[[nodiscard]] ExitCode report(Terminal& terminal, bool json, const Diagnostics& diagnostics);
+
+[[nodiscard]] Diagnostics usage_mistake(std::string code, std::string message, std::string hint = {});
+
+}  // namespace tangram::app

@@ -1,0 +1,63 @@
+// What the process tells its caller. One table, also printed by `tangram --help`.
+#pragma once
+
+#include <string_view>
+
+#include "tangram/base/diagnostic.hpp"
+
+namespace tangram::app {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kInternal = 1,    ///< a bug
+  kDifferent = 2,   ///< reserved: the plan differs
+  kInfeasible = 3,  ///< no feasible plan; a checked plan with violations
+  kInput = 4,
+  kPlugin = 5,
+  kStoppedEarly = 6,  ///< the best plan so far was written
+  kUsage = 64,        ///< EX_USAGE of sysexits.h
+  kInterrupted = 130,
+  kTerminated = 143,
+};
+
+/// The "status" of JSON output.
+[[nodiscard]] constexpr std::string_view status_of(ExitCode code) {
+  switch (code) {
+    case ExitCode::kOk: return "ok";
+    case ExitCode::kInternal: return "internal";
+    case ExitCode::kDifferent: return "different";
+    case ExitCode::kInfeasible: return "infeasible";
+    case ExitCode::kInput: return "input";
+    case ExitCode::kPlugin: return "plugin";
+    case ExitCode::kStoppedEarly: return "incomplete";
+    case ExitCode::kUsage: return "usage";
+    case ExitCode::kInterrupted:
+    case ExitCode::kTerminated: return "interrupted";
+  }
+  return "internal";
+}
+
+[[nodiscard]] constexpr ExitCode exit_code_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInput: return ExitCode::kInput;
+    case ErrorKind::kInfeasible: return ExitCode::kInfeasible;
+    case ErrorKind::kPlugin: return ExitCode::kPlugin;
+    case ErrorKind::kUsage: return ExitCode::kUsage;
+    case ErrorKind::kInternal: return ExitCode::kInternal;
+  }
+  return ExitCode::kInternal;
+}
+
+/// The exit table as help shows it.
+inline constexpr std::string_view kExitTable =
+    "Exit codes:\n"
+    "  0    done\n"
+    "  1    internal error: a bug, please report it\n"
+    "  3    no feasible plan (what is short is said); check: the plan has violations\n"
+    "  4    invalid input file\n"
+    "  5    a required parallelizer failed\n"
+    "  6    stopped early by --time-budget; the best plan so far was written\n"
+    "  64   wrong usage\n"
+    "  130  interrupted (143: terminated); nothing is left half-written\n";
+
+}  // namespace tangram::app

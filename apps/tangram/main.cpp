@@ -1,0 +1,67 @@
+#include <cstdlib>
+#include <exception>
+
+#include "cli.hpp"
+#include "commands.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
+
+ExitCode dispatch(const Invocation& invocation, const Context& context) {
+  struct Run {
+    const Context& context;
+    ExitCode operator()(const PlanArguments& a) const { return run_plan(a, context); }
+    ExitCode operator()(const IslandsArguments& a) const { return run_islands(a, context); }
+    ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
+    ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
+    ExitCode operator()(const SchemaArguments& a) const { return run_schema(a, context); }
+    ExitCode operator()(const VersionArguments& a) const { return run_version(a, context); }
+  };
+  return std::visit(Run{context}, invocation.arguments);
+}
+
+ExitCode run(const Invocation& invocation, SignalGuard& signals) {
+  const SettingSources sources{invocation.flags, environment_variable, ".tangram.yaml",
+                               user_config_path(environment_variable)};
+  const auto settings = resolve_settings(invocation.command, sources);
+  if (!settings) {
+    Terminal terminal(detect_traits("auto", false, 0, environment_variable));
+    return report(terminal, invocation.json, settings.error());
+  }
+  Terminal terminal(
+      detect_traits(settings->text("color"), invocation.quiet, invocation.verbosity, environment_variable));
+  const Context context{*settings, terminal, signals, invocation.json};
+  if (invocation.show_origin) return print_text(context, show_origin(invocation.command, *settings));
+  try {
+    return dispatch(invocation, context);
+  } catch (const std::exception& bug) {
+    Diagnostic diagnostic;
+    diagnostic.kind = ErrorKind::kInternal;
+    diagnostic.code = "bug";
+    diagnostic.message = std::string("internal error: ") + bug.what();
+    diagnostic.hint = "this is a bug of tangram; please report it with the command and its input files";
+    return report(terminal, invocation.json, {diagnostic});
+  }
+}
+
+ExitCode run_command_line(int argc, const char* const* argv, SignalGuard& signals) {
+  Terminal terminal(detect_traits("auto", false, 0, environment_variable));
+  const auto parsed = parse_command_line(argc, argv);
+  if (!parsed) return report(terminal, asks_for_json(argc, argv), parsed.error());
+  if (const auto* help = std::get_if<HelpText>(&*parsed)) {
+    return terminal.result(help->text) ? ExitCode::kOk : ExitCode::kInternal;
+  }
+  return run(std::get<Invocation>(*parsed), signals);
+}
+
+}  // namespace
+
+}  // namespace tangram::app
+
+int main(int argc, char** argv) {
+  tangram::app::SignalGuard signals;
+  return static_cast<int>(tangram::app::run_command_line(argc, argv, signals));
+}

@@ -1,0 +1,47 @@
+// What the command line said, as plain values; texts of settings are not interpreted yet (settings.hpp does that).
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "settings.hpp"
+
+namespace tangram::app {
+
+struct PlanArguments {
+  std::string cluster;
+  std::string model;
+  std::string output;  ///< empty: the plan is not written
+};
+struct IslandsArguments {
+  std::string cluster;
+};
+struct CheckArguments {
+  std::string plan;
+  std::string cluster;  ///< empty: not given
+  std::string model;
+};
+struct SimulateArguments {
+  std::string plan;
+  std::string trace;  ///< empty: no trace
+};
+struct SchemaArguments {
+  std::string name;
+};
+struct VersionArguments {};
+
+using Arguments =
+    std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, SchemaArguments, VersionArguments>;
+
+struct Invocation {
+  Command command = Command::kVersion;
+  Arguments arguments = VersionArguments{};
+  std::map<std::string, std::string, std::less<>> flags;  ///< settings given as flags
+  bool json = false;
+  bool quiet = false;
+  int verbosity = 0;
+  bool show_origin = false;
+};
+
+}  // namespace tangram::app

@@ -1,0 +1,257 @@
+#include "plan_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "table.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+constexpr int kBarWidth = 8;
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr std::size_t kTextWidth = 90;  // of the notes behind their label: 100 columns in all
+constexpr double kTight = 0.95;         // of the usable memory: worth a color
+
+/// A label of ten columns, then text, wrapped.
+std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
+  std::string out;
+  std::string line;
+  std::size_t begin = 0;
+  const auto flush = [&] {
+    const std::string margin(10 - (out.empty() ? label.size() : 0), ' ');
+    out += (out.empty() ? terminal.styled(label, Style::kDim) : "") + margin + line + "\n";
+    line.clear();
+  };
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > kTextWidth) flush();
+    line += line.empty() ? word : " " + word;
+    begin = end + 1;
+  }
+  flush();
+  return out;
+}
+
+std::string billions(std::int64_t parameters) {
+  const auto p = static_cast<double>(parameters);
+  return p >= 1e12  ? fmt::format("{:.2f} T", p / 1e12)
+         : p >= 1e9 ? fmt::format("{:.1f} B", p / 1e9)
+                    : fmt::format("{:.0f} M", p / 1e6);
+}
+
+std::string model_line(const model::Model& model) {
+  std::string text =
+      fmt::format("{}: {} layers, {} parameters", model.name, model.block_count(), billions(model.total_parameters()));
+  if (model.active_parameters() != model.total_parameters()) {
+    text += fmt::format(" ({} active)", billions(model.active_parameters()));
+  }
+  return text +
+         fmt::format("; {} tokens a sample, {}", thousands(model.job.sequence_length), to_string(model.job.precision));
+}
+
+std::string batch_line(const plan::LaunchPlan& plan) {
+  const plan::Pipeline& first = plan.pipelines.front();
+  return fmt::format("{} samples = {} pipeline{} x {} microbatches of {}", plan.model.job.global_batch,
+                     plan.pipelines.size(), plan.pipelines.size() == 1 ? "" : "s", first.microbatches,
+                     first.microbatch);
+}
+
+std::string islands_line(const plan::LaunchPlan& plan) {
+  struct Use {
+    int islands = 0;
+    std::size_t gpus = 0;
+    std::string device;
+  };
+  std::map<std::string, Use> by_class;
+  std::vector<std::string> order;
+  for (const plan::PlanIsland& island : plan.islands) {
+    Use& use = by_class[island.island_class];
+    if (use.islands++ == 0) order.push_back(island.island_class);
+    for (const plan::HostGpus& node : island.nodes) use.gpus += node.gpus.size();
+    use.device = island.device.name;
+  }
+  std::vector<std::string> parts;
+  for (const std::string& alias : order) {
+    const Use& use = by_class[alias];
+    parts.push_back(
+        fmt::format("{} ({} GPUs in {} island{})", alias, use.gpus, use.islands, use.islands == 1 ? "" : "s"));
+  }
+  return fmt::format("level \"{}\": {}", plan.provenance.level, fmt::join(parts, ", "));
+}
+
+Nanoseconds pass_time(const plan::Part& part) { return part.predicted.forward + part.predicted.backward; }
+
+/// The longest T of all stages: what the others are measured against.
+Nanoseconds slowest_pass(const plan::LaunchPlan& plan) {
+  Nanoseconds slowest(1);
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) slowest = std::max(slowest, pass_time(part));
+  }
+  return slowest;
+}
+
+Cell memory_cell(const plan::PartPrediction& predicted) {
+  const double share = predicted.peak_memory.as_double() / predicted.usable_memory.as_double();
+  return {fmt::format("{} {:.1f}/{:.1f}", bar(share, kBarWidth), predicted.peak_memory.as_double() / kGiB,
+                      predicted.usable_memory.as_double() / kGiB),
+          share > kTight ? Style::kYellow : Style::kPlain};
+}
+
+std::string pass_text(const plan::PartPrediction& predicted) {
+  return fmt::format("{:.1f}+{:.1f}", to_seconds(predicted.forward) * 1e3, to_seconds(predicted.backward) * 1e3);
+}
+
+std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, Nanoseconds slowest,
+                        const Terminal& terminal) {
+  Table table({{"stage", true},
+               {"GPUs", false, 24},
+               {"layers", false},
+               {"parallel", false, 18},
+               {"spl", true},
+               {"memory GiB", false},
+               {"fwd+bwd ms", true},
+               {"load", true},
+               {"", false}});
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const plan::Stage& stage = plan.stage(pipeline.stages[s]);
+    const bool bottleneck = stage.id == plan.predicted.bottleneck_stage;
+    const Style style = bottleneck ? Style::kBold : Style::kPlain;
+    for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+      const plan::Part& part = stage.parts[p];
+      const double load = pass_time(part).as_double() / slowest.as_double();
+      table.add({{p == 0 ? fmt::format("{}", s) : "+", style},
+                 {gpus_text(plan, part), style},
+                 {p == 0 ? layers_text(stage) : "", style},
+                 {strategy_text(part.strategy), style},
+                 {fmt::format("{}", part.samples_per_replica()), style},
+                 memory_cell(part.predicted),
+                 {pass_text(part.predicted), style},
+                 {fmt::format("{:.0f}%", load * 100), style},
+                 {bottleneck && p == 0 ? "<" : "", Style::kRed}});
+    }
+  }
+  return table.render(terminal);
+}
+
+/// Pipelines with equal stages are shown once.
+bool alike(const plan::LaunchPlan& plan, const plan::Pipeline& a, const plan::Pipeline& b) {
+  if (a.stages.size() != b.stages.size() || a.microbatch != b.microbatch || a.microbatches != b.microbatches)
+    return false;
+  for (std::size_t s = 0; s < a.stages.size(); ++s) {
+    const plan::Stage& x = plan.stage(a.stages[s]);
+    const plan::Stage& y = plan.stage(b.stages[s]);
+    if (x.first != y.first || x.last != y.last || x.parts.size() != y.parts.size()) return false;
+    for (std::size_t p = 0; p < x.parts.size(); ++p) {
+      if (x.parts[p].strategy != y.parts[p].strategy || x.parts[p].predicted != y.parts[p].predicted) return false;
+    }
+  }
+  return true;
+}
+
+std::string stage_tables(const plan::LaunchPlan& plan, const Terminal& terminal) {
+  const Nanoseconds slowest = slowest_pass(plan);
+  std::string out;
+  for (std::size_t p = 0; p < plan.pipelines.size();) {
+    std::size_t end = p + 1;
+    while (end < plan.pipelines.size() && alike(plan, plan.pipelines[p], plan.pipelines[end])) ++end;
+    if (plan.pipelines.size() > 1) {
+      out += end - p > 1 ? fmt::format("pipelines {} to {}, each:\n", p, end - 1) : fmt::format("pipeline {}:\n", p);
+    }
+    out += stage_table(plan, plan.pipelines[p], slowest, terminal) + "\n";
+    p = end;
+  }
+  return out;
+}
+
+std::string result_line(const plan::Predicted& p) {
+  std::string text = fmt::format("{} an iteration, {} tokens/s, MFU {:.1f} %", people_time(to_seconds(p.iteration)),
+                                 thousands(static_cast<std::int64_t>(p.tokens_per_s)), p.mfu * 100);
+  if (p.mfu_fleet < p.mfu * 0.999) text += fmt::format(" ({:.1f} % of the whole fleet's peak)", p.mfu_fleet * 100);
+  if (p.cost_per_mtoken > 0) text += fmt::format(", ${:.3f} per million tokens", p.cost_per_mtoken);
+  return text;
+}
+
+std::string bottleneck_line(const plan::LaunchPlan& plan) {
+  const plan::Breakdown& b = plan.predicted.breakdown;
+  const plan::Stage& stage = plan.stage(plan.predicted.bottleneck_stage);
+  const auto& stages = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].stages;
+  const auto index = std::find(stages.begin(), stages.end(), stage.id) - stages.begin();
+  const double total = to_seconds(plan.predicted.iteration);
+  const auto percent = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / total); };
+  return fmt::format("stage {}: computes {}, bubble {}, exposed gradient sync {}, optimizer {}", index,
+                     percent(b.compute), percent(b.bubble), percent(b.exposed_sync), percent(b.optimizer));
+}
+
+std::string space_name(const std::string& space) {
+  const auto parsed = nlohmann::json::parse(space, nullptr, false);
+  return parsed.is_object() && parsed.contains("name") ? parsed["name"].get<std::string>() : "its space";
+}
+
+std::string percent_gap(double share) { return fmt::format("{:.1f} %", share * 100); }
+
+std::string gap_line(const plan::PlanProvenance& p) {
+  std::string text =
+      p.optimal ? fmt::format("optimal in {}", space_name(p.space))
+                : fmt::format("at most {} slower than the best of {}", percent_gap(p.search_gap), space_name(p.space));
+  text += fmt::format("; at most {} slower than any plan at all", percent_gap(p.relaxed_gap));
+  return text;
+}
+
+}  // namespace
+
+std::string strategy_text(const cost::Strategy& strategy) {
+  const cost::Degrees& d = strategy.degrees;
+  std::vector<std::string> words;
+  if (d.tp > 1) words.push_back(fmt::format("tp{}{}", d.tp, d.sequence_parallel ? "+sp" : ""));
+  if (d.cp > 1) words.push_back(fmt::format("cp{}", d.cp));
+  if (d.dp > 1) words.push_back(fmt::format("dp{}", d.dp));
+  if (d.ep > 1) words.push_back(fmt::format("ep{}", d.ep));
+  if (d.ep > 1 && d.etp > 1) words.push_back(fmt::format("etp{}", d.etp));
+  if (strategy.policy.zero > 0) words.push_back(fmt::format("zero{}", strategy.policy.zero));
+  switch (strategy.policy.recompute) {
+    case model::RecomputeMode::kNone: break;
+    case model::RecomputeMode::kSelective: words.emplace_back("rc-selective"); break;
+    case model::RecomputeMode::kFull:
+      words.push_back(fmt::format("rc-full:{}", strategy.policy.recompute_layers));
+      break;
+  }
+  return words.empty() ? "-" : fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string gpus_text(const plan::LaunchPlan& plan, const plan::Part& part) {
+  return fmt::format("{} x {}", part.strategy.degrees.gpus(), plan.island(part.island).device.name);
+}
+
+std::string layers_text(const plan::Stage& stage) {
+  return fmt::format("{}{}-{} ({}){}", stage.embedding ? "E " : "", stage.first, stage.last - 1,
+                     stage.last - stage.first, stage.head ? " H" : "");
+}
+
+std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal) {
+  std::string out;
+  out += labelled(terminal, "fleet",
+                  fmt::format("{}: {} GPUs, the plan uses {}", plan.fleet_name, thousands(plan.fleet_gpus),
+                              thousands(static_cast<std::int64_t>(plan.ranks.size()))));
+  out += labelled(terminal, "model", model_line(plan.model));
+  out += labelled(terminal, "batch", batch_line(plan));
+  out += labelled(terminal, "islands", islands_line(plan)) + "\n";
+  out += stage_tables(plan, terminal);
+  out += labelled(terminal, "result", result_line(plan.predicted));
+  out += labelled(terminal, "slowest", bottleneck_line(plan));
+  out += labelled(terminal, "gap", gap_line(plan.provenance));
+  for (const plan::IdleGpus& idle : plan.idle) {
+    out += labelled(
+        terminal, "idle",
+        fmt::format("{} x {}{}{}", idle.gpus, idle.island_class, idle.reason.empty() ? "" : ": ", idle.reason));
+  }
+  if (!plan.provenance.note.empty()) out += labelled(terminal, "note", plan.provenance.note);
+  return out;
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,129 @@
+#include "planning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "idle.hpp"
+#include "tangram/cost/compute.hpp"
+#include "tangram/io/json_writer.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
+  double peak = 0;
+  for (const cluster::Node& node : fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) {
+      peak += cost::matrix_peak(group.device, precision).value() * group.count;
+    }
+  }
+  return FlopsPerSecond(peak);
+}
+
+std::string space_text(const compose::Space& space) {
+  nlohmann::ordered_json json;
+  json["name"] = space.name;
+  json["levels"] = space.levels;
+  json["replicas"] = space.replicas;
+  json["microbatches"] = space.microbatches;
+  json["shapes"] = nlohmann::ordered_json::object();
+  for (const auto& [alias, sizes] : space.shapes) json["shapes"][alias] = sizes;
+  json["restrictions"] = space.restrictions;
+  return io::write_compact(json);
+}
+
+double gap(Nanoseconds time, Nanoseconds bound) {
+  return bound > Nanoseconds(0) ? time.as_double() / bound.as_double() - 1 : 0;
+}
+
+std::string note_of(const compose::SearchResult& result, std::size_t chosen) {
+  std::string note;
+  if (chosen > 0) {
+    note = fmt::format("number {} by closed form, the fastest of {} simulated", chosen + 1, result.best.size());
+  }
+  for (const std::string& restriction : result.space.restrictions) note += (note.empty() ? "" : "; ") + restriction;
+  return note;
+}
+
+void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
+                    const cluster::IslandHierarchy& hierarchy, const parallelizer::ParallelizerInfo& info,
+                    const compose::SearchResult& result, std::size_t chosen) {
+  const compose::Composition& composition = result.best[chosen];
+  plan::PlanProvenance& p = plan.provenance;
+  p.version = TANGRAM_VERSION;
+  p.inputs = {{"cluster", fleet.digest}, {"model", model.digest}};
+  p.parallelizers = {fmt::format("{} {}", info.name, info.version)};
+  p.states = result.statistics.states;
+  p.labels = result.statistics.labels;
+  p.space = space_text(result.space);
+  p.level = hierarchy.levels[static_cast<std::size_t>(composition.level)].name;
+  // `optimal` speaks of the closed form: a plan that simulation prefers keeps it only when it is as fast by that too.
+  p.optimal = result.optimal && composition.closed_form == result.best.front().closed_form;
+  p.search_bound = result.search_bound;
+  p.relaxed_bound = result.relaxed_bound;
+  p.search_gap = gap(composition.closed_form, result.search_bound);
+  p.relaxed_gap = gap(composition.closed_form, result.relaxed_bound);
+  p.note = note_of(result, chosen);
+}
+
+Diagnostic bug(std::string code, std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.kind = ErrorKind::kInternal;
+  diagnostic.code = std::move(code);
+  diagnostic.message = std::move(message);
+  diagnostic.hint = "this is a bug of tangram; please report it with the input files";
+  return diagnostic;
+}
+
+Diagnostics bugs_of(const plan::CheckReport& report) {
+  Diagnostics bugs;
+  for (const plan::Violation& v : report.violations) {
+    bugs.push_back(bug(v.code, fmt::format("the plan does not pass its check: {}: {}", v.where, v.message)));
+  }
+  return bugs;
+}
+
+}  // namespace
+
+Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
+                                  const PlanningOptions& options, const compose::ProgressCallback& progress) {
+  const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, options.island_tolerance);
+  const auto enumerator = parallelizer::make_enumerator(model);
+  const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
+  auto found = compose::search(model, hierarchy, parallelizers, options.search, progress);
+  if (!found) return fail(std::move(found.error()));
+  if (found->best.empty()) return fail(std::move(found->infeasible));
+
+  PlannedResult planned;
+  planned.candidates = found->best.size();
+  for (std::size_t i = 0; i < found->best.size(); ++i) {
+    const auto& level = hierarchy.levels[static_cast<std::size_t>(found->best[i].level)];
+    plan::LaunchPlan candidate = plan::assemble(found->best[i], fleet, level, model);
+    const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
+    if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
+    simulate::predict(candidate, result, fleet_peak(fleet, model.job.precision));
+    if (i > 0 && candidate.predicted.iteration >= planned.plan.predicted.iteration) continue;
+    planned.plan = std::move(candidate);
+    planned.chosen = i;
+  }
+  const compose::Composition& chosen = found->best[planned.chosen];
+  set_provenance(planned.plan, fleet, model, hierarchy, enumerator->info(), *found, planned.chosen);
+
+  explain_idle(planned.plan, chosen, hierarchy.levels[static_cast<std::size_t>(chosen.level)],
+               planned.plan.provenance.optimal);
+  planned.plan.targets = plan::target_verdicts(planned.plan);
+
+  const plan::CheckReport judged = plan::check(planned.plan, fleet, &model);
+  if (!judged.ok()) return fail(bugs_of(judged));
+  planned.statistics = found->statistics;
+  planned.space = std::move(found->space);
+  return planned;
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,31 @@
+// The whole flow of `plan`, without terminal or command line. Goes in: a fleet, a model and options. Comes out: the
+// chosen launch plan, checked and simulated, or why there is none.
+#pragma once
+
+#include <cstddef>
+
+#include "tangram/compose/search.hpp"
+#include "tangram/plan/launch_plan.hpp"
+
+namespace tangram::app {
+
+struct PlanningOptions {
+  double island_tolerance = 0.10;
+  compose::SearchOptions search;
+};
+
+struct PlannedResult {
+  plan::LaunchPlan plan;
+  std::size_t candidates = 0;  ///< compositions that were simulated
+  std::size_t chosen = 0;      ///< index of the plan among them, in the order of the closed form
+  compose::SearchStatistics statistics;
+  compose::Space space;
+};
+
+/// islands -> search -> for each of the best: assemble, simulate -> the fastest -> check. Errors: kInfeasible with the
+/// shortage, kPlugin when a parallelizer failed, kInternal when the judge rejects a plan (a bug).
+[[nodiscard]] Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
+                                                const PlanningOptions& options,
+                                                const compose::ProgressCallback& progress = {});
+
+}  // namespace tangram::app

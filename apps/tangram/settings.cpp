@@ -1,0 +1,317 @@
+#include "settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "tangram/base/assert.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/io/file.hpp"
+#include "tangram/io/reader.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+constexpr Command kPlanOnly[] = {Command::kPlan};
+constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands};
+
+std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
+
+std::vector<SettingDefinition> make_definitions() {
+  const auto plan = commands(kPlanOnly);
+  return {
+      {"objective",
+       "",
+       SettingKind::kChoice,
+       "NAME",
+       "throughput",
+       "what to maximize: throughput",
+       {"throughput"},
+       plan},
+      {"global-batch",
+       "",
+       SettingKind::kCount,
+       "SAMPLES",
+       "",
+       "samples per iteration, instead of the model file's",
+       {},
+       plan},
+      {"seq-len", "", SettingKind::kCount, "TOKENS", "", "tokens per sample, instead of the model file's", {}, plan},
+      {"microbatch",
+       "",
+       SettingKind::kCount,
+       "SAMPLES",
+       "",
+       "fix the microbatch of a pipeline (default: searched)",
+       {},
+       plan},
+      {"allow",
+       "",
+       SettingKind::kTechniques,
+       "LIST",
+       "",
+       "of what the model file allows use these alone: tp,dp,pp",
+       {},
+       plan},
+      {"forbid", "", SettingKind::kTechniques, "LIST", "", "leave these techniques out: ep,zero3", {}, plan},
+      {"max-pipelines",
+       "",
+       SettingKind::kCount,
+       "R",
+       "",
+       "most pipelines in data parallel (default: any number)",
+       {},
+       plan},
+      {"island-tolerance",
+       "",
+       SettingKind::kShare,
+       "SHARE",
+       "0.10",
+       "how far GPUs of an island may differ: 0.1 or 10%",
+       {},
+       commands(kIslandUsers)},
+      {"top", "", SettingKind::kCount, "K", "4", "plans that are simulated before the best is taken", {}, plan},
+      {"time-budget", "", SettingKind::kCount, "STATES", "6000000", "search effort: labels of the composer", {}, plan},
+      {"jobs",
+       "j",
+       SettingKind::kCount,
+       "N",
+       "",
+       "threads (default: one per core); never changes the result",
+       {},
+       plan},
+      {"color", "", SettingKind::kChoice, "WHEN", "auto", "auto, always or never", {"auto", "always", "never"}, {}},
+  };
+}
+
+std::string upper_snake(std::string_view name) {
+  std::string result(name);
+  for (char& c : result) c = c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return result;
+}
+
+std::string snake(std::string_view name) {
+  std::string result(name);
+  std::replace(result.begin(), result.end(), '-', '_');
+  return result;
+}
+
+std::optional<std::int64_t> parse_count(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) return std::nullopt;
+  return value;
+}
+
+/// "0.1" or "10%", in [0, 1).
+std::optional<double> parse_share(std::string_view text) {
+  const bool percent = !text.empty() && text.back() == '%';
+  if (percent) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (percent) value /= 100;
+  if (!(value >= 0) || value >= 1) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    items.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return items;
+}
+
+/// Short words of the command line for the model file's names.
+std::string technique_name(const std::string& word) {
+  if (word == "pp") return "pipeline";
+  if (word == "mixed") return "mixed_stages";
+  return word;
+}
+
+struct Complaint {
+  std::string message;
+  std::string hint;
+};
+
+/// What is wrong with a text, or nothing.
+std::optional<Complaint> complaint(const SettingDefinition& definition, std::string_view text) {
+  switch (definition.kind) {
+    case SettingKind::kChoice: {
+      const auto& choices = definition.choices;
+      if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::nullopt;
+      const auto near = closest(text, choices);
+      return Complaint{fmt::format("\"{}\" is not one of {}", text, fmt::join(choices, ", ")),
+                       near ? fmt::format("did you mean \"{}\"?", *near) : ""};
+    }
+    case SettingKind::kCount:
+      if (parse_count(text)) return std::nullopt;
+      return Complaint{fmt::format("\"{}\" is not a whole number of at least 1", text), ""};
+    case SettingKind::kShare:
+      if (parse_share(text)) return std::nullopt;
+      return Complaint{fmt::format("\"{}\" is not a share of at least 0 and below 1", text), "write 0.1 or 10%"};
+    case SettingKind::kTechniques:
+      for (const std::string& word : split_list(text)) {
+        model::Techniques ignored;
+        if (model::set_technique(ignored, technique_name(word), true)) continue;
+        return Complaint{fmt::format("unknown technique \"{}\"", word), model::technique_hint(word)};
+      }
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Diagnostic usage_error(std::string_view place, const Complaint& what) {
+  Diagnostic diagnostic;
+  diagnostic.kind = ErrorKind::kUsage;
+  diagnostic.code = "bad-value";
+  diagnostic.message = fmt::format("{}: {}", place, what.message);
+  diagnostic.hint = what.hint;
+  return diagnostic;
+}
+
+/// The text of a scalar, or of a list of scalars joined by commas; nullopt for anything else.
+std::optional<std::string> scalar_text(const io::Node& node) {
+  switch (node.kind) {
+    case io::NodeKind::kString:
+    case io::NodeKind::kInteger:
+    case io::NodeKind::kNumber: return node.text;
+    case io::NodeKind::kArray: {
+      std::vector<std::string> items;
+      for (const io::Node& item : node.items) {
+        if (item.kind != io::NodeKind::kString) return std::nullopt;
+        items.push_back(item.text);
+      }
+      return fmt::format("{}", fmt::join(items, ","));
+    }
+    default: return std::nullopt;
+  }
+}
+
+using Values = std::map<std::string, SettingValue, std::less<>>;
+
+/// Reads one configuration file over what `values` holds. A file may set what only other commands use.
+Expected<void> read_config(const std::string& path, Origin origin, Values& values) {
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return {};
+  auto text = io::read_file(path);
+  if (!text) return fail(std::move(text.error()));
+  auto document = io::parse_yaml(std::move(*text), path);
+  if (!document) return fail(std::move(document.error()));
+  if (document->root.kind == io::NodeKind::kNull) return {};  // an empty file
+
+  Diagnostics mistakes;
+  io::ObjectReader reader(*document, document->root, "", mistakes);
+  for (const SettingDefinition& definition : setting_definitions()) {
+    const std::string key = snake(definition.name);
+    const io::Node* node = reader.valid() ? reader.raw(key) : nullptr;
+    if (node == nullptr) continue;
+    const auto value = scalar_text(*node);
+    if (!value) {
+      reader.error_at(key, "wrong-type", fmt::format("\"{}\" takes one value or a list of names", key));
+    } else if (const auto wrong = complaint(definition, *value)) {
+      reader.error_at(key, "bad-value", fmt::format("{}: {}", key, wrong->message), wrong->hint);
+    } else {
+      values[std::string(definition.name)] = {*value, origin, fmt::format("{}:{}", path, node->line)};
+    }
+  }
+  reader.finish();
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return {};
+}
+
+void read_environment(const SettingSources& sources, Command command, Values& values, Diagnostics& mistakes) {
+  for (const SettingDefinition& definition : setting_definitions()) {
+    if (!applies_to(definition, command)) continue;
+    const std::string variable = "TANGRAM_" + upper_snake(definition.name);
+    const char* text = sources.environment ? sources.environment(variable) : nullptr;
+    if (text == nullptr || *text == '\0') continue;
+    if (const auto wrong = complaint(definition, text)) mistakes.push_back(usage_error(variable, *wrong));
+    values[std::string(definition.name)] = {text, Origin::kEnvironment, variable};
+  }
+}
+
+void read_flags(const SettingSources& sources, Values& values, Diagnostics& mistakes) {
+  for (const SettingDefinition& definition : setting_definitions()) {
+    const auto flag = sources.flags.find(definition.name);
+    if (flag == sources.flags.end()) continue;
+    const std::string place = fmt::format("--{}", definition.name);
+    if (const auto wrong = complaint(definition, flag->second)) mistakes.push_back(usage_error(place, *wrong));
+    values[std::string(definition.name)] = {flag->second, Origin::kFlag, place};
+  }
+}
+
+}  // namespace
+
+std::span<const SettingDefinition> setting_definitions() {
+  static const std::vector<SettingDefinition> definitions = make_definitions();
+  return definitions;
+}
+
+bool applies_to(const SettingDefinition& definition, Command command) {
+  const auto& list = definition.commands;
+  return list.empty() || std::find(list.begin(), list.end(), command) != list.end();
+}
+
+const SettingValue& Settings::value(std::string_view name) const {
+  const auto found = values_.find(name);
+  TANGRAM_ASSERT(found != values_.end());
+  return found->second;
+}
+
+std::optional<std::int64_t> Settings::count(std::string_view name) const { return parse_count(text(name)); }
+
+double Settings::share(std::string_view name) const { return parse_share(text(name)).value_or(0); }
+
+std::vector<std::string> Settings::techniques(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const std::string& word : split_list(text(name))) names.push_back(technique_name(word));
+  return names;
+}
+
+Expected<Settings> resolve_settings(Command command, const SettingSources& sources) {
+  Values values;
+  for (const SettingDefinition& definition : setting_definitions()) {
+    values[std::string(definition.name)] = {std::string(definition.fallback), Origin::kDefault, "default"};
+  }
+  if (auto read = read_config(sources.user_file, Origin::kUserFile, values); !read)
+    return fail(std::move(read.error()));
+  if (auto read = read_config(sources.project_file, Origin::kProjectFile, values); !read) {
+    return fail(std::move(read.error()));
+  }
+  Diagnostics mistakes;
+  read_environment(sources, command, values, mistakes);
+  read_flags(sources, values, mistakes);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return Settings(std::move(values));
+}
+
+std::string user_config_path(const std::function<const char*(const std::string&)>& environment) {
+  const auto variable = [&](const char* name) {
+    const char* text = environment(name);
+    return std::string(text == nullptr ? "" : text);
+  };
+  if (const std::string base = variable("XDG_CONFIG_HOME"); !base.empty()) return base + "/tangram/config.yaml";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.config/tangram/config.yaml";
+  return "";
+}
+
+std::string show_origin(Command command, const Settings& settings) {
+  std::string out;
+  for (const SettingDefinition& definition : setting_definitions()) {
+    if (!applies_to(definition, command)) continue;
+    const SettingValue& value = settings.value(definition.name);
+    out += fmt::format("{:<18} {:<16} {}\n", definition.name, value.text.empty() ? "-" : value.text, value.place);
+  }
+  return out;
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,76 @@
+// What can be set in more than one place. Goes in: flags, environment, configuration files. Comes out: for each setting
+// its text and where it came from: flag > TANGRAM_* environment > .tangram.yaml > user configuration > default.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tangram/base/expected.hpp"
+
+namespace tangram::app {
+
+enum class Command { kPlan, kIslands, kCheck, kSimulate, kSchema, kVersion };
+
+enum class SettingKind { kChoice, kCount, kShare, kTechniques };
+
+struct SettingDefinition {
+  std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance
+  std::string_view short_flag;  ///< "j", or empty
+  SettingKind kind = SettingKind::kCount;
+  std::string_view value_name;  ///< for help
+  std::string_view fallback;    ///< text of the default; empty: not set
+  std::string_view help;
+  std::vector<std::string> choices;  ///< kChoice
+  std::vector<Command> commands;     ///< empty: all
+};
+
+/// The one registry: flags, environment, files, help and --show-origin are made from it.
+[[nodiscard]] std::span<const SettingDefinition> setting_definitions();
+
+[[nodiscard]] bool applies_to(const SettingDefinition& definition, Command command);
+
+enum class Origin { kDefault, kUserFile, kProjectFile, kEnvironment, kFlag };
+
+struct SettingValue {
+  std::string text;  ///< empty: not set
+  Origin origin = Origin::kDefault;
+  std::string place;  ///< "--top", "TANGRAM_TOP", ".tangram.yaml:3"
+};
+
+class Settings {
+ public:
+  explicit Settings(std::map<std::string, SettingValue, std::less<>> values) : values_(std::move(values)) {}
+
+  [[nodiscard]] const SettingValue& value(std::string_view name) const;
+  [[nodiscard]] const std::string& text(std::string_view name) const { return value(name).text; }
+  [[nodiscard]] std::optional<std::int64_t> count(std::string_view name) const;
+  [[nodiscard]] double share(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> techniques(std::string_view name) const;  ///< as the model module names them
+
+ private:
+  std::map<std::string, SettingValue, std::less<>> values_;
+};
+
+struct SettingSources {
+  std::map<std::string, std::string, std::less<>> flags;  ///< by name
+  std::function<const char*(const std::string&)> environment;
+  std::string project_file;  ///< ".tangram.yaml"; need not exist
+  std::string user_file;     ///< need not exist; empty: none
+};
+
+/// Every value is checked where it was written: a wrong flag or variable is a usage error, a wrong file an input error.
+[[nodiscard]] Expected<Settings> resolve_settings(Command command, const SettingSources& sources);
+
+/// $XDG_CONFIG_HOME/tangram/config.yaml, or ~/.config/tangram/config.yaml; empty when neither variable is set.
+[[nodiscard]] std::string user_config_path(const std::function<const char*(const std::string&)>& environment);
+
+/// For --show-origin: one line per setting of the command.
+[[nodiscard]] std::string show_origin(Command command, const Settings& settings);
+
+}  // namespace tangram::app

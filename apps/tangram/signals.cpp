@@ -1,0 +1,41 @@
+#include "signals.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace tangram::app {
+
+namespace {
+constexpr int kStop = SIGUSR2;  // sent by the destructor to its own thread
+}
+
+SignalGuard::SignalGuard() {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, kStop}) sigaddset(&signals_, signal);
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  thread_ = std::thread([this] { wait(); });
+}
+
+SignalGuard::~SignalGuard() {
+  pthread_kill(thread_.native_handle(), kStop);
+  thread_.join();
+}
+
+void SignalGuard::protect(std::string temporary_file) {
+  const std::lock_guard lock(mutex_);
+  temporary_file_ = std::move(temporary_file);
+}
+
+void SignalGuard::wait() {
+  int signal = 0;
+  if (sigwait(&signals_, &signal) != 0 || signal == kStop) return;
+  const std::lock_guard lock(mutex_);
+  if (!temporary_file_.empty()) unlink(temporary_file_.c_str());
+  constexpr char kMessage[] = "\ninterrupted: nothing was written\n";
+  [[maybe_unused]] const auto ignored = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  _exit(128 + signal);
+}
+
+}  // namespace tangram::app

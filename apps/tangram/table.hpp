@@ -1,0 +1,54 @@
+// Text tables for people. Goes in: rows of cells with styles. Comes out: aligned lines; cells of a column with a
+// largest width are wrapped at spaces.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "terminal.hpp"
+
+namespace tangram::app {
+
+struct Cell {
+  std::string text;
+  Style style = Style::kPlain;
+};
+
+struct Column {
+  std::string header;
+  bool right = false;    ///< aligned
+  std::size_t wrap = 0;  ///< largest width; 0: as wide as needed
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<Cell> row);
+  /// Header, then rows; two spaces between columns, none at line ends.
+  [[nodiscard]] std::string render(const Terminal& terminal) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// Characters, not bytes.
+[[nodiscard]] std::size_t display_width(std::string_view utf8);
+
+/// A bar of `width` characters: "####....".
+[[nodiscard]] std::string bar(double share, int width);
+
+/// Three significant digits and a unit that fits: "12.3 ms", "1.04 s".
+[[nodiscard]] std::string people_time(double seconds);
+
+/// "1,234,567"
+[[nodiscard]] std::string thousands(std::int64_t value);
+
+/// Sorted whole numbers as "0-3,7".
+[[nodiscard]] std::string compact_ranges(const std::vector<int>& numbers);
+
+/// Names in natural order with their numbered runs compacted: "gpu001-gpu016, login".
+[[nodiscard]] std::string compact_names(const std::vector<std::string>& names);
+
+}  // namespace tangram::app

@@ -1,0 +1,121 @@
+#include "terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tangram::app {
+
+namespace {
+
+bool is_set(const Environment& environment, const char* name) {
+  const char* value = environment(name);
+  return value != nullptr && *value != '\0';
+}
+
+bool is_dumb(const Environment& environment) {
+  const char* term = environment("TERM");
+  return term == nullptr || std::string_view(term) == "dumb";
+}
+
+const char* code_of(Style style) {
+  switch (style) {
+    case Style::kPlain: return "";
+    case Style::kBold: return "\x1b[1m";
+    case Style::kDim: return "\x1b[2m";
+    case Style::kRed: return "\x1b[31m";
+    case Style::kYellow: return "\x1b[33m";
+    case Style::kGreen: return "\x1b[32m";
+  }
+  return "";
+}
+
+constexpr const char* kReset = "\x1b[0m";
+constexpr const char* kClearLine = "\r\x1b[K";
+
+std::string colored(std::string_view text, Style style, bool color) {
+  if (!color || style == Style::kPlain || text.empty()) return std::string(text);
+  return code_of(style) + std::string(text) + kReset;
+}
+
+/// "error:" and "hint:" are where the eye should land.
+std::string colored_error(std::string text) {
+  for (const auto& [word, style] : {std::pair{"error: ", Style::kRed}, std::pair{"hint: ", Style::kYellow}}) {
+    const std::string bright = colored(word, style, true);
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + bright.size())) {
+      text.replace(at, std::string_view(word).size(), bright);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+bool wants_color(std::string_view choice, bool is_terminal, const Environment& environment) {
+  if (choice == "always") return true;
+  if (choice == "never" || is_set(environment, "NO_COLOR")) return false;
+  if (is_set(environment, "CLICOLOR_FORCE") || is_set(environment, "FORCE_COLOR")) return true;
+  return is_terminal && !is_dumb(environment);
+}
+
+bool wants_progress(bool is_terminal, bool quiet, const Environment& environment) {
+  return is_terminal && !quiet && !is_dumb(environment) && !is_set(environment, "CI");
+}
+
+bool Terminal::result(std::string_view text) {
+  clear_progress();
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return std::fflush(stdout) == 0 && written;
+}
+
+void Terminal::error(const Diagnostics& diagnostics) {
+  clear_progress();
+  const std::string text = render(diagnostics);
+  to_stderr(traits_.color_err ? colored_error(text) : text);
+}
+
+void Terminal::note(std::string_view line) {
+  if (traits_.quiet) return;
+  clear_progress();
+  to_stderr(std::string(line) + "\n");
+}
+
+void Terminal::detail(std::string_view line) {
+  if (traits_.verbosity > 0) note(line);
+}
+
+void Terminal::progress(std::string_view line) {
+  if (!traits_.progress) return;
+  to_stderr(kClearLine + std::string(line.substr(0, static_cast<std::size_t>(traits_.width - 1))));
+  progress_shown_ = true;
+}
+
+void Terminal::clear_progress() {
+  if (progress_shown_) to_stderr(kClearLine);
+  progress_shown_ = false;
+}
+
+std::string Terminal::styled(std::string_view text, Style style) const {
+  return colored(text, style, traits_.color_out);
+}
+
+void Terminal::to_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+Terminal::Traits detect_traits(std::string_view color_choice, bool quiet, int verbosity,
+                               const Environment& environment) {
+  Terminal::Traits traits;
+  traits.color_out = wants_color(color_choice, isatty(STDOUT_FILENO) == 1, environment);
+  traits.color_err = wants_color(color_choice, isatty(STDERR_FILENO) == 1, environment);
+  traits.progress = wants_progress(isatty(STDERR_FILENO) == 1, quiet, environment);
+  traits.quiet = quiet;
+  traits.verbosity = verbosity;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) traits.width = size.ws_col;
+  return traits;
+}
+
+}  // namespace tangram::app

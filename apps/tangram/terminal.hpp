@@ -1,0 +1,59 @@
+// Where words go. stdout carries the result alone; everything else goes to stderr. Color and the rewritten progress
+// line are for terminals only.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "tangram/base/diagnostic.hpp"
+
+namespace tangram::app {
+
+using Environment = std::function<const char*(const std::string&)>;
+
+/// --color beats NO_COLOR (no-color.org), which beats CLICOLOR_FORCE and FORCE_COLOR, which beat isatty and TERM.
+[[nodiscard]] bool wants_color(std::string_view choice, bool is_terminal, const Environment& environment);
+
+/// One rewritten line: on a terminal that can, outside continuous integration.
+[[nodiscard]] bool wants_progress(bool is_terminal, bool quiet, const Environment& environment);
+
+enum class Style { kPlain, kBold, kDim, kRed, kYellow, kGreen };
+
+class Terminal {
+ public:
+  struct Traits {
+    bool color_out = false;
+    bool color_err = false;
+    bool progress = false;
+    bool quiet = false;
+    int verbosity = 0;
+    int width = 80;  ///< of stderr, for the progress line
+  };
+  explicit Terminal(const Traits& traits) : traits_(traits) {}
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() { clear_progress(); }
+
+  /// False when stdout could not take it (disk full).
+  [[nodiscard]] bool result(std::string_view text);
+  void error(const Diagnostics& diagnostics);
+  void note(std::string_view line);    ///< unless --quiet
+  void detail(std::string_view line);  ///< with --verbose
+  void progress(std::string_view line);
+  void clear_progress();
+
+  [[nodiscard]] std::string styled(std::string_view text, Style style) const;  ///< for stdout
+
+ private:
+  void to_stderr(std::string_view text);
+
+  Traits traits_;
+  bool progress_shown_ = false;
+};
+
+/// Looks at the process's own streams.
+[[nodiscard]] Terminal::Traits detect_traits(std::string_view color_choice, bool quiet, int verbosity,
+                                             const Environment& environment);
+
+}  // namespace tangram::app

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -21,21 +22,23 @@ constexpr int kNoLink = -1;
 
 double rate_of(const std::optional<Link>& link) { return link ? message_rate(*link) : -1; }
 
-// Tiers from the fastest rate down: each starts at the first rate that is not alike to the start of the one before.
-std::map<double, int> tiers_of(std::vector<double> rates, double tolerance) {
+// The fastest rate of each tier, descending: a tier starts at the first rate that is not alike to the start before.
+std::vector<double> tier_starts(std::vector<double> rates, double tolerance) {
   std::sort(rates.begin(), rates.end(), std::greater<>());
-  rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
-  std::map<double, int> tiers;
-  double start = 0;
-  int tier = 0;
+  std::vector<double> starts;
   for (const double rate : rates) {
-    if (tiers.empty() || rate <= 0 || std::log(start) - std::log(rate) > allowed_distance(tolerance)) {
-      start = rate;
-      ++tier;
-    }
-    tiers[rate] = rate < 0 ? kNoLink : tier;
+    const bool alike =
+        !starts.empty() && (rate == starts.back() ||
+                            (rate > 0 && std::log(starts.back()) - std::log(rate) <= allowed_distance(tolerance)));
+    if (!alike) starts.push_back(rate);
   }
-  return tiers;
+  return starts;
+}
+
+// Number of starts that are at least as fast.
+int tier_of(double rate, const std::vector<double>& starts) {
+  if (rate < 0) return kNoLink;
+  return static_cast<int>(std::upper_bound(starts.begin(), starts.end(), rate, std::greater<>()) - starts.begin());
 }
 
 LinkTiers link_tiers(const Partition& partition, const IslandLinks& links, double tolerance) {
@@ -50,8 +53,8 @@ LinkTiers link_tiers(const Partition& partition, const IslandLinks& links, doubl
   }
   std::vector<double> rates(between.data(), between.data() + between.size());
   rates.insert(rates.end(), inside.data(), inside.data() + inside.size());
-  const std::map<double, int> tiers = tiers_of(std::move(rates), tolerance);
-  const auto tier = [&](double rate) { return tiers.at(rate); };
+  const std::vector<double> starts = tier_starts(std::move(rates), tolerance);
+  const auto tier = [&](double rate) { return tier_of(rate, starts); };
   return {between.unaryExpr(tier), inside.unaryExpr(tier)};
 }
 

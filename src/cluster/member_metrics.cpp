@@ -118,8 +118,12 @@ std::vector<std::size_t> alike_clusters(std::span<const MemberMetrics> members, 
   const auto worst = [](const std::vector<MemberMetrics>& cluster) {
     return std::accumulate(cluster.begin(), cluster.end(), cluster.front(), slower_of);
   };
-  std::stable_sort(clusters.begin(), clusters.end(),
-                   [&](const auto& a, const auto& b) { return before(worst(a), worst(b)); });
+  std::sort(clusters.begin(), clusters.end(), [&](const auto& a, const auto& b) {
+    const MemberMetrics worst_a = worst(a);
+    const MemberMetrics worst_b = worst(b);
+    if (before(worst_a, worst_b) || before(worst_b, worst_a)) return before(worst_a, worst_b);
+    return a < b;
+  });
 
   std::map<MemberMetrics, std::size_t> number;
   for (std::size_t i = 0; i < clusters.size(); ++i) {

@@ -93,7 +93,8 @@ Strands::Strands(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(
     for (std::size_t group = 0; group < node.groups.size(); ++group) {
       const DeviceGroup& devices = node.groups[group];
       for (int clique = 0; clique < devices.count / devices.clique; ++clique) {
-        strands_.push_back({kind, group, clique, 0, metrics_of(node, devices), kinds_[kind]});
+        strands_.push_back(
+            {kind, group, clique, 0, metrics_of(node, devices), kinds_[kind], share_of_node(node, devices.clique)});
       }
     }
   }
@@ -157,13 +158,11 @@ Link Strands::on_host(const Strand& a, const Strand& b) const {
 Link Strands::across(const Strand& a, const Strand& b) const {
   const Node& node_a = fleet_->nodes[a.nodes.front()];
   const Node& node_b = fleet_->nodes[b.nodes.front()];
-  const double share_a = share_of_node(node_a, a.gpus());
-  const double share_b = share_of_node(node_b, b.gpus());
   Link link = between_kinds_[a.kind * kinds_.size() + b.kind];
   if (link.bandwidth == std::min(node_a.network.bandwidth, node_b.network.bandwidth)) {
-    link.bandwidth = std::min(node_a.network.bandwidth * share_a, node_b.network.bandwidth * share_b);
+    link.bandwidth = std::min(node_a.network.bandwidth * a.share, node_b.network.bandwidth * b.share);
   } else {
-    link.bandwidth = link.bandwidth * std::min(share_a, share_b);
+    link.bandwidth = link.bandwidth * std::min(a.share, b.share);
   }
   return link;
 }

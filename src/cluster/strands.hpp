@@ -20,6 +20,7 @@ struct Strand {
   std::size_t alike = 0;  ///< cluster of alike members
   MemberMetrics metrics;
   std::vector<std::size_t> nodes;  ///< ascending
+  double share = 1;                ///< of its node's GPUs, hence of its network
 
   [[nodiscard]] int gpus() const { return metrics.gpus; }
 };

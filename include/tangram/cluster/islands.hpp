@@ -26,30 +26,36 @@ struct Island {
   std::string reason;  ///< why these GPUs are together and apart from others, for people
 };
 
+/// Islands of the same number of alike members with the same links inside and to every other island, within the
+/// tolerance: exchanging two of them changes no link, so that a planner only counts them. A member's share of its
+/// node's network is its share of the node's GPUs.
 struct IslandClass {
   int id = 0;
-  std::string alias;       ///< short, unique within the level: "A100-80GB-SXM@rack=r1"
-  GpuType device;          ///< the slowest and smallest of its members in every metric, so that plans hold on all
+  std::string alias;  ///< short, unique within the level: "A100-80GB-SXM@rack=r1"
+  GpuType device;     ///< the slowest and smallest of its members in every metric, so that plans hold on all
   int gpus_per_member = 0;
   int members_per_island = 0;
-  std::vector<int> islands;        ///< ids, ascending
-  Link inside_member;      ///< between GPUs of a member, per GPU
-  Link between_members;    ///< inside one island, per member
-  Link between_islands;    ///< between members of different islands of the class, per member; worst case
-  Dollars price_per_gpu_hour{0};
+  std::vector<int> islands;  ///< ids, ascending
+  Link inside_member;        ///< between GPUs of a member, per GPU
+  Link between_members;      ///< inside one island, per member; islands of one member: as between_islands
+  Link between_islands;      ///< between members of different islands of the class, per member; worst case. A class of
+                             ///< one island: as between_members; of one member: its share of the network
+  Dollars price_per_gpu_hour{0};  ///< of its dearest member; node price / GPUs of the node, else the GPU type's
 
   [[nodiscard]] int member_count() const { return members_per_island * static_cast<int>(islands.size()); }
   [[nodiscard]] int gpu_count() const { return member_count() * gpus_per_member; }
 };
 
-/// One cut through the hierarchy: finer levels have more, better connected islands.
+/// One cut through the hierarchy: finer levels have more, better connected islands. An island is a clique: its slowest
+/// pair of members decides. Each cluster of alike members is cut at its own tiers of links, counted from the coarsest.
 struct IslandLevel {
-  std::string name;             ///< "rack", "zone", ...: what the links that still hold an island together are
-  double threshold = 0;         ///< slowest link (bytes/s per member) that still joins two members
+  std::string name;      ///< "host", "rack", "zone", ...: what the links that still hold an island together are;
+                         ///< "fleet": all alike members, "node": nothing is joined. Unique in the hierarchy
+  double threshold = 0;  ///< slowest link (bytes/s per member) that still joins two members; 0: none does
   std::vector<Island> islands;
   std::vector<IslandClass> classes;
-  std::vector<Link> links;      ///< classes x classes, row-major: slowest link between a member of one and a
-                                ///< different member of the other, per member
+  std::vector<Link> links;  ///< classes x classes, row-major: slowest link between a member of one and a
+                            ///< different member of the other, per member
   [[nodiscard]] const Link& link(int a, int b) const {
     return links[static_cast<std::size_t>(a) * classes.size() + static_cast<std::size_t>(b)];
   }
@@ -60,8 +66,10 @@ struct IslandHierarchy {
   std::vector<IslandLevel> levels;  ///< finest first; at least one; equal cuts are not repeated
 };
 
-/// Agglomerative clustering with complete linkage on log metrics; O(d^2 log d) for d distinct members.
-/// tolerance: largest relative difference of any metric inside an island, in [0, 1).
+/// Agglomerative clustering with complete linkage on log metrics, then on the links of alike members, ranked by the
+/// time of a 32 MiB message. Members that only their host's name tells apart are counted, so that the cost follows the
+/// d distinct ones: about O(d^2) memory and time per level; d is the number of nodes if links are measured pair by
+/// pair. tolerance: largest relative difference of any metric inside an island, in [0, 1).
 [[nodiscard]] IslandHierarchy find_islands(const Fleet& fleet, double tolerance);
 
 /// GPUs on which one stage runs: `nodes` members (or parts of members) with `per_node` GPUs each.

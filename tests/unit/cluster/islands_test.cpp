@@ -220,6 +220,18 @@ TEST_CASE("a class does not mix islands that see each other through different li
   CHECK(hierarchy.levels[2].islands.size() == 1);
 }
 
+// Hosts with two pairs each, two hosts a rack: inside a rack two hosts see 12.5 GB/s a pair, between racks half
+// of 3.125.
+TEST_CASE("hosts are interchangeable inside their rack only", "[islands]") {
+  const IslandLevel level =
+      islands_of("[A100-40x4 a*2 clique=2 net=200]--eth25--[A100-40x4 b*2 clique=2 net=200]").levels.front();
+  CHECK(level.name == "host");
+  CHECK(level.islands.size() == 4);
+  CHECK(aliases(level) == Names{"A100-40@rack=r1", "A100-40@rack=r2"});
+  CHECK(gbps(level.classes[0].between_islands) == Approx(12.5));
+  CHECK(gbps(level.link(0, 1)) == Approx(1.5625));
+}
+
 // 32 MiB at 12.5 GB/s take 2.7 ms; 30 ms of latency make the same bandwidth 12 times slower.
 TEST_CASE("latency separates what bandwidth joins", "[islands]") {
   Fleet fleet = topology("[A100-80x8 a*2 net=100]--eth100--[A100-80x8 b*2 net=100]");
@@ -248,6 +260,15 @@ TEST_CASE("a node with two GPU types has members of two classes", "[islands]") {
 TEST_CASE("members of different sizes are never alike", "[islands]") {
   const IslandLevel level = islands_of("[A100-80x8 a]==ib200==[A100-80x4 b]").levels.front();
   CHECK(aliases(level) == Names{"A100-80@x8", "A100-80@x4"});
+}
+
+TEST_CASE("GPUs of two vendors or with other number formats are never alike", "[islands]") {
+  Fleet fleet = topology("[A100-80x8 a]==ib200==[A100-80x8 b]");
+  fleet.nodes[1].groups[0].device.peak[static_cast<std::size_t>(DType::kBf16)] = FlopsPerSecond(0);
+  CHECK(find_islands(fleet, 0.3).levels.front().islands.size() == 2);
+  fleet = topology("[A100-80x8 a]==ib200==[A100-80x8 b]");
+  fleet.nodes[1].groups[0].device.vendor = "amd";
+  CHECK(find_islands(fleet, 0.3).levels.front().islands.size() == 2);
 }
 
 // a-b and b-c at 25 GB/s, a-c measured at 5: no island may hold a and c. The tie goes to the first pair.

@@ -121,8 +121,10 @@ class EventBuilder final : public YAML::EventHandler {
     } else if (rest.starts_with(value)) {
       length = value.size();
     }
-    const std::size_t line = end_of_content(rest.substr(0, std::min(rest.find_first_of("\r\n"), rest.size())));
-    return {at, std::max<std::size_t>(1, length == 0 ? line : std::min(length, line))};
+    // Looked for inside the scalar only: a flow sequence may have thousands on one line.
+    const std::string_view own = length == 0 ? rest : rest.substr(0, length);
+    const std::size_t line = end_of_content(own.substr(0, std::min(own.find_first_of("\r\n"), own.size())));
+    return {at, std::max<std::size_t>(1, line)};
   }
 
   // With both quotes; 0 when the second is missing.

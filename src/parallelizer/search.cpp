@@ -7,11 +7,11 @@
 // grows, whatever x is. A plan that is no better in (T, F, g, o, n_max) is therefore no better in (T, F, A, o, n_max)
 // for any x either, and plans are compared by the former.
 //
-// Recompute. Full recompute of r blocks changes T and memory alone, and T grows with r. Within a run of equal blocks
-// the transient buffers stay the same and the activations fall by the same amount with each further block, so that
-// n_max is monotone: of all r with equal n_max the smallest is the best, and only these are looked for. Where another
-// type of block begins, the recomputed block needs a larger buffer: each run is searched by itself. Once a plan holds
-// `max_in_flight`, more recompute at the same degrees and ZeRO stage costs time and brings nothing.
+// Recompute. Full recompute of r blocks changes T and memory alone. T grows with r; a recomputed block brings back at
+// most what it did not keep for one microbatch, so that n_max never falls. Of all r with equal n_max the smallest is
+// the best, and only these are looked for, in one run of equal blocks after the other: inside a run the transient
+// buffers stay the same and each further block saves as much as the last. Once a plan that is no worse otherwise holds
+// `max_in_flight`, more recompute brings nothing. (n_max itself is never capped.)
 #include "search.hpp"
 
 #include <fmt/format.h>
@@ -75,6 +75,7 @@ class Search {
     if (trial.n_max < 1) return;
     prune::Candidate entry = candidate(trial.cost, trial.n_max);
     if (dominated(entry)) return;
+    std::erase_if(candidates_, [&entry](const prune::Candidate& old) { return prune::dominates(entry, old); });
     entry.source = static_cast<std::int32_t>(tried_.size());
     candidates_.push_back(entry);
     tried_.push_back({family.units, trial});
@@ -113,11 +114,10 @@ class Search {
     Trial current = evaluate(family, fewest);
     const Trial leanest = most == fewest ? current : evaluate(family, most);
     keep(family, current);
-    const std::int64_t goal = std::min(leanest.n_max, query_.max_in_flight);
     const bool enough = holds_enough(current) || holds_enough(leanest);
-    // No plan of the run is faster than its first, none holds more than its last.
-    if (current.n_max >= goal || dominated(candidate(current.cost, leanest.n_max))) return enough;
-    while (current.n_max < goal) {
+    const std::int64_t goal = std::min(leanest.n_max, query_.max_in_flight);
+    // Ahead lie plans that are no faster than `current` and of which no more than `goal` is of use.
+    while (current.n_max < goal && !dominated(candidate(current.cost, goal))) {
       current = next_step(family, current, leanest);
       keep(family, current);
     }
@@ -169,7 +169,7 @@ class Search {
   const Bytes usable_;
   std::vector<bool> satisfied_;                       ///< by chain: a plan holds max_in_flight
   std::vector<std::pair<std::size_t, Trial>> tried_;  ///< with the index of their units
-  std::vector<prune::Candidate> candidates_;          ///< of `tried_`, A standing for the whole sync
+  std::vector<prune::Candidate> candidates_;  ///< those of `tried_` not dominated so far; A stands for the whole sync
   std::size_t last_winner_ = 0;
   Bytes leanest_peak_ = Bytes::max();
   cost::Strategy leanest_;

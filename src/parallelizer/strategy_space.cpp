@@ -31,8 +31,15 @@ constexpr double UnitCost::* kTerms[] = {&UnitCost::forward,
                                          &UnitCost::working};
 static_assert(std::size(kTerms) * sizeof(double) == sizeof(UnitCost), "a term is missing");
 
+/// Buffers that full recompute needs: the block's activations come back.
+double recompute_working(const UnitCost& unit) { return unit.working + unit.activation_none - unit.activation_full; }
+double selective_working(const UnitCost& unit) {
+  return unit.working + unit.activation_none - unit.activation_selective;
+}
+
 bool no_worse(const UnitCost& a, const UnitCost& b) {
-  return std::all_of(std::begin(kTerms), std::end(kTerms), [&](auto term) { return a.*term <= b.*term; });
+  return std::all_of(std::begin(kTerms), std::end(kTerms), [&](auto term) { return a.*term <= b.*term; }) &&
+         recompute_working(a) <= recompute_working(b) && selective_working(a) <= selective_working(b);
 }
 
 bool no_worse(const UnitCosts& a, const UnitCosts& b) {

@@ -34,9 +34,11 @@ enum class OutcomeStatus : std::uint8_t { kOk, kInfeasible, kUnsupported, kFaile
 
 struct Outcome {
   OutcomeStatus status = OutcomeStatus::kOk;
-  std::vector<PartialPlan> plans;  ///< no two equal; none dominated (see prune/frontier.hpp)
-  std::string message;             ///< why not, when there are no plans
-  Bytes shortage;                  ///< kInfeasible for memory: how much per GPU the leanest plan lacks
+  /// No two equal, none dominated in (forward + backward, forward, gradient_sync, optimizer_step, n_max), ascending in
+  /// this order. Left out is what no pipeline with `max_in_flight` or fewer in flight needs.
+  std::vector<PartialPlan> plans;
+  std::string message;  ///< why not, when there are no plans
+  Bytes shortage;       ///< kInfeasible for memory: how much per GPU the leanest plan lacks
 };
 
 struct ParallelizerInfo {
@@ -53,9 +55,11 @@ class Parallelizer {
   [[nodiscard]] virtual std::vector<Outcome> solve(std::span<const Query> queries) const = 0;
 };
 
-/// Exhaustive enumeration for one stage: tp x sp x cp x ep x etp x dp x ZeRO x recompute, as Megatron-LM's users do by
-/// hand. O(strategies) per query; degrees shared by queries of equal shape and samples are costed once per call.
-/// The model must outlive it.
+/// Exhaustive enumeration for one stage: tp x sp x cp x ep x etp x dp (degrees.hpp) x ZeRO x recompute, as
+/// Megatron-LM's users do by hand. O(strategies) per query, of the numbers of recomputed blocks only those that change
+/// n_max; degrees are costed once per call for queries of equal shape, samples and techniques. Runs on the caller's
+/// oneTBB threads; the outcomes do not depend on how many. Of equal plans the one with the fewest techniques is
+/// returned. kUnsupported: no degrees suit shape, samples and model. The model must outlive the parallelizer.
 [[nodiscard]] std::unique_ptr<Parallelizer> make_enumerator(const model::Model& model);
 
 }  // namespace tangram::parallelizer

@@ -12,10 +12,10 @@
 namespace tangram::prune {
 
 struct Candidate {
-  std::int64_t T = 0;   ///< ns
-  std::int64_t F = 0;   ///< ns
-  std::int64_t A = 0;   ///< ns, >= T
-  std::int64_t o = 0;   ///< ns
+  std::int64_t T = 0;  ///< ns
+  std::int64_t F = 0;  ///< ns
+  std::int64_t A = 0;  ///< ns, >= T
+  std::int64_t o = 0;  ///< ns
   std::int64_t n_max = 0;
   std::int32_t source = -1;  ///< index of what it stands for, in the caller's list
 

@@ -35,13 +35,16 @@ SignatureTable::SignatureTable(const model::Model& model) : blocks_(model.block_
   }
 }
 
-int FrontierStore::want(const cluster::DeviceShape& shape, int samples) {
+int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].samples == samples && entries_[i].shape == shape) return static_cast<int>(i);
+    if (entries_[i].samples != samples || !(entries_[i].shape == shape)) continue;
+    entries_[i].slowest = std::max(entries_[i].slowest, slowest);
+    return static_cast<int>(i);
   }
   ShapePlans entry;
   entry.shape = shape;
   entry.samples = samples;
+  entry.slowest = slowest;
   entry.plans.resize(static_cast<std::size_t>(signatures_.size()));
   entry.dead.assign(static_cast<std::size_t>(signatures_.size()), 1);
   entries_.push_back(std::move(entry));
@@ -99,14 +102,14 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
     least += count * cost::least_gpu_seconds(model_, model_.types[static_cast<std::size_t>(type)], entry.shape.device);
   }
   const double seconds = least * entry.samples / entry.shape.gpus();
-  return seconds * 1e9 <= static_cast<double>(limits_.slowest);
+  return seconds * 1e9 <= static_cast<double>(entry.slowest);
 }
 
 void FrontierStore::record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes) {
   const auto id = static_cast<std::size_t>(signature);
   for (const parallelizer::Outcome& outcome : outcomes) {
     for (const parallelizer::PartialPlan& plan : outcome.plans) {
-      if (time_of(plan) > limits_.slowest) continue;
+      if (time_of(plan) > entry.slowest) continue;
       entry.plans[id].push_back(plan);
       ++partial_plans_;
     }

@@ -48,11 +48,11 @@ struct ShapePlans {
   int samples = 0;
   std::vector<std::vector<parallelizer::PartialPlan>> plans;
   std::vector<std::uint8_t> dead;  ///< infeasible, unsupported, or slower than the cut for every strategy
+  std::int64_t slowest = 0;        ///< ns: partial plans with a larger T are of no interest
   Bytes shortage;                  ///< smallest memory shortage of a one-block slice that did not fit; 0: none
 };
 
 struct StoreLimits {
-  std::int64_t slowest = INT64_MAX;  ///< ns: partial plans with a larger T are of no interest
   std::int64_t max_in_flight = 1;
   model::Techniques allow;
 };
@@ -63,8 +63,9 @@ class FrontierStore {
                 std::span<const parallelizer::Parallelizer* const> parallelizers, const StoreLimits& limits)
       : model_(model), signatures_(signatures), parallelizers_(parallelizers), limits_(limits) {}
 
-  /// Index of the entry, added if new.
-  int want(const cluster::DeviceShape& shape, int samples);
+  /// Index of the entry, added if new. `slowest`: partial plans with a larger T (ns) are of no interest; the largest of
+  /// all calls before ask() counts.
+  int want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest);
   /// Asks for everything wanted since the last call. A parallelizer that fails is a Diagnostic of kind kPlugin.
   [[nodiscard]] Expected<void> ask();
 

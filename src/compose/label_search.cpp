@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -13,6 +13,7 @@ namespace tangram::compose {
 namespace {
 
 constexpr std::int64_t kFar = INT64_MAX / 8;
+constexpr std::size_t kExtensionsPerBeam = 4;
 
 struct Label {
   std::int64_t latency = 0;
@@ -63,6 +64,11 @@ struct Extension {
   int blocks = 0;
   const Candidate* candidate = nullptr;
 };
+
+bool smaller_growth(const Extension& a, const Extension& b) {
+  return std::tie(a.reduced_cost, a.option, a.blocks, a.candidate) <
+         std::tie(b.reduced_cost, b.option, b.blocks, b.candidate);
+}
 
 // What is left of the inventory in a state, and its worth.
 struct Budget {
@@ -168,11 +174,16 @@ class Search {
           if (growth > slack) break;
           if (candidate.n_max < std::min<std::int64_t>(depth, program_.microbatches)) continue;
           list.push_back({growth, option, n, &candidate});
+          if (query_.beam > 0) break;  // a quick pass takes the fastest plan that holds the depth
         }
       }
     }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Extension& a, const Extension& b) { return a.reduced_cost < b.reduced_cost; });
+    const auto most = static_cast<std::size_t>(query_.beam) * kExtensionsPerBeam;
+    if (query_.beam > 0 && list.size() > most) {
+      std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(most), list.end(), smaller_growth);
+      list.resize(most);
+    }
+    std::sort(list.begin(), list.end(), smaller_growth);
     return list;
   }
 

@@ -42,12 +42,12 @@ std::int64_t split(std::int64_t microbatch, double time_a, double time_b) {
 
 std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& level,
                                                     const std::vector<ClassShare>& shares, std::int64_t microbatch,
-                                                    FrontierStore& store) {
+                                                    std::int64_t slowest, FrontierStore& store) {
   std::vector<std::vector<OptionPart>> options;
   for (std::size_t k = 0; k < shares.size(); ++k) {
     for (const int gpus : shares[k].shapes) {
       const int samples = static_cast<int>(microbatch);
-      const int entry = store.want(cluster::make_shape(level.classes[k], gpus), samples);
+      const int entry = store.want(cluster::make_shape(level.classes[k], gpus), samples, slowest);
       options.push_back({{{static_cast<int>(k), gpus}, samples, entry}});
     }
   }
@@ -57,7 +57,7 @@ std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& 
 std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& level,
                                                    const std::vector<std::vector<OptionPart>>& singles,
                                                    std::int64_t microbatch, const SignatureTable& signatures,
-                                                   FrontierStore& store, std::size_t most) {
+                                                   std::int64_t slowest, FrontierStore& store, std::size_t most) {
   struct Pair {
     const OptionPart* a;
     const OptionPart* b;
@@ -85,7 +85,7 @@ std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& l
     parts[1].samples = static_cast<int>(microbatch - pair.samples);
     for (OptionPart& part : parts) {
       const auto& island_class = level.classes[static_cast<std::size_t>(part.placement.island_class)];
-      part.entry = store.want(cluster::make_shape(island_class, part.placement.gpus), part.samples);
+      part.entry = store.want(cluster::make_shape(island_class, part.placement.gpus), part.samples, slowest);
     }
     options.push_back(std::move(parts));
   }

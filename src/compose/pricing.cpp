@@ -198,37 +198,64 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
   }
 }
 
-void add_frontiers(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
-                   const SignatureTable& signatures, const FrontierStore& store) {
-  Program& program = priced.program;
-  const CrossIslandSync sync(model, level, priced.setting.replicas);
-  const auto count = static_cast<std::size_t>(signatures.size());
-  program.frontiers.resize(priced.parts.size() * count);
-  priced.sources.resize(program.frontiers.size());
+// Calls visit(option, signature, plans of the first part, plans of the last part) where all parts have plans.
+template <class Visit>
+void for_each_key(const PricedProgram& priced, const model::Model& model, const SignatureTable& signatures,
+                  const FrontierStore& store, Visit visit) {
   for (std::size_t option = 0; option < priced.parts.size(); ++option) {
     const std::vector<OptionPart>& parts = priced.parts[option];
-    for (std::size_t s = 0; s < count; ++s) {
-      const bool whole = signatures.entry(static_cast<int>(s)).signature.block_count() == program.blocks;
+    for (int s = 0; s < signatures.size(); ++s) {
+      const bool whole = signatures.entry(s).signature.block_count() == model.block_count();
       if (!model.job.allow.pipeline && !whole) continue;
-      const auto& first = store.at(parts.front().entry).plans[s];
-      const auto& second = store.at(parts.back().entry).plans[s];
-      if (first.empty() || second.empty()) continue;
-      // The gradient volume of a slice does not depend on the strategy.
-      const Nanoseconds crossing = sync.of(parts, signatures.entry(static_cast<int>(s)).signature,
-                                           first.front().cost.gradient_volume);
-      Frontier frontier = parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, second, crossing);
-      program.frontiers[option * count + s] = std::move(frontier.candidates);
-      priced.sources[option * count + s] = std::move(frontier.sources);
+      const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(s)];
+      const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(s)];
+      if (!first.empty() && !last.empty()) visit(option, static_cast<std::size_t>(s), first, last);
     }
   }
 }
 
+// The fastest plans for growing numbers of microbatches in flight; what only root_bound looks at is left out.
+std::vector<Candidate> staircase(std::vector<Candidate> steps) {
+  std::sort(steps.begin(), steps.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max);
+  });
+  std::vector<Candidate> result;
+  for (const Candidate& step : steps) {
+    if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
+  }
+  return result;
+}
+
+std::vector<Candidate> staircase(const std::vector<parallelizer::PartialPlan>& plans) {
+  std::vector<Candidate> steps;
+  for (const parallelizer::PartialPlan& plan : plans) {
+    Candidate step;
+    step.T = step.A = (plan.cost.forward + plan.cost.backward).value();
+    step.n_max = plan.n_max;
+    steps.push_back(step);
+  }
+  return staircase(std::move(steps));
+}
+
+std::vector<Candidate> staircase_of_both(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
+  std::vector<Candidate> steps;
+  for (const Candidate& x : a) {
+    for (const Candidate& y : b) {
+      Candidate step;
+      step.T = step.A = std::max(x.T, y.T);
+      step.n_max = std::min(x.n_max, y.n_max);
+      steps.push_back(step);
+    }
+  }
+  return staircase(std::move(steps));
+}
+
 }  // namespace
 
-PricedProgram price_program(const model::Model& model, const cluster::IslandLevel& level,
-                            const std::vector<ClassShare>& shares, const Setting& setting,
-                            std::vector<std::vector<OptionPart>> options, const SignatureTable& signatures,
-                            const FrontierStore& store) {
+PricedProgram outline_program(const model::Model& model, const cluster::IslandLevel& level,
+                              const std::vector<ClassShare>& shares, const Setting& setting,
+                              std::vector<std::vector<OptionPart>> options, const SignatureTable& signatures,
+                              const FrontierStore& store) {
   PricedProgram priced;
   priced.setting = setting;
   priced.parts = std::move(options);
@@ -240,8 +267,33 @@ PricedProgram price_program(const model::Model& model, const cluster::IslandLeve
   program.signature = signatures.ids();
   add_options(priced, shares);
   add_prices(priced, model, level);
-  add_frontiers(priced, model, level, signatures, store);
+  const auto count = static_cast<std::size_t>(signatures.size());
+  program.frontiers.resize(priced.parts.size() * count);
+  for_each_key(priced, model, signatures, store,
+               [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+                 program.frontiers[option * count + s] =
+                     priced.parts[option].size() == 1 ? staircase(first)
+                                                      : staircase_of_both(staircase(first), staircase(last));
+               });
   return priced;
+}
+
+void price_frontiers(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
+                     const SignatureTable& signatures, const FrontierStore& store) {
+  const CrossIslandSync sync(model, level, priced.setting.replicas);
+  const auto count = static_cast<std::size_t>(signatures.size());
+  priced.sources.resize(priced.program.frontiers.size());
+  for_each_key(priced, model, signatures, store,
+               [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+                 // The gradient volume of a slice does not depend on the strategy.
+                 const std::vector<OptionPart>& parts = priced.parts[option];
+                 const Nanoseconds crossing = sync.of(parts, signatures.entry(static_cast<int>(s)).signature,
+                                                      first.front().cost.gradient_volume);
+                 Frontier frontier =
+                     parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, last, crossing);
+                 priced.program.frontiers[option * count + s] = std::move(frontier.candidates);
+                 priced.sources[option * count + s] = std::move(frontier.sources);
+               });
 }
 
 Composition to_composition(const model::Model& model, const cluster::IslandLevel& level, const PricedProgram& priced,

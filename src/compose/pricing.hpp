@@ -40,7 +40,7 @@ struct PricedProgram {
 /// the single shapes before options with `mixed` are made.
 [[nodiscard]] std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& level,
                                                                   const std::vector<ClassShare>& shares,
-                                                                  std::int64_t microbatch, FrontierStore& store);
+                                                                  std::int64_t microbatch, std::int64_t slowest, FrontierStore& store);
 
 /// Mixed stages: pairs of shapes of different classes, samples split in proportion to the speed of one block, rounded
 /// to eighths of the microbatch; pairs more than 8 times apart in speed are left out. At most `most` pairs, those with
@@ -49,12 +49,17 @@ struct PricedProgram {
                                                                  const std::vector<std::vector<OptionPart>>& singles,
                                                                  std::int64_t microbatch,
                                                                  const SignatureTable& signatures,
-                                                                 FrontierStore& store, std::size_t most);
+                                                                 std::int64_t slowest, FrontierStore& store, std::size_t most);
 
-[[nodiscard]] PricedProgram price_program(const model::Model& model, const cluster::IslandLevel& level,
-                                          const std::vector<ClassShare>& shares, const Setting& setting,
-                                          std::vector<std::vector<OptionPart>> options,
-                                          const SignatureTable& signatures, const FrontierStore& store);
+/// The program with frontiers reduced to (T, n_max): enough for root_bound, and much cheaper than the whole.
+[[nodiscard]] PricedProgram outline_program(const model::Model& model, const cluster::IslandLevel& level,
+                                            const std::vector<ClassShare>& shares, const Setting& setting,
+                                            std::vector<std::vector<OptionPart>> options,
+                                            const SignatureTable& signatures, const FrontierStore& store);
+
+/// Replaces an outline's frontiers by the whole ones.
+void price_frontiers(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
+                     const SignatureTable& signatures, const FrontierStore& store);
 
 /// A chain of the program in terms of classes and partial plans.
 [[nodiscard]] Composition to_composition(const model::Model& model, const cluster::IslandLevel& level,

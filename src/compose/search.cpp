@@ -100,15 +100,11 @@ class Searcher {
   Expected<void> solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
                             std::vector<Task>& unfinished) {
     if (settings.empty()) return {};
-    std::int64_t fewest = settings.front().microbatches;
-    std::int64_t most = fewest;
-    for (const Setting& setting : settings) {
-      fewest = std::min(fewest, setting.microbatches);
-      most = std::max(most, setting.microbatches);
-    }
-    StoreLimits limits;
+    std::int64_t most = 1;
+    for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
     // A stage of time T makes an iteration of at least M T.
-    if (incumbent_ != INT64_MAX) limits.slowest = incumbent_ / fewest;
+    const auto slowest = [known = incumbent_](const Setting& s) { return known / s.microbatches; };
+    StoreLimits limits;
     limits.max_in_flight = std::min<std::int64_t>(most, std::int64_t{2} * model_.block_count());
     limits.allow = model_.job.allow;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
@@ -118,13 +114,13 @@ class Searcher {
     for (const Setting& setting : settings) {
       const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
       shares.push_back(share_classes(level, setting.replicas));
-      options.push_back(single_options(level, shares.back(), b, store));
+      options.push_back(single_options(level, shares.back(), b, slowest(setting), store));
     }
     if (Expected<void> asked = store.ask(); !asked) return asked;
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
       for (std::size_t i = 0; i < settings.size(); ++i) {
         const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(settings[i].level)];
-        const auto mixed = mixed_options(level, options[i], b, signatures_, store, kMostMixedPairs);
+        const auto mixed = mixed_options(level, options[i], b, signatures_, slowest(settings[i]), store, kMostMixedPairs);
         options[i].insert(options[i].end(), mixed.begin(), mixed.end());
       }
       if (Expected<void> asked = store.ask(); !asked) return asked;
@@ -144,10 +140,17 @@ class Searcher {
     report(setting);
     if (options.empty()) return;
     const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
-    const PricedProgram priced = price_program(model_, level, shares, setting, std::move(options), signatures_, store);
+    PricedProgram priced = outline_program(model_, level, shares, setting, std::move(options), signatures_, store);
+    for (const auto& frontier : priced.program.frontiers) {
+      if (!frontier.empty()) attempts_.some_slice_fits = true;
+    }
+    if (root_bound(priced.program, incumbent_) >= incumbent_) {
+      ++result_.statistics.programs_cut;
+      return;
+    }
+    price_frontiers(priced, model_, level, signatures_, store);
     for (const auto& frontier : priced.program.frontiers) {
       result_.statistics.frontier_plans += static_cast<std::int64_t>(frontier.size());
-      if (!frontier.empty()) attempts_.some_slice_fits = true;
     }
     ProgramLimits limits;
     limits.incumbent = incumbent_;
@@ -156,7 +159,7 @@ class Searcher {
     const ProgramResult solved = solve(priced.program, limits);
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
-    ++(solved.windows > 0 ? result_.statistics.programs : result_.statistics.programs_cut);
+    ++result_.statistics.programs;
     for (const Chain& chain : solved.chains) {
       incumbent_ = std::min(incumbent_, chain.time);
       result_.best.push_back(to_composition(model_, level, priced, signatures_, store, chain));

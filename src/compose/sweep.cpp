@@ -198,7 +198,7 @@ class Sweep {
 
 ProgramResult solve(const Program& program, const ProgramLimits& limits) { return Sweep(program, limits).run(); }
 
-std::int64_t root_bound(const Program& program) {
+std::int64_t root_bound(const Program& program, std::int64_t interest) {
   // Windows whose bounds are taken without search; the smallest of a fixed geometric partition.
   std::int64_t best = kNever;
   std::int64_t fastest = kNever;
@@ -215,12 +215,14 @@ std::int64_t root_bound(const Program& program) {
   for (std::int64_t lo = std::max<std::int64_t>(1, fastest);;) {
     const bool last = lo >= slowest;
     const std::int64_t hi = last ? INT64_MAX / 16 : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
-    const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
     const std::int64_t base = (program.microbatches - 1) * lo;
-    if (base >= best) break;
+    if (base >= std::min(best, interest)) break;
+    const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;
+    const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent, enough);
     if (bound.root() != kNoCompletion) {
       multipliers = bound.multipliers();
       best = std::min(best, base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0))));
+      if (interest != kNever && best < interest) break;
     }
     if (last) break;
     lo = hi + 1;

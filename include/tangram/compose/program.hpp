@@ -100,7 +100,8 @@ struct ProgramResult {
 [[nodiscard]] ProgramResult solve(const Program& program, const ProgramLimits& limits);
 
 /// A lower bound on the time of any chain that takes no search: the Lagrangian relaxation of the unit budget over all
-/// periods. INT64_MAX: infeasible even relaxed.
-[[nodiscard]] std::int64_t root_bound(const Program& program);
+/// periods. INT64_MAX: infeasible even relaxed. With `interest`, the answer is only exact about whether it is below it:
+/// the first window that is ends the computation.
+[[nodiscard]] std::int64_t root_bound(const Program& program, std::int64_t interest = INT64_MAX);
 
 }  // namespace tangram::compose

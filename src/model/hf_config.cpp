@@ -24,6 +24,7 @@ std::vector<HfFamily> all_families() {
 
 std::string family_hint(std::string_view model_type, const std::vector<HfFamily>& families) {
   std::vector<std::string> names;
+  names.reserve(families.size());
   for (const HfFamily& family : families) names.emplace_back(family.model_type);
   std::string hint = fmt::format("supported are {}", fmt::join(names, ", "));
   if (const auto near = closest(model_type, names)) hint = fmt::format("did you mean \"{}\"? {}", *near, hint);

@@ -40,7 +40,7 @@ Blueprint import_mistral(HfConfig& config) {
 }
 
 // Qwen2 and Qwen3 use the window, when they use it at all, from layer max_window_layers on.
-void repeat_with_window(HfConfig& config, Blueprint& out, BlockType block) {
+void repeat_with_window(HfConfig& config, Blueprint& out, const BlockType& block) {
   const bool used = config.boolean_or("use_sliding_window", false);
   const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
   const std::int64_t first = config.integer_or("max_window_layers", 28, {0, kLayers.max});

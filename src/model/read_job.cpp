@@ -34,6 +34,7 @@ std::optional<std::int64_t> known_state(std::string_view name, std::int64_t para
 
 std::string optimizer_hint(std::string_view name) {
   std::vector<std::string> names;
+  names.reserve(kOptimizers.size());
   for (const KnownOptimizer& known : kOptimizers) names.emplace_back(known.name);
   if (const auto near = closest(name, names)) return fmt::format("did you mean \"{}\"?", *near);
   return fmt::format("known are {}; for another give \"state_bytes_per_parameter\"", fmt::join(names, ", "));
@@ -124,7 +125,7 @@ DType read_precision(io::ObjectReader& reader) {
                                   {"tf32", DType::kTf32}});
 }
 
-std::string read_loss_normalization(io::ObjectReader& reader, std::string fallback) {
+std::string read_loss_normalization(io::ObjectReader& reader, const std::string& fallback) {
   return std::string(reader.choice_or<std::string_view>("loss_normalization", fallback,
                                                         {{"global_token_mean", "global_token_mean"},
                                                          {"microbatch_mean", "microbatch_mean"},

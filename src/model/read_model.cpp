@@ -188,19 +188,19 @@ bool looks_like_hf(const io::Node& root) {
          (root.find("model_type") != nullptr || root.find("architectures") != nullptr);
 }
 
+Expected<void> check_override(std::string_view what, std::int64_t value, std::int64_t min) {
+  if (value >= min && value <= kTokens.max) return {};
+  Diagnostic d;
+  d.kind = ErrorKind::kUsage;
+  d.code = "out-of-range";
+  d.message = fmt::format("{} must be between {} and {}, not {}", what, min, kTokens.max, value);
+  return fail(std::move(d));
+}
+
 Expected<void> check_overrides(const JobOverrides& overrides) {
-  const auto wrong = [](std::string_view what, std::int64_t value) {
-    Diagnostic d;
-    d.kind = ErrorKind::kUsage;
-    d.code = "out-of-range";
-    d.message = fmt::format("{} must be between 1 and 100000000, not {}", what, value);
-    return fail(std::move(d));
-  };
-  const auto bad = [](std::optional<std::int64_t> v, std::int64_t min) { return v && (*v < min || *v > kTokens.max); };
-  if (bad(overrides.sequence_length, 1)) return wrong("the sequence length", *overrides.sequence_length);
-  if (bad(overrides.global_batch, 1)) return wrong("the global batch", *overrides.global_batch);
-  if (bad(overrides.microbatch, 0)) return wrong("the microbatch", *overrides.microbatch);
-  return {};
+  if (auto ok = check_override("the sequence length", overrides.sequence_length.value_or(1), 1); !ok) return ok;
+  if (auto ok = check_override("the global batch", overrides.global_batch.value_or(1), 1); !ok) return ok;
+  return check_override("the microbatch", overrides.microbatch.value_or(0), 0);
 }
 
 }  // namespace

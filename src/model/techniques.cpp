@@ -55,6 +55,7 @@ Techniques no_techniques() {
 
 std::string technique_hint(std::string_view name) {
   std::vector<std::string> known;
+  known.reserve(kNames.size());
   for (const TechniqueName& n : kNames) known.emplace_back(n.name);
   if (const auto near = closest(name, known)) return fmt::format("did you mean \"{}\"?", *near);
   return fmt::format("known techniques: {}", fmt::join(known, ", "));

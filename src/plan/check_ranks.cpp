@@ -59,7 +59,7 @@ void check_local_ranks(const LaunchPlan& plan, Findings& findings) {
   std::map<std::string, std::vector<const Rank*>> hosts;
   for (const auto& rank : plan.ranks) hosts[rank.host].push_back(&rank);
   for (auto& [host, ranks] : hosts) {
-    std::ranges::stable_sort(ranks, {}, [](const Rank* rank) { return rank->gpu; });
+    std::ranges::sort(ranks, {}, [](const Rank* rank) { return std::pair(rank->gpu, rank->rank); });
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (ranks[i]->local_rank != static_cast<int>(i)) {
         findings.add("local-rank", at_rank(ranks[i]->rank),

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "tangram/base/assert.hpp"
 
@@ -37,7 +38,7 @@ std::vector<Request> requests_of(const compose::Composition& composition) {
       }
     }
   }
-  std::ranges::stable_sort(requests, std::greater{}, &Request::gpus);
+  std::ranges::sort(requests, {}, [](const Request& r) { return std::tuple(-r.gpus, r.replica, r.stage, r.part); });
   return requests;
 }
 
@@ -77,7 +78,7 @@ class ClassPool {
       order.push_back(std::get<2>(*best));
     } else {
       for (const auto& [island, count] : free) order.push_back(island);
-      std::ranges::stable_sort(order, [&](int a, int b) { return free[a] > free[b]; });
+      std::ranges::sort(order, {}, [&](int island) { return std::pair(-free[island], island); });
     }
 
     PlacedPart placed;

@@ -250,3 +250,30 @@ TEST_CASE("ten thousand ranks are written in one line each and read back") {
   INFO(listing(report));
   CHECK(report.ok());
 }
+
+TEST_CASE("a damaged file is refused or judged, and never more than that") {
+  World world = make_world();
+  LaunchPlan good = good_plan(world);
+  const std::string text = write_plan(good);
+  CHECK(rc::check([&] {
+    std::string damaged = text;
+    const int hits = pick(1, 4);
+    for (int i = 0; i < hits; ++i) {
+      const auto at = static_cast<std::size_t>(pick(0, static_cast<int>(damaged.size()) - 1));
+      const std::string alphabet = "0123456789-,:[]{}\"e.";
+      const char letter = alphabet[static_cast<std::size_t>(pick(0, static_cast<int>(alphabet.size()) - 1))];
+      switch (pick(0, 2)) {
+        case 0: damaged[at] = letter; break;
+        case 1: damaged.insert(at, 1, letter); break;
+        default: damaged.erase(at, 1); break;
+      }
+    }
+    const auto read = read_plan(damaged, "plan.json");
+    if (!read) {
+      RC_ASSERT(!read.error().empty());
+      return;
+    }
+    const CheckReport report = check(*read, world.fleet, &world.model);
+    RC_ASSERT(report.ranks == static_cast<int>(read->ranks.size()));
+  }));
+}

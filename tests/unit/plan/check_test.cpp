@@ -1,4 +1,5 @@
 // The judge accepts good plans, and catches every fault that is planted in one.
+#include <algorithm>
 #include <functional>
 
 #include "support/catch.hpp"
@@ -154,6 +155,36 @@ TEST_CASE("every planted fault is caught by its name") {
     INFO(fault.code << ": " << fault.what << "\n" << listing(report));
     CHECK(has(report, fault.code));
   }
+}
+
+TEST_CASE("what synchronises with others may take longer, never shorter, than a part alone") {
+  World world = make_world();
+  world.model.tied_embeddings = true;
+  const auto alike = strategy(1, 1, 4);
+  const std::vector<StageSpec> stages{{4, {{0, 4, 4, alike}}}, {8, {{1, 4, 4, alike}}}};
+  auto composition = make_composition(world, 1, 4, 8, stages);
+  // The tied table's other end is in another stage: the exposure is the composer's, at least the stage's own.
+  const auto longer = Nanoseconds(1000);
+  composition.stages[0].A += longer;
+  LaunchPlan plan = make_plan(world, composition);
+  CHECK_FALSE(has(check(plan), "sync-differs"));
+  predicted(plan, 0).gradient_sync_exposed -= longer + Nanoseconds(1);
+  CHECK(has(check(plan), "sync-differs"));
+}
+
+TEST_CASE("the faster part of a mixed stage may synchronise while the slower one still works") {
+  // Part 0 (class A) is faster than part 1 (class C) by more than its own exposed synchronisation: the stage then
+  // shows none of it, A = T.
+  World world = make_world();
+  const std::vector<StageSpec> mixed{{8, {{0, 2, 2, strategy(1, 1, 2)}, {2, 1, 2, strategy(1, 1, 1)}}}};
+  auto composition = make_composition(world, 1, 4, 8, mixed);
+  auto& stage = composition.stages[0];
+  const auto& fast = stage.parts[0].plan.cost;
+  const auto own = cost::exposed_sync(fast.gradient_sync, fast.backward);
+  REQUIRE(fast.forward + fast.backward + own < stage.T);
+  composition.closed_form -= stage.A - stage.T;
+  stage.A = stage.T;
+  CHECK(listing(check(make_plan(world, composition))).empty());
 }
 
 TEST_CASE("faults of one kind are counted, not listed without end") {

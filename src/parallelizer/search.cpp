@@ -101,27 +101,37 @@ class Search {
   }
 
   bool try_full(const Family& family) {
+    const Trial leanest = evaluate(family, query_.slice.block_count());
     int before = 0;
     for (const auto& [type, count] : query_.slice.runs) {
-      if (try_run(family, before + 1, before + count)) return true;
+      if (!try_run(family, before + 1, before + count, leanest)) break;
       before += count;
     }
-    return false;
+    return holds_enough(leanest);
   }
 
-  /// Full recompute of `fewest` to `most` blocks, all inside one run. True: some plan holds max_in_flight.
-  bool try_run(const Family& family, int fewest, int most) {
-    Trial current = evaluate(family, fewest);
-    const Trial leanest = most == fewest ? current : evaluate(family, most);
+  /// Full recompute of `fewest` to `most` blocks, all inside one run. `leanest` recomputes all blocks of the slice.
+  /// False: more blocks than these are of no use.
+  bool try_run(const Family& family, int fewest, int most, const Trial& leanest) {
+    const auto with = [&](int layers) {
+      return layers == leanest.policy.recompute_layers ? leanest : evaluate(family, layers);
+    };
+    Trial current = with(fewest);
     keep(family, current);
-    const bool enough = holds_enough(current) || holds_enough(leanest);
-    const std::int64_t goal = std::min(leanest.n_max, query_.max_in_flight);
-    // Ahead lie plans that are no faster than `current` and of which no more than `goal` is of use.
-    while (current.n_max < goal && !dominated(candidate(current.cost, goal))) {
-      current = next_step(family, current, leanest);
+    if (!worth_more(current, leanest)) return false;
+    const Trial last = most == fewest ? current : with(most);
+    while (worth_more(current, last)) {
+      current = next_step(family, current, last);
       keep(family, current);
     }
-    return enough;
+    return true;
+  }
+
+  /// Plans with more recompute than `current`, up to that of `last`, are no faster than the former and hold no more
+  /// than the latter; what they hold beyond max_in_flight is of no use.
+  bool worth_more(const Trial& current, const Trial& last) {
+    const std::int64_t goal = std::min(last.n_max, query_.max_in_flight);
+    return current.n_max < goal && !dominated(candidate(current.cost, goal));
   }
 
   /// The fewest recomputed blocks that hold more microbatches than `current`. Activations fall nearly linearly (they

@@ -51,6 +51,15 @@ void moe(benchmark::State& state) {
 }
 BENCHMARK(moe)->ArgNames({"GiB", "in_flight"})->Args({160, 32})->Args({160, 8})->Unit(benchmark::kMicrosecond);
 
+/// Dense and MoE blocks in turn: 32 runs of one block.
+void alternating(benchmark::State& state) {
+  std::vector<int> blocks(32);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) blocks[i] = 1;
+  const auto model = fixtures::model_of({fixtures::dense_block(), fixtures::moe_block()}, std::move(blocks));
+  solve_slices(state, model, Bytes(state.range(0) << 30), state.range(1));
+}
+BENCHMARK(alternating)->ArgNames({"GiB", "in_flight"})->Args({160, 32})->Args({160, 8})->Unit(benchmark::kMicrosecond);
+
 void pareto(benchmark::State& state) {
   std::mt19937 random(1);  // its sequence is fixed by the standard
   std::vector<prune::Candidate> candidates;

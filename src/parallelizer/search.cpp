@@ -44,7 +44,11 @@ class Search {
   Outcome run(const std::string& name) {
     for (const Family& family : space_.families) {
       if (satisfied_[family.chain]) continue;
-      satisfied_[family.chain] = family.recompute == RecomputeMode::kFull ? try_full(family) : try_uniform(family);
+      if (family.recompute == RecomputeMode::kFull) {
+        try_full(family);
+      } else {
+        try_uniform(family);
+      }
     }
     return candidates_.empty() ? infeasible() : frontier(name);
   }
@@ -92,22 +96,19 @@ class Search {
     return false;
   }
 
-  bool holds_enough(const Trial& trial) const { return trial.n_max >= query_.max_in_flight; }
-
-  bool try_uniform(const Family& family) {
+  void try_uniform(const Family& family) {
     const Trial trial = evaluate(family, 0);
     keep(family, trial);
-    return family.recompute == RecomputeMode::kNone && holds_enough(trial);
+    if (family.recompute == RecomputeMode::kNone) satisfied_[family.chain] = trial.n_max >= query_.max_in_flight;
   }
 
-  bool try_full(const Family& family) {
+  void try_full(const Family& family) {
     const Trial leanest = evaluate(family, query_.slice.block_count());
     int before = 0;
     for (const auto& [type, count] : query_.slice.runs) {
       if (!try_run(family, before + 1, before + count, leanest)) break;
       before += count;
     }
-    return holds_enough(leanest);
   }
 
   /// Full recompute of `fewest` to `most` blocks, all inside one run. `leanest` recomputes all blocks of the slice.
@@ -177,7 +178,7 @@ class Search {
   const StrategySpace& space_;
   const Query& query_;
   const Bytes usable_;
-  std::vector<bool> satisfied_;                       ///< by chain: a plan holds max_in_flight
+  std::vector<bool> satisfied_;                       ///< by chain: no recompute holds max_in_flight
   std::vector<std::pair<std::size_t, Trial>> tried_;  ///< with the index of their units
   std::vector<prune::Candidate> candidates_;  ///< those of `tried_` not dominated so far; A stands for the whole sync
   std::size_t last_winner_ = 0;

@@ -79,8 +79,8 @@ struct Budget {
 
 class Search {
  public:
-  Search(const Program& program, const CompletionBound& bound, const LabelQuery& query)
-      : program_(program), bound_(bound), query_(query), cutoff_(query.cutoff) {
+  Search(const Program& program, Frontiers& frontiers, const CompletionBound& bound, const LabelQuery& query)
+      : program_(program), frontiers_(frontiers), bound_(bound), query_(query), cutoff_(query.cutoff) {
     encode_radices();
     collect_widest_hops();
     least_o_ = kFar;
@@ -168,7 +168,8 @@ class Search {
       const int signature = program_.signature_of(left - n, left);
       for (int option = 0; option < static_cast<int>(program_.options.size()); ++option) {
         const double fixed = hop + bound_.unit_price(option) + beyond - here;
-        for (const Candidate& candidate : program_.frontier(option, signature)) {
+        if (!can_extend(option, signature, depth, slack - fixed)) continue;
+        for (const Candidate& candidate : frontiers_.whole(option, signature)) {
           if (candidate.T > query_.period) break;
           const double growth = static_cast<double>(candidate.T) + fixed;
           if (growth > slack) break;
@@ -185,6 +186,15 @@ class Search {
     }
     std::sort(list.begin(), list.end(), smaller_growth);
     return list;
+  }
+
+  // Looks at the outline only: is there a plan that holds the depth within the period and the time?
+  [[nodiscard]] bool can_extend(int option, int signature, int depth, double time) const {
+    for (const Candidate& candidate : program_.frontier(option, signature)) {
+      if (candidate.T > query_.period || static_cast<double>(candidate.T) > time) return false;
+      if (candidate.n_max >= std::min<std::int64_t>(depth, program_.microbatches)) return true;
+    }
+    return false;
   }
 
   // The bound of a label is compared with the cutoff in doubles; one nanosecond of slack absorbs their rounding.
@@ -328,6 +338,7 @@ class Search {
   };
 
   const Program& program_;
+  Frontiers& frontiers_;
   const CompletionBound& bound_;
   const LabelQuery query_;
   std::int64_t cutoff_;
@@ -345,8 +356,9 @@ class Search {
 
 }  // namespace
 
-LabelAnswer search_labels(const Program& program, const CompletionBound& bound, const LabelQuery& query) {
-  return Search(program, bound, query).run();
+LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const CompletionBound& bound,
+                          const LabelQuery& query) {
+  return Search(program, frontiers, bound, query).run();
 }
 
 }  // namespace tangram::compose

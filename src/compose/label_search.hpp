@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "completion_bound.hpp"
+#include "frontiers.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
@@ -33,6 +34,7 @@ struct LabelAnswer {
   std::int64_t states = 0;
 };
 
-[[nodiscard]] LabelAnswer search_labels(const Program& program, const CompletionBound& bound, const LabelQuery& query);
+[[nodiscard]] LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const CompletionBound& bound,
+                                        const LabelQuery& query);
 
 }  // namespace tangram::compose

@@ -269,6 +269,7 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   add_prices(priced, model, level);
   const auto count = static_cast<std::size_t>(signatures.size());
   program.frontiers.resize(priced.parts.size() * count);
+  priced.sources.resize(program.frontiers.size());
   for_each_key(priced, model, signatures, store,
                [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
                  program.frontiers[option * count + s] =
@@ -278,22 +279,22 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   return priced;
 }
 
-void price_frontiers(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
-                     const SignatureTable& signatures, const FrontierStore& store) {
+std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int signature, const model::Model& model,
+                                      const cluster::IslandLevel& level, const SignatureTable& signatures,
+                                      const FrontierStore& store) {
+  const std::vector<OptionPart>& parts = priced.parts[static_cast<std::size_t>(option)];
+  const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(signature)];
+  const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(signature)];
+  if (first.empty() || last.empty()) return {};
+  // The gradient volume of a slice does not depend on the strategy.
   const CrossIslandSync sync(model, level, priced.setting.replicas);
-  const auto count = static_cast<std::size_t>(signatures.size());
-  priced.sources.resize(priced.program.frontiers.size());
-  for_each_key(priced, model, signatures, store,
-               [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
-                 // The gradient volume of a slice does not depend on the strategy.
-                 const std::vector<OptionPart>& parts = priced.parts[option];
-                 const Nanoseconds crossing = sync.of(parts, signatures.entry(static_cast<int>(s)).signature,
-                                                      first.front().cost.gradient_volume);
-                 Frontier frontier =
-                     parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, last, crossing);
-                 priced.program.frontiers[option * count + s] = std::move(frontier.candidates);
-                 priced.sources[option * count + s] = std::move(frontier.sources);
-               });
+  const Nanoseconds crossing =
+      sync.of(parts, signatures.entry(signature).signature, first.front().cost.gradient_volume);
+  Frontier frontier = parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, last, crossing);
+  const auto at = static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures.size()) +
+                  static_cast<std::size_t>(signature);
+  priced.sources[at] = std::move(frontier.sources);
+  return std::move(frontier.candidates);
 }
 
 Composition to_composition(const model::Model& model, const cluster::IslandLevel& level, const PricedProgram& priced,

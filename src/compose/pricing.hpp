@@ -57,9 +57,10 @@ struct PricedProgram {
                                             std::vector<std::vector<OptionPart>> options,
                                             const SignatureTable& signatures, const FrontierStore& store);
 
-/// Replaces an outline's frontiers by the whole ones.
-void price_frontiers(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
-                     const SignatureTable& signatures, const FrontierStore& store);
+/// The whole frontier of one key of an outline; notes in `priced.sources` what its candidates stand for.
+[[nodiscard]] std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int signature,
+                                                    const model::Model& model, const cluster::IslandLevel& level,
+                                                    const SignatureTable& signatures, const FrontierStore& store);
 
 /// A chain of the program in terms of classes and partial plans.
 [[nodiscard]] Composition to_composition(const model::Model& model, const cluster::IslandLevel& level,

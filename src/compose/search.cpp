@@ -148,15 +148,15 @@ class Searcher {
       ++result_.statistics.programs_cut;
       return;
     }
-    price_frontiers(priced, model_, level, signatures_, store);
-    for (const auto& frontier : priced.program.frontiers) {
-      result_.statistics.frontier_plans += static_cast<std::int64_t>(frontier.size());
-    }
     ProgramLimits limits;
     limits.incumbent = incumbent_;
     limits.label_budget = std::min(budget, options_.label_budget - result_.statistics.labels);
     limits.keep = options_.top;
+    limits.refine = [&](int option, int signature) {
+      return price_frontier(priced, option, signature, model_, level, signatures_, store);
+    };
     const ProgramResult solved = solve(priced.program, limits);
+    result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
     ++result_.statistics.programs;
@@ -164,7 +164,7 @@ class Searcher {
       incumbent_ = std::min(incumbent_, chain.time);
       result_.best.push_back(to_composition(model_, level, priced, signatures_, store, chain));
     }
-    std::stable_sort(result_.best.begin(), result_.best.end(), faster);
+    std::sort(result_.best.begin(), result_.best.end(), faster);
     if (result_.best.size() > static_cast<std::size_t>(options_.top)) {
       result_.best.resize(static_cast<std::size_t>(options_.top));
     }

@@ -47,7 +47,7 @@ bool earlier(const Chain& a, const Chain& b) {
 class Sweep {
  public:
   Sweep(const Program& program, const ProgramLimits& limits)
-      : program_(program), fastest_(program), limits_(limits), best_(limits.incumbent) {}
+      : program_(program), limits_(limits), fastest_(program), frontiers_(program, limits_.refine), best_(limits.incumbent) {}
 
   ProgramResult run() {
     const auto [lowest, highest] = period_range();
@@ -65,6 +65,7 @@ class Sweep {
       }
     }
     result_.bound = std::min(unfinished_, best_);
+    result_.frontier_plans = frontiers_.made();
     return std::move(result_);
   }
 
@@ -105,7 +106,7 @@ class Sweep {
         query.period = hi;
         query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1;
         query.beam = limits_.beam;
-        const LabelAnswer answer = search_labels(program_, bound, query);
+        const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
         result_.labels += answer.labels;
         result_.states += answer.states;
         if (answer.chain) keep(*answer.chain);
@@ -148,7 +149,7 @@ class Sweep {
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
-      LabelAnswer answer = search_labels(program_, bound, query);
+      LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
       result_.labels += answer.labels;
       result_.states += answer.states;
       std::int64_t period = hi;
@@ -185,8 +186,9 @@ class Sweep {
   }
 
   const Program& program_;
-  const FastestPlans fastest_;
   const ProgramLimits limits_;
+  const FastestPlans fastest_;
+  Frontiers frontiers_;
   std::int64_t best_;
   std::int64_t unfinished_ = kNever;
   std::int64_t next_order_ = 0;

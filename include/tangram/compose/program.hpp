@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -77,12 +78,17 @@ struct Chain {
 /// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
 
+/// Makes the frontier of (option, signature) whole where a program holds outlines: (T, n_max) staircases with the same
+/// fastest plan for every number of microbatches in flight.
+using Refine = std::function<std::vector<Candidate>(int option, int signature)>;
+
 struct ProgramLimits {
   std::int64_t incumbent = INT64_MAX;   ///< only chains with time < incumbent are of interest
   std::int64_t label_budget = INT64_MAX;
   int beam = 96;                        ///< width of the quick pass that seeds the incumbent; 0: no quick pass
   double window_ratio = 1.02;           ///< periods of one window differ by at most this factor
   int keep = 8;                         ///< chains returned
+  Refine refine;                        ///< empty: the program's frontiers are whole
 };
 
 struct ProgramResult {
@@ -92,6 +98,7 @@ struct ProgramResult {
   std::int64_t labels = 0;
   std::int64_t states = 0;
   std::int64_t windows = 0;
+  std::int64_t frontier_plans = 0;      ///< of the frontiers that were made whole
 };
 
 /// The label-setting dynamic program of design.md 5.4 over windows of the period, best bound first. Exact when it

@@ -24,7 +24,8 @@ namespace tangram::plan {
 [[nodiscard]] std::vector<Transfer> boundary_transfers(const Stage& from, const Stage& to, std::int64_t tokens,
                                                        Bytes bytes_per_sample);
 
-/// Equal: shards coincide. Fan-in: each sender has one receiver; fan-out: each receiver has one sender. Overlap: neither.
+/// Equal: shards coincide. Fan-in: each sender has one receiver; fan-out: each receiver has one sender. Overlap:
+/// neither.
 [[nodiscard]] BoundaryMode boundary_mode(const std::vector<Transfer>& transfers);
 
 /// What each runtime would say to the plan's shape: megatron, flagscale and mimo constraints with stable codes

@@ -11,8 +11,8 @@
 namespace tangram::plan {
 
 struct Violation {
-  std::string code;     ///< stable: "ranks-overlap", "memory-exceeded", "cost-differs", ...
-  std::string where;    ///< "stage 3", "rank 17", "boundary 2->3"
+  std::string code;   ///< stable: "ranks-overlap", "memory-exceeded", "cost-differs", ...
+  std::string where;  ///< "stage 3", "rank 17", "boundary 2->3"
   std::string message;
 };
 
@@ -21,7 +21,7 @@ struct CheckReport {
   int ranks = 0;
   int stages = 0;
   int transfers = 0;
-  Nanoseconds closed_form;   ///< recomputed from the stages' recomputed times
+  Nanoseconds closed_form;     ///< recomputed from the stages' recomputed times
   double tightest_memory = 0;  ///< largest peak / usable
   int tightest_stage = 0;
   [[nodiscard]] bool ok() const { return violations.empty(); }

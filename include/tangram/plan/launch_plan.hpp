@@ -28,7 +28,7 @@ struct PlanIsland {
   cluster::Link between_members;
   cluster::Link between_islands;  ///< of the class; for a part that needs more members than an island has
   int gpus_per_member = 0;
-  int members_per_island = 0;     ///< of the class, used by the plan or not
+  int members_per_island = 0;  ///< of the class, used by the plan or not
   Dollars price_per_gpu_hour{0};
   bool operator==(const PlanIsland&) const = default;
 };
@@ -36,15 +36,15 @@ struct PlanIsland {
 struct PartPrediction {
   Nanoseconds forward;
   Nanoseconds backward;
-  Nanoseconds gradient_sync;          ///< whole
+  Nanoseconds gradient_sync;  ///< whole
   Nanoseconds gradient_sync_exposed;
   Nanoseconds optimizer_step;
   Bytes static_memory;
   Bytes transient;
-  Bytes activation;                   ///< per in-flight microbatch
-  Bytes peak_memory;                  ///< static + transient + min(M, in_flight) * activation
+  Bytes activation;   ///< per in-flight microbatch
+  Bytes peak_memory;  ///< static + transient + min(M, in_flight) * activation
   Bytes usable_memory;
-  std::int64_t in_flight = 1;         ///< capped at M
+  std::int64_t in_flight = 1;  ///< capped at M
   cost::Provenance provenance = cost::Provenance::kModelled;
   bool operator==(const PartPrediction&) const = default;
 };
@@ -52,10 +52,10 @@ struct PartPrediction {
 /// A stage on one island; a mixed stage has several.
 struct Part {
   int island = 0;
-  std::int64_t samples = 0;           ///< of each microbatch
+  std::int64_t samples = 0;  ///< of each microbatch
   cost::Strategy strategy;
-  int first_rank = 0;                 ///< ranks [first_rank, first_rank + strategy.degrees.gpus())
-  int members = 1;                    ///< shape: members x gpus / members
+  int first_rank = 0;  ///< ranks [first_rank, first_rank + strategy.degrees.gpus())
+  int members = 1;     ///< shape: members x gpus / members
   std::string parallelizer;
   std::string opaque;
   PartPrediction predicted;
@@ -66,21 +66,21 @@ struct Part {
 struct Stage {
   int id = 0;
   int pipeline = 0;
-  int first = 0;                      ///< blocks [first, last)
+  int first = 0;  ///< blocks [first, last)
   int last = 0;
   bool embedding = false;
   bool head = false;
   std::vector<Part> parts;
-  std::int64_t warmup = 0;            ///< forward passes before the first backward: in_flight - 1
+  std::int64_t warmup = 0;  ///< forward passes before the first backward: in_flight - 1
   bool operator==(const Stage&) const = default;
 };
 
 struct Pipeline {
   int id = 0;
-  std::int64_t samples = 0;           ///< per iteration
+  std::int64_t samples = 0;  ///< per iteration
   std::int64_t microbatch = 0;
   std::int64_t microbatches = 0;
-  std::vector<int> stages;            ///< ids, first to last
+  std::vector<int> stages;  ///< ids, first to last
   bool operator==(const Pipeline&) const = default;
 };
 
@@ -98,11 +98,11 @@ struct Transfer {
 };
 
 struct Boundary {
-  int from = 0;                       ///< stage ids
+  int from = 0;  ///< stage ids
   int to = 0;
   BoundaryMode mode = BoundaryMode::kEqual;
-  cluster::Link link;                 ///< per member, reduced to the shapes' shares: the price the search used
-  int source_part = 0;                ///< of mixed stages, the parts whose members and GPUs that price counts
+  cluster::Link link;   ///< per member, reduced to the shapes' shares: the price the search used
+  int source_part = 0;  ///< of mixed stages, the parts whose members and GPUs that price counts
   int target_part = 0;
   Nanoseconds latency;
   Nanoseconds occupancy;
@@ -113,12 +113,12 @@ struct Boundary {
 struct Rank {
   int rank = 0;
   std::string host;
-  int local_rank = 0;                 ///< among the ranks of this job on the host, by gpu
+  int local_rank = 0;  ///< among the ranks of this job on the host, by gpu
   int gpu = 0;
   int island = 0;
   int stage = 0;
   int part = 0;
-  int replica = 0;                    ///< pipeline id
+  int replica = 0;  ///< pipeline id
   int tp = 0, cp = 0, dp = 0, ep = 0, etp = 0, edp = 0;
   bool operator==(const Rank&) const = default;
 };
@@ -130,7 +130,7 @@ struct IdleGpus {
   bool operator==(const IdleGpus&) const = default;
 };
 
-struct Breakdown {                    ///< of the critical stage, in seconds of the iteration
+struct Breakdown {  ///< of the critical stage, in seconds of the iteration
   double compute = 0;
   double bubble = 0;
   double exposed_sync = 0;
@@ -139,14 +139,14 @@ struct Breakdown {                    ///< of the critical stage, in seconds of 
 };
 
 struct Predicted {
-  Nanoseconds iteration;              ///< simulated
+  Nanoseconds iteration;  ///< simulated
   Nanoseconds closed_form;
   double tokens_per_s = 0;
-  double mfu = 0;                     ///< model FLOPs over the dense peak of the GPUs the plan uses
-  double mfu_fleet = 0;               ///< over the dense peak of all GPUs of the fleet
-  double cost_per_mtoken = 0;         ///< dollars; 0: no prices known
+  double mfu = 0;              ///< model FLOPs over the dense peak of the GPUs the plan uses
+  double mfu_fleet = 0;        ///< over the dense peak of all GPUs of the fleet
+  double cost_per_mtoken = 0;  ///< dollars; 0: no prices known
   int bottleneck_stage = 0;
-  double bubble_fraction = 0;         ///< of the bottleneck stage
+  double bubble_fraction = 0;  ///< of the bottleneck stage
   Breakdown breakdown;
   bool operator==(const Predicted&) const = default;
 };
@@ -176,18 +176,18 @@ struct PlanProvenance {
   std::vector<std::string> parallelizers;
   std::int64_t states = 0;
   std::int64_t labels = 0;
-  std::string space;                  ///< JSON text of compose::Space
-  std::string level;                  ///< island level the plan was made on
+  std::string space;  ///< JSON text of compose::Space
+  std::string level;  ///< island level the plan was made on
   bool optimal = false;
   Nanoseconds search_bound;
   Nanoseconds relaxed_bound;
-  double search_gap = 0;              ///< closed_form / search_bound - 1
+  double search_gap = 0;  ///< closed_form / search_bound - 1
   double relaxed_gap = 0;
-  std::string note;                   ///< why not optimal, restrictions that decided, re-ranking
+  std::string note;  ///< why not optimal, restrictions that decided, re-ranking
 };
 
 struct LaunchPlan {
-  std::string plan_id;                ///< digest of the canonical body
+  std::string plan_id;  ///< digest of the canonical body
   PlanProvenance provenance;
   std::string fleet_name;
   int fleet_gpus = 0;

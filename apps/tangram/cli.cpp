@@ -142,6 +142,10 @@ class Grammar {
       root_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
       return HelpText{help_of_parsed()};
+    } catch (const CLI::ArgumentMismatch& error) {
+      const std::string text = error.what();  // "--top: 1 required K missing"
+      return fail(usage_error("missing-value", fmt::format("{} needs a value", text.substr(0, text.find(':'))),
+                              hint_to_help()));
     } catch (const CLI::ParseError& error) {
       return fail(usage_error("usage", error.what(), hint_to_help()));
     }
@@ -182,10 +186,15 @@ class Grammar {
       const std::string fallback =
           definition.fallback.empty() ? "" : fmt::format(" (default: {})", definition.fallback);
       const std::string name(definition.name);
-      sub.add_option_function<std::string>(
-             short_flag + "--" + name, [this, name](const std::string& text) { invocation_.flags[name] = text; },
-             std::string(definition.help) + fallback)
-          ->type_name(std::string(definition.value_name));
+      CLI::Option* option = sub.add_option_function<std::string>(
+          short_flag + "--" + name, [this, name](const std::string& text) { invocation_.flags[name] = text; },
+          std::string(definition.help) + fallback);
+      option->type_name(std::string(definition.value_name));
+      if (definition.kind == SettingKind::kTechniques) {
+        option->join(',');
+      } else {
+        option->take_last();
+      }
     }
   }
 
@@ -219,6 +228,7 @@ class Grammar {
     const auto parsed = root_.get_subcommands();
     if (parsed.empty()) return without_command();
     const CLI::App& sub = *parsed.front();
+    if (const auto before = root_.remaining(); !before.empty()) return fail(unknown_root_option(before.front()));
     if (auto extra = complaint_about_extras(sub)) return fail(std::move(*extra));
     for (const CommandText& text : kCommands) {
       if (sub.get_name() == text.name) invocation_.command = text.command;
@@ -238,12 +248,14 @@ class Grammar {
     if (words.empty()) return fail(usage_error("missing-command", "which command?", hint_to_help()));
     std::vector<std::string> names;
     for (const CommandText& text : kCommands) names.emplace_back(text.name);
-    if (words.front().front() == '-') {
-      return fail(usage_error("unknown-option", fmt::format("unknown option {}", words.front()),
-                              "options of a command come after it, as in tangram plan --json"));
-    }
+    if (words.front().starts_with('-')) return fail(unknown_root_option(words.front()));
     return fail(usage_error("unknown-command", fmt::format("unknown command \"{}\"", words.front()),
                             suggestion(words.front(), names, fmt::format("commands: {}", fmt::join(names, ", ")))));
+  }
+
+  static Diagnostic unknown_root_option(const std::string& word) {
+    return usage_error("unknown-option", fmt::format("there is no option {} before the command", word),
+                       "options of a command come after it, as in tangram plan --json");
   }
 
   /// The first word that no option or argument took.

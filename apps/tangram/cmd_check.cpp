@@ -34,11 +34,12 @@ Expected<Inputs> load_inputs(const CheckArguments& arguments) {
   take(load_plan(arguments.plan), inputs.plan);
   if (!arguments.cluster.empty()) take(load_fleet(arguments.cluster), inputs.fleet);
   if (!arguments.model.empty()) {
-    // What the plan's options replaced in the model file is no difference of the model.
+    // What the options of `plan` replaced in the model file is no difference of the model.
     const model::Job& job = inputs.plan.model.job;
     model::JobOverrides overrides;
     if (mistakes.empty()) overrides = {job.sequence_length, job.global_batch, job.microbatch};
     take(load_model(arguments.model, overrides), inputs.model);
+    if (inputs.model) inputs.model->job.allow = job.allow;
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
@@ -59,10 +60,6 @@ Json document_of(const plan::CheckReport& report) {
     json["violations"].push_back({{"code", v.code}, {"where", v.where}, {"message", v.message}});
   }
   return json;
-}
-
-std::string counted(std::int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", thousands(count), noun, count == 1 ? "" : "s");
 }
 
 std::string for_people(const plan::CheckReport& report, const Terminal& terminal) {

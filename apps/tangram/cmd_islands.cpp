@@ -13,6 +13,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+template <class T>
+std::int64_t ssize(const std::vector<T>& list) {
+  return static_cast<std::int64_t>(list.size());
+}
+
+/// Indented, and wrapped to 100 columns.
+std::string paragraph(const std::string& text, std::size_t indent) {
+  std::string out;
+  for (const std::string& line : wrapped(text, 100 - indent)) out += std::string(indent, ' ') + line + "\n";
+  return out;
+}
+
 std::string bandwidth_text(BytesPerSecond bandwidth) {
   const double gb = bandwidth.value() / 1e9;
   return fmt::format("{:.{}f} GB/s", gb, gb >= 100 ? 0 : gb >= 10 ? 1 : 2);
@@ -71,9 +83,9 @@ std::string island_list(const cluster::Fleet& fleet, const cluster::IslandLevel&
     out += terminal.styled(c.alias, Style::kBold) + "\n";
     for (std::size_t i = 0; i < c.islands.size() && i < kShownIslands; ++i) {
       const cluster::Island& island = level.islands[static_cast<std::size_t>(c.islands[i])];
-      out += fmt::format("  island {}: {}\n", island.id, members_text(fleet, island));
+      out += paragraph(fmt::format("island {}: {}", island.id, members_text(fleet, island)), 2);
       const bool repeated = i > 0 && level.islands[static_cast<std::size_t>(c.islands[i - 1])].reason == island.reason;
-      if (!island.reason.empty() && !repeated) out += fmt::format("    {}\n", island.reason);
+      if (!island.reason.empty() && !repeated) out += paragraph(island.reason, 4);
     }
     if (c.islands.size() > kShownIslands) {
       out += fmt::format("  and {} more islands of this class\n",

@@ -12,29 +12,19 @@ namespace tangram::app {
 
 namespace {
 
-constexpr int kBarWidth = 8;
+constexpr int kBarWidth = 6;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-constexpr std::size_t kTextWidth = 90;  // of the notes behind their label: 100 columns in all
-constexpr double kTight = 0.95;         // of the usable memory: worth a color
+constexpr std::size_t kLabelWidth = 10;
+constexpr std::size_t kTextWidth = 100 - kLabelWidth;
+constexpr double kTight = 0.95;  // of the usable memory: worth a color
 
 /// A label of ten columns, then text, wrapped.
 std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
   std::string out;
-  std::string line;
-  std::size_t begin = 0;
-  const auto flush = [&] {
-    const std::string margin(10 - (out.empty() ? label.size() : 0), ' ');
+  for (const std::string& line : wrapped(text, kTextWidth)) {
+    const std::string margin(kLabelWidth - (out.empty() ? label.size() : 0), ' ');
     out += (out.empty() ? terminal.styled(label, Style::kDim) : "") + margin + line + "\n";
-    line.clear();
-  };
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!line.empty() && display_width(line) + 1 + display_width(word) > kTextWidth) flush();
-    line += line.empty() ? word : " " + word;
-    begin = end + 1;
   }
-  flush();
   return out;
 }
 
@@ -57,30 +47,27 @@ std::string model_line(const model::Model& model) {
 
 std::string batch_line(const plan::LaunchPlan& plan) {
   const plan::Pipeline& first = plan.pipelines.front();
-  return fmt::format("{} samples = {} pipeline{} x {} microbatches of {}", plan.model.job.global_batch,
-                     plan.pipelines.size(), plan.pipelines.size() == 1 ? "" : "s", first.microbatches,
-                     first.microbatch);
+  return fmt::format("{} = {} x {} of {}", counted(plan.model.job.global_batch, "sample"),
+                     counted(static_cast<std::int64_t>(plan.pipelines.size()), "pipeline"),
+                     counted(first.microbatches, "microbatch"), first.microbatch);
 }
 
 std::string islands_line(const plan::LaunchPlan& plan) {
   struct Use {
     int islands = 0;
-    std::size_t gpus = 0;
-    std::string device;
+    std::int64_t gpus = 0;
   };
   std::map<std::string, Use> by_class;
   std::vector<std::string> order;
   for (const plan::PlanIsland& island : plan.islands) {
     Use& use = by_class[island.island_class];
     if (use.islands++ == 0) order.push_back(island.island_class);
-    for (const plan::HostGpus& node : island.nodes) use.gpus += node.gpus.size();
-    use.device = island.device.name;
+    for (const plan::HostGpus& node : island.nodes) use.gpus += static_cast<std::int64_t>(node.gpus.size());
   }
   std::vector<std::string> parts;
   for (const std::string& alias : order) {
     const Use& use = by_class[alias];
-    parts.push_back(
-        fmt::format("{} ({} GPUs in {} island{})", alias, use.gpus, use.islands, use.islands == 1 ? "" : "s"));
+    parts.push_back(fmt::format("{} ({} in {})", alias, counted(use.gpus, "GPU"), counted(use.islands, "island")));
   }
   return fmt::format("level \"{}\": {}", plan.provenance.level, fmt::join(parts, ", "));
 }
@@ -104,15 +91,18 @@ Cell memory_cell(const plan::PartPrediction& predicted) {
 }
 
 std::string pass_text(const plan::PartPrediction& predicted) {
-  return fmt::format("{:.1f}+{:.1f}", to_seconds(predicted.forward) * 1e3, to_seconds(predicted.backward) * 1e3);
+  const double forward = to_seconds(predicted.forward) * 1e3;
+  const double backward = to_seconds(predicted.backward) * 1e3;
+  const int decimals = backward >= 100 ? 0 : backward >= 10 ? 1 : 2;
+  return fmt::format("{:.{}f}+{:.{}f}", forward, decimals, backward, decimals);
 }
 
 std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, Nanoseconds slowest,
                         const Terminal& terminal) {
-  Table table({{"stage", true},
-               {"GPUs", false, 24},
+  Table table({{"#", true},
+               {"GPUs", false, 18},
                {"layers", false},
-               {"parallel", false, 18},
+               {"parallel", false, 16},
                {"spl", true},
                {"memory GiB", false},
                {"fwd+bwd ms", true},
@@ -122,6 +112,10 @@ std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipe
     const plan::Stage& stage = plan.stage(pipeline.stages[s]);
     const bool bottleneck = stage.id == plan.predicted.bottleneck_stage;
     const Style style = bottleneck ? Style::kBold : Style::kPlain;
+    const auto slowest_part = static_cast<std::size_t>(
+        std::max_element(stage.parts.begin(), stage.parts.end(),
+                         [](const plan::Part& a, const plan::Part& b) { return pass_time(a) < pass_time(b); }) -
+        stage.parts.begin());
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const plan::Part& part = stage.parts[p];
       const double load = pass_time(part).as_double() / slowest.as_double();
@@ -133,7 +127,7 @@ std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipe
                  memory_cell(part.predicted),
                  {pass_text(part.predicted), style},
                  {fmt::format("{:.0f}%", load * 100), style},
-                 {bottleneck && p == 0 ? "<" : "", Style::kRed}});
+                 {bottleneck && p == slowest_part ? "<" : "", Style::kRed}});
     }
   }
   return table.render(terminal);
@@ -229,8 +223,7 @@ std::string gpus_text(const plan::LaunchPlan& plan, const plan::Part& part) {
 }
 
 std::string layers_text(const plan::Stage& stage) {
-  return fmt::format("{}{}-{} ({}){}", stage.embedding ? "E " : "", stage.first, stage.last - 1,
-                     stage.last - stage.first, stage.head ? " H" : "");
+  return fmt::format("{}-{} ({})", stage.first, stage.last - 1, stage.last - stage.first);
 }
 
 std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal) {

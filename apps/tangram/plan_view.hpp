@@ -11,13 +11,13 @@ namespace tangram::app {
 
 [[nodiscard]] std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal);
 
-/// "tp8+sp dp2 zero1 recompute": degrees of one are left out; "1 GPU" when nothing is left.
+/// "tp8+sp dp2 zero1 rc-full:4": degrees of one are left out; "-" when nothing is left.
 [[nodiscard]] std::string strategy_text(const cost::Strategy& strategy);
 
 /// "16 x A100-80GB-SXM"
 [[nodiscard]] std::string gpus_text(const plan::LaunchPlan& plan, const plan::Part& part);
 
-/// "0-12 (13)", with "E" before and "H" after for the embedding and the head.
+/// "0-12 (13)": first, last, count.
 [[nodiscard]] std::string layers_text(const plan::Stage& stage);
 
 }  // namespace tangram::app

@@ -196,6 +196,17 @@ std::optional<std::string> scalar_text(const io::Node& node) {
   }
 }
 
+/// A file of comments alone is no document, but a fine configuration.
+bool says_nothing(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string_view::npos && line[first] != '#') return false;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return true;
+}
+
 using Values = std::map<std::string, SettingValue, std::less<>>;
 
 /// Reads one configuration file over what `values` holds. A file may set what only other commands use.
@@ -204,9 +215,9 @@ Expected<void> read_config(const std::string& path, Origin origin, Values& value
   if (path.empty() || !std::filesystem::exists(path, ignored)) return {};
   auto text = io::read_file(path);
   if (!text) return fail(std::move(text.error()));
+  if (says_nothing(*text)) return {};
   auto document = io::parse_yaml(std::move(*text), path);
   if (!document) return fail(std::move(document.error()));
-  if (document->root.kind == io::NodeKind::kNull) return {};  // an empty file
 
   Diagnostics mistakes;
   io::ObjectReader reader(*document, document->root, "", mistakes);

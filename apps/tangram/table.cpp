@@ -15,27 +15,6 @@ namespace {
 
 constexpr std::size_t kGap = 2;
 
-/// Lines of at most `width` characters, broken at spaces; a longer word stays whole.
-std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
-  if (width == 0 || display_width(text) <= width) return {text};
-  std::vector<std::string> lines(1);
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    std::string& line = lines.back();
-    if (line.empty()) {
-      line = word;
-    } else if (display_width(line) + 1 + display_width(word) <= width) {
-      line += " " + word;
-    } else {
-      lines.push_back(word);
-    }
-    begin = end + 1;
-  }
-  return lines;
-}
-
 std::string without_trailing_spaces(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -114,6 +93,31 @@ std::string Table::render(const Terminal& terminal) const {
     }
   }
   return out;
+}
+
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  if (width == 0 || display_width(text) <= width) return {text};
+  std::vector<std::string> lines(1);
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = word;
+    } else if (display_width(line) + 1 + display_width(word) <= width) {
+      line += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  const char* plural = noun.ends_with("ch") || noun.ends_with("s") ? "es" : "s";
+  return fmt::format("{} {}{}", thousands(count), noun, count == 1 ? "" : plural);
 }
 
 std::size_t display_width(std::string_view utf8) {

@@ -2,8 +2,9 @@
 // largest width are wrapped at spaces.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "terminal.hpp"
@@ -32,6 +33,12 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
+
+/// Lines of at most `width` characters, broken at spaces; a longer word stays whole. 0: one line.
+[[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t width);
+
+/// "1 stage", "1,024 ranks"
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 
 /// Characters, not bytes.
 [[nodiscard]] std::size_t display_width(std::string_view utf8);

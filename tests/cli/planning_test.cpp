@@ -1,0 +1,99 @@
+// The flow of `plan` as a function: what it promises about every plan, on a small fleet.
+#include "planning.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "inputs.hpp"
+#include "support/catch.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+using namespace tangram;
+using namespace tangram::app;
+
+namespace {
+
+const std::string kInputs = std::string(TANGRAM_SOURCE_DIR) + "/tests/cli/inputs/";
+
+cluster::Fleet tiny_fleet() {
+  auto fleet = load_fleet(kInputs + "tiny.json");
+  REQUIRE(fleet);
+  return *fleet;
+}
+
+model::Model mini_model() {
+  auto model = load_model(kInputs + "mini.yaml");
+  REQUIRE(model);
+  return *model;
+}
+
+}  // namespace
+
+TEST_CASE("planning: the chosen plan is checked, simulated, and the fastest of those simulated") {
+  const auto planned = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(planned);
+  const plan::LaunchPlan& plan = planned->plan;
+  CHECK(plan::check(plan).ok());
+  CHECK(planned->candidates >= 1);
+  CHECK(planned->chosen < planned->candidates);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  CHECK(plan.predicted.iteration == result.iteration);
+
+  // The first by closed form is among the candidates: taking it alone cannot be faster.
+  PlanningOptions first_only;
+  first_only.search.top = 1;
+  const auto first = make_plan(tiny_fleet(), mini_model(), first_only);
+  REQUIRE(first);
+  CHECK(plan.predicted.iteration <= first->plan.predicted.iteration);
+}
+
+TEST_CASE("planning: bounds hold and name their space") {
+  const auto planned = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(planned);
+  const plan::PlanProvenance& p = planned->plan.provenance;
+  CHECK(p.search_bound <= planned->plan.predicted.closed_form);
+  CHECK(p.relaxed_bound <= p.search_bound);
+  CHECK(p.search_gap >= 0);
+  CHECK(p.relaxed_gap >= p.search_gap);
+  CHECK(p.space.find("tangram/space-1") != std::string::npos);
+  CHECK(p.inputs.size() == 2);
+}
+
+TEST_CASE("planning: forbidding a technique never makes the closed form better") {
+  const auto free_plan = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(free_plan);
+  REQUIRE(free_plan->plan.provenance.optimal);
+  const Nanoseconds best = free_plan->plan.provenance.search_bound;
+  bool model::Techniques::* const techniques[] = {&model::Techniques::tp,           &model::Techniques::dp,
+                                                  &model::Techniques::zero3,        &model::Techniques::zero1,
+                                                  &model::Techniques::mixed_stages, &model::Techniques::replicas,
+                                                  &model::Techniques::pipeline};
+  for (const auto technique : techniques) {
+    model::Model restricted = mini_model();
+    restricted.job.allow.*technique = false;
+    const auto planned = make_plan(tiny_fleet(), restricted, {});
+    if (planned) CHECK(planned->plan.predicted.closed_form >= best);
+  }
+}
+
+TEST_CASE("planning: a job that does not fit says what is short") {
+  model::Model huge = mini_model();
+  for (int i = 0; i < 200; ++i) huge.blocks.push_back(0);
+  const auto planned = make_plan(tiny_fleet(), huge, {});
+  REQUIRE_FALSE(planned);
+  REQUIRE_FALSE(planned.error().empty());
+  CHECK(planned.error().front().kind == ErrorKind::kInfeasible);
+  CHECK_FALSE(planned.error().front().message.empty());
+}
+
+TEST_CASE("planning: idle GPUs have a reason") {
+  // Without mixed stages, pipelines, replicas and data parallelism one of the two types has to stand aside.
+  model::Model restricted = mini_model();
+  restricted.job.allow.mixed_stages = restricted.job.allow.pipeline = restricted.job.allow.replicas = false;
+  const auto planned = make_plan(tiny_fleet(), restricted, {});
+  REQUIRE(planned);
+  REQUIRE(planned->plan.idle.size() == 1);
+  CHECK(planned->plan.idle.front().gpus == 4);
+  CHECK_FALSE(planned->plan.idle.front().reason.empty());
+}

@@ -1,0 +1,52 @@
+#include "table.hpp"
+
+#include "support/catch.hpp"
+
+using namespace tangram::app;
+
+TEST_CASE("table: columns align, long cells wrap at spaces") {
+  const Terminal plain({});
+  Table table({{"n", true}, {"words", false, 9}, {"end"}});
+  table.add({{"7"}, {"one two three"}, {"x"}});
+  table.add({{"12"}, {"µs"}, {""}});
+  CHECK(table.render(plain) ==
+        " n  words    end\n"
+        " 7  one two  x\n"
+        "    three\n"
+        "12  µs\n");
+}
+
+TEST_CASE("table: styles color the text, not the padding") {
+  Terminal::Traits traits;
+  traits.color_out = true;
+  const Terminal colored(traits);
+  Table table({{"a"}, {"b", true}});
+  table.add({{"x", Style::kRed}, {"1", Style::kBold}});
+  CHECK(table.render(colored) == "\x1b[2ma\x1b[0m  \x1b[2mb\x1b[0m\n\x1b[31mx\x1b[0m  \x1b[1m1\x1b[0m\n");
+}
+
+TEST_CASE("table: bars, times, thousands, counts") {
+  CHECK(bar(0, 4) == "....");
+  CHECK(bar(0.5, 4) == "##..");
+  CHECK(bar(1.7, 4) == "####");
+  CHECK(people_time(0) == "0.00 ns");
+  CHECK(people_time(12.34e-6) == "12.3 us");
+  CHECK(people_time(0.0999) == "99.9 ms");
+  CHECK(people_time(1.5) == "1.50 s");
+  CHECK(people_time(4321) == "4321 s");
+  CHECK(thousands(0) == "0");
+  CHECK(thousands(999) == "999");
+  CHECK(thousands(1000) == "1,000");
+  CHECK(thousands(-1234567) == "-1,234,567");
+  CHECK(counted(1, "stage") == "1 stage");
+  CHECK(counted(2048, "microbatch") == "2,048 microbatches");
+}
+
+TEST_CASE("table: numbered names and numbers are compacted") {
+  CHECK(compact_ranges({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
+  CHECK(compact_ranges({}).empty());
+  CHECK(compact_names({"a-1", "a-2", "a-3", "b", "c-1", "c-2"}) == "a-1 to a-3, b, c-1, c-2");
+  CHECK(compact_names({"gpu08", "gpu09", "gpu10"}) == "gpu08 to gpu10");
+  CHECK(compact_names({"n9", "n10", "n12"}) == "n9, n10, n12");
+  CHECK(compact_names({"n1.x", "n2.x", "n3.y"}) == "n1.x, n2.x, n3.y");
+}

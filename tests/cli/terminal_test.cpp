@@ -1,0 +1,49 @@
+#include "terminal.hpp"
+
+#include <map>
+
+#include "support/catch.hpp"
+
+using namespace tangram::app;
+
+namespace {
+
+Environment with(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+}  // namespace
+
+TEST_CASE("terminal: who decides on color") {
+  const auto xterm = with({{"TERM", "xterm"}});
+  CHECK(wants_color("auto", true, xterm));
+  CHECK_FALSE(wants_color("auto", false, xterm));
+  CHECK_FALSE(wants_color("never", true, xterm));
+  CHECK(wants_color("always", false, with({{"NO_COLOR", "1"}})));
+  CHECK_FALSE(wants_color("auto", true, with({{"TERM", "xterm"}, {"NO_COLOR", "1"}})));
+  CHECK(wants_color("auto", true, with({{"TERM", "xterm"}, {"NO_COLOR", ""}})));  // empty: not set
+  CHECK_FALSE(wants_color("auto", true, with({{"NO_COLOR", "1"}, {"FORCE_COLOR", "1"}})));
+  CHECK(wants_color("auto", false, with({{"CLICOLOR_FORCE", "1"}})));
+  CHECK_FALSE(wants_color("auto", true, with({{"TERM", "dumb"}})));
+  CHECK_FALSE(wants_color("auto", true, with({})));
+}
+
+TEST_CASE("terminal: the rewritten line is for people who watch") {
+  const auto xterm = with({{"TERM", "xterm"}});
+  CHECK(wants_progress(true, false, xterm));
+  CHECK_FALSE(wants_progress(false, false, xterm));
+  CHECK_FALSE(wants_progress(true, true, xterm));
+  CHECK_FALSE(wants_progress(true, false, with({{"TERM", "dumb"}})));
+  CHECK_FALSE(wants_progress(true, false, with({{"TERM", "xterm"}, {"CI", "true"}})));
+}
+
+TEST_CASE("terminal: styles only with color") {
+  CHECK(Terminal({}).styled("x", Style::kRed) == "x");
+  Terminal::Traits traits;
+  traits.color_out = true;
+  CHECK(Terminal(traits).styled("x", Style::kRed) == "\x1b[31mx\x1b[0m");
+  CHECK(Terminal(traits).styled("x", Style::kPlain) == "x");
+}

@@ -167,6 +167,7 @@ class Search {
       if (beyond == kNoCompletion) continue;
       const int signature = program_.signature_of(left - n, left);
       for (int option = 0; option < static_cast<int>(program_.options.size()); ++option) {
+        if (!query_.mixed && program_.options[static_cast<std::size_t>(option)].uses.size() > 1) continue;
         const double fixed = hop + bound_.unit_price(option) + beyond - here;
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
         for (const Candidate& candidate : frontiers_.whole(option, signature)) {

@@ -23,6 +23,7 @@ struct LabelQuery {
   std::int64_t period = 0;
   std::int64_t cutoff = 0;                ///< on A + max o
   int beam = 0;                           ///< labels kept per block position; 0: all
+  bool mixed = true;                      ///< false: only options of one class
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
 };
 

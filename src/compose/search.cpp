@@ -15,9 +15,17 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::size_t kMostMixedPairs = 48;
+constexpr int kScoutShapes = 3;             // of each class, in the first look
+constexpr std::size_t kScoutSizes = 3;      // microbatch sizes of the first look
 constexpr double kUsualMicrobatches = 64;   // sizes that give about so many are tried first
 constexpr std::int64_t kFirstPassShare = 12;  // of the label budget that one program may use before all were tried
+
+// Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
+std::size_t most_mixed_pairs(int gpus) {
+  if (gpus <= 32) return 24;
+  if (gpus <= 128) return 12;
+  return 4;
+}
 
 struct Task {
   Setting setting;
@@ -47,6 +55,10 @@ class Searcher {
     list_space();
     result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front());
     std::vector<Task> unfinished;
+    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
+      const Expected<void> done = scout(sizes_[i]);
+      if (!done) return fail(done.error());
+    }
     for (const std::int64_t b : sizes_) {
       const std::int64_t share = std::max<std::int64_t>(1, options_.label_budget / kFirstPassShare);
       const Expected<void> done = solve_size(b, settings_of(b), share, unfinished);
@@ -61,6 +73,13 @@ class Searcher {
  private:
   void list_space() {
     Space& space = result_.space;
+    int gpus = 0;
+    for (const cluster::IslandClass& c : hierarchy_.levels.front().classes) gpus += c.gpu_count();
+    pairs_ = most_mixed_pairs(gpus);
+    if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
+      space.restrictions.push_back("mixed stages: two classes, the " + std::to_string(pairs_) +
+                                   " largest pairs of shapes, samples in eighths");
+    }
     for (const cluster::IslandLevel& level : hierarchy_.levels) {
       space.levels.push_back(level.name);
       for (const int r : replica_counts(model_.job, level, options_.max_replicas)) {
@@ -96,6 +115,36 @@ class Searcher {
     return settings;
   }
 
+  // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
+  Expected<void> scout(std::int64_t b) {
+    const Setting setting{0, 1, b, model_.job.global_batch / b};
+    const cluster::IslandLevel& level = hierarchy_.levels.front();
+    std::vector<ClassShare> shares = share_classes(level, 1);
+    for (ClassShare& share : shares) {
+      const auto excess = static_cast<std::ptrdiff_t>(share.shapes.size()) - kScoutShapes;
+      if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
+    }
+    StoreLimits limits;
+    limits.max_in_flight = most_in_flight(setting.microbatches);
+    limits.allow = model_.job.allow;
+    FrontierStore store(model_, signatures_, parallelizers_, limits);
+    auto options = single_options(level, shares, b, incumbent_ / setting.microbatches, store);
+    if (Expected<void> asked = store.ask(); !asked) return asked;
+    std::vector<Task> ignored;
+    solve_setting(setting, shares, std::move(options), store, options_.label_budget / kFirstPassShare, ignored);
+    count_queries(store);
+    return {};
+  }
+
+  [[nodiscard]] std::int64_t most_in_flight(std::int64_t microbatches) const {
+    return std::min<std::int64_t>(microbatches, std::int64_t{2} * model_.block_count());
+  }
+
+  void count_queries(const FrontierStore& store) {
+    result_.statistics.queries += store.queries();
+    result_.statistics.partial_plans += store.partial_plans();
+  }
+
   // All programs of one microbatch size share what the parallelizers say.
   Expected<void> solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
                             std::vector<Task>& unfinished) {
@@ -105,7 +154,7 @@ class Searcher {
     // A stage of time T makes an iteration of at least M T.
     const auto slowest = [known = incumbent_](const Setting& s) { return known / s.microbatches; };
     StoreLimits limits;
-    limits.max_in_flight = std::min<std::int64_t>(most, std::int64_t{2} * model_.block_count());
+    limits.max_in_flight = most_in_flight(most);
     limits.allow = model_.job.allow;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
 
@@ -120,16 +169,16 @@ class Searcher {
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
       for (std::size_t i = 0; i < settings.size(); ++i) {
         const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(settings[i].level)];
-        const auto mixed = mixed_options(level, options[i], b, signatures_, slowest(settings[i]), store, kMostMixedPairs);
+        const auto mixed = mixed_options(level, options[i], b, signatures_, slowest(settings[i]), store, pairs_);
         options[i].insert(options[i].end(), mixed.begin(), mixed.end());
       }
       if (Expected<void> asked = store.ask(); !asked) return asked;
     }
     for (std::size_t i = 0; i < settings.size(); ++i) {
+      report(settings[i]);
       solve_setting(settings[i], shares[i], std::move(options[i]), store, budget, unfinished);
     }
-    result_.statistics.queries += store.queries();
-    result_.statistics.partial_plans += store.partial_plans();
+    count_queries(store);
     note_shortage(store);
     return {};
   }
@@ -137,7 +186,6 @@ class Searcher {
   void solve_setting(const Setting& setting, const std::vector<ClassShare>& shares,
                      std::vector<std::vector<OptionPart>> options, const FrontierStore& store, std::int64_t budget,
                      std::vector<Task>& unfinished) {
-    report(setting);
     if (options.empty()) return;
     const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
     PricedProgram priced = outline_program(model_, level, shares, setting, std::move(options), signatures_, store);
@@ -230,6 +278,7 @@ class Searcher {
   std::vector<std::int64_t> sizes_;
   std::int64_t incumbent_ = INT64_MAX;
   std::int64_t open_bound_ = INT64_MAX;  // of programs that stayed unfinished
+  std::size_t pairs_ = 0;                // of shapes in mixed stages
   int done_ = 0;
   int total_ = 0;
   Attempts attempts_;

@@ -52,7 +52,11 @@ class Sweep {
   ProgramResult run() {
     const auto [lowest, highest] = period_range();
     if (lowest > highest) return std::move(result_);
-    seed(lowest, highest);
+    if (limits_.beam > 0 && best_ == kNever) {
+      // Mixed stages multiply the plans to look at and rarely decide: only where nothing else was found.
+      seed(lowest, highest, false);
+      if (best_ == kNever) seed(lowest, highest, true);
+    }
     push(lowest, highest, {}, kFirstAscent);
     while (!queue_.empty()) {
       const Window window = queue_.top();
@@ -92,8 +96,7 @@ class Sweep {
   }
 
   // A quick pass over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
-  void seed(std::int64_t lowest, std::int64_t highest) {
-    if (limits_.beam <= 0) return;
+  void seed(std::int64_t lowest, std::int64_t highest, bool mixed) {
     std::vector<double> multipliers;
     for (std::int64_t hi = lowest;;) {
       const std::int64_t base = (program_.microbatches - 1) * hi;
@@ -106,6 +109,7 @@ class Sweep {
         query.period = hi;
         query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1;
         query.beam = limits_.beam;
+        query.mixed = mixed;
         const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
         result_.labels += answer.labels;
         result_.states += answer.states;
@@ -154,11 +158,26 @@ class Sweep {
       result_.states += answer.states;
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
-      if (!answer.finished) return give_up(window);
+      if (!answer.finished) {
+        if (limits_.beam > 0) skim(window, hi, bound);
+        return give_up(window);
+      }
       if (!answer.chain) return;
       // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
       hi = std::min(period - 1, program_.microbatches > 1 ? (best_ - 1 - answer.value) / (program_.microbatches - 1) : -1);
     }
+  }
+
+  // The quick pass in one window, where the exact search had to stop.
+  void skim(const Window& window, std::int64_t hi, const CompletionBound& bound) {
+    LabelQuery query;
+    query.period = hi;
+    query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - (program_.microbatches - 1) * window.lo;
+    query.beam = limits_.beam;
+    const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
+    result_.labels += answer.labels;
+    result_.states += answer.states;
+    if (answer.chain) keep(*answer.chain);
   }
 
   void give_up(const Window& window) {

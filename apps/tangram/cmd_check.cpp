@@ -70,7 +70,7 @@ std::string for_people(const plan::CheckReport& report, const Terminal& terminal
                        report.tightest_memory * 100, report.tightest_stage,
                        people_time(to_seconds(report.closed_form)));
   }
-  Table table({{"code"}, {"where", false, 24}, {"what does not hold", false, 52}});
+  Table table({{"code"}, {"where", false, 12}, {"what does not hold", false, 40}});
   for (const plan::Violation& v : report.violations) table.add({{v.code, Style::kRed}, {v.where}, {v.message}});
   return fmt::format("{}\n{}", counted(static_cast<std::int64_t>(report.violations.size()), "violation"),
                      table.render(terminal));

@@ -18,10 +18,10 @@ std::int64_t ssize(const std::vector<T>& list) {
   return static_cast<std::int64_t>(list.size());
 }
 
-/// Indented, and wrapped to 100 columns.
+/// Indented, and wrapped to the page.
 std::string paragraph(const std::string& text, std::size_t indent) {
   std::string out;
-  for (const std::string& line : wrapped(text, 100 - indent)) out += std::string(indent, ' ') + line + "\n";
+  for (const std::string& line : wrapped(text, kPageWidth - indent)) out += std::string(indent, ' ') + line + "\n";
   return out;
 }
 
@@ -58,7 +58,7 @@ int gpus_of(const cluster::Island& island) {
 }
 
 std::string class_table(const cluster::IslandLevel& level, const Terminal& terminal) {
-  Table table({{"class", false, 34},
+  Table table({{"class", false, 20},
                {"GPUs", true},
                {"islands", true},
                {"members x GPUs", true},

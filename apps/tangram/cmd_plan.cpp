@@ -92,8 +92,7 @@ std::string progress_line(const compose::Progress& progress) {
 
 /// The user's own limit was what ended the search.
 bool stopped_early(const Settings& settings, const PlannedResult& planned) {
-  const auto budget = settings.count("time-budget");
-  return settings.value("time-budget").origin != Origin::kDefault && budget && planned.statistics.labels >= *budget;
+  return settings.value("time-budget").origin != Origin::kDefault && !planned.search_finished;
 }
 
 }  // namespace

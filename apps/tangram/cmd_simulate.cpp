@@ -27,7 +27,7 @@ std::string share(Nanoseconds part, Nanoseconds whole) {
 std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& result, const Terminal& terminal) {
   Table table({{"pipeline", true},
                {"stage", true},
-               {"GPUs", false, 30},
+               {"GPUs", false, 16},
                {"layers"},
                {"computes", true},
                {"idle", true},

@@ -15,7 +15,7 @@ namespace {
 constexpr int kBarWidth = 6;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr std::size_t kLabelWidth = 10;
-constexpr std::size_t kTextWidth = 100 - kLabelWidth;
+constexpr std::size_t kTextWidth = kPageWidth - kLabelWidth;
 constexpr double kTight = 0.95;  // of the usable memory: worth a color
 
 /// A label of ten columns, then text, wrapped.
@@ -100,14 +100,13 @@ std::string pass_text(const plan::PartPrediction& predicted) {
 std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, Nanoseconds slowest,
                         const Terminal& terminal) {
   Table table({{"#", true},
-               {"GPUs", false, 18},
+               {"GPUs", false, 14},
                {"layers", false},
-               {"parallel", false, 16},
+               {"parallel", false, 12},
                {"spl", true},
                {"memory GiB", false},
                {"fwd+bwd ms", true},
-               {"load", true},
-               {"", false}});
+               {"load"}});
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const plan::Stage& stage = plan.stage(pipeline.stages[s]);
     const bool bottleneck = stage.id == plan.predicted.bottleneck_stage;
@@ -118,16 +117,17 @@ std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipe
         stage.parts.begin());
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const plan::Part& part = stage.parts[p];
+      const bool slowest_here = bottleneck && p == slowest_part;
       const double load = pass_time(part).as_double() / slowest.as_double();
-      table.add({{p == 0 ? fmt::format("{}", s) : "+", style},
-                 {gpus_text(plan, part), style},
-                 {p == 0 ? layers_text(stage) : "", style},
-                 {strategy_text(part.strategy), style},
-                 {fmt::format("{}", part.samples_per_replica()), style},
-                 memory_cell(part.predicted),
-                 {pass_text(part.predicted), style},
-                 {fmt::format("{:.0f}%", load * 100), style},
-                 {bottleneck && p == slowest_part ? "<" : "", Style::kRed}});
+      table.add(
+          {{p == 0 ? fmt::format("{}", s) : "+", style},
+           {gpus_text(plan, part), style},
+           {p == 0 ? layers_text(stage) : "", style},
+           {strategy_text(part.strategy), style},
+           {fmt::format("{}", part.samples_per_replica()), style},
+           memory_cell(part.predicted),
+           {pass_text(part.predicted), style},
+           {fmt::format("{:3.0f}%{}", load * 100, slowest_here ? " <" : ""), slowest_here ? Style::kRed : style}});
     }
   }
   return table.render(terminal);

@@ -42,13 +42,18 @@ double gap(Nanoseconds time, Nanoseconds bound) {
   return bound > Nanoseconds(0) ? time.as_double() / bound.as_double() - 1 : 0;
 }
 
+/// What a reader must know about how the plan was chosen; empty when it is simply the best.
 std::string note_of(const compose::SearchResult& result, std::size_t chosen) {
-  std::string note;
+  std::vector<std::string> notes;
   if (chosen > 0) {
-    note = fmt::format("number {} by closed form, the fastest of {} simulated", chosen + 1, result.best.size());
+    notes.push_back(
+        fmt::format("number {} by closed form, the fastest of {} simulated", chosen + 1, result.best.size()));
   }
-  for (const std::string& restriction : result.space.restrictions) note += (note.empty() ? "" : "; ") + restriction;
-  return note;
+  if (!result.optimal) {
+    notes.push_back(fmt::format("the search ended with its budget after {} labels", result.statistics.labels));
+  }
+  notes.insert(notes.end(), result.space.restrictions.begin(), result.space.restrictions.end());
+  return fmt::format("{}", fmt::join(notes, "; "));
 }
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
@@ -102,6 +107,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
 
   PlannedResult planned;
   planned.candidates = found->best.size();
+  planned.search_finished = found->optimal;
   for (std::size_t i = 0; i < found->best.size(); ++i) {
     const auto& level = hierarchy.levels[static_cast<std::size_t>(found->best[i].level)];
     plan::LaunchPlan candidate = plan::assemble(found->best[i], fleet, level, model);

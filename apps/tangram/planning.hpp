@@ -16,8 +16,9 @@ struct PlanningOptions {
 
 struct PlannedResult {
   plan::LaunchPlan plan;
-  std::size_t candidates = 0;  ///< compositions that were simulated
-  std::size_t chosen = 0;      ///< index of the plan among them, in the order of the closed form
+  std::size_t candidates = 0;    ///< compositions that were simulated
+  std::size_t chosen = 0;        ///< index of the plan among them, in the order of the closed form
+  bool search_finished = false;  ///< the label budget did not end it: the best of the space is known
   compose::SearchStatistics statistics;
   compose::Space space;
 };

@@ -51,21 +51,35 @@ void Table::add(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::render(const Terminal& terminal) const {
-  std::vector<std::size_t> widths;
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> natural;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = display_width(columns_[c].header);
-    for (const auto& row : rows_) {
-      for (const std::string& line : wrapped(row[c].text, columns_[c].wrap))
-        width = std::max(width, display_width(line));
-    }
-    widths.push_back(width);
+    for (const auto& row : rows_) width = std::max(width, display_width(row[c].text));
+    natural.push_back(width);
   }
+  std::size_t total = kGap * (columns_.size() - 1);
+  for (const std::size_t width : natural) total += width;
+  // The widest of those that may shrink gives way first.
+  for (; total > kPageWidth; --total) {
+    std::size_t widest = columns_.size();
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      const bool shrinks = columns_[c].least > 0 && natural[c] > columns_[c].least;
+      if (shrinks && (widest == columns_.size() || natural[c] > natural[widest])) widest = c;
+    }
+    if (widest == columns_.size()) break;
+    --natural[widest];
+  }
+  return natural;
+}
 
+std::string Table::render(const Terminal& terminal) const {
+  const std::vector<std::size_t> width = widths();
   const auto line_of = [&](const std::vector<Cell>& cells) {
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      const std::string padding(widths[c] - display_width(cells[c].text), ' ');
+      const std::size_t used = display_width(cells[c].text);
+      const std::string padding(width[c] > used ? width[c] - used : 0, ' ');
       const std::string text = terminal.styled(cells[c].text, cells[c].style);
       const bool last = c + 1 == cells.size();
       line += columns_[c].right ? padding + text : text + (last ? "" : padding);
@@ -81,7 +95,7 @@ std::string Table::render(const Terminal& terminal) const {
     std::vector<std::vector<std::string>> lines;
     std::size_t height = 1;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      lines.push_back(wrapped(row[c].text, columns_[c].wrap));
+      lines.push_back(wrapped(row[c].text, columns_[c].least > 0 ? width[c] : 0));
       height = std::max(height, lines.back().size());
     }
     for (std::size_t h = 0; h < height; ++h) {

@@ -1,5 +1,5 @@
-// Text tables for people. Goes in: rows of cells with styles. Comes out: aligned lines; cells of a column with a
-// largest width are wrapped at spaces.
+// Text tables for people. Goes in: rows of cells with styles. Comes out: aligned lines of at most 100 columns, as long
+// as the columns that may be wrapped allow it.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,11 @@ struct Cell {
 
 struct Column {
   std::string header;
-  bool right = false;    ///< aligned
-  std::size_t wrap = 0;  ///< largest width; 0: as wide as needed
+  bool right = false;     ///< aligned
+  std::size_t least = 0;  ///< wrapped at spaces down to this width where the line is too long; 0: never
 };
+
+inline constexpr std::size_t kPageWidth = 100;
 
 class Table {
  public:
@@ -30,6 +32,8 @@ class Table {
   [[nodiscard]] std::string render(const Terminal& terminal) const;
 
  private:
+  [[nodiscard]] std::vector<std::size_t> widths() const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };

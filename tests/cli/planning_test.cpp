@@ -79,7 +79,7 @@ TEST_CASE("planning: forbidding a technique never makes the closed form better")
 
 TEST_CASE("planning: a job that does not fit says what is short") {
   model::Model huge = mini_model();
-  for (int i = 0; i < 200; ++i) huge.blocks.push_back(0);
+  for (int i = 0; i < 500; ++i) huge.blocks.push_back(0);
   const auto planned = make_plan(tiny_fleet(), huge, {});
   REQUIRE_FALSE(planned);
   REQUIRE_FALSE(planned.error().empty());

@@ -4,16 +4,27 @@
 
 using namespace tangram::app;
 
-TEST_CASE("table: columns align, long cells wrap at spaces") {
+TEST_CASE("table: columns align, by characters and not bytes") {
   const Terminal plain({});
   Table table({{"n", true}, {"words", false, 9}, {"end"}});
   table.add({{"7"}, {"one two three"}, {"x"}});
   table.add({{"12"}, {"µs"}, {""}});
   CHECK(table.render(plain) ==
-        " n  words    end\n"
-        " 7  one two  x\n"
-        "    three\n"
+        " n  words          end\n"
+        " 7  one two three  x\n"
         "12  µs\n");
+}
+
+TEST_CASE("table: a line that is too long wraps the widest column that may be wrapped") {
+  // 90 + 2 + 4 + 2 + 11 = 109 columns: the third, which may shrink to 3, gives way to 3; 101 remain, for "two" stays
+  // whole, and the first column may not shrink. One column too wide is accepted.
+  const Terminal plain({});
+  Table table({{"fixed"}, {"n", true}, {"words", false, 3}});
+  table.add({{std::string(90, 'x')}, {"1234"}, {"one two six"}});
+  const std::string x(90, 'x');
+  const std::string blank(90, ' ');
+  CHECK(table.render(plain) == "fixed" + std::string(85, ' ') + "     n  words\n" + x + "  1234  one\n" + blank +
+                                   "        two\n" + blank + "        six\n");
 }
 
 TEST_CASE("table: styles color the text, not the padding") {

@@ -1,5 +1,4 @@
-// The minimum over all chains by plain enumeration. Shares no code with the composer: its own closed form, from the
-// inequalities of design.md 5.1 instead of the recursion, and its own search for the period.
+// The minimum over all chains of a program by plain enumeration. Shares no code with the composer.
 #pragma once
 
 #include <cstdint>

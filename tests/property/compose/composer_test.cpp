@@ -49,22 +49,22 @@ void compare(const Flavour& flavour, std::uint64_t seed, int count) {
 }  // namespace
 
 TEST_CASE("the composer's optimum is the brute force's") {
-  SECTION("everything at once") { compare({}, 1, cases(1500)); }
+  SECTION("everything at once") { compare({}, 1, cases(4000)); }
   SECTION("fast links, plain pipelines") {
-    compare({.slow_links = false, .heavy_sync = false, .tight_memory = false, .mixed = false}, 2, cases(500));
+    compare({.slow_links = false, .heavy_sync = false, .tight_memory = false, .mixed = false}, 2, cases(1500));
   }
-  SECTION("tight memory and slow links") { compare({.most_classes = 2, .heavy_sync = false}, 3, cases(800)); }
+  SECTION("tight memory and slow links") { compare({.most_classes = 2, .heavy_sync = false}, 3, cases(3000)); }
   SECTION("few microbatches, more stages than microbatches") {
-    compare({.most_classes = 2, .most_microbatches = 3}, 4, cases(600));
+    compare({.most_classes = 2, .most_microbatches = 3}, 4, cases(2000));
   }
   SECTION("long pipelines of one class") {
-    compare({.most_blocks = 8, .most_classes = 1, .most_units = 7, .mixed = false}, 5, cases(300));
+    compare({.most_blocks = 8, .most_classes = 1, .most_units = 7, .mixed = false}, 5, cases(1000));
   }
 }
 
 TEST_CASE("an incumbent only hides what is no better") {
   std::mt19937_64 random(11);
-  for (int i = 0; i < cases(300); ++i) {
+  for (int i = 0; i < cases(1000); ++i) {
     const compose::Program program = random_program(random, {});
     const std::optional<std::int64_t> best = optimum(program);
     if (!best) continue;
@@ -78,7 +78,7 @@ TEST_CASE("an incumbent only hides what is no better") {
 
 TEST_CASE("more never makes the optimum worse") {
   std::mt19937_64 random(12);
-  for (int i = 0; i < cases(300); ++i) {
+  for (int i = 0; i < cases(1000); ++i) {
     const compose::Program program = random_program(random, {});
     const std::int64_t before = optimum(program).value_or(INT64_MAX);
     compose::Program more_units = program;
@@ -106,7 +106,7 @@ TEST_CASE("more never makes the optimum worse") {
 TEST_CASE("a spent budget is admitted, and the bound still holds") {
   std::mt19937_64 random(13);
   int ended = 0;
-  for (int i = 0; i < cases(200); ++i) {
+  for (int i = 0; i < cases(600); ++i) {
     const compose::Program program = random_program(random, {});
     const std::optional<std::int64_t> best = optimum(program);
     compose::ProgramLimits limits;

@@ -60,8 +60,8 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
   std::vector<int> length;
   for (int first = 0; first < program.blocks; ++first) {
     for (int last = first + 1; last <= program.blocks; ++last) {
-      const std::vector<int> kind = uniform ? std::vector<int>{last - first, first == 0, last == program.blocks}
-                                            : std::vector<int>{first, last};
+      const std::vector<int> kind =
+          uniform ? std::vector<int>{last - first, first == 0, last == program.blocks} : std::vector<int>{first, last};
       const auto [entry, created] = ids.try_emplace(kind, program.signatures);
       if (created) {
         ++program.signatures;

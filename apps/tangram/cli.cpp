@@ -187,7 +187,8 @@ class Grammar {
           definition.fallback.empty() ? "" : fmt::format(" (default: {})", definition.fallback);
       const std::string name(definition.name);
       CLI::Option* option = sub.add_option_function<std::string>(
-          short_flag + "--" + name, [this, name](const std::string& text) { invocation_.flags[name] = text; },
+          fmt::format("{}--{}", short_flag, name),
+          [this, name](const std::string& text) { invocation_.flags[name] = text; },
           std::string(definition.help) + fallback);
       option->type_name(std::string(definition.value_name));
       if (definition.kind == SettingKind::kTechniques) {

@@ -85,9 +85,9 @@ ExitCode run_check(const CheckArguments& arguments, const Context& context) {
   }
   const auto inputs = load_inputs(arguments);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
-  const plan::CheckReport judged =
-      inputs->fleet ? plan::check(inputs->plan, *inputs->fleet, inputs->model ? &*inputs->model : nullptr)
-                    : plan::check(inputs->plan);
+  const auto& [written, fleet, model] = *inputs;
+  const model::Model* wanted = model ? &*model : nullptr;
+  const plan::CheckReport judged = fleet ? plan::check(written, *fleet, wanted) : plan::check(written);
   return print_result(context, for_people(judged, context.terminal), document_of(judged),
                       judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
 }

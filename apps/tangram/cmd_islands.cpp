@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "commands.hpp"
 #include "inputs.hpp"
@@ -38,14 +39,15 @@ Json link_json(const cluster::Link& link) {
 std::string members_text(const cluster::Fleet& fleet, const cluster::Island& island) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // GPU numbers, nodes
   for (const cluster::IslandMember& member : island.members) {
-    std::vector<int> gpus;
-    for (int g = 0; g < member.count; ++g) gpus.push_back(member.first_gpu + g);
+    std::vector<int> gpus(static_cast<std::size_t>(member.count));
+    std::iota(gpus.begin(), gpus.end(), member.first_gpu);
     const std::string numbers = compact_ranges(gpus);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == numbers; });
     if (group == groups.end()) group = groups.insert(groups.end(), {numbers, {}});
     group->second.push_back(fleet.nodes[member.node].name);
   }
   std::vector<std::string> texts;
+  texts.reserve(groups.size());
   for (const auto& [numbers, nodes] : groups)
     texts.push_back(fmt::format("{} (GPUs {})", compact_names(nodes), numbers));
   return fmt::format("{}", fmt::join(texts, "; "));

@@ -37,6 +37,7 @@ std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& res
     const plan::Stage& stage = stage_of(plan, use);
     const Style style = stage.id == plan.predicted.bottleneck_stage ? Style::kBold : Style::kPlain;
     std::vector<std::string> gpus;
+    gpus.reserve(stage.parts.size());
     for (const plan::Part& part : stage.parts) gpus.push_back(gpus_text(plan, part));
     table.add({{fmt::format("{}", use.pipeline)},
                {fmt::format("{}", use.stage)},

@@ -1,13 +1,14 @@
 // What the process tells its caller. One table, also printed by `tangram --help`.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "tangram/base/diagnostic.hpp"
 
 namespace tangram::app {
 
-enum class ExitCode : int {
+enum class ExitCode : std::uint8_t {
   kOk = 0,
   kInternal = 1,    ///< a bug
   kDifferent = 2,   ///< reserved: the plan differs

@@ -23,7 +23,7 @@ std::string labelled(const Terminal& terminal, std::string_view label, const std
   std::string out;
   for (const std::string& line : wrapped(text, kTextWidth)) {
     const std::string margin(kLabelWidth - (out.empty() ? label.size() : 0), ' ');
-    out += (out.empty() ? terminal.styled(label, Style::kDim) : "") + margin + line + "\n";
+    out += fmt::format("{}{}{}\n", out.empty() ? terminal.styled(label, Style::kDim) : "", margin, line);
   }
   return out;
 }

@@ -8,6 +8,7 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/spelling.hpp"
+#include "tangram/compose/search.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/model/techniques.hpp"
@@ -23,6 +24,7 @@ std::vector<Command> commands(std::span<const Command> list) { return {list.begi
 
 std::vector<SettingDefinition> make_definitions() {
   const auto plan = commands(kPlanOnly);
+  const compose::SearchOptions search;
   return {
       {"objective",
        "",
@@ -74,8 +76,22 @@ std::vector<SettingDefinition> make_definitions() {
        "how far GPUs of an island may differ: 0.1 or 10%",
        {},
        commands(kIslandUsers)},
-      {"top", "", SettingKind::kCount, "K", "4", "plans that are simulated before the best is taken", {}, plan},
-      {"time-budget", "", SettingKind::kCount, "STATES", "6000000", "search effort: labels of the composer", {}, plan},
+      {"top",
+       "",
+       SettingKind::kCount,
+       "K",
+       std::to_string(search.top),
+       "plans that are simulated before the best is taken",
+       {},
+       plan},
+      {"time-budget",
+       "",
+       SettingKind::kCount,
+       "STATES",
+       std::to_string(search.label_budget),
+       "search effort: labels of the composer",
+       {},
+       plan},
       {"jobs",
        "j",
        SettingKind::kCount,

@@ -15,16 +15,16 @@
 
 namespace tangram::app {
 
-enum class Command { kPlan, kIslands, kCheck, kSimulate, kSchema, kVersion };
+enum class Command : std::uint8_t { kPlan, kIslands, kCheck, kSimulate, kSchema, kVersion };
 
-enum class SettingKind { kChoice, kCount, kShare, kTechniques };
+enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques };
 
 struct SettingDefinition {
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance
   std::string_view short_flag;  ///< "j", or empty
   SettingKind kind = SettingKind::kCount;
   std::string_view value_name;  ///< for help
-  std::string_view fallback;    ///< text of the default; empty: not set
+  std::string fallback;         ///< text of the default; empty: not set
   std::string_view help;
   std::vector<std::string> choices;  ///< kChoice
   std::vector<Command> commands;     ///< empty: all
@@ -35,7 +35,7 @@ struct SettingDefinition {
 
 [[nodiscard]] bool applies_to(const SettingDefinition& definition, Command command);
 
-enum class Origin { kDefault, kUserFile, kProjectFile, kEnvironment, kFlag };
+enum class Origin : std::uint8_t { kDefault, kUserFile, kProjectFile, kEnvironment, kFlag };
 
 struct SettingValue {
   std::string text;  ///< empty: not set

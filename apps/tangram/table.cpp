@@ -89,10 +89,12 @@ std::string Table::render(const Terminal& terminal) const {
   };
 
   std::vector<Cell> header;
+  header.reserve(columns_.size());
   for (const Column& column : columns_) header.push_back({column.header, Style::kDim});
   std::string out = line_of(header);
   for (const auto& row : rows_) {
     std::vector<std::vector<std::string>> lines;
+    lines.reserve(row.size());
     std::size_t height = 1;
     for (std::size_t c = 0; c < row.size(); ++c) {
       lines.push_back(wrapped(row[c].text, columns_[c].least > 0 ? width[c] : 0));
@@ -100,6 +102,7 @@ std::string Table::render(const Terminal& terminal) const {
     }
     for (std::size_t h = 0; h < height; ++h) {
       std::vector<Cell> cells;
+      cells.reserve(row.size());
       for (std::size_t c = 0; c < row.size(); ++c) {
         cells.push_back({h < lines[c].size() ? lines[c][h] : "", row[c].style});
       }

@@ -2,6 +2,7 @@
 // line are for terminals only.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ using Environment = std::function<const char*(const std::string&)>;
 /// One rewritten line: on a terminal that can, outside continuous integration.
 [[nodiscard]] bool wants_progress(bool is_terminal, bool quiet, const Environment& environment);
 
-enum class Style { kPlain, kBold, kDim, kRed, kYellow, kGreen };
+enum class Style : std::uint8_t { kPlain, kBold, kDim, kRed, kYellow, kGreen };
 
 class Terminal {
  public:

@@ -6,12 +6,15 @@ namespace tangram::compose {
 
 namespace {
 
-// Units per class and replica, by the number of classes: the states of the composer grow with their product.
-int most_units(std::size_t classes) {
-  if (classes <= 2) return 64;
-  if (classes == 3) return 32;
-  if (classes <= 6) return 16;
-  return 8;
+// Up to this size every shape is offered; beyond it small shapes are left out so that a replica has at most so many units
+// of a class: the states of the composer grow with the product of the units.
+constexpr int kLargeFleet = 2048;
+constexpr int kUnitsOfLargeFleet = 32;
+
+int most_units(const cluster::IslandLevel& level) {
+  int gpus = 0;
+  for (const cluster::IslandClass& c : level.classes) gpus += c.gpu_count();
+  return gpus > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet;
 }
 
 }  // namespace
@@ -34,7 +37,7 @@ std::vector<int> shapes_of(const cluster::IslandClass& island_class) {
 
 std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas) {
   std::vector<ClassShare> shares;
-  const int limit = most_units(level.classes.size());
+  const int limit = most_units(level);
   for (const cluster::IslandClass& island_class : level.classes) {
     const int share = island_class.gpu_count() / replicas;
     ClassShare result;

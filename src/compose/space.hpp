@@ -21,8 +21,8 @@ struct ClassShare {
   int units = 0;            ///< inventory of one replica; 0: the class is too small to be shared by that many
 };
 
-/// Shares of all classes of a level among R replicas. Shapes start at the smallest size that leaves at most
-/// `most_units` units, which keeps the composer's states few on large fleets.
+/// Shares of all classes of a level among R replicas. Fleets of more than 2,048 GPUs start at the smallest shape that
+/// leaves a replica at most 32 units of the class, which keeps the composer's states few.
 [[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas);
 
 /// Powers of two that divide the global batch and leave at least one class with a unit; 1 is always in it.

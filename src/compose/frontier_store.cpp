@@ -97,6 +97,7 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
                         static_cast<int>(kLengthsPerRound);
     if (dead(slice.first, slice.first + shorter) || dead(slice.last - shorter, slice.last)) return false;
   }
+  if (is_typical_block(signature)) return true;  // the split of mixed stages needs its time, however slow
   double least = 0;
   for (const auto& [type, count] : slice.signature.runs) {
     least += count * cost::least_gpu_seconds(model_, model_.types[static_cast<std::size_t>(type)], entry.shape.device);
@@ -105,10 +106,19 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   return seconds * 1e9 <= static_cast<double>(entry.slowest);
 }
 
+bool FrontierStore::is_typical_block(int signature) const {
+  const std::vector<int>& single = signatures_.by_length()[1];
+  const model::SliceSignature& slice = signatures_.entry(signature).signature;
+  const bool inner = !slice.embedding && !slice.head;
+  return slice.block_count() == 1 && (inner || single.size() <= 2);
+}
+
 void FrontierStore::record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes) {
   const auto id = static_cast<std::size_t>(signature);
   for (const parallelizer::Outcome& outcome : outcomes) {
     for (const parallelizer::PartialPlan& plan : outcome.plans) {
+      const auto time = static_cast<double>(time_of(plan));
+      if (is_typical_block(signature) && (entry.one_block == 0 || time < entry.one_block)) entry.one_block = time;
       if (time_of(plan) > entry.slowest) continue;
       entry.plans[id].push_back(plan);
       ++partial_plans_;

@@ -47,6 +47,7 @@ struct ShapePlans {
   cluster::DeviceShape shape;
   int samples = 0;
   std::vector<std::vector<parallelizer::PartialPlan>> plans;
+  double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
   std::vector<std::uint8_t> dead;  ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;        ///< ns: partial plans with a larger T are of no interest
   Bytes shortage;                  ///< smallest memory shortage of a one-block slice that did not fit; 0: none
@@ -76,6 +77,7 @@ class FrontierStore {
 
  private:
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
+  [[nodiscard]] bool is_typical_block(int signature) const;
   void record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes);
 
   const model::Model& model_;

@@ -12,21 +12,6 @@ namespace {
 constexpr std::int64_t kSplitParts = 8;     // samples of a mixed stage are split in eighths of the microbatch
 constexpr double kMostUnequalSpeeds = 8.0;  // the slower part would get less than half an eighth
 
-// Fastest time of one block in the middle of the model, ns; 0: none fits.
-double one_block_time(const SignatureTable& signatures, const ShapePlans& entry) {
-  double fastest = 0;
-  for (const int id : signatures.by_length()[1]) {
-    const model::SliceSignature& slice = signatures.entry(id).signature;
-    const bool inner = !slice.embedding && !slice.head;
-    if (!inner && signatures.by_length()[1].size() > 2) continue;
-    for (const parallelizer::PartialPlan& plan : entry.plans[static_cast<std::size_t>(id)]) {
-      const double time = (plan.cost.forward + plan.cost.backward).as_double();
-      if (fastest == 0 || time < fastest) fastest = time;
-    }
-  }
-  return fastest;
-}
-
 // Samples of the first part, or 0 when the speeds are too far apart.
 std::int64_t split(std::int64_t microbatch, double time_a, double time_b) {
   if (time_a <= 0 || time_b <= 0 || microbatch < 2) return 0;
@@ -56,8 +41,8 @@ std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& 
 
 std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& level,
                                                    const std::vector<std::vector<OptionPart>>& singles,
-                                                   std::int64_t microbatch, const SignatureTable& signatures,
-                                                   std::int64_t slowest, FrontierStore& store, std::size_t most) {
+                                                   std::int64_t microbatch, std::int64_t slowest,
+                                                   FrontierStore& store, std::size_t most) {
   struct Pair {
     const OptionPart* a;
     const OptionPart* b;
@@ -70,7 +55,7 @@ std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& l
       const OptionPart& b = second.front();
       if (a.placement.island_class >= b.placement.island_class) continue;
       const std::int64_t samples =
-          split(microbatch, one_block_time(signatures, store.at(a.entry)), one_block_time(signatures, store.at(b.entry)));
+          split(microbatch, store.at(a.entry).one_block, store.at(b.entry).one_block);
       if (samples > 0) pairs.push_back({&a, &b, samples});
     }
   }

@@ -47,9 +47,8 @@ struct PricedProgram {
 /// the most GPUs first.
 [[nodiscard]] std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& level,
                                                                  const std::vector<std::vector<OptionPart>>& singles,
-                                                                 std::int64_t microbatch,
-                                                                 const SignatureTable& signatures,
-                                                                 std::int64_t slowest, FrontierStore& store, std::size_t most);
+                                                                 std::int64_t microbatch, std::int64_t slowest,
+                                                                 FrontierStore& store, std::size_t most);
 
 /// The program with frontiers reduced to (T, n_max): enough for root_bound, and much cheaper than the whole.
 [[nodiscard]] PricedProgram outline_program(const model::Model& model, const cluster::IslandLevel& level,

@@ -117,6 +117,8 @@ class Searcher {
 
   // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
   Expected<void> scout(std::int64_t b) {
+    const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, 1);
+    if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) return {};  // only replicas use this size
     const Setting setting{0, 1, b, model_.job.global_batch / b};
     const cluster::IslandLevel& level = hierarchy_.levels.front();
     std::vector<ClassShare> shares = share_classes(level, 1);
@@ -169,7 +171,7 @@ class Searcher {
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
       for (std::size_t i = 0; i < settings.size(); ++i) {
         const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(settings[i].level)];
-        const auto mixed = mixed_options(level, options[i], b, signatures_, slowest(settings[i]), store, pairs_);
+        const auto mixed = mixed_options(level, options[i], b, slowest(settings[i]), store, pairs_);
         options[i].insert(options[i].end(), mixed.begin(), mixed.end());
       }
       if (Expected<void> asked = store.ask(); !asked) return asked;

@@ -19,6 +19,9 @@ namespace {
 constexpr int kFirstAscent = 24;   // subgradient steps of a window without a parent
 constexpr int kChildAscent = 10;   // of a window that inherits multipliers
 constexpr double kLadder = 1.15;   // steps of the quick pass
+constexpr int kSplitsWithoutBudget = 24;  // only to raise the bound that is reported
+constexpr int kNarrower = 4;        // of the quick pass where there is an incumbent already
+constexpr double kFarFromBound = 1.15;  // incumbents this far above a program's bound call for a quick pass
 constexpr std::int64_t kNever = INT64_MAX;
 
 struct Window {
@@ -52,16 +55,21 @@ class Sweep {
   ProgramResult run() {
     const auto [lowest, highest] = period_range();
     if (lowest > highest) return std::move(result_);
-    if (limits_.beam > 0 && best_ == kNever) {
+    push(lowest, highest, {}, kFirstAscent);
+    if (!queue_.empty() && is_worth_seeding(queue_.top().bound)) {
       // Mixed stages multiply the plans to look at and rarely decide: only where nothing else was found.
       seed(lowest, highest, false);
       if (best_ == kNever) seed(lowest, highest, true);
     }
-    push(lowest, highest, {}, kFirstAscent);
+    int splits_without_budget = 0;
     while (!queue_.empty()) {
       const Window window = queue_.top();
       queue_.pop();
       if (window.bound >= best_) break;
+      if (result_.labels >= limits_.label_budget && ++splits_without_budget > kSplitsWithoutBudget) {
+        give_up(window);  // the smallest bound of all that is left
+        break;
+      }
       if (is_narrow(window)) {
         solve_window(window);
       } else {
@@ -95,6 +103,11 @@ class Sweep {
            static_cast<double>(window.hi) <= limits_.window_ratio * static_cast<double>(window.lo) + 1.0;
   }
 
+  [[nodiscard]] bool is_worth_seeding(std::int64_t bound) const {
+    if (limits_.beam <= 0) return false;
+    return best_ == kNever || static_cast<double>(best_) > kFarFromBound * static_cast<double>(bound);
+  }
+
   // A quick pass over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
   void seed(std::int64_t lowest, std::int64_t highest, bool mixed) {
     std::vector<double> multipliers;
@@ -108,10 +121,10 @@ class Sweep {
         LabelQuery query;
         query.period = hi;
         query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1;
-        query.beam = limits_.beam;
+        query.beam = best_ == kNever ? limits_.beam : std::max(1, limits_.beam / kNarrower);
         query.mixed = mixed;
         const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
-        result_.labels += answer.labels;
+        result_.quick_labels += answer.labels;
         result_.states += answer.states;
         if (answer.chain) keep(*answer.chain);
       }
@@ -175,7 +188,7 @@ class Sweep {
     query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - (program_.microbatches - 1) * window.lo;
     query.beam = limits_.beam;
     const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
-    result_.labels += answer.labels;
+    result_.quick_labels += answer.labels;
     result_.states += answer.states;
     if (answer.chain) keep(*answer.chain);
   }

@@ -15,7 +15,7 @@ enum class ExitCode : std::uint8_t {
   kInfeasible = 3,  ///< no feasible plan; a checked plan with violations
   kInput = 4,
   kPlugin = 5,
-  kStoppedEarly = 6,  ///< the best plan so far was written
+  kStoppedEarly = 6,  ///< the best plan so far was written, if one was found
   kUsage = 64,        ///< EX_USAGE of sysexits.h
   kInterrupted = 130,
   kTerminated = 143,
@@ -42,6 +42,7 @@ enum class ExitCode : std::uint8_t {
   switch (kind) {
     case ErrorKind::kInput: return ExitCode::kInput;
     case ErrorKind::kInfeasible: return ExitCode::kInfeasible;
+    case ErrorKind::kIncomplete: return ExitCode::kStoppedEarly;
     case ErrorKind::kPlugin: return ExitCode::kPlugin;
     case ErrorKind::kUsage: return ExitCode::kUsage;
     case ErrorKind::kInternal: return ExitCode::kInternal;
@@ -57,7 +58,7 @@ inline constexpr std::string_view kExitTable =
     "  3    no feasible plan (what is short is said); check: the plan has violations\n"
     "  4    invalid input file\n"
     "  5    a required parallelizer failed\n"
-    "  6    stopped early by --time-budget; the best plan so far was written\n"
+    "  6    stopped early by --time-budget; the best plan so far was written, if one was found\n"
     "  64   wrong usage\n"
     "  130  interrupted (143: terminated); nothing is left half-written\n";
 

@@ -34,7 +34,7 @@ std::string space_text(const compose::Space& space) {
   json["microbatches"] = space.microbatches;
   json["shapes"] = nlohmann::ordered_json::object();
   for (const auto& [alias, sizes] : space.shapes) json["shapes"][alias] = sizes;
-  json["restrictions"] = space.restrictions;
+  json["rules"] = space.rules;
   return io::write_compact(json);
 }
 
@@ -52,7 +52,6 @@ std::string note_of(const compose::SearchResult& result, std::size_t chosen) {
   if (!result.optimal) {
     notes.push_back(fmt::format("the search ended with its budget after {} labels", result.statistics.labels));
   }
-  notes.insert(notes.end(), result.space.restrictions.begin(), result.space.restrictions.end());
   return fmt::format("{}", fmt::join(notes, "; "));
 }
 

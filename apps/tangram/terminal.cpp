@@ -1,5 +1,7 @@
 #include "terminal.hpp"
 
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -63,6 +65,21 @@ bool wants_progress(bool is_terminal, bool quiet, const Environment& environment
   return is_terminal && !quiet && !is_dumb(environment) && !is_set(environment, "CI");
 }
 
+// spdlog's default logger writes to stdout, which is the result's alone.
+struct Terminal::Log {
+  spdlog::logger logger{"tangram", std::make_shared<spdlog::sinks::stderr_sink_st>()};
+};
+
+Terminal::Terminal(const Traits& traits) : traits_(traits), log_(std::make_unique<Log>()) {
+  log_->logger.set_pattern("%v");
+  log_->logger.flush_on(spdlog::level::debug);
+  log_->logger.set_level(traits.quiet           ? spdlog::level::err
+                         : traits.verbosity > 0 ? spdlog::level::debug
+                                                : spdlog::level::info);
+}
+
+Terminal::~Terminal() { clear_progress(); }
+
 bool Terminal::result(std::string_view text) {
   clear_progress();
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -76,13 +93,15 @@ void Terminal::error(const Diagnostics& diagnostics) {
 }
 
 void Terminal::note(std::string_view line) {
-  if (traits_.quiet) return;
+  if (!log_->logger.should_log(spdlog::level::info)) return;
   clear_progress();
-  to_stderr(std::string(line) + "\n");
+  log_->logger.info(line);
 }
 
 void Terminal::detail(std::string_view line) {
-  if (traits_.verbosity > 0) note(line);
+  if (!log_->logger.should_log(spdlog::level::debug)) return;
+  clear_progress();
+  log_->logger.debug(line);
 }
 
 void Terminal::progress(std::string_view line) {

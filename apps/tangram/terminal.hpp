@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -31,10 +32,10 @@ class Terminal {
     int verbosity = 0;
     int width = 80;  ///< of stderr, for the progress line
   };
-  explicit Terminal(const Traits& traits) : traits_(traits) {}
+  explicit Terminal(const Traits& traits);
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
-  ~Terminal() { clear_progress(); }
+  ~Terminal();
 
   /// False when stdout could not take it (disk full).
   [[nodiscard]] bool result(std::string_view text);
@@ -49,7 +50,9 @@ class Terminal {
  private:
   void to_stderr(std::string_view text);
 
+  struct Log;  ///< the spdlog logger behind note and detail, on stderr
   Traits traits_;
+  std::unique_ptr<Log> log_;
   bool progress_shown_ = false;
 };
 

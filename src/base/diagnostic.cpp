@@ -32,6 +32,7 @@ std::string_view to_string(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kInput: return "input";
     case ErrorKind::kInfeasible: return "infeasible";
+    case ErrorKind::kIncomplete: return "incomplete";
     case ErrorKind::kPlugin: return "plugin";
     case ErrorKind::kUsage: return "usage";
     case ErrorKind::kInternal: return "internal";

@@ -77,7 +77,7 @@ class Searcher {
     for (const cluster::IslandClass& c : hierarchy_.levels.front().classes) gpus += c.gpu_count();
     pairs_ = most_mixed_pairs(gpus);
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
-      space.restrictions.push_back("mixed stages: two classes, the " + std::to_string(pairs_) +
+      space.rules.push_back("mixed stages: two classes, the " + std::to_string(pairs_) +
                                    " largest pairs of shapes, samples in eighths");
     }
     for (const cluster::IslandLevel& level : hierarchy_.levels) {
@@ -240,6 +240,15 @@ class Searcher {
   }
 
   void conclude() {
+    if (result_.best.empty() && open_bound_ != INT64_MAX) {
+      Diagnostic d;
+      d.kind = ErrorKind::kIncomplete;
+      d.code = "budget-spent";
+      d.message = "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open";
+      d.hint = "give the search more with --time-budget, or forbid techniques to make the space smaller";
+      result_.infeasible = {d};
+      return;
+    }
     if (result_.best.empty()) {
       attempts_.no_batch = sizes_.empty();
       result_.infeasible = explain_shortage(model_, hierarchy_.levels.front(), attempts_);

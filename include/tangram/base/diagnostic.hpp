@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,7 @@
 namespace tangram {
 
 /// What went wrong, in the terms of the exit codes (interfaces.md section 1).
-enum class ErrorKind { kInput, kInfeasible, kPlugin, kUsage, kInternal };
+enum class ErrorKind : std::uint8_t { kInput, kInfeasible, kIncomplete, kPlugin, kUsage, kInternal };
 
 /// A place in an input file. Lines and columns start at 1; 0 means unknown. Columns count bytes.
 struct SourceLocation {

@@ -55,7 +55,7 @@ struct Space {
   std::vector<int> replicas;
   std::vector<std::int64_t> microbatches;                ///< sizes b
   std::vector<std::pair<std::string, std::vector<int>>> shapes;  ///< class alias, GPUs of its shapes
-  std::vector<std::string> restrictions;                 ///< cuts that are not exact, if any were needed
+  std::vector<std::string> rules;                        ///< what else belongs to the space: mixed stages, units
 };
 
 struct SearchStatistics {
@@ -75,7 +75,8 @@ struct SearchResult {
   Nanoseconds search_bound;       ///< no plan of the space is faster than this
   Nanoseconds relaxed_bound;      ///< valid for all granularities, pipelines and techniques
   SearchStatistics statistics;
-  Diagnostics infeasible;         ///< why not, when best is empty: the shortage and the nearest feasible change
+  Diagnostics infeasible;         ///< when best is empty: the shortage and the nearest feasible change, or that the
+                                  ///< budget (kIncomplete) ended before any plan was found
 };
 
 }  // namespace tangram::compose

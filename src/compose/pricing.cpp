@@ -237,6 +237,14 @@ std::vector<Candidate> staircase(const std::vector<parallelizer::PartialPlan>& p
   return staircase(std::move(steps));
 }
 
+std::int64_t slowest_of(const std::vector<parallelizer::PartialPlan>& plans) {
+  std::int64_t slowest = 0;
+  for (const parallelizer::PartialPlan& plan : plans) {
+    slowest = std::max(slowest, (plan.cost.forward + plan.cost.backward).value());
+  }
+  return slowest;
+}
+
 std::vector<Candidate> staircase_of_both(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
   std::vector<Candidate> steps;
   for (const Candidate& x : a) {
@@ -272,6 +280,7 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   priced.sources.resize(program.frontiers.size());
   for_each_key(priced, model, signatures, store,
                [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+                 program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
                  program.frontiers[option * count + s] =
                      priced.parts[option].size() == 1 ? staircase(first)
                                                       : staircase_of_both(staircase(first), staircase(last));

@@ -85,7 +85,7 @@ class Sweep {
   // No chain's period is below the fastest slowest stage it must contain, nor is one above the latency of all of it.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> period_range() const {
     std::int64_t fastest = kNever;
-    std::int64_t slowest = 0;
+    std::int64_t slowest = program_.slowest;  // a slower plan with less to synchronise may need a longer period
     for (const auto& frontier : program_.frontiers) {
       if (frontier.empty()) continue;
       fastest = std::min(fastest, frontier.front().T);

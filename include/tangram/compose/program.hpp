@@ -40,6 +40,7 @@ struct Program {
   int signatures = 0;
   std::vector<int> signature;            ///< [first * (blocks + 1) + last] -> signature
   std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
+  std::int64_t slowest = 0;              ///< largest T behind outlines; whole frontiers say it themselves
   int cut_kinds = 1;
   std::vector<int> cut_kind;             ///< [cut], cuts 0 .. blocks
   std::vector<Price> prices;             ///< [(kind * keys + from) * keys + to]

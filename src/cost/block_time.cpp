@@ -105,15 +105,21 @@ double tensor_exchange(const Context& c) {
          collective_seconds(Collective::kReduceScatter, bytes, group, c.shape);
 }
 
-double expert_exchange(const Context& c) {
+/// What the experts exchange, one direction.
+struct ExpertExchange {
+  double routes = 0;  // dispatch and combine
+  double tensor = 0;  // among the expert-tp ranks
+};
+
+ExpertExchange expert_exchange(const Context& c) {
   const LocalBlock& l = c.local;
   const Group ep = place_group(c.degrees.ep, c.degrees.etp, c.shape);
   const Group etp = place_group(c.degrees.etp, 1, c.shape);
   // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
   const double received = l.element * l.expert_rows * l.hidden;
-  return 2 * collective_seconds(Collective::kAllToAll, received / c.degrees.etp, ep, c.shape) +
-         collective_seconds(Collective::kAllGather, received, etp, c.shape) +
-         collective_seconds(Collective::kReduceScatter, received, etp, c.shape);
+  return {2 * collective_seconds(Collective::kAllToAll, received / c.degrees.etp, ep, c.shape),
+          collective_seconds(Collective::kAllGather, received, etp, c.shape) +
+              collective_seconds(Collective::kReduceScatter, received, etp, c.shape)};
 }
 
 /// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism.
@@ -194,12 +200,14 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   time.selective_compute = selective_seconds(c, projection, attend);
 
   const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;
-  double exchange = regions * tensor_exchange(c);
-  if (block.feed_forward.is_moe()) exchange += expert_exchange(c);
+  const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c) : ExpertExchange{};
+  const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
+  const double exchange = tensor + experts_exchange.routes;
   const Passes travel = ring(c);
   const double hiding = (degrees.cp - 1.0) / degrees.cp;
   time.overlapped = {std::min(travel.forward, hiding * attend.forward),
                      std::min(travel.backward, hiding * attend.backward)};
+  time.tensor = {tensor, tensor};
   time.communication = {exchange + travel.forward - time.overlapped.forward,
                         exchange + travel.backward - time.overlapped.backward};
   return time;
@@ -227,6 +235,7 @@ BlockTime embedding_time(const model::Model& model, const Degrees& degrees, doub
   } else {
     time.communication.forward = collective_seconds(Collective::kAllReduce, bytes, tp, shape);
   }
+  time.tensor = time.communication;
   return time;
 }
 
@@ -263,6 +272,7 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   } else {
     time.communication.backward = collective_seconds(Collective::kAllReduce, bytes, tp, shape);
   }
+  time.tensor = time.communication;
   return time;
 }
 

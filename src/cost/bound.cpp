@@ -1,4 +1,6 @@
 // Lower bounds on GPU-seconds that hold for every degree and policy.
+#include <algorithm>
+
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/stage.hpp"
 
@@ -11,17 +13,21 @@ double seconds(double flops, double rate) { return flops > 0 ? flops / rate : 0;
 
 }  // namespace
 
-double least_gpu_seconds(const model::Model& model, const model::BlockType& block, const cluster::GpuType& device) {
+double least_gpu_seconds(const model::Model& model, const model::BlockType& block, const cluster::GpuType& device,
+                         const ProfileSet* profiles) {
   const DeviceRates rates = device_rates(device, model.job.precision);
   const double attention = attention_forward_flops(block).value();
   const double linear = model::forward_flops(block).value() - attention;
-  return kPasses * (seconds(linear, rates.matrix) + seconds(attention, rates.attention));
+  const double modelled = kPasses * (seconds(linear, rates.matrix) + seconds(attention, rates.attention));
+  return profiles == nullptr ? modelled
+                             : std::min(modelled, profiles->least_block_gpu_seconds(block, model.job, device));
 }
 
-double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device) {
+double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device, const ProfileSet* profiles) {
   const DeviceRates rates = device_rates(device, model.job.precision);
   const double flops = model::head_forward_flops(model).value();
-  return kPasses * seconds(flops, rates.attention);
+  const double modelled = kPasses * seconds(flops, rates.attention);
+  return profiles == nullptr ? modelled : std::min(modelled, profiles->least_head_gpu_seconds(model, device));
 }
 
 }  // namespace tangram::cost

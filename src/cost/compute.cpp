@@ -17,11 +17,11 @@ double padded(double dimension) {
   return quantum * std::ceil(dimension / quantum);
 }
 
-double first_positive(const cluster::GpuType& device, std::initializer_list<DType> order) {
+DType first_supported(const cluster::GpuType& device, DType precision, std::initializer_list<DType> order) {
   for (const DType type : order) {
-    if (const double peak = device.peak_of(type).value(); peak > 0) return peak;
+    if (device.peak_of(type).value() > 0) return type;
   }
-  return 0;
+  return precision;
 }
 
 /// A fused kernel: no tiles to pad, because it loops over keys inside.
@@ -32,16 +32,20 @@ double fused_seconds(double flops, double bytes, double share, const DeviceRates
 
 }  // namespace
 
-FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision) {
+DType matrix_format(const cluster::GpuType& device, DType precision) {
+  const auto first = [&](std::initializer_list<DType> order) { return first_supported(device, precision, order); };
   switch (precision) {
-    case DType::kFp8:
-      return FlopsPerSecond(first_positive(device, {DType::kFp8, DType::kBf16, DType::kFp16, DType::kFp32}));
-    case DType::kBf16: return FlopsPerSecond(first_positive(device, {DType::kBf16, DType::kFp16, DType::kFp32}));
-    case DType::kFp16: return FlopsPerSecond(first_positive(device, {DType::kFp16, DType::kBf16, DType::kFp32}));
-    case DType::kTf32: return FlopsPerSecond(first_positive(device, {DType::kTf32, DType::kFp32}));
-    case DType::kFp32: return FlopsPerSecond(first_positive(device, {DType::kFp32, DType::kTf32}));
+    case DType::kFp8: return first({DType::kFp8, DType::kBf16, DType::kFp16, DType::kFp32});
+    case DType::kBf16: return first({DType::kBf16, DType::kFp16, DType::kFp32});
+    case DType::kFp16: return first({DType::kFp16, DType::kBf16, DType::kFp32});
+    case DType::kTf32: return first({DType::kTf32, DType::kFp32});
+    case DType::kFp32: return first({DType::kFp32, DType::kTf32});
   }
-  return FlopsPerSecond(0);
+  return precision;
+}
+
+FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision) {
+  return device.peak_of(matrix_format(device, precision));
 }
 
 DeviceRates device_rates(const cluster::GpuType& device, DType precision) {

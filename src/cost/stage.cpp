@@ -134,7 +134,7 @@ StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
   cost.transient = ceil_to_bytes(sums.transient + boundary_buffers(units, slice));
   cost.activation = ceil_to_bytes(sums.activation);
   cost.gradient_volume = ceil_to_bytes(sums.all * static_cast<double>(units.gradient_bytes));
-  cost.provenance = units.provenance;
+  cost.provenance = slice_provenance(units, slice);
   return cost;
 }
 

@@ -16,6 +16,29 @@ void set_time(UnitCost& unit, const BlockTime& time) {
   unit.recompute_full = unit.forward;
 }
 
+/// Measured times in place of the modelled ones; `time` becomes what they say of compute, for what hides under it.
+void set_measured(UnitCost& unit, BlockTime& time, const Measured& measured) {
+  const bool includes = measured.includes_tp_communication;
+  const Passes inside = includes ? time.tensor : Passes{};
+  unit.forward = measured.time.forward + (time.communication.forward - inside.forward);
+  unit.backward = measured.time.backward + (time.communication.backward - inside.backward);
+  unit.recompute_full = unit.forward;
+  const Passes compute{std::max(0.0, measured.time.forward - inside.forward),
+                       std::max(0.0, measured.time.backward - inside.backward)};
+  if (time.compute.forward > 0) unit.recompute_selective *= compute.forward / time.compute.forward;
+  unit.recompute_selective = std::min(unit.recompute_selective, unit.recompute_full);
+  time.compute = compute;
+  time.overlapped = {std::min(time.overlapped.forward, compute.forward),
+                     std::min(time.overlapped.backward, compute.backward)};
+  if (measured.activation > 0) {
+    const double share = unit.activation_none > 0 ? measured.activation / unit.activation_none : 1;
+    unit.activation_none = measured.activation;
+    unit.activation_selective *= share;
+    unit.activation_full = std::min(unit.activation_full, measured.activation);
+  }
+  unit.provenance = measured.provenance;
+}
+
 void set_activation(UnitCost& unit, const ActivationBytes& bytes) {
   unit.activation_none = bytes.none;
   unit.activation_selective = bytes.selective;
@@ -41,13 +64,17 @@ void set_zero(UnitCost& unit, const BlockTime& time, const UnitCosts& units) {
   unit.zero2_scatter = std::max(0.0, scatter - backward);
 }
 
-UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units) {
+UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
+                    const ProfileSet& profiles) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
-  const BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape);
+  BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape);
   const LocalParameters local = local_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, block_activation(block, model.job, units.degrees, samples));
+  const auto measured =
+      profiles.block(block, model.job, units.degrees, units.samples / units.degrees.dp, units.shape.device);
+  if (measured) set_measured(unit, time, *measured);
   unit.shared_parameters = local.shared;
   unit.expert_parameters = local.expert;
   unit.all_parameters = static_cast<double>(model::parameters(block).total());
@@ -66,25 +93,31 @@ Matrix vocabulary_matrix(const model::Model& model, int tp) {
   return {static_cast<double>(model.vocabulary) * width, padded_vocabulary(model.vocabulary, tp) / tp * width};
 }
 
-UnitCost embedding_unit(const model::Model& model, const UnitCosts& units) {
+UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const ProfileSet& profiles) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
-  const BlockTime time = embedding_time(model, units.degrees, samples, units.shape);
+  BlockTime time = embedding_time(model, units.degrees, samples, units.shape);
   const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, embedding_activation(model, units.degrees, samples));
+  const auto measured = profiles.edge(ProfileKind::kEmbedding, model, units.degrees, units.samples / units.degrees.dp,
+                                      units.shape.device);
+  if (measured) set_measured(unit, time, *measured);
   unit.all_parameters = static_cast<double>(model.embedding_parameters());
   unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
   set_zero(unit, time, units);
   return unit;
 }
 
-UnitCost head_unit(const model::Model& model, const UnitCosts& units) {
+UnitCost head_unit(const model::Model& model, const UnitCosts& units, const ProfileSet& profiles) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
-  const BlockTime time = head_time(model, units.degrees, samples, units.shape);
+  BlockTime time = head_time(model, units.degrees, samples, units.shape);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
+  const auto measured =
+      profiles.edge(ProfileKind::kHead, model, units.degrees, units.samples / units.degrees.dp, units.shape.device);
+  if (measured) set_measured(unit, time, *measured);
   unit.all_parameters = static_cast<double>(model.head_parameters());
   unit.shared_parameters = unit.all_parameters;
   if (!model.tied_embeddings) {
@@ -105,17 +138,8 @@ Diagnostic infeasible(std::string message) {
 
 }  // namespace
 
-std::string_view to_string(Provenance provenance) {
-  switch (provenance) {
-    case Provenance::kMeasured: return "measured";
-    case Provenance::kInterpolated: return "interpolated";
-    case Provenance::kModelled: return "modelled";
-  }
-  return "modelled";
-}
-
 Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape, const Degrees& degrees,
-                               int samples) {
+                               int samples, const ProfileSet* profiles) {
   if (degrees.gpus() != shape.gpus()) {
     return fail(infeasible("degrees use " + std::to_string(degrees.gpus()) + " GPUs of a shape of " +
                            std::to_string(shape.gpus())));
@@ -136,16 +160,50 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
   units.parameter_bytes = model.job.parameter_bytes;
   units.gradient_bytes = model.job.gradient_bytes;
   units.optimizer_bytes = model.job.optimizer.state_bytes_per_parameter;
+  const ProfileSet none;
+  const ProfileSet& known = profiles != nullptr ? *profiles : none;
   units.blocks.reserve(model.types.size());
-  for (const model::BlockType& block : model.types) units.blocks.push_back(block_unit(model, block, units));
-  units.embedding = embedding_unit(model, units);
-  units.head = head_unit(model, units);
+  for (const model::BlockType& block : model.types) units.blocks.push_back(block_unit(model, block, units, known));
+  units.embedding = embedding_unit(model, units, known);
+  units.head = head_unit(model, units, known);
   if (model.tied_embeddings) {
     const Matrix matrix = vocabulary_matrix(model, degrees.tp);
     units.tied_parameters = matrix.local;
     units.tied_matrix = matrix.whole;
   }
   return units;
+}
+
+void collect_rows(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
+                  const cluster::GpuType& device, const Degrees& degrees, int samples, std::set<RowId>& rows) {
+  const int replica = samples / degrees.dp;
+  const auto add = [&](const std::optional<Measured>& measured) {
+    if (measured) rows.insert(measured->rows.begin(), measured->rows.end());
+  };
+  if (slice.embedding) add(profiles.edge(ProfileKind::kEmbedding, model, degrees, replica, device));
+  for (const auto& [type, count] : slice.runs) {
+    add(profiles.block(model.types[static_cast<std::size_t>(type)], model.job, degrees, replica, device));
+  }
+  if (slice.head) add(profiles.edge(ProfileKind::kHead, model, degrees, replica, device));
+}
+
+Provenance slice_provenance(const UnitCosts& units, const model::SliceSignature& slice) {
+  const auto seconds = [](const UnitCost& unit, int count) { return count * (unit.forward + unit.backward); };
+  double total = 0;
+  Provenance weakest = Provenance::kMeasured;
+  const auto each = [&](const auto& visit) {
+    if (slice.embedding) visit(units.embedding, seconds(units.embedding, 1));
+    for (const auto& [type, count] : slice.runs) {
+      const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
+      visit(unit, seconds(unit, count));
+    }
+    if (slice.head) visit(units.head, seconds(units.head, 1));
+  };
+  each([&](const UnitCost&, double share) { total += share; });
+  each([&](const UnitCost& unit, double share) {
+    if (share >= kNegligibleShare * total) weakest = std::max(weakest, unit.provenance);
+  });
+  return weakest;
 }
 
 }  // namespace tangram::cost

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "blueprint.hpp"
+#include "tangram/model/block_record.hpp"
 
 namespace tangram::model {
 
@@ -301,6 +302,15 @@ std::vector<BlockType> read_explicit_chain(io::ObjectReader& reader, const Block
 }
 
 }  // namespace
+
+BlockType read_block_dimensions(io::ObjectReader& reader) {
+  BlockDefaults own;
+  own.hidden = read_width(reader);
+  Prototype prototype = read_block(reader, own);
+  if (prototype.moe) prototype.moe->finish();
+  reader.finish();
+  return prototype.block;
+}
 
 Blueprint read_architecture(io::ObjectReader& reader) {
   Blueprint out;

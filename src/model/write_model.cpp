@@ -3,6 +3,7 @@
 
 #include "canonical.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "tangram/model/block_record.hpp"
 #include "tangram/model/techniques.hpp"
 
 namespace tangram::model {
@@ -45,16 +46,20 @@ void put_feed_forward(const FeedForward& f, ordered_json& out) {
                 {"router_bias", f.router_bias}};
 }
 
-ordered_json block_json(const BlockType& block, std::int64_t sequence_length) {
-  ordered_json out;
-  out["name"] = block.name;
-  out["hidden"] = block.hidden;
-  if (block.tokens != sequence_length) out["tokens"] = block.tokens;
+void put_inner(const BlockType& block, ordered_json& out) {
   put_attention(block.attention, out);
   put_feed_forward(block.feed_forward, out);
   out["norm"] = norm_name(block.norm_bias);
   out["norms_per_block"] = block.norms;
   out["parallel_attention"] = block.parallel_attention;
+}
+
+ordered_json block_json(const BlockType& block, std::int64_t sequence_length) {
+  ordered_json out;
+  out["name"] = block.name;
+  out["hidden"] = block.hidden;
+  if (block.tokens != sequence_length) out["tokens"] = block.tokens;
+  put_inner(block, out);
   return out;
 }
 
@@ -110,6 +115,13 @@ ordered_json training_json(const Job& job) {
 }
 
 }  // namespace
+
+ordered_json block_dimensions(const BlockType& block) {
+  ordered_json out;
+  out["hidden"] = block.hidden;
+  put_inner(block, out);
+  return out;
+}
 
 ordered_json canonical(const Model& model) {
   ordered_json out;

@@ -54,7 +54,7 @@ Grouping group_queries(const model::Model& model, std::span<const Query> queries
   return out;
 }
 
-void cost_degrees(const model::Model& model, std::vector<Group>& groups) {
+void cost_degrees(const model::Model& model, const cost::ProfileSet* profiles, std::vector<Group>& groups) {
   std::vector<std::pair<std::size_t, std::size_t>> work;  // group, index of the degrees
   for (std::size_t g = 0; g < groups.size(); ++g) {
     groups[g].costed.assign(groups[g].degrees.size(), cost::UnitCosts{});
@@ -63,7 +63,7 @@ void cost_degrees(const model::Model& model, std::vector<Group>& groups) {
   tbb::parallel_for(std::size_t{0}, work.size(), [&](std::size_t i) {
     const auto [g, d] = work[i];
     const Query& query = *groups[g].example;
-    groups[g].costed[d] = cost::unit_costs(model, query.shape, groups[g].degrees[d], query.samples);
+    groups[g].costed[d] = cost::unit_costs(model, query.shape, groups[g].degrees[d], query.samples, profiles);
   });
 }
 
@@ -78,13 +78,13 @@ StrategySpace space_of(Group& group) {
 
 class Enumerator final : public Parallelizer {
  public:
-  explicit Enumerator(const model::Model& model) : model_(model) {}
+  Enumerator(const model::Model& model, const cost::ProfileSet* profiles) : model_(model), profiles_(profiles) {}
 
   [[nodiscard]] const ParallelizerInfo& info() const override { return info_; }
 
   [[nodiscard]] std::vector<Outcome> solve(std::span<const Query> queries) const override {
     auto [groups, group_of] = group_queries(model_, queries);
-    cost_degrees(model_, groups);
+    cost_degrees(model_, profiles_, groups);
     tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t g) { groups[g].space = space_of(groups[g]); });
 
     std::vector<Outcome> outcomes(queries.size());
@@ -95,11 +95,14 @@ class Enumerator final : public Parallelizer {
 
  private:
   const model::Model& model_;
+  const cost::ProfileSet* profiles_;
   ParallelizerInfo info_{.name = "enumerator", .version = "1", .deterministic = true};
 };
 
 }  // namespace
 
-std::unique_ptr<Parallelizer> make_enumerator(const model::Model& model) { return std::make_unique<Enumerator>(model); }
+std::unique_ptr<Parallelizer> make_enumerator(const model::Model& model, const cost::ProfileSet* profiles) {
+  return std::make_unique<Enumerator>(model, profiles);
+}
 
 }  // namespace tangram::parallelizer

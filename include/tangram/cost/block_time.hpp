@@ -22,6 +22,7 @@ namespace tangram::cost {
 struct BlockTime {
   Passes compute;
   Passes communication;          ///< exposed: nothing of it is hidden any more
+  Passes tensor;                 ///< of it, what tensor and expert-tensor parallelism exchange
   Passes overlapped;             ///< compute that already hides the ring; nothing else can hide under it
   double selective_compute = 0;  ///< what selective recompute runs again
 };

@@ -16,6 +16,9 @@ namespace tangram::cost {
 /// tf32 -> fp32. 0: the device has no peak at all.
 [[nodiscard]] FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision);
 
+/// The format that peak is of; `precision` itself where the device has no peak at all.
+[[nodiscard]] DType matrix_format(const cluster::GpuType& device, DType precision);
+
 /// What the kernels of one device sustain in one precision.
 struct DeviceRates {
   double matrix = 0;  ///< FLOP/s of a large matrix product of a linear layer

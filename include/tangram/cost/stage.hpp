@@ -10,13 +10,11 @@
 #include "tangram/base/expected.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/cost/communication.hpp"
+#include "tangram/cost/profile.hpp"
 #include "tangram/cost/strategy.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::cost {
-
-enum class Provenance : std::uint8_t { kMeasured, kInterpolated, kModelled };
-[[nodiscard]] std::string_view to_string(Provenance provenance);
 
 /// Share of a unit's own compute under which ZeRO's gathers and scatters hide. Overlapped kernels slow each other down
 /// by 1.1256 (Galvatron, overlap coefficient measured on 8 x A100), so that compute hides 1/1.1256 of its own length;
@@ -39,6 +37,7 @@ struct UnitCost {
   double activation_selective = 0;
   double activation_full = 0;
   double working = 0;  ///< bytes of the largest short-lived buffer while it runs
+  Provenance provenance = Provenance::kModelled;  ///< of forward and backward
 };
 
 /// Everything the stages of equal (model, shape, degrees, samples) share.
@@ -56,13 +55,23 @@ struct UnitCosts {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
-  Provenance provenance = Provenance::kModelled;
 };
+
+/// Where a stage's times come from: the weakest provenance among its units, of which those that take less than this
+/// share of its forward and backward are not asked (an embedding beside measured blocks).
+inline constexpr double kNegligibleShare = 0.01;
+[[nodiscard]] Provenance slice_provenance(const UnitCosts& units, const model::SliceSignature& slice);
 
 /// Why these degrees cannot run this model: "heads % tp" and the like. One Diagnostic of kind kInfeasible, code
 /// "unsupported-degrees", the reason from why_unsupported() (validity.hpp). Requires degrees.gpus() == shape.gpus().
+/// Where `profiles` know a unit, their times take the place of the modelled ones; full recompute is then their forward,
+/// selective recompute and activations without one of their own keep the share the model gives them.
 [[nodiscard]] Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape,
-                                             const Degrees& degrees, int samples);
+                                             const Degrees& degrees, int samples, const ProfileSet* profiles = nullptr);
+
+/// Adds the rows that unit_costs would use for a slice at these degrees and samples.
+void collect_rows(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
+                  const cluster::GpuType& device, const Degrees& degrees, int samples, std::set<RowId>& rows);
 
 struct StageCost {
   Nanoseconds forward;         ///< f: one microbatch
@@ -127,9 +136,11 @@ struct BoundaryCost {
 
 /// A lower bound on the GPU-seconds that one sample of the block type (forward and backward) costs on this device
 /// under any technique: three times the forward's matrix FLOPs (each product has two in backward) over peak *
-/// gemm_efficiency, which no kernel of compute.hpp exceeds. Used by relaxed_bound.
+/// gemm_efficiency, which no kernel of compute.hpp exceeds; less where a measured row is faster still. Used by
+/// relaxed_bound.
 [[nodiscard]] double least_gpu_seconds(const model::Model& model, const model::BlockType& block,
-                                       const cluster::GpuType& device);
-[[nodiscard]] double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device);
+                                       const cluster::GpuType& device, const ProfileSet* profiles = nullptr);
+[[nodiscard]] double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device,
+                                            const ProfileSet* profiles = nullptr);
 
 }  // namespace tangram::cost

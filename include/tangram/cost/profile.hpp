@@ -1,0 +1,114 @@
+// Measured times of blocks, embeddings and heads. Goes in: profiles (profile_file.hpp). Comes out: the time of a unit
+// at given degrees and samples where it was measured, or lies between two measurements; nothing elsewhere.
+//
+// A row counts for a unit when GPU (name, and a device that computes as fast as the one profiled: a throttled node does
+// not), dimensions, sequence length, matrix format, flash attention and degrees are equal. Between two neighbouring
+// sample counts the time is linear:
+//   t(b) = t0 + (t1 - t0) (b - b0) / (b1 - b0),   b0 < b < b1
+// Outside of them nothing is said; the model answers. Of several profiles the first that knows wins.
+//
+// What a row holds: compute of one GPU, and the exchanges of tensor parallelism where the profile says so. Those of
+// context and expert parallelism depend on where the ranks are and are always added by the model.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tangram/cluster/gpu.hpp"
+#include "tangram/cost/compute.hpp"
+#include "tangram/cost/strategy.hpp"
+
+namespace tangram::cost {
+
+enum class Provenance : std::uint8_t { kMeasured, kInterpolated, kModelled };
+[[nodiscard]] std::string_view to_string(Provenance provenance);
+
+enum class ProfileKind : std::uint8_t { kBlock, kEmbedding, kHead };
+
+struct ProfileRow {
+  Degrees degrees;  ///< dp is 1: samples are those of one replica
+  std::int64_t samples = 1;
+  Nanoseconds forward;
+  Nanoseconds backward;
+  Bytes activation;  ///< kept for backward without recompute; 0: not measured
+  bool operator==(const ProfileRow&) const = default;
+};
+
+/// One unit in one precision at one sequence length.
+struct ProfileUnit {
+  ProfileKind kind = ProfileKind::kBlock;
+  model::BlockType block;       ///< kBlock; name empty, tokens the sequence length
+  std::int64_t vocabulary = 0;  ///< kEmbedding, kHead
+  std::int64_t hidden = 0;      ///< kEmbedding, kHead
+  std::int64_t sequence_length = 0;
+  DType dtype = DType::kBf16;
+  bool flash_attention = true;   ///< kBlock
+  std::vector<ProfileRow> rows;  ///< ascending by degrees, then samples; no two equal in both
+  bool operator==(const ProfileUnit&) const = default;
+};
+
+/// What was measured on one GPU type.
+struct Profile {
+  cluster::GpuType device;
+  std::string source;
+  std::string date;  ///< YYYY-MM-DD
+  bool includes_tp_communication = false;
+  std::vector<ProfileUnit> units;
+  bool operator==(const Profile&) const = default;
+};
+
+/// Whether kernels run equally fast: same name, rates and calibration. Memory size, links and price may differ.
+[[nodiscard]] bool computes_alike(const cluster::GpuType& a, const cluster::GpuType& b);
+
+/// A row of a ProfileSet, by position.
+struct RowId {
+  std::size_t profile = 0;
+  std::size_t unit = 0;
+  std::size_t row = 0;
+  auto operator<=>(const RowId&) const = default;
+};
+
+struct Measured {
+  Passes time;            ///< seconds
+  double activation = 0;  ///< bytes; 0: not measured
+  bool includes_tp_communication = false;
+  Provenance provenance = Provenance::kMeasured;
+  std::array<RowId, 2> rows;  ///< the neighbours; equal where the count itself was measured
+};
+
+class ProfileSet {
+ public:
+  void add(Profile profile) { profiles_.push_back(std::move(profile)); }
+  [[nodiscard]] const std::vector<Profile>& profiles() const { return profiles_; }
+  [[nodiscard]] bool empty() const { return profiles_.empty(); }
+
+  /// `samples` of one replica. O(rows).
+  [[nodiscard]] std::optional<Measured> block(const model::BlockType& block, const model::Job& job,
+                                              const Degrees& degrees, std::int64_t samples,
+                                              const cluster::GpuType& device) const;
+  /// kEmbedding or kHead. An embedding that is projected to the model's width was not measured.
+  [[nodiscard]] std::optional<Measured> edge(ProfileKind kind, const model::Model& model, const Degrees& degrees,
+                                             std::int64_t samples, const cluster::GpuType& device) const;
+
+  /// The least GPU-seconds that one sample costs in any row that counts for the unit on this device, at any degrees;
+  /// infinite without rows. What interpolation gives is never less: (a + c b) / b is monotone in b.
+  [[nodiscard]] double least_block_gpu_seconds(const model::BlockType& block, const model::Job& job,
+                                               const cluster::GpuType& device) const;
+  [[nodiscard]] double least_head_gpu_seconds(const model::Model& model, const cluster::GpuType& device) const;
+
+  /// These rows alone, in the same order; units and profiles without any are left out.
+  [[nodiscard]] ProfileSet select(const std::set<RowId>& rows) const;
+
+  bool operator==(const ProfileSet&) const = default;
+
+ private:
+  std::vector<Profile> profiles_;
+};
+
+}  // namespace tangram::cost

@@ -1,0 +1,173 @@
+// Reads tangram.profile/1, JSON. Times are of one GPU and one microbatch of one replica.
+//
+//   {
+//     "schema": "tangram.profile/1",
+//     "gpu": "A100-40GB-SXM",               the GPU type, as catalogue and fleet name it
+//     "source": "...", "date": "2025-10-10",
+//     "includes_tp_communication": true,    whether the exchanges of tensor (and expert-tensor) parallelism are in the
+//                                           times; where not, the communication model adds them. Those of context and
+//                                           expert parallelism never are
+//     "units": [
+//       { "kind": "block",                  keys of a block type in tangram.model/1, without name and tokens:
+//         "block": { "hidden": 1024, "heads": 16, "ffn_hidden": 4096, "gated": false, ... },
+//         "dtype": "bf16",                  what the matrix products computed in: fp32, tf32, fp16, bf16, fp8
+//         "flash_attention": true,
+//         "sequence_length": 2048,
+//         "rows": [ { "tp": 1, "cp": 1, "ep": 1, "etp": 1, "sequence_parallel": false,    these five have defaults
+//                     "samples": 1, "forward_ms": 2.314, "backward_ms": 5.909, "activation_bytes": 90181632 } ] },
+//       { "kind": "head",                   final norm, logits, loss; "embedding" has the same keys
+//         "vocabulary": 50272, "hidden": 1024, "dtype": "bf16", "sequence_length": 2048, "rows": [ ... ] } ]
+//   }
+//
+// forward_ms is one forward pass, backward_ms one backward pass with the gradients of inputs and weights, without
+// recompute; activation_bytes (optional) is what a microbatch leaves for backward without recompute.
+// Numbers that cannot be true of the GPU are errors: see profile_traps.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "profile_traps.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/cost/profile_file.hpp"
+#include "tangram/model/block_record.hpp"
+
+namespace tangram::cost {
+namespace {
+
+constexpr io::IntegerRange kDegree{1, 65'536};
+constexpr io::IntegerRange kSamples{1, 1'000'000};
+constexpr io::IntegerRange kWidth{1, 1'000'000};
+constexpr io::IntegerRange kTokens{1, 100'000'000};
+constexpr io::NumberRange kMilliseconds{1e-6, 1e9};
+
+bool is_date(std::string_view text) {
+  if (text.size() != 10) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 4 || i == 7;
+    if (dash ? text[i] != '-' : text[i] < '0' || text[i] > '9') return false;
+  }
+  return true;
+}
+
+void read_date(io::ObjectReader& reader, Profile& profile) {
+  profile.date = reader.string("date");
+  if (profile.date.empty() || is_date(profile.date)) return;
+  reader.error_at("date", "unknown-value", fmt::format("\"{}\" is not a date", profile.date), "write YYYY-MM-DD");
+}
+
+void read_device(io::ObjectReader& reader, std::span<const cluster::GpuType> devices, Profile& profile) {
+  const std::string name = reader.string("gpu");
+  if (name.empty()) return;
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.name == name; });
+  if (found != devices.end()) {
+    profile.device = *found;
+    return;
+  }
+  std::vector<std::string> names;
+  for (const cluster::GpuType& device : devices) names.push_back(device.name);
+  const auto near = closest(name, names);
+  reader.error_at("gpu", "unknown-name", fmt::format("there is no GPU type \"{}\"", name),
+                  near ? fmt::format("did you mean \"{}\"?", *near) : "types are those of the catalogue and the fleet");
+}
+
+DType read_dtype(io::ObjectReader& reader) {
+  return reader.choice<DType>("dtype", {{"bf16", DType::kBf16},
+                                        {"fp16", DType::kFp16},
+                                        {"fp32", DType::kFp32},
+                                        {"tf32", DType::kTf32},
+                                        {"fp8", DType::kFp8}});
+}
+
+Nanoseconds read_time(io::ObjectReader& reader, std::string_view key) {
+  return Nanoseconds(std::llround(reader.number(key, kMilliseconds) * 1e6));
+}
+
+ProfileRow read_row(io::ObjectReader& reader) {
+  const auto degree = [&](std::string_view key) { return static_cast<int>(reader.integer_or(key, 1, kDegree)); };
+  ProfileRow row;
+  row.degrees.tp = degree("tp");
+  row.degrees.cp = degree("cp");
+  row.degrees.ep = degree("ep");
+  row.degrees.etp = degree("etp");
+  row.degrees.sequence_parallel = reader.boolean_or("sequence_parallel", false);
+  row.samples = reader.integer("samples", kSamples);
+  row.forward = read_time(reader, "forward_ms");
+  row.backward = read_time(reader, "backward_ms");
+  row.activation = Bytes(reader.integer_or("activation_bytes", 0, {1, std::int64_t{1} << 50}));
+  reader.finish();
+  if (row.degrees.sequence_parallel && row.degrees.tp == 1) {
+    reader.error_at("sequence_parallel", "inconsistent-value", "sequence parallelism shards over tp, which is 1",
+                    "remove it, or give \"tp\"");
+  }
+  return row;
+}
+
+auto order_of(const ProfileRow& row) { return std::tie(row.degrees, row.samples); }
+
+void read_rows(io::ObjectReader& reader, const Profile& profile, ProfileUnit& unit) {
+  const bool dimensions_known = reader.sink().empty();
+  for (io::ObjectReader& item : reader.objects("rows")) {
+    const std::size_t before = reader.sink().size();
+    const ProfileRow row = read_row(item);
+    if (reader.sink().size() != before) continue;
+    const bool twice = std::any_of(unit.rows.begin(), unit.rows.end(),
+                                   [&](const ProfileRow& r) { return order_of(r) == order_of(row); });
+    if (twice) {
+      item.error_at("samples", "duplicate-row",
+                    fmt::format("a second row for {} samples at these degrees", row.samples), "keep one of them");
+    } else if (dimensions_known) {
+      report_implausible(item, profile, unit, row);
+    }
+    unit.rows.push_back(row);
+  }
+  std::sort(unit.rows.begin(), unit.rows.end(),
+            [](const ProfileRow& a, const ProfileRow& b) { return order_of(a) < order_of(b); });
+}
+
+ProfileUnit read_unit(io::ObjectReader& reader, const Profile& profile) {
+  ProfileUnit unit;
+  unit.kind = reader.choice<ProfileKind>(
+      "kind", {{"block", ProfileKind::kBlock}, {"embedding", ProfileKind::kEmbedding}, {"head", ProfileKind::kHead}});
+  unit.dtype = read_dtype(reader);
+  unit.sequence_length = reader.integer("sequence_length", kTokens);
+  if (unit.kind == ProfileKind::kBlock) {
+    if (auto block = reader.object("block")) unit.block = model::read_block_dimensions(*block);
+    unit.block.tokens = unit.sequence_length;
+    unit.flash_attention = reader.boolean("flash_attention");
+  } else {
+    unit.vocabulary = reader.integer("vocabulary", io::kCount);
+    unit.hidden = reader.integer("hidden", kWidth);
+  }
+  read_rows(reader, profile, unit);
+  reader.finish();
+  return unit;
+}
+
+}  // namespace
+
+Profile read_profile(io::ObjectReader& reader, std::span<const cluster::GpuType> devices) {
+  Profile profile;
+  static_cast<void>(reader.choice<int>("schema", {{"tangram.profile/1", 1}}));
+  read_device(reader, devices, profile);
+  profile.source = reader.string("source");
+  read_date(reader, profile);
+  profile.includes_tp_communication = reader.boolean("includes_tp_communication");
+  for (io::ObjectReader& item : reader.objects("units")) profile.units.push_back(read_unit(item, profile));
+  reader.finish();
+  return profile;
+}
+
+Expected<Profile> read_profile(std::string text, std::string file, std::span<const cluster::GpuType> devices) {
+  auto document = io::parse_json(std::move(text), std::move(file));
+  if (!document) return fail(std::move(document.error()));
+  Diagnostics mistakes;
+  io::ObjectReader reader(*document, document->root, "", mistakes);
+  Profile profile;
+  if (reader.valid()) profile = read_profile(reader, devices);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return profile;
+}
+
+}  // namespace tangram::cost

@@ -1,5 +1,7 @@
 #include "brute_force.hpp"
 
+#include <algorithm>
+
 #include "closed_form.hpp"
 
 namespace tangram::tests {
@@ -19,16 +21,22 @@ compose::Price hop(const Program& program, int cut, int from_option, int to_opti
 
 struct Enumeration {
   const Program& program;
+  std::int64_t below;
   std::vector<int> left;  // units
   std::vector<compose::Candidate> stages;
   std::vector<compose::Price> hops;
   BruteForceAnswer answer;
 
-  void extend(int first, int previous) {
+  // `latency` and `slowest` of the stages so far: whatever follows only adds to both.
+  void extend(int first, int previous, std::int64_t latency, std::int64_t slowest) {
+    if (latency + (program.microbatches - 1) * slowest >= below) return;
     if (first == program.blocks) {
       ++answer.chains;
-      const auto time = closed_form(stages, hops, program.microbatches, answer.time.value_or(INT64_MAX));
-      if (time) answer.time = time;
+      const auto time = closed_form(stages, hops, program.microbatches, below);
+      if (time) {
+        answer.time = time;
+        below = *time;
+      }
       return;
     }
     for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
@@ -41,7 +49,7 @@ struct Enumeration {
       for (int last = first + 1; last <= program.blocks; ++last) {
         for (const auto& candidate : program.frontier(option, program.signature_of(first, last))) {
           stages.push_back(candidate);
-          extend(last, option);
+          extend(last, option, latency + candidate.T, std::max(slowest, candidate.T));
           stages.pop_back();
         }
       }
@@ -63,9 +71,9 @@ std::optional<std::int64_t> closed_form(const Program& program, const std::vecto
   return closed_form(candidates, hops, program.microbatches);
 }
 
-BruteForceAnswer brute_force(const Program& program) {
-  Enumeration enumeration{program, program.inventory, {}, {}, {}};
-  enumeration.extend(0, -1);
+BruteForceAnswer brute_force(const Program& program, std::int64_t below) {
+  Enumeration enumeration{program, below, program.inventory, {}, {}, {}};
+  enumeration.extend(0, -1, 0, 0);
   return enumeration.answer;
 }
 

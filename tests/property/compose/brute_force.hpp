@@ -13,7 +13,8 @@ struct BruteForceAnswer {
   std::int64_t chains = 0;
 };
 
-[[nodiscard]] BruteForceAnswer brute_force(const compose::Program& program);
+/// Frontiers need not be pruned or sorted. Of no interest: chains that take `below` or more.
+[[nodiscard]] BruteForceAnswer brute_force(const compose::Program& program, std::int64_t below = INT64_MAX);
 
 /// Closed form of one chain; nullopt when memory holds it at no period.
 [[nodiscard]] std::optional<std::int64_t> closed_form(const compose::Program& program,

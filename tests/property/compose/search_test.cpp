@@ -1,0 +1,243 @@
+// The driver against the minimum over the whole named space, and what must never make its answer worse.
+#include "tangram/compose/search.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "search_case.hpp"
+#include "search_truth.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::tests;
+
+namespace {
+
+int cases(int usual) {
+  const char* factor = std::getenv("TANGRAM_TEST_FACTOR");
+  return factor ? usual * std::atoi(factor) : usual;
+}
+
+compose::SearchResult found(const SearchCase& job, const compose::SearchOptions& options = {}) {
+  const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
+  Expected<compose::SearchResult> result = compose::search(*job.model, job.hierarchy, asked, options);
+  REQUIRE(result);
+  return *std::move(result);
+}
+
+std::int64_t optimum(const SearchCase& job, const compose::SearchOptions& options = {}) {
+  const compose::SearchResult result = found(job, options);
+  if (result.best.empty()) return INT64_MAX;
+  REQUIRE(result.optimal);
+  return result.best.front().closed_form.value();
+}
+
+// What a stage says of itself follows from its parts, and its links give its boundary.
+void check_stages(const SearchCase& job, const compose::Composition& plan) {
+  const cluster::IslandLevel& level = job.hierarchy.levels[static_cast<std::size_t>(plan.level)];
+  const auto members = [&](const compose::PartChoice& part) {
+    return std::max(1, part.gpus / level.classes[static_cast<std::size_t>(part.island_class)].gpus_per_member);
+  };
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const compose::StageChoice& stage = plan.stages[s];
+    Nanoseconds slowest{0};
+    for (const compose::PartChoice& part : stage.parts) {
+      slowest = std::max(slowest, part.plan.cost.forward + part.plan.cost.backward);
+      CHECK(stage.in_flight <= part.plan.n_max);
+    }
+    CHECK(stage.T == slowest);
+    CHECK(stage.T <= plan.period);
+    CHECK(stage.in_flight <= plan.microbatches);
+    if (s + 1 == plan.stages.size()) {
+      CHECK(stage.to_next == cost::BoundaryCost{});
+      continue;
+    }
+    const Bytes bytes(model::cut_bytes(*job.model, stage.last) * plan.microbatch);
+    const compose::PartChoice& from = stage.parts[static_cast<std::size_t>(stage.link_source)];
+    const compose::PartChoice& to = plan.stages[s + 1].parts[static_cast<std::size_t>(stage.link_target)];
+    CHECK(cost::boundary_cost(bytes, stage.link_to_next, members(from), from.gpus, members(to), to.gpus) ==
+          stage.to_next);
+    CHECK(stage.to_next.occupancy <= plan.period);
+  }
+}
+
+struct Seen {
+  int feasible = 0;
+  int chains = 0;
+  int mixed = 0;
+  int replicated = 0;
+  int extras = 0;
+  int tied = 0;
+};
+
+void note(Seen& seen, const SearchCase& job, const compose::Composition& plan) {
+  ++seen.feasible;
+  if (plan.stages.size() > 1) ++seen.chains;
+  if (plan.replicas > 1) ++seen.replicated;
+  if (job.model->tied_embeddings && plan.stages.size() > 1) ++seen.tied;
+  bool mixed = false;
+  bool extra = false;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    mixed = mixed || plan.stages[s].parts.size() > 1;
+    extra = extra || plan.stages[s].in_flight > static_cast<std::int64_t>(plan.stages.size() - s);
+  }
+  if (mixed) ++seen.mixed;
+  if (extra) ++seen.extras;
+}
+
+Seen compare(const SearchFlavour& flavour, std::uint64_t seed, int count) {
+  std::mt19937_64 random(seed);
+  Seen seen;
+  for (int i = 0; i < count; ++i) {
+    const SearchCase job = random_search_case(random, flavour);
+    const SearchTruth truth(job);
+    const std::optional<std::int64_t> best = truth.best();
+    const compose::SearchResult result = found(job);
+    INFO("seed " << seed << " case " << i);
+    REQUIRE(result.best.empty() == !best.has_value());
+    if (!best) {
+      REQUIRE(result.infeasible.size() == 1);
+      continue;
+    }
+    REQUIRE(result.best.front().closed_form.value() == *best);
+    REQUIRE(result.optimal);
+    REQUIRE(result.search_bound.value() == *best);
+    REQUIRE(result.relaxed_bound.value() <= *best);
+    std::int64_t before = 0;
+    for (const compose::Composition& plan : result.best) {
+      REQUIRE(truth.price(plan) == plan.closed_form.value());
+      REQUIRE(plan.closed_form.value() >= before);
+      before = plan.closed_form.value();
+      check_stages(job, plan);
+    }
+    note(seen, job, result.best.front());
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("the driver's optimum is that of the whole space") {
+  SECTION("everything at once") {
+    const Seen seen = compare({}, 21, cases(2000));
+    // What makes the space wide also decides now and then.
+    CHECK(seen.feasible > cases(1000));
+    CHECK(seen.chains > cases(300));
+    CHECK(seen.mixed > cases(70));
+    CHECK(seen.replicated > cases(80));
+    CHECK(seen.extras > cases(80));
+    CHECK(seen.tied > cases(100));
+  }
+  SECTION("memory for all, fast links") {
+    compare({.most_gpus = 4, .tight_memory = false, .slow_links = false}, 22, cases(800));
+  }
+  SECTION("large batches on two classes") {
+    compare({.most_classes = 2, .most_gpus = 4, .most_blocks = 5, .most_batch = 24}, 23, cases(800));
+  }
+  SECTION("slices that cost at least what their parts cost") {
+    compare({.most_classes = 2, .most_blocks = 5, .most_batch = 16, .additive = true}, 24, cases(800));
+  }
+  SECTION("more blocks than are asked for at once") {
+    compare({.most_classes = 2, .most_gpus = 3, .most_blocks = 12, .least_blocks = 9, .additive = true}, 25,
+            cases(300));
+  }
+}
+
+TEST_CASE("an island more never makes the driver's optimum worse") {
+  std::mt19937_64 random(31);
+  int changed = 0;
+  int faster = 0;
+  for (int i = 0; i < cases(600); ++i) {
+    SearchCase job = random_search_case(random, {.most_classes = 2, .most_gpus = 6});
+    const std::size_t k = static_cast<std::size_t>(i) % job.hierarchy.levels.front().classes.size();
+    const cluster::IslandClass& before = job.hierarchy.levels.front().classes[k];
+    // 2 and 4 islands: the shapes of 3 and 5 contain all of theirs, and a class of several keeps its links.
+    if (before.islands.size() != 2 && before.islands.size() != 4) continue;
+    const std::int64_t old = optimum(job);
+    cluster::IslandHierarchy& hierarchy = job.hierarchy;
+    const int members = before.members_per_island;
+    hierarchy.levels.front().classes[k].islands.push_back(9);
+    if (hierarchy.levels.size() > 1) hierarchy.levels.back().classes[k].members_per_island += members;
+    const std::int64_t now = optimum(job);
+    CHECK(now <= old);
+    ++changed;
+    if (now < old) ++faster;
+  }
+  CHECK(changed > cases(50));
+  CHECK(faster > cases(10));
+}
+
+TEST_CASE("more memory never makes the driver's optimum worse") {
+  std::mt19937_64 random(32);
+  int faster = 0;
+  for (int i = 0; i < cases(300); ++i) {
+    SearchCase job = random_search_case(random, {});
+    const std::int64_t old = optimum(job);
+    job.parallelizer.add_memory(1 + i % 3);
+    const std::int64_t now = optimum(job);
+    CHECK(now <= old);
+    if (now < old) ++faster;
+  }
+  CHECK(faster > cases(20));
+}
+
+TEST_CASE("forbidding never makes the driver's optimum better, and is obeyed") {
+  using Forbid = void (*)(model::Techniques&, compose::SearchOptions&);
+  using Breaks = bool (*)(const compose::Composition&);
+  struct Rule {
+    const char* name;
+    Forbid forbid;
+    Breaks breaks;
+  };
+  const auto is_mixed = [](const compose::Composition& plan) {
+    return std::any_of(plan.stages.begin(), plan.stages.end(), [](const auto& s) { return s.parts.size() > 1; });
+  };
+  const Rule rules[] = {
+      {"mixed stages", [](auto& allow, auto&) { allow.mixed_stages = false; }, is_mixed},
+      {"second parts", [](auto&, auto& options) { options.max_parts = 1; }, is_mixed},
+      {"replicas", [](auto& allow, auto&) { allow.replicas = false; }, [](const auto& p) { return p.replicas > 1; }},
+      {"a second replica", [](auto&, auto& options) { options.max_replicas = 1; },
+       [](const auto& p) { return p.replicas > 1; }},
+      {"pipelines", [](auto& allow, auto&) { allow.pipeline = false; },
+       [](const auto& p) { return p.stages.size() > 1; }},
+  };
+  for (const Rule& rule : rules) {
+    std::mt19937_64 random(33);
+    int slower = 0;
+    for (int i = 0; i < cases(120); ++i) {
+      const SearchCase job = random_search_case(random, {});
+      job.model->job.allow = model::Techniques{};
+      const std::int64_t allowed = optimum(job);
+      compose::SearchOptions options;
+      rule.forbid(job.model->job.allow, options);
+      const compose::SearchResult result = found(job, options);
+      const std::int64_t forbidden = result.best.empty() ? INT64_MAX : result.best.front().closed_form.value();
+      INFO(rule.name << " case " << i);
+      CHECK(forbidden >= allowed);
+      for (const compose::Composition& plan : result.best) CHECK_FALSE(rule.breaks(plan));
+      CHECK(SearchTruth(job).best(options).value_or(INT64_MAX) == forbidden);
+      if (forbidden > allowed) ++slower;
+    }
+    INFO(rule.name);
+    CHECK(slower > cases(5));
+  }
+}
+
+TEST_CASE("a driver that runs out of budget says so, and its bound still holds") {
+  std::mt19937_64 random(34);
+  int ended = 0;
+  for (int i = 0; i < cases(300); ++i) {
+    const SearchCase job = random_search_case(random, {});
+    const std::optional<std::int64_t> best = SearchTruth(job).best();
+    compose::SearchOptions options;
+    options.label_budget = 1 + i % 40;
+    const compose::SearchResult result = found(job, options);
+    if (result.best.empty()) continue;
+    REQUIRE(best);
+    CHECK(result.search_bound.value() <= *best);
+    CHECK(result.best.front().closed_form.value() >= *best);
+    if (result.optimal) CHECK(result.best.front().closed_form.value() == *best);
+    if (!result.optimal) ++ended;
+  }
+  CHECK(ended > cases(10));
+}

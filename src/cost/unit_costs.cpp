@@ -36,7 +36,6 @@ void set_measured(UnitCost& unit, BlockTime& time, const Measured& measured) {
     unit.activation_selective *= share;
     unit.activation_full = std::min(unit.activation_full, measured.activation);
   }
-  unit.provenance = measured.provenance;
 }
 
 void set_activation(UnitCost& unit, const ActivationBytes& bytes) {
@@ -65,15 +64,13 @@ void set_zero(UnitCost& unit, const BlockTime& time, const UnitCosts& units) {
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
-                    const ProfileSet& profiles) {
+                    const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
   BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape);
   const LocalParameters local = local_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, block_activation(block, model.job, units.degrees, samples));
-  const auto measured =
-      profiles.block(block, model.job, units.degrees, units.samples / units.degrees.dp, units.shape.device);
   if (measured) set_measured(unit, time, *measured);
   unit.shared_parameters = local.shared;
   unit.expert_parameters = local.expert;
@@ -93,15 +90,13 @@ Matrix vocabulary_matrix(const model::Model& model, int tp) {
   return {static_cast<double>(model.vocabulary) * width, padded_vocabulary(model.vocabulary, tp) / tp * width};
 }
 
-UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const ProfileSet& profiles) {
+UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
   BlockTime time = embedding_time(model, units.degrees, samples, units.shape);
   const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, embedding_activation(model, units.degrees, samples));
-  const auto measured = profiles.edge(ProfileKind::kEmbedding, model, units.degrees, units.samples / units.degrees.dp,
-                                      units.shape.device);
   if (measured) set_measured(unit, time, *measured);
   unit.all_parameters = static_cast<double>(model.embedding_parameters());
   unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
@@ -109,14 +104,12 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   return unit;
 }
 
-UnitCost head_unit(const model::Model& model, const UnitCosts& units, const ProfileSet& profiles) {
+UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
   BlockTime time = head_time(model, units.degrees, samples, units.shape);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
-  const auto measured =
-      profiles.edge(ProfileKind::kHead, model, units.degrees, units.samples / units.degrees.dp, units.shape.device);
   if (measured) set_measured(unit, time, *measured);
   unit.all_parameters = static_cast<double>(model.head_parameters());
   unit.shared_parameters = unit.all_parameters;
@@ -126,6 +119,23 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const Prof
   }
   set_zero(unit, time, units);
   return unit;
+}
+
+void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& profiles) {
+  const int replica = units.samples / units.degrees.dp;
+  const cluster::GpuType& device = units.shape.device;
+  const auto provenance = [](const std::optional<Measured>& m) { return m ? m->provenance : Provenance::kModelled; };
+  for (const model::BlockType& block : model.types) {
+    const auto measured = profiles.block(block, model.job, units.degrees, replica, device);
+    units.blocks.push_back(block_unit(model, block, units, measured));
+    units.block_provenance.push_back(provenance(measured));
+  }
+  const auto embedding = profiles.edge(ProfileKind::kEmbedding, model, units.degrees, replica, device);
+  units.embedding = embedding_unit(model, units, embedding);
+  units.embedding_provenance = provenance(embedding);
+  const auto head = profiles.edge(ProfileKind::kHead, model, units.degrees, replica, device);
+  units.head = head_unit(model, units, head);
+  units.head_provenance = provenance(head);
 }
 
 Diagnostic infeasible(std::string message) {
@@ -160,12 +170,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
   units.parameter_bytes = model.job.parameter_bytes;
   units.gradient_bytes = model.job.gradient_bytes;
   units.optimizer_bytes = model.job.optimizer.state_bytes_per_parameter;
-  const ProfileSet none;
-  const ProfileSet& known = profiles != nullptr ? *profiles : none;
-  units.blocks.reserve(model.types.size());
-  for (const model::BlockType& block : model.types) units.blocks.push_back(block_unit(model, block, units, known));
-  units.embedding = embedding_unit(model, units, known);
-  units.head = head_unit(model, units, known);
+  add_units(units, model, profiles != nullptr ? *profiles : ProfileSet{});
   if (model.tied_embeddings) {
     const Matrix matrix = vocabulary_matrix(model, degrees.tp);
     units.tied_parameters = matrix.local;
@@ -189,19 +194,20 @@ void collect_rows(const ProfileSet& profiles, const model::Model& model, const m
 
 Provenance slice_provenance(const UnitCosts& units, const model::SliceSignature& slice) {
   const auto seconds = [](const UnitCost& unit, int count) { return count * (unit.forward + unit.backward); };
-  double total = 0;
-  Provenance weakest = Provenance::kMeasured;
   const auto each = [&](const auto& visit) {
-    if (slice.embedding) visit(units.embedding, seconds(units.embedding, 1));
+    if (slice.embedding) visit(seconds(units.embedding, 1), units.embedding_provenance);
     for (const auto& [type, count] : slice.runs) {
-      const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
-      visit(unit, seconds(unit, count));
+      const auto index = static_cast<std::size_t>(type);
+      const bool known = index < units.block_provenance.size();
+      visit(seconds(units.blocks[index], count), known ? units.block_provenance[index] : Provenance::kModelled);
     }
-    if (slice.head) visit(units.head, seconds(units.head, 1));
+    if (slice.head) visit(seconds(units.head, 1), units.head_provenance);
   };
-  each([&](const UnitCost&, double share) { total += share; });
-  each([&](const UnitCost& unit, double share) {
-    if (share >= kNegligibleShare * total) weakest = std::max(weakest, unit.provenance);
+  double total = 0;
+  each([&](double share, Provenance) { total += share; });
+  Provenance weakest = Provenance::kMeasured;
+  each([&](double share, Provenance provenance) {
+    if (share >= kNegligibleShare * total) weakest = std::max(weakest, provenance);
   });
   return weakest;
 }

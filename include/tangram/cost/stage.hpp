@@ -37,7 +37,6 @@ struct UnitCost {
   double activation_selective = 0;
   double activation_full = 0;
   double working = 0;  ///< bytes of the largest short-lived buffer while it runs
-  Provenance provenance = Provenance::kModelled;  ///< of forward and backward
 };
 
 /// Everything the stages of equal (model, shape, degrees, samples) share.
@@ -55,6 +54,9 @@ struct UnitCosts {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
+  std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
+  Provenance embedding_provenance = Provenance::kModelled;
+  Provenance head_provenance = Provenance::kModelled;
 };
 
 /// Where a stage's times come from: the weakest provenance among its units, of which those that take less than this

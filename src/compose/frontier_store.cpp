@@ -100,7 +100,8 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   if (is_typical_block(signature)) return true;  // the split of mixed stages needs its time, however slow
   double least = 0;
   for (const auto& [type, count] : slice.signature.runs) {
-    least += count * cost::least_gpu_seconds(model_, model_.types[static_cast<std::size_t>(type)], entry.shape.device);
+    least += count * cost::least_gpu_seconds(model_, model_.types[static_cast<std::size_t>(type)], entry.shape.device,
+                                             limits_.profiles);
   }
   const double seconds = least * entry.samples / entry.shape.gpus();
   return seconds * 1e9 <= static_cast<double>(entry.slowest);

@@ -15,19 +15,20 @@ struct WorkItem {
   std::vector<double> seconds;    // by class
 };
 
-std::vector<WorkItem> work_items(const model::Model& model, const cluster::IslandLevel& level) {
+std::vector<WorkItem> work_items(const model::Model& model, const cluster::IslandLevel& level,
+                                 const cost::ProfileSet* profiles) {
   std::vector<WorkItem> items;
   for (std::size_t type = 0; type < model.types.size(); ++type) {
     WorkItem item;
     item.count = static_cast<double>(std::count(model.blocks.begin(), model.blocks.end(), static_cast<int>(type)));
     for (const cluster::IslandClass& c : level.classes) {
-      item.seconds.push_back(cost::least_gpu_seconds(model, model.types[type], c.device));
+      item.seconds.push_back(cost::least_gpu_seconds(model, model.types[type], c.device, profiles));
     }
     items.push_back(std::move(item));
   }
   WorkItem head{1, {}};
   for (const cluster::IslandClass& c : level.classes) {
-    head.seconds.push_back(cost::least_gpu_seconds_head(model, c.device));
+    head.seconds.push_back(cost::least_gpu_seconds_head(model, c.device, profiles));
   }
   items.push_back(std::move(head));
   return items;
@@ -50,8 +51,9 @@ double bound_at(const std::vector<WorkItem>& items, const std::vector<double>& p
 
 }  // namespace
 
-Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level) {
-  const std::vector<WorkItem> items = work_items(model, level);
+Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level,
+                          const cost::ProfileSet* profiles) {
+  const std::vector<WorkItem> items = work_items(model, level, profiles);
   double best = 0;
   for (std::size_t k = 0; k < level.classes.size(); ++k) {
     std::vector<double> prices;

@@ -8,10 +8,12 @@
 #pragma once
 
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::compose {
 
-[[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level);
+[[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level,
+                                        const cost::ProfileSet* profiles = nullptr);
 
 }  // namespace tangram::compose

@@ -53,7 +53,7 @@ class Searcher {
 
   Expected<SearchResult> run() {
     list_space();
-    result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front());
+    result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front(), options_.profiles);
     std::vector<Task> unfinished;
     for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
       const Expected<void> done = scout(sizes_[i]);
@@ -129,6 +129,7 @@ class Searcher {
     StoreLimits limits;
     limits.max_in_flight = most_in_flight(setting.microbatches);
     limits.allow = model_.job.allow;
+    limits.profiles = options_.profiles;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
     auto options = single_options(level, shares, b, incumbent_ / setting.microbatches, store);
     if (Expected<void> asked = store.ask(); !asked) return asked;
@@ -158,6 +159,7 @@ class Searcher {
     StoreLimits limits;
     limits.max_in_flight = most_in_flight(most);
     limits.allow = model_.job.allow;
+    limits.profiles = options_.profiles;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
 
     std::vector<std::vector<ClassShare>> shares;

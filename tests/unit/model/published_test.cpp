@@ -31,14 +31,16 @@ TEST_CASE("published: Llama 2, meta-llama/Llama-2-{7b,13b,70b}-hf") {
   check_exact({"llama-2-70b", 68'976'648'192});
 }
 
-TEST_CASE("published: Llama 3, meta-llama/Meta-Llama-3-{8B,70B} and Llama-3.1-405B") {
+TEST_CASE("published: Llama 3, meta-llama/Meta-Llama-3-{8B,70B}, Llama-3.1-405B and Llama-3.2-3B") {
   check_exact({"llama-3-8b", 8'030'261'248});
   check_exact({"llama-3-70b", 70'553'706'496});
   check_exact({"llama-3.1-405b", 405'853'388'800});
+  check_exact({"llama-3.2-3b", 3'212'749'824});
 }
 
-TEST_CASE("published: Qwen2 and Qwen2.5, Qwen/Qwen2-7B and Qwen2.5-72B") {
+TEST_CASE("published: Qwen2 and Qwen2.5, Qwen/Qwen2-7B and Qwen2.5-{7B,72B}") {
   check_exact({"qwen2-7b", 7'615'616'512});
+  check_exact({"qwen2.5-7b", 7'615'616'512});
   check_exact({"qwen2.5-72b", 72'706'203'648});
 }
 
@@ -73,9 +75,10 @@ TEST_CASE("published: Gemma, google/gemma-{2b,7b} and gemma-2-9b") {
   check_exact({"gemma-2-9b", 9'241'705'984});
 }
 
-TEST_CASE("published: EleutherAI/gpt-neox-20b, pythia-1.4b, gpt-neo-2.7B") {
+TEST_CASE("published: EleutherAI/gpt-neox-20b, pythia-{1.4b,2.8b}, gpt-neo-2.7B") {
   check_exact({"gpt-neox-20b", 20'554'567'680});  // Black et al., arXiv 2204.06745, section 2.1, says the same
   check_exact({"pythia-1.4b", 1'414'647'808});    // Biderman et al., arXiv 2304.01373, table 1
+  check_exact({"pythia-2.8b", 2'775'208'960});    // the same
   check_exact({"gpt-neo-2.7b", 2'651'307'520});
 }
 
@@ -88,10 +91,13 @@ TEST_CASE("published: OPT, facebook/opt-{125m,350m,6.7b,30b}; 175B by its name")
   CHECK(billions(hf_model("opt-175b").total_parameters()) == Approx(175).epsilon(0.005));
 }
 
-TEST_CASE("published: openai-community/gpt2 and gpt2-xl") {
+TEST_CASE("published: openai-community/gpt2, gpt2-medium and gpt2-xl") {
   check_exact({"gpt2", 124'439'808});
+  check_exact({"gpt2-medium", 354'823'168});
   check_exact({"gpt2-xl", 1'557'611'200});
 }
+
+TEST_CASE("published: TinyLlama/TinyLlama-1.1B") { check_exact({"tinyllama-1.1b", 1'100'048'384}); }
 
 TEST_CASE("published: tiiuae/falcon-7b") { check_exact({"falcon-7b", 6'921'720'704}); }
 

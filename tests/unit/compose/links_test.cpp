@@ -1,0 +1,67 @@
+// Links between shapes of classes.
+#include "links.hpp"
+
+#include "fixtures.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::compose;
+using namespace tangram::compose::fixtures;
+
+namespace {
+
+double gigabytes(const cluster::Link& link) { return link.bandwidth.value() / 1e9; }
+
+}  // namespace
+
+TEST_CASE("stages in the only member of a class talk over its inner link") {
+  // 100 GB/s per GPU, times the GPUs of the smaller side.
+  const cluster::IslandLevel level = level_of({class_of(8, 1, 1)});
+  CHECK(gigabytes(link_between(level, {0, 4}, {0, 4})) == Approx(400));
+  CHECK(gigabytes(link_between(level, {0, 4}, {0, 1})) == Approx(100));
+  CHECK(gigabytes(link_between(level, {0, 2}, {0, 4})) == Approx(200));
+  CHECK(link_between(level, {0, 4}, {0, 1}).latency == 1_us);
+}
+
+TEST_CASE("stages of a class with several members may sit in different ones") {
+  SECTION("of one island") {
+    const cluster::IslandLevel level = level_of({class_of(8, 4, 1)});
+    CHECK(gigabytes(link_between(level, {0, 8}, {0, 16})) == Approx(20));
+    CHECK(link_between(level, {0, 8}, {0, 16}).latency == 5_us);
+    // 2 of 8 GPUs have a quarter of the network cards.
+    CHECK(gigabytes(link_between(level, {0, 8}, {0, 2})) == Approx(5));
+    CHECK(gigabytes(link_between(level, {0, 4}, {0, 2})) == Approx(5));
+  }
+  SECTION("of several islands: the slowest counts") {
+    const cluster::IslandLevel level = level_of({class_of(8, 2, 2)});
+    CHECK(gigabytes(link_between(level, {0, 8}, {0, 8})) == Approx(10));
+    CHECK(link_between(level, {0, 8}, {0, 8}).latency == 7_us);
+  }
+}
+
+TEST_CASE("stages of two classes share their members' network cards") {
+  // 5 GB/s between whole members; 1 of 4 and 4 of 8 GPUs: the smaller share, a quarter.
+  const cluster::IslandLevel level = level_of({class_of(4, 1, 1), class_of(8, 1, 1)});
+  CHECK(gigabytes(link_between(level, {0, 4}, {1, 8})) == Approx(5));
+  CHECK(gigabytes(link_between(level, {0, 1}, {1, 4})) == Approx(1.25));
+  CHECK(gigabytes(link_between(level, {0, 4}, {1, 4})) == Approx(2.5));
+  CHECK(link_between(level, {0, 1}, {1, 4}).latency == 9_us);
+}
+
+TEST_CASE("a shape spans whole members, or part of one") {
+  const cluster::IslandLevel level = level_of({class_of(4, 3, 1)});
+  CHECK(members_of(level, {0, 1}) == 1);
+  CHECK(members_of(level, {0, 4}) == 1);
+  CHECK(members_of(level, {0, 12}) == 3);
+}
+
+TEST_CASE("a price before the other end is known takes the slowest link") {
+  // Class 0 reaches itself at 10 GB/s and 7 us, class 1 at 5 GB/s, class 2 at 50 GB/s but 30 us.
+  cluster::IslandLevel level = level_of({class_of(4, 1, 2), class_of(4, 1, 1), class_of(4, 1, 1)});
+  level.links[2] = level.links[6] = {50_GBps, 30_us};
+  const cluster::Link slowest = slowest_link(level, {0, 4});
+  CHECK(gigabytes(slowest) == Approx(5));
+  CHECK(slowest.latency == 30_us);
+  // Half a member has half of each: 5 and 2.5.
+  CHECK(gigabytes(slowest_link(level, {0, 2})) == Approx(2.5));
+}

@@ -191,7 +191,7 @@ class Grammar {
           [this, name](const std::string& text) { invocation_.flags[name] = text; },
           std::string(definition.help) + fallback);
       option->type_name(std::string(definition.value_name));
-      if (definition.kind == SettingKind::kTechniques) {
+      if (definition.kind == SettingKind::kTechniques || definition.kind == SettingKind::kFiles) {
         option->join(',');
       } else {
         option->take_last();

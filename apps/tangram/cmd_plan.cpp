@@ -56,25 +56,31 @@ PlanningOptions planning_options(const Settings& settings) {
 struct Inputs {
   cluster::Fleet fleet;
   model::Model model;
+  cost::ProfileSet profiles;
 };
 
-/// Both files, with the mistakes of both.
+/// All files, with the mistakes of all.
 Expected<Inputs> load_inputs(const PlanArguments& arguments, const Settings& settings) {
   auto fleet = load_fleet(arguments.cluster);
   auto model = load_model(arguments.model, overrides_of(settings));
+  // Without a fleet its GPU types are unknown, and every profile of one would be blamed.
+  auto profiles = fleet ? load_profiles(settings.files("profile"), *fleet) : cost::ProfileSet{};
   Diagnostics mistakes;
   if (!fleet) mistakes = std::move(fleet.error());
   if (!model) mistakes.insert(mistakes.end(), model.error().begin(), model.error().end());
+  if (!profiles) mistakes.insert(mistakes.end(), profiles.error().begin(), profiles.error().end());
   if (!mistakes.empty()) return fail(std::move(mistakes));
   restrict_techniques(settings, *model);
-  return Inputs{std::move(*fleet), std::move(*model)};
+  return Inputs{std::move(*fleet), std::move(*model), std::move(*profiles)};
 }
 
-std::optional<Diagnostics> complaint(const PlanArguments& arguments) {
+std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Settings& settings) {
   if (arguments.cluster == "-" && arguments.model == "-") {
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
-  for (const std::string& input : {arguments.cluster, arguments.model}) {
+  std::vector<std::string> inputs = settings.files("profile");
+  inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
+  for (const std::string& input : inputs) {
     if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
     return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
                          "give the plan a name of its own");
@@ -98,7 +104,7 @@ bool stopped_early(const Settings& settings, const PlannedResult& planned) {
 }  // namespace
 
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
-  if (const auto wrong = complaint(arguments)) return report(context.terminal, context.json, *wrong);
+  if (const auto wrong = complaint(arguments, context.settings)) return report(context.terminal, context.json, *wrong);
   const auto inputs = load_inputs(arguments, context.settings);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
 
@@ -116,7 +122,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
   context.terminal.progress("finding islands");
-  auto planned = make_plan(inputs->fleet, inputs->model, planning_options(context.settings),
+  PlanningOptions options = planning_options(context.settings);
+  if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
+  auto planned = make_plan(inputs->fleet, inputs->model, options,
                            [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); });
   context.terminal.clear_progress();
   if (!planned) return report(context.terminal, context.json, planned.error());

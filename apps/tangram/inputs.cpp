@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tangram/cost/profile_file.hpp"
 #include "tangram/io/file.hpp"
 
 namespace tangram::app {
@@ -27,6 +28,27 @@ Expected<model::Model> load_model(const std::string& path, const model::JobOverr
   return load(path, [&](std::string text, std::string file) {
     return model::read_any_model(std::move(text), std::move(file), overrides);
   });
+}
+
+Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths, const cluster::Fleet& fleet) {
+  std::vector<cluster::GpuType> devices = cluster::catalogue();
+  for (const cluster::Node& node : fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) devices.push_back(group.device);
+  }
+  cost::ProfileSet profiles;
+  Diagnostics mistakes;
+  for (const std::string& path : paths) {
+    auto profile = load(path, [&](std::string text, std::string file) {
+      return cost::read_profile(std::move(text), std::move(file), devices);
+    });
+    if (profile) {
+      profiles.add(std::move(*profile));
+    } else {
+      mistakes.insert(mistakes.end(), profile.error().begin(), profile.error().end());
+    }
+  }
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return profiles;
 }
 
 Expected<plan::LaunchPlan> load_plan(const std::string& path) {

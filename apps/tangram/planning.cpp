@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "idle.hpp"
+#include "tangram/base/digest.hpp"
 #include "tangram/cost/compute.hpp"
+#include "tangram/cost/profile_file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
@@ -55,6 +57,13 @@ std::string note_of(const compose::SearchResult& result, std::size_t chosen) {
   return fmt::format("{}", fmt::join(notes, "; "));
 }
 
+/// Of all profiles in the order given, because of two that know the same the first counts.
+std::string digest_of(const cost::ProfileSet& profiles) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const cost::Profile& profile : profiles.profiles()) all.push_back(cost::profile_json(profile));
+  return digest(io::write_compact(all));
+}
+
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
                     const cluster::IslandHierarchy& hierarchy, const parallelizer::ParallelizerInfo& info,
                     const compose::SearchResult& result, std::size_t chosen) {
@@ -98,7 +107,7 @@ Diagnostics bugs_of(const plan::CheckReport& report) {
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
   const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, options.island_tolerance);
-  const auto enumerator = parallelizer::make_enumerator(model);
+  const auto enumerator = parallelizer::make_enumerator(model, options.search.profiles);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
   auto found = compose::search(model, hierarchy, parallelizers, options.search, progress);
   if (!found) return fail(std::move(found.error()));
@@ -109,7 +118,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   planned.search_finished = found->optimal;
   for (std::size_t i = 0; i < found->best.size(); ++i) {
     const auto& level = hierarchy.levels[static_cast<std::size_t>(found->best[i].level)];
-    plan::LaunchPlan candidate = plan::assemble(found->best[i], fleet, level, model);
+    plan::LaunchPlan candidate = plan::assemble(found->best[i], fleet, level, model, options.search.profiles);
     const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
     if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
     simulate::predict(candidate, result, fleet_peak(fleet, model.job.precision));
@@ -119,6 +128,9 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   }
   const compose::Composition& chosen = found->best[planned.chosen];
   set_provenance(planned.plan, fleet, model, hierarchy, enumerator->info(), *found, planned.chosen);
+  if (options.search.profiles != nullptr) {
+    planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
+  }
 
   explain_idle(planned.plan, chosen, hierarchy.levels[static_cast<std::size_t>(chosen.level)],
                planned.plan.provenance.optimal);

@@ -60,6 +60,7 @@ std::vector<SettingDefinition> make_definitions() {
        {},
        plan},
       {"forbid", "", SettingKind::kTechniques, "LIST", "", "leave these techniques out: ep,zero3", {}, plan},
+      {"profile", "", SettingKind::kFiles, "FILES", "", "measured times to use: a.json,b.json", {}, plan},
       {"max-pipelines",
        "",
        SettingKind::kCount,
@@ -181,6 +182,7 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
         return Complaint{fmt::format("unknown technique \"{}\"", word), model::technique_hint(word)};
       }
       return std::nullopt;
+    case SettingKind::kFiles: return std::nullopt;  // opened where they are read
   }
   return std::nullopt;
 }
@@ -303,6 +305,8 @@ std::vector<std::string> Settings::techniques(std::string_view name) const {
   for (const std::string& word : split_list(text(name))) names.push_back(technique_name(word));
   return names;
 }
+
+std::vector<std::string> Settings::files(std::string_view name) const { return split_list(text(name)); }
 
 Expected<Settings> resolve_settings(Command command, const SettingSources& sources) {
   Values values;

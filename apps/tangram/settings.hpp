@@ -17,7 +17,7 @@ namespace tangram::app {
 
 enum class Command : std::uint8_t { kPlan, kIslands, kCheck, kSimulate, kSchema, kVersion };
 
-enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques };
+enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques, kFiles };
 
 struct SettingDefinition {
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance
@@ -52,6 +52,7 @@ class Settings {
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view name) const;
   [[nodiscard]] double share(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> techniques(std::string_view name) const;  ///< as the model module names them
+  [[nodiscard]] std::vector<std::string> files(std::string_view name) const;
 
  private:
   std::map<std::string, SettingValue, std::less<>> values_;

@@ -192,10 +192,22 @@ std::vector<IdleGpus> idle_gpus(const compose::Composition& composition, const c
   return idle;
 }
 
+cost::ProfileSet used_rows(const LaunchPlan& plan, const cost::ProfileSet& profiles) {
+  std::set<cost::RowId> rows;
+  for (const Stage& stage : plan.stages) {
+    const model::SliceSignature slice = model::signature(plan.model, stage.first, stage.last);
+    for (const Part& part : stage.parts) {
+      cost::collect_rows(profiles, plan.model, slice, plan.island(part.island).device, part.strategy.degrees,
+                         static_cast<int>(part.samples), rows);
+    }
+  }
+  return profiles.select(rows);
+}
+
 }  // namespace
 
 LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
-                    const cluster::IslandLevel& level, const model::Model& model) {
+                    const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles) {
   const Placement placement = place(composition, level);
   LaunchPlan plan;
   plan.fleet_name = fleet.name;
@@ -211,6 +223,7 @@ LaunchPlan assemble(const compose::Composition& composition, const cluster::Flee
   }
   number_local_ranks(plan.ranks);
   plan.idle = idle_gpus(composition, level);
+  if (profiles != nullptr) plan.profiles = used_rows(plan, *profiles);
   return plan;
 }
 

@@ -115,8 +115,8 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
                          Findings& findings) {
   RecomputedPart recomputed{false, part.predicted};
   if (!computable(plan, part)) return recomputed;
-  const auto units =
-      cost::unit_costs(plan.model, shape_of(plan, part), part.strategy.degrees, static_cast<int>(part.samples));
+  const auto units = cost::unit_costs(plan.model, shape_of(plan, part), part.strategy.degrees,
+                                      static_cast<int>(part.samples), &plan.profiles);
   if (!units) {
     findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;

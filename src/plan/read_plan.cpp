@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "embedded_text.hpp"
 #include "names.hpp"
 #include "record_json.hpp"
+#include "tangram/cost/profile_file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
@@ -378,6 +380,18 @@ void read_model_into(LaunchPlan& plan, io::ObjectReader& reader) {
   }
 }
 
+void read_profile_into(cost::ProfileSet& profiles, io::ObjectReader& reader,
+                       const std::vector<cluster::GpuType>& devices) {
+  const auto record =
+      static_cast<std::size_t>(read_index(reader, "gpu_type_record", static_cast<std::int64_t>(devices.size())));
+  auto profile = reader.object("profile");
+  reader.finish();
+  if (!profile || record >= devices.size()) return;
+  const std::size_t before = reader.sink().size();
+  cost::Profile read = cost::read_profile(*profile, std::span(&devices[record], 1));
+  if (reader.sink().size() == before) profiles.add(std::move(read));
+}
+
 LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
   LaunchPlan plan;
   expect(reader, "schema", kSchema);
@@ -408,6 +422,7 @@ LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
     item.finish();
     plan.idle.push_back(std::move(idle));
   }
+  for (auto& item : reader.objects_if("profiles")) read_profile_into(plan.profiles, item, devices);
   if (auto predicted = reader.object("predicted")) plan.predicted = read_predicted(*predicted, counts);
   plan.targets = read_targets(reader, counts);
   if (auto batch = reader.object("batch")) read_batch(*batch, plan);

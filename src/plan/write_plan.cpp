@@ -5,7 +5,9 @@
 
 #include "names.hpp"
 #include "record_json.hpp"
+#include "tangram/base/assert.hpp"
 #include "tangram/base/digest.hpp"
+#include "tangram/cost/profile_file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
@@ -227,6 +229,14 @@ Json list_json(const std::vector<T>& values, Function one) {
   return out;
 }
 
+/// A profile and the capability record it was measured on; a throttled GPU has the same name and another record.
+Json profile_entry(const cost::Profile& profile, const std::vector<cluster::GpuType>& devices) {
+  const auto record =
+      std::ranges::find_if(devices, [&](const auto& d) { return cost::computes_alike(d, profile.device); });
+  TANGRAM_ASSERT(record != devices.end());
+  return Json{{"gpu_type_record", record - devices.begin()}, {"profile", cost::profile_json(profile)}};
+}
+
 /// Everything but plan_id and provenance.
 Json body_json(const LaunchPlan& plan) {
   const auto devices = distinct_devices(plan);
@@ -243,6 +253,10 @@ Json body_json(const LaunchPlan& plan) {
   body["idle"] = list_json(plan.idle, [](const IdleGpus& idle) {
     return Json{{"class", idle.island_class}, {"gpus", idle.gpus}, {"reason", idle.reason}};
   });
+  if (!plan.profiles.empty()) {
+    body["profiles"] =
+        list_json(plan.profiles.profiles(), [&](const cost::Profile& p) { return profile_entry(p, devices); });
+  }
   body["predicted"] = predicted_json(plan.predicted);
   body["targets"] = targets_json(plan.targets);
   return body;

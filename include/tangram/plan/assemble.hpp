@@ -9,9 +9,10 @@ namespace tangram::plan {
 
 /// Places larger shapes first (sizes divide each other, so that counting is enough to place them), packs pipelines of
 /// one replica close together, numbers ranks pipeline by pipeline, stage by stage. A composition that does not fit the
-/// level's islands is a bug: TANGRAM_ASSERT.
+/// level's islands is a bug: TANGRAM_ASSERT. Of `profiles` the plan keeps the rows its parts were costed with.
 [[nodiscard]] LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
-                                  const cluster::IslandLevel& level, const model::Model& model);
+                                  const cluster::IslandLevel& level, const model::Model& model,
+                                  const cost::ProfileSet* profiles = nullptr);
 
 /// The transfers of one boundary. Every GPU of a stage owns one shard of the microbatch: samples part by part and
 /// replica by replica (samples / dp each), the sequence cut into cp ranges and each of those into tp ranges. A transfer

@@ -128,8 +128,10 @@ void read_rows(io::ObjectReader& reader, const Profile& profile, ProfileUnit& un
 
 ProfileUnit read_unit(io::ObjectReader& reader, const Profile& profile) {
   ProfileUnit unit;
+  const std::size_t before = reader.sink().size();
   unit.kind = reader.choice<ProfileKind>(
       "kind", {{"block", ProfileKind::kBlock}, {"embedding", ProfileKind::kEmbedding}, {"head", ProfileKind::kHead}});
+  if (reader.sink().size() != before) return unit;  // which keys it should have is not known
   unit.dtype = read_dtype(reader);
   unit.sequence_length = reader.integer("sequence_length", kTokens);
   if (unit.kind == ProfileKind::kBlock) {

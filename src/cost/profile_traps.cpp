@@ -49,10 +49,14 @@ Work work_of(const Profile& profile, const ProfileUnit& unit, const ProfileRow& 
   return {bytes, profile.device.memory_bandwidth.value(), "GB/s", 1e9};
 }
 
-/// "does 1200 TFLOP/s, GPU reaches 312".
+std::string three_digits(double value) {
+  return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+/// "means 1200 TFLOP/s, A100-40GB-SXM has 312".
 std::string rate_text(const Work& work, double amount, Nanoseconds time, const cluster::GpuType& device) {
-  return fmt::format("means {:.4g} {}, {} has {:.4g}", amount / to_seconds(time) / work.scale, work.unit, device.name,
-                     work.peak / work.scale);
+  return fmt::format("means {} {}, {} has {}", three_digits(amount / to_seconds(time) / work.scale), work.unit,
+                     device.name, three_digits(work.peak / work.scale));
 }
 
 }  // namespace

@@ -26,15 +26,21 @@ void add_options(Program& program, std::mt19937_64& random, bool mixed) {
   }
 }
 
-std::vector<Candidate> random_frontier(std::mt19937_64& random, const Flavour& flavour, int blocks, int units) {
+// `coarse` times a scale, and something in between.
+std::int64_t fine(std::mt19937_64& random, std::int64_t coarse, int scale) {
+  return coarse * scale + (scale > 1 ? pick(random, 0, scale - 1) : 0);
+}
+
+std::vector<Candidate> random_frontier(std::mt19937_64& random, const Flavour& flavour, int scale, int blocks,
+                                       int units) {
   std::vector<Candidate> all;
   const int count = pick(random, 0, 3);
   for (int i = 0; i < count; ++i) {
     Candidate c;
-    c.T = std::max(1, blocks * pick(random, 6, 16) / units);
+    c.T = fine(random, std::max(1, blocks * pick(random, 6, 16) / units), scale);
     c.F = c.T * pick(random, 10, 60) / 100;
-    c.A = c.T + (flavour.heavy_sync && chance(random, 50) ? pick(random, 0, 60) : 0);
-    c.o = pick(random, 0, 9);
+    c.A = c.T + (flavour.heavy_sync && chance(random, 50) ? fine(random, pick(random, 0, 60), scale) : 0);
+    c.o = fine(random, pick(random, 0, 9), scale);
     c.n_max = flavour.tight_memory ? pick(random, 1, 7) : 100;
     c.source = i;
     all.push_back(c);
@@ -46,6 +52,8 @@ std::vector<Candidate> random_frontier(std::mt19937_64& random, const Flavour& f
 
 compose::Program random_program(std::mt19937_64& random, const Flavour& flavour) {
   Program program;
+  // Small numbers make ties, large ones show bounds that are a little off.
+  const int scale = chance(random, 50) ? 1 : 1000;
   program.blocks = pick(random, 1, flavour.most_blocks);
   program.microbatches = pick(random, 1, flavour.most_microbatches);
   const int classes = pick(random, 1, flavour.most_classes);
@@ -74,7 +82,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
     int units = 0;
     for (const compose::Use& use : option.uses) units += use.units;
     for (int s = 0; s < program.signatures; ++s) {
-      program.frontiers.push_back(random_frontier(random, flavour, length[static_cast<std::size_t>(s)], units));
+      program.frontiers.push_back(random_frontier(random, flavour, scale, length[static_cast<std::size_t>(s)], units));
     }
   }
   program.cut_kinds = pick(random, 1, 2);
@@ -82,7 +90,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
   const int slowest = flavour.slow_links ? pick(random, 0, 30) : 0;
   for (int i = 0; i < program.cut_kinds * program.keys * program.keys; ++i) {
     compose::Price price;
-    price.latency = pick(random, 0, slowest);
+    price.latency = fine(random, pick(random, 0, slowest), scale);
     price.occupancy = price.latency * pick(random, 0, 100) / 100;
     program.prices.push_back(price);
   }

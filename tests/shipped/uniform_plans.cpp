@@ -1,7 +1,6 @@
 #include "shipped/uniform_plans.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "shipped/memory_reach.hpp"
 

@@ -54,6 +54,10 @@ class Searcher {
   Expected<SearchResult> run() {
     list_space();
     result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front(), options_.profiles);
+    if (least_state(model_) > usable_memory(hierarchy_.levels.front())) {  // no sharding helps
+      conclude();
+      return std::move(result_);
+    }
     std::vector<Task> unfinished;
     for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
       const Expected<void> done = scout(sizes_[i]);

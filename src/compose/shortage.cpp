@@ -14,12 +14,6 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 double gib(Bytes bytes) { return bytes.as_double() / kGiB; }
 
-Bytes usable_memory(const cluster::IslandLevel& level) {
-  Bytes total{0};
-  for (const cluster::IslandClass& c : level.classes) total += c.device.usable() * c.gpu_count();
-  return total;
-}
-
 const cluster::IslandClass& roomiest(const cluster::IslandLevel& level) {
   return *std::max_element(level.classes.begin(), level.classes.end(), [](const auto& a, const auto& b) {
     return a.device.usable() < b.device.usable();
@@ -38,17 +32,29 @@ std::string forbidden_savers(const model::Techniques& allow) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string hint_for(const model::Model& model, const cluster::IslandLevel& level, Bytes missing) {
-  const std::string forbidden = forbidden_savers(model.job.allow);
-  if (!forbidden.empty()) return fmt::format("allow again what saves memory: {}", forbidden);
+// What the state alone lacks can be counted in GPUs.
+std::string hint_for_state(const cluster::IslandLevel& level, Bytes missing) {
   const cluster::IslandClass& best = roomiest(level);
   const double per_gpu = std::max(1.0, best.device.usable().as_double());
   const auto gpus = static_cast<long long>(missing.as_double() / per_gpu) + 1;
-  return fmt::format("add at least {} {} ({:.0f} GiB usable each), or train with a shorter sequence or a smaller model",
-                     gpus, best.device.name, gib(best.device.usable()));
+  return fmt::format("add at least {} {} ({:.0f} GiB usable each) for the state alone, or train a smaller model", gpus,
+                     best.device.name, gib(best.device.usable()));
+}
+
+// Activations and buffers depend on the plan: no count of GPUs is promised.
+std::string hint_for_activations(const model::Model& model) {
+  const std::string forbidden = forbidden_savers(model.job.allow);
+  if (!forbidden.empty()) return fmt::format("allow again what saves memory: {}", forbidden);
+  return "add GPUs, or GPUs with more memory, or train with a shorter sequence or a smaller model";
 }
 
 }  // namespace
+
+Bytes usable_memory(const cluster::IslandLevel& level) {
+  Bytes total{0};
+  for (const cluster::IslandClass& c : level.classes) total += c.device.usable() * c.gpu_count();
+  return total;
+}
 
 Bytes least_state(const model::Model& model) {
   const std::int64_t per_parameter =
@@ -74,13 +80,13 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
         "no feasible plan: parameters, gradients and optimizer state of {} need {:.1f} GiB, the fleet has {:.1f} GiB of "
         "usable GPU memory: {:.1f} GiB short",
         model.name, gib(needed), gib(usable), gib(needed - usable));
-    d.hint = hint_for(model, level, needed - usable);
+    d.hint = hint_for_state(level, needed - usable);
     return {d};
   }
   if (!attempts.some_slice_fits && attempts.smallest_shortage > Bytes(0)) {
     d.message = fmt::format("no feasible plan: not even one block of {} fits; the leanest strategy is {:.2f} GiB per GPU short",
                             model.name, gib(attempts.smallest_shortage));
-    d.hint = hint_for(model, level, attempts.smallest_shortage * level.classes.front().gpu_count());
+    d.hint = hint_for_activations(model);
     return {d};
   }
   if (!attempts.some_slice_fits) {
@@ -93,7 +99,7 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
       "no feasible plan: state of {:.1f} GiB fits {:.1f} GiB of usable GPU memory, but not together with the activations and "
       "buffers of any pipeline; {:.1f} GiB are left beside the state",
       gib(needed), gib(usable), gib(usable - needed));
-  d.hint = hint_for(model, level, Bytes(needed.value() / 10));
+  d.hint = hint_for_activations(model);
   return {d};
 }
 

@@ -41,11 +41,17 @@ void check_stages(const SearchCase& job, const compose::Composition& plan) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const compose::StageChoice& stage = plan.stages[s];
     Nanoseconds slowest{0};
+    Nanoseconds forward{0};
+    Nanoseconds step{0};
     for (const compose::PartChoice& part : stage.parts) {
       slowest = std::max(slowest, part.plan.cost.forward + part.plan.cost.backward);
+      forward = std::max(forward, part.plan.cost.forward);
+      step = std::max(step, part.plan.cost.optimizer_step);
       CHECK(stage.in_flight <= part.plan.n_max);
     }
     CHECK(stage.T == slowest);
+    CHECK(stage.F == forward);
+    CHECK(stage.o == step);
     CHECK(stage.T <= plan.period);
     CHECK(stage.in_flight <= plan.microbatches);
     if (s + 1 == plan.stages.size()) {

@@ -9,79 +9,87 @@ namespace {
 /// Sums over the units of one slice, in doubles until everything is in.
 struct Sums {
   double forward = 0;
-  double backward = 0;
-  double activation = 0;
   double shared = 0;
   double expert = 0;
   double all = 0;
-  double transient = 0;
+
+  void add(const UnitCost& unit, double count, int zero) {
+    forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
+    shared += count * unit.shared_parameters;
+    expert += count * unit.expert_parameters;
+    all += count * unit.all_parameters;
+  }
 };
 
-class Adder {
- public:
-  Adder(const UnitCosts& units, int zero) : units_(units), zero_(zero) {}
-
-  /// `count` equal units, of which `recomputed` are recomputed. What recompute does not change is summed in the same
-  /// way whatever it is, so that stages that differ in recompute alone agree in it to the nanosecond and the byte.
-  void add(const UnitCost& unit, double count, RecomputeMode mode = RecomputeMode::kNone, double recomputed = 0) {
-    double forward = unit.forward;
-    double backward = unit.backward;
-    if (zero_ == 2) backward += unit.zero2_scatter;
-    if (zero_ >= 3) {
-      forward += unit.zero3_gather;
-      backward += unit.zero3_backward;
+Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, int zero) {
+  Sums sums;
+  if (slice.embedding) sums.add(units.embedding, 1, zero);
+  for (const auto& [type, count] : slice.runs) sums.add(units.blocks[static_cast<std::size_t>(type)], count, zero);
+  if (slice.head) {
+    sums.add(units.head, 1, zero);
+    if (!slice.embedding) {  // a copy of the tied matrix
+      sums.shared += units.tied_parameters;
+      sums.all += units.tied_matrix;
     }
-    sums_.forward += count * forward;
-    sums_.backward += count * backward;
-    sums_.shared += count * unit.shared_parameters;
-    sums_.expert += count * unit.expert_parameters;
-    sums_.all += count * unit.all_parameters;
+  }
+  return sums;
+}
 
+/// What recompute changes, summed over the units of one slice.
+class RecomputeSums {
+ public:
+  RecomputeSums(const UnitCosts& units, int zero)
+      : zero_(zero),
+        gradient_bytes_(static_cast<double>(units.gradient_bytes)),
+        parameter_bytes_(static_cast<double>(units.parameter_bytes)) {}
+
+  /// `count` equal units, of which `recomputed` are recomputed.
+  void add(const UnitCost& unit, double count, RecomputeMode mode = RecomputeMode::kNone, double recomputed = 0) {
     const bool full = mode == RecomputeMode::kFull;
     const double kept = full ? unit.activation_full : unit.activation_selective;
-    sums_.backward += recomputed * (full ? unit.recompute_full : unit.recompute_selective);
-    sums_.activation += (count - recomputed) * unit.activation_none + recomputed * kept;
+    backward += count * backward_of(unit);
+    backward += recomputed * (full ? unit.recompute_full : unit.recompute_selective);
+    activation += (count - recomputed) * unit.activation_none + recomputed * kept;
     const double brought_back = recomputed > 0 ? unit.activation_none - kept : 0;
-    sums_.transient = std::max(sums_.transient, unit.working + brought_back + zero_buffers(unit));
+    transient = std::max(transient, unit.working + brought_back + zero_buffers(unit));
   }
 
-  void add_tied_copy() {
-    sums_.shared += units_.tied_parameters;
-    sums_.all += units_.tied_matrix;
-  }
-
-  [[nodiscard]] const Sums& sums() const { return sums_; }
+  double backward = 0;
+  double activation = 0;
+  double transient = 0;
 
  private:
+  [[nodiscard]] double backward_of(const UnitCost& unit) const {
+    if (zero_ >= 3) return unit.backward + unit.zero3_backward;
+    return zero_ == 2 ? unit.backward + unit.zero2_scatter : unit.backward;
+  }
+
   [[nodiscard]] double zero_buffers(const UnitCost& unit) const {
+    if (zero_ < 2) return 0;
     const double parameters = unit.shared_parameters + unit.expert_parameters;
-    double bytes = 0;
-    if (zero_ >= 2) bytes += parameters * static_cast<double>(units_.gradient_bytes);
-    if (zero_ >= 3) bytes += 2 * parameters * static_cast<double>(units_.parameter_bytes);
+    double bytes = parameters * gradient_bytes_;
+    if (zero_ >= 3) bytes += 2 * parameters * parameter_bytes_;
     return bytes;
   }
 
-  const UnitCosts& units_;
   int zero_;
-  Sums sums_;
+  double gradient_bytes_;
+  double parameter_bytes_;
 };
 
 /// The head's recompute does not exist: its logits are used at once.
-Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
-  Adder adder(units, policy.zero);
-  if (slice.embedding) adder.add(units.embedding, 1);
+RecomputeSums sum_recompute(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  RecomputeSums sums(units, policy.zero);
+  if (slice.embedding) sums.add(units.embedding, 1);
   const RecomputeMode mode = policy.recompute;
   int to_recompute = mode == RecomputeMode::kFull ? policy.recompute_layers : 0;
   for (const auto& [type, count] : slice.runs) {
     const int recomputed = mode == RecomputeMode::kSelective ? count : std::min(count, to_recompute);
-    adder.add(units.blocks[static_cast<std::size_t>(type)], count, mode, recomputed);
+    sums.add(units.blocks[static_cast<std::size_t>(type)], count, mode, recomputed);
     to_recompute -= std::min(count, to_recompute);
   }
-  if (slice.head) {
-    adder.add(units.head, 1);
-    if (!slice.embedding) adder.add_tied_copy();
-  }
-  return adder.sums();
+  if (slice.head) sums.add(units.head, 1);
+  return sums;
 }
 
 /// Send and receive buffers of the stage's two cuts, each for an activation and a gradient of one microbatch.
@@ -117,33 +125,51 @@ double optimizer_seconds(const Sums& sums, double owned, int zero, const UnitCos
 
 }  // namespace
 
-StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
-  const Sums sums = sum_units(units, slice, policy);
+StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& slice, int zero)
+    : units_(&units), slice_(&slice), zero_(zero), boundary_(boundary_buffers(units, slice)) {
+  const Sums sums = sum_units(units, slice, zero);
   const double shard = sums.shared / units.shared_group.size() + sums.expert / units.expert_group.size();
   const double whole = sums.shared + sums.expert;
-  const auto held = [&](int from_stage) { return policy.zero >= from_stage ? shard : whole; };
+  const auto held = [&](int from_stage) { return zero >= from_stage ? shard : whole; };
 
-  StageCost cost;
-  cost.forward = ceil_to_nanoseconds(sums.forward);
-  cost.backward = ceil_to_nanoseconds(sums.backward);
-  cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, policy.zero, units));
-  cost.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(1), policy.zero, units));
-  cost.parameters = ceil_to_bytes(held(3) * static_cast<double>(units.parameter_bytes));
-  cost.gradients = ceil_to_bytes(held(2) * static_cast<double>(units.gradient_bytes));
-  cost.optimizer_state = ceil_to_bytes(held(1) * static_cast<double>(units.optimizer_bytes));
-  cost.transient = ceil_to_bytes(sums.transient + boundary_buffers(units, slice));
-  cost.activation = ceil_to_bytes(sums.activation);
-  cost.gradient_volume = ceil_to_bytes(sums.all * static_cast<double>(units.gradient_bytes));
-  cost.provenance = slice_provenance(units, slice);
+  fixed_.forward = ceil_to_nanoseconds(sums.forward);
+  fixed_.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, zero, units));
+  fixed_.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(1), zero, units));
+  fixed_.parameters = ceil_to_bytes(held(3) * static_cast<double>(units.parameter_bytes));
+  fixed_.gradients = ceil_to_bytes(held(2) * static_cast<double>(units.gradient_bytes));
+  fixed_.optimizer_state = ceil_to_bytes(held(1) * static_cast<double>(units.optimizer_bytes));
+  fixed_.gradient_volume = ceil_to_bytes(sums.all * static_cast<double>(units.gradient_bytes));
+}
+
+RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
+  const RecomputeSums sums = sum_recompute(*units_, *slice_, {zero_, mode, layers});
+  return {ceil_to_nanoseconds(sums.backward), ceil_to_bytes(sums.transient + boundary_),
+          ceil_to_bytes(sums.activation)};
+}
+
+StageCost StageCoster::cost(RecomputeMode mode, int layers) const {
+  const RecomputeCost variable = recompute(mode, layers);
+  StageCost cost = fixed_;
+  cost.backward = variable.backward;
+  cost.transient = variable.transient;
+  cost.activation = variable.activation;
+  cost.provenance = slice_provenance(*units_, *slice_);
   return cost;
 }
 
+StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  return StageCoster(units, slice, policy.zero).cost(policy.recompute, policy.recompute_layers);
+}
+
 std::int64_t max_in_flight(const StageCost& cost, Bytes usable) {
+  return max_in_flight(usable - cost.static_memory() - cost.transient, cost.activation);
+}
+
+std::int64_t max_in_flight(Bytes room, Bytes activation) {
   constexpr std::int64_t kUnlimited = 1'000'000;
-  const Bytes left = usable - cost.static_memory() - cost.transient;
-  if (left.value() < cost.activation.value() || left.value() < 0) return 0;
-  if (cost.activation.value() <= 0) return kUnlimited;
-  return std::min(kUnlimited, left.value() / cost.activation.value());
+  if (room.value() < activation.value() || room.value() < 0) return 0;
+  if (activation.value() <= 0) return kUnlimited;
+  return std::min(kUnlimited, room.value() / activation.value());
 }
 
 Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward) {

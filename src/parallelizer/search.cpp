@@ -12,163 +12,262 @@
 // the best, and only these are looked for, in one run of equal blocks after the other: inside a run the transient
 // buffers stay the same and each further block saves as much as the last. Once a plan that is no worse otherwise holds
 // `max_in_flight`, more recompute brings nothing. (n_max itself is never capped.)
+//
+// Chains. Strategies of equal degrees and ZeRO stage have all but T and n_max in common. What is no slower than the
+// chain without recompute, and holds what full recompute of all blocks would next to the buffers of none, makes the
+// whole chain superfluous. So does a chain tried before that costs no more on any slice (StrategySpace::better), unless
+// it was left early because max_in_flight was reached: then this one may hold more than was looked at.
 #include "search.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
-#include "tangram/prune/frontier.hpp"
+#include "skyline.hpp"
 
 namespace tangram::parallelizer {
 namespace {
 
 using cost::RecomputeMode;
 
+/// One strategy on the query's slice.
 struct Trial {
-  cost::MemoryPolicy policy;
-  cost::StageCost cost;
-  std::int64_t n_max = 0;
+  int layers = 0;
+  cost::RecomputeCost cost;
+  prune::Candidate vector;  ///< A stands for the whole sync
+};
+
+/// Strategies of equal degrees and ZeRO stage on the query's slice.
+struct Chain {
+  const cost::StageCoster* coster = nullptr;  ///< as soon as it is needed
+  Bytes room;                                 ///< next to the static memory
+  bool none_tried = false;
+  bool enough = false;     ///< no recompute holds max_in_flight: nothing else in it is of use
+  bool selective = false;  ///< nothing with selective recompute beats the skyline
+  bool full = false;       ///< nor with full recompute, even beyond max_in_flight
 };
 
 class Search {
  public:
   Search(const StrategySpace& space, const Query& query)
-      : space_(space), query_(query), usable_(query.shape.device.usable()), satisfied_(space.chains, false) {
-    tried_.reserve(space.families.size() * 4);
-    candidates_.reserve(space.families.size() * 4);
+      : space_(space), query_(query), blocks_(query.slice.block_count()), chains_(space.chains) {
+    constexpr std::size_t kUsualPlans = 256;
+    costers_.reserve(space.chains);  // so that none ever moves
+    tried_.reserve(kUsualPlans);
+    skyline_.reserve(kUsualPlans);
   }
 
   Outcome run(const std::string& name) {
     for (const Family& family : space_.families) {
-      if (satisfied_[family.chain]) continue;
-      if (family.recompute == RecomputeMode::kFull) {
-        try_full(family);
-      } else {
-        try_uniform(family);
+      const Chain& better = chains_[space_.better[family.chain]];
+      switch (family.recompute) {
+        case RecomputeMode::kNone:
+          if (space_.better[family.chain] == family.chain) try_none(family);
+          break;
+        case RecomputeMode::kSelective:
+          if (!better.selective && !is_settled(family)) try_selective(family);
+          break;
+        case RecomputeMode::kFull:
+          if (!better.full && !is_settled(family)) try_full(family);
+          break;
       }
     }
-    return candidates_.empty() ? infeasible() : frontier(name);
+    return skyline_.empty() ? infeasible() : frontier(name);
   }
 
  private:
-  Trial evaluate(const Family& family, int layers) {
-    Trial trial;
-    trial.policy = {family.zero, family.recompute, layers};
-    trial.cost = cost::stage_cost(space_.units[family.units], query_.slice, trial.policy);
-    trial.n_max = cost::max_in_flight(trial.cost, usable_);
-    if (trial.cost.peak(1) < leanest_peak_) {
-      leanest_peak_ = trial.cost.peak(1);
-      leanest_ = {space_.units[family.units].degrees, trial.policy};
+  Chain& chain_of(const Family& family) {
+    Chain& chain = chains_[family.chain];
+    if (!chain.coster) {
+      chain.coster = &costers_.emplace_back(space_.units[family.units], query_.slice, family.zero);
+      chain.room = query_.shape.device.usable() - chain.coster->fixed().static_memory();
     }
+    return chain;
+  }
+
+  Trial evaluate(const Family& family, int layers) {
+    const Chain& chain = chain_of(family);
+    const cost::StageCost& fixed = chain.coster->fixed();
+    Trial trial{.layers = layers, .cost = chain.coster->recompute(family.recompute, layers), .vector = {}};
+    trial.vector = {.T = (fixed.forward + trial.cost.backward).value(),
+                    .F = fixed.forward.value(),
+                    .A = fixed.gradient_sync.value(),
+                    .o = fixed.optimizer_step.value(),
+                    .n_max = cost::max_in_flight(chain.room - trial.cost.transient, trial.cost.activation),
+                    .source = 0};
+    if (skyline_.empty()) note_leanest(family, trial);
     return trial;
   }
 
-  static prune::Candidate candidate(const cost::StageCost& cost, std::int64_t n_max) {
-    return {.T = (cost.forward + cost.backward).value(),
-            .F = cost.forward.value(),
-            .A = cost.gradient_sync.value(),
-            .o = cost.optimizer_step.value(),
-            .n_max = n_max,
-            .source = 0};
+  void note_leanest(const Family& family, const Trial& trial) {
+    const Bytes shortage = trial.cost.transient + trial.cost.activation - chains_[family.chain].room;
+    if (shortage >= shortage_) return;
+    shortage_ = shortage;
+    leanest_ = strategy(family, trial.layers);
+  }
+
+  cost::Strategy strategy(const Family& family, int layers) const {
+    return {space_.units[family.units].degrees, {family.zero, family.recompute, layers}};
+  }
+
+  bool dominated(const Trial& trial) {
+    return skyline_.cover(trial.vector, std::max<std::int64_t>(0, trial.vector.n_max - 1), trial.vector.n_max) >=
+           trial.vector.n_max;
   }
 
   void keep(const Family& family, const Trial& trial) {
-    if (trial.n_max < 1) return;
-    prune::Candidate entry = candidate(trial.cost, trial.n_max);
-    if (dominated(entry)) return;
-    std::erase_if(candidates_, [&entry](const prune::Candidate& old) { return prune::dominates(entry, old); });
+    prune::Candidate entry = trial.vector;
     entry.source = static_cast<std::int32_t>(tried_.size());
-    candidates_.push_back(entry);
-    tried_.push_back({family.units, trial});
+    skyline_.insert(entry);
+    tried_.emplace_back(family, trial.layers);
   }
 
-  /// By a strategy tried before, hence a simpler one.
-  bool dominated(const prune::Candidate& entry) {
-    if (last_winner_ < candidates_.size() && prune::dominates(candidates_[last_winner_], entry)) return true;
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      if (!prune::dominates(candidates_[i], entry)) continue;
-      last_winner_ = i;
-      return true;
-    }
-    return false;
-  }
-
-  void try_uniform(const Family& family) {
+  void try_none(const Family& family) {
     const Trial trial = evaluate(family, 0);
-    keep(family, trial);
-    if (family.recompute == RecomputeMode::kNone) satisfied_[family.chain] = trial.n_max >= query_.max_in_flight;
+    Chain& chain = chains_[family.chain];
+    chain.none_tried = true;
+    chain.enough = trial.vector.n_max >= query_.max_in_flight;
+    if (!dominated(trial)) {
+      keep(family, trial);
+    } else if (!chain.enough) {
+      chain.selective = chain.full = is_of_no_use(chain, trial);
+    }
   }
+
+  /// Whether recompute brings nothing in this chain. No recompute is tried only now where a better chain, which the
+  /// skyline already covers, made that superfluous.
+  bool is_settled(const Family& family) {
+    const Chain& chain = chains_[family.chain];
+    if (!chain.none_tried) {
+      Family none = family;
+      none.recompute = RecomputeMode::kNone;
+      try_none(none);
+    }
+    return chain.enough || (family.recompute == RecomputeMode::kSelective ? chain.selective : chain.full);
+  }
+
+  /// `none` is dominated: is it still with the most that any recompute can have in flight?
+  bool is_of_no_use(const Chain& chain, const Trial& none) {
+    if (skyline_.empty()) return false;
+    const std::int64_t most = std::max(none.vector.n_max, most_with_recompute(chain, none));
+    return most < 1 || skyline_.cover(none.vector, most - 1, most) >= most;
+  }
+
+  /// What any recompute of a chain can have in flight: its buffers are no smaller than those of none.
+  std::int64_t most_with_recompute(const Chain& chain, const Trial& none) const {
+    if (chain.room < none.cost.transient) return 0;
+    const Bytes full = chain.coster->recompute(RecomputeMode::kFull, blocks_).activation;
+    const Bytes selective = chain.coster->recompute(RecomputeMode::kSelective, 0).activation;
+    return most_in_flight(chain, none, std::min(full, selective));
+  }
+
+  /// The most that fits next to the buffers of `trial` if a microbatch keeps `activation` or more.
+  static std::int64_t most_in_flight(const Chain& chain, const Trial& trial, Bytes activation) {
+    // Sums over fewer and over more recomputed blocks may differ by the last bit of a double: at most a byte.
+    return cost::max_in_flight(chain.room - trial.cost.transient, std::max(Bytes(0), activation - Bytes(1)));
+  }
+
+  void try_selective(const Family& family) {
+    const Trial trial = evaluate(family, 0);
+    if (!dominated(trial)) keep(family, trial);
+    chains_[family.chain].selective = true;
+  }
+
+  /// Full recompute of more and more blocks: first `current`, in the end `leanest`.
+  struct Sweep {
+    const Family& family;
+    Trial leanest;
+    Trial current = {};
+    std::int64_t most = 0;     ///< no number of recomputed blocks holds more
+    std::int64_t covered = 0;  ///< what the skyline has in flight with no worse times than `current`
+  };
 
   void try_full(const Family& family) {
-    const Trial leanest = evaluate(family, query_.slice.block_count());
+    Sweep sweep{.family = family, .leanest = evaluate(family, blocks_)};
+    sweep.current = evaluate_in(sweep, 1);
+    // Each recomputed block takes time, and adds to the buffers or leaves them.
+    sweep.most = most_in_flight(chains_[family.chain], sweep.current, sweep.leanest.cost.activation);
+    look_and_keep(sweep, std::numeric_limits<std::int64_t>::min());
     int before = 0;
     for (const auto& [type, count] : query_.slice.runs) {
-      if (!try_run(family, before + 1, before + count, leanest)) break;
+      if (before > 0) advance(sweep, evaluate_in(sweep, before + 1));
+      if (!worth_more(sweep, sweep.leanest)) break;
       before += count;
+      const Trial last = evaluate_in(sweep, before);
+      while (worth_more(sweep, last)) advance(sweep, next_step(family, sweep.current, last));
     }
+    chains_[family.chain].full = sweep.covered >= sweep.leanest.vector.n_max;
   }
 
-  /// Full recompute of `fewest` to `most` blocks, all inside one run. `leanest` recomputes all blocks of the slice.
-  /// False: more blocks than these are of no use.
-  bool try_run(const Family& family, int fewest, int most, const Trial& leanest) {
-    const auto with = [&](int layers) {
-      return layers == leanest.policy.recompute_layers ? leanest : evaluate(family, layers);
-    };
-    Trial current = with(fewest);
-    keep(family, current);
-    if (!worth_more(current, leanest)) return false;
-    const Trial last = most == fewest ? current : with(most);
-    while (worth_more(current, last)) {
-      current = next_step(family, current, last);
-      keep(family, current);
-    }
-    return true;
+  Trial evaluate_in(const Sweep& sweep, int layers) {
+    if (layers == sweep.leanest.layers) return sweep.leanest;
+    if (layers == sweep.current.layers) return sweep.current;
+    return evaluate(sweep.family, layers);
   }
 
-  /// Plans with more recompute than `current`, up to that of `last`, are no faster than the former and hold no more
-  /// than the latter; what they hold beyond max_in_flight is of no use.
-  bool worth_more(const Trial& current, const Trial& last) {
-    const std::int64_t goal = std::min(last.n_max, query_.max_in_flight);
-    return current.n_max < goal && !dominated(candidate(current.cost, goal));
+  /// What was no slower than fewer recomputed blocks need not be looked at again.
+  void advance(Sweep& sweep, const Trial& next) {
+    const std::int64_t after = sweep.current.vector.T;
+    sweep.current = next;
+    look_and_keep(sweep, after);
+  }
+
+  void look_and_keep(Sweep& sweep, std::int64_t after) {
+    const std::int64_t holds = sweep.current.vector.n_max;
+    const std::int64_t least = std::max({std::int64_t{0}, sweep.covered, holds - 1});
+    sweep.covered = skyline_.cover(sweep.current.vector, least, sweep.most, after);
+    if (sweep.covered >= holds) return;
+    keep(sweep.family, sweep.current);
+    sweep.covered = holds;
+  }
+
+  /// Plans with more recompute than the current one, up to that of `last`, are no faster than the former and hold no
+  /// more than the latter; what they hold beyond max_in_flight is of no use.
+  bool worth_more(const Sweep& sweep, const Trial& last) const {
+    const std::int64_t goal = std::min(last.vector.n_max, query_.max_in_flight);
+    return sweep.covered < goal;
   }
 
   /// The fewest recomputed blocks that hold more microbatches than `current`. Activations fall nearly linearly (they
   /// are rounded to bytes) from `current` to `leanest`: a guess, put right by looking at its neighbours.
   Trial next_step(const Family& family, const Trial& current, const Trial& leanest) {
-    const int first = current.policy.recompute_layers + 1;
-    const int last = leanest.policy.recompute_layers;
-    int layers = std::clamp(guess_layers(current, leanest), first, last);
+    const int first = current.layers + 1;
+    const int last = leanest.layers;
+    int layers = std::clamp(guess_layers(chains_[family.chain], current, leanest), first, last);
     Trial found = evaluate(family, layers);
-    while (found.n_max <= current.n_max && layers < last) found = evaluate(family, ++layers);
+    while (found.vector.n_max <= current.vector.n_max && layers < last) found = evaluate(family, ++layers);
     while (layers > first) {
-      Trial fewer = evaluate(family, layers - 1);
-      if (fewer.n_max <= current.n_max) break;
+      const Trial fewer = evaluate(family, layers - 1);
+      if (fewer.vector.n_max <= current.vector.n_max) break;
       found = fewer;
       --layers;
     }
     return found;
   }
 
-  int guess_layers(const Trial& current, const Trial& leanest) const {
-    const Bytes room = usable_ - current.cost.static_memory() - current.cost.transient;
-    const double wanted = room.as_double() / static_cast<double>(current.n_max + 1);
+  static int guess_layers(const Chain& chain, const Trial& current, const Trial& leanest) {
+    const Bytes room = chain.room - current.cost.transient;
+    const double wanted = room.as_double() / static_cast<double>(current.vector.n_max + 1);
     const double surplus = current.cost.activation.as_double() - wanted;
     const double range = (current.cost.activation - leanest.cost.activation).as_double();
-    const int span = leanest.policy.recompute_layers - current.policy.recompute_layers;
-    if (!(range > 0)) return leanest.policy.recompute_layers;
+    const int span = leanest.layers - current.layers;
+    if (!(range > 0)) return leanest.layers;
     const double steps = std::clamp(std::ceil(surplus / range * span), 0.0, static_cast<double>(span));
-    return current.policy.recompute_layers + static_cast<int>(steps);
+    return current.layers + static_cast<int>(steps);
   }
 
   Outcome frontier(const std::string& name) const {
     Outcome outcome;
-    for (const prune::Candidate& kept : prune::pareto(candidates_)) {
-      const auto& [units, trial] = tried_[static_cast<std::size_t>(kept.source)];
-      outcome.plans.push_back(
-          {{space_.units[units].degrees, trial.policy}, trial.cost, trial.n_max, name, /*opaque=*/""});
+    outcome.plans.reserve(skyline_.held().size());
+    for (const prune::Candidate& kept : skyline_.held()) {
+      const auto& [family, layers] = tried_[static_cast<std::size_t>(kept.source)];
+      outcome.plans.push_back({strategy(family, layers), chains_[family.chain].coster->cost(family.recompute, layers),
+                               kept.n_max, name,
+                               /*opaque=*/""});
     }
     return outcome;
   }
@@ -177,12 +276,12 @@ class Search {
 
   const StrategySpace& space_;
   const Query& query_;
-  const Bytes usable_;
-  std::vector<bool> satisfied_;                       ///< by chain: no recompute holds max_in_flight
-  std::vector<std::pair<std::size_t, Trial>> tried_;  ///< with the index of their units
-  std::vector<prune::Candidate> candidates_;  ///< those of `tried_` not dominated so far; A stands for the whole sync
-  std::size_t last_winner_ = 0;
-  Bytes leanest_peak_ = Bytes::max();
+  const int blocks_;
+  std::vector<Chain> chains_;
+  std::vector<cost::StageCoster> costers_;
+  std::vector<std::pair<Family, int>> tried_;  ///< with the number of recomputed blocks
+  Skyline skyline_;                            ///< of `tried_`
+  Bytes shortage_ = Bytes::max();              ///< of the leanest strategy, as long as nothing fits
   cost::Strategy leanest_;
 };
 
@@ -201,12 +300,13 @@ std::string describe(const cost::Strategy& strategy) {
 
 Outcome Search::infeasible() const {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  const Bytes usable = query_.shape.device.usable();
   Outcome outcome;
   outcome.status = OutcomeStatus::kInfeasible;
-  outcome.shortage = leanest_peak_ - usable_;
+  outcome.shortage = shortage_;
   outcome.message =
       fmt::format("the leanest way ({}) needs {:.2f} GiB per GPU for one microbatch, {:.2f} GiB are usable",
-                  describe(leanest_), leanest_peak_.as_double() / kGiB, usable_.as_double() / kGiB);
+                  describe(leanest_), (usable + shortage_).as_double() / kGiB, usable.as_double() / kGiB);
   return outcome;
 }
 

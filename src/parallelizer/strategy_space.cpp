@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "tangram/base/assert.hpp"
 
@@ -31,10 +33,10 @@ constexpr double UnitCost::* kTerms[] = {&UnitCost::forward,
                                          &UnitCost::working};
 static_assert(std::size(kTerms) * sizeof(double) == sizeof(UnitCost), "a term is missing");
 
-/// Buffers that full recompute needs: the block's activations come back.
-double recompute_working(const UnitCost& unit) { return unit.working + unit.activation_none - unit.activation_full; }
+/// Buffers that recompute needs: the block's activations come back. Added up as stage_cost does.
+double recompute_working(const UnitCost& unit) { return unit.working + (unit.activation_none - unit.activation_full); }
 double selective_working(const UnitCost& unit) {
-  return unit.working + unit.activation_none - unit.activation_selective;
+  return unit.working + (unit.activation_none - unit.activation_selective);
 }
 
 bool no_worse(const UnitCost& a, const UnitCost& b) {
@@ -67,6 +69,50 @@ std::vector<UnitCosts> keep_needed(const std::vector<UnitCosts>& all) {
     if (!made_superfluous_by_sequence_parallelism(units, all)) out.push_back(units);
   }
   return out;
+}
+
+bool same(const cost::Group& a, const cost::Group& b) {
+  return a.inside == b.inside && a.members == b.members && a.sharing == b.sharing;
+}
+
+/// Whether collectives of no more bytes are no slower on `a`, and shards of no more parameters no larger.
+bool no_worse(const cost::Group& a, const cost::Group& b, bool communicates) {
+  return a.size() >= b.size() && (!communicates || same(a, b));
+}
+
+/// Whether `a` is no worse than `b` on every slice, with any recompute. A stage's cost never falls when a unit cost
+/// grows, and is rounded in the same way, so that this holds to the nanosecond and the byte.
+bool no_worse(const UnitCosts& a, const UnitCosts& b, int zero) {
+  const auto shards = [](const Degrees& d) { return d.dp * d.cp * (d.sequence_parallel ? d.tp : 1); };
+  const bool at_the_end = zero < 3;  // ZeRO-3 gathers and scatters inside forward and backward
+  return shards(a.degrees) >= shards(b.degrees) && a.tied_parameters <= b.tied_parameters &&
+         no_worse(a.shared_group, b.shared_group, at_the_end) && no_worse(a.expert_group, b.expert_group, at_the_end) &&
+         no_worse(a, b);
+}
+
+/// Better is transitive: it is enough to compare with those that have no better one themselves. Chains of one ZeRO
+/// stage are tried in the order of their degrees, whatever the mode of recompute.
+void find_better(StrategySpace& space) {
+  std::vector<std::size_t> units_of(space.chains);
+  std::vector<int> zero_of(space.chains);
+  for (const Family& family : space.families) {
+    units_of[family.chain] = family.units;
+    zero_of[family.chain] = family.zero;
+  }
+  const auto units = [&](std::size_t chain) -> const UnitCosts& { return space.units[units_of[chain]]; };
+  const auto place = [&](std::size_t chain) { return std::pair(technique_count({units(chain).degrees, {}}), chain); };
+  std::vector<std::size_t> order(space.chains);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  space.better.resize(space.chains);
+  std::vector<std::size_t> best;
+  for (const std::size_t chain : order) {
+    const auto found = std::find_if(best.begin(), best.end(), [&](std::size_t other) {
+      return zero_of[other] == zero_of[chain] && no_worse(units(other), units(chain), zero_of[chain]);
+    });
+    space.better[chain] = found == best.end() ? chain : *found;
+    if (found == best.end()) best.push_back(chain);
+  }
 }
 
 std::vector<int> zero_stages(const Degrees& degrees, const SliceTraits& traits, const model::Techniques& allow) {
@@ -137,6 +183,7 @@ StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vect
     }
   }
   sort_simplest_first(space.families, space.units);
+  find_better(space);
   return space;
 }
 

@@ -23,6 +23,9 @@ struct StrategySpace {
   std::vector<cost::UnitCosts> units;
   std::vector<Family> families;  ///< simplest first: by number of techniques, then by strategy
   std::size_t chains = 0;
+  /// By chain: one that is tried before, mode by mode, and costs no more on any slice; the chain itself if there is
+  /// none.
+  std::vector<std::size_t> better;
   std::string unsupported;  ///< why `units` is empty
 };
 

@@ -110,8 +110,37 @@ struct StageCost {
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
                                    const MemoryPolicy& policy);
 
+/// What of a StageCost recompute changes.
+struct RecomputeCost {
+  Nanoseconds backward;
+  Bytes transient;
+  Bytes activation;
+};
+
+/// stage_cost of one slice at fixed degrees and ZeRO stage, for callers that try many ways to recompute: what recompute
+/// does not change is added up once, and the same to the nanosecond and the byte in all of them. Both arguments must
+/// outlive it.
+class StageCoster {
+ public:
+  StageCoster(const UnitCosts& units, const model::SliceSignature& slice, int zero);
+
+  /// Forward, sync, step and memory that recompute does not change; the rest is left zero.
+  [[nodiscard]] const StageCost& fixed() const { return fixed_; }
+  [[nodiscard]] RecomputeCost recompute(RecomputeMode mode, int layers) const;
+  [[nodiscard]] StageCost cost(RecomputeMode mode, int layers) const;
+
+ private:
+  const UnitCosts* units_;
+  const model::SliceSignature* slice_;
+  int zero_;
+  double boundary_;  ///< bytes of send and receive buffers
+  StageCost fixed_;
+};
+
 /// The most microbatches that fit; 0: not even one. Capped at 1'000'000 where activations cost nothing.
 [[nodiscard]] std::int64_t max_in_flight(const StageCost& cost, Bytes usable);
+/// The same with `room` left next to static memory and transient buffers.
+[[nodiscard]] std::int64_t max_in_flight(Bytes room, Bytes activation);
 
 /// Share of a stage's own last backward under which its gradient synchronisation can hide. Buckets are reduced as
 /// backward produces them (Li et al., PyTorch Distributed, VLDB 2020); the last bucket never hides.

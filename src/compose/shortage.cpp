@@ -41,6 +41,12 @@ std::string hint_for_state(const cluster::IslandLevel& level, Bytes missing) {
                      best.device.name, gib(best.device.usable()));
 }
 
+std::string hint_for_techniques(const model::Model& model) {
+  const std::string forbidden = forbidden_savers(model.job.allow);
+  if (!forbidden.empty()) return fmt::format("allow again: {}", forbidden);
+  return "the model's dimensions divide by no degree that the fleet's shapes offer: add shapes or change dimensions";
+}
+
 // Activations and buffers depend on the plan: no count of GPUs is promised.
 std::string hint_for_activations(const model::Model& model) {
   const std::string forbidden = forbidden_savers(model.job.allow);
@@ -92,7 +98,7 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
   if (!attempts.some_slice_fits) {
     d.code = "no-strategy";
     d.message = fmt::format("no feasible plan: no allowed combination of techniques can run a block of {}", model.name);
-    d.hint = fmt::format("allow again: {}", forbidden_savers(model.job.allow));
+    d.hint = hint_for_techniques(model);
     return {d};
   }
   d.message = fmt::format(

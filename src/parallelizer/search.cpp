@@ -198,7 +198,7 @@ class Search {
       if (!worth_more(sweep, sweep.leanest)) break;
       before += count;
       const Trial last = evaluate_in(sweep, before);
-      while (worth_more(sweep, last)) advance(sweep, next_step(family, sweep.current, last));
+      while (worth_more(sweep, last)) advance(sweep, next_step(sweep, last));
     }
     chains_[family.chain].full = sweep.covered >= sweep.leanest.vector.n_max;
   }
@@ -232,30 +232,39 @@ class Search {
     return sweep.covered < goal;
   }
 
-  /// The fewest recomputed blocks that hold more microbatches than `current`. Activations fall nearly linearly (they
-  /// are rounded to bytes) from `current` to `leanest`: a guess, put right by looking at its neighbours.
-  Trial next_step(const Family& family, const Trial& current, const Trial& leanest) {
-    const int first = current.layers + 1;
-    const int last = leanest.layers;
-    int layers = std::clamp(guess_layers(chains_[family.chain], current, leanest), first, last);
-    Trial found = evaluate(family, layers);
-    while (found.vector.n_max <= current.vector.n_max && layers < last) found = evaluate(family, ++layers);
+  /// What holds no more than the skyline with no worse times is dominated: steps up to there are left out. But where
+  /// the first step beyond holds more than max_in_flight, one of those left out may have been the last that is of use.
+  Trial next_step(const Sweep& sweep, const Trial& last) {
+    const std::int64_t holds = sweep.current.vector.n_max;
+    const Trial next = fewest(sweep, last, sweep.covered);
+    const bool far = next.vector.n_max > query_.max_in_flight && sweep.covered > holds;
+    return far ? fewest(sweep, last, holds) : next;
+  }
+
+  /// The fewest recomputed blocks that hold more than `holds` microbatches. Activations fall nearly linearly (they are
+  /// rounded to bytes) from the current ones to those of `last`: a guess, put right by looking at its neighbours.
+  Trial fewest(const Sweep& sweep, const Trial& last, std::int64_t holds) {
+    const int first = sweep.current.layers + 1;
+    int layers = std::clamp(guess_layers(sweep, last, holds), first, last.layers);
+    Trial found = evaluate_in(sweep, layers);
+    while (found.vector.n_max <= holds && layers < last.layers) found = evaluate_in(sweep, ++layers);
     while (layers > first) {
-      const Trial fewer = evaluate(family, layers - 1);
-      if (fewer.vector.n_max <= current.vector.n_max) break;
+      const Trial fewer = evaluate_in(sweep, layers - 1);
+      if (fewer.vector.n_max <= holds) break;
       found = fewer;
       --layers;
     }
     return found;
   }
 
-  static int guess_layers(const Chain& chain, const Trial& current, const Trial& leanest) {
-    const Bytes room = chain.room - current.cost.transient;
-    const double wanted = room.as_double() / static_cast<double>(current.vector.n_max + 1);
+  int guess_layers(const Sweep& sweep, const Trial& last, std::int64_t holds) const {
+    const Trial& current = sweep.current;
+    const Bytes room = chains_[sweep.family.chain].room - current.cost.transient;
+    const double wanted = room.as_double() / static_cast<double>(holds + 1);
     const double surplus = current.cost.activation.as_double() - wanted;
-    const double range = (current.cost.activation - leanest.cost.activation).as_double();
-    const int span = leanest.layers - current.layers;
-    if (!(range > 0)) return leanest.layers;
+    const double range = (current.cost.activation - last.cost.activation).as_double();
+    const int span = last.layers - current.layers;
+    if (!(range > 0)) return last.layers;
     const double steps = std::clamp(std::ceil(surplus / range * span), 0.0, static_cast<double>(span));
     return current.layers + static_cast<int>(steps);
   }

@@ -27,8 +27,10 @@ struct Label {
   const Candidate* candidate = nullptr;
 };
 
+// n needs no comparison of its own: (n-1) P < Q <= n P, and Q = kFar exactly where n = M, so a Q that is no larger means
+// an n that is no larger.
 bool dominates(const Label& x, const Label& y) {
-  return x.latency <= y.latency && x.a <= y.a && x.o <= y.o && x.n <= y.n && x.q <= y.q;
+  return x.latency <= y.latency && x.a <= y.a && x.o <= y.o && x.q <= y.q;
 }
 
 // Units used, mixed radix over the classes, in two words; and the head's price key.

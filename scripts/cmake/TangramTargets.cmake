@@ -24,7 +24,8 @@ if(TANGRAM_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug" OR TANGRAM_BUILD_TESTS)
   target_compile_definitions(tangram_options INTERFACE TANGRAM_CHECK_INVARIANTS=1)
 endif()
 if(TANGRAM_COVERAGE)
-  target_compile_options(tangram_options INTERFACE --coverage -O0)
+  # Threads count too: without atomic updates gcov's counters go wrong, even negative.
+  target_compile_options(tangram_options INTERFACE --coverage -O0 -fprofile-update=atomic)
   target_link_options(tangram_options INTERFACE --coverage)
 endif()
 

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Every technique earns its place on a shipped pair: it is in the best plan, and without it the plan is slower or there is
+none. And forbidding a technique never makes any of these plans faster. Compared by closed form, which the search is exact in.
+
+    techniques_test.py TANGRAM CONFIGS
+"""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = {
+    "tp": ("rtx-mixed-hosts", "gpt-6.7b"),
+    "sp": ("rtx-mixed-hosts", "gpt-6.7b"),
+    "pp": ("rtx-mixed-hosts", "opt-350m"),
+    "dp": ("rtx-mixed-hosts", "opt-350m"),
+    "cp": ("azure-mixed", "llama-3-8b-128k"),
+    "ep": ("nvlink-pairs", "deepseek-v2-lite"),
+    "zero1": ("nvlink-pairs", "llama-3-8b"),
+    "zero2": ("rtx-mixed-hosts", "opt-350m"),
+    "zero3": ("azure-mixed", "llama-3-8b-128k"),
+    "recompute-selective": ("nvlink-pairs", "llama-3-8b"),
+    "recompute-full": ("rtx-mixed-hosts", "gpt-6.7b"),
+    "mixed": ("a100-40-and-80", "gpt-13b"),
+    "replicas": ("nvlink-pairs", "llama-3-8b"),
+}
+NEVER_FASTER = [("rtx-mixed-hosts", "opt-350m"), ("rtx-mixed-hosts", "gpt-6.7b"), ("azure-mixed", "llama-3-8b-128k")]
+INFEASIBLE = 3
+
+
+def plan(tangram, configs, pair, *options):
+    """The launch plan, or None where there is none. One candidate only: no re-ranking by simulation."""
+    fleet, model = configs / "clusters" / f"{pair[0]}.json", configs / "models" / f"{pair[1]}.yaml"
+    command = [tangram, "plan", fleet, model, "--quiet", "--json", "--top", "1", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if done.returncode == INFEASIBLE:
+        return None
+    if done.returncode != 0:
+        sys.exit(f"{pair} {options}: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def closed_form(found):
+    return float("inf") if found is None else found["predicted"]["closed_form_s"]
+
+
+def techniques(found):
+    used = set()
+    for stage in found["stages"]:
+        if len(stage["parts"]) > 1:
+            used.add("mixed")
+        for part in stage["parts"]:
+            used |= {name for name in ("tp", "cp", "ep", "dp") if part["parallel"][name] > 1}
+            used |= {"sp"} if part["parallel"]["sequence_parallel"] else set()
+            used |= {f"zero{part['zero']}", f"recompute-{part['recompute']['granularity']}"}
+    if len(found["pipelines"]) > 1:
+        used.add("replicas")
+    if len(found["pipelines"][0]["stages"]) > 1:
+        used.add("pp")
+    return used
+
+
+def main():
+    tangram, configs = sys.argv[1], Path(sys.argv[2])
+    best = {pair: plan(tangram, configs, pair) for pair in {*EXAMPLES.values(), *NEVER_FASTER}}
+    problems = []
+    for name, pair in EXAMPLES.items():
+        if name not in techniques(best[pair]):
+            problems.append(f"{pair}: {name} is not in the best plan")
+        without = closed_form(plan(tangram, configs, pair, "--forbid", name))
+        if without <= closed_form(best[pair]):
+            problems.append(f"{pair}: forbidding {name} gives {without} s, not above {closed_form(best[pair])} s")
+    for pair in NEVER_FASTER:
+        for name in EXAMPLES:
+            without = closed_form(plan(tangram, configs, pair, "--forbid", name))
+            if without < closed_form(best[pair]):
+                problems.append(f"{pair}: forbidding {name} makes the plan faster: {without} s")
+    print("\n".join(problems) or f"{len(EXAMPLES)} techniques, {len(NEVER_FASTER) * len(EXAMPLES)} prohibitions: as expected")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

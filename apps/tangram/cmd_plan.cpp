@@ -111,10 +111,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const bool to_stdout = context.json || arguments.output == "-";
   std::optional<io::OutputFile> output;
   if (!arguments.output.empty() && arguments.output != "-") {
-    auto opened = io::OutputFile::open(arguments.output);
+    auto opened = context.signals.open(arguments.output);
     if (!opened) return report(context.terminal, context.json, opened.error());
     output.emplace(std::move(*opened));
-    context.signals.protect(output->temporary());
   }
 
   std::optional<tbb::global_control> threads;
@@ -136,7 +135,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const std::string text = plan::write_plan(planned->plan);
   if (output) {
     if (auto written = output->commit(text); !written) return report(context.terminal, context.json, written.error());
-    context.signals.protect("");
+    context.signals.release();
     context.terminal.note(fmt::format("wrote {}", arguments.output));
   }
   const ExitCode code = stopped_early(context.settings, *planned) ? ExitCode::kStoppedEarly : ExitCode::kOk;

@@ -96,10 +96,9 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   if (!plan) return report(context.terminal, context.json, plan.error());
   std::optional<io::OutputFile> trace;
   if (!arguments.trace.empty()) {
-    auto opened = io::OutputFile::open(arguments.trace);
+    auto opened = context.signals.open(arguments.trace);
     if (!opened) return report(context.terminal, context.json, opened.error());
     trace.emplace(std::move(*opened));
-    context.signals.protect(trace->temporary());
   }
 
   const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan), trace.has_value());
@@ -108,7 +107,7 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   if (trace) {
     const auto written = trace->commit(simulate::write_trace(*plan, result));
     if (!written) return report(context.terminal, context.json, written.error());
-    context.signals.protect("");
+    context.signals.release();
     context.terminal.note(fmt::format("wrote {}: open it in https://ui.perfetto.dev", arguments.trace));
   }
   return print_result(context, for_people(*plan, result, context.terminal), document_of(*plan, result));

@@ -3,8 +3,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <utility>
-
 namespace tangram::app {
 
 namespace {
@@ -23,9 +21,16 @@ SignalGuard::~SignalGuard() {
   thread_.join();
 }
 
-void SignalGuard::protect(std::string temporary_file) {
+Expected<io::OutputFile> SignalGuard::open(const std::string& path) {
+  const std::lock_guard lock(mutex_);  // the waiting thread cannot end the process between the file and its name
+  auto output = io::OutputFile::open(path);
+  if (output) temporary_file_ = output->temporary();
+  return output;
+}
+
+void SignalGuard::release() {
   const std::lock_guard lock(mutex_);
-  temporary_file_ = std::move(temporary_file);
+  temporary_file_.clear();
 }
 
 void SignalGuard::wait() {

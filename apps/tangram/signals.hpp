@@ -7,6 +7,9 @@
 #include <string>
 #include <thread>
 
+#include "tangram/base/expected.hpp"
+#include "tangram/io/file.hpp"
+
 namespace tangram::app {
 
 /// Lives in main, before any other thread starts: threads inherit that they do not handle these signals themselves.
@@ -17,8 +20,11 @@ class SignalGuard {
   SignalGuard& operator=(const SignalGuard&) = delete;
   ~SignalGuard();
 
-  /// Removed when a signal ends the process; "" for nothing. Plans have one output file.
-  void protect(std::string temporary_file);
+  /// Opens an output whose temporary file is removed when a signal ends the process, at whatever moment it comes.
+  /// Commands have one output file.
+  [[nodiscard]] Expected<io::OutputFile> open(const std::string& path);
+  /// The output is written: nothing is to be removed any more.
+  void release();
 
  private:
   void wait();

@@ -2,7 +2,9 @@
 """Runs one case file through the real binary and compares what it says, byte for byte.
 
     run_case.py BINARY CONFIGS CASE      compare; exit 1 and a diff when something differs
-    TANGRAM_UPDATE=1 run_case.py ...     write what the binary says into the case file instead
+    TANGRAM_UPDATE=1 run_case.py ...     write what the binary says into the case file instead; exit 1 where a line
+                                         that "has" asks for is gone, a command newly fails with 1 (a bug) or a signal
+    scripts/update_goldens               does so for every case
 
 A case is a text file of sections, each begun by a line "--- NAME". They are worked through in order, in an empty
 folder in which `configs` is the repository's and `inputs` a copy of the folder beside this script:
@@ -73,6 +75,7 @@ class Case:
         self.stdin = ""
         self.result = None
         self.command = ""
+        self.unmet = []  # what no rewriting mends
 
     def work(self):
         for index, (words, text) in enumerate(self.sections):
@@ -139,26 +142,37 @@ class Case:
         for stream in STREAMS:
             words, text = expected.get(stream, ([stream], ""))
             mode = words[1] if len(words) > 1 else "exactly"
-            if mode == "has":
-                for line in text.splitlines():
-                    if line not in got[stream]:
-                        raise Failure(f"$ {self.command}\n{stream} does not have {line!r}:\n{got[stream]}")
-            elif mode == "exactly" and got[stream] != text:
+            if mode == "has" and (missing := self.missing_line(text, got[stream])):
+                raise Failure(f"$ {self.command}\n{stream} does not have {missing!r}:\n{got[stream]}")
+            if mode == "exactly" and got[stream] != text:
                 diff = difflib.unified_diff(text.splitlines(keepends=True), got[stream].splitlines(keepends=True),
                                             f"expected {stream}", f"actual {stream}")
                 raise Failure(f"$ {self.command}\n" + "".join(diff))
-        wanted = int(expected["exit"][0][1]) if "exit" in expected else 0
+        wanted = self.wanted_exit(expected)
         if self.result.returncode != wanted:
             raise Failure(f"$ {self.command}\nexit {self.result.returncode}, expected {wanted}\n{got['stderr']}")
 
+    @staticmethod
+    def wanted_exit(expected):
+        return int(expected["exit"][0][1]) if "exit" in expected else 0
+
+    @staticmethod
+    def missing_line(wanted, got):
+        return next((line for line in wanted.splitlines() if line not in got), None)
+
     def rewrite(self, index, expected, got):
-        fresh = []
-        if self.result.returncode != 0:
-            fresh.append([["exit", str(self.result.returncode)], ""])
+        code, wanted = self.result.returncode, self.wanted_exit(expected)
+        if code != wanted and (code == 1 or code < 0):
+            raise Failure(f"$ {self.command}\nexit {code}, expected {wanted}\n{got['stderr']}")
+        if code != wanted:
+            print(f"$ {self.command}\nexit {wanted} became {code}")
+        fresh = [[["exit", str(code)], ""]] if code != 0 else []
         for stream in STREAMS:
             words, text = expected.get(stream, ([stream], ""))
             if len(words) > 1:
                 fresh.append([words, text])
+                if words[1] == "has" and (missing := self.missing_line(text, got[stream])):
+                    self.unmet.append(f"$ {self.command}\n{stream} does not have {missing!r}; change the case by hand")
             elif got[stream]:
                 fresh.append([[stream], got[stream]])
         self.sections[index + 1:index + 1 + len(expected)] = fresh
@@ -176,7 +190,9 @@ def main():
         return 1
     if update:
         write_sections(path, case.sections)
-    return 0
+    for text in case.unmet:
+        print(f"{path.name}: {text}")
+    return 1 if case.unmet else 0
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 // Every malformed cluster.json in tests/data/cluster/bad gives exactly the text beside it.
-// Write the expectations anew with TANGRAM_UPDATE_GOLDEN=1, and read the difference before committing it.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/golden.hpp"
 #include "tangram/cluster/fleet.hpp"
 
 using namespace tangram;
@@ -32,17 +31,15 @@ std::vector<std::filesystem::path> bad_inputs() {
 
 }  // namespace
 
-TEST_CASE("fleet errors: exact texts") {
+TEST_CASE("fleet errors: exact texts", "[golden]") {
   const auto paths = bad_inputs();
   CHECK(paths.size() >= 30);
-  const bool update = std::getenv("TANGRAM_UPDATE_GOLDEN") != nullptr;
   for (const auto& path : paths) {
     INFO(path.filename().string());
     const auto fleet = cluster::read_fleet(slurp(path), path.filename().string());
     REQUIRE_FALSE(fleet);
-    const auto expected = std::filesystem::path(path).replace_extension(".expected");
-    if (update) std::ofstream(expected, std::ios::binary) << render(fleet.error());
-    CHECK(render(fleet.error()) == slurp(expected));
+    const std::string text = render(fleet.error());
+    CHECK(text == test::golden(std::filesystem::path(path).replace_extension(".expected"), text));
     for (const Diagnostic& d : fleet.error()) {
       CHECK(d.kind == ErrorKind::kInput);
       CHECK(d.where.line > 0);

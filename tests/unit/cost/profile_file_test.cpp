@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/golden.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -39,7 +40,7 @@ Profile valid(const std::string& text, const std::string& file) {
   return std::move(*profile);
 }
 
-TEST_CASE("bad profiles: every mistake has its place, its text and its hint") {
+TEST_CASE("bad profiles: every mistake has its place, its text and its hint", "[golden]") {
   const auto files = json_files("tests/data/profile/bad");
   CHECK(files.size() >= 20);
   for (const std::filesystem::path& path : files) {
@@ -49,7 +50,8 @@ TEST_CASE("bad profiles: every mistake has its place, its text and its hint") {
       FAIL_CHECK("accepted");
       continue;
     }
-    CHECK(render(profile.error()) == content(path.string() + ".expected"));
+    const std::string text = render(profile.error());
+    CHECK(text == test::golden(path.string() + ".expected", text));
   }
 }
 

@@ -1,5 +1,6 @@
 // tests/data/model/bad: each file with the exact text it is refused with, in <file>.expected.
 #include "files.hpp"
+#include "support/golden.hpp"
 
 using namespace tangram;
 using namespace tangram::model;
@@ -14,7 +15,7 @@ std::string without(std::string text, const std::string& folder) {
 
 }  // namespace
 
-TEST_CASE("bad models: every mistake has its place, its text and its hint") {
+TEST_CASE("bad models: every mistake has its place, its text and its hint", "[golden]") {
   const std::string folder = "tests/data/model/bad";
   std::vector<std::string> inputs = files_of(folder, ".yaml");
   const std::vector<std::string> json = files_of(folder, ".json");
@@ -27,7 +28,8 @@ TEST_CASE("bad models: every mistake has its place, its text and its hint") {
       FAIL_CHECK("accepted");
       continue;
     }
-    CHECK(without(render(model.error()), source_path(folder) + "/") == content(path + ".expected"));
+    const std::string text = without(render(model.error()), source_path(folder) + "/");
+    CHECK(text == tangram::test::golden(path + ".expected", text));
     for (const Diagnostic& mistake : model.error()) CHECK(mistake.kind == ErrorKind::kInput);
   }
 }

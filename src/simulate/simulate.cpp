@@ -9,13 +9,18 @@ namespace tangram::simulate {
 
 namespace {
 
-Nanoseconds compute_of(const SimPart& part, std::int64_t microbatches) {
-  return (part.forward + part.backward) * microbatches;
+/// Forward and backward passes of one microbatch.
+Nanoseconds compute_of(ScheduleKind kind, const SimPart& part) {
+  if (kind != ScheduleKind::kInterleaved || part.chunks.empty()) return part.forward + part.backward;
+  Nanoseconds sum;
+  for (const SimChunk& chunk : part.chunks) sum += chunk.forward + chunk.backward;
+  return sum;
 }
 
-const SimPart& slowest_part(const SimStage& stage) {
-  return *std::max_element(stage.parts.begin(), stage.parts.end(),
-                           [](const SimPart& a, const SimPart& b) { return compute_of(a, 1) < compute_of(b, 1); });
+const SimPart& slowest_part(ScheduleKind kind, const SimStage& stage) {
+  return *std::max_element(stage.parts.begin(), stage.parts.end(), [kind](const SimPart& a, const SimPart& b) {
+    return compute_of(kind, a) < compute_of(kind, b);
+  });
 }
 
 /// When all gradients of the stage are synchronised.
@@ -33,9 +38,14 @@ void record_tail(const Schedule& schedule, const std::vector<std::vector<Nanosec
       const Nanoseconds sync_start = last_backwards[p][s];
       for (std::size_t k = 0; k < pipeline.stages[s].parts.size(); ++k) {
         const SimPart& part = pipeline.stages[s].parts[k];
-        Event event{
-            EventKind::kGradientSync,      static_cast<int>(p), static_cast<int>(s), static_cast<int>(k), 0, sync_start,
-            sync_start + part.exposed_sync};
+        Event event{EventKind::kGradientSync,
+                    static_cast<int>(p),
+                    static_cast<int>(s),
+                    static_cast<int>(k),
+                    0,
+                    sync_start,
+                    sync_start + part.exposed_sync,
+                    0};
         if (part.exposed_sync > Nanoseconds(0)) events.push_back(event);
         event.kind = EventKind::kOptimizer;
         event.start = optimizer_start;
@@ -48,7 +58,7 @@ void record_tail(const Schedule& schedule, const std::vector<std::vector<Nanosec
 
 void sort_events(std::vector<Event>& events) {
   const auto key = [](const Event& e) {
-    return std::tuple(e.start, e.pipeline, e.stage, e.part, e.kind, e.microbatch);
+    return std::tuple(e.start, e.pipeline, e.stage, e.part, e.kind, e.chunk, e.microbatch);
   };
   std::sort(events.begin(), events.end(), [&](const Event& a, const Event& b) { return key(a) < key(b); });
 }
@@ -68,13 +78,14 @@ Result simulate(const Schedule& schedule, bool record) {
     }
     last_backwards.emplace_back();
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const SimPart& slowest = slowest_part(pipeline.stages[s]);
+      const SimPart& slowest = slowest_part(pipeline.kind, pipeline.stages[s]);
       const Nanoseconds last = run.last_backward(s);
       last_backwards.back().push_back(last);
       result.last_backward = std::max(result.last_backward, last);
       result.optimizer_start = std::max(result.optimizer_start, sync_end(pipeline.stages[s], last));
-      result.stages.push_back({static_cast<int>(p), static_cast<int>(s), compute_of(slowest, pipeline.microbatches),
-                               slowest.exposed_sync, Nanoseconds(0), run.max_in_flight(s)});
+      result.stages.push_back({static_cast<int>(p), static_cast<int>(s),
+                               compute_of(pipeline.kind, slowest) * pipeline.microbatches, slowest.exposed_sync,
+                               Nanoseconds(0), run.max_in_flight(s)});
     }
   }
 

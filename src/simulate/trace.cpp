@@ -1,6 +1,7 @@
 // Chrome trace event format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tangram/simulate/simulate.hpp"
@@ -18,6 +19,7 @@ const char* category(EventKind kind) {
   switch (kind) {
     case EventKind::kForward: return "forward";
     case EventKind::kBackward: return "backward";
+    case EventKind::kWeightGradient: return "weight gradient";
     case EventKind::kSendActivation: return "activation";
     case EventKind::kSendGradient: return "gradient";
     case EventKind::kGradientSync: return "gradient sync";
@@ -26,16 +28,34 @@ const char* category(EventKind kind) {
   return "";
 }
 
-std::string name_of(const Event& event) {
+/// How events are called: `stages` of each pipeline, and whether any stage has several model chunks.
+struct Naming {
+  std::vector<int> stages;
+  bool chunks = false;
+};
+
+std::string name_of(const Event& event, const Naming& naming) {
+  const std::string microbatch =
+      naming.chunks ? fmt::format("{} chunk {}", event.microbatch, event.chunk) : fmt::format("{}", event.microbatch);
+  const int stages = naming.stages[static_cast<std::size_t>(event.pipeline)];
   switch (event.kind) {
-    case EventKind::kForward: return fmt::format("F{}", event.microbatch);
-    case EventKind::kBackward: return fmt::format("B{}", event.microbatch);
+    case EventKind::kForward: return "F" + microbatch;
+    case EventKind::kBackward: return "B" + microbatch;
+    case EventKind::kWeightGradient: return "W" + microbatch;
     case EventKind::kSendActivation:
-      return fmt::format("activation {}, stage {} to {}", event.microbatch, event.stage, event.stage + 1);
+      return fmt::format("activation {}, stage {} to {}", microbatch, event.stage, (event.stage + 1) % stages);
     case EventKind::kSendGradient:
-      return fmt::format("gradient {}, stage {} to {}", event.microbatch, event.stage, event.stage - 1);
+      return fmt::format("gradient {}, stage {} to {}", microbatch, event.stage, (event.stage + stages - 1) % stages);
     default: return category(event.kind);
   }
+}
+
+Naming naming_of(const plan::LaunchPlan& plan, const Result& result) {
+  Naming naming;
+  for (const plan::Pipeline& pipeline : plan.pipelines)
+    naming.stages.push_back(static_cast<int>(pipeline.stages.size()));
+  naming.chunks = std::any_of(result.events.begin(), result.events.end(), [](const Event& e) { return e.chunk > 0; });
+  return naming;
 }
 
 /// Threads are numbered through all pipelines: viewers key them by number alone.
@@ -87,11 +107,12 @@ void write_names(const plan::LaunchPlan& plan, const Threads& threads, std::vect
   }
 }
 
-void write_event(const Event& event, const Threads& threads, std::size_t serial, std::vector<std::string>& lines) {
+void write_event(const Event& event, const Threads& threads, const Naming& naming, std::size_t serial,
+                 std::vector<std::string>& lines) {
   if (event.end == event.start) return;
-  const std::string common =
-      fmt::format(R"("pid":{},"tid":{},"name":{},"cat":"{}")", event.pipeline + 1,
-                  threads.of(event.pipeline, event.stage, event.part), quoted(name_of(event)), category(event.kind));
+  const std::string common = fmt::format(R"("pid":{},"tid":{},"name":{},"cat":"{}")", event.pipeline + 1,
+                                         threads.of(event.pipeline, event.stage, event.part),
+                                         quoted(name_of(event, naming)), category(event.kind));
   const bool transfer = event.kind == EventKind::kSendActivation || event.kind == EventKind::kSendGradient;
   if (transfer) {  // several may be on their way at once, which slices of one thread cannot show
     lines.push_back(fmt::format(R"({{"ph":"b","id":{},{},"ts":{}}})", serial, common, microseconds(event.start)));
@@ -108,7 +129,8 @@ std::string write_trace(const plan::LaunchPlan& plan, const Result& result) {
   const Threads threads(plan);
   std::vector<std::string> lines;
   write_names(plan, threads, lines);
-  for (std::size_t i = 0; i < result.events.size(); ++i) write_event(result.events[i], threads, i, lines);
+  const Naming naming = naming_of(plan, result);
+  for (std::size_t i = 0; i < result.events.size(); ++i) write_event(result.events[i], threads, naming, i, lines);
   return fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", fmt::join(lines, ",\n"));
 }
 

@@ -1,4 +1,4 @@
-// Event-driven 1F1B. Goes in: a schedule of stage times and boundaries (or a launch plan). Comes out: when everything
+// Event-driven pipeline schedules. Goes in: stage times and boundaries (or a launch plan). Comes out: when everything
 // ran, how long the iteration took, where the time went. Shares no code with the composer.
 #pragma once
 
@@ -11,32 +11,83 @@
 
 namespace tangram::simulate {
 
-/// One executor: a stage's part. Parts of a mixed stage run their own 1F1B; a stage's output is complete when all
+/// Which pass an executor runs when. Transfers never block: a pass starts when its executor is free and its input
+/// there.
+enum class ScheduleKind : std::uint8_t {
+  k1F1B,         ///< PipeDream-Flush (Narayanan et al., arXiv 2006.09503, section 3): one forward, one backward
+  kInterleaved,  ///< 1F1B over several model chunks a stage, as Megatron-LM runs it (arXiv 2104.04473, section 2.2)
+  kGPipe,        ///< all forward passes, then all backward passes (Huang et al., arXiv 1811.06965)
+  /// Backward passes in two: input gradients as 1F1B orders them, weight gradients where the executor would wait, at
+  /// the latest where its in-flight limit asks for them. Never slower than 1F1B; with equal stages it is ZB-H1
+  /// (Qi et al., arXiv 2401.10241, section 2).
+  kZeroBubble,
+};
+
+/// One model chunk of a stage: chunk c of stage s holds the layers of place c * S + s in the model.
+struct SimChunk {
+  Nanoseconds forward;
+  Nanoseconds backward;
+};
+
+/// One executor: a stage's part. Parts of a mixed stage run their own order; a stage's output is complete when all
 /// parts have delivered, and its gradient synchronisation starts when all parts are through.
 struct SimPart {
   Nanoseconds forward;
   Nanoseconds backward;
   Nanoseconds exposed_sync;
   Nanoseconds optimizer_step;
+  std::vector<SimChunk> chunks = {};  ///< of kInterleaved, as many in all parts; they replace forward and backward
+  Nanoseconds weight_gradient = {};   ///< of kZeroBubble: what of `backward` need not happen before the gradient leaves
 };
 
 struct SimStage {
   std::vector<SimPart> parts;  ///< at least one
-  std::int64_t warmup = 0;     ///< forward passes before the first backward; never larger than the stage's before it
-  Nanoseconds latency;         ///< boundary to the next stage, one way; ignored for the last
+  std::int64_t warmup = 0;     ///< forward passes (of any chunk) before the first backward; not read by kGPipe
+  Nanoseconds latency;         ///< boundary to the next stage, one way; of the last stage: to the first (kInterleaved)
   Nanoseconds occupancy;       ///< the link is busy this long per transfer and direction (full duplex), <= latency
+  std::int64_t deferrable =
+      0;  ///< of kZeroBubble: microbatches it may hold beyond warmup + 1 for weight gradients put off
 };
 
+/// Under 1F1B and kZeroBubble no stage warms up longer than the one before it.
 struct SimPipeline {
   std::vector<SimStage> stages;
   std::int64_t microbatches = 1;
+  ScheduleKind kind = ScheduleKind::k1F1B;
+  std::int64_t group = 0;  ///< of kInterleaved: microbatches that pass a chunk in a row; 0: as many as stages
 };
+
+/// Model chunks of each stage.
+[[nodiscard]] std::int64_t chunks_of(const SimPipeline& pipeline);
+
+/// Microbatches that pass a chunk in a row; the last group may be smaller.
+[[nodiscard]] std::int64_t group_of(const SimPipeline& pipeline);
+
+/// The pipeline with the warm-ups of the papers and of Megatron-LM, for S stages, s = 0..S-1:
+///   k1F1B, and kInterleaved with one chunk   S - 1 - s
+///   kInterleaved, v > 1 chunks, groups of G  2 (S - 1 - s) + (v - 1) G
+///   kGPipe                                   M
+///   kZeroBubble                              S - 1 - s, and s weight gradients put off: all stages hold up to S
+[[nodiscard]] SimPipeline with_classic_warmups(SimPipeline pipeline);
+
+/// Why Megatron-LM would refuse to interleave M microbatches over S stages in groups of G: it asks for S <= G <= M and
+/// a last group that is as long as the others or no shorter than S. Empty: it takes them. The simulator takes smaller
+/// groups as well, where no stage then waits for itself (`Result::deadlock`).
+[[nodiscard]] std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group);
 
 struct Schedule {
   std::vector<SimPipeline> pipelines;
 };
 
-enum class EventKind : std::uint8_t { kForward, kBackward, kSendActivation, kSendGradient, kGradientSync, kOptimizer };
+enum class EventKind : std::uint8_t {
+  kForward,
+  kBackward,
+  kWeightGradient,  ///< only of kZeroBubble, whose kBackward is the input gradient alone
+  kSendActivation,
+  kSendGradient,
+  kGradientSync,
+  kOptimizer
+};
 
 struct Event {
   EventKind kind = EventKind::kForward;
@@ -46,15 +97,18 @@ struct Event {
   std::int64_t microbatch = 0;
   Nanoseconds start;
   Nanoseconds end;
+  int chunk = 0;  ///< of the executor that computes or sends
 };
 
 struct StageUse {
   int pipeline = 0;
   int stage = 0;
-  Nanoseconds busy;                ///< of its slowest part
-  Nanoseconds exposed_sync;        ///< of that part
-  Nanoseconds idle;                ///< the rest, until the optimizer starts
-  std::int64_t max_in_flight = 0;  ///< counted
+  Nanoseconds busy;          ///< of its slowest part
+  Nanoseconds exposed_sync;  ///< of that part
+  Nanoseconds idle;          ///< the rest, until the optimizer starts
+  /// Counted: microbatches whose forward pass has begun and whose activations are still needed, each chunk's by itself;
+  /// under kZeroBubble until the weight gradient is there.
+  std::int64_t max_in_flight = 0;
 };
 
 struct Result {

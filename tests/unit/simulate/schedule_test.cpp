@@ -1,40 +1,10 @@
 // Schedules worked out by hand, to the nanosecond. F3@20-30 reads: forward of microbatch 3 runs from 20 to 30.
-#include "support/catch.hpp"
-#include "tangram/simulate/simulate.hpp"
+#include "unit/simulate/fixtures.hpp"
 
 using namespace tangram;
 using namespace tangram::simulate;
+using namespace tangram::simulate::fixtures;
 using namespace tangram::literals;
-
-namespace {
-
-SimStage stage(std::int64_t forward, std::int64_t backward, std::int64_t warmup, std::int64_t latency = 0,
-               std::int64_t occupancy = 0) {
-  SimStage result;
-  result.parts.push_back({Nanoseconds(forward), Nanoseconds(backward), Nanoseconds(0), Nanoseconds(0)});
-  result.warmup = warmup;
-  result.latency = Nanoseconds(latency);
-  result.occupancy = Nanoseconds(occupancy);
-  return result;
-}
-
-Schedule one_pipeline(std::vector<SimStage> stages, std::int64_t microbatches) {
-  return Schedule{{SimPipeline{std::move(stages), microbatches}}};
-}
-
-const Event& find(const Result& result, EventKind kind, int stage_index, std::int64_t microbatch, int part = 0,
-                  int pipeline = 0) {
-  for (const Event& e : result.events) {
-    if (e.kind == kind && e.stage == stage_index && e.microbatch == microbatch && e.part == part &&
-        e.pipeline == pipeline) {
-      return e;
-    }
-  }
-  FAIL("no such event");
-  return result.events.front();
-}
-
-}  // namespace
 
 TEST_CASE("simulate: one stage is a sum") {
   // Three microbatches of 10 + 20, a sync of 7 after them, an optimizer step of 5: 90 + 7 + 5.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every technique earns its place on a shipped pair: it is in the best plan, and without it the plan is slower or there is
-none. And forbidding a technique never makes any of these plans faster. Compared by closed form, which the search is exact in.
+"""Every technique earns its place on a shipped fleet: it is in the best plan, and without it the plan is slower or there is
+none. Models are the shipped ones, or those of tests/cli/inputs. And forbidding a technique never makes any of these plans faster. Compared by closed form, which the search is exact in.
 
     techniques_test.py TANGRAM CONFIGS
 """
@@ -15,7 +15,7 @@ EXAMPLES = {
     "pp": ("rtx-mixed-hosts", "opt-350m"),
     "dp": ("rtx-mixed-hosts", "opt-350m"),
     "cp": ("azure-mixed", "llama-3-8b-128k"),
-    "ep": ("nvlink-pairs", "deepseek-v2-lite"),
+    "ep": ("rtx-mixed-hosts", "moe"),
     "zero1": ("nvlink-pairs", "llama-3-8b"),
     "zero2": ("rtx-mixed-hosts", "opt-350m"),
     "zero3": ("azure-mixed", "llama-3-8b-128k"),
@@ -26,11 +26,13 @@ EXAMPLES = {
 }
 NEVER_FASTER = [("rtx-mixed-hosts", "opt-350m"), ("rtx-mixed-hosts", "gpt-6.7b"), ("azure-mixed", "llama-3-8b-128k")]
 INFEASIBLE = 3
+INPUTS = Path(__file__).resolve().parent.parent / "cli" / "inputs"
 
 
 def plan(tangram, configs, pair, *options):
     """The launch plan, or None where there is none. One candidate only: no re-ranking by simulation."""
-    fleet, model = configs / "clusters" / f"{pair[0]}.json", configs / "models" / f"{pair[1]}.yaml"
+    fleet = configs / "clusters" / f"{pair[0]}.json"
+    model = next(path for folder in (configs / "models", INPUTS) if (path := folder / f"{pair[1]}.yaml").exists())
     command = [tangram, "plan", fleet, model, "--quiet", "--json", "--top", "1", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode == INFEASIBLE:

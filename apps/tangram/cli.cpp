@@ -69,7 +69,7 @@ constexpr CommandText kCommands[] = {
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
      "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
     {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
-     "  tangram schema cluster > cluster.schema.json\n", "NAME is cluster, model or launch_plan.\n"},
+     "  tangram schema cluster > cluster.schema.json\n", "NAME is cluster, model, profile or launch_plan.\n"},
     {Command::kVersion, "version", "", "print the version", "  tangram version --json\n", ""},
 };
 
@@ -207,7 +207,7 @@ class Grammar {
       case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
-      case Command::kSchema: return {{"NAME", "cluster, model or launch_plan", &schema_.name, true}};
+      case Command::kSchema: return {{"NAME", "cluster, model, profile or launch_plan", &schema_.name, true}};
       case Command::kVersion: return {};
     }
     return {};

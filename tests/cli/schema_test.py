@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The JSON Schemas accept every shipped file and a written plan, and refuse an unknown key. Skipped (77) without the
+"""The JSON Schemas accept every shipped file and written plans, and refuse an unknown key. Skipped (77) without the
 packages python3-jsonschema and python3-yaml.
 
     schema_test.py BINARY CONFIGS
@@ -27,16 +27,30 @@ def output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def written_plans(binary, configs, inputs):
+    tiny, geo = inputs / "tiny.json", configs / "clusters" / "geo-two-zones.json"
+    profiles = ",".join(str(configs / "profiles" / f"{name}-gpt-350m.json") for name in ("a100-40gb", "v100-16gb"))
+    runs = {
+        "a dense plan": (tiny, inputs / "mini.yaml"),
+        "a plan of experts": (tiny, inputs / "moe.yaml"),
+        "a measured plan": (geo, configs / "models" / "gpt-350m-tf32.yaml", "--profile", profiles),
+    }
+    for title, arguments in runs.items():
+        yield title, json.loads(output(binary, "plan", *arguments, "--json", "-q"))
+
+
 def main():
     binary, configs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    inputs = Path(__file__).resolve().parent / "inputs"
-    schemas = {name: json.loads(output(binary, "schema", name)) for name in ("cluster", "model", "launch_plan")}
-    documents = [("cluster", path, json.loads(without_comments(path.read_text())))
-                 for path in sorted((configs / "clusters").glob("*.json"))]
+    names = ("cluster", "model", "profile", "launch_plan")
+    schemas = {name: json.loads(output(binary, "schema", name)) for name in names}
+    documents = [(kind, path, json.loads(without_comments(path.read_text())))
+                 for kind in ("cluster", "profile") for path in sorted((configs / f"{kind}s").glob("*.json"))]
     documents += [("model", path, yaml.safe_load(path.read_text()))
                   for path in sorted((configs / "models").glob("*.yaml"))]
-    plan = json.loads(output(binary, "plan", inputs / "tiny.json", inputs / "mini.yaml", "--json", "-q"))
-    documents += [("launch_plan", "a plan", plan), ("model", "a plan's model", plan["model"])]
+    for title, plan in written_plans(binary, configs, Path(__file__).resolve().parent / "inputs"):
+        documents += [("launch_plan", title, plan), ("model", f"the model of {title}", plan["model"])]
+        documents += [("profile", f"a profile of {title}", entry["profile"]) for entry in plan.get("profiles", [])]
+    assert {name for name, _, _ in documents} == set(names)
     assert len(documents) > 20
 
     for name, path, document in documents:

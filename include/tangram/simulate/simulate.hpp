@@ -41,12 +41,11 @@ struct SimPart {
 };
 
 struct SimStage {
-  std::vector<SimPart> parts;  ///< at least one
-  std::int64_t warmup = 0;     ///< forward passes (of any chunk) before the first backward; not read by kGPipe
-  Nanoseconds latency;         ///< boundary to the next stage, one way; of the last stage: to the first (kInterleaved)
-  Nanoseconds occupancy;       ///< the link is busy this long per transfer and direction (full duplex), <= latency
-  std::int64_t deferrable =
-      0;  ///< of kZeroBubble: microbatches it may hold beyond warmup + 1 for weight gradients put off
+  std::vector<SimPart> parts;   ///< at least one
+  std::int64_t warmup = 0;      ///< forward passes (of any chunk) before the first backward; not read by kGPipe
+  Nanoseconds latency;          ///< boundary to the next stage, one way; of the last stage: to the first (kInterleaved)
+  Nanoseconds occupancy;        ///< the link is busy this long per transfer and direction (full duplex), <= latency
+  std::int64_t deferrable = 0;  ///< of kZeroBubble: microbatches held beyond warmup + 1, their weight gradients put off
 };
 
 /// Under 1F1B and kZeroBubble no stage warms up longer than the one before it.

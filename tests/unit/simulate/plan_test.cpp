@@ -157,3 +157,24 @@ TEST_CASE("simulate: the trace is Chrome's format, in exact microseconds") {
   CHECK(first["name"] == "thread_name");
   CHECK(first["args"]["name"] == "stage 0: 2 x fast, layers 0-1");
 }
+
+TEST_CASE("simulate: the trace names model chunks, the way round, and weight gradients") {
+  const plan::LaunchPlan plan = two_stages();
+  simulate::Schedule schedule = simulate::schedule_of(plan);
+  simulate::SimPipeline& pipeline = schedule.pipelines[0];
+  pipeline.stages[1].latency = 2_ms;
+  for (simulate::SimStage& stage : pipeline.stages) stage.parts[0].weight_gradient = 10_ms;
+  pipeline.kind = simulate::ScheduleKind::kZeroBubble;
+  const auto has = [](const std::string& trace, const char* text) { return trace.find(text) != std::string::npos; };
+  const std::string split = simulate::write_trace(plan, simulate::simulate(schedule, true));
+  CHECK(has(split, R"("name":"W2","cat":"weight gradient")"));
+
+  for (simulate::SimStage& stage : pipeline.stages) stage.parts[0].chunks = {{5_ms, 10_ms}, {5_ms, 10_ms}};
+  pipeline.kind = simulate::ScheduleKind::kInterleaved;
+  pipeline.microbatches = 4;
+  pipeline = simulate::with_classic_warmups(pipeline);
+  const std::string chunked = simulate::write_trace(plan, simulate::simulate(schedule, true));
+  CHECK(has(chunked, R"("name":"F3 chunk 1")"));
+  CHECK(has(chunked, R"("name":"activation 0 chunk 0, stage 1 to 0")"));
+  CHECK(has(chunked, R"("name":"gradient 0 chunk 1, stage 0 to 1")"));
+}

@@ -11,9 +11,7 @@ namespace {
 
 constexpr std::size_t kLengthsPerRound = 8;  // lengths asked for together; later rounds profit from dead slices
 
-std::int64_t time_of(const parallelizer::PartialPlan& plan) {
-  return (plan.cost.forward + plan.cost.backward).value();
-}
+std::int64_t time_of(const parallelizer::PartialPlan& plan) { return (plan.cost.forward + plan.cost.backward).value(); }
 
 }  // namespace
 
@@ -93,8 +91,8 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   };
   // Only slices at least a round shorter are known to be dead; within the first round everything is asked for.
   if (slice.last - slice.first > static_cast<int>(kLengthsPerRound)) {
-    const int shorter = (slice.last - slice.first - 1) / static_cast<int>(kLengthsPerRound) *
-                        static_cast<int>(kLengthsPerRound);
+    const int shorter =
+        (slice.last - slice.first - 1) / static_cast<int>(kLengthsPerRound) * static_cast<int>(kLengthsPerRound);
     if (dead(slice.first, slice.first + shorter) || dead(slice.last - shorter, slice.last)) return false;
   }
   if (is_typical_block(signature)) return true;  // the split of mixed stages needs its time, however slow
@@ -125,7 +123,8 @@ void FrontierStore::record(ShapePlans& entry, int signature, std::span<const par
       ++partial_plans_;
     }
     const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
-                                 outcome.shortage > Bytes(0) && signatures_.entry(signature).signature.block_count() == 1;
+                                 outcome.shortage > Bytes(0) &&
+                                 signatures_.entry(signature).signature.block_count() == 1;
     if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
       entry.shortage = outcome.shortage;
     }

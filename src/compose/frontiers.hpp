@@ -1,5 +1,5 @@
-// Whole frontiers of a program, made when they are first needed. Goes in: a program whose frontiers may be outlines, and
-// the function that makes them whole. Most (option, signature) pairs are cut by the bound and never asked for.
+// Whole frontiers of a program, made when they are first needed. Goes in: a program whose frontiers may be outlines,
+// and the function that makes them whole. Most (option, signature) pairs are cut by the bound and never asked for.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The dynamic program at one fixed period. Goes in: a program, a period P, a completion bound for periods up to P, a
-// cutoff. Comes out: the chain with the smallest A + max o among those that P allows and that stay at or below the cutoff.
+// cutoff. Comes out: the chain with the smallest A + max o among those that P allows and that stay at or below the
+// cutoff.
 //
 // Backward over blocks. State: next block, units used per class, price key of the head stage. Label: (Lat, A, o, n, Q),
 // all smaller is better; prepending stage p over boundary c (design.md 5.1, 5.4):
@@ -28,9 +29,9 @@ struct LabelQuery {
 };
 
 struct LabelAnswer {
-  std::optional<Chain> chain;             ///< stages only; not evaluated
-  std::int64_t value = 0;                 ///< its A + max o
-  bool finished = true;                   ///< false: out of budget; the chain is then only the best seen
+  std::optional<Chain> chain;  ///< stages only; not evaluated
+  std::int64_t value = 0;      ///< its A + max o
+  bool finished = true;        ///< false: out of budget; the chain is then only the best seen
   std::int64_t labels = 0;
   std::int64_t states = 0;
 };

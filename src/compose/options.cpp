@@ -18,7 +18,8 @@ std::int64_t split(std::int64_t microbatch, double time_a, double time_b) {
   if (std::max(time_a, time_b) > kMostUnequalSpeeds * std::min(time_a, time_b)) return 0;
   const std::int64_t step = std::max<std::int64_t>(1, microbatch / kSplitParts);
   const double share = time_b / (time_a + time_b);
-  const auto steps = static_cast<std::int64_t>(std::floor(share * static_cast<double>(microbatch) / static_cast<double>(step) + 0.5));
+  const auto steps =
+      static_cast<std::int64_t>(std::floor(share * static_cast<double>(microbatch) / static_cast<double>(step) + 0.5));
   const std::int64_t samples = steps * step;
   return samples <= 0 || samples >= microbatch ? 0 : samples;
 }
@@ -41,8 +42,8 @@ std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& 
 
 std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& level,
                                                    const std::vector<std::vector<OptionPart>>& singles,
-                                                   std::int64_t microbatch, std::int64_t slowest,
-                                                   FrontierStore& store, std::size_t most) {
+                                                   std::int64_t microbatch, std::int64_t slowest, FrontierStore& store,
+                                                   std::size_t most) {
   struct Pair {
     const OptionPart* a;
     const OptionPart* b;
@@ -54,8 +55,7 @@ std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& l
       const OptionPart& a = first.front();
       const OptionPart& b = second.front();
       if (a.placement.island_class >= b.placement.island_class) continue;
-      const std::int64_t samples =
-          split(microbatch, store.at(a.entry).one_block, store.at(b.entry).one_block);
+      const std::int64_t samples = split(microbatch, store.at(a.entry).one_block, store.at(b.entry).one_block);
       if (samples > 0) pairs.push_back({&a, &b, samples});
     }
   }

@@ -97,8 +97,8 @@ Frontier single_frontier(const std::vector<parallelizer::PartialPlan>& plans, Na
 }
 
 // Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
-Frontier mixed_frontier(const std::vector<parallelizer::PartialPlan>& a, const std::vector<parallelizer::PartialPlan>& b,
-                        Nanoseconds crossing) {
+Frontier mixed_frontier(const std::vector<parallelizer::PartialPlan>& a,
+                        const std::vector<parallelizer::PartialPlan>& b, Nanoseconds crossing) {
   std::vector<Candidate> pairs;
   std::vector<std::array<int, 2>> sources;
   const std::vector<Candidate> left = priced(a, crossing);
@@ -216,9 +216,8 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
 
 // The fastest plans for growing numbers of microbatches in flight; what only root_bound looks at is left out.
 std::vector<Candidate> staircase(std::vector<Candidate> steps) {
-  std::sort(steps.begin(), steps.end(), [](const Candidate& a, const Candidate& b) {
-    return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max);
-  });
+  std::sort(steps.begin(), steps.end(),
+            [](const Candidate& a, const Candidate& b) { return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max); });
   std::vector<Candidate> result;
   for (const Candidate& step : steps) {
     if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
@@ -278,13 +277,12 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   const auto count = static_cast<std::size_t>(signatures.size());
   program.frontiers.resize(priced.parts.size() * count);
   priced.sources.resize(program.frontiers.size());
-  for_each_key(priced, model, signatures, store,
-               [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
-                 program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
-                 program.frontiers[option * count + s] =
-                     priced.parts[option].size() == 1 ? staircase(first)
-                                                      : staircase_of_both(staircase(first), staircase(last));
-               });
+  for_each_key(
+      priced, model, signatures, store, [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+        program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
+        program.frontiers[option * count + s] =
+            priced.parts[option].size() == 1 ? staircase(first) : staircase_of_both(staircase(first), staircase(last));
+      });
   return priced;
 }
 
@@ -319,9 +317,8 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
     const ChainStage& from = chain.stages[s];
     const auto option = static_cast<std::size_t>(from.option);
     const auto signature = static_cast<std::size_t>(signatures.id(from.first, from.last));
-    const std::array<int, 2>& source =
-        priced.sources[option * static_cast<std::size_t>(signatures.size()) + signature]
-                      [static_cast<std::size_t>(from.candidate.source)];
+    const std::array<int, 2>& source = priced.sources[option * static_cast<std::size_t>(signatures.size()) + signature]
+                                                     [static_cast<std::size_t>(from.candidate.source)];
     StageChoice stage;
     stage.first = from.first;
     stage.last = from.last;

@@ -40,7 +40,8 @@ struct PricedProgram {
 /// the single shapes before options with `mixed` are made.
 [[nodiscard]] std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& level,
                                                                   const std::vector<ClassShare>& shares,
-                                                                  std::int64_t microbatch, std::int64_t slowest, FrontierStore& store);
+                                                                  std::int64_t microbatch, std::int64_t slowest,
+                                                                  FrontierStore& store);
 
 /// Mixed stages: pairs of shapes of different classes, samples split in proportion to the speed of one block, rounded
 /// to eighths of the microbatch; pairs more than 8 times apart in speed are left out. At most `most` pairs, those with

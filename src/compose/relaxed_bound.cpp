@@ -11,8 +11,8 @@ namespace tangram::compose {
 namespace {
 
 struct WorkItem {
-  double count = 0;               // per sample
-  std::vector<double> seconds;    // by class
+  double count = 0;             // per sample
+  std::vector<double> seconds;  // by class
 };
 
 std::vector<WorkItem> work_items(const model::Model& model, const cluster::IslandLevel& level,

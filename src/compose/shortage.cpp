@@ -15,9 +15,8 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 double gib(Bytes bytes) { return bytes.as_double() / kGiB; }
 
 const cluster::IslandClass& roomiest(const cluster::IslandLevel& level) {
-  return *std::max_element(level.classes.begin(), level.classes.end(), [](const auto& a, const auto& b) {
-    return a.device.usable() < b.device.usable();
-  });
+  return *std::max_element(level.classes.begin(), level.classes.end(),
+                           [](const auto& a, const auto& b) { return a.device.usable() < b.device.usable(); });
 }
 
 std::string forbidden_savers(const model::Techniques& allow) {
@@ -83,15 +82,16 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
   d.code = "out-of-memory";
   if (needed > usable) {
     d.message = fmt::format(
-        "no feasible plan: parameters, gradients and optimizer state of {} need {:.1f} GiB, the fleet has {:.1f} GiB of "
-        "usable GPU memory: {:.1f} GiB short",
+        "no feasible plan: parameters, gradients and optimizer state of {} need {:.1f} GiB, the fleet has {:.1f} GiB "
+        "of usable GPU memory: {:.1f} GiB short",
         model.name, gib(needed), gib(usable), gib(needed - usable));
     d.hint = hint_for_state(level, needed - usable);
     return {d};
   }
   if (!attempts.some_slice_fits && attempts.smallest_shortage > Bytes(0)) {
-    d.message = fmt::format("no feasible plan: not even one block of {} fits; the leanest strategy is {:.2f} GiB per GPU short",
-                            model.name, gib(attempts.smallest_shortage));
+    d.message =
+        fmt::format("no feasible plan: not even one block of {} fits; the leanest strategy is {:.2f} GiB per GPU short",
+                    model.name, gib(attempts.smallest_shortage));
     d.hint = hint_for_activations(model);
     return {d};
   }
@@ -102,8 +102,8 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
     return {d};
   }
   d.message = fmt::format(
-      "no feasible plan: state of {:.1f} GiB fits {:.1f} GiB of usable GPU memory, but not together with the activations and "
-      "buffers of any pipeline; {:.1f} GiB are left beside the state",
+      "no feasible plan: state of {:.1f} GiB fits {:.1f} GiB of usable GPU memory, but not together with the "
+      "activations and buffers of any pipeline; {:.1f} GiB are left beside the state",
       gib(needed), gib(usable), gib(usable - needed));
   d.hint = hint_for_activations(model);
   return {d};

@@ -1,4 +1,5 @@
-// Why there is no plan. Goes in: the model, the level, what did not fit. Comes out: the shortage and the nearest change.
+// Why there is no plan. Goes in: the model, the level, what did not fit. Comes out: the shortage and the nearest
+// change.
 #pragma once
 
 #include "tangram/base/diagnostic.hpp"

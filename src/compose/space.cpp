@@ -6,8 +6,8 @@ namespace tangram::compose {
 
 namespace {
 
-// Up to this size every shape is offered; beyond it small shapes are left out so that a replica has at most so many units
-// of a class: the states of the composer grow with the product of the units.
+// Up to this size every shape is offered; beyond it small shapes are left out so that a replica has at most so many
+// units of a class: the states of the composer grow with the product of the units.
 constexpr int kLargeFleet = 2048;
 constexpr int kUnitsOfLargeFleet = 32;
 

@@ -1,5 +1,5 @@
-// The named space (design.md 5.5): which shapes, replica counts and microbatch sizes are searched. Goes in: island levels
-// and the job. Comes out: fixed lists, a function of the inputs alone.
+// The named space (design.md 5.5): which shapes, replica counts and microbatch sizes are searched. Goes in: island
+// levels and the job. Comes out: fixed lists, a function of the inputs alone.
 #pragma once
 
 #include <cstdint>

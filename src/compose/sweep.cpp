@@ -16,18 +16,18 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kFirstAscent = 24;   // subgradient steps of a window without a parent
-constexpr int kChildAscent = 10;   // of a window that inherits multipliers
-constexpr double kLadder = 1.15;   // steps of the quick pass
+constexpr int kFirstAscent = 24;          // subgradient steps of a window without a parent
+constexpr int kChildAscent = 10;          // of a window that inherits multipliers
+constexpr double kLadder = 1.15;          // steps of the quick pass
 constexpr int kSplitsWithoutBudget = 24;  // only to raise the bound that is reported
-constexpr int kNarrower = 4;        // of the quick pass where there is an incumbent already
-constexpr double kFarFromBound = 1.15;  // incumbents this far above a program's bound call for a quick pass
+constexpr int kNarrower = 4;              // of the quick pass where there is an incumbent already
+constexpr double kFarFromBound = 1.15;    // incumbents this far above a program's bound call for a quick pass
 constexpr std::int64_t kNever = INT64_MAX;
 
 struct Window {
   std::int64_t lo = 0;
   std::int64_t hi = 0;
-  std::int64_t bound = 0;            // on the time of any chain whose period lies in it
+  std::int64_t bound = 0;  // on the time of any chain whose period lies in it
   std::vector<double> multipliers;
   std::int64_t order = 0;
 
@@ -50,7 +50,11 @@ bool earlier(const Chain& a, const Chain& b) {
 class Sweep {
  public:
   Sweep(const Program& program, const ProgramLimits& limits)
-      : program_(program), limits_(limits), fastest_(program), frontiers_(program, limits_.refine), best_(limits.incumbent) {}
+      : program_(program),
+        limits_(limits),
+        fastest_(program),
+        frontiers_(program, limits_.refine),
+        best_(limits.incumbent) {}
 
   ProgramResult run() {
     const auto [lowest, highest] = period_range();
@@ -114,8 +118,8 @@ class Sweep {
     for (std::int64_t hi = lowest;;) {
       const std::int64_t base = (program_.microbatches - 1) * hi;
       if (best_ != kNever && base >= best_) return;
-      const CompletionBound bound(program_, fastest_, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent,
-                                  kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers,
+                                  multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
       if (bound.root() != kNoCompletion) {
         multipliers = bound.multipliers();
         LabelQuery query;
@@ -140,7 +144,8 @@ class Sweep {
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
     const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough);
     if (bound.root() == kNoCompletion) return;
-    const std::int64_t time = base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0)));
+    const std::int64_t time =
+        base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0)));
     if (time >= best_) return;
     queue_.push({lo, hi, time, bound.multipliers(), next_order_++});
   }
@@ -177,7 +182,8 @@ class Sweep {
       }
       if (!answer.chain) return;
       // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
-      hi = std::min(period - 1, program_.microbatches > 1 ? (best_ - 1 - answer.value) / (program_.microbatches - 1) : -1);
+      hi = std::min(period - 1,
+                    program_.microbatches > 1 ? (best_ - 1 - answer.value) / (program_.microbatches - 1) : -1);
     }
   }
 
@@ -252,10 +258,12 @@ std::int64_t root_bound(const Program& program, std::int64_t interest) {
     const std::int64_t base = (program.microbatches - 1) * lo;
     if (base >= std::min(best, interest)) break;
     const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;
-    const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent, enough);
+    const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent,
+                                enough);
     if (bound.root() != kNoCompletion) {
       multipliers = bound.multipliers();
-      best = std::min(best, base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0))));
+      best =
+          std::min(best, base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0))));
       if (interest != kNever && best < interest) break;
     }
     if (last) break;

@@ -83,7 +83,9 @@ constexpr Nanoseconds operator""_ms(unsigned long long v) {
   return Nanoseconds(static_cast<std::int64_t>(v) * 1'000'000);
 }
 constexpr FlopsPerSecond operator""_TFLOPs(long double v) { return FlopsPerSecond(static_cast<double>(v) * 1e12); }
-constexpr FlopsPerSecond operator""_TFLOPs(unsigned long long v) { return FlopsPerSecond(static_cast<double>(v) * 1e12); }
+constexpr FlopsPerSecond operator""_TFLOPs(unsigned long long v) {
+  return FlopsPerSecond(static_cast<double>(v) * 1e12);
+}
 constexpr BytesPerSecond operator""_GBps(long double v) { return BytesPerSecond(static_cast<double>(v) * 1e9); }
 constexpr BytesPerSecond operator""_GBps(unsigned long long v) { return BytesPerSecond(static_cast<double>(v) * 1e9); }
 }  // namespace literals

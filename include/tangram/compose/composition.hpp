@@ -20,18 +20,19 @@ struct PartChoice {
 };
 
 struct StageChoice {
-  int first = 0;         ///< blocks [first, last)
+  int first = 0;  ///< blocks [first, last)
   int last = 0;
   std::vector<PartChoice> parts;  ///< one, or several for a mixed stage
-  Nanoseconds T;         ///< max over parts of forward + backward
-  Nanoseconds F;         ///< max over parts of forward
-  Nanoseconds A;         ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
+  Nanoseconds T;                  ///< max over parts of forward + backward
+  Nanoseconds F;                  ///< max over parts of forward
+  Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
-  std::int64_t in_flight = 1;     ///< n_s of design.md 5.1, capped at M
-  cost::BoundaryCost to_next;     ///< zero for the last stage
+  std::int64_t in_flight = 1;  ///< n_s of design.md 5.1, capped at M
+  cost::BoundaryCost to_next;  ///< zero for the last stage
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
-  /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the pair
-  /// of parts with the largest price, counting the members and GPUs of `link_source` and `link_target` (part indices).
+  /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the
+  /// pair of parts with the largest price, counting the members and GPUs of `link_source` and `link_target` (part
+  /// indices).
   cluster::Link link_to_next;
   int link_source = 0;
   int link_target = 0;
@@ -39,13 +40,13 @@ struct StageChoice {
 
 /// R equal pipelines with aligned cuts.
 struct Composition {
-  int level = 0;                  ///< index into IslandHierarchy::levels
+  int level = 0;  ///< index into IslandHierarchy::levels
   int replicas = 1;
   std::int64_t microbatch = 1;    ///< samples, global to one pipeline
   std::int64_t microbatches = 1;  ///< M of one pipeline
   std::vector<StageChoice> stages;
   Nanoseconds period;
-  Nanoseconds closed_form;        ///< t of design.md 5.4
+  Nanoseconds closed_form;  ///< t of design.md 5.4
 };
 
 /// The named space that `optimal` speaks of (design.md 5.5), as printed in the plan.
@@ -53,17 +54,17 @@ struct Space {
   std::string name = "tangram/space-1";
   std::vector<std::string> levels;
   std::vector<int> replicas;
-  std::vector<std::int64_t> microbatches;                ///< sizes b
+  std::vector<std::int64_t> microbatches;                        ///< sizes b
   std::vector<std::pair<std::string, std::vector<int>>> shapes;  ///< class alias, GPUs of its shapes
-  std::vector<std::string> rules;                        ///< what else belongs to the space: mixed stages, units
+  std::vector<std::string> rules;  ///< what else belongs to the space: mixed stages, units
 };
 
 struct SearchStatistics {
   std::int64_t queries = 0;
-  std::int64_t partial_plans = 0;       ///< returned by the parallelizers
-  std::int64_t frontier_plans = 0;      ///< left after exact dominance
-  std::int64_t programs = 0;            ///< (level, R, b) combinations solved
-  std::int64_t programs_cut = 0;        ///< left out because their bound was no better than the incumbent
+  std::int64_t partial_plans = 0;   ///< returned by the parallelizers
+  std::int64_t frontier_plans = 0;  ///< left after exact dominance
+  std::int64_t programs = 0;        ///< (level, R, b) combinations solved
+  std::int64_t programs_cut = 0;    ///< left out because their bound was no better than the incumbent
   std::int64_t labels = 0;
   std::int64_t states = 0;
 };
@@ -71,12 +72,12 @@ struct SearchStatistics {
 struct SearchResult {
   std::vector<Composition> best;  ///< by closed form, at most `top`; empty: infeasible
   Space space;
-  bool optimal = false;           ///< best.front() attains the minimum of t over the space
-  Nanoseconds search_bound;       ///< no plan of the space is faster than this
-  Nanoseconds relaxed_bound;      ///< valid for all granularities, pipelines and techniques
+  bool optimal = false;       ///< best.front() attains the minimum of t over the space
+  Nanoseconds search_bound;   ///< no plan of the space is faster than this
+  Nanoseconds relaxed_bound;  ///< valid for all granularities, pipelines and techniques
   SearchStatistics statistics;
-  Diagnostics infeasible;         ///< when best is empty: the shortage and the nearest feasible change, or that the
-                                  ///< budget (kIncomplete) ended before any plan was found
+  Diagnostics infeasible;  ///< when best is empty: the shortage and the nearest feasible change, or that the
+                           ///< budget (kIncomplete) ended before any plan was found
 };
 
 }  // namespace tangram::compose

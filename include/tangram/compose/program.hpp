@@ -33,17 +33,17 @@ struct Price {
 
 struct Program {
   int blocks = 0;
-  std::int64_t microbatches = 1;         ///< M
-  std::vector<int> inventory;            ///< units per class
+  std::int64_t microbatches = 1;  ///< M
+  std::vector<int> inventory;     ///< units per class
   std::vector<Option> options;
   int keys = 0;
   int signatures = 0;
-  std::vector<int> signature;            ///< [first * (blocks + 1) + last] -> signature
+  std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
   std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
-  std::int64_t slowest = 0;              ///< largest T behind outlines; whole frontiers say it themselves
+  std::int64_t slowest = 0;                       ///< largest T behind outlines; whole frontiers say it themselves
   int cut_kinds = 1;
-  std::vector<int> cut_kind;             ///< [cut], cuts 0 .. blocks
-  std::vector<Price> prices;             ///< [(kind * keys + from) * keys + to]
+  std::vector<int> cut_kind;  ///< [cut], cuts 0 .. blocks
+  std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]
 
   [[nodiscard]] int signature_of(int first, int last) const {
     return signature[static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks + 1) +
@@ -84,23 +84,23 @@ struct Chain {
 using Refine = std::function<std::vector<Candidate>(int option, int signature)>;
 
 struct ProgramLimits {
-  std::int64_t incumbent = INT64_MAX;   ///< only chains with time < incumbent are of interest
+  std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
   std::int64_t label_budget = INT64_MAX;
-  int beam = 96;                        ///< width of the quick pass that seeds the incumbent; 0: no quick pass
-  double window_ratio = 1.02;           ///< periods of one window differ by at most this factor
-  int keep = 8;                         ///< chains returned
-  Refine refine;                        ///< empty: the program's frontiers are whole
+  int beam = 96;               ///< width of the quick pass that seeds the incumbent; 0: no quick pass
+  double window_ratio = 1.02;  ///< periods of one window differ by at most this factor
+  int keep = 8;                ///< chains returned
+  Refine refine;               ///< empty: the program's frontiers are whole
 };
 
 struct ProgramResult {
-  std::vector<Chain> chains;            ///< ascending time, then canonical order; the first one is the best found
-  bool finished = true;                 ///< false: the label budget ended the search
-  std::int64_t bound = INT64_MAX;       ///< no chain of the program is faster than min(bound, incumbent)
-  std::int64_t labels = 0;              ///< of the exact search: what label_budget counts
-  std::int64_t quick_labels = 0;        ///< of the quick passes
+  std::vector<Chain> chains;       ///< ascending time, then canonical order; the first one is the best found
+  bool finished = true;            ///< false: the label budget ended the search
+  std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than min(bound, incumbent)
+  std::int64_t labels = 0;         ///< of the exact search: what label_budget counts
+  std::int64_t quick_labels = 0;   ///< of the quick passes
   std::int64_t states = 0;
   std::int64_t windows = 0;
-  std::int64_t frontier_plans = 0;      ///< of the frontiers that were made whole
+  std::int64_t frontier_plans = 0;  ///< of the frontiers that were made whole
 };
 
 /// The label-setting dynamic program of design.md 5.4 over windows of the period, best bound first. Exact when it

@@ -189,6 +189,7 @@ std::optional<std::vector<double>> read_matrix(io::ObjectReader& reader, std::st
 // Positions of the named nodes in the fleet; nullopt after a report.
 std::optional<std::vector<std::size_t>> read_measured_nodes(io::ObjectReader& reader, const std::vector<Node>& nodes) {
   std::vector<std::string> known;
+  known.reserve(nodes.size());
   for (const Node& node : nodes) known.push_back(node.name);
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < known.size(); ++i) index[known[i]] = i;

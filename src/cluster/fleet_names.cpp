@@ -85,7 +85,7 @@ tl::expected<std::vector<std::string>, std::string> expand_names(std::string_vie
     if (pattern[i] == '[') {
       const std::size_t close = pattern.find(']', i);
       if (close == std::string_view::npos) return tl::unexpected(std::string("\"[\" without \"]\""));
-      const auto tails = expand_bracket(pattern.substr(i + 1, close - i - 1));
+      auto tails = expand_bracket(pattern.substr(i + 1, close - i - 1));
       if (!tails) return tails;
       auto product = multiply(names, *tails);
       if (!product) return product;

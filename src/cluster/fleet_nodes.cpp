@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -17,12 +18,12 @@ namespace {
 
 // Latency of one step over kinds of networks, when the file gives the kind alone: of the order of what nccl-tests shows
 // for small messages between two nodes.
-enum class NetworkKind { kInfiniBand, kRoce, kEfa, kSlingshot, kEthernet };
+enum class NetworkKind : std::uint8_t { kInfiniBand, kRoce, kEfa, kSlingshot, kEthernet };
 
 double usual_latency_us(NetworkKind kind) {
   switch (kind) {
     case NetworkKind::kInfiniBand: return 5;
-    case NetworkKind::kRoce: return 8;
+    case NetworkKind::kRoce:
     case NetworkKind::kSlingshot: return 8;
     case NetworkKind::kEfa: return 20;
     case NetworkKind::kEthernet: return 30;

@@ -102,6 +102,7 @@ Suffix metric_suffix(const MetricWords& words, double value, double best, double
 template <class SuffixOf>
 void tell_apart(std::vector<std::string>& aliases, const std::vector<std::size_t>& group, SuffixOf suffix) {
   std::vector<std::string> suffixes;
+  suffixes.reserve(group.size());
   for (const std::size_t i : group) suffixes.push_back(suffix(i));
   if (std::all_of(suffixes.begin(), suffixes.end(), [&](const auto& s) { return s == suffixes.front(); })) return;
   for (std::size_t k = 0; k < group.size(); ++k) {
@@ -233,6 +234,7 @@ std::string level_name(const Fleet& fleet, const UnnamedLevel& unnamed) {
 std::vector<std::string> class_aliases(const Fleet& fleet, const UnnamedLevel& unnamed, double tolerance) {
   const std::vector<IslandClass>& classes = unnamed.level.classes;
   std::vector<std::string> aliases;
+  aliases.reserve(classes.size());
   for (const IslandClass& c : classes) aliases.push_back(c.device.name);
 
   for (const auto& group : namesakes(aliases)) {
@@ -251,7 +253,7 @@ std::vector<std::string> class_aliases(const Fleet& fleet, const UnnamedLevel& u
     for (const auto& group : namesakes(aliases)) {
       tell_apart(aliases, group, [&](std::size_t i) {
         const std::string value = common_label(fleet, unnamed.facts[i].nodes, key);
-        return value.empty() ? "" : key + "=" + value;
+        return value.empty() ? "" : fmt::format("{}={}", key, value);
       });
     }
   }

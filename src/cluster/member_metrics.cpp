@@ -60,6 +60,7 @@ Eigen::MatrixXd log_distances(const std::vector<MemberMetrics>& members) {
 
 std::vector<std::vector<MemberMetrics>> clusters_of_kin(const std::vector<MemberMetrics>& distinct, double tolerance) {
   std::vector<EqualClusters> rows;
+  rows.reserve(distinct.size());
   for (std::size_t i = 0; i < distinct.size(); ++i) rows.push_back({{i}});
   CompleteLinkage linkage(log_distances(distinct), std::move(rows));
   linkage.merge_within(allowed_distance(tolerance));

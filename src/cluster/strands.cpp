@@ -22,7 +22,8 @@ std::set<std::string> keys_of(const std::vector<LinkRule>& rules) {
 std::string link_labels(const Node& node, const std::set<std::string>& keys) {
   std::string text;
   for (const auto& [key, value] : node.labels) {
-    if (keys.count(key) != 0) text += key + '\0' + value + '\0';
+    if (keys.count(key) == 0) continue;
+    for (const std::string* part : {&key, &value}) text.append(*part).push_back('\0');
   }
   return text;
 }
@@ -104,6 +105,7 @@ Strands::Strands(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(
 
 void Strands::find_alike(double tolerance) {
   std::vector<MemberMetrics> metrics;
+  metrics.reserve(strands_.size());
   for (const Strand& strand : strands_) metrics.push_back(strand.metrics);
   const std::vector<std::size_t> alike = alike_clusters(metrics, tolerance);
   for (std::size_t i = 0; i < strands_.size(); ++i) {

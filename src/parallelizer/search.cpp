@@ -10,13 +10,14 @@
 // Recompute. Full recompute of r blocks changes T and memory alone. T grows with r; a recomputed block brings back at
 // most what it did not keep for one microbatch, so that n_max never falls. Of all r with equal n_max the smallest is
 // the best, and only these are looked for, in one run of equal blocks after the other: inside a run the transient
-// buffers stay the same and each further block saves as much as the last. Once a plan that is no worse otherwise holds
-// `max_in_flight`, more recompute brings nothing. (n_max itself is never capped.)
+// buffers stay the same and each further block saves as much as the last.
+//
+// In flight. What a plan holds beyond `max_in_flight` is of no use: plans are compared by min(n_max, max_in_flight),
+// and once one that is no worse otherwise holds so many, more recompute brings nothing. Returned is n_max, uncapped.
 //
 // Chains. Strategies of equal degrees and ZeRO stage have all but T and n_max in common. What is no slower than the
 // chain without recompute, and holds what full recompute of all blocks would next to the buffers of none, makes the
-// whole chain superfluous. So does a chain tried before that costs no more on any slice (StrategySpace::better), unless
-// it was left early because max_in_flight was reached: then this one may hold more than was looked at.
+// whole chain superfluous. So does a chain tried before that costs no more on any slice (StrategySpace::better).
 #include "search.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ using cost::RecomputeMode;
 struct Trial {
   int layers = 0;
   cost::RecomputeCost cost;
-  prune::Candidate vector;  ///< A stands for the whole sync
+  prune::Candidate vector;  ///< A stands for the whole sync, n_max for what is of use
 };
 
 /// Strategies of equal degrees and ZeRO stage on the query's slice.
@@ -48,7 +49,7 @@ struct Chain {
   bool none_tried = false;
   bool enough = false;     ///< no recompute holds max_in_flight: nothing else in it is of use
   bool selective = false;  ///< nothing with selective recompute beats the skyline
-  bool full = false;       ///< nor with full recompute, even beyond max_in_flight
+  bool full = false;       ///< nor with full recompute
 };
 
 class Search {
@@ -97,11 +98,13 @@ class Search {
                     .F = fixed.forward.value(),
                     .A = fixed.gradient_sync.value(),
                     .o = fixed.optimizer_step.value(),
-                    .n_max = cost::max_in_flight(chain.room - trial.cost.transient, trial.cost.activation),
+                    .n_max = useful(cost::max_in_flight(chain.room - trial.cost.transient, trial.cost.activation)),
                     .source = 0};
     if (skyline_.empty()) note_leanest(family, trial);
     return trial;
   }
+
+  std::int64_t useful(std::int64_t in_flight) const { return std::min(in_flight, query_.max_in_flight); }
 
   void note_leanest(const Family& family, const Trial& trial) {
     const Bytes shortage = trial.cost.transient + trial.cost.activation - chains_[family.chain].room;
@@ -166,9 +169,9 @@ class Search {
   }
 
   /// The most that fits next to the buffers of `trial` if a microbatch keeps `activation` or more.
-  static std::int64_t most_in_flight(const Chain& chain, const Trial& trial, Bytes activation) {
+  std::int64_t most_in_flight(const Chain& chain, const Trial& trial, Bytes activation) const {
     // Sums over fewer and over more recomputed blocks may differ by the last bit of a double: at most a byte.
-    return cost::max_in_flight(chain.room - trial.cost.transient, std::max(Bytes(0), activation - Bytes(1)));
+    return useful(cost::max_in_flight(chain.room - trial.cost.transient, std::max(Bytes(0), activation - Bytes(1))));
   }
 
   void try_selective(const Family& family) {
@@ -198,7 +201,8 @@ class Search {
       if (!worth_more(sweep, sweep.leanest)) break;
       before += count;
       const Trial last = evaluate_in(sweep, before);
-      while (worth_more(sweep, last)) advance(sweep, next_step(sweep, last));
+      // What holds no more than the skyline with no worse times is dominated: steps up to there are left out.
+      while (worth_more(sweep, last)) advance(sweep, fewest(sweep, last, sweep.covered));
     }
     chains_[family.chain].full = sweep.covered >= sweep.leanest.vector.n_max;
   }
@@ -226,20 +230,8 @@ class Search {
   }
 
   /// Plans with more recompute than the current one, up to that of `last`, are no faster than the former and hold no
-  /// more than the latter; what they hold beyond max_in_flight is of no use.
-  bool worth_more(const Sweep& sweep, const Trial& last) const {
-    const std::int64_t goal = std::min(last.vector.n_max, query_.max_in_flight);
-    return sweep.covered < goal;
-  }
-
-  /// What holds no more than the skyline with no worse times is dominated: steps up to there are left out. But where
-  /// the first step beyond holds more than max_in_flight, one of those left out may have been the last that is of use.
-  Trial next_step(const Sweep& sweep, const Trial& last) {
-    const std::int64_t holds = sweep.current.vector.n_max;
-    const Trial next = fewest(sweep, last, sweep.covered);
-    const bool far = next.vector.n_max > query_.max_in_flight && sweep.covered > holds;
-    return far ? fewest(sweep, last, holds) : next;
-  }
+  /// more than the latter.
+  static bool worth_more(const Sweep& sweep, const Trial& last) { return sweep.covered < last.vector.n_max; }
 
   /// The fewest recomputed blocks that hold more than `holds` microbatches. Activations fall nearly linearly (they are
   /// rounded to bytes) from the current ones to those of `last`: a guess, put right by looking at its neighbours.
@@ -274,9 +266,9 @@ class Search {
     outcome.plans.reserve(skyline_.held().size());
     for (const prune::Candidate& kept : skyline_.held()) {
       const auto& [family, layers] = tried_[static_cast<std::size_t>(kept.source)];
-      outcome.plans.push_back({strategy(family, layers), chains_[family.chain].coster->cost(family.recompute, layers),
-                               kept.n_max, name,
-                               /*opaque=*/""});
+      const cost::StageCost cost = chains_[family.chain].coster->cost(family.recompute, layers);
+      const std::int64_t n_max = cost::max_in_flight(cost, query_.shape.device.usable());
+      outcome.plans.push_back({strategy(family, layers), cost, n_max, name, /*opaque=*/""});
     }
     return outcome;
   }

@@ -34,8 +34,9 @@ enum class OutcomeStatus : std::uint8_t { kOk, kInfeasible, kUnsupported, kFaile
 
 struct Outcome {
   OutcomeStatus status = OutcomeStatus::kOk;
-  /// No two equal, none dominated in (forward + backward, forward, gradient_sync, optimizer_step, n_max), ascending in
-  /// this order. Left out is what no pipeline with `max_in_flight` or fewer in flight needs.
+  /// No two equal, none dominated in (forward + backward, forward, gradient_sync, optimizer_step,
+  /// min(n_max, max_in_flight)), ascending in this order: left out is what no pipeline with `max_in_flight` or fewer in
+  /// flight needs.
   std::vector<PartialPlan> plans;
   std::string message;  ///< why not, when there are no plans
   Bytes shortage;       ///< kInfeasible for memory: how much per GPU the leanest plan lacks

@@ -170,7 +170,7 @@ TEST_CASE("enumerator: forbidden techniques do not appear, allowed ones that hel
 
 TEST_CASE("enumerator: experts are spread where there are experts") {
   const auto moe = moe_model(4);
-  CHECK(any(solve(moe, query(moe, shape(1, 8), 8, 8)), [](const PartialPlan& p) { return p.strategy.degrees.ep > 1; }));
+  CHECK(any(solve(moe, query(moe, shape(1, 8), 8)), [](const PartialPlan& p) { return p.strategy.degrees.ep > 1; }));
   const auto dense = dense_model(4);
   CHECK_FALSE(any(solve(dense, query(dense, shape(1, 8), 8, 8)),
                   [](const PartialPlan& p) { return p.strategy.degrees.ep > 1 || p.strategy.degrees.etp > 1; }));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace tangram::compose {
@@ -29,27 +30,68 @@ std::vector<double> least_round_trips(const Program& program) {
   return by_cut;
 }
 
+bool takes_no_more(const std::vector<Use>& a, const std::vector<Use>& b) {
+  return std::all_of(a.begin(), a.end(), [&](const Use& use) {
+    return std::any_of(b.begin(), b.end(), [&](const Use& other) {
+      return other.island_class == use.island_class && use.units <= other.units;
+    });
+  });
+}
+
 }  // namespace
 
 FastestPlans::FastestPlans(const Program& program) : round_trip_(least_round_trips(program)) {
-  depths_ = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
-  entries_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));
-  for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
-    for (int signature = 0; signature < program.signatures; ++signature) {
-      // Candidates come in ascending T: the first that holds a depth is the fastest for it.
-      int covered = 0;
-      for (const Candidate& candidate : program.frontier(option, signature)) {
-        const int holds = candidate.n_max >= program.microbatches
-                              ? depths_
-                              : static_cast<int>(std::min<std::int64_t>(candidate.n_max, depths_));
-        for (int depth = covered + 1; depth <= holds; ++depth) {
-          entries_[cell(signature, depth)].push_back({option, static_cast<double>(candidate.T)});
-        }
-        covered = std::max(covered, holds);
-        if (covered == depths_) break;
-      }
+  depths_ = static_cast<int>(
+      std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
+  blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
+  for (int first = 0; first < program.blocks; ++first) {
+    for (int last = first + 1; last <= program.blocks; ++last) {
+      int& blocks = blocks_of_[static_cast<std::size_t>(program.signature_of(first, last))];
+      blocks = std::max(blocks, last - first);
     }
   }
+  const int options = static_cast<int>(program.options.size());
+  list_of_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));
+  std::vector<std::size_t> step(program.options.size());  // first candidate of an option that holds the depth
+  std::vector<Entry> entries;
+  for (int signature = 0; signature < program.signatures; ++signature) {
+    std::fill(step.begin(), step.end(), 0);
+    for (int depth = 1; depth <= depths_; ++depth) {
+      bool changed = depth == 1;
+      for (int option = 0; option < options; ++option) {
+        const std::vector<Candidate>& frontier = program.frontier(option, signature);
+        std::size_t& at = step[static_cast<std::size_t>(option)];
+        const std::size_t before = at;
+        // Candidates come in ascending T: the first that holds a depth is the fastest for it.
+        while (at < frontier.size() && frontier[at].n_max < std::min<std::int64_t>(depth, program.microbatches)) ++at;
+        changed = changed || at != before;
+      }
+      if (changed) {
+        entries.clear();
+        for (int option = 0; option < options; ++option) {
+          const std::vector<Candidate>& frontier = program.frontier(option, signature);
+          const std::size_t at = step[static_cast<std::size_t>(option)];
+          if (at < frontier.size()) entries.push_back({static_cast<double>(frontier[at].T), option});
+        }
+        add_list(program, entries);
+      }
+      list_of_[cell(signature, depth)] = lists() - 1;
+    }
+  }
+}
+
+void FastestPlans::add_list(const Program& program, std::vector<Entry>& entries) {
+  const auto uses = [&](const Entry& entry) -> const std::vector<Use>& {
+    return program.options[static_cast<std::size_t>(entry.option)].uses;
+  };
+  const auto place = [&](const Entry& entry) { return std::tuple(entry.T, uses(entry).size(), entry.option); };
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
+  for (const Entry& entry : entries) {
+    const bool superfluous = std::any_of(entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(),
+                                         [&](const Entry& kept) { return takes_no_more(uses(kept), uses(entry)); });
+    if (!superfluous) entries_.push_back(entry);
+  }
+  begins_.push_back(entries_.size());
 }
 
 CompletionBound::CompletionBound(const Program& program, const FastestPlans& fastest, std::int64_t longest_period,
@@ -109,14 +151,13 @@ bool CompletionBound::coverable() {
 // weights decide exactly.
 std::vector<double> CompletionBound::capacity_weights() const {
   std::vector<double> weights(program_.inventory.size(), 0);
-  for (int first = 0; first < program_.blocks; ++first) {
-    for (int last = first + 1; last <= program_.blocks; ++last) {
-      for (const FastestPlans::Entry& entry : fastest_.at(fastest_.cell(program_.signature_of(first, last), 1))) {
-        const Option& option = program_.options[static_cast<std::size_t>(entry.option)];
-        if (entry.T > longest_period_ || option.uses.size() != 1) continue;
-        double& weight = weights[static_cast<std::size_t>(option.uses.front().island_class)];
-        weight = std::max(weight, static_cast<double>(last - first) / option.uses.front().units);
-      }
+  for (int signature = 0; signature < program_.signatures; ++signature) {
+    for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
+      if (entry.T > longest_period_) break;
+      const Option& option = program_.options[static_cast<std::size_t>(entry.option)];
+      if (option.uses.size() != 1) continue;
+      double& weight = weights[static_cast<std::size_t>(option.uses.front().island_class)];
+      weight = std::max(weight, static_cast<double>(fastest_.blocks_of(signature)) / option.uses.front().units);
     }
   }
   return weights;
@@ -168,54 +209,91 @@ std::vector<double> CompletionBound::option_prices(const std::vector<double>& pr
 CompletionBound::Relaxation CompletionBound::relax(const std::vector<double>& prices, bool with_time,
                                                    std::vector<double>& table) {
   const std::vector<double> option_price = option_prices(prices);
-  envelope_.assign(fastest_.cells(), kNoCompletion);
-  envelope_option_.assign(fastest_.cells(), -1);
-  for (std::size_t i = 0; i < envelope_.size(); ++i) {
-    for (const FastestPlans::Entry& f : fastest_.at(i)) {
-      if (f.T > longest_period_) continue;
-      const double cost = (with_time ? f.T : 0.0) + option_price[static_cast<std::size_t>(f.option)];
-      if (cost < envelope_[i]) {
-        envelope_[i] = cost;
-        envelope_option_[i] = f.option;
-      }
+  fill_envelope(option_price, with_time);
+  fill_table(with_time, table);
+  Relaxation relaxation;
+  relaxation.whole = table[cell(program_.blocks, 1)];
+  if (relaxation.whole != kNoCompletion) relaxation.usage = usage_of(option_price, with_time, table);
+  return relaxation;
+}
+
+void CompletionBound::fill_envelope(const std::vector<double>& option_price, bool with_time) {
+  std::vector<double> cheapest(fastest_.lists(), kNoCompletion);
+  for (std::size_t i = 0; i < cheapest.size(); ++i) {
+    for (const FastestPlans::Entry& entry : fastest_.list(i)) {
+      if (entry.T > longest_period_) break;
+      cheapest[i] =
+          std::min(cheapest[i], (with_time ? entry.T : 0.0) + option_price[static_cast<std::size_t>(entry.option)]);
     }
   }
+  envelope_.resize(static_cast<std::size_t>(program_.signatures) * static_cast<std::size_t>(depths_ + 1));
+  reach_ = 0;
+  for (int signature = 0; signature < program_.signatures; ++signature) {
+    for (int d = 1; d <= depths_; ++d) {
+      envelope_[fastest_.cell(signature, d)] = cheapest[fastest_.list_at(signature, d)];
+    }
+    // What does not hold one microbatch does not hold more.
+    if (envelope_[fastest_.cell(signature, 1)] != kNoCompletion)
+      reach_ = std::max(reach_, fastest_.blocks_of(signature));
+  }
+}
+
+void CompletionBound::fill_table(bool with_time, std::vector<double>& table) const {
   const int blocks = program_.blocks;
   table.assign(cell(blocks + 1, 0), kNoCompletion);
-  choice_.assign(table.size(), 0);
   for (int d = 0; d <= depths_; ++d) table[cell(0, d)] = 0;
   for (int i = 1; i <= blocks; ++i) {
     const int first_depth = i == blocks ? 1 : std::min(2, depths_);
     const int last_depth = i == blocks ? 1 : depths_;
-    const double hop = i == blocks || !with_time ? 0 : fastest_.round_trip(i);
-    for (int d = first_depth; d <= last_depth; ++d) {
-      const int next = std::min(d + 1, depths_);
-      double best = kNoCompletion;
-      int best_blocks = 0;
-      for (int n = 1; n <= i; ++n) {
-        const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + table[cell(i - n, next)];
-        if (cost < best) {
-          best = cost;
-          best_blocks = n;
-        }
-      }
-      table[cell(i, d)] = best + hop;
-      choice_[cell(i, d)] = best_blocks;
+    const int deeper = std::min(last_depth, depths_ - 1);  // up to here the next depth is one more
+    double* const here = &table[cell(i, 0)];
+    for (int n = 1; n <= std::min(i, reach_); ++n) {
+      const double* const stage = &envelope_[fastest_.cell(program_.signature_of(i - n, i), 0)];
+      const double* const rest = &table[cell(i - n, 0)];
+      for (int d = first_depth; d <= deeper; ++d) here[d] = std::min(here[d], stage[d] + rest[d + 1]);
+      if (last_depth == depths_) here[depths_] = std::min(here[depths_], stage[depths_] + rest[depths_]);
     }
+    if (i == blocks || !with_time) continue;
+    for (int d = first_depth; d <= last_depth; ++d) here[d] += fastest_.round_trip(i);
   }
-  Relaxation relaxation;
-  relaxation.usage.assign(program_.inventory.size(), 0);
-  relaxation.whole = table[cell(blocks, 1)];
-  if (relaxation.whole == kNoCompletion) return relaxation;
-  for (int i = blocks, d = 1; i > 0; d = std::min(d + 1, depths_)) {
-    const int n = choice_[cell(i, d)];
-    const int option = envelope_option_[fastest_.cell(program_.signature_of(i - n, i), d)];
+}
+
+// Follows the choices that the table was made of, found again by their values: few cells are on the way.
+std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_price, bool with_time,
+                                              const std::vector<double>& table) const {
+  std::vector<double> usage(program_.inventory.size(), 0);
+  for (int i = program_.blocks, d = 1; i > 0;) {
+    const int next = std::min(d + 1, depths_);
+    double best = kNoCompletion;
+    int blocks = 1;
+    for (int n = 1; n <= std::min(i, reach_); ++n) {
+      const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + table[cell(i - n, next)];
+      if (cost >= best) continue;
+      best = cost;
+      blocks = n;
+    }
+    const std::size_t list = fastest_.list_at(program_.signature_of(i - blocks, i), d);
+    const int option = cheapest_option(list, option_price, with_time);
     for (const Use& use : program_.options[static_cast<std::size_t>(option)].uses) {
-      relaxation.usage[static_cast<std::size_t>(use.island_class)] += use.units;
+      usage[static_cast<std::size_t>(use.island_class)] += use.units;
     }
-    i -= n;
+    i -= blocks;
+    d = next;
   }
-  return relaxation;
+  return usage;
+}
+
+int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>& option_price, bool with_time) const {
+  double best = kNoCompletion;
+  int option = 0;
+  for (const FastestPlans::Entry& entry : fastest_.list(list)) {
+    if (entry.T > longest_period_) break;
+    const double cost = (with_time ? entry.T : 0.0) + option_price[static_cast<std::size_t>(entry.option)];
+    if (cost >= best) continue;
+    best = cost;
+    option = entry.option;
+  }
+  return option;
 }
 
 }  // namespace tangram::compose

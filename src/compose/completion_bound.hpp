@@ -1,7 +1,8 @@
 // How little a pipeline can still cost. Goes in: a program and the longest period of a window. Comes out: for every
 // (blocks left, depth) a lower bound on the latency of covering them, with units priced by Lagrange multipliers:
 //
-//   phi(i, d) = min over last slice [i-n, i) and option k of  T_min(k, slice, d) + 2 c_min + sum lambda units + phi(i-n, d+1)
+//   phi(i, d) = min over last slice [i-n, i) and option k of
+//               T_min(k, slice, d) + 2 c_min + sum lambda units + phi(i-n, d+1)
 //   bound of a label = Lat + phi(i, n+1) - sum lambda * units left        (weak duality: valid for every lambda >= 0)
 //
 // and the same without times, as a test whether the units left can cover the blocks left at all:
@@ -14,6 +15,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "tangram/compose/program.hpp"
@@ -22,27 +24,41 @@ namespace tangram::compose {
 
 inline constexpr double kNoCompletion = std::numeric_limits<double>::infinity();
 
-/// T_min of every signature, depth and option, and the cheapest hop of every cut: what all windows of a program share.
+/// What all windows of a program share: T_min of every signature, depth and option, and the cheapest hop of every cut.
+/// An option that is no faster than another and takes no less of any class is left out: no prices make it the choice.
 class FastestPlans {
  public:
   explicit FastestPlans(const Program& program);
 
   struct Entry {
-    int option;
     double T;
+    int option;
   };
   [[nodiscard]] int depths() const { return depths_; }
-  [[nodiscard]] const std::vector<Entry>& at(std::size_t cell) const { return entries_[cell]; }
-  [[nodiscard]] std::size_t cells() const { return entries_.size(); }
+  /// Entries of a list, ascending in T. Most depths of a signature share one list.
+  [[nodiscard]] std::span<const Entry> list(std::size_t id) const {
+    return std::span(entries_).subspan(begins_[id], begins_[id + 1] - begins_[id]);
+  }
+  [[nodiscard]] std::size_t lists() const { return begins_.size() - 1; }
+  /// List of a signature at a depth from 1 on.
+  [[nodiscard]] std::size_t list_at(int signature, int depth) const { return list_of_[cell(signature, depth)]; }
   /// [signature * (depths + 1) + depth]
   [[nodiscard]] std::size_t cell(int signature, int depth) const {
-    return static_cast<std::size_t>(signature) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(depth);
+    return static_cast<std::size_t>(signature) * static_cast<std::size_t>(depths_ + 1) +
+           static_cast<std::size_t>(depth);
   }
+  /// Blocks of the longest slice with the signature; 0: none has it.
+  [[nodiscard]] int blocks_of(int signature) const { return blocks_of_[static_cast<std::size_t>(signature)]; }
   [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
 
  private:
+  void add_list(const Program& program, std::vector<Entry>& entries);
+
   int depths_ = 1;
-  std::vector<std::vector<Entry>> entries_;
+  std::vector<Entry> entries_;
+  std::vector<std::size_t> begins_{0};
+  std::vector<std::size_t> list_of_;
+  std::vector<int> blocks_of_;
   std::vector<double> round_trip_;
 };
 
@@ -78,6 +94,11 @@ class CompletionBound {
   [[nodiscard]] bool coverable();
   void ascend(std::vector<double> lambda, int iterations, double enough);
   Relaxation relax(const std::vector<double>& prices, bool with_time, std::vector<double>& table);
+  void fill_envelope(const std::vector<double>& option_price, bool with_time);
+  void fill_table(bool with_time, std::vector<double>& table) const;
+  [[nodiscard]] std::vector<double> usage_of(const std::vector<double>& option_price, bool with_time,
+                                             const std::vector<double>& table) const;
+  [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price, bool with_time) const;
   [[nodiscard]] std::vector<double> capacity_weights() const;
   [[nodiscard]] std::vector<double> option_prices(const std::vector<double>& prices) const;
   [[nodiscard]] double violation(const std::vector<double>& prices, const Relaxation& relaxation) const;
@@ -95,9 +116,8 @@ class CompletionBound {
   int depths_ = 1;
   std::vector<double> phi_;
   std::vector<double> need_;
-  std::vector<double> envelope_;
-  std::vector<int> envelope_option_;
-  std::vector<int> choice_;  // [cell] blocks of the slice chosen
+  std::vector<double> envelope_;  // [FastestPlans::cell] cheapest option
+  int reach_ = 0;                 // blocks of the longest slice that fits the period
   std::vector<double> lambda_;
   std::vector<double> weight_;
   std::vector<double> unit_price_;

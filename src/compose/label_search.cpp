@@ -27,10 +27,12 @@ struct Label {
   const Candidate* candidate = nullptr;
 };
 
-// n needs no comparison of its own: (n-1) P < Q <= n P, and Q = kFar exactly where n = M, so a Q that is no larger means
-// an n that is no larger.
-bool dominates(const Label& x, const Label& y) {
-  return x.latency <= y.latency && x.a <= y.a && x.o <= y.o && x.q <= y.q;
+// n needs no comparison of its own: (n-1) P < Q <= n P, and Q = kFar exactly where n = M, so a Q that is no larger
+// means an n that is no larger. The sign of a difference tells, and there is no branch: which component decides cannot
+// be foretold. No difference overflows, as none of them is negative.
+template <class X, class Y>
+bool dominates(const X& x, const Y& y) {
+  return ((y.latency - x.latency) | (y.a - x.a) | (y.o - x.o) | (y.q - x.q)) >= 0;
 }
 
 // Units used, mixed radix over the classes, in two words; and the head's price key.
@@ -50,9 +52,18 @@ struct StateKeyHash {
   }
 };
 
+// A label where it stands: what dominance compares lies together.
+struct Held {
+  std::int64_t latency;
+  std::int64_t a;
+  std::int64_t o;
+  std::int64_t q;
+  int label;
+};
+
 struct State {
   StateKey key;
-  std::vector<int> labels;
+  std::vector<Held> labels;
 };
 
 struct Position {
@@ -64,7 +75,8 @@ struct Extension {
   double reduced_cost = 0;  // growth of a label's bound, at least
   int option = 0;
   int blocks = 0;
-  const Candidate* candidate = nullptr;
+  Candidate plan;                        // copied: it is looked at for every label
+  const Candidate* candidate = nullptr;  // where it came from
 };
 
 bool smaller_growth(const Extension& a, const Extension& b) {
@@ -97,15 +109,18 @@ class Search {
   LabelAnswer run() {
     labels_.push_back(Label{});
     const int root = 0;
-    positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {root}});
+    positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{0, 0, 0, 0, root}}});
     for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
-    answer_.labels = static_cast<std::int64_t>(labels_.size());
-    if (best_parent_ >= 0) answer_.chain = trace_back();
+    answer_.labels = created();
+    if (best_) answer_.chain = trace_back();
     answer_.value = best_value_;
     return std::move(answer_);
   }
 
  private:
+  // The root is there from the start.
+  [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(labels_.size()) - 1; }
+
   void encode_radices() {
     // Classes fill the low word until it would overflow, then the high one.
     std::uint64_t scale = 1;
@@ -177,7 +192,7 @@ class Search {
           const double growth = static_cast<double>(candidate.T) + fixed;
           if (growth > slack) break;
           if (candidate.n_max < std::min<std::int64_t>(depth, program_.microbatches)) continue;
-          list.push_back({growth, option, n, &candidate});
+          list.push_back({growth, option, n, candidate, &candidate});
           if (query_.beam > 0) break;  // a quick pass takes the fastest plan that holds the depth
         }
       }
@@ -201,7 +216,9 @@ class Search {
   }
 
   // The bound of a label is compared with the cutoff in doubles; one nanosecond of slack absorbs their rounding.
-  [[nodiscard]] double limit(std::int64_t o) const { return static_cast<double>(cutoff_ - std::max(o, least_o_)) + 1.0; }
+  [[nodiscard]] double limit(std::int64_t o) const {
+    return static_cast<double>(cutoff_ - std::max(o, least_o_)) + 1.0;
+  }
 
   void expand_position(int left) {
     Position& position = positions_[static_cast<std::size_t>(left)];
@@ -212,7 +229,9 @@ class Search {
       if (!answer_.finished) break;
       const std::vector<int> units = units_left(state.key);
       const Budget budget{units, bound_.refund(units), bound_.supply(units)};
-      for (const int label : state.labels) expand(label, state, left, budget);
+      for (const Held& held : state.labels) {
+        if (answer_.finished) expand(held.label, state, left, budget);
+      }
     }
     position = Position{};
   }
@@ -221,10 +240,10 @@ class Search {
     std::vector<std::pair<double, int>> order;
     for (const State& state : position.states) {
       const double refund = bound_.refund(units_left(state.key));
-      for (const int id : state.labels) {
-        const Label& label = labels_[static_cast<std::size_t>(id)];
+      for (const Held& held : state.labels) {
+        const Label& label = labels_[static_cast<std::size_t>(held.label)];
         const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
-        order.emplace_back(static_cast<double>(label.latency) + bound_.phi(left, depth) - refund, id);
+        order.emplace_back(static_cast<double>(label.latency) + bound_.phi(left, depth) - refund, held.label);
       }
     }
     if (order.size() <= static_cast<std::size_t>(query_.beam)) return;
@@ -235,7 +254,7 @@ class Search {
       if (entry < worst) kept[static_cast<std::size_t>(entry.second)] = 1;
     }
     for (State& state : position.states) {
-      std::erase_if(state.labels, [&](int id) { return kept[static_cast<std::size_t>(id)] == 0; });
+      std::erase_if(state.labels, [&](const Held& held) { return kept[static_cast<std::size_t>(held.label)] == 0; });
     }
   }
 
@@ -251,33 +270,41 @@ class Search {
         return use.units <= budget.units[static_cast<std::size_t>(use.island_class)];
       });
       if (!fits) continue;
-      std::optional<Label> next = prepend(label, *extension.candidate, option, state.key.head, left);
-      if (!next) continue;
-      next->parent = label_id;
-      next->option = extension.option;
-      next->blocks = extension.blocks;
+      Label next;
+      if (!prepend(label, extension.plan, option, state.key.head, left, next)) continue;
+      next.parent = label_id;
+      next.option = extension.option;
+      next.blocks = extension.blocks;
+      next.candidate = extension.candidate;
       if (extension.blocks == left) {
-        complete(*next);
+        complete(next);
       } else {
-        insert(*next, after(state.key, option), left - extension.blocks, budget.refund,
-               budget.supply - bound_.unit_weight(extension.option));
+        insert(next, state.key, option, left - extension.blocks, budget);
       }
       if (!answer_.finished) return;
     }
   }
 
-  std::optional<Label> prepend(const Label& label, const Candidate& p, const Option& option, int head, int left) const {
-    Label next;
-    next.candidate = &p;
+  // False: the period, the memory or the cutoff does not allow it.
+  bool prepend(const Label& label, const Candidate& p, const Option& option, int head, int left, Label& next) const {
     std::int64_t c = 0;
     if (head >= 0) {
       const Price& price = program_.price(left, option.key, head);
-      if (price.occupancy > query_.period) return std::nullopt;
+      if (price.occupancy > query_.period) return false;
       c = price.latency;
     }
+    next.a = head < 0 ? p.A : std::max(label.a + p.F + c, p.A + label.latency + 2 * c);
+    next.o = std::max(label.o, p.o);
+    if (next.a + next.o > cutoff_) return false;
+    next.latency = p.T + 2 * c + label.latency;
     const std::int64_t period = query_.period;
     const std::int64_t x = p.T + 2 * c + label.q;
-    next.n = label.q >= kFar ? program_.microbatches : std::max(label.n + 1, (x + period - 1) / period);
+    if (label.q >= kFar) {
+      next.n = program_.microbatches;
+    } else {
+      next.n = label.n + 1;
+      if (x > next.n * period) next.n = (x + period - 1) / period;  // rare, and a division is slow
+    }
     if (next.n >= program_.microbatches) {
       // All microbatches in flight: it cannot get worse, so n and Q no longer matter.
       next.n = program_.microbatches;
@@ -287,49 +314,41 @@ class Search {
       // Any Q up to n P - 2 c gives the next stage n + 1 microbatches, whatever its T <= P: call them equal.
       next.q = std::max(next.q, next.n * period - 2 * widest_hop_[static_cast<std::size_t>(option.key)]);
     }
-    if (next.n > p.n_max) return std::nullopt;
-    next.latency = p.T + 2 * c + label.latency;
-    next.a = head < 0 ? p.A : std::max(label.a + p.F + c, p.A + label.latency + 2 * c);
-    next.o = std::max(label.o, p.o);
-    if (next.a + next.o > cutoff_) return std::nullopt;
-    return next;
+    return next.n <= p.n_max;
   }
 
   void complete(const Label& label) {
     const std::int64_t value = label.a + label.o;
     if (value > cutoff_) return;
-    labels_.push_back(label);
-    best_parent_ = static_cast<int>(labels_.size()) - 1;
+    best_ = label;
     best_value_ = value;
     cutoff_ = value - 1;
   }
 
-  void insert(const Label& label, const StateKey& key, int left, double refund_before, double supply_left) {
-    if (bound_.need(left, label.n + 1) > supply_left) return;
-    const double refund = refund_before - bound_.unit_price(label.option);
+  // `before`: what was left before the label's first stage took its units.
+  void insert(const Label& label, const StateKey& parent, const Option& option, int left, const Budget& before) {
+    if (bound_.need(left, label.n + 1) > before.supply - bound_.unit_weight(label.option)) return;
+    const double refund = before.refund - bound_.unit_price(label.option);
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, label.n + 1) - refund;
     if (lower > limit(label.o)) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
-    const auto [entry, created] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
-    if (created) position.states.push_back({key, {}});
-    std::vector<int>& labels = position.states[static_cast<std::size_t>(entry->second)].labels;
-    for (const int id : labels) {
-      if (dominates(labels_[static_cast<std::size_t>(id)], label)) return;
-    }
-    std::erase_if(labels, [&](int id) { return dominates(label, labels_[static_cast<std::size_t>(id)]); });
-    labels.push_back(static_cast<int>(labels_.size()));
+    const StateKey key = after(parent, option);
+    const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
+    if (created_now) position.states.push_back({key, {}});
+    std::vector<Held>& held = position.states[static_cast<std::size_t>(entry->second)].labels;
+    if (std::any_of(held.begin(), held.end(), [&](const Held& other) { return dominates(other, label); })) return;
+    std::erase_if(held, [&](const Held& other) { return dominates(label, other); });
+    held.push_back({label.latency, label.a, label.o, label.q, static_cast<int>(labels_.size())});
     labels_.push_back(label);
-    if (static_cast<std::int64_t>(labels_.size()) >= query_.label_budget) answer_.finished = false;
+    if (created() >= query_.label_budget) answer_.finished = false;
   }
 
   Chain trace_back() const {
     Chain chain;
     int first = 0;
-    for (int id = best_parent_; labels_[static_cast<std::size_t>(id)].parent >= 0;) {
-      const Label& label = labels_[static_cast<std::size_t>(id)];
-      chain.stages.push_back({label.option, first, first + label.blocks, *label.candidate});
-      first += label.blocks;
-      id = label.parent;
+    for (const Label* label = &*best_; label->parent >= 0; label = &labels_[static_cast<std::size_t>(label->parent)]) {
+      chain.stages.push_back({label->option, first, first + label->blocks, *label->candidate});
+      first += label->blocks;
     }
     return chain;
   }
@@ -352,7 +371,7 @@ class Search {
   std::vector<std::uint8_t> built_;
   std::vector<Position> positions_;
   std::vector<Label> labels_;
-  int best_parent_ = -1;
+  std::optional<Label> best_;
   std::int64_t best_value_ = 0;
   LabelAnswer answer_;
 };

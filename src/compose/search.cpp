@@ -1,5 +1,7 @@
 #include "tangram/compose/search.hpp"
 
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -15,9 +17,10 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kScoutShapes = 3;             // of each class, in the first look
-constexpr std::size_t kScoutSizes = 3;      // microbatch sizes of the first look
-constexpr double kUsualMicrobatches = 64;   // sizes that give about so many are tried first
+constexpr int kScoutShapes = 3;               // of each class, in the first look
+constexpr std::size_t kScoutSizes = 3;        // microbatch sizes of the first look
+constexpr double kUsualMicrobatches = 64;     // sizes that give about so many are tried first
+constexpr std::size_t kWave = 4;              // programs solved at once, each unaware of the others
 constexpr std::int64_t kFirstPassShare = 12;  // of the label budget that one program may use before all were tried
 
 // Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
@@ -38,6 +41,16 @@ bool faster(const Composition& a, const Composition& b) {
   };
   return key(a) < key(b);
 }
+
+// One program on its way from a setting to its solution.
+struct Attempt {
+  Setting setting;
+  std::vector<ClassShare> shares;
+  std::vector<std::vector<OptionPart>> options;
+  PricedProgram priced;
+  ProgramResult solved;
+  bool cut = false;
+};
 
 class Searcher {
  public:
@@ -82,12 +95,13 @@ class Searcher {
     pairs_ = most_mixed_pairs(gpus);
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
       space.rules.push_back("mixed stages: two classes, the " + std::to_string(pairs_) +
-                                   " largest pairs of shapes, samples in eighths");
+                            " largest pairs of shapes, samples in eighths");
     }
     for (const cluster::IslandLevel& level : hierarchy_.levels) {
       space.levels.push_back(level.name);
       for (const int r : replica_counts(model_.job, level, options_.max_replicas)) {
-        if (std::find(space.replicas.begin(), space.replicas.end(), r) == space.replicas.end()) space.replicas.push_back(r);
+        if (std::find(space.replicas.begin(), space.replicas.end(), r) == space.replicas.end())
+          space.replicas.push_back(r);
       }
       for (const cluster::IslandClass& c : level.classes) space.shapes.emplace_back(c.alias, shapes_of(c));
     }
@@ -102,9 +116,11 @@ class Searcher {
     for (const std::int64_t b : sizes_) total_ += static_cast<int>(settings_of(b).size());
     // Likely sizes first: an early incumbent spares the others.
     const auto oddity = [&](std::int64_t b) {
-      return std::abs(std::log2(static_cast<double>(model_.job.global_batch) / static_cast<double>(b) / kUsualMicrobatches));
+      return std::abs(
+          std::log2(static_cast<double>(model_.job.global_batch) / static_cast<double>(b) / kUsualMicrobatches));
     };
-    std::stable_sort(sizes_.begin(), sizes_.end(), [&](std::int64_t a, std::int64_t b) { return oddity(a) < oddity(b); });
+    std::stable_sort(sizes_.begin(), sizes_.end(),
+                     [&](std::int64_t a, std::int64_t b) { return oddity(a) < oddity(b); });
   }
 
   [[nodiscard]] std::vector<Setting> settings_of(std::int64_t b) const {
@@ -137,8 +153,10 @@ class Searcher {
     FrontierStore store(model_, signatures_, parallelizers_, limits);
     auto options = single_options(level, shares, b, incumbent_ / setting.microbatches, store);
     if (Expected<void> asked = store.ask(); !asked) return asked;
+    std::vector<Attempt> attempts;
+    if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}, false});
     std::vector<Task> ignored;
-    solve_setting(setting, shares, std::move(options), store, options_.label_budget / kFirstPassShare, ignored);
+    solve_attempts(attempts, store, options_.label_budget / kFirstPassShare, ignored);
     count_queries(store);
     return {};
   }
@@ -182,54 +200,102 @@ class Searcher {
       }
       if (Expected<void> asked = store.ask(); !asked) return asked;
     }
+    std::vector<Attempt> attempts;
     for (std::size_t i = 0; i < settings.size(); ++i) {
       report(settings[i]);
-      solve_setting(settings[i], shares[i], std::move(options[i]), store, budget, unfinished);
+      if (!options[i].empty())
+        attempts.push_back({settings[i], std::move(shares[i]), std::move(options[i]), {}, {}, false});
     }
+    solve_attempts(attempts, store, budget, unfinished);
     count_queries(store);
     note_shortage(store);
     return {};
   }
 
-  void solve_setting(const Setting& setting, const std::vector<ClassShare>& shares,
-                     std::vector<std::vector<OptionPart>> options, const FrontierStore& store, std::int64_t budget,
-                     std::vector<Task>& unfinished) {
-    if (options.empty()) return;
-    const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
-    PricedProgram priced = outline_program(model_, level, shares, setting, std::move(options), signatures_, store);
-    for (const auto& frontier : priced.program.frontiers) {
-      if (!frontier.empty()) attempts_.some_slice_fits = true;
+  // In waves of fixed size: the programs of a wave know the same incumbent, so that nothing depends on which of them
+  // ends first, nor on how many threads there are.
+  void solve_attempts(std::vector<Attempt>& attempts, const FrontierStore& store, std::int64_t budget,
+                      std::vector<Task>& unfinished) {
+    const std::vector<Attempt*> open = outline(attempts, store);
+    for (std::size_t from = 0; from < open.size(); from += kWave) {
+      const std::size_t to = std::min(open.size(), from + kWave);
+      const auto wave = static_cast<std::int64_t>(to - from);
+      const std::int64_t left = options_.label_budget - result_.statistics.labels;
+      const std::int64_t share = std::min(budget, std::max<std::int64_t>(left > 0 ? 1 : 0, left / wave));
+      tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(*open[i], store, share); });
+      for (std::size_t i = from; i < to; ++i) take(*open[i], store, unfinished);
     }
-    if (root_bound(priced.program, incumbent_) >= incumbent_) {
+  }
+
+  // Those whose relaxation is better than the incumbent.
+  std::vector<Attempt*> outline(std::vector<Attempt>& attempts, const FrontierStore& store) {
+    tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
+      Attempt& attempt = attempts[i];
+      attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
+                                       std::move(attempt.options), signatures_, store);
+      attempt.cut = root_bound(attempt.priced.program, incumbent_) >= incumbent_;
+    });
+    std::vector<Attempt*> open;
+    for (Attempt& attempt : attempts) {
+      for (const auto& frontier : attempt.priced.program.frontiers) {
+        if (!frontier.empty()) attempts_.some_slice_fits = true;
+      }
+      if (!attempt.cut) {
+        open.push_back(&attempt);
+        continue;
+      }
+      ++result_.statistics.programs_cut;
+      attempt.priced = {};
+    }
+    return open;
+  }
+
+  void solve_attempt(Attempt& attempt, const FrontierStore& store, std::int64_t share) const {
+    PricedProgram& priced = attempt.priced;
+    attempt.cut = root_bound(priced.program, incumbent_) >= incumbent_;
+    if (attempt.cut) return;
+    ProgramLimits limits;
+    limits.incumbent = incumbent_;
+    limits.label_budget = share;
+    limits.keep = options_.top;
+    limits.refine = [&](int option, int signature) {
+      return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
+    };
+    attempt.solved = solve(priced.program, limits);
+  }
+
+  void take(Attempt& attempt, const FrontierStore& store, std::vector<Task>& unfinished) {
+    if (attempt.cut) {
       ++result_.statistics.programs_cut;
       return;
     }
-    ProgramLimits limits;
-    limits.incumbent = incumbent_;
-    limits.label_budget = std::min(budget, options_.label_budget - result_.statistics.labels);
-    limits.keep = options_.top;
-    limits.refine = [&](int option, int signature) {
-      return price_frontier(priced, option, signature, model_, level, signatures_, store);
-    };
-    const ProgramResult solved = solve(priced.program, limits);
+    const ProgramResult& solved = attempt.solved;
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
     ++result_.statistics.programs;
     for (const Chain& chain : solved.chains) {
       incumbent_ = std::min(incumbent_, chain.time);
-      result_.best.push_back(to_composition(model_, level, priced, signatures_, store, chain));
+      result_.best.push_back(
+          to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain));
     }
     std::sort(result_.best.begin(), result_.best.end(), faster);
     if (result_.best.size() > static_cast<std::size_t>(options_.top)) {
       result_.best.resize(static_cast<std::size_t>(options_.top));
     }
-    if (!solved.finished) unfinished.push_back({setting, solved.bound});
+    if (!solved.finished) unfinished.push_back({attempt.setting, solved.bound});
+    attempt.priced = {};
+    attempt.solved = {};
+  }
+
+  [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const {
+    return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
   }
 
   // Programs that ran out of their share are solved again, most promising first, with what is left of the budget.
   Expected<void> finish(std::vector<Task> unfinished) {
-    std::stable_sort(unfinished.begin(), unfinished.end(), [](const Task& a, const Task& b) { return a.bound < b.bound; });
+    std::stable_sort(unfinished.begin(), unfinished.end(),
+                     [](const Task& a, const Task& b) { return a.bound < b.bound; });
     for (const Task& task : unfinished) {
       if (task.bound >= incumbent_) continue;
       const std::int64_t left = options_.label_budget - result_.statistics.labels;
@@ -250,7 +316,8 @@ class Searcher {
       Diagnostic d;
       d.kind = ErrorKind::kIncomplete;
       d.code = "budget-spent";
-      d.message = "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open";
+      d.message =
+          "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open";
       d.hint = "give the search more with --time-budget, or forbid techniques to make the space smaller";
       result_.infeasible = {d};
       return;

@@ -1,6 +1,8 @@
 // The driver against the minimum over the whole named space, and what must never make its answer worse.
 #include "tangram/compose/search.hpp"
 
+#include <tbb/global_control.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -246,4 +248,34 @@ TEST_CASE("a driver that runs out of budget says so, and its bound still holds")
     if (!result.optimal) ++ended;
   }
   CHECK(ended > cases(10));
+}
+
+TEST_CASE("the driver's answer does not depend on the number of threads") {
+  std::mt19937_64 random(35);
+  for (int i = 0; i < cases(100); ++i) {
+    const SearchCase job = random_search_case(random, {});
+    compose::SearchOptions options;
+    if (i % 2 == 0) options.label_budget = 20 + i;
+    const auto with_threads = [&](std::size_t threads) {
+      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+      return found(job, options);
+    };
+    const compose::SearchResult one = with_threads(1);
+    const compose::SearchResult many = with_threads(4);
+    INFO("case " << i);
+    REQUIRE(one.best.size() == many.best.size());
+    for (std::size_t k = 0; k < one.best.size(); ++k) {
+      CHECK(one.best[k].closed_form == many.best[k].closed_form);
+      CHECK(one.best[k].replicas == many.best[k].replicas);
+      CHECK(one.best[k].microbatch == many.best[k].microbatch);
+      CHECK(one.best[k].stages.size() == many.best[k].stages.size());
+    }
+    CHECK(one.optimal == many.optimal);
+    CHECK(one.search_bound == many.search_bound);
+    CHECK(one.statistics.programs == many.statistics.programs);
+    CHECK(one.statistics.programs_cut == many.statistics.programs_cut);
+    CHECK(one.statistics.labels == many.statistics.labels);
+    CHECK(one.statistics.states == many.statistics.states);
+    CHECK(one.statistics.frontier_plans == many.statistics.frontier_plans);
+  }
 }

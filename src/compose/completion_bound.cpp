@@ -30,6 +30,25 @@ std::vector<double> least_round_trips(const Program& program) {
   return by_cut;
 }
 
+std::int64_t needed(const Program& program, int depth) { return std::min<std::int64_t>(depth, program.microbatches); }
+
+// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
+std::int64_t least_drain(const Program& program, int option, int last, int depth) {
+  if (program.drains.empty()) {
+    std::int64_t least = INT64_MAX;
+    for (const Candidate& c : program.frontier(option, program.signature_of(0, last))) {
+      if (c.n_max >= needed(program, depth)) least = std::min(least, c.A + c.o);
+    }
+    return least;
+  }
+  const auto at =
+      static_cast<std::size_t>(option) * static_cast<std::size_t>(program.blocks + 1) + static_cast<std::size_t>(last);
+  const std::vector<Drain>& drains = program.drains[at];
+  const auto found = std::find_if(drains.begin(), drains.end(),
+                                  [&](const Drain& drain) { return drain.n_max >= needed(program, depth); });
+  return found == drains.end() ? 0 : found->cost;
+}
+
 bool takes_no_more(const std::vector<Use>& a, const std::vector<Use>& b) {
   return std::all_of(a.begin(), a.end(), [&](const Use& use) {
     return std::any_of(b.begin(), b.end(), [&](const Use& other) {
@@ -50,33 +69,61 @@ FastestPlans::FastestPlans(const Program& program) : round_trip_(least_round_tri
       blocks = std::max(blocks, last - first);
     }
   }
-  const int options = static_cast<int>(program.options.size());
   list_of_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));
+  for (int signature = 0; signature < program.signatures; ++signature) add_signature_lists(program, signature);
+  first_list_of_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(depths_ + 1));
+  for (int last = 1; last <= program.blocks; ++last) add_first_lists(program, last);
+}
+
+void FastestPlans::add_signature_lists(const Program& program, int signature) {
+  const int options = static_cast<int>(program.options.size());
   std::vector<std::size_t> step(program.options.size());  // first candidate of an option that holds the depth
   std::vector<Entry> entries;
-  for (int signature = 0; signature < program.signatures; ++signature) {
-    std::fill(step.begin(), step.end(), 0);
-    for (int depth = 1; depth <= depths_; ++depth) {
-      bool changed = depth == 1;
+  for (int depth = 1; depth <= depths_; ++depth) {
+    bool changed = depth == 1;
+    for (int option = 0; option < options; ++option) {
+      const std::vector<Candidate>& frontier = program.frontier(option, signature);
+      std::size_t& at = step[static_cast<std::size_t>(option)];
+      const std::size_t before = at;
+      // Candidates come in ascending T: the first that holds a depth is the fastest for it.
+      while (at < frontier.size() && frontier[at].n_max < needed(program, depth)) ++at;
+      changed = changed || at != before;
+    }
+    if (changed) {
+      entries.clear();
       for (int option = 0; option < options; ++option) {
         const std::vector<Candidate>& frontier = program.frontier(option, signature);
-        std::size_t& at = step[static_cast<std::size_t>(option)];
-        const std::size_t before = at;
-        // Candidates come in ascending T: the first that holds a depth is the fastest for it.
-        while (at < frontier.size() && frontier[at].n_max < std::min<std::int64_t>(depth, program.microbatches)) ++at;
-        changed = changed || at != before;
+        const std::size_t at = step[static_cast<std::size_t>(option)];
+        if (at == frontier.size()) continue;
+        const auto T = static_cast<double>(frontier[at].T);
+        entries.push_back({T, T, option});
       }
-      if (changed) {
-        entries.clear();
-        for (int option = 0; option < options; ++option) {
-          const std::vector<Candidate>& frontier = program.frontier(option, signature);
-          const std::size_t at = step[static_cast<std::size_t>(option)];
-          if (at < frontier.size()) entries.push_back({static_cast<double>(frontier[at].T), option});
-        }
-        add_list(program, entries);
-      }
-      list_of_[cell(signature, depth)] = lists() - 1;
+      add_list(program, entries);
     }
+    list_of_[cell(signature, depth)] = lists() - 1;
+  }
+}
+
+// An option is there where the signature's fastest plan is; what it costs may be that of another plan.
+void FastestPlans::add_first_lists(const Program& program, int last) {
+  const int signature = program.signature_of(0, last);
+  std::vector<Entry> entries;
+  std::vector<Entry> before;
+  for (int depth = 1; depth <= depths_; ++depth) {
+    entries.clear();
+    for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
+      const std::vector<Candidate>& frontier = program.frontier(option, signature);
+      const auto fastest = std::find_if(frontier.begin(), frontier.end(),
+                                        [&](const Candidate& c) { return c.n_max >= needed(program, depth); });
+      if (fastest == frontier.end()) continue;
+      const auto cost = static_cast<double>(std::max(fastest->T, least_drain(program, option, last, depth)));
+      entries.push_back({static_cast<double>(fastest->T), cost, option});
+    }
+    if (depth == 1 || entries != before) {
+      before = entries;
+      add_list(program, entries);
+    }
+    first_list_of_[cell(last, depth)] = lists() - 1;
   }
 }
 
@@ -84,11 +131,14 @@ void FastestPlans::add_list(const Program& program, std::vector<Entry>& entries)
   const auto uses = [&](const Entry& entry) -> const std::vector<Use>& {
     return program.options[static_cast<std::size_t>(entry.option)].uses;
   };
-  const auto place = [&](const Entry& entry) { return std::tuple(entry.T, uses(entry).size(), entry.option); };
+  const auto place = [&](const Entry& entry) {
+    return std::tuple(entry.T, entry.cost, uses(entry).size(), entry.option);
+  };
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
   for (const Entry& entry : entries) {
-    const bool superfluous = std::any_of(entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(),
-                                         [&](const Entry& kept) { return takes_no_more(uses(kept), uses(entry)); });
+    const bool superfluous = std::any_of(
+        entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(),
+        [&](const Entry& kept) { return kept.cost <= entry.cost && takes_no_more(uses(kept), uses(entry)); });
     if (!superfluous) entries_.push_back(entry);
   }
   begins_.push_back(entries_.size());
@@ -223,7 +273,7 @@ void CompletionBound::fill_envelope(const std::vector<double>& option_price, boo
     for (const FastestPlans::Entry& entry : fastest_.list(i)) {
       if (entry.T > longest_period_) break;
       cheapest[i] =
-          std::min(cheapest[i], (with_time ? entry.T : 0.0) + option_price[static_cast<std::size_t>(entry.option)]);
+          std::min(cheapest[i], (with_time ? entry.cost : 0.0) + option_price[static_cast<std::size_t>(entry.option)]);
     }
   }
   envelope_.resize(static_cast<std::size_t>(program_.signatures) * static_cast<std::size_t>(depths_ + 1));
@@ -236,6 +286,10 @@ void CompletionBound::fill_envelope(const std::vector<double>& option_price, boo
     if (envelope_[fastest_.cell(signature, 1)] != kNoCompletion)
       reach_ = std::max(reach_, fastest_.blocks_of(signature));
   }
+  first_envelope_.resize(cell(program_.blocks + 1, 0));
+  for (int last = 1; last <= program_.blocks; ++last) {
+    for (int d = 1; d <= depths_; ++d) first_envelope_[cell(last, d)] = cheapest[fastest_.first_list_at(last, d)];
+  }
 }
 
 void CompletionBound::fill_table(bool with_time, std::vector<double>& table) const {
@@ -247,7 +301,8 @@ void CompletionBound::fill_table(bool with_time, std::vector<double>& table) con
     const int last_depth = i == blocks ? 1 : depths_;
     const int deeper = std::min(last_depth, depths_ - 1);  // up to here the next depth is one more
     double* const here = &table[cell(i, 0)];
-    for (int n = 1; n <= std::min(i, reach_); ++n) {
+    for (int d = first_depth; d <= last_depth; ++d) here[d] = first_envelope_[cell(i, d)];
+    for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
       const double* const stage = &envelope_[fastest_.cell(program_.signature_of(i - n, i), 0)];
       const double* const rest = &table[cell(i - n, 0)];
       for (int d = first_depth; d <= deeper; ++d) here[d] = std::min(here[d], stage[d] + rest[d + 1]);
@@ -264,15 +319,16 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
   std::vector<double> usage(program_.inventory.size(), 0);
   for (int i = program_.blocks, d = 1; i > 0;) {
     const int next = std::min(d + 1, depths_);
-    double best = kNoCompletion;
-    int blocks = 1;
-    for (int n = 1; n <= std::min(i, reach_); ++n) {
+    double best = first_envelope_[cell(i, d)];
+    int blocks = i;
+    for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
       const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + table[cell(i - n, next)];
       if (cost >= best) continue;
       best = cost;
       blocks = n;
     }
-    const std::size_t list = fastest_.list_at(program_.signature_of(i - blocks, i), d);
+    const std::size_t list =
+        blocks == i ? fastest_.first_list_at(i, d) : fastest_.list_at(program_.signature_of(i - blocks, i), d);
     const int option = cheapest_option(list, option_price, with_time);
     for (const Use& use : program_.options[static_cast<std::size_t>(option)].uses) {
       usage[static_cast<std::size_t>(use.island_class)] += use.units;
@@ -288,7 +344,7 @@ int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>
   int option = 0;
   for (const FastestPlans::Entry& entry : fastest_.list(list)) {
     if (entry.T > longest_period_) break;
-    const double cost = (with_time ? entry.T : 0.0) + option_price[static_cast<std::size_t>(entry.option)];
+    const double cost = (with_time ? entry.cost : 0.0) + option_price[static_cast<std::size_t>(entry.option)];
     if (cost >= best) continue;
     best = cost;
     option = entry.option;

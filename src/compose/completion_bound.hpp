@@ -1,9 +1,13 @@
 // How little a pipeline can still cost. Goes in: a program and the longest period of a window. Comes out: for every
-// (blocks left, depth) a lower bound on the latency of covering them, with units priced by Lagrange multipliers:
+// (blocks left, depth) a lower bound on what covering them adds to A + max o, with units priced by Lagrange
+// multipliers:
 //
 //   phi(i, d) = min over last slice [i-n, i) and option k of
 //               T_min(k, slice, d) + 2 c_min + sum lambda units + phi(i-n, d+1)
 //   bound of a label = Lat + phi(i, n+1) - sum lambda * units left        (weak duality: valid for every lambda >= 0)
+//
+// The first stage of the pipeline, [0, n), counts with its least A + o in the place of T: it drains last, so that
+// A + max o >= A_0 + o_0 + 2c + Lat of all others.
 //
 // and the same without times, as a test whether the units left can cover the blocks left at all:
 //
@@ -32,7 +36,9 @@ class FastestPlans {
 
   struct Entry {
     double T;
+    double cost;  ///< T, or at least A + o in the lists of first slices
     int option;
+    bool operator==(const Entry&) const = default;
   };
   [[nodiscard]] int depths() const { return depths_; }
   /// Entries of a list, ascending in T. Most depths of a signature share one list.
@@ -40,6 +46,8 @@ class FastestPlans {
     return std::span(entries_).subspan(begins_[id], begins_[id + 1] - begins_[id]);
   }
   [[nodiscard]] std::size_t lists() const { return begins_.size() - 1; }
+  /// List of the slice [0, last) where it is the first stage, at a depth from 1 on.
+  [[nodiscard]] std::size_t first_list_at(int last, int depth) const { return first_list_of_[cell(last, depth)]; }
   /// List of a signature at a depth from 1 on.
   [[nodiscard]] std::size_t list_at(int signature, int depth) const { return list_of_[cell(signature, depth)]; }
   /// [signature * (depths + 1) + depth]
@@ -52,12 +60,15 @@ class FastestPlans {
   [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
 
  private:
+  void add_signature_lists(const Program& program, int signature);
+  void add_first_lists(const Program& program, int last);
   void add_list(const Program& program, std::vector<Entry>& entries);
 
   int depths_ = 1;
   std::vector<Entry> entries_;
   std::vector<std::size_t> begins_{0};
   std::vector<std::size_t> list_of_;
+  std::vector<std::size_t> first_list_of_;
   std::vector<int> blocks_of_;
   std::vector<double> round_trip_;
 };
@@ -69,7 +80,7 @@ class CompletionBound {
   CompletionBound(const Program& program, const FastestPlans& fastest, std::int64_t longest_period,
                   std::vector<double> multipliers, int iterations, double enough);
 
-  /// Lower bound on Lat over all chains whose stages fit the period; kNoCompletion when there is none.
+  /// Lower bound on A + max o over all chains whose stages fit the period; kNoCompletion when there is none.
   [[nodiscard]] double root() const { return root_; }
   [[nodiscard]] const std::vector<double>& multipliers() const { return lambda_; }
   [[nodiscard]] int depths() const { return depths_; }
@@ -116,8 +127,9 @@ class CompletionBound {
   int depths_ = 1;
   std::vector<double> phi_;
   std::vector<double> need_;
-  std::vector<double> envelope_;  // [FastestPlans::cell] cheapest option
-  int reach_ = 0;                 // blocks of the longest slice that fits the period
+  std::vector<double> envelope_;        // [FastestPlans::cell] cheapest option
+  std::vector<double> first_envelope_;  // [cell] of the first stage
+  int reach_ = 0;                       // blocks of the longest slice that fits the period
   std::vector<double> lambda_;
   std::vector<double> weight_;
   std::vector<double> unit_price_;

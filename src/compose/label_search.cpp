@@ -97,10 +97,6 @@ class Search {
       : program_(program), frontiers_(frontiers), bound_(bound), query_(query), cutoff_(query.cutoff) {
     encode_radices();
     collect_widest_hops();
-    least_o_ = kFar;
-    for (const auto& frontier : program.frontiers) {
-      for (const Candidate& c : frontier) least_o_ = std::min(least_o_, c.o);
-    }
     extensions_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
     built_.assign(extensions_.size(), 0);
     positions_.resize(static_cast<std::size_t>(program.blocks) + 1);
@@ -177,7 +173,7 @@ class Search {
     std::vector<Extension>& list = extensions_[at];
     const double here = bound_.phi(left, depth);
     if (here == kNoCompletion) return list;
-    const double slack = static_cast<double>(query_.cutoff - least_o_) - bound_.root() + 1.0;
+    const double slack = static_cast<double>(query_.cutoff) - bound_.root() + 1.0;
     const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
     for (int n = 1; n <= left; ++n) {
       const double beyond = bound_.phi(left - n, depth + 1);
@@ -189,11 +185,12 @@ class Search {
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
         for (const Candidate& candidate : frontiers_.whole(option, signature)) {
           if (candidate.T > query_.period) break;
-          const double growth = static_cast<double>(candidate.T) + fixed;
-          if (growth > slack) break;
+          if (static_cast<double>(candidate.T) + fixed > slack) break;
+          const double growth = static_cast<double>(n == left ? candidate.A + candidate.o : candidate.T) + fixed;
+          if (growth > slack) continue;
           if (candidate.n_max < std::min<std::int64_t>(depth, program_.microbatches)) continue;
           list.push_back({growth, option, n, candidate, &candidate});
-          if (query_.beam > 0) break;  // a quick pass takes the fastest plan that holds the depth
+          if (query_.beam > 0 && n < left) break;  // a quick pass takes the fastest plan that holds the depth
         }
       }
     }
@@ -216,9 +213,7 @@ class Search {
   }
 
   // The bound of a label is compared with the cutoff in doubles; one nanosecond of slack absorbs their rounding.
-  [[nodiscard]] double limit(std::int64_t o) const {
-    return static_cast<double>(cutoff_ - std::max(o, least_o_)) + 1.0;
-  }
+  [[nodiscard]] double limit() const { return static_cast<double>(cutoff_) + 1.0; }
 
   void expand_position(int left) {
     Position& position = positions_[static_cast<std::size_t>(left)];
@@ -264,7 +259,7 @@ class Search {
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, depth) - budget.refund;
     const int list_depth = static_cast<int>(std::min<std::int64_t>(depth, bound_.depths()));
     for (const Extension& extension : extensions(left, list_depth)) {
-      if (lower + extension.reduced_cost > limit(label.o)) break;
+      if (lower + extension.reduced_cost > limit()) break;
       const Option& option = program_.options[static_cast<std::size_t>(extension.option)];
       const bool fits = std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
         return use.units <= budget.units[static_cast<std::size_t>(use.island_class)];
@@ -330,7 +325,7 @@ class Search {
     if (bound_.need(left, label.n + 1) > before.supply - bound_.unit_weight(label.option)) return;
     const double refund = before.refund - bound_.unit_price(label.option);
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, label.n + 1) - refund;
-    if (lower > limit(label.o)) return;
+    if (lower > limit()) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
     const StateKey key = after(parent, option);
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
@@ -364,7 +359,6 @@ class Search {
   const CompletionBound& bound_;
   const LabelQuery query_;
   std::int64_t cutoff_;
-  std::int64_t least_o_ = 0;
   std::vector<Radix> radices_;
   std::vector<std::int64_t> widest_hop_;
   std::vector<std::vector<Extension>> extensions_;

@@ -236,6 +236,51 @@ std::vector<Candidate> staircase(const std::vector<parallelizer::PartialPlan>& p
   return staircase(std::move(steps));
 }
 
+std::vector<Drain> staircase(std::vector<Drain> steps) {
+  std::sort(steps.begin(), steps.end(),
+            [](const Drain& a, const Drain& b) { return std::tie(a.cost, b.n_max) < std::tie(b.cost, a.n_max); });
+  std::vector<Drain> result;
+  for (const Drain& step : steps) {
+    if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
+  }
+  return result;
+}
+
+std::vector<Drain> drains_of(const std::vector<parallelizer::PartialPlan>& plans, Nanoseconds crossing) {
+  std::vector<Drain> steps;
+  for (const parallelizer::PartialPlan& plan : plans) {
+    const Candidate candidate = to_candidate(plan, crossing, 0);
+    steps.push_back({candidate.A + candidate.o, candidate.n_max});
+  }
+  return staircase(std::move(steps));
+}
+
+// max A + max o of both is no less than either's A + o.
+std::vector<Drain> drains_of_both(const std::vector<Drain>& a, const std::vector<Drain>& b) {
+  std::vector<Drain> steps;
+  for (const Drain& x : a) {
+    for (const Drain& y : b) steps.push_back({std::max(x.cost, y.cost), std::min(x.n_max, y.n_max)});
+  }
+  return staircase(std::move(steps));
+}
+
+void add_drains(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
+                const SignatureTable& signatures, const FrontierStore& store) {
+  const auto cuts = static_cast<std::size_t>(priced.program.blocks) + 1;
+  priced.program.drains.resize(priced.parts.size() * cuts);
+  const CrossIslandSync sync(model, level, priced.setting.replicas);
+  for_each_key(
+      priced, model, signatures, store, [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+        const model::SliceSignature& slice = signatures.entry(static_cast<int>(s)).signature;
+        if (signatures.id(0, slice.block_count()) != static_cast<int>(s)) return;
+        const std::vector<OptionPart>& parts = priced.parts[option];
+        const Nanoseconds crossing = sync.of(parts, slice, first.front().cost.gradient_volume);
+        std::vector<Drain> drains = drains_of(first, crossing);
+        if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
+        priced.program.drains[option * cuts + static_cast<std::size_t>(slice.block_count())] = std::move(drains);
+      });
+}
+
 std::int64_t slowest_of(const std::vector<parallelizer::PartialPlan>& plans) {
   std::int64_t slowest = 0;
   for (const parallelizer::PartialPlan& plan : plans) {
@@ -283,6 +328,7 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
         program.frontiers[option * count + s] =
             priced.parts[option].size() == 1 ? staircase(first) : staircase_of_both(staircase(first), staircase(last));
       });
+  add_drains(priced, model, level, signatures, store);
   return priced;
 }
 

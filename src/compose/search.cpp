@@ -221,7 +221,7 @@ class Searcher {
       const std::size_t to = std::min(open.size(), from + kWave);
       const auto wave = static_cast<std::int64_t>(to - from);
       const std::int64_t left = options_.label_budget - result_.statistics.labels;
-      const std::int64_t share = std::min(budget, std::max<std::int64_t>(left > 0 ? 1 : 0, left / wave));
+      const std::int64_t share = std::min(budget, left / wave);
       tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(*open[i], store, share); });
       for (std::size_t i = from; i < to; ++i) take(*open[i], store, unfinished);
     }

@@ -31,6 +31,13 @@ struct Price {
   std::int64_t occupancy = 0;
 };
 
+/// What the first stage of a pipeline adds to the end of an iteration: A + o of a plan that holds n_max. The stages
+/// before it in the backward pass have drained by then, so that none of it hides.
+struct Drain {
+  std::int64_t cost = 0;  ///< ns
+  std::int64_t n_max = 0;
+};
+
 struct Program {
   int blocks = 0;
   std::int64_t microbatches = 1;  ///< M
@@ -41,6 +48,9 @@ struct Program {
   std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
   std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
   std::int64_t slowest = 0;                       ///< largest T behind outlines; whole frontiers say it themselves
+  /// [option * (blocks + 1) + last] of the slice [0, last), both components ascending. Only where frontiers are
+  /// outlines; whole frontiers say it themselves.
+  std::vector<std::vector<Drain>> drains;
   int cut_kinds = 1;
   std::vector<int> cut_kind;  ///< [cut], cuts 0 .. blocks
   std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]

@@ -60,3 +60,15 @@ TEST_CASE("a longer latency that asks for less in flight is kept") {
     CHECK(result.chains.front().in_flight == std::vector<std::int64_t>{3, 2, 1});
   }
 }
+
+TEST_CASE("the bound counts what the first stage synchronises, and its step") {
+  // One stage that takes 10, synchronises for 40 more and steps in 5. With M = 4 at P = 10: 50 + 3 * 10 + 5 = 85, of
+  // which the bound gives one nanosecond for rounding. A second stage, after it, hides 20 of its own sync:
+  //   A = max( 30 + 3 + 1 , 50 + 10 + 2 ) = 62,   t = 62 + 3 * 10 + 5 = 97
+  const Program one = chain_program(1, 4, {{{0, 1}, {10, 3, 50, 5, 9, 0}}});
+  CHECK(solve(one, {}).chains.front().time == 85);
+  CHECK(root_bound(one) == 84);
+  const Program two = chain_program(2, 4, {{{0, 1}, {10, 3, 50, 5, 9, 0}}, {{1, 2}, {10, 3, 30, 1, 9, 0}}});
+  CHECK(solve(two, {}).chains.front().time == 97);
+  CHECK(root_bound(two) == 96);
+}

@@ -11,15 +11,15 @@
 
 namespace tangram::simulate {
 
-/// Which pass an executor runs when. Transfers never block: a pass starts when its executor is free and its input
+/// Which pass an executor runs when. Transfers never block: a pass starts once its executor is free and its input
 /// there.
 enum class ScheduleKind : std::uint8_t {
   k1F1B,         ///< PipeDream-Flush (Narayanan et al., arXiv 2006.09503, section 3): one forward, one backward
   kInterleaved,  ///< 1F1B over several model chunks a stage, as Megatron-LM runs it (arXiv 2104.04473, section 2.2)
   kGPipe,        ///< all forward passes, then all backward passes (Huang et al., arXiv 1811.06965)
   /// Backward passes in two: input gradients as 1F1B orders them, weight gradients where the executor would wait, at
-  /// the latest where its in-flight limit asks for them. Never slower than 1F1B; with equal stages it is ZB-H1
-  /// (Qi et al., arXiv 2401.10241, section 2).
+  /// the latest where its in-flight limit asks for them. Never slower than 1F1B; without latency, and with equal stages
+  /// of F = B = W, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2).
   kZeroBubble,
 };
 
@@ -36,8 +36,11 @@ struct SimPart {
   Nanoseconds backward;
   Nanoseconds exposed_sync;
   Nanoseconds optimizer_step;
-  std::vector<SimChunk> chunks = {};  ///< of kInterleaved, as many in all parts; they replace forward and backward
-  Nanoseconds weight_gradient = {};   ///< of kZeroBubble: what of `backward` need not happen before the gradient leaves
+  /// Of kInterleaved, as many in all parts; they replace forward and backward. (Without an initializer g++ warns of
+  /// every part written with the four times above.)
+  std::vector<SimChunk> chunks = {};  // NOLINT(readability-redundant-member-init)
+  /// Of kZeroBubble: what of `backward` need not happen before the gradient leaves.
+  Nanoseconds weight_gradient = Nanoseconds(0);
 };
 
 struct SimStage {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "profile_lookup.hpp"
+
 namespace tangram::cost {
 namespace {
 
@@ -31,67 +33,42 @@ bool equal_dimensions(const model::BlockType& a, const model::BlockType& b) {
          a.norm_bias == b.norm_bias && a.parallel_attention == b.parallel_attention;
 }
 
+/// Whatever its sequence length.
 bool is_of(const ProfileUnit& unit, const Wanted& wanted, const cluster::GpuType& device) {
-  if (unit.kind != wanted.kind || unit.sequence_length != wanted.tokens) return false;
+  if (unit.kind != wanted.kind) return false;
   if (matrix_format(device, unit.dtype) != matrix_format(device, wanted.precision)) return false;
   if (unit.kind != ProfileKind::kBlock) return unit.vocabulary == wanted.vocabulary && unit.hidden == wanted.hidden;
   return unit.flash_attention == wanted.flash_attention && equal_dimensions(unit.block, *wanted.block);
 }
 
-/// Expert degrees matter where there are experts.
-bool same_degrees(const Degrees& row, const Degrees& wanted, bool experts) {
-  const bool dense = row.tp == wanted.tp && row.cp == wanted.cp && row.sequence_parallel == wanted.sequence_parallel;
-  return dense && (!experts || (row.ep == wanted.ep && row.etp == wanted.etp));
-}
-
-/// The rows around `samples`, if there are rows on both sides or one of just that many.
-std::optional<std::pair<std::size_t, std::size_t>> neighbours(const ProfileUnit& unit, const Degrees& degrees,
-                                                              std::int64_t samples) {
-  const bool experts = unit.kind == ProfileKind::kBlock && unit.block.feed_forward.is_moe();
-  std::optional<std::size_t> below;
-  std::optional<std::size_t> above;
-  for (std::size_t i = 0; i < unit.rows.size(); ++i) {
-    const ProfileRow& row = unit.rows[i];
-    if (!same_degrees(row.degrees, degrees, experts)) continue;
-    if (row.samples <= samples && (!below || unit.rows[*below].samples < row.samples)) below = i;
-    if (row.samples >= samples && (!above || unit.rows[*above].samples > row.samples)) above = i;
+std::vector<std::size_t> units_of(const Profile& profile, const Wanted& wanted, const cluster::GpuType& device) {
+  std::vector<std::size_t> units;
+  for (std::size_t u = 0; u < profile.units.size(); ++u) {
+    if (is_of(profile.units[u], wanted, device)) units.push_back(u);
   }
-  if (!below || !above) return std::nullopt;
-  return std::pair(*below, *above);
-}
-
-double between(double low, double high, double share) { return low + (high - low) * share; }
-
-Measured interpolate(const ProfileRow& low, const ProfileRow& high, std::int64_t samples) {
-  Measured out;
-  const bool exact = low.samples == high.samples;
-  const double share =
-      exact ? 0 : static_cast<double>(samples - low.samples) / static_cast<double>(high.samples - low.samples);
-  out.provenance = exact ? Provenance::kMeasured : Provenance::kInterpolated;
-  out.time.forward = between(to_seconds(low.forward), to_seconds(high.forward), share);
-  out.time.backward = between(to_seconds(low.backward), to_seconds(high.backward), share);
-  if (low.activation > Bytes(0) && high.activation > Bytes(0)) {
-    out.activation = between(low.activation.as_double(), high.activation.as_double(), share);
-  }
-  return out;
+  return units;
 }
 
 std::optional<Measured> find(const std::vector<Profile>& profiles, const Wanted& wanted, const Degrees& degrees,
                              std::int64_t samples, const cluster::GpuType& device) {
   for (std::size_t p = 0; p < profiles.size(); ++p) {
     if (!computes_alike(profiles[p].device, device)) continue;
-    for (std::size_t u = 0; u < profiles[p].units.size(); ++u) {
-      const ProfileUnit& unit = profiles[p].units[u];
-      if (!is_of(unit, wanted, device)) continue;
-      const auto rows = neighbours(unit, degrees, samples);
-      if (!rows) continue;
-      Measured out = interpolate(unit.rows[rows->first], unit.rows[rows->second], samples);
-      out.includes_tp_communication = profiles[p].includes_tp_communication;
-      out.rows = {RowId{p, u, rows->first}, RowId{p, u, rows->second}};
-      return out;
-    }
+    auto found = look_up(profiles[p], units_of(profiles[p], wanted, device), {wanted.tokens, degrees, samples});
+    if (!found) continue;
+    for (RowId& row : found->rows) row.profile = p;
+    found->includes_tp_communication = profiles[p].includes_tp_communication;
+    return found;
   }
   return std::nullopt;
+}
+
+/// The units that a look-up at `tokens` can take rows of: of just that length, or of lengths on both sides.
+std::vector<std::size_t> reachable(const Profile& profile, std::vector<std::size_t> units, std::int64_t tokens) {
+  const auto length = [&](std::size_t u) { return profile.units[u].sequence_length; };
+  const bool below = std::ranges::any_of(units, [&](std::size_t u) { return length(u) < tokens; });
+  const bool above = std::ranges::any_of(units, [&](std::size_t u) { return length(u) > tokens; });
+  std::erase_if(units, [&](std::size_t u) { return length(u) != tokens && !(below && above); });
+  return units;
 }
 
 double least(const std::vector<Profile>& profiles, const Wanted& wanted, const cluster::GpuType& device) {
@@ -99,11 +76,13 @@ double least(const std::vector<Profile>& profiles, const Wanted& wanted, const c
   double least = std::numeric_limits<double>::infinity();
   for (const Profile& profile : profiles) {
     if (!computes_alike(profile.device, device)) continue;
-    for (const ProfileUnit& unit : profile.units) {
-      if (!is_of(unit, wanted, device)) continue;
+    for (const std::size_t u : reachable(profile, units_of(profile, wanted, device), wanted.tokens)) {
+      const ProfileUnit& unit = profile.units[u];
+      const double scale = static_cast<double>(wanted.tokens) / static_cast<double>(unit.sequence_length);
       for (const ProfileRow& row : unit.rows) {
         const double seconds = to_seconds(row.forward) + to_seconds(row.backward);
-        least = std::min(least, kRounding * seconds * row.degrees.gpus() / static_cast<double>(row.samples));
+        const double each = scale * seconds * row.degrees.gpus() / static_cast<double>(row.samples);
+        least = std::min(least, kRounding * each);
       }
     }
   }
@@ -149,11 +128,21 @@ double ProfileSet::least_head_gpu_seconds(const model::Model& model, const clust
   return least(profiles_, wanted_edge(ProfileKind::kHead, model), device);
 }
 
+std::optional<double> ProfileSet::collective(Collective kind, double bytes, const Group& group,
+                                             const cluster::GpuType& device) const {
+  for (const Profile& profile : profiles_) {
+    if (profile.device.name != device.name) continue;
+    if (const auto seconds = measured_seconds(profile.collectives, kind, bytes, group)) return seconds;
+  }
+  return std::nullopt;
+}
+
 ProfileSet ProfileSet::select(const std::set<RowId>& rows) const {
   ProfileSet out;
   for (std::size_t p = 0; p < profiles_.size(); ++p) {
     Profile profile = profiles_[p];
     profile.units.clear();
+    profile.collectives.clear();
     for (std::size_t u = 0; u < profiles_[p].units.size(); ++u) {
       ProfileUnit unit = profiles_[p].units[u];
       unit.rows.clear();

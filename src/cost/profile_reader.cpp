@@ -3,7 +3,7 @@
 //   {
 //     "schema": "tangram.profile/1",
 //     "gpu": "A100-40GB-SXM",               the GPU type, as catalogue and fleet name it
-//     "source": "...", "date": "2025-10-10",
+//     "source": "...", "date": "2025-10-10",   the date is left out where it is not known
 //     "includes_tp_communication": true,    whether the exchanges of tensor (and expert-tensor) parallelism are in the
 //                                           times; where not, the communication model adds them. Those of context and
 //                                           expert parallelism never are
@@ -16,21 +16,26 @@
 //         "rows": [ { "tp": 1, "cp": 1, "ep": 1, "etp": 1, "sequence_parallel": false,    these five have defaults
 //                     "samples": 1, "forward_ms": 2.314, "backward_ms": 5.909, "activation_bytes": 90181632 } ] },
 //       { "kind": "head",                   final norm, logits, loss; "embedding" has the same keys
-//         "vocabulary": 50272, "hidden": 1024, "dtype": "bf16", "sequence_length": 2048, "rows": [ ... ] } ]
+//         "vocabulary": 50272, "hidden": 1024, "dtype": "bf16", "sequence_length": 2048, "rows": [ ... ] } ],
+//     "collectives": [                      optional; with them "units" may be left out
+//       { "operation": "all_reduce",        all_reduce, all_gather, reduce_scatter, all_to_all, send_recv
+//         "ranks_per_node": 8, "nodes": 1, "sharing": 1,    groups that used a node's cards at a time; default 1
+//         "points": [ { "bytes": 1048576, "time_us": 78.95 } ] } ]
 //   }
 //
 // forward_ms is one forward pass, backward_ms one backward pass with the gradients of inputs and weights, without
 // recompute; activation_bytes (optional) is what a microbatch leaves for backward without recompute.
-// Numbers that cannot be true of the GPU are errors: see profile_traps.cpp.
+// What the bytes of a collective count: see collective_curves.hpp. Numbers that cannot be true of the GPU are errors:
+// see profile_traps.cpp and collective_curves.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
-#include "profile_traps.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/cost/profile_file.hpp"
+#include "tangram/cost/profile_traps.hpp"
 #include "tangram/model/block_record.hpp"
 
 namespace tangram::cost {
@@ -41,6 +46,7 @@ constexpr io::IntegerRange kSamples{1, 1'000'000};
 constexpr io::IntegerRange kWidth{1, 1'000'000};
 constexpr io::IntegerRange kTokens{1, 100'000'000};
 constexpr io::NumberRange kMilliseconds{1e-6, 1e9};
+constexpr io::NumberRange kMicroseconds{1e-3, 1e12};
 
 bool is_date(std::string_view text) {
   if (text.size() != 10) return false;
@@ -52,7 +58,7 @@ bool is_date(std::string_view text) {
 }
 
 void read_date(io::ObjectReader& reader, Profile& profile) {
-  profile.date = reader.string("date");
+  profile.date = reader.string_or("date", "");
   if (profile.date.empty() || is_date(profile.date)) return;
   reader.error_at("date", "unknown-value", fmt::format("\"{}\" is not a date", profile.date), "write YYYY-MM-DD");
 }
@@ -118,7 +124,9 @@ void read_rows(io::ObjectReader& reader, const Profile& profile, ProfileUnit& un
       item.error_at("samples", "duplicate-row",
                     fmt::format("a second row for {} samples at these degrees", row.samples), "keep one of them");
     } else if (dimensions_known) {
-      report_implausible(item, profile, unit, row);
+      if (auto trap = find_trap(profile, unit, row)) {
+        item.error_at(trap->key, std::move(trap->code), std::move(trap->message), std::move(trap->hint));
+      }
     }
     unit.rows.push_back(row);
   }
@@ -147,6 +155,51 @@ ProfileUnit read_unit(io::ObjectReader& reader, const Profile& profile) {
   return unit;
 }
 
+CurvePoint read_point(io::ObjectReader& reader) {
+  CurvePoint point;
+  point.bytes = Bytes(reader.integer("bytes", {1, std::int64_t{1} << 50}));
+  point.time = Nanoseconds(std::llround(reader.number("time_us", kMicroseconds) * 1e3));
+  reader.finish();
+  return point;
+}
+
+void read_points(io::ObjectReader& reader, const Profile& profile, CollectiveCurve& curve) {
+  std::vector<io::ObjectReader> items = reader.objects("points");
+  const std::size_t before = reader.sink().size();
+  for (io::ObjectReader& item : items) {
+    curve.points.push_back(read_point(item));
+    const bool falls = curve.points.size() > 1 && curve.points.back().bytes <= curve.points.rbegin()[1].bytes;
+    if (falls && reader.sink().size() == before) {
+      item.error_at("bytes", "not-ascending", "bytes do not grow from the point before", "sort the points by bytes");
+    }
+  }
+  if (reader.sink().size() != before) return;
+  if (auto mistake = find_mistake(curve, profile.device)) {
+    items[mistake->point].error_at("time_us", std::move(mistake->code), std::move(mistake->message),
+                                   std::move(mistake->hint));
+  }
+}
+
+CollectiveCurve read_curve(io::ObjectReader& reader, const Profile& profile) {
+  const auto count = [&](std::int64_t value) { return static_cast<int>(value); };
+  CollectiveCurve curve;
+  curve.operation = reader.choice<Exchange>("operation", {{"all_reduce", Exchange::kAllReduce},
+                                                          {"all_gather", Exchange::kAllGather},
+                                                          {"reduce_scatter", Exchange::kReduceScatter},
+                                                          {"all_to_all", Exchange::kAllToAll},
+                                                          {"send_recv", Exchange::kSendRecv}});
+  curve.group.ranks_per_node = count(reader.integer("ranks_per_node", kDegree));
+  curve.group.nodes = count(reader.integer("nodes", kDegree));
+  curve.group.sharing = count(reader.integer_or("sharing", 1, kDegree));
+  if (curve.group.ranks() < 2) {
+    reader.error_at("ranks_per_node", "inconsistent-value", "a group of one rank exchanges nothing",
+                    "give at least two ranks");
+  }
+  read_points(reader, profile, curve);
+  reader.finish();
+  return curve;
+}
+
 }  // namespace
 
 Profile read_profile(io::ObjectReader& reader, std::span<const cluster::GpuType> devices) {
@@ -156,7 +209,12 @@ Profile read_profile(io::ObjectReader& reader, std::span<const cluster::GpuType>
   profile.source = reader.string("source");
   read_date(reader, profile);
   profile.includes_tp_communication = reader.boolean("includes_tp_communication");
-  for (io::ObjectReader& item : reader.objects("units")) profile.units.push_back(read_unit(item, profile));
+  for (io::ObjectReader& item : reader.objects_if("collectives")) {
+    profile.collectives.push_back(read_curve(item, profile));
+  }
+  for (io::ObjectReader& item : profile.collectives.empty() ? reader.objects("units") : reader.objects_if("units")) {
+    profile.units.push_back(read_unit(item, profile));
+  }
   reader.finish();
   return profile;
 }

@@ -49,6 +49,19 @@ ordered_json unit_json(const ProfileUnit& unit) {
   return out;
 }
 
+ordered_json curve_json(const CollectiveCurve& curve) {
+  ordered_json out;
+  out["operation"] = to_string(curve.operation);
+  out["ranks_per_node"] = curve.group.ranks_per_node;
+  out["nodes"] = curve.group.nodes;
+  if (curve.group.sharing > 1) out["sharing"] = curve.group.sharing;
+  out["points"] = ordered_json::array();
+  for (const CurvePoint& point : curve.points) {
+    out["points"].push_back({{"bytes", point.bytes.value()}, {"time_us", point.time.as_double() / 1e3}});
+  }
+  return out;
+}
+
 }  // namespace
 
 ordered_json profile_json(const Profile& profile) {
@@ -56,10 +69,13 @@ ordered_json profile_json(const Profile& profile) {
   out["schema"] = "tangram.profile/1";
   out["gpu"] = profile.device.name;
   out["source"] = profile.source;
-  out["date"] = profile.date;
+  if (!profile.date.empty()) out["date"] = profile.date;
   out["includes_tp_communication"] = profile.includes_tp_communication;
   out["units"] = ordered_json::array();
   for (const ProfileUnit& unit : profile.units) out["units"].push_back(unit_json(unit));
+  if (profile.collectives.empty()) return out;
+  out["collectives"] = ordered_json::array();
+  for (const CollectiveCurve& curve : profile.collectives) out["collectives"].push_back(curve_json(curve));
   return out;
 }
 

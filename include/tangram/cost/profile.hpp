@@ -2,16 +2,20 @@
 // at given degrees and samples where it was measured, or lies between two measurements; nothing elsewhere.
 //
 // A row counts for a unit when GPU (name, and a device that computes as fast as the one profiled: a throttled node does
-// not), dimensions, sequence length, matrix format, flash attention and degrees are equal. Between two neighbouring
-// sample counts the time is linear:
-//   t(b) = t0 + (t1 - t0) (b - b0) / (b1 - b0),   b0 < b < b1
-// Outside of them nothing is said; the model answers. Of several profiles the first that knows wins.
+// not), dimensions, matrix format, flash attention and degrees are equal. Between measured neighbours, in this order:
+//   samples   t(b) = t0 + (t1 - t0) (b - b0) / (b1 - b0),                           b0 < b < b1
+//   tp        t(p) = t0 (t1 / t0)^x,   x = log(p / p0) / log(p1 / p0),              p0 < p < p1
+//             for forward and backward together (logarithms are linear), shared out as the formula gives each
+//   sequence  t(s) = a s + c s^2 through both neighbours: a share per token (products with weights, norms) and an
+//             attention term that grows with the sequence; as a formula t(s) / s is linear in s,   s0 < s < s1
+// Sequence interpolation takes its two neighbours from the other two, so that up to eight rows decide; activations
+// follow the same formulas. Rows of tp 1 are neighbours with and without sequence parallelism, which shards nothing
+// there. Outside of the neighbours nothing is said; the model answers. Of several profiles the first that knows wins.
 //
 // What a row holds: compute of one GPU, and the exchanges of tensor parallelism where the profile says so. Those of
 // context and expert parallelism depend on where the ranks are and are always added by the model.
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "tangram/cluster/gpu.hpp"
+#include "tangram/cost/collective_curves.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/strategy.hpp"
 
@@ -57,9 +62,10 @@ struct ProfileUnit {
 struct Profile {
   cluster::GpuType device;
   std::string source;
-  std::string date;  ///< YYYY-MM-DD
+  std::string date;  ///< YYYY-MM-DD; empty: not known
   bool includes_tp_communication = false;
   std::vector<ProfileUnit> units;
+  std::vector<CollectiveCurve> collectives;
   bool operator==(const Profile&) const = default;
 };
 
@@ -79,7 +85,7 @@ struct Measured {
   double activation = 0;  ///< bytes; 0: not measured
   bool includes_tp_communication = false;
   Provenance provenance = Provenance::kMeasured;
-  std::array<RowId, 2> rows;  ///< the neighbours; equal where the count itself was measured
+  std::vector<RowId> rows;  ///< what it was worked out from, ascending; one where the point itself was measured
 };
 
 class ProfileSet {
@@ -96,13 +102,19 @@ class ProfileSet {
   [[nodiscard]] std::optional<Measured> edge(ProfileKind kind, const model::Model& model, const Degrees& degrees,
                                              std::int64_t samples, const cluster::GpuType& device) const;
 
-  /// The least GPU-seconds that one sample costs in any row that counts for the unit on this device, at any degrees;
-  /// infinite without rows. What interpolation gives is never less: (a + c b) / b is monotone in b.
+  /// The least GPU-seconds that one sample costs in any row that counts for the unit on this device, at any degrees, or
+  /// would cost by the row of another sequence length at its time per token; infinite without rows. What interpolation
+  /// gives is never less: GPU-seconds per token lie between those of the neighbours in samples ((a + c b) / b is
+  /// monotone in b), in tp (log-linear still after times tp) and in sequence (linear).
   [[nodiscard]] double least_block_gpu_seconds(const model::BlockType& block, const model::Job& job,
                                                const cluster::GpuType& device) const;
   [[nodiscard]] double least_head_gpu_seconds(const model::Model& model, const cluster::GpuType& device) const;
 
-  /// These rows alone, in the same order; units and profiles without any are left out.
+  /// Measured collectives of the first profile of this GPU type that knows; see collective_curves.hpp.
+  [[nodiscard]] std::optional<double> collective(Collective kind, double bytes, const Group& group,
+                                                 const cluster::GpuType& device) const;
+
+  /// These rows alone, in the same order; units and profiles without any are left out, and so are collectives.
   [[nodiscard]] ProfileSet select(const std::set<RowId>& rows) const;
 
   bool operator==(const ProfileSet&) const = default;

@@ -103,6 +103,21 @@ TEST_CASE("a profile of experts keeps all degrees and activations") {
   CHECK(valid(io::write_canonical(profile_json(profile)), "copy.json") == profile);
 }
 
+TEST_CASE("a profile may hold collectives alone, and no date") {
+  const std::string text = R"({"schema": "tangram.profile/1", "gpu": "A100-40GB-SXM", "source": "made up",
+    "includes_tp_communication": false, "collectives": [{"operation": "reduce_scatter", "ranks_per_node": 4, "nodes": 2,
+    "sharing": 2, "points": [{"bytes": 1048576, "time_us": 300.5}, {"bytes": 2097152, "time_us": 400}]}]})";
+  const Profile profile = valid(text, "curves.json");
+  CHECK(profile.units.empty());
+  CHECK(profile.date.empty());
+  REQUIRE(profile.collectives.size() == 1);
+  const CollectiveCurve& curve = profile.collectives.front();
+  CHECK(curve.operation == Exchange::kReduceScatter);
+  CHECK(curve.group == CurveGroup{4, 2, 2});
+  CHECK(curve.points.front() == CurvePoint{Bytes(1'048'576), Nanoseconds(300'500)});
+  CHECK(valid(io::write_canonical(profile_json(profile)), "copy.json") == profile);
+}
+
 TEST_CASE("a type that the fleet describes can be profiled too") {
   cluster::GpuType own = cluster::catalogue().front();
   own.name = "Own";

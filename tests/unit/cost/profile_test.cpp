@@ -59,8 +59,7 @@ TEST_CASE("a measured point is given as it is") {
   CHECK(found->provenance == Provenance::kMeasured);
   CHECK(found->time.forward == Approx(0.034));
   CHECK(found->time.backward == Approx(0.082));
-  CHECK(found->rows[0] == RowId{0, 0, 1});
-  CHECK(found->rows[1] == RowId{0, 0, 1});
+  CHECK(found->rows == std::vector<RowId>{{0, 0, 1}});
 }
 
 TEST_CASE("between two points the time is linear") {
@@ -70,10 +69,90 @@ TEST_CASE("between two points the time is linear") {
   CHECK(two->provenance == Provenance::kInterpolated);
   CHECK(two->time.forward == Approx(0.018));
   CHECK(two->time.backward == Approx(0.044));
-  CHECK(two->rows[0] == RowId{0, 0, 0});
-  CHECK(two->rows[1] == RowId{0, 0, 1});
+  CHECK(two->rows == std::vector<RowId>{{0, 0, 0}, {0, 0, 1}});
   // 3 samples: 10 + 16 = 26.
   CHECK(look_up(measured_blocks(), {}, 3)->time.forward == Approx(0.026));
+}
+
+ProfileUnit at_length(std::int64_t tokens, std::vector<ProfileRow> rows) {
+  ProfileUnit unit = block_rows(std::move(rows));
+  unit.sequence_length = tokens;
+  unit.block.tokens = tokens;
+  return unit;
+}
+
+ProfileSet set_of(std::vector<ProfileUnit> units) {
+  ProfileSet set;
+  set.add(profile_of(round_gpu(), std::move(units)));
+  return set;
+}
+
+TEST_CASE("between two sequence lengths a share per token and a quadratic one") {
+  // 1024 tokens in 4 ms, 4096 in 40: per token 3.90625 and 9.765625 us. At 2048, a third of the way: 5.859375 us, 12
+  // ms. The same as a s + c s^2 with a = 1.953125 us, c = 1.9073486328125e-3 us: 4 ms + 8 ms.
+  const ProfileSet set = set_of({at_length(1024, {row(1, 1, 4_ms, 8_ms)}), at_length(4096, {row(1, 1, 40_ms, 80_ms)})});
+  const auto found = look_up(set, {}, 1);
+  REQUIRE(found);
+  CHECK(found->time.forward == Approx(0.012));
+  CHECK(found->time.backward == Approx(0.024));
+  CHECK(found->provenance == Provenance::kInterpolated);
+  CHECK(found->rows == std::vector<RowId>{{0, 0, 0}, {0, 1, 0}});
+  // Only between neighbours.
+  CHECK_FALSE(look_up(set_of({at_length(1024, {row(1, 1, 4_ms, 8_ms)})}), {}, 1));
+  CHECK_FALSE(
+      look_up(set_of({at_length(1024, {row(1, 1, 4_ms, 8_ms)}), at_length(1536, {row(1, 1, 9_ms, 18_ms)})}), {}, 1));
+}
+
+TEST_CASE("the nearest lengths that know the point decide, and activations follow") {
+  ProfileRow low = row(1, 1, 4_ms, 8_ms);
+  low.activation = Bytes(1024 * 100);
+  ProfileRow high = row(1, 1, 40_ms, 80_ms);
+  high.activation = Bytes(4096 * 400);
+  // 1536 is nearer but knows tp 8 alone.
+  const ProfileSet set =
+      set_of({at_length(1536, {row(8, 1, 1_ms, 2_ms)}), at_length(1024, {low}), at_length(4096, {high})});
+  const auto found = look_up(set, {}, 1);
+  REQUIRE(found);
+  CHECK(found->time.forward == Approx(0.012));
+  CHECK(found->rows == std::vector<RowId>{{0, 1, 0}, {0, 2, 0}});
+  CHECK(found->activation == Approx(2048 * 200.0));  // per token 100 + (400 - 100) / 3
+}
+
+TEST_CASE("between two tensor degrees the logarithms are linear") {
+  // tp 2 is halfway from 1 to 4 in log: sqrt(16 x 4) = 8 ms, sqrt(36 x 9) = 18 ms.
+  const ProfileSet set = set_of({block_rows({row(1, 1, 16_ms, 36_ms), row(4, 1, 4_ms, 9_ms)})});
+  const auto found = look_up(set, tensor(2, false), 1);
+  REQUIRE(found);
+  CHECK(found->time.forward == Approx(0.008));
+  CHECK(found->time.backward == Approx(0.018));
+  CHECK(found->provenance == Provenance::kInterpolated);
+  CHECK_FALSE(look_up(set, tensor(8, false), 1));
+  CHECK_FALSE(look_up(set, tensor(2, true), 1));  // tp 4 was measured without sequence parallelism
+}
+
+TEST_CASE("a row of one GPU is a neighbour with and without sequence parallelism") {
+  ProfileRow split = row(4, 1, 4_ms, 9_ms);
+  split.degrees.sequence_parallel = true;
+  const ProfileSet set = set_of({block_rows({row(1, 1, 16_ms, 36_ms), split})});
+  CHECK(look_up(set, tensor(2, true), 1)->time.forward == Approx(0.008));
+  CHECK_FALSE(look_up(set, tensor(2, false), 1));
+}
+
+TEST_CASE("a measured point wins over neighbours, samples over tp, tp over lengths") {
+  const ProfileSet set = set_of({at_length(1024, {row(2, 1, 1_ms, 2_ms)}), at_length(4096, {row(2, 1, 9_ms, 18_ms)}),
+                                 block_rows({row(1, 1, 16_ms, 36_ms), row(4, 1, 4_ms, 9_ms)})});
+  CHECK(look_up(set, tensor(2, false), 1)->rows == std::vector<RowId>{{0, 2, 0}, {0, 2, 1}});
+  CHECK(look_up(set, tensor(4, false), 1)->provenance == Provenance::kMeasured);
+}
+
+TEST_CASE("the least GPU-seconds stay below what other lengths and degrees give") {
+  const model::Model model = small();
+  // Per token 4 ms / 1024 + 8 ms / 1024; times 2048: 24 ms. The other length costs 120 ms / 2.
+  const ProfileSet set = set_of({at_length(1024, {row(1, 1, 4_ms, 8_ms)}), at_length(4096, {row(1, 1, 40_ms, 80_ms)})});
+  CHECK(set.least_block_gpu_seconds(kBlockType, model.job, round_gpu()) == Approx(0.024));
+  // A length that is no neighbour does not count.
+  const ProfileSet alone = set_of({at_length(1024, {row(1, 1, 4_ms, 8_ms)})});
+  CHECK(alone.least_block_gpu_seconds(kBlockType, model.job, round_gpu()) == std::numeric_limits<double>::infinity());
 }
 
 TEST_CASE("nothing is extrapolated") {
@@ -97,7 +176,7 @@ TEST_CASE("what differs was not measured") {
     gpu.memory = 20_GiB;
     CHECK(known(gpu));
   }
-  SECTION("sequence length") {
+  SECTION("a sequence length beyond those measured") {
     model.types.front().tokens = 4096;
     CHECK_FALSE(known(round_gpu()));
   }

@@ -71,9 +71,10 @@ ordered_json profile_json(const Profile& profile) {
   out["source"] = profile.source;
   if (!profile.date.empty()) out["date"] = profile.date;
   out["includes_tp_communication"] = profile.includes_tp_communication;
-  out["units"] = ordered_json::array();
+  const bool curves = !profile.collectives.empty();
+  if (!profile.units.empty() || !curves) out["units"] = ordered_json::array();
   for (const ProfileUnit& unit : profile.units) out["units"].push_back(unit_json(unit));
-  if (profile.collectives.empty()) return out;
+  if (!curves) return out;
   out["collectives"] = ordered_json::array();
   for (const CollectiveCurve& curve : profile.collectives) out["collectives"].push_back(curve_json(curve));
   return out;

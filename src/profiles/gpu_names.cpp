@@ -1,0 +1,92 @@
+#include "gpu_names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace tangram::profiles {
+namespace {
+
+struct ShortName {
+  std::string_view name;
+  std::string_view family;  ///< every catalogue name that begins with it may be meant
+  std::string_view usual;   ///< and this one is, where nothing else is said
+};
+
+// Sailor's and its baselines' profile folders (its cluster file gives "RTX-2080" 11 GiB: the Ti), and AWS instances as
+// AMP names them: P3.8xlarge has V100-SXM2 of 16 GB, G4dn.12xlarge T4.
+constexpr std::array kShortNames = {
+    ShortName{"A100-40", "A100-40GB", "A100-40GB-SXM"},
+    ShortName{"A100-80", "A100-80GB", "A100-80GB-SXM"},
+    ShortName{"V100-16", "V100-16GB", "V100-16GB-SXM"},
+    ShortName{"V100-32", "V100-32GB", "V100-32GB-SXM"},
+    ShortName{"GH-96", "GH200-96GB", "GH200-96GB"},
+    ShortName{"RTX-2080", "RTX-2080", "RTX-2080-Ti"},
+    ShortName{"T4-16", "T4", "T4"},
+    ShortName{"P3", "V100-16GB", "V100-16GB-SXM"},
+    ShortName{"G4", "T4", "T4"},
+    ShortName{"P100", "P100-16GB", "P100-16GB-SXM"},
+};
+
+// As the driver names them (nvidia-smi -L, nccl-tests), without "NVIDIA" and "Tesla" before.
+constexpr std::array kDriverNames = {
+    ShortName{"A100-SXM4-40GB", "A100-40GB-SXM", "A100-40GB-SXM"},
+    ShortName{"A100-SXM4-80GB", "A100-80GB-SXM", "A100-80GB-SXM"},
+    ShortName{"A100-PCIE-40GB", "A100-40GB-PCIe", "A100-40GB-PCIe"},
+    ShortName{"A100 80GB PCIe", "A100-80GB-PCIe", "A100-80GB-PCIe"},
+    ShortName{"A800-SXM4-80GB", "A800-80GB-SXM", "A800-80GB-SXM"},
+    ShortName{"H100 80GB HBM3", "H100-80GB-SXM", "H100-80GB-SXM"},
+    ShortName{"H100 PCIe", "H100-80GB-PCIe", "H100-80GB-PCIe"},
+    ShortName{"H100 NVL", "H100-94GB-NVL", "H100-94GB-NVL"},
+    ShortName{"H800", "H800-80GB-SXM", "H800-80GB-SXM"},
+    ShortName{"H200", "H200-141GB-SXM", "H200-141GB-SXM"},
+    ShortName{"H20", "H20-96GB-SXM", "H20-96GB-SXM"},
+    ShortName{"GH200 480GB", "GH200-96GB", "GH200-96GB"},
+    ShortName{"B200", "B200-180GB-SXM", "B200-180GB-SXM"},
+    ShortName{"V100-SXM2-16GB", "V100-16GB-SXM", "V100-16GB-SXM"},
+    ShortName{"V100-SXM2-32GB", "V100-32GB-SXM", "V100-32GB-SXM"},
+    ShortName{"V100-PCIE-16GB", "V100-16GB-PCIe", "V100-16GB-PCIe"},
+    ShortName{"RTX A6000", "A6000", "A6000"},
+    ShortName{"GeForce RTX 3090", "RTX-3090", "RTX-3090"},
+    ShortName{"GeForce RTX 4090", "RTX-4090", "RTX-4090"},
+    ShortName{"GeForce RTX 2080 Ti", "RTX-2080-Ti", "RTX-2080-Ti"},
+    ShortName{"TITAN RTX", "Titan-RTX", "Titan-RTX"},
+};
+
+std::string_view without_brand(std::string_view name) {
+  for (const std::string_view brand : {"NVIDIA ", "Tesla "}) {
+    if (name.starts_with(brand)) name.remove_prefix(brand.size());
+  }
+  return name;
+}
+
+template <std::size_t kSize>
+const ShortName* find_in(const std::array<ShortName, kSize>& names, std::string_view name) {
+  const auto found = std::ranges::find_if(names, [&](const ShortName& s) { return s.name == name; });
+  return found != names.end() ? &*found : nullptr;
+}
+
+const ShortName* short_name(std::string_view name) {
+  const ShortName* found = find_in(kShortNames, name);
+  return found != nullptr ? found : find_in(kDriverNames, without_brand(name));
+}
+
+}  // namespace
+
+const cluster::GpuType* device_of(const std::string& name, std::span<const cluster::GpuType> devices) {
+  const auto named = [&](std::string_view wanted) -> const cluster::GpuType* {
+    const auto found = std::ranges::find_if(devices, [&](const auto& device) { return device.name == wanted; });
+    return found != devices.end() ? &*found : nullptr;
+  };
+  if (const auto* exact = named(without_brand(name))) return exact;
+  const ShortName* known = short_name(name);
+  return known != nullptr ? named(known->usual) : nullptr;
+}
+
+bool may_mean(const std::string& name, const std::string& catalogue_name) {
+  if (name == catalogue_name) return true;
+  const ShortName* known = short_name(name);
+  return known != nullptr && catalogue_name.starts_with(known->family);
+}
+
+}  // namespace tangram::profiles

@@ -32,6 +32,7 @@ struct Positional {
   const char* help;
   std::string* target;
   bool required;
+  std::vector<std::string>* list = nullptr;  // instead of target: one or more
 };
 
 struct CommandText {
@@ -68,6 +69,15 @@ constexpr CommandText kCommands[] = {
      "  tangram simulate plan.json\n"
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
      "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
+    {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
+     "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
+     "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM --model model.yaml -o a100.json\n"
+     "  tangram profile import --from nccl-tests all_reduce.log -o links.json\n"
+     "  tangram profile show a100.json\n",
+     "import reads files of sailor, metis, galvatron, amp or nccl-tests and makes one profile of them, which\n"
+     "plan --profile takes. Units are found from the numbers; whatever is detected, corrected or left out is\n"
+     "said. GPU (by its catalogue name) and model are needed where the files do not tell them. --json prints\n"
+     "the profile itself, the same bytes as -o writes. show lists what a profile holds.\n"},
     {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
      "  tangram schema cluster > cluster.schema.json\n", "NAME is cluster, model, profile or launch_plan.\n"},
     {Command::kVersion, "version", "", "print the version", "  tangram version --json\n", ""},
@@ -159,13 +169,24 @@ class Grammar {
     sub->set_help_flag("-h,--help", "show this text");
     sub->allow_extras();
     for (const Positional& positional : positionals(text.command)) {
-      sub->add_option(positional.name, *positional.target, positional.help)->type_name("");
+      if (positional.list != nullptr) {
+        sub->add_option(positional.name, *positional.list, positional.help)->type_name("");
+      } else {
+        sub->add_option(positional.name, *positional.target, positional.help)->type_name("");
+      }
     }
     if (text.command == Command::kPlan)
       sub->add_option("-o,--output", plan_.output, "write the plan here")->type_name("FILE");
     if (text.command == Command::kCheck) {
       sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
       sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
+    }
+    if (text.command == Command::kProfile) {
+      sub->add_option("--from", profile_.from, "the tool that measured")->type_name("TOOL");
+      sub->add_option("--gpu", profile_.gpu, "GPU type, as the catalogue names it")->type_name("NAME");
+      sub->add_option("--model", profile_.model, "the model that was measured")->type_name("MODEL");
+      sub->add_option("--date", profile_.date, "when it was measured: YYYY-MM-DD")->type_name("DATE");
+      sub->add_option("-o,--output", profile_.output, "write the profile here")->type_name("FILE");
     }
     if (text.command == Command::kSimulate) {
       sub->add_option("--trace", simulate_.trace, "write a Chrome trace here")->type_name("FILE");
@@ -207,6 +228,9 @@ class Grammar {
       case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
+      case Command::kProfile:
+        return {{"ACTION", "import or show", &profile_.action, true},
+                {"FILE", "what the tool wrote, or a profile", nullptr, true, &profile_.files}};
       case Command::kSchema: return {{"NAME", "cluster, model, profile or launch_plan", &schema_.name, true}};
       case Command::kVersion: return {};
     }
@@ -219,6 +243,7 @@ class Grammar {
       case Command::kIslands: return islands_;
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
+      case Command::kProfile: return profile_;
       case Command::kSchema: return schema_;
       case Command::kVersion: return VersionArguments{};
     }
@@ -235,7 +260,8 @@ class Grammar {
       if (sub.get_name() == text.name) invocation_.command = text.command;
     }
     for (const Positional& positional : positionals(invocation_.command)) {
-      if (!positional.target->empty() || invocation_.show_origin) continue;
+      const bool given = positional.list != nullptr ? !positional.list->empty() : !positional.target->empty();
+      if (given || invocation_.show_origin) continue;
       return fail(
           usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), positional.name), hint_to_help()));
     }
@@ -294,6 +320,7 @@ class Grammar {
   IslandsArguments islands_;
   CheckArguments check_;
   SimulateArguments simulate_;
+  ProfileArguments profile_;
   SchemaArguments schema_;
   bool version_ = false;
 };

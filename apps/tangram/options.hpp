@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "settings.hpp"
 
@@ -26,13 +27,23 @@ struct SimulateArguments {
   std::string plan;
   std::string trace;  ///< empty: no trace
 };
+/// `profile import FILE...` and `profile show FILE`.
+struct ProfileArguments {
+  std::string action;
+  std::vector<std::string> files;
+  std::string from;    ///< import: the tool
+  std::string gpu;     ///< empty: as the files say
+  std::string model;   ///< empty: not given
+  std::string date;    ///< empty: not known
+  std::string output;  ///< empty: not written
+};
 struct SchemaArguments {
   std::string name;
 };
 struct VersionArguments {};
 
-using Arguments =
-    std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, SchemaArguments, VersionArguments>;
+using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, ProfileArguments,
+                               SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

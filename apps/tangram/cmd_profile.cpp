@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "table.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/cost/profile_file.hpp"
+#include "tangram/io/file.hpp"
+#include "tangram/io/json_writer.hpp"
+#include "tangram/profiles/import.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+// What a profile holds, for people.
+
+/// "1-8", "1, 2, 8": whole numbers that follow each other in doubling steps or by one are runs.
+std::string list_text(std::vector<std::int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+std::string degrees_text(const cost::Degrees& degrees) {
+  std::string text = fmt::format("tp{}{}", degrees.tp, degrees.sequence_parallel ? "+sp" : "");
+  if (degrees.cp > 1) text += fmt::format(" cp{}", degrees.cp);
+  if (degrees.ep > 1) text += fmt::format(" ep{}", degrees.ep);
+  if (degrees.etp > 1) text += fmt::format(" etp{}", degrees.etp);
+  return text;
+}
+
+std::string unit_text(const cost::ProfileUnit& unit) {
+  switch (unit.kind) {
+    case cost::ProfileKind::kBlock:
+      return fmt::format("block h{} a{}{}", unit.block.hidden, unit.block.attention.heads,
+                         unit.flash_attention ? " flash" : "");
+    case cost::ProfileKind::kEmbedding: return fmt::format("embedding h{} V{}", unit.hidden, unit.vocabulary);
+    case cost::ProfileKind::kHead: return fmt::format("head h{} V{}", unit.hidden, unit.vocabulary);
+  }
+  return "block";
+}
+
+std::string unit_table(const cost::Profile& profile, const Terminal& terminal) {
+  Table table({{"unit"},
+               {"dtype"},
+               {"tokens", true},
+               {"degrees"},
+               {"samples", false, 12},
+               {"forward ms", true},
+               {"backward ms", true},
+               {"activation", true}});
+  for (const cost::ProfileUnit& unit : profile.units) {
+    std::map<cost::Degrees, std::vector<const cost::ProfileRow*>> by_degrees;
+    for (const cost::ProfileRow& row : unit.rows) by_degrees[row.degrees].push_back(&row);
+    for (const auto& [degrees, rows] : by_degrees) {
+      std::vector<std::int64_t> samples;
+      for (const cost::ProfileRow* row : rows) samples.push_back(row->samples);
+      const cost::ProfileRow& first = *rows.front();
+      table.add(
+          {{unit_text(unit), Style::kBold},
+           {std::string(to_string(unit.dtype))},
+           {thousands(unit.sequence_length)},
+           {degrees_text(degrees)},
+           {list_text(samples)},
+           {fmt::format("{:.4g}", first.forward.as_double() / 1e6)},
+           {fmt::format("{:.4g}", first.backward.as_double() / 1e6)},
+           {first.activation > Bytes(0) ? fmt::format("{:.1f} MiB", first.activation.as_double() / (1 << 20)) : "-"}});
+    }
+  }
+  return table.render(terminal);
+}
+
+std::string size_text(Bytes bytes) {
+  const double value = bytes.as_double();
+  if (value >= 1 << 30) return fmt::format("{:.4g} GiB", value / (1 << 30));
+  if (value >= 1 << 20) return fmt::format("{:.4g} MiB", value / (1 << 20));
+  return value >= 1 << 10 ? fmt::format("{:.4g} KiB", value / (1 << 10)) : fmt::format("{} B", bytes.value());
+}
+
+std::string curve_table(const cost::Profile& profile, const Terminal& terminal) {
+  Table table({{"collective"},
+               {"nodes x ranks", true},
+               {"sharing", true},
+               {"sizes"},
+               {"points", true},
+               {"shortest", true},
+               {"best bus GB/s", true}});
+  for (const cost::CollectiveCurve& curve : profile.collectives) {
+    double best = 0;
+    for (const cost::CurvePoint& point : curve.points) best = std::max(best, cost::bus_bandwidth(curve, point));
+    table.add({{std::string(cost::to_string(curve.operation)), Style::kBold},
+               {fmt::format("{} x {}", curve.group.nodes, curve.group.ranks_per_node)},
+               {std::to_string(curve.group.sharing)},
+               {fmt::format("{} to {}", size_text(curve.points.front().bytes), size_text(curve.points.back().bytes))},
+               {std::to_string(curve.points.size())},
+               {people_time(to_seconds(curve.points.front().time))},
+               {fmt::format("{:.4g}", best / 1e9)}});
+  }
+  return table.render(terminal);
+}
+
+std::string for_people(const cost::Profile& profile, const Terminal& terminal) {
+  std::string head = fmt::format("{}{}", profile.device.name, profile.date.empty() ? "" : ", measured " + profile.date);
+  if (!profile.units.empty()) {
+    head += fmt::format("; exchanges of tp are {}in the times", profile.includes_tp_communication ? "" : "not ");
+  }
+  std::string out = head + "\n";
+  for (const std::string& line : wrapped("source: " + profile.source, kPageWidth)) out += line + "\n";
+  if (!profile.units.empty()) {
+    out += "\n" + unit_table(profile, terminal) + "times and activations are of the first sample count\n";
+  }
+  if (!profile.collectives.empty()) out += "\n" + curve_table(profile, terminal);
+  return out;
+}
+
+// show
+
+ExitCode show(const ProfileArguments& arguments, const Context& context) {
+  if (arguments.files.size() != 1) {
+    return report(context.terminal, context.json, usage_mistake("extra-argument", "profile show takes one FILE"));
+  }
+  const auto profiles = load_profiles(arguments.files, cluster::Fleet{});
+  if (!profiles) return report(context.terminal, context.json, profiles.error());
+  const cost::Profile& profile = profiles->profiles().front();
+  return print_result(context, for_people(profile, context.terminal), cost::profile_json(profile));
+}
+
+// import
+
+bool is_date(const std::string& text) {
+  constexpr std::string_view kPattern = "dddd-dd-dd";
+  return text.size() == kPattern.size() && std::equal(text.begin(), text.end(), kPattern.begin(), [](char c, char p) {
+           return p == '-' ? c == '-' : c >= '0' && c <= '9';
+         });
+}
+
+std::optional<Diagnostics> complaint(const ProfileArguments& arguments) {
+  const std::vector<std::string> tools = profiles::tool_names();
+  const std::string known = fmt::format("tools: {}", fmt::join(tools, ", "));
+  if (arguments.from.empty()) return usage_mistake("missing-option", "profile import needs --from TOOL", known);
+  if (!profiles::parse_tool(arguments.from)) {
+    const auto near = closest(arguments.from, tools);
+    return usage_mistake("unknown-tool", fmt::format("there is no tool \"{}\"", arguments.from),
+                         near ? fmt::format("did you mean \"{}\"?", *near) : known);
+  }
+  if (!arguments.date.empty() && !is_date(arguments.date)) {
+    return usage_mistake("bad-value", fmt::format("--date {} is not a date", arguments.date), "write YYYY-MM-DD");
+  }
+  for (const std::string& file : arguments.files) {
+    if (arguments.output.empty() || !io::same_file(arguments.output, file)) continue;
+    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
+                         "give the profile a name of its own");
+  }
+  return std::nullopt;
+}
+
+/// All files, with the mistakes of all.
+Expected<profiles::Request> request_of(const ProfileArguments& arguments) {
+  profiles::Request request;
+  request.tool = *profiles::parse_tool(arguments.from);
+  request.gpu = arguments.gpu;
+  request.date = arguments.date;
+  Diagnostics mistakes;
+  const auto keep = [&](Diagnostics& found) { mistakes.insert(mistakes.end(), found.begin(), found.end()); };
+  for (const std::string& path : arguments.files) {
+    auto text = io::read_file(path);
+    if (text) {
+      request.files.push_back({path, std::move(*text)});
+    } else {
+      keep(text.error());
+    }
+  }
+  if (!arguments.model.empty()) {
+    auto model = load_model(arguments.model);
+    if (model) {
+      request.model = std::move(*model);
+    } else {
+      keep(model.error());
+    }
+  }
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return request;
+}
+
+/// A file holds one profile.
+std::optional<Diagnostics> not_one(const std::vector<cost::Profile>& found) {
+  if (found.size() == 1) return std::nullopt;
+  std::vector<std::string> names;
+  for (const cost::Profile& profile : found) names.push_back(profile.device.name);
+  const bool same = std::ranges::all_of(names, [&](const std::string& name) { return name == names.front(); });
+  Diagnostic diagnostic;
+  diagnostic.code = "several-profiles";
+  diagnostic.message = same ? fmt::format("some times of {} hold the exchanges of tp, others do not", names.front())
+                            : fmt::format("the files are of {} GPU types: {}", names.size(), fmt::join(names, ", "));
+  diagnostic.hint = same ? "import them one by one" : "choose one with --gpu";
+  return Diagnostics{diagnostic};
+}
+
+std::string note_text(const profiles::Note& note) {
+  return fmt::format("{}{}: {}", note.file.empty() ? "" : note.file + ": ", to_string(note.kind), note.message);
+}
+
+ExitCode import(const ProfileArguments& arguments, const Context& context) {
+  const auto failed = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  if (const auto wrong = complaint(arguments)) return failed(*wrong);
+  const auto request = request_of(arguments);
+  if (!request) return failed(request.error());
+  const auto imported = profiles::import_profiles(*request, cluster::catalogue());
+  if (!imported) return failed(imported.error());
+  for (const profiles::Note& note : imported->notes) context.terminal.note(note_text(note));
+  if (const auto several = not_one(imported->profiles)) return failed(*several);
+
+  const cost::Profile& profile = imported->profiles.front();
+  const nlohmann::ordered_json document = cost::profile_json(profile);
+  if (!arguments.output.empty() && arguments.output != "-") {
+    auto output = context.signals.open(arguments.output);
+    if (!output) return failed(output.error());
+    if (auto written = output->commit(io::write_canonical(document)); !written) return failed(written.error());
+    context.signals.release();
+    context.terminal.note(fmt::format("wrote {}", arguments.output));
+  }
+  if (arguments.output == "-") return print_text(context, io::write_canonical(document));
+  return print_result(context, for_people(profile, context.terminal), document);
+}
+
+}  // namespace
+
+ExitCode run_profile(const ProfileArguments& arguments, const Context& context) {
+  if (arguments.action == "import") return import(arguments, context);
+  if (arguments.action == "show") return show(arguments, context);
+  return report(context.terminal, context.json,
+                usage_mistake("unknown-action", fmt::format("profile has no action \"{}\"", arguments.action),
+                              "actions: import, show"));
+}
+
+}  // namespace tangram::app

@@ -163,7 +163,7 @@ std::optional<Diagnostics> complaint(const ProfileArguments& arguments) {
 /// All files, with the mistakes of all.
 Expected<profiles::Request> request_of(const ProfileArguments& arguments) {
   profiles::Request request;
-  request.tool = *profiles::parse_tool(arguments.from);
+  request.tool = profiles::parse_tool(arguments.from).value_or(profiles::Tool::kSailor);  // known: complaint() looked
   request.gpu = arguments.gpu;
   request.date = arguments.date;
   Diagnostics mistakes;
@@ -192,6 +192,7 @@ Expected<profiles::Request> request_of(const ProfileArguments& arguments) {
 std::optional<Diagnostics> not_one(const std::vector<cost::Profile>& found) {
   if (found.size() == 1) return std::nullopt;
   std::vector<std::string> names;
+  names.reserve(found.size());
   for (const cost::Profile& profile : found) names.push_back(profile.device.name);
   const bool same = std::ranges::all_of(names, [&](const std::string& name) { return name == names.front(); });
   Diagnostic diagnostic;

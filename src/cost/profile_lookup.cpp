@@ -39,7 +39,7 @@ std::optional<Measured> between(std::vector<Key> keys, Key wanted, At at, MakeMi
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   const auto above = std::ranges::upper_bound(keys, wanted);
-  const auto first_known = [&](auto first, auto last) -> std::optional<std::pair<Key, Measured>> {
+  const auto first_known = [&](auto first, const auto& last) -> std::optional<std::pair<Key, Measured>> {
     for (; first != last; ++first) {
       if (auto found = at(*first)) return std::pair(*first, std::move(*found));
     }
@@ -87,6 +87,7 @@ class Lookup {
   [[nodiscard]] std::optional<Measured> find() const {
     if (auto found = at_tokens(point_.tokens)) return found;
     std::vector<std::int64_t> lengths;
+    lengths.reserve(units_.size());
     for (const std::size_t u : units_) lengths.push_back(profile_.units[u].sequence_length);
     return between(
         lengths, point_.tokens, [&](std::int64_t tokens) { return at_tokens(tokens); }, linear_per_token, mix_passes);

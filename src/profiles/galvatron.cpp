@@ -239,6 +239,7 @@ class GalvatronImport {
 
   void note_bandwidths(const io::Document& document) {
     std::vector<double> values;
+    values.reserve(document.root.members.size());
     for (const io::Member& member : document.root.members) values.push_back(member.value.number);
     const auto* device = context_.gpu("", document.file);
     if (device == nullptr) return;

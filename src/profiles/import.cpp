@@ -79,6 +79,7 @@ std::optional<Tool> parse_tool(std::string_view name) {
 
 std::vector<std::string> tool_names() {
   std::vector<std::string> names;
+  names.reserve(kTools.size());
   for (const ToolEntry& entry : kTools) names.emplace_back(entry.name);
   return names;
 }

@@ -373,7 +373,7 @@ cost::Profile settle(RawProfile raw, const cluster::GpuType& device, Notes& note
 
 cost::CollectiveCurve settle_curve(cost::CollectiveCurve curve, const cluster::GpuType& device, const std::string& file,
                                    Notes& notes) {
-  std::ranges::stable_sort(curve.points, {}, &cost::CurvePoint::bytes);
+  std::ranges::sort(curve.points, {}, [](const cost::CurvePoint& p) { return std::pair(p.bytes, p.time); });
   std::vector<cost::CurvePoint> points;
   for (auto first = curve.points.begin(); first != curve.points.end();) {
     const auto last = std::find_if(first, curve.points.end(), [&](const auto& p) { return p.bytes != first->bytes; });
@@ -413,7 +413,8 @@ std::vector<cost::Profile> join(std::vector<cost::Profile> profiles) {
     for (const cost::ProfileUnit& unit : profile.units) add_unit(*same, unit);
     same->collectives.insert(same->collectives.end(), profile.collectives.begin(), profile.collectives.end());
   }
-  std::ranges::stable_sort(joined, {}, [](const cost::Profile& p) { return p.device.name; });
+  std::ranges::sort(joined, {},
+                    [](const cost::Profile& p) { return std::pair(p.device.name, p.includes_tp_communication); });
   return joined;
 }
 

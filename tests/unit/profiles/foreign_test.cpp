@@ -33,13 +33,22 @@ struct KnownModel {
   std::string text;
 };
 
+/// What Sailor calls LLAMA-3-8 has 16 h^2 parameters a block, by its llm_info: no grouped queries, and 4 h wide.
+const std::string kWideLlama =
+    "schema: tangram.model/1\nname: wide-llama\narchitecture: {vocabulary: 128256, hidden: 4096, layers: 32, heads: "
+    "32, "
+    "ffn_hidden: 16384}\n"
+    "training: {sequence_length: 8192, global_batch_samples: 64, precision: bf16, flash_attention: false}\n";
+
 std::vector<KnownModel> known_models() {
   const std::string models = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/";
   return {{"OPT-350", gpt("opt-350", 1024, 16, 24, 50272, 2048)},
           {"GPT-Neo-2.7", gpt("gpt-neo", 2560, 32, 32, 50257, 2048)},
           {"OPT-30", gpt("opt-30", 7168, 56, 48, 50272, 2048)},
           {"LLAMA-3-8", content(models + "llama-3-8b.yaml")},
+          {"LLAMA-3-8", kWideLlama},
           {"llama3", content(models + "llama-3-8b.yaml")},
+          {"llama3", kWideLlama},
           {"llama2-7b", content(models + "llama-2-7b.yaml")}};
 }
 

@@ -38,7 +38,8 @@ def check_picture() -> None:
     # alpha: |0|, |0.15|, |-0.05|, median 5 %; beta: |-0.3|, |-0.1|, median 20 %; all five: 0, 5, 10, 15, 30, median
     # 10 %, three of five within 10 %, four within 20 %. The rows without a time or a prediction do not count.
     for text in ("5 of 7 runs, median error 10.0 %, 60 % within 10 %, 80 % within 20 %",
-                 ">Calibration<", ">validation<", ">alpha lab<", ">beta &amp; co<", "beta &lt;x&gt;: measured 0.5 s, predicted 0.35 s (-30.0 %)"):
+                 ">Calibration<", ">validation<", ">alpha lab<", ">beta &amp; co<",
+                 "beta &lt;x&gt;: measured 0.5 s, predicted 0.35 s (-30.0 %)"):
         require(text in drawn.stdout, f"the picture lacks: {text}")
 
 

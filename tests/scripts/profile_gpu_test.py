@@ -113,7 +113,8 @@ def check_errors(folder: Path) -> None:
     )
     for argument, status, message in cases:
         failed = call([sys.executable, SCRIPT, argument, "--dry-run"], folder, status)
-        require("error: " in failed.stderr and message in failed.stderr and not failed.stdout, f"{argument}: {failed.stderr}")
+        said = "error: " in failed.stderr and message in failed.stderr
+        require(said and not failed.stdout, f"{argument}: {failed.stderr}")
     help_text = call([sys.executable, SCRIPT, "--help"], folder).stdout
     require(help_text.startswith("examples:\n"), help_text)
     left_out = call([sys.executable, SCRIPT, str(CONFIGS / "models/hf/gpt2.json"), "--dry-run", "--tp", "8"], folder)
@@ -208,6 +209,19 @@ def check_measuring(folder: Path, python: str) -> None:
     check_plans(folder, path, profile)
 
 
+def check_fused(folder: Path, python: str) -> None:
+    """PyTorch has fused attention from 2.0 on; older ones say so."""
+    modern = call([python, "-c", "import torch; print(torch.__version__ >= '2')"], folder).stdout.strip() == "True"
+    command = [python, SCRIPT, "llama.json", "--device", "cpu", "--gpu", "Processor", "--samples", "1", "--no-edges",
+               "--repetitions", "1", "--warmup", "1", "--attention", "fused"]
+    if not modern:
+        failed = call(command, folder, 1)
+        require("fused attention needs PyTorch 2.0" in failed.stderr, failed.stderr)
+        return
+    (unit,) = json.loads(call(command, folder).stdout)["units"]
+    require(unit["flash_attention"] and unit["rows"][0]["activation_bytes"] > 0, str(unit))
+
+
 def check_collectives(folder: Path, python: str) -> None:
     """Two processes, started as torchrun does; the first alone writes."""
     command = [python, SCRIPT, "gpt.json", "--device", "cpu", "--gpu", "Processor", "--samples", "1,2", "--tp", "1,2",
@@ -238,6 +252,7 @@ def main() -> None:
             return
         python = python_with_torch()
         check_measuring(folder, python)
+        check_fused(folder, python)
         check_collectives(folder, python)
 
 

@@ -78,8 +78,17 @@ constexpr CommandText kCommands[] = {
      "plan --profile takes. Units are found from the numbers; whatever is detected, corrected or left out is\n"
      "said. GPU (by its catalogue name) and model are needed where the files do not tell them. --json prints\n"
      "the profile itself, the same bytes as -o writes. show lists what a profile holds.\n"},
+    {Command::kAccuracy, "accuracy", "DATASET", "compare predictions with published measurements",
+     "  tangram accuracy configs/measurements/validation.json\n"
+     "  tangram accuracy measurements.json --summary\n"
+     "  tangram accuracy measurements.json --json | jq '.groups[] | select(.kind == \"dataset\")'\n"
+     "  tangram accuracy measurements.json --profile a100.json --gpus calibrated.json\n",
+     "Builds the plan that each measurement ran, predicts its iteration time and memory with the code that\n"
+     "plans are made with, and shows the errors: per measurement, and per dataset, GPU type and parallelism.\n"
+     "What cannot be expressed is listed with the reason.\n"},
     {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
-     "  tangram schema cluster > cluster.schema.json\n", "NAME is cluster, model, profile or launch_plan.\n"},
+     "  tangram schema cluster > cluster.schema.json\n",
+     "NAME is cluster, model, profile, launch_plan or measurements.\n"},
     {Command::kVersion, "version", "", "print the version", "  tangram version --json\n", ""},
 };
 
@@ -191,6 +200,10 @@ class Grammar {
     if (text.command == Command::kSimulate) {
       sub->add_option("--trace", simulate_.trace, "write a Chrome trace here")->type_name("FILE");
     }
+    if (text.command == Command::kAccuracy) {
+      sub->add_flag("--summary", accuracy_.summary, "show the groups alone, not every measurement");
+      sub->add_option("--gpus", accuracy_.gpus, "GPU types that come before those of the program")->type_name("FILE");
+    }
     add_settings(*sub, text.command);
     sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");
     sub->add_flag("-q,--quiet", invocation_.quiet, "nothing on standard error but errors");
@@ -231,7 +244,9 @@ class Grammar {
       case Command::kProfile:
         return {{"ACTION", "import or show", &profile_.action, true},
                 {"FILE", "what the tool wrote, or a profile", nullptr, true, &profile_.files}};
-      case Command::kSchema: return {{"NAME", "cluster, model, profile or launch_plan", &schema_.name, true}};
+      case Command::kAccuracy: return {{"DATASET", "published measurements", &accuracy_.dataset, true}};
+      case Command::kSchema:
+        return {{"NAME", "cluster, model, profile, launch_plan or measurements", &schema_.name, true}};
       case Command::kVersion: return {};
     }
     return {};
@@ -244,6 +259,7 @@ class Grammar {
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
       case Command::kProfile: return profile_;
+      case Command::kAccuracy: return accuracy_;
       case Command::kSchema: return schema_;
       case Command::kVersion: return VersionArguments{};
     }
@@ -321,6 +337,7 @@ class Grammar {
   CheckArguments check_;
   SimulateArguments simulate_;
   ProfileArguments profile_;
+  AccuracyArguments accuracy_;
   SchemaArguments schema_;
   bool version_ = false;
 };

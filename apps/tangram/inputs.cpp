@@ -35,6 +35,11 @@ Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths, 
   for (const cluster::Node& node : fleet.nodes) {
     for (const cluster::DeviceGroup& group : node.groups) devices.push_back(group.device);
   }
+  return load_profiles(paths, devices);
+}
+
+Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,
+                                         std::span<const cluster::GpuType> devices) {
   cost::ProfileSet profiles;
   Diagnostics mistakes;
   for (const std::string& path : paths) {
@@ -49,6 +54,19 @@ Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths, 
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return profiles;
+}
+
+Expected<std::vector<cluster::GpuType>> load_devices(const std::string& path) {
+  if (path.empty()) return cluster::catalogue();
+  return load(path, [](std::string text, std::string file) {
+    return cluster::read_catalogue(std::move(text), std::move(file));
+  });
+}
+
+Expected<std::vector<accuracy::Measurement>> load_measurements(const std::string& path) {
+  return load(path, [](std::string text, std::string file) {
+    return accuracy::read_measurements(std::move(text), std::move(file));
+  });
 }
 
 Expected<plan::LaunchPlan> load_plan(const std::string& path) {

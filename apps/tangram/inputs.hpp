@@ -1,9 +1,11 @@
 // The files commands read.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "tangram/accuracy/measurement.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
@@ -16,6 +18,12 @@ namespace tangram::app {
 /// Profiles of the GPU types in the catalogue and in the fleet, with the mistakes of all files.
 [[nodiscard]] Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,
                                                        const cluster::Fleet& fleet);
+/// The same, of these GPU types.
+[[nodiscard]] Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,
+                                                       std::span<const cluster::GpuType> devices);
+/// The catalogue, with the GPU types of the file (empty: none) in place of its own.
+[[nodiscard]] Expected<std::vector<cluster::GpuType>> load_devices(const std::string& path);
+[[nodiscard]] Expected<std::vector<accuracy::Measurement>> load_measurements(const std::string& path);
 [[nodiscard]] Expected<plan::LaunchPlan> load_plan(const std::string& path);
 
 }  // namespace tangram::app

@@ -18,6 +18,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
     ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
     ExitCode operator()(const ProfileArguments& a) const { return run_profile(a, context); }
+    ExitCode operator()(const AccuracyArguments& a) const { return run_accuracy(a, context); }
     ExitCode operator()(const SchemaArguments& a) const { return run_schema(a, context); }
     ExitCode operator()(const VersionArguments& a) const { return run_version(a, context); }
   };

@@ -37,13 +37,18 @@ struct ProfileArguments {
   std::string date;    ///< empty: not known
   std::string output;  ///< empty: not written
 };
+struct AccuracyArguments {
+  std::string dataset;
+  std::string gpus;      ///< a catalogue that comes before the program's own; empty: none
+  bool summary = false;  ///< the groups alone
+};
 struct SchemaArguments {
   std::string name;
 };
 struct VersionArguments {};
 
 using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, ProfileArguments,
-                               SchemaArguments, VersionArguments>;
+                               AccuracyArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

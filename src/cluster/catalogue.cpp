@@ -23,9 +23,13 @@ void read_catalogue_file(std::string_view name, std::string_view text, GpuTable&
   if (!mistakes.empty()) throw std::logic_error("malformed GPU catalogue:\n" + render(mistakes));
 }
 
-std::vector<GpuType> parse_catalogue() {
+GpuTable embedded_table() {
   GpuTable table;
   for (const auto& [name, text] : catalogue_files()) read_catalogue_file(name, text, table);
+  return table;
+}
+
+std::vector<GpuType> types_of(GpuTable table) {
   std::vector<GpuType> types;
   types.reserve(table.size());
   for (auto& [name, type] : table) types.push_back(std::move(type));
@@ -35,8 +39,21 @@ std::vector<GpuType> parse_catalogue() {
 }  // namespace
 
 const std::vector<GpuType>& catalogue() {
-  static const std::vector<GpuType> types = parse_catalogue();
+  static const std::vector<GpuType> types = types_of(embedded_table());
   return types;
+}
+
+Expected<std::vector<GpuType>> read_catalogue(std::string text, std::string file) {
+  auto document = io::parse_json(std::move(text), std::move(file));
+  if (!document) return tl::unexpected(document.error());
+  Diagnostics mistakes;
+  GpuTable table = embedded_table();
+  io::ObjectReader reader(*document, document->root, "", mistakes);
+  static_cast<void>(reader.choice<int>("schema", {{"tangram.gpus/1", 1}}));
+  read_gpu_records(reader, table);
+  reader.finish();
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return types_of(std::move(table));
 }
 
 }  // namespace tangram::cluster

@@ -51,6 +51,7 @@ class RecordReader {
     }
     type.vendor = text("vendor", type.vendor);
     type.architecture = text("architecture", type.architecture);
+    type.multiprocessors = static_cast<int>(reader_.integer_or("multiprocessors", type.multiprocessors, {0, 10'000}));
     read_memory(type);
     read_peaks(type);
     read_links(type);
@@ -116,10 +117,11 @@ class RecordReader {
     if (!calibration) return;
     constexpr io::NumberRange kShare{0, 1, true};
     compute.gemm_efficiency = calibration->number_or("gemm_efficiency", compute.gemm_efficiency, kShare);
-    compute.gemm_half_size =
-        calibration->number_or("gemm_half_size_gflop", in_units(compute.gemm_half_size, 1e9), {0, 1e6}) * 1e9;
+    compute.attention_forward = calibration->number_or("attention_forward", compute.attention_forward, kShare);
+    compute.attention_backward = calibration->number_or("attention_backward", compute.attention_backward, kShare);
     compute.memory_efficiency = calibration->number_or("memory_efficiency", compute.memory_efficiency, kShare);
     compute.kernel_launch = from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), {0, 1e5}));
+    compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), {0, 1e5}));
     compute.source = calibration->string_or("source", compute.source);
     calibration->finish();
   }
@@ -157,6 +159,7 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
   if (type.name != key) record["name"] = type.name;
   record["vendor"] = type.vendor;
   record["architecture"] = type.architecture;
+  if (type.multiprocessors > 0) record["multiprocessors"] = type.multiprocessors;
   record["memory_gib"] = to_gib(type.memory);
   record["reserved_gib"] = to_gib(type.reserved);
   record["memory_bandwidth_gb_s"] = in_units(type.memory_bandwidth.value(), kGigabyte);
@@ -171,9 +174,11 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
   record["pcie"] = link_to_json(type.pcie, "bandwidth_gb_s", kGigabyte);
   auto& calibration = record["calibration"];
   calibration["gemm_efficiency"] = type.compute.gemm_efficiency;
-  calibration["gemm_half_size_gflop"] = in_units(type.compute.gemm_half_size, 1e9);
+  calibration["attention_forward"] = type.compute.attention_forward;
+  calibration["attention_backward"] = type.compute.attention_backward;
   calibration["memory_efficiency"] = type.compute.memory_efficiency;
   calibration["kernel_launch_us"] = to_us(type.compute.kernel_launch);
+  calibration["host_issue_us"] = to_us(type.compute.host_issue);
   if (!type.compute.source.empty()) calibration["source"] = type.compute.source;
   record["price_per_hour_usd"] = type.price_per_hour.value();
   if (!type.source.empty()) record["source"] = type.source;

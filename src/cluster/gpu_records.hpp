@@ -4,13 +4,14 @@
 //   "gpus": {
 //     "A100-80GB-SXM": {
 //       "vendor": "nvidia", "architecture": "ampere",
+//       "multiprocessors": 108,                     // left out: unknown, products fill the device evenly
 //       "memory_gib": 80, "reserved_gib": 5.9,      // reserved: never given to a plan; default 1 + 5 % of the memory
 //       "memory_bandwidth_gb_s": 2039,
 //       "peak_tflops": { "fp32": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "fp8": 0 },  // dense; left out: 0, none
 //       "peer_link": { "bandwidth_gb_s": 300, "latency_us": 3, "reach": 2 },  // one direction; left out: none
 //       "pcie": { "bandwidth_gb_s": 32, "latency_us": 5 },                    // one direction
-//       "calibration": { "gemm_efficiency": 0.79, "gemm_half_size_gflop": 3, "memory_efficiency": 0.85,
-//                        "kernel_launch_us": 4, "source": "..." },
+//       "calibration": { "gemm_efficiency": 0.79, "attention_forward": 0.5, "attention_backward": 0.26,
+//                        "memory_efficiency": 0.72, "kernel_launch_us": 1, "host_issue_us": 70, "source": "..." },
 //       "price_per_hour_usd": 3.43, "source": "NVIDIA A100 datasheet"
 //     },
 //     "A100-cut": { "like": "A100-80GB-SXM", "memory_gib": 40 }   // everything else as there

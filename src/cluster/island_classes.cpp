@@ -75,6 +75,7 @@ bool exchangeable(const Partition& partition, const LinkTiers& tiers, std::size_
 
 GpuType slower_of(const GpuType& a, const GpuType& b) {
   GpuType slower = a;
+  slower.multiprocessors = std::min(a.multiprocessors, b.multiprocessors);
   slower.memory = std::min(a.memory, b.memory);
   slower.reserved = std::max(a.reserved, b.reserved);
   slower.memory_bandwidth = std::min(a.memory_bandwidth, b.memory_bandwidth);
@@ -82,7 +83,9 @@ GpuType slower_of(const GpuType& a, const GpuType& b) {
   slower.peer_link = slower_of(a.peer_link, b.peer_link);
   slower.pcie = slower_of(a.pcie, b.pcie);
   slower.compute.gemm_efficiency = std::min(a.compute.gemm_efficiency, b.compute.gemm_efficiency);
-  slower.compute.gemm_half_size = std::max(a.compute.gemm_half_size, b.compute.gemm_half_size);
+  slower.compute.attention_forward = std::min(a.compute.attention_forward, b.compute.attention_forward);
+  slower.compute.attention_backward = std::min(a.compute.attention_backward, b.compute.attention_backward);
+  slower.compute.host_issue = std::max(a.compute.host_issue, b.compute.host_issue);
   slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
   slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);
   slower.price_per_hour = std::max(a.price_per_hour, b.price_per_hour);

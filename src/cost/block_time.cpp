@@ -15,11 +15,22 @@ constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product;
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
 
+/// The groups of a stage, and what one collective in them takes.
+struct Exchanges {
+  const cluster::DeviceShape& shape;
+  std::span<const CollectiveCurve> curves;
+  ProcessGroups groups;
+
+  [[nodiscard]] double seconds(Collective kind, double bytes, const Group& group) const {
+    return collective_seconds(kind, bytes, group, shape, curves);
+  }
+};
+
 /// Everything the parts of one block need to know.
 struct Context {
   const model::BlockType& block;
   const Degrees& degrees;
-  const cluster::DeviceShape& shape;
+  const Exchanges& exchanges;
   LocalBlock local;
   DeviceRates rates;
   double gradient;  ///< bytes of a main gradient
@@ -28,7 +39,7 @@ struct Context {
 
 Passes stream(const Context& c, double values, double forward, double backward) {
   return {streaming_seconds(c.local.element * values * forward, c.rates),
-          streaming_seconds(c.local.element * values * backward, c.rates)};
+          streaming_seconds(c.local.element * values * backward, c.rates), 1, 1};
 }
 
 Passes linear(const Context& c, double rows, double in, double out, double count = 1) {
@@ -99,10 +110,10 @@ Passes experts(const Context& c) {
 /// Exchange around one tensor-parallel region, one direction.
 double tensor_exchange(const Context& c) {
   const double bytes = c.local.element * c.local.tokens * c.local.hidden;
-  const Group group = place_group(c.degrees.tp, 1, c.shape);
-  if (!c.degrees.sequence_parallel) return collective_seconds(Collective::kAllReduce, bytes, group, c.shape);
-  return collective_seconds(Collective::kAllGather, bytes, group, c.shape) +
-         collective_seconds(Collective::kReduceScatter, bytes, group, c.shape);
+  const Exchanges& e = c.exchanges;
+  if (!c.degrees.sequence_parallel) return e.seconds(Collective::kAllReduce, bytes, e.groups.tensor);
+  return e.seconds(Collective::kAllGather, bytes, e.groups.tensor) +
+         e.seconds(Collective::kReduceScatter, bytes, e.groups.tensor);
 }
 
 /// What the experts exchange, one direction.
@@ -113,13 +124,12 @@ struct ExpertExchange {
 
 ExpertExchange expert_exchange(const Context& c) {
   const LocalBlock& l = c.local;
-  const Group ep = place_group(c.degrees.ep, c.degrees.etp, c.shape);
-  const Group etp = place_group(c.degrees.etp, 1, c.shape);
+  const Exchanges& e = c.exchanges;
   // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
   const double received = l.element * l.expert_rows * l.hidden;
-  return {2 * collective_seconds(Collective::kAllToAll, received / c.degrees.etp, ep, c.shape),
-          collective_seconds(Collective::kAllGather, received, etp, c.shape) +
-              collective_seconds(Collective::kReduceScatter, received, etp, c.shape)};
+  return {2 * e.seconds(Collective::kAllToAll, received / c.degrees.etp, e.groups.expert),
+          e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
+              e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
 }
 
 /// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism.
@@ -127,9 +137,9 @@ Passes ring(const Context& c) {
   if (c.degrees.cp == 1) return {};
   const AttentionCore& a = c.local.core;
   const double all = c.degrees.cp * c.local.element * c.local.tokens * a.kv_heads * (a.qk_dim + a.v_dim);
-  const Group group = place_group(c.degrees.cp, c.degrees.tp, c.shape);
-  return {collective_seconds(Collective::kAllGather, all, group, c.shape),
-          collective_seconds(Collective::kAllGather, 2 * all, group, c.shape)};
+  const Exchanges& e = c.exchanges;
+  return {e.seconds(Collective::kAllGather, all, e.groups.context),
+          e.seconds(Collective::kAllGather, 2 * all, e.groups.context)};
 }
 
 /// Norms and residual additions.
@@ -149,6 +159,15 @@ double selective_seconds(const Context& c, const Projection& projection, const P
   double seconds = norms * stream(c, row, kNormForward, 0).forward + projection.up_forward;
   if (c.block.feed_forward.is_moe()) seconds += activation(c, c.local.expert_rows * c.local.expert_width).forward;
   return seconds;
+}
+
+/// Exchanges of tensor parallelism beside the products they feed; what hides them hides nothing else.
+void hide_tensor_exchange(BlockTime& time) {
+  const Passes free{time.compute.forward - time.overlapped.forward, time.compute.backward - time.overlapped.backward};
+  time.overlapped.forward += std::min(time.tensor.forward, free.forward);
+  time.overlapped.backward += std::min(time.tensor.backward, free.backward);
+  time.tensor = {seconds_beside(time.tensor.forward, free.forward),
+                 seconds_beside(time.tensor.backward, free.backward)};
 }
 
 double vocabulary_width(const model::Model& model) {
@@ -173,10 +192,12 @@ EdgeRows edge_rows(const model::Model& model, const Degrees& degrees, double sam
 }  // namespace
 
 BlockTime block_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                     double samples_per_replica, const cluster::DeviceShape& shape) {
+                     double samples_per_replica, const cluster::DeviceShape& shape,
+                     std::span<const CollectiveCurve> curves) {
+  const Exchanges exchanges{shape, curves, process_groups(degrees, shape)};
   const Context c{block,
                   degrees,
-                  shape,
+                  exchanges,
                   local_block(block, job, degrees, samples_per_replica),
                   device_rates(shape.device, job.precision),
                   static_cast<double>(job.gradient_bytes),
@@ -197,24 +218,30 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const double columns = c.local.dense + c.local.shared;
   if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, columns);
   if (block.feed_forward.is_moe()) time.compute += experts(c);
+  const Passes device = time.compute;
+  time.compute = host_bound(device, c.rates);
   time.selective_compute = selective_seconds(c, projection, attend);
 
   const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c) : ExpertExchange{};
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
-  const double exchange = tensor + experts_exchange.routes;
   const Passes travel = ring(c);
   const double hiding = (degrees.cp - 1.0) / degrees.cp;
-  time.overlapped = {std::min(travel.forward, hiding * attend.forward),
-                     std::min(travel.backward, hiding * attend.backward)};
+  // While the device waits for the host, the ring goes on.
+  const Passes free{attend.forward + time.compute.forward - device.forward,
+                    attend.backward + time.compute.backward - device.backward};
+  const Passes hidden_ring{std::min(travel.forward, hiding * free.forward),
+                           std::min(travel.backward, hiding * free.backward)};
+  time.overlapped = hidden_ring;
   time.tensor = {tensor, tensor};
-  time.communication = {exchange + travel.forward - time.overlapped.forward,
-                        exchange + travel.backward - time.overlapped.backward};
+  if (job.overlap_tp && degrees.sequence_parallel) hide_tensor_exchange(time);
+  time.communication = {time.tensor.forward + experts_exchange.routes + travel.forward - hidden_ring.forward,
+                        time.tensor.backward + experts_exchange.routes + travel.backward - hidden_ring.backward};
   return time;
 }
 
 BlockTime embedding_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
-                         const cluster::DeviceShape& shape) {
+                         const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves) {
   const DeviceRates rates = device_rates(shape.device, model.job.precision);
   const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
   const double width = vocabulary_width(model);
@@ -230,17 +257,17 @@ BlockTime embedding_time(const model::Model& model, const Degrees& degrees, doub
   const double bytes = edge.element * edge.tokens * width;
   const Group tp = place_group(degrees.tp, 1, shape);
   if (degrees.sequence_parallel) {
-    time.communication.forward = collective_seconds(Collective::kReduceScatter, bytes, tp, shape);
-    time.communication.backward = collective_seconds(Collective::kAllGather, bytes, tp, shape);
+    time.communication.forward = collective_seconds(Collective::kReduceScatter, bytes, tp, shape, curves);
+    time.communication.backward = collective_seconds(Collective::kAllGather, bytes, tp, shape, curves);
   } else {
-    time.communication.forward = collective_seconds(Collective::kAllReduce, bytes, tp, shape);
+    time.communication.forward = collective_seconds(Collective::kAllReduce, bytes, tp, shape, curves);
   }
   time.tensor = time.communication;
   return time;
 }
 
 BlockTime head_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
-                    const cluster::DeviceShape& shape) {
+                    const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves) {
   // Passes over the logits, bytes a value: cast to fp32 (e + 4), maximum (4), exponential and sum (8), division (8);
   // backward scaling in place (8), cast back (4 + e). Operators of Megatron-LM's vocabulary-parallel cross-entropy.
   constexpr double kLossForward = 24, kLossBackward = 12;
@@ -265,12 +292,12 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   const double bytes = edge.element * edge.tokens * hidden;
   const Group tp = place_group(degrees.tp, 1, shape);
   constexpr double kScalars = 3 * 4;  // maximum, target logit and sum of each token, fp32
-  time.communication.forward = collective_seconds(Collective::kAllReduce, kScalars * edge.tokens, tp, shape);
+  time.communication.forward = collective_seconds(Collective::kAllReduce, kScalars * edge.tokens, tp, shape, curves);
   if (degrees.sequence_parallel) {
-    time.communication.forward += collective_seconds(Collective::kAllGather, bytes, tp, shape);
-    time.communication.backward = collective_seconds(Collective::kReduceScatter, bytes, tp, shape);
+    time.communication.forward += collective_seconds(Collective::kAllGather, bytes, tp, shape, curves);
+    time.communication.backward = collective_seconds(Collective::kReduceScatter, bytes, tp, shape, curves);
   } else {
-    time.communication.backward = collective_seconds(Collective::kAllReduce, bytes, tp, shape);
+    time.communication.backward = collective_seconds(Collective::kAllReduce, bytes, tp, shape, curves);
   }
   time.tensor = time.communication;
   return time;

@@ -18,7 +18,8 @@ double least_gpu_seconds(const model::Model& model, const model::BlockType& bloc
   const DeviceRates rates = device_rates(device, model.job.precision);
   const double attention = attention_forward_flops(block).value();
   const double linear = model::forward_flops(block).value() - attention;
-  const double modelled = kPasses * (seconds(linear, rates.matrix) + seconds(attention, rates.attention));
+  const double core = std::max({rates.attention, rates.fused_forward, rates.fused_backward});
+  const double modelled = kPasses * (seconds(linear, rates.matrix) + seconds(attention, core));
   return profiles == nullptr ? modelled
                              : std::min(modelled, profiles->least_block_gpu_seconds(block, model.job, device));
 }

@@ -74,9 +74,12 @@ std::optional<double> measured_seconds(std::span<const CollectiveCurve> curves, 
   return std::nullopt;
 }
 
-std::optional<double> measured_seconds(std::span<const CollectiveCurve> curves, Collective kind, double bytes,
-                                       const Group& group) {
-  return measured_seconds(curves, exchange_of(kind), bytes, CurveGroup{group.inside, group.members, group.sharing});
+CurveGroup curve_group(const Group& group) { return {group.inside, group.members, group.sharing}; }
+
+double collective_seconds(Collective kind, double bytes, const Group& group, const cluster::DeviceShape& shape,
+                          std::span<const CollectiveCurve> curves) {
+  const auto measured = measured_seconds(curves, exchange_of(kind), bytes, curve_group(group));
+  return measured ? *measured : collective_seconds(kind, bytes, group, shape);
 }
 
 double bus_share(Exchange operation, int ranks) {

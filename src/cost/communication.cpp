@@ -94,6 +94,11 @@ double collective_seconds(Collective kind, double bytes, const Group& group, con
   return std::max(seconds, to_seconds(shape.device.compute.kernel_launch));
 }
 
+double seconds_beside(double communication, double compute, double loss) {
+  const double together = std::max(0.0, std::min(communication, compute));
+  return communication - together + loss * together;
+}
+
 Group place_group(int degree, int stride, const cluster::DeviceShape& shape) {
   const int per_member = shape.per_node;
   const int span = degree * stride;
@@ -109,6 +114,15 @@ Group place_group(int degree, int stride, const cluster::DeviceShape& shape) {
   const int inside = (degree + touched - 1) / touched;
   const int members = (degree + inside - 1) / inside;
   return {inside, members, std::max(1, per_member / inside)};
+}
+
+ProcessGroups process_groups(const Degrees& degrees, const cluster::DeviceShape& shape) {
+  return {place_group(degrees.tp, 1, shape),
+          place_group(degrees.cp, degrees.tp, shape),
+          place_group(degrees.dp * degrees.cp, degrees.tp, shape),
+          place_group(degrees.ep, degrees.etp, shape),
+          place_group(degrees.etp, 1, shape),
+          place_group(degrees.edp(), degrees.ep * degrees.etp, shape)};
 }
 
 BytesPerSecond aggregate_bandwidth(const cluster::Link& per_member, int members) {

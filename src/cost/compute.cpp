@@ -7,14 +7,33 @@
 namespace tangram::cost {
 namespace {
 
-/// Thread-block tile of the large library kernels, and the granularity of the matrix instructions, which small
-/// dimensions are padded to instead (NVIDIA, "Matrix Multiplication Background User's Guide", tile quantization).
-constexpr double kTile = 128;
-constexpr double kInstructionTile = 16;
+/// A tile of the result and the share of the full rate that it reaches: small ones load more bytes per FLOP.
+struct Tile {
+  double rows;
+  double columns;
+  double share;
+};
+constexpr Tile kTiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.96}, {128, 64, 0.84}, {64, 64, 0.70}};
 
-double padded(double dimension) {
-  const double quantum = dimension > kTile ? kTile : kInstructionTile;
-  return quantum * std::ceil(dimension / quantum);
+/// Steps of k that filling and draining a tile's pipeline costs.
+constexpr double kFill = 200;
+
+/// No part of k is cut shorter: adding up the parts would cost more.
+constexpr double kLeastDepth = 512;
+
+/// FLOPs the device could do meanwhile. units 0: unknown, the product fills the device evenly.
+double wave_flops(const Gemm& gemm, double units) {
+  if (units <= 0) return 2 * gemm.count * gemm.m * gemm.n * gemm.k;
+  double best = 1e300;
+  for (const Tile& tile : kTiles) {
+    const double tiles = gemm.count * std::ceil(gemm.m / tile.rows) * std::ceil(gemm.n / tile.columns);
+    const double each = 2 * tile.rows * tile.columns / tile.share;
+    const double whole = std::ceil(tiles / units) * units * each * (gemm.k + kFill);
+    best = std::min(best, whole);
+    const double splits = std::floor(units / tiles);
+    if (splits >= 2) best = std::min(best, units * each * (std::max(gemm.k / splits, kLeastDepth) + 2 * kFill));
+  }
+  return best;
 }
 
 DType first_supported(const cluster::GpuType& device, DType precision, std::initializer_list<DType> order) {
@@ -25,9 +44,8 @@ DType first_supported(const cluster::GpuType& device, DType precision, std::init
 }
 
 /// A fused kernel: no tiles to pad, because it loops over keys inside.
-double fused_seconds(double flops, double bytes, double share, const DeviceRates& device) {
-  const double compute = (flops + device.half_size) / (device.attention * share);
-  return std::max({compute, bytes / device.memory, device.launch});
+double fused_seconds(double flops, double bytes, double rate, const DeviceRates& device) {
+  return std::max(flops / rate, bytes / device.memory) + device.launch;
 }
 
 }  // namespace
@@ -54,28 +72,54 @@ DeviceRates device_rates(const cluster::GpuType& device, DType precision) {
   DeviceRates rates;
   rates.matrix = matrix_peak(device, precision).value() * efficiency;
   rates.attention = matrix_peak(device, wide).value() * efficiency;
-  rates.half_size = device.compute.gemm_half_size;
+  const double wide_peak = matrix_peak(device, wide).value();
+  rates.fused_forward = wide_peak * device.compute.attention_forward;
+  rates.fused_backward = wide_peak * device.compute.attention_backward;
+  rates.host_issue = to_seconds(device.compute.host_issue);
+  rates.multiprocessors = device.multiprocessors;
+  rates.narrow = matrix_format(device, precision) == DType::kFp8;
   rates.memory = device.memory_bandwidth.value() * device.compute.memory_efficiency;
   rates.launch = to_seconds(device.compute.kernel_launch);
   return rates;
 }
 
 double gemm_seconds(const Gemm& gemm, double element, double result, double rate, const DeviceRates& device) {
-  const double flops = 2 * gemm.count * padded(gemm.m) * padded(gemm.n) * gemm.k;
+  const double flops = wave_flops(gemm, device.multiprocessors);
   const double bytes = gemm.count * (element * (gemm.m * gemm.k + gemm.k * gemm.n) + result * gemm.m * gemm.n);
-  return std::max({(flops + device.half_size) / rate, bytes / device.memory, device.launch});
+  return std::max(flops / rate, bytes / device.memory) + device.launch;
 }
 
-double streaming_seconds(double bytes, const DeviceRates& device) {
-  return std::max(bytes / device.memory, device.launch);
+double streaming_seconds(double bytes, const DeviceRates& device) { return bytes / device.memory + device.launch; }
+
+Passes host_bound(const Passes& passes, const DeviceRates& device) {
+  Passes bound = passes;
+  bound.forward = std::max(bound.forward, passes.forward_kernels * device.host_issue);
+  bound.backward = std::max(bound.backward, passes.backward_kernels * device.host_issue);
+  return bound;
 }
+
+namespace {
+
+/// fp8: inputs, weights and output gradients are written twice narrow, once transposed for backward (Transformer
+/// Engine's cast-transpose). Inputs are cast by the norm or activation that makes them; the others are read for it.
+Passes cast_seconds(double rows, double in, double out, double count, double element, const DeviceRates& device) {
+  constexpr double kNarrowCopies = 2;
+  const auto cast = [&](double values, double read) {
+    return streaming_seconds(count * values * (read + kNarrowCopies), device);
+  };
+  return {cast(rows * in, 0) + cast(in * out, element), cast(rows * out, element), 2, 1};
+}
+
+}  // namespace
 
 Passes linear_seconds(double rows, double in, double out, double count, double element, double gradient, double rate,
                       const DeviceRates& device) {
   const double forward = gemm_seconds({rows, out, in, count}, element, element, rate, device);
   const double input_gradient = gemm_seconds({rows, in, out, count}, element, element, rate, device);
   const double weight_gradient = gemm_seconds({in, out, rows, count}, element, 2 * gradient, rate, device);
-  return {forward, input_gradient + weight_gradient};
+  Passes time{forward, input_gradient + weight_gradient, 1, 2};
+  if (device.narrow) time += cast_seconds(rows, in, out, count, element, device);
+  return time;
 }
 
 Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
@@ -85,8 +129,8 @@ Passes fused_attention_seconds(const AttentionCore& core, double element, const 
   const double bytes = element * (query + key);
   const double forward = 2 * pairs * (core.qk_dim + core.v_dim);
   const double backward = 2 * pairs * (3 * core.qk_dim + 2 * core.v_dim);
-  return {fused_seconds(forward, bytes, kFusedForwardShare, device),
-          fused_seconds(backward, 2 * bytes, kFusedBackwardShare, device)};
+  return {fused_seconds(forward, bytes, device.fused_forward, device),
+          fused_seconds(backward, 2 * bytes, device.fused_backward, device), 1, 2};
 }
 
 Passes unfused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
@@ -97,15 +141,19 @@ Passes unfused_attention_seconds(const AttentionCore& core, double element, cons
   };
   const double mask = core.dropout ? 1 : 0;
   const double dropout = core.dropout ? streaming_seconds(scores * (2 * element + mask), device) : 0;
-  const double softmax_forward = streaming_seconds(scores * 2 * element, device);
-  const double softmax_backward = streaming_seconds(scores * 3 * element, device);
+  // The mask is fused into the softmax for 2-byte scores alone (Megatron-LM, fused_softmax.py); else it reads and
+  // writes the scores once more, in both directions.
+  const bool separate = element > 2;
+  const double softmax_forward = streaming_seconds(scores * (separate ? 4 : 2) * element, device);
+  const double softmax_backward = streaming_seconds(scores * (separate ? 5 : 3) * element, device);
   const double forward = product(core.queries, core.keys, core.qk_dim) + softmax_forward + dropout +
                          product(core.queries, core.v_dim, core.keys);
   const double backward = product(core.keys, core.v_dim, core.queries) +                                // dV
                           product(core.queries, core.keys, core.v_dim) +                                // dP
                           dropout + softmax_backward + product(core.queries, core.qk_dim, core.keys) +  // dQ
                           product(core.keys, core.qk_dim, core.queries);                                // dK
-  return {forward, backward};
+  const int kernels = (core.dropout ? 4 : 3) + (separate ? 1 : 0);
+  return {forward, backward, kernels, kernels + 2};
 }
 
 double visible_keys(const model::Attention& attention, double tokens) {

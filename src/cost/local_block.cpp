@@ -5,7 +5,9 @@
 
 namespace tangram::cost {
 
-bool trains_with_dropout(const model::BlockType& block) { return block.norm_bias; }
+bool trains_with_dropout(const model::BlockType& block, const model::Job& job) {
+  return job.dropout && block.norm_bias;
+}
 
 double activation_element(DType precision) { return precision == DType::kFp32 || precision == DType::kTf32 ? 4 : 2; }
 
@@ -26,7 +28,7 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   local.tokens = local.samples * local.queries;
   local.rows = degrees.sequence_parallel ? local.tokens / tp : local.tokens;
   local.hidden = static_cast<double>(block.hidden);
-  local.dropout = trains_with_dropout(block);
+  local.dropout = trains_with_dropout(block, job);
 
   const bool latent = attention.kind == model::AttentionKind::kLatent;
   local.core.samples = samples_per_replica;

@@ -109,7 +109,7 @@ ActivationBytes embedding_activation(const model::Model& model, const Degrees& d
   const double hidden = static_cast<double>(model.hidden);
   ActivationBytes bytes;
   bytes.none = kTokenBytes * tokens;
-  if (!model.types.empty() && trains_with_dropout(model.types.front())) bytes.none += rows * hidden;
+  if (!model.types.empty() && trains_with_dropout(model.types.front(), model.job)) bytes.none += rows * hidden;
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
   bytes.working = activation_element(model.job.precision) * tokens * hidden;
@@ -126,7 +126,10 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
   bytes.none = (model.final_norm ? 2 : 1) * element * rows * hidden;
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
-  bytes.working = (2 * element + 4) * logits + 2 * element * tokens * hidden;
+  // Logits and their gradient as stored, and in fp32 a copy and the log-probabilities (PyTorch's cross-entropy;
+  // Megatron's reuses the copy).
+  constexpr double kLossCopies = 2 * 4;
+  bytes.working = (2 * element + kLossCopies) * logits + 2 * element * tokens * hidden;
   return bytes;
 }
 

@@ -102,10 +102,15 @@ std::string_view to_string(Provenance provenance) {
 
 bool computes_alike(const cluster::GpuType& a, const cluster::GpuType& b) {
   const auto speed = [](const cluster::GpuType& gpu) {
-    return std::tie(gpu.name, gpu.peak, gpu.memory_bandwidth, gpu.compute.gemm_efficiency, gpu.compute.gemm_half_size,
-                    gpu.compute.memory_efficiency, gpu.compute.kernel_launch);
+    return std::tie(gpu.name, gpu.peak, gpu.memory_bandwidth, gpu.compute.gemm_efficiency,
+                    gpu.compute.attention_forward, gpu.compute.attention_backward, gpu.compute.memory_efficiency,
+                    gpu.compute.kernel_launch, gpu.compute.host_issue);
   };
   return speed(a) == speed(b);
+}
+
+bool communicates_alike(const cluster::GpuType& a, const cluster::GpuType& b) {
+  return computes_alike(a, b) && a.peer_link == b.peer_link && a.peer_reach == b.peer_reach && a.pcie == b.pcie;
 }
 
 std::optional<Measured> ProfileSet::block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
@@ -128,30 +133,44 @@ double ProfileSet::least_head_gpu_seconds(const model::Model& model, const clust
   return least(profiles_, wanted_edge(ProfileKind::kHead, model), device);
 }
 
-std::optional<double> ProfileSet::collective(Collective kind, double bytes, const Group& group,
-                                             const cluster::GpuType& device) const {
-  for (const Profile& profile : profiles_) {
-    if (profile.device.name != device.name) continue;
-    if (const auto seconds = measured_seconds(profile.collectives, kind, bytes, group)) return seconds;
+std::set<CurveId> ProfileSet::curves_of(const ProcessGroups& groups, const cluster::GpuType& device) const {
+  std::set<CurveId> found;
+  const Group all[] = {groups.tensor, groups.context,       groups.data,
+                       groups.expert, groups.expert_tensor, groups.expert_data};
+  for (std::size_t p = 0; p < profiles_.size(); ++p) {
+    if (!communicates_alike(profiles_[p].device, device)) continue;
+    for (std::size_t c = 0; c < profiles_[p].collectives.size(); ++c) {
+      const CurveGroup& measured = profiles_[p].collectives[c].group;
+      const bool used = std::ranges::any_of(
+          all, [&](const Group& group) { return group.size() > 1 && curve_group(group) == measured; });
+      if (used) found.insert({p, c});
+    }
   }
-  return std::nullopt;
+  return found;
 }
 
-ProfileSet ProfileSet::select(const std::set<RowId>& rows) const {
+const CollectiveCurve& ProfileSet::curve(const CurveId& id) const {
+  return profiles_[id.profile].collectives[id.curve];
+}
+
+ProfileSet ProfileSet::select(const Selection& selection) const {
   ProfileSet out;
   for (std::size_t p = 0; p < profiles_.size(); ++p) {
     Profile profile = profiles_[p];
     profile.units.clear();
     profile.collectives.clear();
+    for (std::size_t c = 0; c < profiles_[p].collectives.size(); ++c) {
+      if (selection.curves.contains({p, c})) profile.collectives.push_back(profiles_[p].collectives[c]);
+    }
     for (std::size_t u = 0; u < profiles_[p].units.size(); ++u) {
       ProfileUnit unit = profiles_[p].units[u];
       unit.rows.clear();
       for (std::size_t r = 0; r < profiles_[p].units[u].rows.size(); ++r) {
-        if (rows.contains({p, u, r})) unit.rows.push_back(profiles_[p].units[u].rows[r]);
+        if (selection.rows.contains({p, u, r})) unit.rows.push_back(profiles_[p].units[u].rows[r]);
       }
       if (!unit.rows.empty()) profile.units.push_back(std::move(unit));
     }
-    if (!profile.units.empty()) out.add(std::move(profile));
+    if (!profile.units.empty() || !profile.collectives.empty()) out.add(std::move(profile));
   }
   return out;
 }

@@ -102,8 +102,8 @@ double boundary_buffers(const UnitCosts& units, const model::SliceSignature& sli
 
 double collective_of(Collective kind, const Sums& sums, std::int64_t bytes_per_parameter, const UnitCosts& units) {
   const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, sums.shared * bytes, units.shared_group, units.shape) +
-         collective_seconds(kind, sums.expert * bytes, units.expert_group, units.shape);
+  return collective_seconds(kind, sums.shared * bytes, units.groups.data, units.shape, units.curves) +
+         collective_seconds(kind, sums.expert * bytes, units.groups.expert_data, units.shape, units.curves);
 }
 
 double gradient_sync_seconds(const Sums& sums, int zero, const UnitCosts& units) {
@@ -128,7 +128,7 @@ double optimizer_seconds(const Sums& sums, double owned, int zero, const UnitCos
 StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& slice, int zero)
     : units_(&units), slice_(&slice), zero_(zero), boundary_(boundary_buffers(units, slice)) {
   const Sums sums = sum_units(units, slice, zero);
-  const double shard = sums.shared / units.shared_group.size() + sums.expert / units.expert_group.size();
+  const double shard = sums.shared / units.groups.data.size() + sums.expert / units.groups.expert_data.size();
   const double whole = sums.shared + sums.expert;
   const auto held = [&](int from_stage) { return zero >= from_stage ? shard : whole; };
 

@@ -49,24 +49,24 @@ void set_activation(UnitCost& unit, const ActivationBytes& bytes) {
 double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t bytes_per_parameter,
                           const UnitCosts& units) {
   const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, unit.shared_parameters * bytes, units.shared_group, units.shape) +
-         collective_seconds(kind, unit.expert_parameters * bytes, units.expert_group, units.shape);
+  return collective_seconds(kind, unit.shared_parameters * bytes, units.groups.data, units.shape, units.curves) +
+         collective_seconds(kind, unit.expert_parameters * bytes, units.groups.expert_data, units.shape, units.curves);
 }
 
 void set_zero(UnitCost& unit, const BlockTime& time, const UnitCosts& units) {
   const double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
   const double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
-  const double forward = kZeroOverlap * (time.compute.forward - time.overlapped.forward);
-  const double backward = kZeroOverlap * (time.compute.backward - time.overlapped.backward);
-  unit.zero3_gather = std::max(0.0, gather - forward);
-  unit.zero3_backward = std::max(0.0, gather + scatter - backward);
-  unit.zero2_scatter = std::max(0.0, scatter - backward);
+  const double forward = time.compute.forward - time.overlapped.forward;
+  const double backward = time.compute.backward - time.overlapped.backward;
+  unit.zero3_gather = seconds_beside(gather, forward, kShardedExposure);
+  unit.zero3_backward = seconds_beside(gather + scatter, backward, kShardedExposure);
+  unit.zero2_scatter = seconds_beside(scatter, backward, kShardedExposure);
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
                     const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
-  BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape);
+  BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape, units.curves);
   const LocalParameters local = local_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
@@ -92,7 +92,7 @@ Matrix vocabulary_matrix(const model::Model& model, int tp) {
 
 UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
-  BlockTime time = embedding_time(model, units.degrees, samples, units.shape);
+  BlockTime time = embedding_time(model, units.degrees, samples, units.shape, units.curves);
   const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
   UnitCost unit;
   set_time(unit, time);
@@ -106,7 +106,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
 
 UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.samples) / units.degrees.dp;
-  BlockTime time = head_time(model, units.degrees, samples, units.shape);
+  BlockTime time = head_time(model, units.degrees, samples, units.shape, units.curves);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
@@ -124,6 +124,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
 void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& profiles) {
   const int replica = units.samples / units.degrees.dp;
   const cluster::GpuType& device = units.shape.device;
+  for (const CurveId& id : profiles.curves_of(units.groups, device)) units.curves.push_back(profiles.curve(id));
   const auto provenance = [](const std::optional<Measured>& m) { return m ? m->provenance : Provenance::kModelled; };
   for (const model::BlockType& block : model.types) {
     const auto measured = profiles.block(block, model.job, units.degrees, replica, device);
@@ -165,8 +166,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
   units.degrees = degrees;
   units.samples = samples;
   units.shape = shape;
-  units.shared_group = place_group(degrees.dp * degrees.cp, degrees.tp, shape);
-  units.expert_group = place_group(degrees.edp(), degrees.ep * degrees.etp, shape);
+  units.groups = process_groups(degrees, shape);
   units.parameter_bytes = model.job.parameter_bytes;
   units.gradient_bytes = model.job.gradient_bytes;
   units.optimizer_bytes = model.job.optimizer.state_bytes_per_parameter;
@@ -179,12 +179,14 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
   return units;
 }
 
-void collect_rows(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
-                  const cluster::GpuType& device, const Degrees& degrees, int samples, std::set<RowId>& rows) {
+void collect_used(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
+                  const cluster::DeviceShape& shape, const Degrees& degrees, int samples, Selection& used) {
   const int replica = samples / degrees.dp;
+  const cluster::GpuType& device = shape.device;
   const auto add = [&](const std::optional<Measured>& measured) {
-    if (measured) rows.insert(measured->rows.begin(), measured->rows.end());
+    if (measured) used.rows.insert(measured->rows.begin(), measured->rows.end());
   };
+  used.curves.merge(profiles.curves_of(process_groups(degrees, shape), device));
   if (slice.embedding) add(profiles.edge(ProfileKind::kEmbedding, model, degrees, replica, device));
   for (const auto& [type, count] : slice.runs) {
     add(profiles.block(model.types[static_cast<std::size_t>(type)], model.job, degrees, replica, device));

@@ -142,6 +142,11 @@ void set_state_defaults(Job& job) {
   job.optimizer.state_bytes_per_parameter = known_state(job.optimizer.name, job.parameter_bytes).value_or(0);
 }
 
+void set_precision(Job& job, DType precision) {
+  job.precision = precision;
+  set_state_defaults(job);
+}
+
 Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   Job job;
   job.sequence_length = reader.integer("sequence_length", kTokens);
@@ -160,6 +165,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes, {1, 8});
   read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
+  job.dropout = reader.boolean_or("dropout", job.dropout);
+  job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
   job.allow = read_techniques(reader);
   reader.finish();

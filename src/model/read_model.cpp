@@ -56,6 +56,8 @@
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with
 //       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
 //     flash_attention: true
+//     dropout: true                   # of models with LayerNorm and biases; others train without
+//     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched
 //     allow: [tp, pipeline]           # only these techniques, or

@@ -108,6 +108,8 @@ ordered_json training_json(const Job& job) {
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
   out["flash_attention"] = job.flash_attention;
+  out["dropout"] = job.dropout;
+  out["overlap_tp_communication"] = job.overlap_tp;
   out["loss_normalization"] = job.loss_normalization;
   if (job.microbatch > 0) out["microbatch"] = job.microbatch;
   out["forbid"] = forbidden_json(job.allow);

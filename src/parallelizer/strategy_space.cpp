@@ -71,13 +71,16 @@ std::vector<UnitCosts> keep_needed(const std::vector<UnitCosts>& all) {
   return out;
 }
 
-bool same(const cost::Group& a, const cost::Group& b) {
-  return a.inside == b.inside && a.members == b.members && a.sharing == b.sharing;
-}
-
 /// Whether collectives of no more bytes are no slower on `a`, and shards of no more parameters no larger.
 bool no_worse(const cost::Group& a, const cost::Group& b, bool communicates) {
-  return a.size() >= b.size() && (!communicates || same(a, b));
+  return a.size() >= b.size() && (!communicates || a == b);
+}
+
+/// Whether collectives at the end of an iteration are known to take no longer with fewer bytes: the model's do, those
+/// of a measured curve, which scatters, only with as many.
+bool grows_with_bytes(const UnitCosts& a, const UnitCosts& b) {
+  const auto shard = [](const Degrees& d) { return std::pair(d.tp, d.ep * d.etp); };
+  return (a.curves.empty() && b.curves.empty()) || shard(a.degrees) == shard(b.degrees);
 }
 
 /// Whether `a` is no worse than `b` on every slice, with any recompute. A stage's cost never falls when a unit cost
@@ -86,7 +89,8 @@ bool no_worse(const UnitCosts& a, const UnitCosts& b, int zero) {
   const auto shards = [](const Degrees& d) { return d.dp * d.cp * (d.sequence_parallel ? d.tp : 1); };
   const bool at_the_end = zero < 3;  // ZeRO-3 gathers and scatters inside forward and backward
   return shards(a.degrees) >= shards(b.degrees) && a.tied_parameters <= b.tied_parameters &&
-         no_worse(a.shared_group, b.shared_group, at_the_end) && no_worse(a.expert_group, b.expert_group, at_the_end) &&
+         no_worse(a.groups.data, b.groups.data, at_the_end) &&
+         no_worse(a.groups.expert_data, b.groups.expert_data, at_the_end) && (!at_the_end || grows_with_bytes(a, b)) &&
          no_worse(a, b);
 }
 

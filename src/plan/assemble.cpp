@@ -192,16 +192,20 @@ std::vector<IdleGpus> idle_gpus(const compose::Composition& composition, const c
   return idle;
 }
 
-cost::ProfileSet used_rows(const LaunchPlan& plan, const cost::ProfileSet& profiles) {
-  std::set<cost::RowId> rows;
+cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSet& profiles) {
+  cost::Selection used;
   for (const Stage& stage : plan.stages) {
     const model::SliceSignature slice = model::signature(plan.model, stage.first, stage.last);
     for (const Part& part : stage.parts) {
-      cost::collect_rows(profiles, plan.model, slice, plan.island(part.island).device, part.strategy.degrees,
-                         static_cast<int>(part.samples), rows);
+      const cost::Degrees& degrees = part.strategy.degrees;
+      cluster::DeviceShape shape;
+      shape.device = plan.island(part.island).device;
+      shape.nodes = part.members;
+      shape.per_node = degrees.gpus() / part.members;
+      cost::collect_used(profiles, plan.model, slice, shape, degrees, static_cast<int>(part.samples), used);
     }
   }
-  return profiles.select(rows);
+  return profiles.select(used);
 }
 
 }  // namespace
@@ -223,7 +227,7 @@ LaunchPlan assemble(const compose::Composition& composition, const cluster::Flee
   }
   number_local_ranks(plan.ranks);
   plan.idle = idle_gpus(composition, level);
-  if (profiles != nullptr) plan.profiles = used_rows(plan, *profiles);
+  if (profiles != nullptr) plan.profiles = used_measurements(plan, *profiles);
   return plan;
 }
 

@@ -19,9 +19,11 @@ Nanoseconds read_time(io::ObjectReader& reader, std::string_view key, double nan
 Json calibration_json(const cluster::ComputeCalibration& compute) {
   Json out;
   out["gemm_efficiency"] = compute.gemm_efficiency;
-  out["gemm_half_size_flops"] = compute.gemm_half_size;
+  out["attention_forward"] = compute.attention_forward;
+  out["attention_backward"] = compute.attention_backward;
   out["memory_efficiency"] = compute.memory_efficiency;
   out["kernel_launch_ms"] = milliseconds(compute.kernel_launch);
+  out["host_issue_ms"] = milliseconds(compute.host_issue);
   out["source"] = compute.source;
   return out;
 }
@@ -29,9 +31,11 @@ Json calibration_json(const cluster::ComputeCalibration& compute) {
 cluster::ComputeCalibration read_calibration(io::ObjectReader& reader) {
   cluster::ComputeCalibration compute;
   compute.gemm_efficiency = reader.number("gemm_efficiency", {0.0, 1.0, true});
-  compute.gemm_half_size = reader.number("gemm_half_size_flops", io::kNotNegative);
+  compute.attention_forward = reader.number("attention_forward", io::kPositive);
+  compute.attention_backward = reader.number("attention_backward", io::kPositive);
   compute.memory_efficiency = reader.number("memory_efficiency", {0.0, 1.0, true});
   compute.kernel_launch = read_milliseconds(reader, "kernel_launch_ms");
+  compute.host_issue = read_milliseconds(reader, "host_issue_ms");
   compute.source = reader.string_or("source", "");
   reader.finish();
   return compute;
@@ -69,6 +73,7 @@ Json gpu_type_json(const cluster::GpuType& device) {
   out["name"] = device.name;
   out["vendor"] = device.vendor;
   out["architecture"] = device.architecture;
+  out["multiprocessors"] = device.multiprocessors;
   out["memory_bytes"] = device.memory.value();
   out["reserved_bytes"] = device.reserved.value();
   out["memory_bandwidth_bytes_s"] = device.memory_bandwidth.value();
@@ -91,6 +96,7 @@ cluster::GpuType read_gpu_type(io::ObjectReader& reader) {
   device.name = reader.string("name");
   device.vendor = reader.string_or("vendor", "");
   device.architecture = reader.string_or("architecture", "");
+  device.multiprocessors = static_cast<int>(reader.integer("multiprocessors", {0, 10'000}));
   device.memory = read_bytes(reader, "memory_bytes");
   device.reserved = read_bytes(reader, "reserved_bytes");
   device.memory_bandwidth = BytesPerSecond(reader.number("memory_bandwidth_bytes_s", io::kPositive));

@@ -231,8 +231,11 @@ Json list_json(const std::vector<T>& values, Function one) {
 
 /// A profile and the capability record it was measured on; a throttled GPU has the same name and another record.
 Json profile_entry(const cost::Profile& profile, const std::vector<cluster::GpuType>& devices) {
-  const auto record =
-      std::ranges::find_if(devices, [&](const auto& d) { return cost::computes_alike(d, profile.device); });
+  const auto find = [&](const auto& alike) {
+    return std::ranges::find_if(devices, [&](const auto& d) { return alike(d, profile.device); });
+  };
+  auto record = find(cost::communicates_alike);  // curves need it, for rows the other is enough
+  if (record == devices.end()) record = find(cost::computes_alike);
   TANGRAM_ASSERT(record != devices.end());
   return Json{{"gpu_type_record", record - devices.begin()}, {"profile", cost::profile_json(profile)}};
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The JSON Schemas accept every shipped file and written plans, and refuse an unknown key. Skipped (77) without the
-packages python3-jsonschema and python3-yaml.
+"""The JSON Schemas accept every shipped file and written plans, and refuse an unknown key; that of measurements, which
+belong to their publications, refuses what the program refuses. Skipped (77) without the packages python3-jsonschema
+and python3-yaml.
 
     schema_test.py BINARY CONFIGS
 """
@@ -39,6 +40,24 @@ def written_plans(binary, configs, inputs):
         yield title, json.loads(output(binary, "plan", *arguments, "--json", "-q"))
 
 
+def check_measurements(binary, configs, inputs):
+    """Every key of the schema is one that the program reads, and its type the program's."""
+    schema = json.loads(output(binary, "schema", "measurements"))
+    validator = jsonschema.Draft202012Validator(schema)
+    dataset = json.loads((inputs / "measurements.json").read_text())
+    assert validator.is_valid(dataset) and validator.is_valid(dataset["rows"])
+    shipped = sorted((configs / "measurements").glob("*.json"))
+    assert shipped and all(validator.is_valid(json.loads(path.read_text())) for path in shipped)
+    for key in schema["$defs"]["measurement"]["properties"]:
+        row = {"gpus": 1, key: {"wrong": 1} if key == "dp" else [[["wrong"]]]}
+        if key == "model":
+            row[key] = "wrong"
+        assert not validator.is_valid([row]), row
+        run = subprocess.run([binary, "accuracy", "/dev/stdin"], input=json.dumps([row]), capture_output=True, text=True,
+                             check=False)
+        assert run.returncode == 4 and f'"{key}" must be' in run.stderr, (row, run.stderr)
+
+
 def main():
     binary, configs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     names = ("cluster", "model", "profile", "launch_plan")
@@ -60,6 +79,7 @@ def main():
         worse = copy.deepcopy(document)
         worse["frobnicate"] = 1
         assert not validator.is_valid(worse), (path, "takes unknown keys")
+    check_measurements(binary, configs, Path(__file__).resolve().parent / "inputs")
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ EXAMPLES = {
     "cp": ("azure-mixed", "llama-3-8b-128k"),
     "ep": ("rtx-mixed-hosts", "moe"),
     "zero1": ("nvlink-pairs", "llama-3-8b"),
-    "zero2": ("rtx-mixed-hosts", "opt-350m"),
+    "zero2": ("a100-40-and-80", "pythia-2.8b"),
     "zero3": ("azure-mixed", "llama-3-8b-128k"),
-    "recompute-selective": ("nvlink-pairs", "llama-3-8b"),
+    "recompute-selective": ("rtx-mixed-hosts", "pythia-2.8b"),
     "recompute-full": ("rtx-mixed-hosts", "gpt-6.7b"),
-    "mixed": ("a100-40-and-80", "gpt-13b"),
+    "mixed": ("h100-a100-v100", "opt-350m"),
     "replicas": ("nvlink-pairs", "llama-3-8b"),
 }
 NEVER_FASTER = [("rtx-mixed-hosts", "opt-350m"), ("rtx-mixed-hosts", "gpt-6.7b"), ("azure-mixed", "llama-3-8b-128k")]

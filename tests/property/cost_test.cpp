@@ -37,7 +37,8 @@ cluster::GpuType draw_device() {
   if (coin()) gpu.peak[static_cast<std::size_t>(DType::kBf16)] = FlopsPerSecond(pick(60, 2500) * 1e12);
   if (coin()) gpu.peak[static_cast<std::size_t>(DType::kFp8)] = FlopsPerSecond(pick(2500, 5000) * 1e12);
   gpu.compute.gemm_efficiency = pick(30, 100) / 100.0;
-  gpu.compute.gemm_half_size = pick(0, 20) * 1e9;
+  gpu.multiprocessors = pick(0, 150);
+  gpu.compute.host_issue = Nanoseconds(pick(0, 100'000));
   gpu.compute.memory_efficiency = pick(50, 100) / 100.0;
   gpu.compute.kernel_launch = Nanoseconds(pick(0, 10'000));
   return gpu;
@@ -396,5 +397,66 @@ TEST_CASE("a boundary and a replica exchange never gain from a worse link") {
     const int replicas = pick(1, 16);
     RC_ASSERT(replica_sync(bytes, replicas, good, a) <= replica_sync(bytes, replicas, bad, a));
     RC_ASSERT(replica_sync(bytes, replicas, good, a) <= replica_sync(bytes, replicas + 1, good, a));
+  });
+}
+
+namespace {
+
+CollectiveCurve draw_curve(const CurveGroup& group) {
+  CollectiveCurve curve;
+  curve.operation = one_of({Exchange::kAllReduce, Exchange::kAllGather, Exchange::kReduceScatter, Exchange::kAllToAll});
+  curve.group = group;
+  std::int64_t bytes = pick(1, 1'000'000);
+  for (int points = pick(1, 4); points > 0; --points) {
+    curve.points.push_back({Bytes(bytes), Nanoseconds(pick(1, 100'000'000))});
+    bytes *= pick(2, 1'000);
+  }
+  return curve;
+}
+
+CurveGroup draw_group(const ProcessGroups& groups) {
+  if (coin()) return {one_of({1, 2, 4, 8}), one_of({1, 2, 4}), one_of({1, 2, 4, 8})};
+  return curve_group(
+      one_of({groups.tensor, groups.context, groups.data, groups.expert, groups.expert_tensor, groups.expert_data}));
+}
+
+ProfileSet draw_curves(const Draw& d, const ProcessGroups& groups) {
+  ProfileSet set;
+  for (int profiles = pick(1, 2); profiles > 0; --profiles) {
+    Profile profile;
+    profile.device = d.shape.device;
+    for (int curves = pick(0, 6); curves > 0; --curves) profile.collectives.push_back(draw_curve(draw_group(groups)));
+    set.add(std::move(profile));
+  }
+  return set;
+}
+
+StageCost cost_with(const Draw& d, const MemoryPolicy& policy, const ProfileSet* profiles) {
+  const auto units = unit_costs(d.model, d.shape, d.degrees, d.samples, profiles);
+  if (!units) RC_FAIL(units.error().front().message);
+  return stage_cost(*units, d.slice, policy);
+}
+
+}  // namespace
+
+TEST_CASE("the curves that a stage uses give its costs again, and others change nothing") {
+  holds(kCases, [] {
+    const Draw d = draw();
+    const MemoryPolicy policy = draw_policy();
+    const ProcessGroups groups = process_groups(d.degrees, d.shape);
+    const ProfileSet set = draw_curves(d, groups);
+    Selection used;
+    collect_used(set, d.model, d.slice, d.shape, d.degrees, d.samples, used);
+    const ProfileSet kept = set.select(used);
+    RC_ASSERT(cost_with(d, policy, &kept) == cost_with(d, policy, &set));
+
+    Selection others;
+    for (std::size_t p = 0; p < set.profiles().size(); ++p) {
+      for (std::size_t c = 0; c < set.profiles()[p].collectives.size(); ++c) {
+        if (!used.curves.contains({p, c})) others.curves.insert({p, c});
+      }
+    }
+    const ProfileSet unused = set.select(others);
+    RC_ASSERT(cost_with(d, policy, &unused) == cost_with(d, policy, nullptr));
   });
 }

@@ -89,10 +89,10 @@ std::vector<cost::MemoryPolicy> all_policies(const cost::Degrees& d, const Query
   return out;
 }
 
-std::vector<Plan> everything(const Query& q, const model::Model& model) {
+std::vector<Plan> everything(const Query& q, const model::Model& model, const cost::ProfileSet* profiles = nullptr) {
   std::vector<Plan> out;
   for (const auto& degrees : all_degrees(q, model)) {
-    const auto units = cost::unit_costs(model, q.shape, degrees, q.samples);
+    const auto units = cost::unit_costs(model, q.shape, degrees, q.samples, profiles);
     if (!units) continue;
     const bool moe = std::any_of(q.slice.runs.begin(), q.slice.runs.end(), [&](const auto& run) {
       return model.types[static_cast<std::size_t>(run.first)].feed_forward.is_moe();
@@ -178,8 +178,27 @@ Query random_query(const model::Model& model) {
   return q;
 }
 
-Outcome solve(const model::Model& model, const Query& q) {
-  return make_enumerator(model)->solve(std::span(&q, 1)).front();
+Outcome solve(const model::Model& model, const Query& q, const cost::ProfileSet* profiles = nullptr) {
+  return make_enumerator(model, profiles)->solve(std::span(&q, 1)).front();
+}
+
+/// Curves of any shape for groups that a stage may have: as noisy as can be.
+cost::ProfileSet random_curves(const Query& q) {
+  cost::Profile profile;
+  profile.device = q.shape.device;
+  for (int curves = *rc::gen::element(1, 4, 8); curves > 0; --curves) {
+    cost::CollectiveCurve curve;
+    curve.operation = *rc::gen::element(cost::Exchange::kAllReduce, cost::Exchange::kAllGather,
+                                        cost::Exchange::kReduceScatter, cost::Exchange::kAllToAll);
+    curve.group = {*rc::gen::element(1, 2, 3, 4, 6, 8), *rc::gen::element(1, 1, 2), *rc::gen::element(1, 1, 2, 4)};
+    for (std::int64_t bytes = 1'000'000; bytes < 30'000'000'000; bytes *= 8) {
+      curve.points.push_back({Bytes(bytes), Nanoseconds(*rc::gen::inRange(100'000, 100'000'000))});
+    }
+    profile.collectives.push_back(std::move(curve));
+  }
+  cost::ProfileSet set;
+  set.add(std::move(profile));
+  return set;
 }
 
 std::vector<Vector> vectors(const Outcome& outcome) {
@@ -237,6 +256,15 @@ TEST_CASE("property parallelizer: the frontier is that of all strategies") {
     }
   });
   CHECK(feasible > 1000);
+}
+
+TEST_CASE("property parallelizer: the frontier is that of all strategies with measured collectives as well") {
+  holds(1500, [] {
+    const auto model = random_model();
+    const auto q = random_query(model);
+    const auto curves = random_curves(q);
+    RC_ASSERT(vectors(solve(model, q, &curves)) == frontier(everything(q, model, &curves)));
+  });
 }
 
 TEST_CASE("property parallelizer: with a limit on what is in flight, nothing needed is missing") {

@@ -114,7 +114,7 @@ TEST_CASE("the rows of a point, with or without others, give it again") {
     RC_ASSERT((found->provenance == Provenance::kMeasured) == (found->rows.size() == 1));
     std::set<RowId> rows(found->rows.begin(), found->rows.end());
     const auto same = [&] {
-      const auto again = ask(set.select(rows), query);
+      const auto again = ask(set.select({rows, {}}), query);
       return again && again->time.forward == found->time.forward && again->time.backward == found->time.backward &&
              again->activation == found->activation && again->provenance == found->provenance;
     };

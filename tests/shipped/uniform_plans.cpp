@@ -105,7 +105,7 @@ std::string describe(const Choice& choice, const cost::Degrees& d) {
 /// Calls visit(policy) for every ZeRO stage that shards something, and every recompute mode.
 template <class Visit>
 void for_each_policy(const cost::UnitCosts& units, Visit visit) {
-  const bool shards = units.shared_group.size() > 1 || units.expert_group.size() > 1;
+  const bool shards = units.groups.data.size() > 1 || units.groups.expert_data.size() > 1;
   for (int zero = 0; zero <= (shards ? 3 : 0); ++zero) {
     for (const auto mode :
          {model::RecomputeMode::kNone, model::RecomputeMode::kSelective, model::RecomputeMode::kFull}) {

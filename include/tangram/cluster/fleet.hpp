@@ -65,4 +65,8 @@ struct Fleet {
 /// GPU types that come with the program (configs/gpus, embedded at build time), sorted by name.
 [[nodiscard]] const std::vector<GpuType>& catalogue();
 
+/// Reads tangram.gpus/1, whose records may be like those of the catalogue: the catalogue with these in place of its own
+/// of the same name.
+[[nodiscard]] Expected<std::vector<GpuType>> read_catalogue(std::string text, std::string file);
+
 }  // namespace tangram::cluster

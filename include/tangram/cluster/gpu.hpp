@@ -22,9 +22,11 @@ struct Link {
 /// How far real kernels stay below the datasheet. Few parameters with physical meaning, per GPU generation or type.
 struct ComputeCalibration {
   double gemm_efficiency = 0.70;     ///< share of the dense peak that a large matrix product sustains, (0, 1]
-  double gemm_half_size = 0;         ///< FLOPs of a product at which half of gemm_efficiency is reached
+  double attention_forward = 0.60;   ///< share of the dense peak that fused attention sustains, (0, 1]
+  double attention_backward = 0.50;  ///< the same of its backward pass
   double memory_efficiency = 0.80;   ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
-  Nanoseconds kernel_launch{4'000};  ///< floor of one kernel
+  Nanoseconds kernel_launch{4'000};  ///< between the end of a kernel and the start of the next in the device's queue
+  Nanoseconds host_issue{10'000};    ///< what the host needs to put one kernel into the queue
   std::string source;                ///< where the numbers come from
 
   bool operator==(const ComputeCalibration&) const = default;
@@ -34,6 +36,7 @@ struct GpuType {
   std::string name;          ///< catalogue key: "H100-80GB-SXM"
   std::string vendor;        ///< "nvidia", "amd"
   std::string architecture;  ///< "volta", "ampere", "hopper", "cdna3", ...
+  int multiprocessors = 0;   ///< streaming multiprocessors, compute units; 0: unknown, products fill them evenly
   Bytes memory;              ///< capacity of the device
   Bytes reserved;            ///< context, allocator slack and fragmentation: never given to a plan
   BytesPerSecond memory_bandwidth{0};

@@ -12,9 +12,14 @@
 //        same for the gradients; expert-tp all-gathers the received rows and reduce-scatters the results
 // Rank order, fastest first: tp, cp, dp for the dense part; expert-tp, ep, expert replicas for the experts (the
 // tp-cp-ep-dp order of Megatron-Core's parallel_state).
+//
+// Exchanges take the time of a measured curve where one of their group is given, the model's elsewhere.
 #pragma once
 
+#include <span>
+
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/collective_curves.hpp"
 #include "tangram/cost/local_block.hpp"
 
 namespace tangram::cost {
@@ -28,14 +33,15 @@ struct BlockTime {
 };
 
 [[nodiscard]] BlockTime block_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                                   double samples_per_replica, const cluster::DeviceShape& shape);
+                                   double samples_per_replica, const cluster::DeviceShape& shape,
+                                   std::span<const CollectiveCurve> curves = {});
 
 /// Gathers rows of the vocabulary-parallel table and sums them over tp; backward adds rows into the main gradients.
 [[nodiscard]] BlockTime embedding_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
-                                       const cluster::DeviceShape& shape);
+                                       const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves = {});
 
 /// Final norm, logits, vocabulary-parallel cross-entropy (Shoeybi et al., section 3: only scalars per token travel).
 [[nodiscard]] BlockTime head_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
-                                  const cluster::DeviceShape& shape);
+                                  const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves = {});
 
 }  // namespace tangram::cost

@@ -1,5 +1,6 @@
 // Measured collectives. Goes in: curves of bytes over time, one for each operation and group. Comes out: the time of a
-// message where it was measured, lies between two measurements or a little beyond them; nothing elsewhere.
+// message where it was measured, lies between two measurements or a little beyond them; elsewhere nothing, or what the
+// model says.
 //
 // Between two sizes log t is linear in log S, because both span decades and errors are relative. Beyond the sizes, by
 // at most a factor of kMaxExtrapolation:
@@ -53,9 +54,13 @@ inline constexpr double kMaxExtrapolation = 4;
 [[nodiscard]] std::optional<double> measured_seconds(std::span<const CollectiveCurve> curves, Exchange operation,
                                                      double bytes, const CurveGroup& group);
 
-/// The same for what collective_seconds() is asked: a member of the shape is a node of the curve.
-[[nodiscard]] std::optional<double> measured_seconds(std::span<const CollectiveCurve> curves, Collective kind,
-                                                     double bytes, const Group& group);
+/// A member of a shape is a node of a curve.
+[[nodiscard]] CurveGroup curve_group(const Group& group);
+
+/// Measured where a curve of just this group reaches to `bytes`; else the model of communication.hpp. The caller
+/// answers for the curves being of this GPU type and these links.
+[[nodiscard]] double collective_seconds(Collective kind, double bytes, const Group& group,
+                                        const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves);
 
 /// Bytes that cross the busiest rank's link per byte of S: 2(n-1)/n in all-reduce, (n-1)/n in all-gather,
 /// reduce-scatter and all-to-all, 1 in send-recv. Times S/t it is the bus bandwidth of nccl-tests.

@@ -16,15 +16,17 @@
 #include <cstdint>
 
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/strategy.hpp"
 
 namespace tangram::cost {
 
 /// Share of the raw one-direction bandwidth that large collectives reach. Inside a member: all-reduce bus bandwidth of
 /// 229 GB/s over 300 on 8 x A100 with NVSwitch (vTrain, MICRO 2024, all-reduce tables) and 370 over 450 on 8 x H100
-/// (ASTRA-sim's HGX-H100 validated configuration): 0.76 and 0.82. Between members: 10.2-10.5 GiB/s over 12.5 GB/s on
-/// nodes of 8 x A100 (Mist, EuroSys 2025, all-gather profiles): 0.88-0.90.
+/// (ASTRA-sim's HGX-H100 validated configuration): 0.76 and 0.82. Between members: one card alone reaches 0.88-0.90
+/// (10.2-10.5 GiB/s over 12.5 GB/s on nodes of 8 x A100; Mist, EuroSys 2025, all-gather profiles), eight cards at once
+/// less: fitted to iteration times on up to 3,072 A100 (scripts/calibrate), which data parallelism over them decides.
 inline constexpr double kInsideShare = 0.77;
-inline constexpr double kNetworkShare = 0.90;
+inline constexpr double kNetworkShare = 0.67;
 
 enum class Collective : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
 
@@ -35,6 +37,7 @@ struct Group {
   int members = 1;
   int sharing = 1;
   [[nodiscard]] int size() const { return inside * members; }
+  bool operator==(const Group&) const = default;
 };
 
 /// Seconds of one collective, at least a kernel launch; 0 for a group of one or no bytes. `bytes` is S of the header
@@ -43,10 +46,30 @@ struct Group {
 [[nodiscard]] double collective_seconds(Collective kind, double bytes, const Group& group,
                                         const cluster::DeviceShape& shape);
 
+/// Kernels that run beside communication slow down, and it with them: a share of the time that both run is lost.
+/// Galvatron measured 1.1256 on 8 x A100 (its overlap coefficient).
+inline constexpr double kOverlapLoss = 0.126;
+
+/// Seconds that `communication` adds to `compute` it runs beside: what sticks out, and the loss while both run.
+[[nodiscard]] double seconds_beside(double communication, double compute, double loss = kOverlapLoss);
+
 /// The group of `degree` ranks whose neighbours are `stride` ranks apart, in a shape whose ranks are numbered member by
 /// member: how many of them share a member, how many members it spans, how many such groups share a network card.
 /// Groups that do not align with the members are described by the one that crosses most of them.
 [[nodiscard]] Group place_group(int degree, int stride, const cluster::DeviceShape& shape);
+
+/// The groups that the collectives of a stage run in.
+struct ProcessGroups {
+  Group tensor;
+  Group context;
+  Group data;    ///< dp x cp: reduces and shards everything but experts
+  Group expert;  ///< of the all-to-all
+  Group expert_tensor;
+  Group expert_data;  ///< replicas of an expert
+};
+
+/// Ranks are numbered tp, cp, dp from the inside out; those of experts expert-tp, ep, replicas.
+[[nodiscard]] ProcessGroups process_groups(const Degrees& degrees, const cluster::DeviceShape& shape);
 
 /// Aggregate one-direction bandwidth with which the whole shape talks to the outside over a per-member link.
 [[nodiscard]] BytesPerSecond aggregate_bandwidth(const cluster::Link& per_member, int members);

@@ -1,9 +1,13 @@
 // Time of single kernels on one GPU. Goes in: matrix sizes or bytes, and the device's calibration. Comes out: seconds.
 // Pure functions without a state; a roofline (Williams, Waterman, Patterson, CACM 52(4), 2009) with a floor:
-//   matrix product     max( (F + F_half) / (peak * gemm_efficiency), bytes / (bandwidth * memory_efficiency), launch )
-//   streaming kernel   max( bytes / (bandwidth * memory_efficiency), launch )
-// F: 2 m n k, with m and n padded to whole tiles. F_half/(F + F_half) is the share lost to filling and draining the
-// device: at F = F_half half of the sustained rate is reached.
+//   matrix product     max( waves(m, n, k) / (peak * gemm_efficiency), bytes / (bandwidth * memory_efficiency) ) +
+//   launch streaming kernel   bytes / (bandwidth * memory_efficiency) + launch
+// waves: FLOPs that the device could do while the product runs. A product is cut into tiles of the result, the tiles
+// run in waves of one per multiprocessor, and a last wave that is not full takes as long as a full one (NVIDIA, "Matrix
+// Multiplication Background User's Guide", wave and tile quantization); each tile fills and drains its pipeline.
+// Libraries pick the tile and the split of k that take least; so does this model. The host puts kernels into the queue
+// one after the other: a block takes at least the number of its kernels times host_issue, whatever the device could do
+// (launch-bound: small microbatches).
 #pragma once
 
 #include "tangram/cluster/gpu.hpp"
@@ -24,9 +28,13 @@ struct DeviceRates {
   double matrix = 0;  ///< FLOP/s of a large matrix product of a linear layer
   double attention =
       0;  ///< the same inside attention and the head, which stay in 16 bits under fp8 (Transformer Engine)
-  double half_size = 0;  ///< F_half, FLOPs
-  double memory = 0;     ///< bytes/s of a streaming kernel
-  double launch = 0;     ///< seconds, floor of one kernel
+  double fused_forward = 0;   ///< FLOP/s of fused attention
+  double fused_backward = 0;  ///< the same of its backward pass
+  double memory = 0;          ///< bytes/s of a streaming kernel
+  double launch = 0;          ///< seconds from one kernel to the next
+  double host_issue = 0;      ///< seconds the host needs for one kernel
+  double multiprocessors = 0;
+  bool narrow = false;  ///< linear layers run in fp8: their inputs are cast
 };
 [[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, DType precision);
 
@@ -45,16 +53,23 @@ struct Gemm {
 
 [[nodiscard]] double streaming_seconds(double bytes, const DeviceRates& device);
 
-/// One direction each; both without communication.
+/// Seconds of the device in each direction, and the kernels that the host issues for them.
 struct Passes {
   double forward = 0;
   double backward = 0;
+  int forward_kernels = 0;
+  int backward_kernels = 0;
   Passes& operator+=(const Passes& other) {
     forward += other.forward;
     backward += other.backward;
+    forward_kernels += other.forward_kernels;
+    backward_kernels += other.backward_kernels;
     return *this;
   }
 };
+
+/// The same when the host cannot issue faster: each direction at least its kernels times host_issue.
+[[nodiscard]] Passes host_bound(const Passes& passes, const DeviceRates& device);
 
 /// A linear layer on `rows` rows: forward rows x in x out; backward is its two own products, the input gradient
 /// (rows x out x in) and the weight gradient (in x rows x out, accumulated in `gradient` bytes a value).
@@ -73,12 +88,6 @@ struct AttentionCore {
   double v_dim = 0;
   bool dropout = false;
 };
-
-/// Share of the rate of a large matrix product that a fused attention kernel reaches. FlashAttention-2 (Dao, arXiv
-/// 2307.08691, section 4.1) reports up to 73 % of the A100's peak forward and up to 63 % backward, where large products
-/// reach about 90 %.
-inline constexpr double kFusedForwardShare = 0.80;
-inline constexpr double kFusedBackwardShare = 0.70;
 
 /// Fused (flash) attention: forward two products over the visible pairs; backward five (recomputed scores, dV, dP, dQ,
 /// dK; Dao et al., arXiv 2205.14135, algorithm 4). Traffic is Q, K, V, O and their gradients only.

@@ -34,8 +34,8 @@ struct LocalBlock {
 };
 
 /// Models with LayerNorm biases (GPT-2, GPT-3, OPT, ...) were trained with dropout, those with RMSNorm without; the
-/// architecture says no more about it.
-[[nodiscard]] bool trains_with_dropout(const model::BlockType& block);
+/// architecture says no more about it, and a job may switch it off.
+[[nodiscard]] bool trains_with_dropout(const model::BlockType& block, const model::Job& job);
 
 /// Requires degrees that supported_degrees() accepts.
 [[nodiscard]] LocalBlock local_block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,

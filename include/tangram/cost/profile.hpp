@@ -1,5 +1,6 @@
 // Measured times of blocks, embeddings and heads. Goes in: profiles (profile_file.hpp). Comes out: the time of a unit
-// at given degrees and samples where it was measured, or lies between two measurements; nothing elsewhere.
+// at given degrees and samples where it was measured, or lies between two measurements; nothing elsewhere. And the
+// curves of collectives that belong to a stage (collective_curves.hpp).
 //
 // A row counts for a unit when GPU (name, and a device that computes as fast as the one profiled: a throttled node does
 // not), dimensions, matrix format, flash attention and degrees are equal. Between measured neighbours, in this order:
@@ -72,12 +73,28 @@ struct Profile {
 /// Whether kernels run equally fast: same name, rates and calibration. Memory size, links and price may differ.
 [[nodiscard]] bool computes_alike(const cluster::GpuType& a, const cluster::GpuType& b);
 
+/// The same, and joined by the same links.
+[[nodiscard]] bool communicates_alike(const cluster::GpuType& a, const cluster::GpuType& b);
+
 /// A row of a ProfileSet, by position.
 struct RowId {
   std::size_t profile = 0;
   std::size_t unit = 0;
   std::size_t row = 0;
   auto operator<=>(const RowId&) const = default;
+};
+
+/// A collective curve of a ProfileSet, by position.
+struct CurveId {
+  std::size_t profile = 0;
+  std::size_t curve = 0;
+  auto operator<=>(const CurveId&) const = default;
+};
+
+/// A part of a ProfileSet.
+struct Selection {
+  std::set<RowId> rows;
+  std::set<CurveId> curves;
 };
 
 struct Measured {
@@ -110,12 +127,13 @@ class ProfileSet {
                                                const cluster::GpuType& device) const;
   [[nodiscard]] double least_head_gpu_seconds(const model::Model& model, const cluster::GpuType& device) const;
 
-  /// Measured collectives of the first profile of this GPU type that knows; see collective_curves.hpp.
-  [[nodiscard]] std::optional<double> collective(Collective kind, double bytes, const Group& group,
-                                                 const cluster::GpuType& device) const;
+  /// The curves of a device that communicates alike, measured in one of these groups of more than one rank. A group of
+  /// a curve says how many ranks of how many nodes, not over which network: curves across nodes belong to one fleet.
+  [[nodiscard]] std::set<CurveId> curves_of(const ProcessGroups& groups, const cluster::GpuType& device) const;
+  [[nodiscard]] const CollectiveCurve& curve(const CurveId& id) const;
 
-  /// These rows alone, in the same order; units and profiles without any are left out, and so are collectives.
-  [[nodiscard]] ProfileSet select(const std::set<RowId>& rows) const;
+  /// These rows and curves alone, in the same order; units and profiles without any are left out.
+  [[nodiscard]] ProfileSet select(const Selection& selection) const;
 
   bool operator==(const ProfileSet&) const = default;
 

@@ -16,10 +16,11 @@
 
 namespace tangram::cost {
 
-/// Share of a unit's own compute under which ZeRO's gathers and scatters hide. Overlapped kernels slow each other down
-/// by 1.1256 (Galvatron, overlap coefficient measured on 8 x A100), so that compute hides 1/1.1256 of its own length;
-/// what already hides context parallelism's ring hides nothing else.
-inline constexpr double kZeroOverlap = 0.888;
+/// Of ZeRO's gathers and scatters beside compute this share stays exposed: prefetching reaches one unit ahead, kernels
+/// of both share the device. Fitted with the A100's rates to the FSDP rows of llm-foundry (scripts/calibrate); where
+/// they outlast the compute, what sticks out is exposed as well. What already hides context parallelism's ring hides
+/// nothing else.
+inline constexpr double kShardedExposure = 0.80;
 
 /// One block (or the embedding, or the head) at given degrees and samples; per microbatch and GPU.
 struct UnitCost {
@@ -49,8 +50,8 @@ struct UnitCosts {
   double tied_parameters = 0;  ///< per GPU: the copy of a tied matrix that a head without embedding holds
   double tied_matrix = 0;      ///< the same, unsharded
   cluster::DeviceShape shape;
-  Group shared_group;  ///< dp x cp: reduces and shards everything but experts
-  Group expert_group;  ///< expert replicas
+  ProcessGroups groups;
+  std::vector<CollectiveCurve> curves;  ///< measured in these groups
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
@@ -67,13 +68,14 @@ inline constexpr double kNegligibleShare = 0.01;
 /// Why these degrees cannot run this model: "heads % tp" and the like. One Diagnostic of kind kInfeasible, code
 /// "unsupported-degrees", the reason from why_unsupported() (validity.hpp). Requires degrees.gpus() == shape.gpus().
 /// Where `profiles` know a unit, their times take the place of the modelled ones; full recompute is then their forward,
-/// selective recompute and activations without one of their own keep the share the model gives them.
+/// selective recompute and activations without one of their own keep the share the model gives them. Where they have
+/// curves of the stage's groups, collectives take those times.
 [[nodiscard]] Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape,
                                              const Degrees& degrees, int samples, const ProfileSet* profiles = nullptr);
 
-/// Adds the rows that unit_costs would use for a slice at these degrees and samples.
-void collect_rows(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
-                  const cluster::GpuType& device, const Degrees& degrees, int samples, std::set<RowId>& rows);
+/// Adds what unit_costs would use for a slice at these degrees and samples; of the shape, device and size count.
+void collect_used(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
+                  const cluster::DeviceShape& shape, const Degrees& degrees, int samples, Selection& used);
 
 struct StageCost {
   Nanoseconds forward;         ///< f: one microbatch

@@ -109,6 +109,8 @@ struct Job {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;
+  bool dropout = true;      ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
+  bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;
@@ -167,6 +169,10 @@ struct JobOverrides {
 
 /// Either of the two, by content ("architectures"/"model_type" against "schema").
 [[nodiscard]] Expected<Model> read_any_model(std::string text, std::string file, const JobOverrides& overrides = {});
+
+/// Sets the precision and the bytes of parameters, gradients and optimizer state that go with it where nothing else is
+/// said: read_model documents them.
+void set_precision(Job& job, DType precision);
 
 /// Canonical tangram.model/1 as JSON (valid YAML too): read_model of it gives the same model.
 [[nodiscard]] std::string write_model(const Model& model);

@@ -9,7 +9,8 @@ namespace tangram::plan {
 
 /// Places larger shapes first (sizes divide each other, so that counting is enough to place them), packs pipelines of
 /// one replica close together, numbers ranks pipeline by pipeline, stage by stage. A composition that does not fit the
-/// level's islands is a bug: TANGRAM_ASSERT. Of `profiles` the plan keeps the rows its parts were costed with.
+/// level's islands is a bug: TANGRAM_ASSERT. Of `profiles` the plan keeps the rows its parts were costed with
+/// and the curves of their groups.
 [[nodiscard]] LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
                                   const cluster::IslandLevel& level, const model::Model& model,
                                   const cost::ProfileSet* profiles = nullptr);

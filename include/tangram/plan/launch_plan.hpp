@@ -198,7 +198,7 @@ struct LaunchPlan {
   std::vector<Boundary> boundaries;
   std::vector<Rank> ranks;
   std::vector<IdleGpus> idle;
-  cost::ProfileSet profiles;  ///< the measured rows that the parts' times come from, and no others
+  cost::ProfileSet profiles;  ///< the rows that the parts' times come from and the curves of their groups, no others
   Predicted predicted;
   std::vector<TargetVerdict> targets;
 

@@ -40,7 +40,7 @@ BytesPerSecond gbit(double rate) { return BytesPerSecond(rate * 1e9 / 8); }
 
 TEST_CASE("fleet: a node with two GPU types") {
   // [RTX-3080 x2, RTX-4090 x2]: neither has a fabric, so both groups are on the host bus, as wide as the slower:
-  // PCIe 4.
+  // what goes through host memory.
   const Fleet fleet = read(R"({ "schema": "tangram.cluster/1", "name": "host", "nodes": [ { "name": "desk",
       "gpus": [ { "type": "RTX-3080", "count": 2 }, { "type": "RTX-4090", "count": 2 } ] } ] })");
   REQUIRE(fleet.nodes.size() == 1);
@@ -49,8 +49,8 @@ TEST_CASE("fleet: a node with two GPU types") {
   CHECK(fleet.gpu_count() == 4);
   CHECK(desk.groups[0].device.name == "RTX-3080");
   CHECK(desk.groups[1].clique == 2);
-  CHECK(desk.groups[1].link == Link{32_GBps, 5_us});
-  CHECK(desk.host_link == Link{32_GBps, 5_us});
+  CHECK(desk.groups[1].link == Link{6.9_GBps, 15_us});
+  CHECK(desk.host_link == Link{6.9_GBps, 15_us});
 }
 
 TEST_CASE("fleet: ranges and counts expand, nodes come in natural order") {

@@ -62,20 +62,46 @@ TEST_CASE("another operation or group was not measured") {
   CHECK_FALSE(measured_seconds({}, Exchange::kAllReduce, 1e6, kEight));
   CHECK(*all_reduce(1e6, {1, 1, 1}) == 0);
   CHECK(*all_reduce(0) == 0);
-  // A member of a shape is a node of the curve.
-  CHECK(*measured_seconds(curves, Collective::kAllReduce, 4e6, Group{8, 1, 1}) == Approx(200e-6));
-  CHECK_FALSE(measured_seconds(curves, Collective::kReduceScatter, 4e6, Group{8, 1, 1}));
 }
 
-TEST_CASE("a set of profiles asks those of the GPU type") {
+TEST_CASE("a collective takes the measured time in reach of the curve, the model's elsewhere") {
+  const std::vector<CollectiveCurve> curves = {curve(Exchange::kAllReduce, kEight)};
+  const auto shape = shape_of(a100(), 1, 8);
+  const Group eight{8, 1, 1};  // a member of a shape is a node of the curve
+  CHECK(collective_seconds(Collective::kAllReduce, 4e6, eight, shape, curves) == Approx(200e-6));
+  CHECK(collective_seconds(Collective::kAllReduce, 64e6, eight, shape, curves) == Approx(1700e-6));
+  const auto modelled = [&](Collective kind, double bytes, const Group& group) {
+    return collective_seconds(kind, bytes, group, shape, curves) == collective_seconds(kind, bytes, group, shape);
+  };
+  CHECK(modelled(Collective::kAllReduce, 64.1e6, eight));
+  CHECK(modelled(Collective::kReduceScatter, 4e6, eight));
+  CHECK(modelled(Collective::kAllReduce, 4e6, {4, 1, 1}));
+  CHECK(modelled(Collective::kAllReduce, 0, eight));
+}
+
+TEST_CASE("a stage takes the curves of its groups on its GPU type") {
   Profile profile;
   profile.device = a100();
-  profile.collectives = {curve(Exchange::kAllReduce, kEight)};
+  profile.collectives = {curve(Exchange::kAllReduce, {4, 1, 1}), curve(Exchange::kAllReduce, {8, 1, 1}),
+                         curve(Exchange::kReduceScatter, {1, 2, 4}), curve(Exchange::kAllReduce, {1, 1, 1})};
   ProfileSet set;
+  set.add({});  // of another GPU type
   set.add(profile);
-  CHECK(*set.collective(Collective::kAllReduce, 4e6, {8, 1, 1}, a100()) == Approx(200e-6));
-  CHECK_FALSE(set.collective(Collective::kAllReduce, 4e6, {8, 1, 1}, round_gpu()));
-  // Rows that a plan used are kept without curves.
+  // tp 4 in each of two members of 4, dp 2 across them: four groups share the cards.
+  const auto shape = shape_of(a100(), 2, 4);
+  Degrees degrees = tensor(4, true);
+  degrees.dp = 2;
+  const auto found = set.curves_of(process_groups(degrees, shape), a100());
+  CHECK(found == std::set<CurveId>{{1, 0}, {1, 2}});
+  CHECK(set.curve({1, 2}) == profile.collectives[2]);
+  CHECK(set.curves_of(process_groups(degrees, shape), round_gpu()).empty());
+  cluster::GpuType half_cabled = a100();
+  half_cabled.peer_link = {150_GBps, 3_us};
+  CHECK(set.curves_of(process_groups(degrees, shape), half_cabled).empty());
+
+  const ProfileSet kept = set.select({{}, found});
+  REQUIRE(kept.profiles().size() == 1);
+  CHECK(kept.profiles().front().collectives == std::vector{profile.collectives[0], profile.collectives[2]});
   CHECK(set.select({}).empty());
 }
 

@@ -273,6 +273,39 @@ TEST_CASE("the exchanges of tensor parallelism are added where the times lack th
         Approx(0.016 + model.communication.backward));
 }
 
+/// Half a second, whatever the size from 1 kB to 4 GB.
+ProfileSet slow_exchanges(Exchange operation, const CurveGroup& group) {
+  Profile profile = profile_of(round_gpu(), {});
+  profile.collectives = {{operation, group, {{Bytes(1'000), 500_ms}, {Bytes(4'000'000'000), 500_ms}}}};
+  ProfileSet set;
+  set.add(profile);
+  return set;
+}
+
+TEST_CASE("exchanges inside a unit take measured times") {
+  // A block all-reduces twice in each direction, once for attention and once for the feed-forward.
+  const Degrees degrees = tensor(2, false);
+  const UnitCosts modelled = units_of({}, degrees, 1);
+  const UnitCosts units = units_of(slow_exchanges(Exchange::kAllReduce, {2, 1, 1}), degrees, 1);
+  const double all_reduce = collective_seconds(Collective::kAllReduce, 2.0 * 2048 * 1024, {2, 1, 1}, units.shape);
+  CHECK(units.blocks.front().forward == Approx(modelled.blocks.front().forward + 2 * (0.5 - all_reduce)));
+  CHECK(units.blocks.front().backward == Approx(modelled.blocks.front().backward + 2 * (0.5 - all_reduce)));
+  // Where the times come from is said of layers alone.
+  CHECK(units.block_provenance.front() == Provenance::kModelled);
+  CHECK(units_of(slow_exchanges(Exchange::kAllReduce, {4, 1, 1}), degrees, 1).blocks.front().forward ==
+        modelled.blocks.front().forward);
+}
+
+TEST_CASE("gradients are reduced in measured time") {
+  const MemoryPolicy sharded{1, RecomputeMode::kNone, 0};
+  const auto sync = [&](const ProfileSet& set, const MemoryPolicy& policy) {
+    return stage_cost(units_of(set, data(2), 2), inner(2), policy).gradient_sync;
+  };
+  CHECK(sync(slow_exchanges(Exchange::kAllReduce, {2, 1, 1}), {}) == 500_ms);
+  CHECK(sync(slow_exchanges(Exchange::kAllReduce, {2, 1, 1}), sharded) == sync({}, sharded));
+  CHECK(sync(slow_exchanges(Exchange::kReduceScatter, {2, 1, 1}), sharded) == 500_ms);
+}
+
 TEST_CASE("measured activations take their place, and recompute keeps its share") {
   ProfileUnit unit = block_rows({row(1, 1, 10_ms, 25_ms), row(1, 3, 30_ms, 75_ms)});
   unit.rows[0].activation = Bytes(100'000'000);
@@ -322,12 +355,12 @@ TEST_CASE("the least GPU-seconds stay below what was measured") {
 
 TEST_CASE("the rows a slice uses are enough to cost it again") {
   const ProfileSet set = measured_blocks();
-  std::set<RowId> rows;
-  collect_rows(set, small(), inner(2), round_gpu(), data(2), 8, rows);  // 4 samples a replica
-  CHECK(rows == std::set<RowId>{{0, 0, 1}});
-  collect_rows(set, small(), inner(2), round_gpu(), {}, 3, rows);
-  CHECK(rows == std::set<RowId>{{0, 0, 0}, {0, 0, 1}});
-  const ProfileSet kept = set.select(rows);
+  Selection used;
+  collect_used(set, small(), inner(2), shape_of(round_gpu(), 1, 2), data(2), 8, used);  // 4 samples a replica
+  CHECK(used.rows == std::set<RowId>{{0, 0, 1}});
+  collect_used(set, small(), inner(2), shape_of(round_gpu(), 1, 1), {}, 3, used);
+  CHECK(used.rows == std::set<RowId>{{0, 0, 0}, {0, 0, 1}});
+  const ProfileSet kept = set.select(used);
   CHECK(kept.profiles().front().units.front().rows.size() == 2);
   CHECK(units_of(kept, {}, 3).blocks.front().forward == units_of(set, {}, 3).blocks.front().forward);
   CHECK(set.select({}).empty());

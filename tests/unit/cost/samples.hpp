@@ -19,14 +19,17 @@ inline cluster::GpuType a100() {
   gpu.peak[static_cast<std::size_t>(DType::kTf32)] = 156_TFLOPs;
   gpu.peak[static_cast<std::size_t>(DType::kFp16)] = 312_TFLOPs;
   gpu.peak[static_cast<std::size_t>(DType::kBf16)] = 312_TFLOPs;
+  gpu.multiprocessors = 108;
   gpu.compute.gemm_efficiency = 0.79;
-  gpu.compute.gemm_half_size = 3e9;
-  gpu.compute.memory_efficiency = 0.85;
-  gpu.compute.kernel_launch = 4_us;
+  gpu.compute.attention_forward = 0.50;
+  gpu.compute.attention_backward = 0.26;
+  gpu.compute.memory_efficiency = 0.72;
+  gpu.compute.kernel_launch = 1_us;
+  gpu.compute.host_issue = 70_us;
   return gpu;
 }
 
-/// Round numbers, no launch floor and no half size, so that every time can be worked out on paper:
+/// Round numbers, no gaps, no waves and an endlessly fast host, so that every time can be worked out on paper:
 /// 100 TFLOP/s, 1000 GB/s.
 inline cluster::GpuType round_gpu() {
   cluster::GpuType gpu;
@@ -36,9 +39,11 @@ inline cluster::GpuType round_gpu() {
   gpu.peak[static_cast<std::size_t>(DType::kFp16)] = 100_TFLOPs;
   gpu.peak[static_cast<std::size_t>(DType::kBf16)] = 100_TFLOPs;
   gpu.compute.gemm_efficiency = 1;
-  gpu.compute.gemm_half_size = 0;
   gpu.compute.memory_efficiency = 1;
   gpu.compute.kernel_launch = 0_ns;
+  gpu.compute.host_issue = 0_ns;
+  gpu.compute.attention_forward = 0.8;
+  gpu.compute.attention_backward = 0.7;
   return gpu;
 }
 

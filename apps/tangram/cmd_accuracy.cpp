@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "table.hpp"
+#include "tangram/accuracy/report.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double value) { return fmt::format("{:+.1f}%", 100 * value); }
+std::string share(double value) { return fmt::format("{:.1f}%", 100 * value); }
+std::string gibibytes(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024.0 * 1024.0)); }
+
+std::string lines_table(const std::vector<accuracy::Line>& lines, const Terminal& terminal) {
+  Table table({{"measurement"},
+               {"grade"},
+               {"plan", false, 12},
+               {"measured", true},
+               {"predicted", true},
+               {"error", true},
+               {"memory", true},
+               {"error", true}});
+  for (const accuracy::Line& line : lines) {
+    if (!line.timed() && !line.weighed()) continue;
+    const auto& measured = line.measurement;
+    const bool far = line.timed() && std::abs(line.time_error()) > 0.2;
+    table.add({{measured.id},
+               {measured.quality},
+               {accuracy::parallelism_of(measured)},
+               {line.timed() ? people_time(measured.iteration_s) : ""},
+               {people_time(line.prediction.iteration_s)},
+               {line.timed() ? percent(line.time_error()) : "", far ? Style::kBold : Style::kPlain},
+               {line.weighed() ? gibibytes(measured.peak_memory) : ""},
+               {line.weighed() ? percent(line.memory_error()) : ""}});
+  }
+  return table.render(terminal);
+}
+
+std::string groups_table(const std::vector<accuracy::Group>& groups, const Terminal& terminal) {
+  Table table({{"by"},
+               {"group", false, 16},
+               {"rows", true},
+               {"median", true},
+               {"mean", true},
+               {"90th", true},
+               {"largest", true},
+               {"bias", true},
+               {"rank", true},
+               {"memory rows", true},
+               {"median", true}});
+  for (const accuracy::Group& group : groups) {
+    const bool timed = group.time.count > 0;
+    table.add({{group.kind},
+               {group.name},
+               {fmt::format("{}", group.time.count)},
+               {timed ? share(group.time.median) : ""},
+               {timed ? share(group.time.mean) : ""},
+               {timed ? share(group.time.p90) : ""},
+               {timed ? share(group.time.largest) : ""},
+               {timed ? percent(group.time.bias) : ""},
+               {group.time.count >= 3 ? fmt::format("{:.2f}", group.spearman) : ""},
+               {group.memory.count > 0 ? fmt::format("{}", group.memory.count) : ""},
+               {group.memory.count > 0 ? share(group.memory.median) : ""}});
+  }
+  return table.render(terminal);
+}
+
+std::string reasons_table(const std::vector<accuracy::Line>& lines, const Terminal& terminal) {
+  Table table({{"not expressible"}, {"grade"}, {"why", false, 40}});
+  bool any = false;
+  for (const accuracy::Line& line : lines) {
+    if (line.reason.empty()) continue;
+    any = true;
+    table.add({{line.measurement.id}, {line.measurement.quality}, {line.reason}});
+  }
+  return any ? "\n" + table.render(terminal) : "";
+}
+
+Json json_of(const accuracy::Errors& errors) {
+  return {{"rows", errors.count}, {"median", errors.median},   {"mean", errors.mean},
+          {"p90", errors.p90},    {"largest", errors.largest}, {"bias", errors.bias}};
+}
+
+Json json_of(const accuracy::Line& line) {
+  Json json;
+  json["id"] = line.measurement.id;
+  json["dataset"] = line.measurement.dataset;
+  json["quality"] = line.measurement.quality;
+  json["plan"] = accuracy::parallelism_of(line.measurement);
+  if (line.measurement.iteration_s > 0) json["measured_s"] = line.measurement.iteration_s;
+  json["derived"] = line.measurement.derived;
+  if (line.measurement.peak_memory > 0) json["measured_peak_bytes"] = line.measurement.peak_memory;
+  if (!line.reason.empty()) {
+    json["reason"] = line.reason;
+    return json;
+  }
+  const accuracy::Prediction& prediction = line.prediction;
+  json["predicted_s"] = prediction.iteration_s;
+  json["predicted_peak_bytes"] = line.predicted_memory();
+  json["usable_share"] = prediction.usable_share;
+  json["bubble"] = prediction.bubble;
+  json["exposed_sync_s"] = prediction.sync_s;
+  json["optimizer_s"] = prediction.step_s;
+  json["provenance"] = cost::to_string(prediction.provenance);
+  if (line.timed()) json["time_error"] = line.time_error();
+  if (line.weighed()) json["memory_error"] = line.memory_error();
+  return json;
+}
+
+Json document_of(const std::vector<accuracy::Line>& lines, const std::vector<accuracy::Group>& groups) {
+  Json json;
+  json["schema"] = "tangram.accuracy/1";
+  json["status"] = "ok";
+  json["measurements"] = Json::array();
+  for (const accuracy::Line& line : lines) json["measurements"].push_back(json_of(line));
+  json["groups"] = Json::array();
+  for (const accuracy::Group& group : groups) {
+    json["groups"].push_back({{"kind", group.kind},
+                              {"name", group.name},
+                              {"time", json_of(group.time)},
+                              {"memory", json_of(group.memory)},
+                              {"spearman", group.spearman},
+                              {"not_expressible", group.not_expressible}});
+  }
+  return json;
+}
+
+struct Inputs {
+  std::vector<cluster::GpuType> devices;
+  cost::ProfileSet profiles;
+  std::vector<accuracy::Measurement> measurements;
+};
+
+/// All files, with the mistakes of all; profiles name GPU types, so that without these they are not read.
+Expected<Inputs> load_inputs(const AccuracyArguments& arguments, const Context& context) {
+  Inputs inputs;
+  Diagnostics mistakes;
+  const auto take = [&](auto loaded, auto& target) {
+    if (loaded) {
+      target = std::move(*loaded);
+    } else {
+      mistakes.insert(mistakes.end(), loaded.error().begin(), loaded.error().end());
+    }
+  };
+  take(load_devices(arguments.gpus), inputs.devices);
+  if (mistakes.empty()) take(load_profiles(context.settings.files("profile"), inputs.devices), inputs.profiles);
+  take(load_measurements(arguments.dataset), inputs.measurements);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return inputs;
+}
+
+}  // namespace
+
+ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context) {
+  auto inputs = load_inputs(arguments, context);
+  if (!inputs) return report(context.terminal, context.json, inputs.error());
+  const auto lines = accuracy::judge(std::move(inputs->measurements), inputs->devices, inputs->profiles);
+  const auto groups = accuracy::summarize(lines);
+  const std::string each =
+      arguments.summary ? "" : lines_table(lines, context.terminal) + reasons_table(lines, context.terminal) + "\n";
+  const std::string text = each + groups_table(groups, context.terminal);
+  return print_result(context, text, document_of(lines, groups));
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,74 @@
+// The plan that a measurement ran. Goes in: a measurement. Comes out: model, stages, degrees, shapes and links, ready
+// for the cost model; or why the program cannot express it.
+//
+// What a publication leaves out is inferred by rules that hold for all of them (infer.hpp, cut.hpp and placement.hpp in
+// src/accuracy, a function each), never by a row's or a paper's name:
+//   model       the printed dimensions, with ffn 4 h (gated: 8/3 h) and heads of 64 or 128; gated or not by what the
+//               name says, else by which comes nearer the printed parameter count; where hidden size or layers are not
+//               printed, the model of that name in configs/models
+//   precision   as printed; else bf16 where the GPU's matrix units have it, fp16 elsewhere
+//   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
+//               never with 4-byte activations, which fused kernels do not take
+//   sync        reduced beside backward on Hopper and later; after it in the software of earlier machines
+//   network     of the cloud instance that the GPU group names; else as printed, as "8x200 Gb/s", "100 Gb/s per node",
+//               "400 Gb/s RDMA per GPU", "measured ... GB/s inter-node"; else of the vendor's reference system of the
+//               GPU
+//   dropout     not on Hopper and later: large models train without by then
+//   recompute   as printed ("selective-op", which keeps every second product: half of the blocks in full, the others'
+//               attention core); of operators: the four of the attention core first, then whole blocks
+//   sharding    FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until the last microbatch
+//               (torchtitan's default), as ZeRO-1 does
+//   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups
+//   layers      equal numbers; where they do not divide, embedding and head count as one layer each
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tangram/accuracy/measurement.hpp"
+#include "tangram/cluster/islands.hpp"
+#include "tangram/cost/strategy.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::accuracy {
+
+/// Replicas of one stage on GPUs of one type.
+struct Part {
+  cluster::DeviceShape shape;
+  cost::Degrees degrees;
+  int samples = 1;  ///< of a microbatch, all replicas of the part
+};
+
+/// Blocks [first, last) that one rank runs one after the other. A cut inside a block is a fraction.
+struct Chunk {
+  double first = 0;
+  double last = 0;
+  bool embedding = false;
+  bool head = false;
+  double recomputed = 0;  ///< blocks recomputed in full
+  double selective = 0;   ///< other blocks of which the attention core alone is recomputed
+};
+
+struct Stage {
+  std::vector<Part> parts;
+  std::vector<Chunk> chunks;  ///< one, or one for each virtual stage
+  cluster::Link to_next;      ///< to the next stage, per member; from the last stage: to the first
+  bool next_inside = false;   ///< the next stage is in the same node
+};
+
+struct Experiment {
+  model::Model model;
+  std::vector<Stage> stages;
+  int zero = 0;
+  cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
+  bool overlaps_sync = true;    ///< gradients are reduced while backward runs
+  std::int64_t microbatch = 1;  ///< samples of a stage
+  std::int64_t microbatches = 1;
+  int gpus = 0;
+};
+
+/// Expected errors carry the reason in `message`. `devices`: GPU types by catalogue name.
+[[nodiscard]] Expected<Experiment> express(const Measurement& measurement, std::span<const cluster::GpuType> devices);
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,94 @@
+// Published end-to-end measurements of training. Goes in: a dataset (JSON, one object a measurement). Comes out: typed
+// values; what a published rate or a rank's batch says of the iteration is worked out, the plan is not
+// (experiment.hpp).
+//
+// Keys that are not read here belong to the publication (addresses, other predictions) and are passed over, because a
+// dataset gathers what its sources say; a key that is read must have the right type. An absent value is null or
+// missing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tangram/base/expected.hpp"
+
+namespace tangram::accuracy {
+
+struct GpuGroup {
+  std::string type;  ///< as published: "A100-80GB-SXM", "a100_80gb", "T4-16GB (g4dn.12xlarge)"
+  int count = 0;
+  int per_node = 0;  ///< 0: not published
+  bool operator==(const GpuGroup&) const = default;
+};
+
+/// A model as published: a name, and the dimensions where they were printed; 0: not printed.
+struct ModelFacts {
+  std::string name;
+  std::int64_t hidden = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocabulary = 0;
+  int layers = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  double parameters = 0;
+  bool operator==(const ModelFacts&) const = default;
+};
+
+/// One data-parallel replica of a stage: `tp` GPUs of one type.
+struct ReplicaFacts {
+  std::string gpu;
+  int tp = 1;
+  bool operator==(const ReplicaFacts&) const = default;
+};
+
+struct Measurement {
+  std::string id;
+  std::string dataset;
+  std::string quality;  ///< "A": measured and complete, "A-": one parameter inferred, "B", "C": less
+  std::string notes;
+  std::string interconnect;
+  std::vector<GpuGroup> gpus;
+  ModelFacts model;
+
+  std::optional<std::int64_t> sequence;
+  std::optional<std::int64_t> global_batch;  ///< samples
+  std::optional<std::int64_t> microbatch;    ///< samples of one replica
+  std::optional<std::int64_t> local_batch;   ///< samples of one replica in an iteration
+  std::optional<std::int64_t> accumulation;  ///< microbatches of one replica
+  std::optional<int> tp, pp, dp, cp, ep;
+  std::optional<int> model_parallel;  ///< tp times pp, where only the product was printed
+  int virtual_stages = 1;             ///< per pipeline rank
+  std::optional<bool> sequence_parallel;
+  std::optional<bool> flash_attention;
+  bool offloads_activations = false;
+  std::optional<int> zero;
+  bool fully_sharded = false;  ///< FSDP with a group of its own
+  std::string recompute;       ///< as published; "": not printed
+  std::string precision;
+  std::string variant;
+
+  // Plans that are not uniform.
+  std::vector<int> layers_per_stage;  ///< embedding and head counted as layers where they are units
+  std::vector<int> partition;         ///< first unit of each stage, and the end
+  std::vector<std::vector<ReplicaFacts>> stage_replicas;
+  std::vector<int> stage_gpus;
+  std::vector<std::vector<int>> stage_tp;
+  std::vector<int> stage_operators;
+  std::vector<int> stage_recomputed_operators;
+
+  // What was measured.
+  double iteration_s = 0;     ///< 0: neither published nor computable
+  bool derived = false;       ///< computed from FLOP/s
+  double peak_memory = 0;     ///< bytes, of the fullest GPU; 0: not published
+  bool of_allocator = false;  ///< the peak of allocated tensors, without context and fragmentation
+
+  /// Stages say their GPUs themselves.
+  [[nodiscard]] bool uneven() const { return !stage_replicas.empty() || !stage_gpus.empty(); }
+};
+
+/// `file` names the text in errors. A dataset is an array of measurements, or an object with them under "rows".
+[[nodiscard]] Expected<std::vector<Measurement>> read_measurements(std::string text, std::string file);
+
+}  // namespace tangram::accuracy

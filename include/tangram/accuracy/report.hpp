@@ -1,0 +1,64 @@
+// How far predictions are from measurements. Goes in: measurements. Comes out: one line for each, and statistics of
+// groups of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tangram/accuracy/measurement.hpp"
+#include "tangram/accuracy/prediction.hpp"
+
+namespace tangram::accuracy {
+
+struct Line {
+  Measurement measurement;
+  Prediction prediction;
+  std::string reason;  ///< why it cannot be expressed; empty: it was
+
+  [[nodiscard]] bool timed() const { return reason.empty() && measurement.iteration_s > 0; }
+  [[nodiscard]] bool weighed() const { return reason.empty() && measurement.peak_memory > 0; }
+  /// Predicted over measured, minus one.
+  [[nodiscard]] double time_error() const { return prediction.iteration_s / measurement.iteration_s - 1; }
+  [[nodiscard]] double predicted_memory() const {
+    return measurement.of_allocator ? prediction.peak_allocated : prediction.peak_memory;
+  }
+  [[nodiscard]] double memory_error() const { return predicted_memory() / measurement.peak_memory - 1; }
+};
+
+/// Of absolute relative errors; bias is the mean of the signed ones. All 0 where there are none.
+struct Errors {
+  int count = 0;
+  double median = 0;
+  double mean = 0;
+  double p90 = 0;  ///< nearest rank
+  double largest = 0;
+  double bias = 0;
+};
+
+struct Group {
+  std::string kind;  ///< "grade", "dataset", "GPU", "parallelism"
+  std::string name;
+  Errors time;
+  Errors memory;
+  double spearman = 0;  ///< rank correlation of predicted and measured times; 0 with fewer than three
+  int not_expressible = 0;
+};
+
+/// Predicts each measurement. O(rows); independent of each other.
+[[nodiscard]] std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
+                                      const cost::ProfileSet& profiles);
+
+[[nodiscard]] Errors errors_of(std::vector<double> signed_errors);
+
+/// Spearman's coefficient with average ranks for ties.
+[[nodiscard]] double spearman(const std::vector<double>& a, const std::vector<double>& b);
+
+/// All lines; grades A and A- alone, those derived from FLOP/s apart; then by dataset, GPU type and parallelism, each
+/// in the order of names.
+[[nodiscard]] std::vector<Group> summarize(std::span<const Line> lines);
+
+/// "tp+dp", "tp+pp+cp", "FSDP", "single": what a measurement combined.
+[[nodiscard]] std::string parallelism_of(const Measurement& measurement);
+
+}  // namespace tangram::accuracy

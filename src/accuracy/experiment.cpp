@@ -1,0 +1,242 @@
+#include "tangram/accuracy/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "cut.hpp"
+#include "infer.hpp"
+#include "placement.hpp"
+#include "reason.hpp"
+
+namespace tangram::accuracy {
+namespace {
+
+using Reason = std::optional<Diagnostic>;
+
+/// What is missing, or not modelled at all.
+Reason why_incomplete(const Measurement& m) {
+  const bool degrees = m.tp || m.model_parallel.value_or(0) > 0 || m.uneven();
+  if (!degrees) return reason("the parallel degrees are not printed");
+  if (m.microbatch.value_or(0) < 1) return reason("the microbatch is not printed");
+  if (m.global_batch.value_or(0) < 1) return reason("the global batch is not printed");
+  if (m.sequence.value_or(0) < 1) return reason("the sequence length is not printed");
+  if (m.offloads_activations) return reason("activations were offloaded to the host");
+  if (m.uneven() && m.cp.value_or(1) > 1) return reason("uneven stages with context parallelism");
+  return std::nullopt;
+}
+
+/// Degrees of a uniform plan.
+struct Uniform {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t cp = 1;
+};
+
+/// Where only the product of tp and pp was printed, tp fills a node.
+Uniform uniform_degrees(const Measurement& m, int per_node) {
+  Uniform degrees{m.tp.value_or(1), m.pp.value_or(1), m.cp.value_or(1)};
+  if (!m.tp && m.model_parallel.value_or(0) > 0) {
+    degrees.tp = std::gcd(*m.model_parallel, per_node);
+    degrees.pp = m.pp.value_or(static_cast<int>(*m.model_parallel / degrees.tp));
+  }
+  return {std::max<std::int64_t>(1, degrees.tp), std::max<std::int64_t>(1, degrees.pp),
+          std::max<std::int64_t>(1, degrees.cp)};
+}
+
+/// What a stage's GPUs are: replica by replica.
+using StageReplicas = std::vector<std::vector<Replica>>;
+
+Replica take(const std::vector<Gpu>& gpus, std::size_t first, std::int64_t count) {
+  return {gpus.begin() + static_cast<std::ptrdiff_t>(first), gpus.begin() + static_cast<std::ptrdiff_t>(first) + count};
+}
+
+Expected<StageReplicas> uniform_stages(const Machine& machine, const Uniform& degrees) {
+  const auto all = static_cast<std::int64_t>(machine.gpus.size());
+  const std::int64_t replica = degrees.tp * degrees.cp;
+  if (replica > all || degrees.pp > all || all % (degrees.pp * replica) != 0) {
+    return fail(
+        reason(fmt::format("{} GPUs are not a multiple of {} stages of {} GPUs a replica", all, degrees.pp, replica)));
+  }
+  StageReplicas result(static_cast<std::size_t>(degrees.pp));
+  std::size_t next = 0;
+  for (auto& stage : result) {
+    for (std::int64_t i = 0; i < all / (degrees.pp * replica); ++i) {
+      stage.push_back(take(machine.gpus, next, replica));
+      next += static_cast<std::size_t>(replica);
+    }
+  }
+  return result;
+}
+
+/// Stages that name their GPUs: each replica takes the next free ones of its type.
+Expected<StageReplicas> named_stages(const Measurement& m, const Machine& machine,
+                                     std::span<const cluster::GpuType> devices) {
+  std::map<const cluster::GpuType*, std::vector<Gpu>> fleet;
+  for (const Gpu& gpu : machine.gpus) fleet[gpu.device].push_back(gpu);
+  std::map<const cluster::GpuType*, std::size_t> taken;
+  StageReplicas result;
+  for (const auto& stage : m.stage_replicas) {
+    auto& replicas = result.emplace_back();
+    for (const ReplicaFacts& facts : stage) {
+      const cluster::GpuType* device = find_device(facts.gpu, devices);
+      if (facts.tp < 1 || taken[device] + static_cast<std::size_t>(facts.tp) > fleet[device].size()) {
+        return fail(reason(fmt::format("stages use more GPUs \"{}\" than the fleet has", facts.gpu)));
+      }
+      replicas.push_back(take(fleet[device], taken[device], facts.tp));
+      taken[device] += static_cast<std::size_t>(facts.tp);
+    }
+  }
+  return result;
+}
+
+/// Stages that print their number of GPUs and their tp.
+Expected<StageReplicas> counted_stages(const Measurement& m, const Machine& machine) {
+  StageReplicas result;
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < m.stage_gpus.size(); ++s) {
+    const int tp = s < m.stage_tp.size() && m.stage_tp[s].size() == 1 ? m.stage_tp[s].front() : 0;
+    if (tp <= 0) return fail(reason("a stage changes its tensor parallelism between operators"));
+    if (next + static_cast<std::size_t>(m.stage_gpus[s]) > machine.gpus.size() || m.stage_gpus[s] % tp != 0) {
+      return fail(reason("stages do not fit the GPUs printed"));
+    }
+    auto& replicas = result.emplace_back();
+    for (int i = 0; i < m.stage_gpus[s] / tp; ++i) {
+      replicas.push_back(take(machine.gpus, next, tp));
+      next += static_cast<std::size_t>(tp);
+    }
+  }
+  return result;
+}
+
+Expected<StageReplicas> choose_stages(const Measurement& m, const Machine& machine,
+                                      std::span<const cluster::GpuType> devices) {
+  if (!m.stage_replicas.empty()) return named_stages(m, machine, devices);
+  if (!m.stage_gpus.empty()) return counted_stages(m, machine);
+  return uniform_stages(machine, uniform_degrees(m, machine.nodes.front().gpus));
+}
+
+Expected<StageReplicas> find_stages(const Measurement& m, const Machine& machine,
+                                    std::span<const cluster::GpuType> devices) {
+  auto stages = choose_stages(m, machine, devices);
+  if (!stages) return stages;
+  const auto differs = [&](const auto& stage) { return stage.size() != stages->front().size(); };
+  if (stages->front().empty() || std::ranges::any_of(*stages, differs)) {
+    return fail(reason("stages have different numbers of replicas, whose shares of the batch are not printed"));
+  }
+  return stages;
+}
+
+Reason set_batch(Experiment& experiment, const Measurement& m, std::size_t replicas) {
+  const std::int64_t microbatch = *m.microbatch * static_cast<std::int64_t>(replicas);
+  if (microbatch > *m.global_batch) {
+    return reason(fmt::format("a batch of {} is smaller than {} replicas of microbatch {}", *m.global_batch, replicas,
+                              *m.microbatch));
+  }
+  if (*m.global_batch % microbatch != 0) {
+    return reason(fmt::format("a batch of {} is no multiple of {} replicas of microbatch {}", *m.global_batch, replicas,
+                              *m.microbatch));
+  }
+  experiment.microbatch = microbatch;
+  experiment.microbatches = *m.global_batch / microbatch;
+  return std::nullopt;
+}
+
+std::vector<Gpu> flat(const std::vector<Replica>& replicas) {
+  std::vector<Gpu> all;
+  for (const Replica& replica : replicas) all.insert(all.end(), replica.begin(), replica.end());
+  return all;
+}
+
+/// tp of each part follows from its replicas.
+cost::Degrees common_degrees(const Measurement& m, const cluster::GpuType& device) {
+  cost::Degrees degrees;
+  degrees.cp = std::max(1, m.cp.value_or(1));
+  degrees.ep = std::max(1, m.ep.value_or(1));
+  degrees.sequence_parallel = uses_sequence_parallelism(m, device);
+  return degrees;
+}
+
+Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& stages, const Machine& machine) {
+  const cost::Degrees degrees = common_degrees(m, *machine.gpus.front().device);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    Stage& stage = experiment.stages.emplace_back();
+    auto parts = make_parts(stages[s], degrees, static_cast<int>(*m.microbatch), machine);
+    if (!parts) return parts.error().front();
+    stage.parts = std::move(*parts);
+    connect(stage, flat(stages[s]), flat(stages[(s + 1) % stages.size()]), machine);
+  }
+  return std::nullopt;
+}
+
+/// Blocks of a position recomputed in full and in their attention core alone, where the cut does not say so.
+/// "selective-op" keeps every second product.
+void set_recompute(Chunk& chunk, const Measurement& m, cost::RecomputeMode mode) {
+  const double blocks = chunk.last - chunk.first;
+  if (mode == cost::RecomputeMode::kFull) chunk.recomputed = blocks;
+  if (m.recompute == "selective-op") chunk.recomputed = blocks / 2;
+  if (mode == cost::RecomputeMode::kSelective) chunk.selective = blocks - chunk.recomputed;
+}
+
+void add_chunks(Experiment& experiment, const Measurement& m, const Cut& cut) {
+  const std::size_t stages = experiment.stages.size();
+  double next = 0;
+  for (std::size_t position = 0; position < cut.blocks.size(); ++position) {
+    Chunk chunk;
+    chunk.first = next;
+    next += cut.blocks[position];
+    chunk.last = next;
+    chunk.embedding = position == 0;
+    chunk.head = position + 1 == cut.blocks.size();
+    if (cut.recomputed.empty()) {
+      set_recompute(chunk, m, experiment.recompute);
+    } else {
+      chunk.recomputed = cut.recomputed[position];
+      chunk.selective = cut.selective[position];
+    }
+    experiment.stages[position % stages].chunks.push_back(chunk);
+  }
+}
+
+Reason cut_model(Experiment& experiment, const Measurement& m) {
+  const std::int64_t positions = static_cast<std::int64_t>(experiment.stages.size()) * m.virtual_stages;
+  const auto cut = find_cut(m, experiment.model.block_count(), positions);
+  if (!cut) return cut.error().front();
+  add_chunks(experiment, m, *cut);
+  return std::nullopt;
+}
+
+/// ZeRO-3 inside a pipeline works as ZeRO-1 does.
+int planned_zero(const Measurement& m, std::size_t stages) {
+  const int zero = zero_stage(m);
+  return zero == 3 && stages > 1 ? 1 : zero;
+}
+
+}  // namespace
+
+Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuType> devices) {
+  const auto machine = build_machine(m, devices);
+  if (!machine) return tl::unexpected(machine.error());
+  if (auto missing = why_incomplete(m)) return fail(*missing);
+  const auto stages = find_stages(m, *machine, devices);
+  if (!stages) return tl::unexpected(stages.error());
+  const cluster::GpuType& device = *machine->gpus.front().device;
+  auto model = find_model(m, device);
+  if (!model) return tl::unexpected(model.error());
+
+  Experiment experiment;
+  experiment.model = std::move(*model);
+  experiment.gpus = static_cast<int>(machine->gpus.size());
+  experiment.zero = planned_zero(m, stages->size());
+  experiment.overlaps_sync = is_recent(device);
+  experiment.recompute = find_recompute(m);
+  if (auto wrong = set_batch(experiment, m, stages->front().size())) return fail(*wrong);
+  if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);
+  if (auto wrong = cut_model(experiment, m)) return fail(*wrong);
+  return experiment;
+}
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,44 @@
+// What a publication says in its own words, in ours. Each function states one rule of experiment.hpp.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tangram/accuracy/measurement.hpp"
+#include "tangram/cluster/gpu.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::accuracy {
+
+/// "h100_80gb", "V100-16GB-SXM (p3.8xlarge)", "4xGH-96" to the catalogue's type: the published name must have every
+/// word of the product and no other memory size; the more words in common the better, and server modules come before
+/// cards. nullptr: none.
+[[nodiscard]] const cluster::GpuType* find_device(std::string_view published,
+                                                  std::span<const cluster::GpuType> devices);
+
+/// GPUs that share the fast fabric: a rack of Grace Blackwell, else the node as printed, else the vendor's.
+[[nodiscard]] int gpus_per_node(const GpuGroup& group, const cluster::GpuType& device);
+
+/// All network cards of a node together, one direction.
+[[nodiscard]] cluster::Link node_network(const Measurement& measurement, const GpuGroup& group,
+                                         const cluster::GpuType& device, int per_node);
+
+/// Between GPUs of a node.
+[[nodiscard]] cluster::Link node_fabric(const cluster::GpuType& device);
+
+[[nodiscard]] Expected<DType> find_precision(const Measurement& measurement, const cluster::GpuType& device);
+[[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);
+[[nodiscard]] bool uses_sequence_parallelism(const Measurement& measurement, const cluster::GpuType& device);
+[[nodiscard]] model::RecomputeMode find_recompute(const Measurement& measurement);
+/// As printed; fully sharded without a stage is 3.
+[[nodiscard]] int zero_stage(const Measurement& measurement);
+
+/// The model with its job: sequence, batch, precision, attention.
+[[nodiscard]] Expected<model::Model> find_model(const Measurement& measurement, const cluster::GpuType& device);
+
+/// Hopper, Blackwell, CDNA3 and later: machines of 2023 and after, and software of their time.
+[[nodiscard]] bool is_recent(const cluster::GpuType& device);
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "infer.hpp"
+#include "reason.hpp"
+
+namespace tangram::accuracy {
+
+/// Generated from configs/models: Hugging Face configs and model files that stand by themselves.
+std::vector<std::pair<std::string_view, std::string_view>> known_models();
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+/// "LLAMA3.1_405B" and "llama-3.1-405b.json" are one.
+std::string key_of(std::string_view name) {
+  for (const std::string_view ending : {".json", ".yaml"}) {
+    if (name.ends_with(ending)) name.remove_suffix(ending.size());
+  }
+  std::string key;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return key;
+}
+
+model::JobOverrides job_of(const Measurement& m) {
+  model::JobOverrides job;
+  job.sequence_length = m.sequence;
+  job.global_batch = m.global_batch;
+  return job;
+}
+
+/// Families after Llama: RMSNorm, gated feed-forward, rotary positions, no biases, an output matrix of its own.
+bool names_gated_family(const std::string& name) {
+  for (const char* family : {"llama", "mistral", "qwen", "gemma", "internlm", "yi-", "baichuan", "deepseek", "olmo"}) {
+    if (contains(name, family)) return true;
+  }
+  return false;
+}
+
+std::int64_t inner_width(const ModelFacts& facts, bool gated) {
+  if (facts.ffn > 0) return facts.ffn;
+  if (!gated) return 4 * facts.hidden;
+  return (8 * facts.hidden / 3 + 255) / 256 * 256;
+}
+
+int head_count(const ModelFacts& facts) {
+  if (facts.heads > 0) return facts.heads;
+  const std::int64_t dim = facts.hidden <= 2048 ? 64 : 128;
+  return static_cast<int>(std::max<std::int64_t>(1, facts.hidden / dim));
+}
+
+double parameter_estimate(const ModelFacts& facts, bool gated) {
+  const double h = static_cast<double>(facts.hidden);
+  const double kv = facts.kv_heads > 0 ? static_cast<double>(facts.kv_heads) / head_count(facts) : 1;
+  const double attention = h * h * (2 + 2 * kv);
+  return facts.layers * (attention + (gated ? 3 : 2) * h * static_cast<double>(inner_width(facts, gated))) +
+         h * static_cast<double>(facts.vocabulary);
+}
+
+bool is_gated(const ModelFacts& facts) {
+  if (names_gated_family(lower(facts.name)) || facts.kv_heads > 0) return true;
+  if (facts.ffn == 0 || facts.parameters <= 0) return false;
+  const auto miss = [&](bool gated) { return std::abs(std::log(parameter_estimate(facts, gated) / facts.parameters)); };
+  return miss(true) < miss(false);
+}
+
+/// GPT as GPT-2 has it, or Llama. Positions are left out: a table costs no time and few parameters. The name is not
+/// written into the text, whatever it holds.
+std::string description(const Measurement& m) {
+  const ModelFacts& facts = m.model;
+  const bool gated = is_gated(facts);
+  const int heads = head_count(facts);
+  const bool biased = !gated && !contains(lower(facts.name), "mpt");
+  return fmt::format(
+      R"({{"schema": "tangram.model/1", "name": "published", "architecture": {{"vocabulary": {}, "hidden": {}, "layers": {},
+      "heads": {}, "kv_heads": {}, "ffn_hidden": {}, "gated": {}, "norm": "{}", "qkv_bias": {}, "output_bias": {},
+      "ffn_bias": {}, "tied_embeddings": {}}}, "training": {{"sequence_length": 1, "global_batch_samples": 1}}}})",
+      facts.vocabulary > 0 ? facts.vocabulary : (gated ? 32000 : 50304), facts.hidden, facts.layers, heads,
+      facts.kv_heads > 0 ? facts.kv_heads : heads, inner_width(facts, gated), gated, biased ? "layernorm" : "rmsnorm",
+      biased, biased, biased, !gated);
+}
+
+Expected<model::Model> described_model(const Measurement& m) {
+  auto model = model::read_model(description(m), m.id, job_of(m));
+  if (!model) return fail(reason("the printed dimensions make no model: " + model.error().front().message));
+  model->name = m.model.name;
+  return model;
+}
+
+Expected<model::Model> known_model(const Measurement& m) {
+  const std::string key = key_of(m.model.name);
+  for (const auto& [file, text] : known_models()) {
+    if (key_of(file) != key) continue;
+    auto model = model::read_any_model(std::string(text), std::string(file), job_of(m));
+    if (!model) return fail(reason(model.error().front().message));
+    return model;
+  }
+  return fail(reason(fmt::format("no dimensions are printed, and configs/models knows no \"{}\"", m.model.name)));
+}
+
+}  // namespace
+
+Expected<DType> find_precision(const Measurement& m, const cluster::GpuType& device) {
+  const std::string printed = lower(m.precision.empty() ? m.notes : m.precision);
+  if (contains(printed, "fp4")) return fail(reason("4-bit floating point is not modelled"));
+  // NVIDIA's containers compute fp32 products as tf32 where the matrix units can.
+  const DType single = device.peak_of(DType::kTf32).value() > 0 ? DType::kTf32 : DType::kFp32;
+  const std::pair<const char*, DType> names[] = {
+      {"fp8", DType::kFp8}, {"bf16", DType::kBf16}, {"fp16", DType::kFp16}, {"tf32", DType::kTf32}, {"fp32", single}};
+  std::size_t first = std::string::npos;
+  std::optional<DType> precision;
+  for (const auto& [name, type] : names) {
+    const std::size_t at = printed.find(name);
+    if (at >= first) continue;
+    first = at;
+    precision = type;
+  }
+  if (precision) return *precision;
+  return device.peak_of(DType::kBf16).value() > 0 ? DType::kBf16 : DType::kFp16;
+}
+
+bool uses_fused_attention(const Measurement& m, const cluster::GpuType& device) {
+  if (m.flash_attention) return *m.flash_attention;
+  return is_recent(device) || zero_stage(m) >= 2;  // as long as the precision allows it: find_model
+}
+
+bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& device) {
+  if (m.sequence_parallel) return *m.sequence_parallel;
+  return is_recent(device) && m.stage_replicas.empty();
+}
+
+model::RecomputeMode find_recompute(const Measurement& m) {
+  if (m.recompute == "full") return model::RecomputeMode::kFull;
+  if (m.recompute.starts_with("selective")) return model::RecomputeMode::kSelective;
+  return model::RecomputeMode::kNone;
+}
+
+int zero_stage(const Measurement& m) { return m.zero.value_or(m.fully_sharded ? 3 : 0); }
+
+Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& device) {
+  const bool described = m.model.hidden > 0 && m.model.layers > 0;
+  auto model = described ? described_model(m) : known_model(m);
+  if (!model) return model;
+  const auto precision = find_precision(m, device);
+  if (!precision) return tl::unexpected(precision.error());
+  model::set_precision(model->job, *precision);
+  model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
+  model->job.dropout = !is_recent(device);
+  const std::string variant = lower(m.variant);
+  model->job.overlap_tp = contains(variant, "async tp") || contains(variant, "asynctp");
+  return model;
+}
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,375 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <regex>
+
+#include "tangram/accuracy/measurement.hpp"
+#include "tangram/io/document.hpp"
+
+namespace tangram::accuracy {
+namespace {
+
+using io::Node;
+using io::NodeKind;
+
+constexpr double kGiga = 1e9;
+constexpr double kGibi = 1024.0 * 1024.0 * 1024.0;
+constexpr double kMebi = 1024.0 * 1024.0;
+
+bool is_number(const Node& node) { return node.kind == NodeKind::kInteger || node.kind == NodeKind::kNumber; }
+
+constexpr std::int64_t kLargestInteger = 1'000'000'000;  // products of two stay far inside 64 bits
+constexpr std::int64_t kLargestCount = 1'000'000;
+
+/// One object of a dataset: typed access that passes over what nobody asks for. A getter that reports a mistake returns
+/// nothing, so that all mistakes of a file are found at once.
+class Row {
+ public:
+  Row(const io::Document& document, const Node& node, Diagnostics& sink)
+      : document_(document), node_(node), sink_(sink) {}
+
+  /// Absent and null are the same.
+  const Node* find(std::string_view key) const {
+    const Node* value = node_.find(key);
+    return value == nullptr || value->kind == NodeKind::kNull ? nullptr : value;
+  }
+
+  std::optional<double> number(std::string_view key) const {
+    const Node* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (!is_number(*value) || !(value->number >= 0)) {
+      wrong(key, *value, "a number that is not negative");
+      return std::nullopt;
+    }
+    return value->number;
+  }
+
+  std::optional<std::int64_t> integer(std::string_view key) const {
+    const Node* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (is_whole(*value, kLargestInteger)) return static_cast<std::int64_t>(value->number);
+    wrong(key, *value, "a whole number up to 1,000,000,000");
+    return std::nullopt;
+  }
+
+  std::optional<int> count(std::string_view key) const {
+    const Node* value = find(key);
+    return value == nullptr ? std::nullopt : count_of(key, *value);
+  }
+
+  std::optional<bool> boolean(std::string_view key) const {
+    const Node* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (value->kind != NodeKind::kBoolean) {
+      wrong(key, *value, "true or false");
+      return std::nullopt;
+    }
+    return value->boolean;
+  }
+
+  std::string text(std::string_view key) const {
+    const Node* value = find(key);
+    if (value == nullptr) return {};
+    if (value->kind != NodeKind::kString) {
+      wrong(key, *value, "a string");
+      return {};
+    }
+    return value->text;
+  }
+
+  /// An array; empty when absent.
+  std::vector<const Node*> items(std::string_view key) const {
+    const Node* value = find(key);
+    return value == nullptr ? std::vector<const Node*>() : items_of(key, *value);
+  }
+
+  std::vector<const Node*> items_of(std::string_view key, const Node& list) const {
+    std::vector<const Node*> result;
+    if (list.kind != NodeKind::kArray) wrong(key, list, "an array");
+    for (const Node& item : list.items) result.push_back(&item);
+    return result;
+  }
+
+  /// The objects of an array.
+  std::vector<Row> rows_of(std::string_view key, const Node& list) const {
+    std::vector<Row> result;
+    for (const Node* item : items_of(key, list)) {
+      if (item->kind == NodeKind::kObject) {
+        result.push_back(row(*item));
+      } else {
+        wrong(key, *item, "an array of objects");
+      }
+    }
+    return result;
+  }
+
+  std::vector<int> counts(std::string_view key) const {
+    const Node* value = find(key);
+    return value == nullptr ? std::vector<int>() : counts_of(key, *value);
+  }
+
+  std::vector<std::vector<int>> nested_counts(std::string_view key) const {
+    std::vector<std::vector<int>> all;
+    for (const Node* item : items(key)) all.push_back(counts_of(key, *item));
+    return all;
+  }
+
+  Row row(const Node& node) const { return {document_, node, sink_}; }
+
+  void wrong(std::string_view key, const Node& at, std::string_view wanted) const {
+    Diagnostic diagnostic;
+    diagnostic.code = "wrong-type";
+    diagnostic.where = {document_.file, at.line, at.column};
+    diagnostic.message = fmt::format("\"{}\" must be {}", key, wanted);
+    diagnostic.source_line = document_.line_text(at.line);
+    diagnostic.length = at.length;
+    sink_.push_back(std::move(diagnostic));
+  }
+
+ private:
+  static bool is_whole(const Node& value, std::int64_t largest) {
+    return is_number(value) && value.number >= 0 && value.number <= static_cast<double>(largest) &&
+           value.number == std::floor(value.number);
+  }
+
+  std::optional<int> count_of(std::string_view key, const Node& value) const {
+    if (is_whole(value, kLargestCount)) return static_cast<int>(value.number);
+    wrong(key, value, "a whole number up to 1,000,000");
+    return std::nullopt;
+  }
+
+  std::vector<int> counts_of(std::string_view key, const Node& list) const {
+    std::vector<int> result;
+    for (const Node* item : items_of(key, list)) result.push_back(count_of(key, *item).value_or(0));
+    return result;
+  }
+
+  const io::Document& document_;
+  const Node& node_;
+  Diagnostics& sink_;
+};
+
+/// Groups, or a flat row's number of GPUs, all in one node, with their type under "gpu".
+std::vector<GpuGroup> read_gpus(const Row& row) {
+  std::vector<GpuGroup> groups;
+  const Node* value = row.find("gpus");
+  if (value == nullptr) return groups;
+  if (is_number(*value)) {
+    const int count = row.count("gpus").value_or(0);
+    groups.push_back({row.text("gpu"), count, count});
+    return groups;
+  }
+  if (value->kind != NodeKind::kArray) {
+    row.wrong("gpus", *value, "a number, or an array of objects");
+    return groups;
+  }
+  for (const Row& group : row.rows_of("gpus", *value)) {
+    groups.push_back({group.text("type"), group.count("count").value_or(0), group.count("per_node").value_or(0)});
+  }
+  return groups;
+}
+
+ModelFacts read_model_facts(const Row& row) {
+  ModelFacts facts;
+  facts.name = row.text("name");
+  facts.hidden = row.integer("hidden").value_or(0);
+  facts.ffn = row.integer("ffn").value_or(0);
+  facts.vocabulary = row.integer("vocab").value_or(0);
+  facts.layers = row.count("layers").value_or(0);
+  facts.heads = row.count("heads").value_or(0);
+  facts.kv_heads = row.count("kv_heads").value_or(0);
+  facts.parameters = row.number("params_b").value_or(0) * kGiga;
+  return facts;
+}
+
+/// A number; plans that are not uniform print one for each stage, which their replicas say as well.
+std::optional<int> read_data_parallelism(const Row& row) {
+  const Node* value = row.find("dp");
+  if (value == nullptr || value->kind == NodeKind::kArray) return std::nullopt;
+  return row.count("dp");
+}
+
+std::optional<int> read_zero_stage(const Row& row) {
+  const auto stage = row.count("zero");
+  if (!stage || *stage <= 3) return stage;
+  row.wrong("zero", *row.find("zero"), "a ZeRO stage, 0 to 3");
+  return std::nullopt;
+}
+
+void read_batch(const Row& row, Measurement& out) {
+  out.sequence = row.integer("seq");
+  out.global_batch = row.integer("gbs");
+  out.microbatch = row.count("mbs");
+  // The batch of one rank: the schedule of a pipeline cuts it into single samples.
+  out.local_batch = row.integer("mbs_local");
+  if (!out.microbatch && out.local_batch) out.microbatch = out.pp.value_or(1) > 1 ? 1 : *out.local_batch;
+  out.accumulation = row.count("grad_accum");
+}
+
+void read_degrees(const Row& row, Measurement& out) {
+  out.tp = row.count("tp");
+  out.pp = row.count("pp");
+  out.cp = row.count("cp");
+  out.ep = row.count("ep");
+  out.dp = read_data_parallelism(row);
+  out.model_parallel = row.count("model_parallel");
+  out.virtual_stages = std::max(1, row.count("vpp").value_or(1));
+  out.zero = read_zero_stage(row);
+  out.fully_sharded = row.count("fsdp").value_or(0) > 0;
+}
+
+void read_options(const Row& row, Measurement& out) {
+  out.sequence_parallel = row.boolean("sp");
+  out.flash_attention = row.boolean("flash_attention");
+  out.offloads_activations = row.boolean("act_offload").value_or(false);
+  out.recompute = row.text("recompute");
+  out.precision = row.text("precision");
+  out.variant = row.text("variant");
+}
+
+void read_uneven_plan(const Row& row, Measurement& out) {
+  out.layers_per_stage = row.counts("layers_per_stage");
+  out.partition = row.counts("partition_30_units");
+  for (const Node* stage : row.items("stage_replicas")) {
+    auto& replicas = out.stage_replicas.emplace_back();
+    for (const Row& replica : row.rows_of("stage_replicas", *stage)) {
+      replicas.push_back({replica.text("gpu"), replica.count("tp").value_or(1)});
+    }
+  }
+  out.stage_gpus = row.counts("stage_gpus");
+  out.stage_tp = row.nested_counts("stage_tp");
+  out.stage_operators = row.counts("stage_num_ops");
+  out.stage_recomputed_operators = row.counts("stage_recomputed_ops");
+}
+
+/// Samples of an iteration, where only those of a rank are printed.
+void infer_global_batch(Measurement& out) {
+  if (out.global_batch || !out.microbatch || !out.dp) return;
+  const std::int64_t local = out.local_batch.value_or(*out.microbatch * out.accumulation.value_or(1));
+  const std::int64_t all = local * *out.dp;
+  if (all <= kLargestInteger) out.global_batch = all;
+}
+
+/// FLOPs of an iteration as papers of Megatron-LM count them (Narayanan et al., arXiv 2104.04473, equation 3), a full
+/// recompute included; 0 where a dimension is not printed.
+double published_flops(const Measurement& m) {
+  if (!m.global_batch || !m.sequence || m.model.layers == 0 || m.model.hidden == 0) return 0;
+  const double s = static_cast<double>(*m.sequence);
+  const double h = static_cast<double>(m.model.hidden);
+  const double l = m.model.layers;
+  const double vocabulary = static_cast<double>(m.model.vocabulary);
+  const double passes = m.recompute == "full" ? 4 : 3;
+  return 24 * passes * static_cast<double>(*m.global_batch) * s * l * h * h *
+         (1 + s / (6 * h) + vocabulary / (16 * l * h));
+}
+
+/// Published seconds; else tokens of an iteration over a published rate. Else derived from FLOP/s, whose conventions
+/// differ: what the dataset worked out, or the count of published_flops.
+void read_iteration(const Row& row, Measurement& out) {
+  out.iteration_s = row.number("iter_time_s").value_or(row.number("iter_time_ms").value_or(0) / 1e3);
+  if (out.iteration_s > 0) return;
+  double gpus = 0;
+  for (const GpuGroup& group : out.gpus) gpus += group.count;
+  const double rate = row.number("tokens_per_s").value_or(row.number("tokens_per_s_per_gpu").value_or(0) * gpus);
+  if (rate > 0 && out.global_batch && out.sequence) {
+    out.iteration_s = static_cast<double>(*out.global_batch) * static_cast<double>(*out.sequence) / rate;
+    return;
+  }
+  out.derived = true;
+  out.iteration_s = row.number("derived_iter_time_s").value_or(0);
+  const double flops_per_s = row.number("tflops_per_gpu").value_or(0) * 1e12 * gpus;
+  if (out.iteration_s == 0 && flops_per_s > 0) out.iteration_s = published_flops(out) / flops_per_s;
+}
+
+/// "[18506 MB, 13406 MB]": the largest.
+double largest_of_list(const std::string& text) {
+  static const std::regex entry(R"((\d{1,12}(?:\.\d{1,9})?) ?MB)");
+  double largest = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it) {
+    largest = std::max(largest, std::stod((*it)[1]) * kMebi);
+  }
+  return largest;
+}
+
+double device_peak(const Row& row) {
+  if (const auto bytes = row.number("max_mem_bytes")) return *bytes;
+  if (const auto gib = row.number("max_mem_gib")) return *gib * kGibi;
+  return row.number("max_mem_gb").value_or(0) * kGibi;  // PyTorch prints 2^30 bytes as "GB"
+}
+
+/// What the device holds, or where only that is printed what the allocator handed out ("max_mem_mb", "..._allocated").
+void read_peak_memory(const Row& row, Measurement& out) {
+  out.peak_memory = device_peak(row);
+  if (out.peak_memory > 0) return;
+  out.peak_memory = row.number("max_mem_mb").value_or(0) * kMebi;
+  if (out.peak_memory == 0) out.peak_memory = largest_of_list(row.text("stage_peak_allocated"));
+  out.of_allocator = out.peak_memory > 0;
+}
+
+/// The model's own object, or the keys of a flat row.
+ModelFacts read_model(const Row& row) {
+  const Node* model = row.find("model");
+  if (model == nullptr) return read_model_facts(row);
+  if (model->kind != NodeKind::kObject) {
+    row.wrong("model", *model, "an object");
+    return {};
+  }
+  ModelFacts facts = read_model_facts(row.row(*model));
+  if (facts.vocabulary == 0) facts.vocabulary = row.integer("vocab").value_or(0);
+  return facts;
+}
+
+Measurement read_measurement(const Row& row) {
+  Measurement out;
+  out.id = row.text("id");
+  out.dataset = row.text("dataset");
+  out.quality = row.text("quality");
+  if (out.quality.empty() && row.find("model") == nullptr) out.quality = "A";  // flat datasets hold nothing else
+  out.notes = row.text("notes");
+  out.interconnect = row.text("interconnect");
+  out.gpus = read_gpus(row);
+  out.model = read_model(row);
+  read_degrees(row, out);
+  read_batch(row, out);
+  infer_global_batch(out);
+  read_options(row, out);
+  read_uneven_plan(row, out);
+  read_iteration(row, out);
+  read_peak_memory(row, out);
+  return out;
+}
+
+Diagnostic not_a_dataset(const io::Document& document) {
+  Diagnostic diagnostic;
+  diagnostic.code = "wrong-type";
+  diagnostic.where = {document.file, document.root.line, document.root.column};
+  diagnostic.message = "expected an array of measurements, or an object with one under \"rows\"";
+  diagnostic.hint = "each measurement is an object with id, gpus, model, degrees and iter_time_s or tokens_per_s";
+  diagnostic.source_line = document.line_text(document.root.line);
+  return diagnostic;
+}
+
+}  // namespace
+
+Expected<std::vector<Measurement>> read_measurements(std::string text, std::string file) {
+  auto document = io::parse_json(std::move(text), std::move(file));
+  if (!document) return tl::unexpected(document.error());
+  const Node* rows = &document->root;
+  if (rows->kind == NodeKind::kObject) rows = rows->find("rows");
+  if (rows == nullptr || rows->kind != NodeKind::kArray) return fail(not_a_dataset(*document));
+  Diagnostics sink;
+  std::vector<Measurement> measurements;
+  measurements.reserve(rows->items.size());
+  for (const Node& item : rows->items) {
+    const Row row(*document, item, sink);
+    if (item.kind == NodeKind::kObject) {
+      measurements.push_back(read_measurement(row));
+    } else {
+      row.wrong("rows", item, "an object for each measurement");
+    }
+  }
+  if (!sink.empty()) return fail(std::move(sink));
+  return measurements;
+}
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,183 @@
+#include "tangram/accuracy/prediction.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "reason.hpp"
+#include "slice_price.hpp"
+#include "tangram/cost/stage.hpp"
+#include "tangram/model/slice.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::accuracy {
+namespace {
+
+/// One part of a stage: each chunk, and all of them together.
+struct PartPrice {
+  std::vector<SlicePrice> chunks;
+  SlicePrice all;
+};
+
+Expected<PartPrice> price_part(const Experiment& experiment, const Stage& stage, const Part& part,
+                               const cost::ProfileSet& profiles, cost::Provenance& provenance) {
+  const auto units = cost::unit_costs(experiment.model, part.shape, part.degrees, part.samples, &profiles);
+  if (!units) return fail(reason(units.error().front().message));
+  for (const cost::Provenance each : units->block_provenance) provenance = std::max(provenance, each);
+  PartPrice price;
+  for (const Chunk& chunk : stage.chunks) {
+    price.chunks.push_back(price_chunk(experiment, chunk, *units));
+    price.all.add(price.chunks.back(), 1);
+  }
+  return price;
+}
+
+simulate::SimPart sim_part(const PartPrice& price, double crossing_sync, bool overlaps) {
+  simulate::SimPart part;
+  part.forward = ceil_to_nanoseconds(price.all.forward);
+  part.backward = ceil_to_nanoseconds(price.all.backward);
+  const auto own = ceil_to_nanoseconds(price.all.sync + crossing_sync);
+  part.exposed_sync = overlaps ? cost::exposed_sync(own, part.backward) : own;
+  part.optimizer_step = ceil_to_nanoseconds(price.all.step);
+  if (price.chunks.size() > 1) {
+    for (const SlicePrice& chunk : price.chunks) {
+      part.chunks.push_back({ceil_to_nanoseconds(chunk.forward), ceil_to_nanoseconds(chunk.backward)});
+    }
+  }
+  return part;
+}
+
+/// Gradients that the parts of a stage exchange, over the slowest of their networks.
+double parts_sync(const Stage& stage, const std::vector<PartPrice>& parts) {
+  if (parts.size() < 2) return 0;
+  double volume = 0;
+  for (const PartPrice& part : parts) volume = std::max(volume, part.all.gradient_volume);
+  int members = stage.parts.front().shape.nodes;
+  cluster::Link link = stage.parts.front().shape.inter;
+  for (const Part& part : stage.parts) {
+    members = std::min(members, part.shape.nodes);
+    if (part.shape.inter.bandwidth < link.bandwidth) link = part.shape.inter;
+  }
+  return to_seconds(cost::replica_sync(ceil_to_bytes(volume), static_cast<int>(parts.size()), link, members));
+}
+
+/// Gradients that the two ends of a tied embedding exchange.
+double tied_sync(const Experiment& experiment, const Stage& stage) {
+  const bool end = stage.chunks.front().embedding || stage.chunks.back().head;
+  if (!experiment.model.tied_embeddings || experiment.stages.size() < 2 || !end) return 0;
+  const double bytes =
+      static_cast<double>(experiment.model.vocabulary * experiment.model.hidden * experiment.model.job.gradient_bytes);
+  const Stage& last = experiment.stages.back();
+  return to_seconds(cost::replica_sync(ceil_to_bytes(bytes), 2, last.to_next, last.parts.front().shape.nodes));
+}
+
+double crossing_sync(const Experiment& experiment, std::size_t index, const std::vector<PartPrice>& parts) {
+  const Stage& stage = experiment.stages[index];
+  return parts_sync(stage, parts) + tied_sync(experiment, stage);
+}
+
+int gpus_of(const Stage& stage) {
+  int count = 0;
+  for (const Part& part : stage.parts) count += part.shape.gpus();
+  return count;
+}
+
+/// What reaches the link by itself: each GPU inside a node, each node outside.
+int members_of(const Stage& stage, bool inside) {
+  int count = 0;
+  for (const Part& part : stage.parts) count += inside ? part.shape.gpus() : part.shape.nodes;
+  return count;
+}
+
+cost::BoundaryCost boundary_after(const Experiment& experiment, const Stage& stage, const Stage& next) {
+  const std::int64_t cut = experiment.model.block_count() > 1 ? model::cut_bytes(experiment.model, 1) : 0;
+  const Bytes bytes = ceil_to_bytes(static_cast<double>(cut) * static_cast<double>(experiment.microbatch));
+  const bool inside = stage.next_inside;
+  return cost::boundary_cost(bytes, stage.to_next, members_of(stage, inside), gpus_of(stage), members_of(next, inside),
+                             gpus_of(next));
+}
+
+simulate::SimStage sim_stage(const Experiment& experiment, std::size_t index, const std::vector<PartPrice>& prices) {
+  const Stage& stage = experiment.stages[index];
+  simulate::SimStage sim;
+  const double crossing = crossing_sync(experiment, index, prices);
+  for (const PartPrice& price : prices) sim.parts.push_back(sim_part(price, crossing, experiment.overlaps_sync));
+  if (experiment.stages.size() == 1) return sim;
+  const Stage& next = experiment.stages[(index + 1) % experiment.stages.size()];
+  const cost::BoundaryCost boundary = boundary_after(experiment, stage, next);
+  sim.latency = boundary.latency;
+  sim.occupancy = boundary.occupancy;
+  return sim;
+}
+
+/// Microbatches that a stage holds under 1F1B, in units of all its chunks.
+double held(const Experiment& experiment, std::size_t index) {
+  const auto stages = static_cast<double>(experiment.stages.size());
+  const auto chunks = static_cast<double>(experiment.stages[index].chunks.size());
+  const double after = stages - 1 - static_cast<double>(index);
+  const double all = static_cast<double>(experiment.microbatches);
+  if (chunks == 1) return std::min(all, after + 1);
+  return std::min(all, (2 * after + (chunks - 1) * stages + 1) / chunks);
+}
+
+/// All parts of a stage; what they say of the whole prediction goes into it.
+Expected<std::vector<PartPrice>> price_stage(const Experiment& experiment, std::size_t index,
+                                             const cost::ProfileSet& profiles, Prediction& prediction) {
+  const Stage& stage = experiment.stages[index];
+  std::vector<PartPrice> prices;
+  for (const Part& part : stage.parts) {
+    auto price = price_part(experiment, stage, part, profiles, prediction.provenance);
+    if (!price) return tl::unexpected(price.error());
+    const SlicePrice& all = price->all;
+    const double peak = all.static_memory + all.transient + held(experiment, index) * all.activation;
+    prediction.peak_allocated = std::max(prediction.peak_allocated, peak);
+    prediction.peak_memory = std::max(prediction.peak_memory, peak * (1 + kFragmentation) + kContextBytes);
+    prediction.usable_share = std::max(prediction.usable_share, peak / part.shape.device.usable().as_double());
+    prediction.step_s = std::max(prediction.step_s, all.step);
+    prices.push_back(std::move(*price));
+  }
+  return prices;
+}
+
+/// Passes of a microbatch through a chunk that are played at most: some seconds of work. Published ones have thousands.
+constexpr std::int64_t kMostPasses = 4'000'000;
+
+/// Iteration, bubble and exposed synchronisation; or why the schedule does not come to an end.
+std::optional<Diagnostic> play(const simulate::SimPipeline& pipeline, Prediction& prediction) {
+  const auto positions = static_cast<std::int64_t>(pipeline.stages.size()) * simulate::chunks_of(pipeline);
+  if (pipeline.microbatches > kMostPasses / positions) {
+    return reason(fmt::format("{} microbatches through {} pipeline positions are too many to simulate",
+                              pipeline.microbatches, positions));
+  }
+  const auto result = simulate::simulate({{simulate::with_classic_warmups(pipeline)}});
+  if (result.deadlock) return reason("the schedule cannot finish with this number of microbatches");
+  prediction.iteration_s = to_seconds(result.iteration);
+  double busy = 0;
+  for (const auto& use : result.stages) busy = std::max(busy, to_seconds(use.busy));
+  prediction.bubble = prediction.iteration_s > 0 ? 1 - busy / prediction.iteration_s : 0;
+  for (const auto& stage : pipeline.stages) {
+    for (const auto& part : stage.parts) prediction.sync_s = std::max(prediction.sync_s, to_seconds(part.exposed_sync));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Expected<Prediction> predict(const Experiment& experiment, const cost::ProfileSet& profiles) {
+  Prediction prediction;
+  prediction.provenance = cost::Provenance::kMeasured;
+  simulate::SimPipeline pipeline;
+  pipeline.microbatches = experiment.microbatches;
+  const std::size_t chunks = experiment.stages.front().chunks.size();
+  pipeline.kind = chunks > 1 ? simulate::ScheduleKind::kInterleaved : simulate::ScheduleKind::k1F1B;
+  for (std::size_t s = 0; s < experiment.stages.size(); ++s) {
+    const auto prices = price_stage(experiment, s, profiles, prediction);
+    if (!prices) return tl::unexpected(prices.error());
+    pipeline.stages.push_back(sim_stage(experiment, s, *prices));
+  }
+  if (auto wrong = play(pipeline, prediction)) return fail(*wrong);
+  return prediction;
+}
+
+}  // namespace tangram::accuracy

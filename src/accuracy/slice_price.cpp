@@ -1,0 +1,87 @@
+#include "slice_price.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tangram/model/slice.hpp"
+
+namespace tangram::accuracy {
+namespace {
+
+model::SliceSignature signature_of(const model::Model& model, const Chunk& chunk, int blocks) {
+  model::SliceSignature slice;
+  const int first = std::min(static_cast<int>(chunk.first), model.block_count() - 1);
+  for (int i = first; i < first + blocks; ++i) {
+    const int type = model.blocks[static_cast<std::size_t>(std::min(i, model.block_count() - 1))];
+    if (slice.runs.empty() || slice.runs.back().first != type) slice.runs.emplace_back(type, 0);
+    ++slice.runs.back().second;
+  }
+  slice.embedding = chunk.embedding;
+  slice.head = chunk.head;
+  slice.tied_elsewhere = model.tied_embeddings && chunk.embedding != chunk.head;
+  const std::int64_t cut = model.block_count() > 1 ? model::cut_bytes(model, 1) : 0;
+  slice.entry_bytes = chunk.embedding ? 0 : cut;
+  slice.exit_bytes = chunk.head ? 0 : cut;
+  return slice;
+}
+
+SlicePrice price_whole(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units, int blocks,
+                       cost::RecomputeMode mode) {
+  const auto slice = signature_of(experiment.model, chunk, blocks);
+  const cost::MemoryPolicy policy{experiment.zero, mode, mode == cost::RecomputeMode::kFull ? blocks : 0};
+  const cost::StageCost cost = cost::stage_cost(units, slice, policy);
+  SlicePrice price;
+  price.forward = to_seconds(cost.forward);
+  price.backward = to_seconds(cost.backward);
+  price.sync = to_seconds(cost.gradient_sync);
+  price.step = to_seconds(cost.optimizer_step);
+  price.static_memory = cost.static_memory().as_double();
+  price.transient = cost.transient.as_double();
+  price.activation = cost.activation.as_double();
+  price.gradient_volume = cost.gradient_volume.as_double();
+  return price;
+}
+
+/// The two whole numbers around x, and the weight of the upper one.
+struct Between {
+  int low = 0;
+  double weight = 0;
+  explicit Between(double x) : low(static_cast<int>(std::floor(x + 1e-9))), weight(std::max(0.0, x - low)) {
+    if (weight < 1e-9) weight = 0;
+  }
+};
+
+}  // namespace
+
+void SlicePrice::add(const SlicePrice& other, double weight) {
+  forward += weight * other.forward;
+  backward += weight * other.backward;
+  sync += weight * other.sync;
+  step += weight * other.step;
+  static_memory += weight * other.static_memory;
+  transient = std::max(transient, other.transient);
+  activation += weight * other.activation;
+  gradient_volume += weight * other.gradient_volume;
+}
+
+SlicePrice price_chunk(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units) {
+  const double count = chunk.last - chunk.first;
+  const Between blocks(count);
+  const double full = count > 0 ? chunk.recomputed / count : 0;
+  const double selective = count > 0 ? chunk.selective / count : 0;
+  const std::pair<cost::RecomputeMode, double> modes[] = {{cost::RecomputeMode::kNone, 1 - full - selective},
+                                                          {cost::RecomputeMode::kSelective, selective},
+                                                          {cost::RecomputeMode::kFull, full}};
+  SlicePrice price;
+  for (const int up : {0, 1}) {
+    const double block_weight = up == 1 ? blocks.weight : 1 - blocks.weight;
+    for (const auto& [mode, share] : modes) {
+      const double weight = block_weight * share;
+      if (weight > 1e-9) price.add(price_whole(experiment, chunk, units, blocks.low + up, mode), weight);
+    }
+  }
+  return price;
+}
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,26 @@
+// Costs of a slice whose cuts may lie inside a block, and whose blocks may be recomputed in different ways. Goes in:
+// unit costs and a chunk. Comes out: the sums of stage_cost, weighted by the shares of blocks.
+#pragma once
+
+#include "tangram/accuracy/experiment.hpp"
+#include "tangram/cost/stage.hpp"
+
+namespace tangram::accuracy {
+
+/// Seconds and bytes.
+struct SlicePrice {
+  double forward = 0;
+  double backward = 0;
+  double sync = 0;
+  double step = 0;
+  double static_memory = 0;
+  double transient = 0;
+  double activation = 0;
+  double gradient_volume = 0;
+
+  void add(const SlicePrice& other, double weight);
+};
+
+[[nodiscard]] SlicePrice price_chunk(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units);
+
+}  // namespace tangram::accuracy

@@ -1,0 +1,276 @@
+// The rules by which what a publication leaves out is inferred.
+#include "infer.hpp"
+#include "support/catch.hpp"
+#include "tangram/cluster/fleet.hpp"
+#include "tangram/cost/communication.hpp"
+#include "unit/accuracy/fixtures.hpp"
+
+using namespace tangram;
+using namespace tangram::accuracy;
+
+namespace {
+
+constexpr double kGigabit = 1e9 / 8;
+
+const cluster::GpuType& device(const std::string& name) {
+  const cluster::GpuType* found = find_device(name, cluster::catalogue());
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+/// Gbit/s of a node of 8 that is described so.
+double gigabits(const std::string& interconnect, const std::string& type = "A100-80GB-SXM") {
+  Measurement m;
+  m.interconnect = interconnect;
+  return node_network(m, {type, 16, 8}, device(type), 8).bandwidth.value() / kGigabit;
+}
+
+DType precision(const std::string& printed, const std::string& gpu, const std::string& notes = "") {
+  Measurement m;
+  m.precision = printed;
+  m.notes = notes;
+  const auto found = find_precision(m, device(gpu));
+  REQUIRE(found);
+  return *found;
+}
+
+model::Model model_of(const ModelFacts& facts, const std::string& gpu = "A100-80GB-SXM") {
+  Measurement m = fixtures::complete();
+  m.model = facts;
+  auto model = find_model(m, device(gpu));
+  if (!model) FAIL(model.error().front().message);
+  return std::move(*model);
+}
+
+std::string model_refusal(const ModelFacts& facts) {
+  Measurement m = fixtures::complete();
+  m.model = facts;
+  const auto model = find_model(m, device("A100"));
+  REQUIRE_FALSE(model);
+  return model.error().front().message;
+}
+
+}  // namespace
+
+TEST_CASE("networks are read as they are printed") {
+  CHECK(gigabits("Selene: NVLink3/NVSwitch, 8x200 Gb/s HDR IB per node") == Approx(1600));
+  CHECK(gigabits("8 x 200 Gb/s") == Approx(1600));
+  CHECK(gigabits("1600 Gb/s per node RoCE") == Approx(1600));
+  CHECK(gigabits("NVSwitch in node; 800 Gb/s per node IB") == Approx(800));
+  CHECK(gigabits("12.5 Gb/s") == Approx(12.5));
+  CHECK(gigabits("400 Gb/s RDMA per GPU") == Approx(8 * 400));
+  CHECK(gigabits("NVLink4-way in node, 4 Omni-Path links per node") == Approx(400));
+  // A measured rate is what collectives reach: the raw rate is more. GiB are 2^30 bytes; the largest counts.
+  CHECK(gigabits("measured 22.9 GB/s (1 GPU) to 92.6 GB/s (4 GPUs) inter-node") ==
+        Approx(92.6 * 8 / cost::kNetworkShare));
+  CHECK(gigabits("~100 Gb/s NIC per node (measured 10.6 GiB/s)") ==
+        Approx(10.6 * 1.073741824 * 8 / cost::kNetworkShare));
+  CHECK(gigabits("NVLink 300 GB/s; 200 Gb/s") == Approx(200));
+}
+
+TEST_CASE("unread networks are those of the vendor's reference system") {
+  CHECK(gigabits("") == Approx(1600));
+  CHECK(gigabits("Selene") == Approx(1600));
+  CHECK(gigabits("0 Gb/s") == Approx(1600));
+  CHECK(gigabits("", "V100-16GB-SXM") == Approx(400));
+  CHECK(gigabits("", "H100") == Approx(3200));
+  CHECK(gigabits("", "B200") == Approx(3200));
+  CHECK(gigabits("", "GH200-96GB") == Approx(1600));
+  CHECK(gigabits("", "MI300X") == Approx(3200));
+  CHECK(gigabits("", "RTX 3090") == Approx(100));
+  CHECK(gigabits("", "A100-80GB-PCIe") == Approx(100));
+}
+
+TEST_CASE("a cloud instance that a group names has its own network") {
+  CHECK(gigabits("8x200 Gb/s", "V100-16GB-SXM (p3.8xlarge)") == Approx(10));
+  CHECK(gigabits("", "T4-16GB (g4dn.12xlarge)") == Approx(50));
+  CHECK(gigabits("", "H100 (p5.48xlarge)") == Approx(3200));
+}
+
+TEST_CASE("texts of networks may be of any length") {
+  CHECK(gigabits("100 Gb/s" + std::string(300'000, ' ')) == Approx(100));
+  CHECK(gigabits(std::string(300'000, '9')) == Approx(1600));
+  CHECK(gigabits(std::string(900, '9') + " Gb/s") == Approx(999'999));
+}
+
+TEST_CASE("slow networks are TCP, fast ones are not") {
+  Measurement m;
+  const auto latency = [&](const char* text) {
+    m.interconnect = text;
+    return node_network(m, {"A100", 8, 8}, device("A100"), 8).latency;
+  };
+  CHECK(latency("100 Gb/s") == Nanoseconds(30'000));
+  CHECK(latency("200 Gb/s") == Nanoseconds(5'000));
+}
+
+TEST_CASE("nodes have the GPUs printed, or the vendor's") {
+  CHECK(gpus_per_node({"A100", 16, 4}, device("A100")) == 4);
+  CHECK(gpus_per_node({"A100", 16, 0}, device("A100")) == 8);
+  CHECK(gpus_per_node({"A100", 2, 8}, device("A100")) == 2);
+  CHECK(gpus_per_node({"GH200-96GB", 64, 0}, device("GH200-96GB")) == 4);
+  // NVLink of Grace Blackwell reaches over 72: 64 whole, 256 as 4 x 64, 71 of 142.
+  CHECK(gpus_per_node({"GB300", 64, 4}, device("GB300")) == 64);
+  CHECK(gpus_per_node({"GB300", 256, 4}, device("GB300")) == 64);
+  CHECK(gpus_per_node({"GB200", 142, 4}, device("GB200")) == 71);
+  CHECK(gpus_per_node({"GB300", 0, 4}, device("GB300")) == 0);
+}
+
+TEST_CASE("GPUs of a node are joined by their fabric, else by the host bus") {
+  CHECK(node_fabric(device("A100")) == device("A100").peer_link);
+  CHECK(node_fabric(device("T4")) == device("T4").pcie);
+}
+
+TEST_CASE("precision is the first one printed") {
+  CHECK(precision("fp16", "A100") == DType::kFp16);
+  CHECK(precision("amp_bf16", "A100") == DType::kBf16);
+  CHECK(precision("BF16", "A100") == DType::kBf16);
+  CHECK(precision("fp16 (1B bf16)", "A100") == DType::kFp16);
+  CHECK(precision("MXFP8", "B200") == DType::kFp8);
+  CHECK(precision("fp8-rowwise", "H100") == DType::kFp8);
+  CHECK(precision("", "A100", "GPU variant and fp16 are inferred") == DType::kFp16);
+  CHECK(precision("bf16", "A100", "fp16") == DType::kBf16);
+  // Nothing printed: bf16 where the matrix units have it.
+  CHECK(precision("", "A100") == DType::kBf16);
+  CHECK(precision("", "V100") == DType::kFp16);
+  // fp32 products run as tf32 where they can.
+  CHECK(precision("fp32", "A100") == DType::kTf32);
+  CHECK(precision("fp32", "V100") == DType::kFp32);
+  Measurement m;
+  m.precision = "NVFP4";
+  const auto four = find_precision(m, device("B200"));
+  REQUIRE_FALSE(four);
+  CHECK(four.error().front().message == "4-bit floating point is not modelled");
+}
+
+TEST_CASE("fused attention is printed, or of its time") {
+  Measurement m;
+  CHECK_FALSE(uses_fused_attention(m, device("A100")));
+  CHECK(uses_fused_attention(m, device("H100")));
+  CHECK(uses_fused_attention(m, device("MI300X")));
+  m.zero = 1;
+  CHECK_FALSE(uses_fused_attention(m, device("A100")));
+  m.zero = 2;
+  CHECK(uses_fused_attention(m, device("A100")));
+  m.zero.reset();
+  m.fully_sharded = true;
+  CHECK(zero_stage(m) == 3);
+  CHECK(uses_fused_attention(m, device("A100")));
+  m.flash_attention = false;
+  CHECK_FALSE(uses_fused_attention(m, device("H100")));
+  m.zero = 1;
+  CHECK(zero_stage(m) == 1);
+}
+
+TEST_CASE("fused kernels do not take 4-byte activations") {
+  Measurement m = fixtures::complete();
+  m.flash_attention = true;
+  CHECK(find_model(m, device("A100"))->job.flash_attention);
+  m.precision = "fp32";
+  CHECK_FALSE(find_model(m, device("A100"))->job.flash_attention);
+}
+
+TEST_CASE("sequence parallelism is printed, or of its time where stages are alike") {
+  Measurement m;
+  CHECK_FALSE(uses_sequence_parallelism(m, device("A100")));
+  CHECK(uses_sequence_parallelism(m, device("H100")));
+  m.stage_replicas = {{{"H100", 2}}};
+  CHECK_FALSE(uses_sequence_parallelism(m, device("H100")));
+  m.sequence_parallel = true;
+  CHECK(uses_sequence_parallelism(m, device("V100")));
+}
+
+TEST_CASE("recompute is full, selective or none") {
+  Measurement m;
+  const auto mode = [&](const char* text) {
+    m.recompute = text;
+    return find_recompute(m);
+  };
+  CHECK(mode("") == model::RecomputeMode::kNone);
+  CHECK(mode("none") == model::RecomputeMode::kNone);
+  CHECK(mode("full") == model::RecomputeMode::kFull);
+  CHECK(mode("selective") == model::RecomputeMode::kSelective);
+  CHECK(mode("selective-op") == model::RecomputeMode::kSelective);
+}
+
+TEST_CASE("tensor parallelism overlaps where the variant says so") {
+  Measurement m = fixtures::complete();
+  CHECK_FALSE(find_model(m, device("H100"))->job.overlap_tp);
+  m.variant = "compile, async TP";
+  CHECK(find_model(m, device("H100"))->job.overlap_tp);
+  m.variant = "compile+float8+asyncTP";
+  CHECK(find_model(m, device("H100"))->job.overlap_tp);
+}
+
+TEST_CASE("printed dimensions make the model, and conventions the rest") {
+  ModelFacts facts;
+  facts.name = "GPT \"small\" \\ 1";  // never part of a text that is parsed
+  facts.hidden = 2048;
+  facts.layers = 3;
+  const model::Model gpt = model_of(facts);
+  REQUIRE(gpt.types.size() == 1);
+  CHECK(gpt.name == facts.name);
+  CHECK(gpt.block_count() == 3);
+  CHECK(gpt.vocabulary == 50304);
+  CHECK(gpt.tied_embeddings);
+  CHECK(gpt.types[0].attention.heads == 32);  // of 64
+  CHECK(gpt.types[0].feed_forward.hidden == 8192);
+  CHECK_FALSE(gpt.types[0].feed_forward.gated);
+  CHECK(gpt.types[0].attention.qkv_bias);
+  CHECK(gpt.job.sequence_length == 1024);
+  CHECK(gpt.job.global_batch == 64);
+
+  facts.name = "Llama of ours";
+  facts.hidden = 4096;
+  const model::Model llama = model_of(facts);
+  CHECK(llama.vocabulary == 32000);
+  CHECK_FALSE(llama.tied_embeddings);
+  CHECK(llama.types[0].attention.heads == 32);         // of 128
+  CHECK(llama.types[0].feed_forward.hidden == 11008);  // 8/3 h = 10922.7 to a multiple of 256
+  CHECK(llama.types[0].feed_forward.gated);
+  CHECK_FALSE(llama.types[0].attention.qkv_bias);
+
+  facts.name = "MPT-1B";
+  CHECK_FALSE(model_of(facts).types[0].attention.qkv_bias);
+  facts.kv_heads = 8;
+  CHECK(model_of(facts).types[0].feed_forward.gated);
+  CHECK(model_of(facts).types[0].attention.kv_heads == 8);
+}
+
+TEST_CASE("whether a model is gated follows from its parameters where the name does not tell") {
+  // 10 layers of h 1000 and f 4000: attention 4 h^2, feed-forward 2 or 3 of 4 h^2 each: 120 M or 160 M.
+  ModelFacts facts;
+  facts.name = "ours";
+  facts.hidden = 1000;
+  facts.ffn = 4000;
+  facts.layers = 10;
+  facts.heads = 10;
+  const auto gated = [&](double parameters) {
+    facts.parameters = parameters;
+    return model_of(facts).types[0].feed_forward.gated;
+  };
+  CHECK_FALSE(gated(0));
+  CHECK_FALSE(gated(118e6));
+  CHECK(gated(165e6));
+}
+
+TEST_CASE("a name alone gives the dimensions of configs/models") {
+  ModelFacts facts;
+  facts.name = "LLAMA3.1_405B";
+  facts.name = "Llama-3.1 405B";
+  const model::Model known = model_of(facts);
+  CHECK(known.block_count() == 126);
+  CHECK(known.hidden == 16384);
+  CHECK(known.job.sequence_length == 1024);
+  facts.name = "gpt-oss-120b";
+  CHECK(model_of(facts).block_count() == 36);
+  facts.name = "Mystery-7B";
+  CHECK(model_refusal(facts) == "no dimensions are printed, and configs/models knows no \"Mystery-7B\"");
+}
+
+TEST_CASE("dimensions that make no model are refused") {
+  ModelFacts facts;
+  facts.hidden = 1000;
+  facts.layers = 2;
+  facts.heads = 7;
+  CHECK(model_refusal(facts).starts_with("the printed dimensions make no model: "));
+}

@@ -1,0 +1,256 @@
+// Datasets: what is read, in which units, and the exact place of every mistake.
+#include <string>
+
+#include "support/catch.hpp"
+#include "tangram/accuracy/measurement.hpp"
+
+using namespace tangram;
+using namespace tangram::accuracy;
+
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+std::vector<Measurement> read(const std::string& text) {
+  auto rows = read_measurements(text, "data.json");
+  if (!rows) FAIL(render(rows.error()));
+  return std::move(*rows);
+}
+
+/// The one row that has these keys.
+Measurement row(const std::string& keys) {
+  const auto rows = read("[{" + keys + "}]");
+  REQUIRE(rows.size() == 1);
+  return rows.front();
+}
+
+/// All mistakes of one row, a line each: "line:column message".
+std::string mistakes(const std::string& keys) {
+  const auto rows = read_measurements("[{" + keys + "}]", "data.json");
+  REQUIRE_FALSE(rows);
+  std::string text;
+  for (const Diagnostic& mistake : rows.error()) {
+    CHECK(mistake.code == "wrong-type");
+    CHECK(mistake.where.file == "data.json");
+    text +=
+        std::to_string(mistake.where.line) + ":" + std::to_string(mistake.where.column) + " " + mistake.message + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
+  const Measurement m = row(R"("id": "a", "dataset": "d", "quality": "A-", "notes": "n", "interconnect": "i",
+    "gpus": [{"type": "A100", "count": 16, "per_node": 8}, {"type": "V100", "count": 4}],
+    "model": {"name": "GPT", "hidden": 1024, "ffn": 4096, "vocab": 50257, "layers": 24, "heads": 16, "kv_heads": 4,
+              "params_b": 0.35},
+    "seq": 2048, "gbs": 512, "mbs": 4, "tp": 2, "pp": 3, "dp": 5, "cp": 6, "ep": 7, "vpp": 8, "zero": 1, "sp": true,
+    "flash_attention": false, "act_offload": true, "recompute": "full", "precision": "bf16", "variant": "compile",
+    "fsdp": 64, "iter_time_s": 1.5)");
+  CHECK(m.id == "a");
+  CHECK(m.dataset == "d");
+  CHECK(m.quality == "A-");
+  CHECK(m.notes == "n");
+  CHECK(m.interconnect == "i");
+  CHECK(m.gpus == std::vector<GpuGroup>{{"A100", 16, 8}, {"V100", 4, 0}});
+  CHECK(m.model == ModelFacts{"GPT", 1024, 4096, 50257, 24, 16, 4, 0.35e9});
+  CHECK(m.sequence == 2048);
+  CHECK(m.global_batch == 512);
+  CHECK(m.microbatch == 4);
+  CHECK(m.tp == 2);
+  CHECK(m.pp == 3);
+  CHECK(m.dp == 5);
+  CHECK(m.cp == 6);
+  CHECK(m.ep == 7);
+  CHECK(m.virtual_stages == 8);
+  CHECK(m.zero == 1);
+  CHECK(m.sequence_parallel == true);
+  CHECK(m.flash_attention == false);
+  CHECK(m.offloads_activations);
+  CHECK(m.fully_sharded);
+  CHECK(m.recompute == "full");
+  CHECK(m.precision == "bf16");
+  CHECK(m.variant == "compile");
+  CHECK(m.iteration_s == 1.5);
+  CHECK_FALSE(m.derived);
+  CHECK_FALSE(m.uneven());
+}
+
+TEST_CASE("a flat row has a number of GPUs in one node, and is graded A") {
+  const Measurement m =
+      row(R"("gpu": "A100", "gpus": 4, "hidden": 2048, "layers": 12, "heads": 16, "iter_time_ms": 250)");
+  CHECK(m.gpus == std::vector<GpuGroup>{{"A100", 4, 4}});
+  CHECK(m.model == ModelFacts{"", 2048, 0, 0, 12, 16, 0, 0});
+  CHECK(m.quality == "A");
+  CHECK(m.iteration_s == 0.25);
+  CHECK(row(R"("model": {"name": "GPT"})").quality.empty());
+}
+
+TEST_CASE("a row's own vocabulary stands for one that its model lacks") {
+  CHECK(row(R"("model": {"name": "GPT"}, "vocab": 51200)").model.vocabulary == 51200);
+  CHECK(row(R"("model": {"vocab": 100}, "vocab": 51200)").model.vocabulary == 100);
+}
+
+TEST_CASE("null is absent, and keys of the publication are passed over") {
+  const Measurement m = row(R"("id": null, "gpus": null, "model": null, "seq": null, "tp": null, "sp": null,
+    "iter_time_s": null, "stage_gpus": null, "stage_replicas": null, "dp": null, "zero": null, "seen": [1, {}], "mfu": "x")");
+  const Measurement empty = row("");
+  CHECK(m.id == empty.id);
+  CHECK(m.gpus.empty());
+  CHECK(m.model == empty.model);
+  CHECK_FALSE(m.sequence);
+  CHECK_FALSE(m.tp);
+  CHECK_FALSE(m.sequence_parallel);
+  CHECK_FALSE(m.dp);
+  CHECK_FALSE(m.zero);
+  CHECK(m.iteration_s == 0);
+  CHECK(m.virtual_stages == 1);
+  CHECK_FALSE(m.uneven());
+}
+
+TEST_CASE("a dataset is an array, or an object with rows") {
+  CHECK(read("[]").empty());
+  CHECK(read(R"({"rows": []})").empty());
+  CHECK(read(R"({"note": 1, "rows": [{"id": "a"}, {"id": "b"}]})").at(1).id == "b");
+  for (const char* text : {"5", "null", "{}", R"({"rows": {}})", R"("rows")"}) {
+    const auto rows = read_measurements(text, "data.json");
+    REQUIRE_FALSE(rows);
+    CHECK(render(rows.error()) ==
+          std::string("data.json:1:1: error: expected an array of measurements, or an object with one under \"rows\"\n"
+                      "  ") +
+              text +
+              "\n  ^\n  hint: each measurement is an object with id, gpus, model, degrees and iter_time_s or "
+              "tokens_per_s\n");
+  }
+}
+
+TEST_CASE("a measurement is an object") {
+  const auto rows = read_measurements("[\n  {},\n  7\n]", "data.json");
+  REQUIRE_FALSE(rows);
+  CHECK(render(rows.error()) ==
+        "data.json:3:3: error: \"rows\" must be an object for each measurement\n"
+        "    7\n"
+        "    ^\n");
+}
+
+TEST_CASE("text that is no JSON is refused at its place") {
+  const auto rows = read_measurements("[{\"id\": }]", "data.json");
+  REQUIRE_FALSE(rows);
+  CHECK(rows.error().front().where.line == 1);
+  CHECK(rows.error().front().where.column == 9);
+}
+
+TEST_CASE("every type is checked where it stands") {
+  CHECK(mistakes(R"("id": 5)") == "1:9 \"id\" must be a string\n");
+  CHECK(mistakes(R"("iter_time_s": "1")") == "1:18 \"iter_time_s\" must be a number that is not negative\n");
+  CHECK(mistakes(R"("tokens_per_s": -1)") == "1:19 \"tokens_per_s\" must be a number that is not negative\n");
+  CHECK(mistakes(R"("seq": 1.5)") == "1:10 \"seq\" must be a whole number up to 1,000,000,000\n");
+  CHECK(mistakes(R"("gbs": -8)") == "1:10 \"gbs\" must be a whole number up to 1,000,000,000\n");
+  CHECK(mistakes(R"("gbs": 1000000001)") == "1:10 \"gbs\" must be a whole number up to 1,000,000,000\n");
+  CHECK(mistakes(R"("tp": "2")") == "1:9 \"tp\" must be a whole number up to 1,000,000\n");
+  CHECK(mistakes(R"("tp": 1000001)") == "1:9 \"tp\" must be a whole number up to 1,000,000\n");
+  CHECK(mistakes(R"("dp": {})") == "1:9 \"dp\" must be a whole number up to 1,000,000\n");
+  CHECK(mistakes(R"("zero": 4)") == "1:11 \"zero\" must be a ZeRO stage, 0 to 3\n");
+  CHECK(mistakes(R"("sp": 1)") == "1:9 \"sp\" must be true or false\n");
+  CHECK(mistakes(R"("model": "GPT")") == "1:12 \"model\" must be an object\n");
+  CHECK(mistakes(R"("model": {"hidden": "big"})") == "1:23 \"hidden\" must be a whole number up to 1,000,000,000\n");
+  CHECK(mistakes(R"("gpus": "8")") == "1:11 \"gpus\" must be a number, or an array of objects\n");
+  CHECK(mistakes(R"("gpus": [8])") == "1:12 \"gpus\" must be an array of objects\n");
+  CHECK(mistakes(R"("gpus": [{"type": 5}])") == "1:21 \"type\" must be a string\n");
+  CHECK(mistakes(R"("gpus": 2.5)") == "1:11 \"gpus\" must be a whole number up to 1,000,000\n");
+  CHECK(mistakes(R"("stage_gpus": 4)") == "1:17 \"stage_gpus\" must be an array\n");
+  CHECK(mistakes(R"("stage_gpus": [4, null])") == "1:21 \"stage_gpus\" must be a whole number up to 1,000,000\n");
+  CHECK(mistakes(R"("stage_tp": [4])") == "1:16 \"stage_tp\" must be an array\n");
+  CHECK(mistakes(R"("stage_replicas": [{}])") == "1:22 \"stage_replicas\" must be an array\n");
+  CHECK(mistakes(R"("stage_replicas": [["A100"]])") == "1:23 \"stage_replicas\" must be an array of objects\n");
+}
+
+TEST_CASE("all mistakes of a dataset are told at once") {
+  const auto rows = read_measurements("[{\"tp\": -1,\n \"pp\": true},\n {\"id\": []}]", "data.json");
+  REQUIRE_FALSE(rows);
+  CHECK(render(rows.error()) ==
+        "data.json:1:9: error: \"tp\" must be a whole number up to 1,000,000\n"
+        "  [{\"tp\": -1,\n"
+        "          ^~\n"
+        "data.json:2:8: error: \"pp\" must be a whole number up to 1,000,000\n"
+        "   \"pp\": true},\n"
+        "         ^~~~\n"
+        "data.json:3:9: error: \"id\" must be a string\n"
+        "   {\"id\": []}]\n"
+        "          ^\n");
+}
+
+TEST_CASE("plans that are not uniform are read stage by stage") {
+  const Measurement m = row(R"("dp": [2, 1], "layers_per_stage": [5, 7], "partition_30_units": [0, 15, 30],
+    "stage_replicas": [[{"gpu": "A100", "tp": 4}, {"gpu": "V100"}], [{"gpu": "T4", "tp": 2}]],
+    "stage_gpus": [4, 2], "stage_tp": [[4], [1, 2]], "stage_num_ops": [30, 31], "stage_recomputed_ops": [9, 0])");
+  CHECK_FALSE(m.dp);
+  CHECK(m.layers_per_stage == std::vector<int>{5, 7});
+  CHECK(m.partition == std::vector<int>{0, 15, 30});
+  REQUIRE(m.stage_replicas.size() == 2);
+  CHECK(m.stage_replicas[0] == std::vector<ReplicaFacts>{{"A100", 4}, {"V100", 1}});
+  CHECK(m.stage_replicas[1] == std::vector<ReplicaFacts>{{"T4", 2}});
+  CHECK(m.stage_gpus == std::vector<int>{4, 2});
+  CHECK(m.stage_tp == std::vector<std::vector<int>>{{4}, {1, 2}});
+  CHECK(m.stage_operators == std::vector<int>{30, 31});
+  CHECK(m.stage_recomputed_operators == std::vector<int>{9, 0});
+  CHECK(m.uneven());
+}
+
+TEST_CASE("rates become times") {
+  // 64 samples of 1000 tokens at 32000 tokens/s: 2 s; at 4000 tokens/s on each of 16 GPUs: 1 s.
+  const std::string batch = R"("gpus": [{"count": 12}, {"count": 4}], "gbs": 64, "seq": 1000, )";
+  CHECK(row(batch + R"("tokens_per_s": 32000)").iteration_s == Approx(2));
+  CHECK_FALSE(row(batch + R"("tokens_per_s": 32000)").derived);
+  CHECK(row(batch + R"("tokens_per_s_per_gpu": 4000)").iteration_s == Approx(1));
+  CHECK(row(batch + R"("tokens_per_s": 32000, "derived_iter_time_s": 9)").iteration_s == Approx(2));
+  CHECK(row(batch + R"("derived_iter_time_s": 9)").iteration_s == 9);
+  CHECK(row(batch + R"("derived_iter_time_s": 9)").derived);
+  CHECK(row(batch + R"("tokens_per_s": 32000, "iter_time_s": 1.9)").iteration_s == 1.9);
+  CHECK(row(batch + R"("tokens_per_s": 0)").iteration_s == 0);
+  CHECK(row(R"("seq": 1000, "tokens_per_s": 32000)").iteration_s == 0);
+  // 72 * 64 * 1000 * 24 * 1024^2 * (1 + 1000 / 6144 + 51200 / (16 * 24 * 1024)) FLOPs on 16 GPUs of 100 TFLOP/s; a full
+  // recompute is a third more.
+  const std::string model = batch + R"("model": {"layers": 24, "hidden": 1024, "vocab": 51200}, "tflops_per_gpu": 100)";
+  const double flops = 72.0 * 64 * 1000 * 24 * 1024 * 1024 * (1 + 1000 / 6144.0 + 51200 / (16.0 * 24 * 1024));
+  CHECK(row(model).iteration_s == Approx(flops / 1600e12));
+  CHECK(row(model + R"(, "recompute": "full")").iteration_s == Approx(4.0 / 3 * flops / 1600e12));
+  CHECK(row(model).derived);
+}
+
+TEST_CASE("the batch of an iteration follows from that of a rank") {
+  // 4 samples, 8 times, on 2 replicas; a rank's 16 samples on 2 replicas.
+  CHECK(row(R"("mbs": 4, "grad_accum": 8, "dp": 2)").global_batch == 64);
+  CHECK(row(R"("mbs": 4, "dp": 2)").global_batch == 8);
+  const Measurement local = row(R"("mbs_local": 16, "dp": 2)");
+  CHECK(local.global_batch == 32);
+  CHECK(local.microbatch == 16);
+  const Measurement piped = row(R"("mbs_local": 16, "dp": 2, "pp": 4)");
+  CHECK(piped.global_batch == 32);
+  CHECK(piped.microbatch == 1);
+  CHECK(row(R"("mbs": 4, "grad_accum": 8, "dp": 2, "gbs": 60)").global_batch == 60);
+  CHECK_FALSE(row(R"("mbs": 4, "grad_accum": 8)").global_batch);
+  // 10^18 samples are a slip of the pen.
+  CHECK_FALSE(row(R"("mbs": 1000000, "grad_accum": 1000000, "dp": 1000000)").global_batch);
+}
+
+TEST_CASE("memory is read in four units") {
+  CHECK(row(R"("max_mem_bytes": 1024)").peak_memory == 1024);
+  CHECK(row(R"("max_mem_gib": 2)").peak_memory == 2 * kGiB);
+  CHECK(row(R"("max_mem_gb": 2)").peak_memory == 2 * kGiB);
+  CHECK_FALSE(row(R"("max_mem_gb": 2)").of_allocator);
+  CHECK(row(R"("max_mem_mb": 512)").peak_memory == kGiB / 2);
+  CHECK(row(R"("max_mem_mb": 512)").of_allocator);
+  const Measurement stages = row(R"("stage_peak_allocated": "[18506.5 MB, 20480 MB, 13406MB]")");
+  CHECK(stages.peak_memory == 20 * kGiB);
+  CHECK(stages.of_allocator);
+  CHECK(row(R"("stage_peak_allocated": "none")").peak_memory == 0);
+  CHECK_FALSE(row("").of_allocator);
+}
+
+TEST_CASE("texts of any length are read without running out of stack") {
+  const std::string digits(300'000, '7');
+  CHECK(row(R"("stage_peak_allocated": ")" + digits + R"( MB")").peak_memory > 0);
+  CHECK(row(R"("stage_peak_allocated": "5)" + std::string(300'000, ' ') + R"(MB")").peak_memory == 0);
+}

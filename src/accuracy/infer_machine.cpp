@@ -98,8 +98,15 @@ cluster::Link node_network(const Measurement& measurement, const GpuGroup& group
   return {BytesPerSecond(rate), rate <= 100 * kGigabitPerSecond ? kEthernetLatency : kFabricLatency};
 }
 
-cluster::Link node_fabric(const cluster::GpuType& device) {
-  return device.peer_link.bandwidth.value() > 0 && device.peer_reach == 0 ? device.peer_link : device.pcie;
+cluster::Link node_fabric(const Measurement& measurement, const cluster::GpuType& device) {
+  if (device.peer_link.bandwidth.value() <= 0 || device.peer_reach != 0) return device.pcie;
+  cluster::Link fabric = device.peer_link;
+  const std::string text = measurement.interconnect.substr(0, kLongestText);
+  if (const auto links = first_number(text, R"(NVLink ?(\d{1,2})-way)")) {
+    const double each = device.architecture == "pascal" ? 20 : 25;
+    fabric.bandwidth = std::min(fabric.bandwidth, BytesPerSecond(*links * each * kGigabytePerSecond));
+  }
+  return fabric;
 }
 
 bool is_recent(const cluster::GpuType& device) {

@@ -30,7 +30,7 @@ cluster::DeviceShape shape_of(const std::vector<Gpu>& gpus, const Machine& machi
   shape.device = *gpus.front().device;
   shape.per_node = per_node;
   shape.nodes = static_cast<int>(gpus.size()) / per_node;
-  shape.intra = node_fabric(shape.device);
+  shape.intra = machine.nodes[static_cast<std::size_t>(gpus.front().node)].fabric;
   for (const auto& [node, count] : counts) {
     const NodeFacts& facts = machine.nodes[static_cast<std::size_t>(node)];
     const double share = static_cast<double>(per_node) / facts.gpus;
@@ -75,8 +75,9 @@ Expected<Machine> build_machine(const Measurement& m, std::span<const cluster::G
       return fail(reason("more than 1,000,000 GPUs are printed"));
     }
     const cluster::Link network = node_network(m, group, *device, per_node);
+    const cluster::Link fabric = node_fabric(m, *device);
     for (int i = 0; i < group.count; ++i) {
-      if (i % per_node == 0) machine.nodes.push_back({network, per_node});
+      if (i % per_node == 0) machine.nodes.push_back({network, fabric, per_node});
       machine.gpus.push_back({device, static_cast<int>(machine.nodes.size()) - 1});
     }
   }
@@ -108,7 +109,7 @@ void connect(Stage& from, std::span<const Gpu> source, std::span<const Gpu> targ
   const auto here = [&](const Gpu& gpu) { return gpu.node == node; };
   from.next_inside = std::ranges::all_of(source, here) && std::ranges::all_of(target, here);
   if (from.next_inside) {
-    from.to_next = node_fabric(*source.front().device);
+    from.to_next = machine.nodes[static_cast<std::size_t>(node)].fabric;
     return;
   }
   const auto outward = [&](std::span<const Gpu> gpus) {

@@ -17,6 +17,7 @@ struct Gpu {
 
 struct NodeFacts {
   cluster::Link network;
+  cluster::Link fabric;  ///< between its GPUs
   int gpus = 0;
 };
 

@@ -16,7 +16,7 @@ TIME_BARS = {"median": 0.06, "mean": 0.09, "p90": 0.20}
 MEMORY_BAR = 0.06
 LEAST_RANK, RANKED_ROWS = 0.90, 10
 # Datasets of ten runs or more whose order is predicted worse: the rank correlation they must keep.
-MISSES = {"amp_het": 0.60, "bigscience_bloom": 0.65, "megatron_sc21_tab2": 0.80}
+MISSES = {"amp_het": 0.65, "bigscience_bloom": 0.78, "megatron_sc21_tab2": 0.80}
 HETEROGENEOUS, HETEROGENEOUS_MEAN, BEST_AMONG = "amp_het", 0.20, 3
 
 

@@ -116,8 +116,14 @@ TEST_CASE("nodes have the GPUs printed, or the vendor's") {
 }
 
 TEST_CASE("GPUs of a node are joined by their fabric, else by the host bus") {
-  CHECK(node_fabric(device("A100")) == device("A100").peer_link);
-  CHECK(node_fabric(device("T4")) == device("T4").pcie);
+  CHECK(node_fabric({}, device("A100")) == device("A100").peer_link);
+  CHECK(node_fabric({}, device("T4")) == device("T4").pcie);
+  // Four links of 25 GB/s in one direction instead of twelve.
+  Measurement four;
+  four.interconnect = "NVLink4-way in node, 4 Omni-Path links per node";
+  CHECK(node_fabric(four, device("A100")).bandwidth.value() == 100e9);
+  CHECK(node_fabric(four, device("A100")).latency == device("A100").peer_link.latency);
+  CHECK(node_fabric(four, device("T4")) == device("T4").pcie);
 }
 
 TEST_CASE("precision is the first one printed") {

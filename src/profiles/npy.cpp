@@ -26,7 +26,7 @@ std::uint64_t whole(std::string_view bytes) {
 
 double real(std::string_view bytes) {
   if (bytes.size() == 8) return std::bit_cast<double>(whole(bytes));
-  return std::bit_cast<float>(static_cast<std::uint32_t>(whole(bytes)));
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(whole(bytes))));
 }
 
 }  // namespace

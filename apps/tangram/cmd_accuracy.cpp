@@ -142,16 +142,10 @@ struct Inputs {
 Expected<Inputs> load_inputs(const AccuracyArguments& arguments, const Context& context) {
   Inputs inputs;
   Diagnostics mistakes;
-  const auto take = [&](auto loaded, auto& target) {
-    if (loaded) {
-      target = std::move(*loaded);
-    } else {
-      mistakes.insert(mistakes.end(), loaded.error().begin(), loaded.error().end());
-    }
-  };
-  take(load_devices(arguments.gpus), inputs.devices);
-  if (mistakes.empty()) take(load_profiles(context.settings.files("profile"), inputs.devices), inputs.profiles);
-  take(load_measurements(arguments.dataset), inputs.measurements);
+  take(load_devices(arguments.gpus), inputs.devices, mistakes);
+  if (mistakes.empty())
+    take(load_profiles(context.settings.files("profile"), inputs.devices), inputs.profiles, mistakes);
+  take(load_measurements(arguments.dataset), inputs.measurements, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
 }

@@ -24,21 +24,14 @@ struct Inputs {
 Expected<Inputs> load_inputs(const CheckArguments& arguments) {
   Inputs inputs;
   Diagnostics mistakes;
-  const auto take = [&](auto loaded, auto& target) {
-    if (loaded) {
-      target = std::move(*loaded);
-    } else {
-      mistakes.insert(mistakes.end(), loaded.error().begin(), loaded.error().end());
-    }
-  };
-  take(load_plan(arguments.plan), inputs.plan);
-  if (!arguments.cluster.empty()) take(load_fleet(arguments.cluster), inputs.fleet);
+  take(load_plan(arguments.plan), inputs.plan, mistakes);
+  if (!arguments.cluster.empty()) take(load_fleet(arguments.cluster), inputs.fleet, mistakes);
   if (!arguments.model.empty()) {
     // What the options of `plan` replaced in the model file is no difference of the model.
     const model::Job& job = inputs.plan.model.job;
     model::JobOverrides overrides;
     if (mistakes.empty()) overrides = {job.sequence_length, job.global_batch, job.microbatch};
-    take(load_model(arguments.model, overrides), inputs.model);
+    take(load_model(arguments.model, overrides), inputs.model, mistakes);
     if (inputs.model) inputs.model->job.allow = job.allow;
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tangram/accuracy/measurement.hpp"
@@ -12,6 +13,16 @@
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::app {
+
+/// Puts what was loaded into `target`, or what was wrong with it behind the mistakes of other files.
+template <class Loaded, class Target>
+void take(Loaded loaded, Target& target, Diagnostics& mistakes) {
+  if (loaded) {
+    target = std::move(*loaded);
+  } else {
+    mistakes.insert(mistakes.end(), loaded.error().begin(), loaded.error().end());
+  }
+}
 
 [[nodiscard]] Expected<cluster::Fleet> load_fleet(const std::string& path);
 [[nodiscard]] Expected<model::Model> load_model(const std::string& path, const model::JobOverrides& overrides = {});

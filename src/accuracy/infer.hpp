@@ -25,8 +25,8 @@ namespace tangram::accuracy {
 [[nodiscard]] cluster::Link node_network(const Measurement& measurement, const GpuGroup& group,
                                          const cluster::GpuType& device, int per_node);
 
-/// Between GPUs of a node: its fabric, of as many links as are printed ("NVLink4-way": four of 25 GB/s in one direction, 20
-/// on Pascal), else all; the host bus without one.
+/// Between GPUs of a node: its fabric, of as many links as are printed ("NVLink4-way": four of 25 GB/s in one
+/// direction, 20 on Pascal), else all; the host bus without one.
 [[nodiscard]] cluster::Link node_fabric(const Measurement& measurement, const cluster::GpuType& device);
 
 [[nodiscard]] Expected<DType> find_precision(const Measurement& measurement, const cluster::GpuType& device);

@@ -12,20 +12,24 @@ std::vector<std::pair<std::string_view, std::string_view>> catalogue_files();
 
 namespace {
 
-void read_catalogue_file(std::string_view name, std::string_view text, GpuTable& table) {
-  auto document = io::parse_json(std::string(text), std::string(name));
-  if (!document) throw std::logic_error("malformed GPU catalogue:\n" + render(document.error()));
+/// Adds the records of a tangram.gpus/1 text to the table; what is wrong with them.
+Diagnostics read_into(GpuTable& table, std::string text, std::string file) {
+  auto document = io::parse_json(std::move(text), std::move(file));
+  if (!document) return std::move(document.error());
   Diagnostics mistakes;
   io::ObjectReader reader(*document, document->root, "", mistakes);
   static_cast<void>(reader.choice<int>("schema", {{"tangram.gpus/1", 1}}));
   read_gpu_records(reader, table);
   reader.finish();
-  if (!mistakes.empty()) throw std::logic_error("malformed GPU catalogue:\n" + render(mistakes));
+  return mistakes;
 }
 
 GpuTable embedded_table() {
   GpuTable table;
-  for (const auto& [name, text] : catalogue_files()) read_catalogue_file(name, text, table);
+  for (const auto& [name, text] : catalogue_files()) {
+    const Diagnostics mistakes = read_into(table, std::string(text), std::string(name));
+    if (!mistakes.empty()) throw std::logic_error("malformed GPU catalogue:\n" + render(mistakes));
+  }
   return table;
 }
 
@@ -44,14 +48,8 @@ const std::vector<GpuType>& catalogue() {
 }
 
 Expected<std::vector<GpuType>> read_catalogue(std::string text, std::string file) {
-  auto document = io::parse_json(std::move(text), std::move(file));
-  if (!document) return tl::unexpected(document.error());
-  Diagnostics mistakes;
   GpuTable table = embedded_table();
-  io::ObjectReader reader(*document, document->root, "", mistakes);
-  static_cast<void>(reader.choice<int>("schema", {{"tangram.gpus/1", 1}}));
-  read_gpu_records(reader, table);
-  reader.finish();
+  Diagnostics mistakes = read_into(table, std::move(text), std::move(file));
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return types_of(std::move(table));
 }

@@ -7,8 +7,8 @@
 namespace tangram::cost {
 namespace {
 
-/// A tile of the result and the share of the full rate that it reaches: small ones load more bytes per FLOP (NVIDIA's guide,
-/// "tile sizes"; it gives their order, the figures are assumed).
+/// A tile of the result and the share of the full rate that it reaches: small ones load more bytes per FLOP (NVIDIA's
+/// guide, "tile sizes"; it gives their order, the figures are assumed).
 struct Tile {
   double rows;
   double columns;
@@ -16,7 +16,8 @@ struct Tile {
 };
 constexpr Tile kTiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.96}, {128, 64, 0.84}, {64, 64, 0.70}};
 
-/// Steps of k that filling and draining a tile's pipeline costs: fitted together with the A100's rates (scripts/calibrate).
+/// Steps of k that filling and draining a tile's pipeline costs: fitted together with the A100's rates
+/// (scripts/calibrate).
 constexpr double kFill = 200;
 
 /// No part of k is cut shorter: adding up the parts would cost more.

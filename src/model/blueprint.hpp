@@ -27,9 +27,6 @@ struct Blueprint {
 /// The job of a model that comes without one: see read_model.cpp.
 [[nodiscard]] Job default_job(const Blueprint& blueprint, const JobOverrides& overrides);
 
-/// Gradient bytes and optimizer state that go with a precision.
-void set_state_defaults(Job& job);
-
 /// Why the job cannot train the blueprint, for a person; empty: it can. `key` is the key of `training` to blame.
 struct Conflict {
   std::string_view key;

@@ -134,17 +134,13 @@ std::string read_loss_normalization(io::ObjectReader& reader, const std::string&
 
 }  // namespace
 
-void set_state_defaults(Job& job) {
+void set_precision(Job& job, DType precision) {
+  job.precision = precision;
   // Matrix products in fp8 keep 2-byte parameters and activations; main gradients are fp32 beside bf16 parameters.
   const bool wide = job.precision == DType::kFp32 || job.precision == DType::kTf32;
   job.parameter_bytes = wide ? 4 : 2;
   job.gradient_bytes = job.precision == DType::kFp16 ? 2 : 4;
   job.optimizer.state_bytes_per_parameter = known_state(job.optimizer.name, job.parameter_bytes).value_or(0);
-}
-
-void set_precision(Job& job, DType precision) {
-  job.precision = precision;
-  set_state_defaults(job);
 }
 
 Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
@@ -160,8 +156,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   }
   job.microbatch = reader.integer_or("microbatch", 0, {0, io::kCount.max});
   if (overrides.microbatch) job.microbatch = *overrides.microbatch;
-  job.precision = read_precision(reader);
-  set_state_defaults(job);
+  set_precision(job, read_precision(reader));
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes, {1, 8});
   read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
@@ -180,7 +175,7 @@ Job default_job(const Blueprint& blueprint, const JobOverrides& overrides) {
   job.sequence_length = overrides.sequence_length.value_or(std::min(limit, kLongest));
   job.global_batch = overrides.global_batch.value_or(256);
   job.microbatch = overrides.microbatch.value_or(0);
-  set_state_defaults(job);
+  set_precision(job, job.precision);
   return job;
 }
 

@@ -1,7 +1,9 @@
 // Time of single kernels on one GPU. Goes in: matrix sizes or bytes, and the device's calibration. Comes out: seconds.
-// Pure functions without a state; a roofline (Williams, Waterman, Patterson, CACM 52(4), 2009) with a floor:
-//   matrix product     max( waves(m, n, k) / (peak * gemm_efficiency), bytes / (bandwidth * memory_efficiency) ) +
-//   launch streaming kernel   bytes / (bandwidth * memory_efficiency) + launch
+// Pure functions without a state; a roofline (Williams, Waterman, Patterson, CACM 52(4), 2009) with gaps:
+//
+//   matrix product     max(waves(m, n, k) / (peak * gemm_efficiency), bytes / (bandwidth * memory_efficiency)) + launch
+//   streaming kernel   bytes / (bandwidth * memory_efficiency) + launch
+//
 // waves: FLOPs that the device could do while the product runs. A product is cut into tiles of the result, the tiles
 // run in waves of one per multiprocessor, and a last wave that is not full takes as long as a full one (NVIDIA, "Matrix
 // Multiplication Background User's Guide", wave and tile quantization); each tile fills and drains its pipeline.

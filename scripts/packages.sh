@@ -6,7 +6,7 @@ packages_build=(
   libcli11-dev libeigen3-dev libexpected-dev libfmt-dev libspdlog-dev libtbb-dev libxxhash-dev libyaml-cpp-dev
   nlohmann-json3-dev
 )
-packages_test=(catch2 librapidcheck-dev python3)
+packages_test=(catch2 librapidcheck-dev python3 shellcheck)
 packages_bench=(libbenchmark-dev)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_coverage=(gcovr)

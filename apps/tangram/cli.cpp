@@ -69,6 +69,14 @@ constexpr CommandText kCommands[] = {
      "  tangram simulate plan.json\n"
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
      "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
+    {Command::kExport, "export", "PLAN --to FORMAT -o FOLDER", "write what a runtime starts a plan with",
+     "  tangram export plan.json --to generic -o start\n"
+     "  tangram export plan.json --to megatron -o start && start/nodes/h1.sh --train-iters 100 --mock-data\n"
+     "  tangram export plan.json --to flagscale -o conf\n",
+     "FORMAT is generic (rank map, hostfile, a start script per node), megatron (Megatron-LM's arguments, with\n"
+     "scripts) or flagscale (FlagScale's heterogeneous training). A plan that the runtime cannot run is refused\n"
+     "with every reason: plan --target FORMAT finds one that it can. The folder is written whole or not at all,\n"
+     "and must not exist or be empty. Exit 3: refused.\n"},
     {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
      "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
      "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM --model model.yaml -o a100.json\n"
@@ -190,6 +198,10 @@ class Grammar {
       sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
       sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
     }
+    if (text.command == Command::kExport) {
+      sub->add_option("--to", export_.to, "format of the files")->type_name("FORMAT");
+      sub->add_option("-o,--output", export_.output, "folder to write")->type_name("FOLDER");
+    }
     if (text.command == Command::kProfile) {
       sub->add_option("--from", profile_.from, "the tool that measured")->type_name("TOOL");
       sub->add_option("--gpu", profile_.gpu, "GPU type, as the catalogue names it")->type_name("NAME");
@@ -241,6 +253,7 @@ class Grammar {
       case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
+      case Command::kExport: return {{"PLAN", "a launch plan", &export_.plan, true}};
       case Command::kProfile:
         return {{"ACTION", "import or show", &profile_.action, true},
                 {"FILE", "what the tool wrote, or a profile", nullptr, true, &profile_.files}};
@@ -258,6 +271,7 @@ class Grammar {
       case Command::kIslands: return islands_;
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
+      case Command::kExport: return export_;
       case Command::kProfile: return profile_;
       case Command::kAccuracy: return accuracy_;
       case Command::kSchema: return schema_;
@@ -336,6 +350,7 @@ class Grammar {
   IslandsArguments islands_;
   CheckArguments check_;
   SimulateArguments simulate_;
+  ExportArguments export_;
   ProfileArguments profile_;
   AccuracyArguments accuracy_;
   SchemaArguments schema_;

@@ -27,6 +27,11 @@ struct SimulateArguments {
   std::string plan;
   std::string trace;  ///< empty: no trace
 };
+struct ExportArguments {
+  std::string plan;
+  std::string to;      ///< the format
+  std::string output;  ///< the folder
+};
 /// `profile import FILE...` and `profile show FILE`.
 struct ProfileArguments {
   std::string action;
@@ -47,8 +52,8 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, ProfileArguments,
-                               AccuracyArguments, SchemaArguments, VersionArguments>;
+using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, ExportArguments,
+                               ProfileArguments, AccuracyArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

@@ -15,7 +15,17 @@
 
 namespace tangram::app {
 
-enum class Command : std::uint8_t { kPlan, kIslands, kCheck, kSimulate, kProfile, kAccuracy, kSchema, kVersion };
+enum class Command : std::uint8_t {
+  kPlan,
+  kIslands,
+  kCheck,
+  kSimulate,
+  kExport,
+  kProfile,
+  kAccuracy,
+  kSchema,
+  kVersion
+};
 
 enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques, kFiles };
 

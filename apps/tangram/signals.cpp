@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 namespace tangram::app {
 
 namespace {
@@ -24,20 +27,28 @@ SignalGuard::~SignalGuard() {
 Expected<io::OutputFile> SignalGuard::open(const std::string& path) {
   const std::lock_guard lock(mutex_);  // the waiting thread cannot end the process between the file and its name
   auto output = io::OutputFile::open(path);
-  if (output) temporary_file_ = output->temporary();
+  if (output) temporary_ = output->temporary();
+  return output;
+}
+
+Expected<io::OutputFolder> SignalGuard::open_folder(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  auto output = io::OutputFolder::open(path);
+  if (output) temporary_ = output->temporary();
   return output;
 }
 
 void SignalGuard::release() {
   const std::lock_guard lock(mutex_);
-  temporary_file_.clear();
+  temporary_.clear();
 }
 
 void SignalGuard::wait() {
   int signal = 0;
   if (sigwait(&signals_, &signal) != 0 || signal == kStop) return;
   const std::lock_guard lock(mutex_);
-  if (!temporary_file_.empty()) unlink(temporary_file_.c_str());
+  std::error_code failure;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, failure);
   constexpr char kMessage[] = "\ninterrupted: nothing was written\n";
   [[maybe_unused]] const auto ignored = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
   _exit(128 + signal);

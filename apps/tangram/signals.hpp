@@ -9,6 +9,7 @@
 
 #include "tangram/base/expected.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/io/folder.hpp"
 
 namespace tangram::app {
 
@@ -21,8 +22,9 @@ class SignalGuard {
   ~SignalGuard();
 
   /// Opens an output whose temporary file is removed when a signal ends the process, at whatever moment it comes.
-  /// Commands have one output file.
+  /// Commands have one output file or folder.
   [[nodiscard]] Expected<io::OutputFile> open(const std::string& path);
+  [[nodiscard]] Expected<io::OutputFolder> open_folder(const std::string& path);
   /// The output is written: nothing is to be removed any more.
   void release();
 
@@ -31,7 +33,7 @@ class SignalGuard {
 
   sigset_t signals_{};
   std::mutex mutex_;
-  std::string temporary_file_;
+  std::string temporary_;
   std::thread thread_;
 };
 

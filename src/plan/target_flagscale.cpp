@@ -1,8 +1,9 @@
 // FlagScale heterogeneous training. Rules as in FlagOpen/FlagScale 0.8 flagscale/train/arguments.py and
 // flagscale/train/hetero/parallel_context.py: one mesh (tp, cp, ep, dp) per pipeline stage, a device type per host.
-#include <map>
+#include <iterator>
 #include <set>
 
+#include "tangram/plan/launch_order.hpp"
 #include "target_rules.hpp"
 
 namespace tangram::plan {
@@ -15,45 +16,30 @@ using cost::RecomputeMode;
 /// and start-up time.
 constexpr double kMostPathsPerRank = 64;
 
-// Logical ranks follow the order of hosts: hosts must have an order in which stages follow each other.
-void refuse_host_order(Rules& rules, const LaunchPlan& plan) {
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> span;  // host -> first and last stage depth on it
-  std::map<std::string, std::set<std::string>> types;
-  for (const auto& rank : plan.ranks) {
-    const std::int64_t depth = depth_of(plan, plan.stage(rank.stage));
-    auto [entry, fresh] = span.try_emplace(rank.host, depth, depth);
-    entry->second.first = std::min(entry->second.first, depth);
-    entry->second.second = std::max(entry->second.second, depth);
-    types[rank.host].insert(plan.island(rank.island).device.name);
-  }
-  const auto on_hosts = [&](const std::set<std::string>& hosts) {
+// Logical ranks follow the order of hosts, of which each has one device type.
+void refuse_hosts(Rules& rules, const LaunchPlan& plan) {
+  std::set<int> tangled;
+  std::set<int> mixed;
+  const LaunchOrder order = stage_order(plan);
+  for (const HostRanks& host : order.hosts) {
+    const bool gap = host.ranks.back() - host.ranks.front() + 1 != static_cast<int>(host.ranks.size());
+    std::set<std::string> types;
     std::set<int> stages;
-    for (const auto& rank : plan.ranks) {
-      if (hosts.contains(rank.host)) stages.insert(rank.stage);
+    for (const int r : host.ranks) {
+      const Rank& rank = plan.ranks[static_cast<std::size_t>(order.plan_rank[static_cast<std::size_t>(r)])];
+      types.insert(plan.island(rank.island).device.name);
+      stages.insert(rank.stage);
     }
-    return std::vector<int>(stages.begin(), stages.end());
-  };
-
-  std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> order;
-  for (const auto& [host, range] : span) order.emplace_back(range, host);
-  std::ranges::sort(order);
-  std::set<std::string> tangled;
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (order[i].first.first < order[i - 1].first.second) {
-      tangled.insert(order[i].second);
-      tangled.insert(order[i - 1].second);
-    }
+    if (gap) tangled.insert(stages.begin(), stages.end());
+    if (types.size() > 1) mixed.insert(stages.begin(), stages.end());
   }
   if (!tangled.empty()) {
-    rules.refuse("FS_HOST_ORDER", on_hosts(tangled),
+    rules.refuse("FS_HOST_ORDER", {tangled.begin(), tangled.end()},
                  "ranks follow the hosts' order, and no order of the hosts gives the order of the stages");
   }
-  std::set<std::string> mixed;
-  for (const auto& [host, names] : types) {
-    if (names.size() > 1) mixed.insert(host);
-  }
   if (!mixed.empty()) {
-    rules.refuse("FS_HOST_MIXED", on_hosts(mixed), "a host has one device type; this one has GPUs of several");
+    rules.refuse("FS_HOST_MIXED", {mixed.begin(), mixed.end()},
+                 "a host has one device type; this one has GPUs of several");
   }
 }
 
@@ -104,9 +90,12 @@ void refuse_many_paths(Rules& rules, const LaunchPlan& plan) {
   }
 }
 
-void refuse_memory_policies(Rules& rules, const std::vector<const Stage*>& stages) {
+void refuse_memory_policies(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
+  std::vector<const Stage*> sharding;
+  std::ranges::copy_if(stages, std::back_inserter(sharding),
+                       [&](const Stage* s) { return !has_nothing_to_shard(plan, *s); });
   rules.same(
-      stages, [](const Stage& s) { return policy_of(s).zero; }, "FS_ZERO_VARIES",
+      sharding, [](const Stage& s) { return policy_of(s).zero; }, "FS_ZERO_VARIES",
       "the optimizer is sharded in all stages or in none");
   rules.none(
       stages, [](const Stage& s) { return policy_of(s).zero >= 2; }, "FS_ZERO_LEVEL",
@@ -148,10 +137,11 @@ TargetVerdict flagscale_verdict(const LaunchPlan& plan) {
         return d.ep > 1 && depth_of(plan, s) > 0 && d.ep * d.etp != d.tp * d.dp * replicas;
       },
       "FS_EP_MESH", "after the first stage, ep x etp must be all ranks of the stage (expert groups are lost else)");
-  refuse_host_order(rules, plan);
+  refuse_hosts(rules, plan);
   refuse_tied_ends(rules, plan);
-  refuse_memory_policies(rules, stages);
+  refuse_memory_policies(rules, plan, stages);
   refuse_many_paths(rules, plan);
+  refuse_model(rules, plan.model, "FS");
   return std::move(rules).verdict();
 }
 

@@ -71,6 +71,7 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
       stages, [&](const Stage& s) { return policy_of(s).zero >= 2 && (pipelined || degrees_of(s).ep > 1); },
       "MLM_ZERO_LEVEL", "ZeRO-2 and 3 exist without pipeline and expert parallelism only");
   refuse_uneven_recompute(rules, stages);
+  refuse_model(rules, plan.model, "MLM");
   return std::move(rules).verdict();
 }
 

@@ -100,6 +100,15 @@ inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::stri
       "stage s of S starts with S-1-s forward passes; extra microbatches in flight are not possible");
 }
 
+/// Whose optimizer state no other rank shares: its ZeRO stage says nothing.
+[[nodiscard]] inline bool has_nothing_to_shard(const LaunchPlan& plan, const Stage& stage) {
+  const auto& d = degrees_of(stage);
+  return d.dp * d.cp * static_cast<int>(plan.pipelines.size()) == 1;
+}
+
+/// Models that Megatron-LM's arguments cannot describe; codes PREFIX_MODEL_...
+void refuse_model(Rules& rules, const model::Model& model, const std::string& prefix);
+
 [[nodiscard]] TargetVerdict megatron_verdict(const LaunchPlan& plan);
 [[nodiscard]] TargetVerdict flagscale_verdict(const LaunchPlan& plan);
 [[nodiscard]] TargetVerdict mimo_verdict(const LaunchPlan& plan);

@@ -121,10 +121,8 @@ TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot 
                                    for (auto& rank : p.ranks) rank.host = "a0";
                                  }},
                                 {"FS_HOST_ORDER",
-                                 [](LaunchPlan& p) {
-                                   p.ranks[0].host = p.ranks[1].host = "x";
-                                   p.ranks[14].host = p.ranks[15].host = "x";
-                                   p.ranks[12].host = p.ranks[13].host = "a0";
+                                 [](LaunchPlan& p) {  // a0 has ranks 0-7 and 14
+                                   p.ranks[14].host = "a0";
                                  }},
                                 {"FS_TIED_TP",
                                  [](LaunchPlan& p) {
@@ -138,6 +136,7 @@ TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot 
                                  }},
                                 {"FS_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
                                 {"FS_ZERO_LEVEL", [](LaunchPlan& p) { policy(p, 1).zero = 2; }},
+                                {"FS_MODEL_NORMS", [](LaunchPlan& p) { p.model.types[0].norms = 4; }},
                                 {"FS_RECOMPUTE_SELECTIVE",
                                  [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
                                 {"FS_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
@@ -149,6 +148,43 @@ TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot 
   LaunchPlan plan = plain_plan(world);
   degrees(plan, 1) = {4, 1, 2, 1, 1, true};
   CHECK(verdict(target_verdicts(plan), "flagscale").ok);
+}
+
+TEST_CASE("a stage that has nothing to shard its optimizer over agrees with those that shard theirs") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  degrees(plan, 1) = {8, 1, 1, 1, 1, true};
+  policy(plan, 1).zero = 0;
+  CHECK(codes(verdict(target_verdicts(plan), "flagscale")).empty());
+}
+
+TEST_CASE("megatron takes models that its arguments describe") {
+  const auto attention = [](LaunchPlan& p, std::size_t type) -> model::Attention& {
+    return p.model.types[type].attention;
+  };
+  expect_refusals(
+      "megatron",
+      {{"MLM_MODEL_ENCODER", [&](LaunchPlan& p) { attention(p, 0).causal = false; }},
+       {"MLM_MODEL_ENCODER", [](LaunchPlan& p) { p.model.types[0].tokens = 576; }},
+       {"MLM_MODEL_ENCODER", [](LaunchPlan& p) { p.model.extra_embedding_parameters = 1; }},
+       {"MLM_MODEL_PROJECTED_EMBEDDING", [](LaunchPlan& p) { p.model.embedding_projection = 128; }},
+       {"MLM_MODEL_PARALLEL_ATTENTION", [](LaunchPlan& p) { p.model.types[0].parallel_attention = true; }},
+       {"MLM_MODEL_NORMS", [](LaunchPlan& p) { p.model.types[1].norms = 4; }},
+       {"MLM_MODEL_FINAL_NORM", [](LaunchPlan& p) { p.model.final_norm = false; }},
+       {"MLM_MODEL_LAYERS_DIFFER", [&](LaunchPlan& p) { attention(p, 1).kv_heads = 2; }},
+       {"MLM_MODEL_LAYERS_DIFFER",
+        [&](LaunchPlan& p) {
+          attention(p, 0).sliding_window = 128;
+          attention(p, 1).sliding_window = 256;
+        }},
+       {"MLM_MODEL_BIAS", [&](LaunchPlan& p) { attention(p, 0).output_bias = attention(p, 1).output_bias = true; }},
+       {"MLM_MODEL_LOSS", [](LaunchPlan& p) { p.model.job.loss_normalization = "sample_mean"; }},
+       {"MLM_MODEL_OPTIMIZER", [](LaunchPlan& p) { p.model.job.optimizer.name = "adafactor"; }}});
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  attention(plan, 0).sliding_window = 128;  // one window, in some layers
+  for (auto& type : plan.model.types) type.attention.qkv_bias = true;
+  CHECK(codes(verdict(target_verdicts(plan), "megatron")).empty());
 }
 
 TEST_CASE("mimo takes one layout per module") {

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "table.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/export/export.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> known_formats() {
+  std::vector<std::string> names;
+  for (const exporting::FormatName& format : exporting::format_names()) names.emplace_back(format.name);
+  return names;
+}
+
+/// The format of that name, or what is wrong with it.
+Expected<exporting::Format> format_of(const std::string& name, const std::string& option) {
+  const std::vector<std::string> known = known_formats();
+  for (const exporting::FormatName& format : exporting::format_names()) {
+    if (format.name == name) return format.format;
+  }
+  const auto near = closest(name, known);
+  return fail(usage_mistake(
+      "unknown-format", fmt::format("{} {}: there is no such format", option, name),
+      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
+}
+
+std::optional<Diagnostics> complaint(const ExportArguments& arguments) {
+  if (arguments.to.empty()) {
+    return usage_mistake("missing-argument", "export needs --to FORMAT",
+                         fmt::format("formats: {}", fmt::join(known_formats(), ", ")));
+  }
+  if (arguments.output.empty()) {
+    return usage_mistake("missing-argument", "export needs -o FOLDER", "tangram export --help");
+  }
+  return std::nullopt;
+}
+
+Expected<void> write(const exporting::Export& made, io::OutputFolder& folder) {
+  for (const exporting::File& file : made.files) {
+    if (auto added = folder.add(file.path, file.text, file.executable); !added) return added;
+  }
+  return folder.commit();
+}
+
+Json document_of(const ExportArguments& arguments, const exporting::Export& made) {
+  Json json;
+  json["schema"] = "tangram.export/1";
+  json["status"] = "ok";
+  json["format"] = arguments.to;
+  json["folder"] = arguments.output;
+  json["files"] = Json::array();
+  for (const exporting::File& file : made.files) json["files"].push_back(file.path);
+  json["notes"] = made.notes;
+  return json;
+}
+
+std::string for_people(const ExportArguments& arguments, const exporting::Export& made) {
+  std::string out =
+      fmt::format("{}: {}\n", arguments.output, counted(static_cast<std::int64_t>(made.files.size()), "file"));
+  for (const std::string& note : made.notes) out += fmt::format("  {}\n", note);
+  return out;
+}
+
+}  // namespace
+
+ExitCode run_export(const ExportArguments& arguments, const Context& context) {
+  const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  if (const auto wrong = complaint(arguments)) return refuse(*wrong);
+  const auto format = format_of(arguments.to, "--to");
+  if (!format) return refuse(format.error());
+  const auto plan = load_plan(arguments.plan);
+  if (!plan) return refuse(plan.error());
+  auto folder = context.signals.open_folder(arguments.output);
+  if (!folder) return refuse(folder.error());
+  const auto made = exporting::export_plan(*plan, *format);
+  if (!made) return refuse(made.error());
+  if (const auto written = write(*made, *folder); !written) return refuse(written.error());
+  context.signals.release();
+  return print_result(context, for_people(arguments, *made), document_of(arguments, *made));
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,23 @@
+// For any program that reads the plan itself: the plan, who runs where, and scripts that start it.
+#include "formats.hpp"
+#include "scripts.hpp"
+
+namespace tangram::exporting {
+
+Expected<Export> export_generic(const plan::LaunchPlan& plan) {
+  const plan::LaunchOrder order = plan::plan_order(plan);
+  plan::LaunchPlan written = plan;
+  Export out;
+  out.files.push_back({"plan.json", plan::write_plan(written)});
+  out.files.push_back({"rankmap.csv", rank_map(plan, order)});
+  out.files.push_back({"hostfile", hostfile(order)});
+  const Program program{"PROGRAM.py [ARGUMENT...]",
+                        "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n"
+                        "export TANGRAM_PLAN=$here/plan.json TANGRAM_RANKMAP=$here/rankmap.csv\n",
+                        "\"$@\""};
+  for (File& file : start_scripts(plan, order, {}, program)) out.files.push_back(std::move(file));
+  out.notes.emplace_back("run nodes/HOST.sh PROGRAM.py on every host; the program finds the plan in $TANGRAM_PLAN");
+  return out;
+}
+
+}  // namespace tangram::exporting

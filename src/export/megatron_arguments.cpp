@@ -1,0 +1,241 @@
+#include "megatron_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tangram::exporting {
+
+namespace {
+
+using model::BlockType;
+
+/// Builds a list of arguments.
+class List {
+ public:
+  List& flag(std::string name) {
+    arguments_.push_back({std::move(name), {}});
+    return *this;
+  }
+  List& flag_if(bool condition, std::string name) {
+    if (condition) flag(std::move(name));
+    return *this;
+  }
+  template <class... Values>
+  List& value(std::string name, const Values&... values) {
+    arguments_.push_back({std::move(name), {fmt::format("{}", values)...}});
+    return *this;
+  }
+  Arguments take() { return std::move(arguments_); }
+
+ private:
+  Arguments arguments_;
+};
+
+const BlockType* type_of(const model::Model& model, bool moe) {
+  const auto found =
+      std::ranges::find_if(model.types, [&](const BlockType& type) { return type.feed_forward.is_moe() == moe; });
+  return found == model.types.end() ? nullptr : &*found;
+}
+
+/// "([0]*1+[1]*26)": one number per layer, equal neighbours together.
+template <class Property>
+std::string layer_pattern(const model::Model& model, Property property) {
+  std::string text;
+  for (int i = 0; i < model.block_count();) {
+    int end = i + 1;
+    while (end < model.block_count() && property(model.block(end)) == property(model.block(i))) ++end;
+    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", property(model.block(i)) ? 1 : 0, end - i);
+    i = end;
+  }
+  return "(" + text + ")";
+}
+
+template <class Property>
+bool all_layers(const model::Model& model, Property property) {
+  for (int i = 0; i < model.block_count(); ++i) {
+    if (!property(model.block(i))) return false;
+  }
+  return true;
+}
+
+void add_attention(const model::Model& model, List& list) {
+  const model::Attention& a = model.types.front().attention;
+  list.value("num-attention-heads", a.heads);
+  if (a.kind == model::AttentionKind::kLatent) {
+    list.flag("multi-latent-attention");
+    if (a.q_lora_rank > 0) list.value("q-lora-rank", a.q_lora_rank);
+    list.value("kv-lora-rank", a.kv_lora_rank)
+        .value("qk-head-dim", a.qk_nope_head_dim)
+        .value("qk-pos-emb-head-dim", a.qk_rope_head_dim)
+        .value("v-head-dim", a.v_head_dim);
+  } else {
+    if (a.kv_heads != a.heads) list.flag("group-query-attention").value("num-query-groups", a.kv_heads);
+    list.value("kv-channels", a.head_dim);
+  }
+  list.flag_if(a.qk_norm, "qk-layernorm");
+}
+
+// --window-size is what a query sees before and after itself; the pattern has 1 for layers with a window.
+void add_window(const model::Model& model, List& list) {
+  const auto slides = [](const BlockType& type) { return type.attention.sliding_window > 0; };
+  const auto windowed = std::ranges::find_if(model.types, slides);
+  if (windowed == model.types.end()) return;
+  list.value("window-size", fmt::format("{},0", windowed->attention.sliding_window - 1));
+  if (!all_layers(model, slides)) list.value("window-attn-skip-freq", layer_pattern(model, slides));
+}
+
+void add_experts(const model::Model& model, List& list) {
+  const BlockType* experts = type_of(model, true);
+  if (experts == nullptr) return;
+  const auto is_moe = [](const BlockType& type) { return type.feed_forward.is_moe(); };
+  const model::FeedForward& f = experts->feed_forward;
+  list.value("num-experts", f.experts)
+      .value("moe-router-topk", f.experts_per_token)
+      .value("moe-ffn-hidden-size", f.expert_hidden);
+  if (!all_layers(model, is_moe)) list.value("moe-layer-freq", layer_pattern(model, is_moe));
+  if (f.shared_hidden > 0) list.value("moe-shared-expert-intermediate-size", f.shared_hidden);
+  list.flag_if(f.shared_gate, "moe-shared-expert-gate");
+  // The bias corrects sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
+  if (f.router_bias) list.value("moe-router-score-function", "sigmoid").flag("moe-router-enable-expert-bias");
+  list.value("moe-token-dispatcher-type", "alltoall").flag("moe-grouped-gemm");
+}
+
+void add_feed_forward(const model::Model& model, List& list) {
+  const BlockType* dense = type_of(model, false);
+  const model::FeedForward& f = dense != nullptr ? dense->feed_forward : model.types.front().feed_forward;
+  list.value("ffn-hidden-size", dense != nullptr ? f.hidden : f.expert_hidden).flag_if(f.gated, "swiglu");
+}
+
+void add_biases_and_norm(const model::Model& model, List& list) {
+  const BlockType& type = model.types.front();
+  const bool linear_bias = type.feed_forward.bias;
+  list.flag_if(!linear_bias, "disable-bias-linear");
+  list.flag_if(!linear_bias && type.attention.qkv_bias, "add-qkv-bias");
+  list.value("normalization", type.norm_bias ? "LayerNorm" : "RMSNorm");
+}
+
+void add_precision(const model::Job& job, List& list) {
+  switch (job.precision) {
+    case DType::kFp32:
+    case DType::kTf32: break;
+    case DType::kFp16: list.flag("fp16").flag_if(job.gradient_bytes == 4, "accumulate-allreduce-grads-in-fp32"); break;
+    case DType::kFp8: list.value("fp8-format", "hybrid"); [[fallthrough]];
+    case DType::kBf16: list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16"); break;
+  }
+}
+
+// ZeRO-1 is the distributed optimizer; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for
+// itself, and they reduce their shards with each other.
+void add_sharding(const plan::LaunchPlan& plan, const plan::Part& part, List& list) {
+  const int zero = part.strategy.policy.zero;
+  if (zero == 1) {
+    list.flag("use-distributed-optimizer");
+    if (plan.pipelines.size() > 1) list.value("num-distributed-optimizer-instances", plan.pipelines.size());
+  }
+  if (zero >= 2) {
+    list.flag("use-megatron-fsdp")
+        .value("data-parallel-sharding-strategy", zero == 2 ? "optim_grads" : "optim_grads_params")
+        .value("ckpt-format", "fsdp_dtensor")
+        .flag("use-distributed-optimizer");
+  }
+}
+
+void add_recompute(const plan::LaunchPlan& plan, List& list) {
+  int layers = 0;
+  for (const plan::Stage& stage : plan.stages) {
+    layers = std::max(layers, stage.parts.front().strategy.policy.recompute_layers);
+  }
+  switch (plan.stages.front().parts.front().strategy.policy.recompute) {
+    case model::RecomputeMode::kNone: break;
+    case model::RecomputeMode::kSelective: list.value("recompute-granularity", "selective"); break;
+    case model::RecomputeMode::kFull:
+      list.value("recompute-granularity", "full")
+          .value("recompute-method", "block")
+          .value("recompute-num-layers", layers);
+      break;
+  }
+}
+
+}  // namespace
+
+std::vector<const plan::Stage*> stages_of_replica(const plan::LaunchPlan& plan) {
+  std::vector<const plan::Stage*> stages;
+  for (const int id : plan.pipelines.front().stages) stages.push_back(&plan.stage(id));
+  return stages;
+}
+
+std::int64_t samples_per_rank(const plan::LaunchPlan& plan) {
+  return stages_of_replica(plan).front()->parts.front().samples_per_replica();
+}
+
+std::int64_t samples_per_iteration(const plan::LaunchPlan& plan) {
+  std::int64_t samples = 0;
+  for (const plan::Pipeline& pipeline : plan.pipelines) samples += pipeline.samples;
+  return samples;
+}
+
+Arguments model_arguments(const model::Model& model) {
+  List list;
+  list.value("num-layers", model.block_count()).value("hidden-size", model.hidden);
+  add_feed_forward(model, list);
+  add_attention(model, list);
+  add_window(model, list);
+  add_experts(model, list);
+  add_biases_and_norm(model, list);
+  if (model.learned_positions > 0) {
+    list.value("position-embedding-type", "learned_absolute").value("max-position-embeddings", model.learned_positions);
+  } else {
+    list.value("position-embedding-type", "rope").value("max-position-embeddings", model.job.sequence_length);
+  }
+  list.flag_if(!model.tied_embeddings, "untie-embeddings-and-output-weights");
+  list.value("vocab-size", model.vocabulary);
+  return list.take();
+}
+
+Arguments training_arguments(const plan::LaunchPlan& plan) {
+  const model::Job& job = plan.model.job;
+  List list;
+  list.value("seq-length", job.sequence_length)
+      .value("micro-batch-size", samples_per_rank(plan))
+      .value("global-batch-size", samples_per_iteration(plan));
+  add_precision(job, list);
+  list.flag_if(job.loss_normalization == "global_token_mean", "calculate-per-token-loss");
+  list.value("optimizer", job.optimizer.name == "sgd" ? "sgd" : "adam");
+  if (!job.flash_attention) list.value("attention-backend", "unfused");
+  if (!job.dropout) list.value("attention-dropout", "0.0").value("hidden-dropout", "0.0");
+  return list.take();
+}
+
+Arguments parallel_arguments(const plan::LaunchPlan& plan) {
+  const auto stages = stages_of_replica(plan);
+  const plan::Part& part = stages.front()->parts.front();
+  const cost::Degrees& d = part.strategy.degrees;
+  const bool experts = std::ranges::any_of(plan.model.types, [](const auto& t) { return t.feed_forward.is_moe(); });
+  List list;
+  list.value("tensor-model-parallel-size", d.tp)
+      .value("pipeline-model-parallel-size", stages.size())
+      .value("context-parallel-size", d.cp);
+  if (experts) list.value("expert-model-parallel-size", d.ep).value("expert-tensor-parallel-size", d.etp);
+  list.flag_if(d.sequence_parallel, "sequence-parallel");
+  if (stages.size() > 1) list.value("pipeline-model-parallel-layout", pipeline_layout(plan));
+  add_sharding(plan, part, list);
+  const std::size_t copies = static_cast<std::size_t>(d.dp * d.cp) * plan.pipelines.size();
+  list.flag_if(copies > 1 && part.strategy.policy.zero < 2, "overlap-grad-reduce");
+  list.flag_if(plan.model.job.overlap_tp && d.tp > 1 && d.sequence_parallel, "tp-comm-overlap");
+  add_recompute(plan, list);
+  return list.take();
+}
+
+std::string pipeline_layout(const plan::LaunchPlan& plan) {
+  std::string layout;
+  for (const plan::Stage* stage : stages_of_replica(plan)) {
+    if (!layout.empty()) layout += '|';
+    if (stage->embedding) layout += 'E';
+    layout += fmt::format("t*{}", stage->last - stage->first);
+    if (stage->head) layout += ",L";
+  }
+  return layout;
+}
+
+}  // namespace tangram::exporting

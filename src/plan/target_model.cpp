@@ -1,0 +1,78 @@
+// Which models Megatron-LM's GPT (pretrain_gpt.py, which FlagScale builds on) can be told by its arguments. Rules as in
+// NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py and megatron/core/models/gpt/gpt_layer_specs.py
+// (2026-08): one attention and one norm for all layers, of which some may be of experts and some of a sliding window.
+#include "target_rules.hpp"
+
+namespace tangram::plan {
+
+namespace {
+
+using model::BlockType;
+
+template <class Broken>
+bool any_type(const model::Model& model, Broken broken) {
+  return std::ranges::any_of(model.types, broken);
+}
+
+/// What has to be alike in all layers: everything but experts and window.
+model::Attention without_window(model::Attention attention) {
+  attention.sliding_window = 0;
+  return attention;
+}
+
+const BlockType* first_type(const model::Model& model, bool moe) {
+  const auto found =
+      std::ranges::find_if(model.types, [&](const BlockType& type) { return type.feed_forward.is_moe() == moe; });
+  return found == model.types.end() ? nullptr : &*found;
+}
+
+bool layers_differ(const model::Model& model) {
+  const BlockType& first = model.types.front();
+  std::int64_t window = 0;
+  return any_type(model, [&](const BlockType& type) {
+    const std::int64_t own = type.attention.sliding_window;
+    const bool other_window = own > 0 && window > 0 && own != window;
+    window = std::max(window, own);
+    return other_window || type.hidden != first.hidden || type.norm_bias != first.norm_bias ||
+           type.feed_forward.gated != first.feed_forward.gated || type.feed_forward.bias != first.feed_forward.bias ||
+           without_window(type.attention) != without_window(first.attention) ||
+           type.feed_forward != first_type(model, type.feed_forward.is_moe())->feed_forward;
+  });
+}
+
+// --disable-bias-linear takes all of them away, --add-qkv-bias gives back those of queries, keys and values.
+bool biases_fit(const BlockType& type) {
+  const auto& a = type.attention;
+  return a.output_bias == type.feed_forward.bias && (a.qkv_bias || !a.output_bias);
+}
+
+}  // namespace
+
+void refuse_model(Rules& rules, const model::Model& model, const std::string& prefix) {
+  const auto refuse = [&](bool broken, const std::string& code, const std::string& text) {
+    if (broken) rules.refuse(prefix + "_MODEL_" + code, {}, text);
+  };
+  refuse(any_type(model,
+                  [&](const BlockType& type) {
+                    return !type.attention.causal || type.tokens != model.job.sequence_length;
+                  }) ||
+             model.extra_embedding_parameters > 0,
+         "ENCODER", "the GPT entry point has no encoder in front of its decoder");
+  refuse(model.embedding_projection > 0, "PROJECTED_EMBEDDING", "embeddings are as wide as the layers");
+  refuse(any_type(model, [](const BlockType& type) { return type.parallel_attention; }), "PARALLEL_ATTENTION",
+         "attention and feed-forward run one after the other");
+  refuse(any_type(model, [](const BlockType& type) { return type.norms != 2; }), "NORMS",
+         "a layer has two norms, one before attention and one before the feed-forward part");
+  refuse(!model.final_norm, "FINAL_NORM", "there is a norm behind the last layer");
+  refuse(layers_differ(model), "LAYERS_DIFFER",
+         "layers may differ in having experts or a sliding window, and in nothing else");
+  refuse(any_type(model, [](const BlockType& type) { return !biases_fit(type); }), "BIAS",
+         "linear layers have all biases, none, or those of queries, keys and values alone");
+  refuse(model.job.loss_normalization == "sample_mean", "LOSS",
+         "the loss is a mean over tokens of a microbatch or of all of them");
+  const std::string& optimizer = model.job.optimizer.name;
+  refuse(optimizer != "adam" && optimizer != "adamw" && optimizer != "sgd", "OPTIMIZER",
+         "the optimizer is Adam or SGD");
+}
+
+}  // namespace tangram::plan

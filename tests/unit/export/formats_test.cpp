@@ -1,0 +1,84 @@
+// What every format writes, whole.
+#include <sstream>
+
+#include "plans.hpp"
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+#include "tangram/export/export.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/plan/launch_order.hpp"
+
+using namespace tangram;
+using namespace tangram::exporting;
+
+namespace {
+
+/// Every file under its name; the plan itself is left to the tests of the plan module.
+std::string shown(const Expected<Export>& made) {
+  if (!made) return render(made.error());
+  std::string text;
+  for (const File& file : made->files) {
+    text += "=== " + file.path + (file.executable ? " (executable)\n" : "\n");
+    text += file.path == "plan.json" ? "...\n" : file.text;
+  }
+  for (const std::string& note : made->notes) text += "note: " + note + "\n";
+  return text;
+}
+
+void expect_golden(const std::string& name, const Expected<Export>& made) {
+  const std::string now = shown(made);
+  CHECK(now == test::golden(std::string(TANGRAM_SOURCE_DIR) + "/tests/data/export/" + name + ".expected", now));
+}
+
+const File& file_of(const Export& made, const std::string& path) {
+  return *std::ranges::find(made.files, path, &File::path);
+}
+
+}  // namespace
+
+TEST_CASE("the example plans pass their check") {
+  CHECK(plan::check(example::equal_stages()).ok());
+  CHECK(plan::check(example::replicas()).ok());
+  CHECK(plan::check(example::unequal_stages()).ok());
+}
+
+TEST_CASE("generic writes any plan: the plan, a rank map, a hostfile and a script per node", "[golden]") {
+  plan::example::World world = plan::example::make_world();
+  expect_golden("generic", export_plan(plan::example::good_plan(world), Format::kGeneric));
+}
+
+TEST_CASE("generic's plan is the plan") {
+  plan::LaunchPlan plan = example::unequal_stages();
+  const auto made = export_plan(plan, Format::kGeneric);
+  REQUIRE(made);
+  CHECK(file_of(*made, "plan.json").text == plan::write_plan(plan));
+}
+
+TEST_CASE("megatron writes arguments with the layout, and scripts", "[golden]") {
+  expect_golden("megatron", export_plan(example::equal_stages(), Format::kMegatron));
+}
+
+TEST_CASE("flagscale writes one mesh per stage and a type alias per island", "[golden]") {
+  expect_golden("flagscale", export_plan(example::unequal_stages(), Format::kFlagscale));
+}
+
+TEST_CASE("replicas of a pipeline become data parallelism of its stages") {
+  // The plan numbers pipeline by pipeline: a0 has 0-3 (stage 0 of the first) and 4-7 (stage 1 of the first).
+  // Megatron-LM numbers stage by stage: stage 0 is 0-3 and 8-11 of the plan, so that hosts a0 and a1 have every other
+  // four.
+  const plan::LaunchPlan plan = example::replicas();
+  const plan::LaunchOrder order = plan::stage_order(plan);
+  CHECK(order.plan_rank == std::vector<int>{0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15});
+  CHECK_FALSE(order.host_by_host());
+  CHECK(order.hosts[0].ranks == std::vector<int>{0, 1, 2, 3, 8, 9, 10, 11});
+  CHECK(plan::plan_order(plan).host_by_host());
+  const auto made = export_plan(plan, Format::kMegatron);
+  REQUIRE(made);
+  // Ranks are then told to each process, and the optimizer is sharded in each replica for itself.
+  CHECK(file_of(*made, "start.sh").text.find("RANK=${ranks[local_rank]} LOCAL_RANK=$local_rank") != std::string::npos);
+  const std::string& arguments = file_of(*made, "arguments.sh").text;
+  CHECK(arguments.find("--num-distributed-optimizer-instances 2\n") != std::string::npos);
+  // b = 4 over dp 2 in each of 2 pipelines: 2 samples a rank; 2 x 4 x 2 microbatches = 16 an iteration.
+  CHECK(arguments.find("--micro-batch-size 2\n") != std::string::npos);
+  CHECK(arguments.find("--global-batch-size 16\n") != std::string::npos);
+}

@@ -53,6 +53,14 @@ PlanningOptions planning_options(const Settings& settings) {
   return options;
 }
 
+compose::Target target_of(const Settings& settings) {
+  using compose::Target;
+  for (const Target target : {Target::kMegatron, Target::kFlagscale, Target::kMimo}) {
+    if (settings.text("target") == to_string(target)) return target;
+  }
+  return Target::kGeneric;
+}
+
 struct Inputs {
   cluster::Fleet fleet;
   model::Model model;
@@ -122,6 +130,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   }
   context.terminal.progress("finding islands");
   PlanningOptions options = planning_options(context.settings);
+  options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   auto planned = make_plan(inputs->fleet, inputs->model, options,
                            [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); });

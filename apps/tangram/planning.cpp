@@ -102,34 +102,91 @@ Diagnostics bugs_of(const plan::CheckReport& report) {
   return bugs;
 }
 
+/// Rules of the target that speak of hosts and paths are judged on the whole plan.
+std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target) {
+  for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
+    if (verdict.target == to_string(target)) return std::move(verdict.reasons);
+  }
+  return {};
+}
+
+Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose::Target target) {
+  Diagnostics refusals;
+  for (const plan::TargetReason& reason : reasons) {
+    Diagnostic diagnostic;
+    diagnostic.kind = ErrorKind::kInfeasible;
+    diagnostic.code = reason.code;
+    diagnostic.message = fmt::format("{} cannot run the best plans that were found: {}: {}", to_string(target),
+                                     reason.code, reason.text);
+    if (refusals.empty()) diagnostic.hint = "simulate more plans with --top, or plan for --target generic";
+    refusals.push_back(std::move(diagnostic));
+  }
+  return refusals;
+}
+
+/// What the target costs; the plan without it is searched for as well.
+std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
+  const double own = to_seconds(plan.predicted.iteration);
+  const double other = to_seconds(generic.predicted.iteration);
+  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it", to_string(target),
+                     (own / other - 1) * 100, own, other);
+}
+
 }  // namespace
+
+std::string_view to_string(compose::Target target) {
+  switch (target) {
+    case compose::Target::kGeneric: return "generic";
+    case compose::Target::kMegatron: return "megatron";
+    case compose::Target::kFlagscale: return "flagscale";
+    case compose::Target::kMimo: return "mimo";
+  }
+  return "generic";
+}
 
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
   const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, options.island_tolerance);
   const auto enumerator = parallelizer::make_enumerator(model, options.search.profiles);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
-  auto found = compose::search(model, hierarchy, parallelizers, options.search, progress);
+  auto found = compose::search_target(options.target, model, hierarchy, parallelizers, options.search, progress);
   if (!found) return fail(std::move(found.error()));
   if (found->best.empty()) return fail(std::move(found->infeasible));
 
   PlannedResult planned;
   planned.candidates = found->best.size();
   planned.search_finished = found->optimal;
+  std::vector<plan::TargetReason> refused;
+  bool any = false;
   for (std::size_t i = 0; i < found->best.size(); ++i) {
     const auto& level = hierarchy.levels[static_cast<std::size_t>(found->best[i].level)];
     plan::LaunchPlan candidate = plan::assemble(found->best[i], fleet, level, model, options.search.profiles);
+    if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
+      if (refused.empty()) refused = std::move(reasons);
+      continue;
+    }
     const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
     if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
     simulate::predict(candidate, result, fleet_peak(fleet, model.job.precision));
-    if (i > 0 && candidate.predicted.iteration >= planned.plan.predicted.iteration) continue;
+    if (any && candidate.predicted.iteration >= planned.plan.predicted.iteration) continue;
     planned.plan = std::move(candidate);
     planned.chosen = i;
+    any = true;
   }
+  if (!any) return fail(not_runnable(refused, options.target));
   const compose::Composition& chosen = found->best[planned.chosen];
   set_provenance(planned.plan, fleet, model, hierarchy, enumerator->info(), *found, planned.chosen);
   if (options.search.profiles != nullptr) {
     planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
+  }
+
+  if (options.target != compose::Target::kGeneric) {
+    PlanningOptions free = options;
+    free.target = compose::Target::kGeneric;
+    const auto generic = make_plan(fleet, model, free, progress);
+    if (!generic) return fail(generic.error());
+    std::string& note = planned.plan.provenance.note;
+    note = target_note(planned.plan, generic->plan, options.target) + (note.empty() ? "" : "; ") + note;
   }
 
   explain_idle(planned.plan, chosen, hierarchy.levels[static_cast<std::size_t>(chosen.level)],

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "tangram/compose/search.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::app {
@@ -12,6 +14,7 @@ namespace tangram::app {
 struct PlanningOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
+  compose::Target target = compose::Target::kGeneric;
 };
 
 struct PlannedResult {
@@ -23,8 +26,11 @@ struct PlannedResult {
   compose::Space space;
 };
 
+[[nodiscard]] std::string_view to_string(compose::Target target);
+
 /// islands -> search -> for each of the best: assemble, simulate -> the fastest -> check. Errors: kInfeasible with the
-/// shortage, kPlugin when a parallelizer failed, kInternal when the judge rejects a plan (a bug).
+/// shortage or what the target refuses, kPlugin when a parallelizer failed, kInternal when the judge rejects a plan (a
+/// bug).
 [[nodiscard]] Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                                 const PlanningOptions& options,
                                                 const compose::ProgressCallback& progress = {});

@@ -26,6 +26,7 @@ bool in_flight_at(const Program& program, const Chain& chain, std::int64_t perio
     const std::int64_t x = c.T + (last ? 0 : 2 * boundary_after(program, chain, s).latency + q);
     const std::int64_t count = std::max(downstream + 1, ceil_divide(x, period));
     if (std::min(count, program.microbatches) > c.n_max) return false;
+    if (program.classic_warmup && std::min(count, program.microbatches) > downstream + 1) return false;
     n[s] = count;
     q = std::max(period * (count - 1) + c.T, x);
     downstream = count;

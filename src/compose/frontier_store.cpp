@@ -59,7 +59,7 @@ Expected<void> FrontierStore::ask() {
         for (const int id : lengths[length]) {
           if (!is_worth_asking(entries_[e], id)) continue;
           queries.push_back({signatures_.entry(id).signature, entries_[e].shape, entries_[e].samples,
-                             limits_.max_in_flight, limits_.allow});
+                             limits_.max_in_flight, limits_.allow, limits_.demands});
           owners.emplace_back(e, id);
         }
       }
@@ -86,11 +86,14 @@ Expected<void> FrontierStore::ask() {
 
 bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) const {
   const SignatureTable::Entry& slice = signatures_.entry(signature);
+  if (!parallelizer::admits(limits_.demands, model_, slice.signature)) return false;
   const auto dead = [&](int first, int last) {
     return entry.dead[static_cast<std::size_t>(signatures_.id(first, last))] != 0;
   };
   // Only slices at least a round shorter are known to be dead; within the first round everything is asked for.
-  if (slice.last - slice.first > static_cast<int>(kLengthsPerRound)) {
+  const parallelizer::Demands& demands = limits_.demands;
+  const bool inherited = !demands.whole_modules && !demands.whole_stage_experts && demands.tp_at_ends == 0;
+  if (inherited && slice.last - slice.first > static_cast<int>(kLengthsPerRound)) {
     const int shorter =
         (slice.last - slice.first - 1) / static_cast<int>(kLengthsPerRound) * static_cast<int>(kLengthsPerRound);
     if (dead(slice.first, slice.first + shorter) || dead(slice.last - shorter, slice.last)) return false;

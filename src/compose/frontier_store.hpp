@@ -56,6 +56,7 @@ struct ShapePlans {
 struct StoreLimits {
   std::int64_t max_in_flight = 1;
   model::Techniques allow;
+  parallelizer::Demands demands;
   const cost::ProfileSet* profiles = nullptr;
 };
 

@@ -40,6 +40,8 @@ struct StateKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   int head = -1;
+  // Of classic warm-ups: a smaller Q can then come with fewer microbatches in flight, and allow less.
+  std::int64_t depth = 0;
   bool operator==(const StateKey&) const = default;
 };
 
@@ -47,7 +49,8 @@ struct StateKeyHash {
   std::size_t operator()(const StateKey& key) const {
     std::uint64_t h = key.low * std::uint64_t{0x9E3779B97F4A7C15};
     h ^= (key.high + 0x7F4A7C15U) * std::uint64_t{0xC2B2AE3D27D4EB4F} + (h << 6) + (h >> 2);
-    h ^= static_cast<std::uint64_t>(key.head + 1) * std::uint64_t{0x165667B19E3779F9} + (h << 6) + (h >> 2);
+    h ^= static_cast<std::uint64_t>((key.depth << 32) + key.head + 1) * std::uint64_t{0x165667B19E3779F9} + (h << 6) +
+         (h >> 2);
     return static_cast<std::size_t>(h ^ (h >> 29));
   }
 };
@@ -298,7 +301,10 @@ class Search {
       next.n = program_.microbatches;
     } else {
       next.n = label.n + 1;
-      if (x > next.n * period) next.n = (x + period - 1) / period;  // rare, and a division is slow
+      if (x > next.n * period) {  // rare, and a division is slow
+        if (program_.classic_warmup && next.n < program_.microbatches) return false;
+        next.n = (x + period - 1) / period;
+      }
     }
     if (next.n >= program_.microbatches) {
       // All microbatches in flight: it cannot get worse, so n and Q no longer matter.
@@ -327,7 +333,8 @@ class Search {
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, label.n + 1) - refund;
     if (lower > limit()) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
-    const StateKey key = after(parent, option);
+    StateKey key = after(parent, option);
+    if (program_.classic_warmup) key.depth = label.n;
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
     if (created_now) position.states.push_back({key, {}});
     std::vector<Held>& held = position.states[static_cast<std::size_t>(entry->second)].labels;

@@ -62,7 +62,8 @@ class Searcher {
         parallelizers_(parallelizers),
         options_(options),
         progress_(progress),
-        signatures_(model) {}
+        signatures_(model),
+        incumbent_(options.incumbent.value()) {}
 
   Expected<SearchResult> run() {
     list_space();
@@ -149,6 +150,7 @@ class Searcher {
     StoreLimits limits;
     limits.max_in_flight = most_in_flight(setting.microbatches);
     limits.allow = model_.job.allow;
+    limits.demands = options_.constraints.demands;
     limits.profiles = options_.profiles;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
     auto options = single_options(level, shares, b, incumbent_ / setting.microbatches, store);
@@ -181,6 +183,7 @@ class Searcher {
     StoreLimits limits;
     limits.max_in_flight = most_in_flight(most);
     limits.allow = model_.job.allow;
+    limits.demands = options_.constraints.demands;
     limits.profiles = options_.profiles;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
 
@@ -233,6 +236,7 @@ class Searcher {
       Attempt& attempt = attempts[i];
       attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
                                        std::move(attempt.options), signatures_, store);
+      attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
       attempt.cut = root_bound(attempt.priced.program, incumbent_) >= incumbent_;
     });
     std::vector<Attempt*> open;
@@ -360,7 +364,7 @@ class Searcher {
   const ProgressCallback& progress_;
   SignatureTable signatures_;
   std::vector<std::int64_t> sizes_;
-  std::int64_t incumbent_ = INT64_MAX;
+  std::int64_t incumbent_;
   std::int64_t open_bound_ = INT64_MAX;  // of programs that stayed unfinished
   std::size_t pairs_ = 0;                // of shapes in mixed stages
   int done_ = 0;

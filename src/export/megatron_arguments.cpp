@@ -141,6 +141,16 @@ void add_sharding(const plan::LaunchPlan& plan, const plan::Part& part, List& li
   }
 }
 
+/// Of a stage that has experts; in the others these degrees say nothing.
+const cost::Degrees& expert_degrees(const plan::LaunchPlan& plan) {
+  for (const plan::Stage& stage : plan.stages) {
+    for (int b = stage.first; b < stage.last; ++b) {
+      if (plan.model.block(b).feed_forward.is_moe()) return stage.parts.front().strategy.degrees;
+    }
+  }
+  return plan.stages.front().parts.front().strategy.degrees;
+}
+
 void add_recompute(const plan::LaunchPlan& plan, List& list) {
   int layers = 0;
   for (const plan::Stage& stage : plan.stages) {
@@ -216,7 +226,10 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   list.value("tensor-model-parallel-size", d.tp)
       .value("pipeline-model-parallel-size", stages.size())
       .value("context-parallel-size", d.cp);
-  if (experts) list.value("expert-model-parallel-size", d.ep).value("expert-tensor-parallel-size", d.etp);
+  if (experts) {
+    const cost::Degrees& e = expert_degrees(plan);
+    list.value("expert-model-parallel-size", e.ep).value("expert-tensor-parallel-size", e.etp);
+  }
   list.flag_if(d.sequence_parallel, "sequence-parallel");
   if (stages.size() > 1) list.value("pipeline-model-parallel-layout", pipeline_layout(plan));
   add_sharding(plan, part, list);

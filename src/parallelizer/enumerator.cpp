@@ -24,8 +24,22 @@ struct Group {
   StrategySpace space;
 };
 
+/// Demands may differ at the ends of a pipeline.
+bool demand_alike(const Query& a, const Query& b) {
+  if (a.demands != b.demands) return false;
+  const bool nothing = a.demands == Demands{};
+  return nothing || (a.slice.embedding == b.slice.embedding && a.slice.head == b.slice.head);
+}
+
 bool belongs(const Query& query, const SliceTraits& traits, const Group& group) {
-  return traits == group.traits && query.allow == group.example->allow && query.shape == group.example->shape;
+  return traits == group.traits && query.allow == group.example->allow && query.shape == group.example->shape &&
+         demand_alike(query, *group.example);
+}
+
+std::vector<cost::Degrees> degrees_of(const model::Model& model, const Query& query, const SliceTraits& traits) {
+  std::vector<cost::Degrees> degrees = enumerate_degrees(query.shape, query.samples, traits, query.allow);
+  std::erase_if(degrees, [&](const cost::Degrees& d) { return !admits(query.demands, model, query.slice, d); });
+  return degrees;
 }
 
 /// The groups in the order of their first queries, and the group of each query.
@@ -49,7 +63,7 @@ Grouping group_queries(const model::Model& model, std::span<const Query> queries
     }
     out.group_of.push_back(out.groups.size());
     bucket.push_back(out.groups.size());
-    out.groups.push_back({&query, traits, enumerate_degrees(query.shape, query.samples, traits, query.allow), {}, {}});
+    out.groups.push_back({&query, traits, degrees_of(model, query, traits), {}, {}});
   }
   return out;
 }
@@ -68,7 +82,8 @@ void cost_degrees(const model::Model& model, const cost::ProfileSet* profiles, s
 }
 
 StrategySpace space_of(Group& group) {
-  StrategySpace space = make_strategy_space(group.degrees, std::move(group.costed), group.traits, group.example->allow);
+  StrategySpace space = make_strategy_space(group.degrees, std::move(group.costed), group.traits, group.example->allow,
+                                            group.example->demands);
   if (group.degrees.empty()) {
     space.unsupported = fmt::format("no allowed tp x cp x dp makes up {} GPUs with dp dividing {} samples",
                                     group.example->shape.gpus(), group.example->samples);

@@ -64,6 +64,10 @@ class Search {
 
   Outcome run(const std::string& name) {
     for (const Family& family : space_.families) {
+      if (query_.demands.recompute) {
+        try_demanded(family);
+        continue;
+      }
       const Chain& better = chains_[space_.better[family.chain]];
       switch (family.recompute) {
         case RecomputeMode::kNone:
@@ -127,6 +131,11 @@ class Search {
     entry.source = static_cast<std::int32_t>(tried_.size());
     skyline_.insert(entry);
     tried_.emplace_back(family, trial.layers);
+  }
+
+  void try_demanded(const Family& family) {
+    const Trial trial = evaluate(family, family.recompute == RecomputeMode::kFull ? blocks_ : 0);
+    if (!dominated(trial)) keep(family, trial);
   }
 
   void try_none(const Family& family) {

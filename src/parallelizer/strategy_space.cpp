@@ -119,16 +119,19 @@ void find_better(StrategySpace& space) {
   }
 }
 
-std::vector<int> zero_stages(const Degrees& degrees, const SliceTraits& traits, const model::Techniques& allow) {
+std::vector<int> zero_stages(const Degrees& degrees, const SliceTraits& traits, const model::Techniques& allow,
+                             const Demands& demands) {
   std::vector<int> out{0};
   const bool shards = degrees.dp * degrees.cp > 1 || (traits.experts > 0 && degrees.edp() > 1);
+  if (demands.zero1) return {shards ? 1 : 0};
   if (shards && allow.zero1) out.push_back(1);
   if (shards && allow.zero2) out.push_back(2);
   if (shards && allow.zero3) out.push_back(3);
   return out;
 }
 
-std::vector<RecomputeMode> recompute_modes(const model::Techniques& allow) {
+std::vector<RecomputeMode> recompute_modes(const model::Techniques& allow, const Demands& demands) {
+  if (demands.recompute) return {*demands.recompute};
   std::vector<RecomputeMode> out{RecomputeMode::kNone};
   if (allow.recompute_selective) out.push_back(RecomputeMode::kSelective);
   if (allow.recompute_full) out.push_back(RecomputeMode::kFull);
@@ -168,7 +171,7 @@ int technique_count(const cost::Strategy& strategy) {
 }
 
 StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vector<Expected<UnitCosts>> costed,
-                                  const SliceTraits& traits, const model::Techniques& allow) {
+                                  const SliceTraits& traits, const model::Techniques& allow, const Demands& demands) {
   TANGRAM_ASSERT(degrees.size() == costed.size());
   StrategySpace space;
   std::vector<UnitCosts> supported;
@@ -181,8 +184,9 @@ StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vect
   if (space.units.empty()) space.unsupported = reasons(costed);
 
   for (std::size_t i = 0; i < space.units.size(); ++i) {
-    for (const int zero : zero_stages(space.units[i].degrees, traits, allow)) {
-      for (const RecomputeMode mode : recompute_modes(allow)) space.families.push_back({i, zero, mode, space.chains});
+    for (const int zero : zero_stages(space.units[i].degrees, traits, allow, demands)) {
+      for (const RecomputeMode mode : recompute_modes(allow, demands))
+        space.families.push_back({i, zero, mode, space.chains});
       ++space.chains;
     }
   }

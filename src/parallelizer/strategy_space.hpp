@@ -8,6 +8,7 @@
 
 #include "tangram/cost/stage.hpp"
 #include "tangram/parallelizer/degrees.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
 
 namespace tangram::parallelizer {
 
@@ -36,6 +37,7 @@ struct StrategySpace {
 /// `costed[i]` are the unit costs of `degrees[i]`, ascending, or why there are none.
 [[nodiscard]] StrategySpace make_strategy_space(const std::vector<cost::Degrees>& degrees,
                                                 std::vector<Expected<cost::UnitCosts>> costed,
-                                                const SliceTraits& traits, const model::Techniques& allow);
+                                                const SliceTraits& traits, const model::Techniques& allow,
+                                                const Demands& demands);
 
 }  // namespace tangram::parallelizer

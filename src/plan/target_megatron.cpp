@@ -38,10 +38,11 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   rules.same(
       stages, [](const Stage& s) { return degrees_of(s).cp; }, "MLM_CP_VARIES", "context parallelism" + one_value);
   rules.same(stages, [](const Stage& s) { return degrees_of(s).dp; }, "MLM_DP_VARIES", "data parallelism" + one_value);
+  const auto experts = stages_with_experts(plan, stages);
   rules.same(
-      stages, [](const Stage& s) { return degrees_of(s).ep; }, "MLM_EP_VARIES", "expert parallelism" + one_value);
+      experts, [](const Stage& s) { return degrees_of(s).ep; }, "MLM_EP_VARIES", "expert parallelism" + one_value);
   rules.same(
-      stages, [](const Stage& s) { return degrees_of(s).etp; }, "MLM_ETP_VARIES",
+      experts, [](const Stage& s) { return degrees_of(s).etp; }, "MLM_ETP_VARIES",
       "expert tensor parallelism" + one_value);
   rules.same(
       stages, [](const Stage& s) { return degrees_of(s).gpus(); }, "MLM_GPUS_VARY",

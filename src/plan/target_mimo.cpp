@@ -16,14 +16,16 @@ int language_begin(const model::Model& model) {
   return begin == model.block_count() ? 0 : begin;
 }
 
-void refuse_uneven_language(Rules& rules, const std::vector<const Stage*>& stages) {
+void refuse_uneven_language(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
   if (stages.empty()) return;
+  const auto experts = stages_with_experts(plan, stages);
   const std::string alike = " must be the same in all stages of the language model";
   rules.same(stages, [](const Stage& s) { return degrees_of(s).tp; }, "MIMO_TP_VARIES", "tensor parallelism" + alike);
   rules.same(stages, [](const Stage& s) { return degrees_of(s).dp; }, "MIMO_DP_VARIES", "data parallelism" + alike);
-  rules.same(stages, [](const Stage& s) { return degrees_of(s).ep; }, "MIMO_EP_VARIES", "expert parallelism" + alike);
+  rules.same(experts, [](const Stage& s) { return degrees_of(s).ep; }, "MIMO_EP_VARIES", "expert parallelism" + alike);
   rules.same(
-      stages, [](const Stage& s) { return degrees_of(s).etp; }, "MIMO_ETP_VARIES", "expert tensor parallelism" + alike);
+      experts, [](const Stage& s) { return degrees_of(s).etp; }, "MIMO_ETP_VARIES",
+      "expert tensor parallelism" + alike);
   rules.same(
       stages, [](const Stage& s) { return degrees_of(s).sequence_parallel; }, "MIMO_SP_VARIES",
       "sequence parallelism" + alike);
@@ -79,7 +81,7 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
         return policy_of(s).zero != 1 && !(policy_of(s).zero == 0 && nothing_to_shard);
       },
       "MIMO_ZERO", "the distributed optimizer (ZeRO-1) is mandatory");
-  refuse_uneven_language(rules, language);
+  refuse_uneven_language(rules, plan, language);
   refuse_encoders(rules, encoder, plan.pipelines.size());
   return std::move(rules).verdict();
 }

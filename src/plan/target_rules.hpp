@@ -60,6 +60,18 @@ class Rules {
   return stages;
 }
 
+/// Stages that have experts: of the others expert degrees say nothing.
+[[nodiscard]] inline std::vector<const Stage*> stages_with_experts(const LaunchPlan& plan,
+                                                                   const std::vector<const Stage*>& stages) {
+  std::vector<const Stage*> found;
+  for (const Stage* stage : stages) {
+    bool experts = false;
+    for (int b = stage->first; b < stage->last; ++b) experts = experts || plan.model.block(b).feed_forward.is_moe();
+    if (experts) found.push_back(stage);
+  }
+  return found;
+}
+
 /// Position of a stage in its pipeline, from the first.
 [[nodiscard]] inline std::int64_t depth_of(const LaunchPlan& plan, const Stage& stage) {
   const auto& ids = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].stages;

@@ -1,11 +1,13 @@
 // The flow of `plan` as a function: what it promises about every plan, on a small fleet.
 #include "planning.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
 #include "inputs.hpp"
 #include "support/catch.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/simulate/simulate.hpp"
 
@@ -96,4 +98,24 @@ TEST_CASE("planning: idle GPUs have a reason") {
   REQUIRE(planned->plan.idle.size() == 1);
   CHECK(planned->plan.idle.front().gpus == 4);
   CHECK_FALSE(planned->plan.idle.front().reason.empty());
+}
+
+TEST_CASE("planning: a target's plan is what the target can run, and no faster than one without") {
+  const auto generic = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(generic);
+  for (const auto target : {compose::Target::kMegatron, compose::Target::kFlagscale, compose::Target::kMimo}) {
+    for (const bool tied : {false, true}) {
+      PlanningOptions options;
+      options.target = target;
+      model::Model model = mini_model();
+      model.tied_embeddings = tied;
+      const auto planned = make_plan(tiny_fleet(), model, options);
+      INFO(to_string(target));
+      REQUIRE(planned);
+      const auto verdicts = plan::target_verdicts(planned->plan);
+      CHECK(std::ranges::find(verdicts, to_string(target), &plan::TargetVerdict::target)->ok);
+      CHECK(planned->plan.provenance.note.starts_with("target " + std::string(to_string(target)) + " costs "));
+      if (!tied) CHECK(planned->plan.predicted.closed_form >= generic->plan.provenance.search_bound);
+    }
+  }
 }

@@ -53,6 +53,9 @@ struct Program {
   std::vector<std::vector<Drain>> drains;
   int cut_kinds = 1;
   std::vector<int> cut_kind;  ///< [cut], cuts 0 .. blocks
+  /// A stage of which d - 1 follow holds d microbatches and no more: 1F1B with warm-ups S - 1 - s. Without it, more
+  /// hide the latency of boundaries.
+  bool classic_warmup = false;
   std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]
 
   [[nodiscard]] int signature_of(int first, int last) const {

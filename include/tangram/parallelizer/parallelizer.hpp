@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,12 +14,31 @@
 
 namespace tangram::parallelizer {
 
+/// What a runtime demands of a stage's strategy, beside the techniques that are allowed. The default demands nothing.
+struct Demands {
+  std::optional<cost::Degrees> degrees = std::nullopt;  ///< these alone; expert degrees count in slices with experts
+  std::optional<cost::RecomputeMode> recompute = std::nullopt;  ///< this alone; kFull: of all blocks
+  bool sequence_parallel = false;                               ///< wherever tp > 1
+  bool zero1 = false;                                           ///< wherever there is something to shard over
+  bool whole_stage_experts = false;  ///< ep > 1 only with ep x etp over all GPUs of a stage, but the first stage's
+  bool whole_modules = false;        ///< encoders (blocks that are not causal) are one stage, without decoder blocks
+  int tp_at_ends = 0;                ///< tp of the stages with embedding and head; 0: any
+
+  bool operator==(const Demands&) const = default;
+};
+
+/// Whether a slice, or these degrees for it, are what is demanded.
+[[nodiscard]] bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice);
+[[nodiscard]] bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice,
+                          const cost::Degrees& degrees);
+
 struct Query {
   model::SliceSignature slice;
   cluster::DeviceShape shape;
   int samples = 1;                 ///< of one microbatch, over all replicas of the stage
   std::int64_t max_in_flight = 1;  ///< more than this is never needed: min(M, blocks of the model)
   model::Techniques allow;
+  Demands demands{};  // NOLINT(readability-redundant-member-init): g++ and clang warn of every query without
 };
 
 /// One way to run the slice as one stage.

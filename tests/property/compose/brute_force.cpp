@@ -19,6 +19,15 @@ compose::Price hop(const Program& program, int cut, int from_option, int to_opti
   return program.prices[(kind * keys + static_cast<std::size_t>(from)) * keys + static_cast<std::size_t>(to)];
 }
 
+// A classic warm-up is a memory of as many microbatches as there are stages from here on.
+std::vector<compose::Candidate> holding(const Program& program, std::vector<compose::Candidate> stages) {
+  if (!program.classic_warmup) return stages;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    stages[s].n_max = std::min(stages[s].n_max, static_cast<std::int64_t>(stages.size() - s));
+  }
+  return stages;
+}
+
 struct Enumeration {
   const Program& program;
   std::int64_t below;
@@ -32,7 +41,7 @@ struct Enumeration {
     if (latency + (program.microbatches - 1) * slowest >= below) return;
     if (first == program.blocks) {
       ++answer.chains;
-      const auto time = closed_form(stages, hops, program.microbatches, below);
+      const auto time = closed_form(holding(program, stages), hops, program.microbatches, below);
       if (time) {
         answer.time = time;
         below = *time;
@@ -68,7 +77,7 @@ std::optional<std::int64_t> closed_form(const Program& program, const std::vecto
     if (s > 0) hops.push_back(hop(program, stages[s].first, stages[s - 1].option, stages[s].option));
     candidates.push_back(stages[s].candidate);
   }
-  return closed_form(candidates, hops, program.microbatches);
+  return closed_form(holding(program, candidates), hops, program.microbatches);
 }
 
 BruteForceAnswer brute_force(const Program& program, std::int64_t below) {

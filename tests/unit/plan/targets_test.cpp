@@ -64,8 +64,16 @@ TEST_CASE("megatron takes equal stages and refuses others with a reason") {
                   {{"MLM_TP_VARIES", [](LaunchPlan& p) { degrees(p, 1).tp = 4; }},
                    {"MLM_CP_VARIES", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
                    {"MLM_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
-                   {"MLM_EP_VARIES", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
-                   {"MLM_ETP_VARIES", [](LaunchPlan& p) { degrees(p, 1).etp = 2; }},
+                   {"MLM_EP_VARIES",
+                    [](LaunchPlan& p) {
+                      p.stages[0].last = p.stages[1].first = 5;
+                      degrees(p, 1).ep = 2;
+                    }},
+                   {"MLM_ETP_VARIES",
+                    [](LaunchPlan& p) {
+                      p.stages[0].last = p.stages[1].first = 5;
+                      degrees(p, 1).etp = 2;
+                    }},
                    {"MLM_GPUS_VARY", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
                    {"MLM_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
                    {"MLM_EP_NEEDS_SP",
@@ -191,8 +199,16 @@ TEST_CASE("mimo takes one layout per module") {
   expect_refusals("mimo",
                   {{"MIMO_TP_VARIES", [](LaunchPlan& p) { degrees(p, 1).tp = 4; }},
                    {"MIMO_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
-                   {"MIMO_EP_VARIES", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
-                   {"MIMO_ETP_VARIES", [](LaunchPlan& p) { degrees(p, 1).etp = 2; }},
+                   {"MIMO_EP_VARIES",
+                    [](LaunchPlan& p) {
+                      p.stages[0].last = p.stages[1].first = 5;
+                      degrees(p, 1).ep = 2;
+                    }},
+                   {"MIMO_ETP_VARIES",
+                    [](LaunchPlan& p) {
+                      p.stages[0].last = p.stages[1].first = 5;
+                      degrees(p, 1).etp = 2;
+                    }},
                    {"MIMO_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
                    {"MIMO_RECOMPUTE_VARIES", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
                    {"MIMO_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},

@@ -1,0 +1,190 @@
+#include "tangram/compose/target.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "space.hpp"
+#include "tangram/parallelizer/degrees.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+using cost::RecomputeMode;
+
+parallelizer::SliceTraits traits_of_whole(const model::Model& model) {
+  return parallelizer::traits_of(model, model::signature(model, 0, model.block_count()));
+}
+
+/// Every set of degrees that some shape of the fleet can have.
+std::vector<cost::Degrees> common_degrees(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  const auto traits = traits_of_whole(model);
+  std::set<cost::Degrees> found;
+  for (const cluster::IslandLevel& level : hierarchy.levels) {
+    for (const cluster::IslandClass& island_class : level.classes) {
+      for (const int gpus : shapes_of(island_class)) {
+        const auto shape = cluster::make_shape(island_class, gpus);
+        const auto samples = static_cast<int>(std::min<std::int64_t>(model.job.global_batch, 1 << 30));
+        for (const cost::Degrees& d : parallelizer::enumerate_degrees(shape, samples, traits, model.job.allow)) {
+          if (d.tp > 1 && model.job.allow.sp && !d.sequence_parallel) continue;
+          found.insert(d);
+        }
+      }
+    }
+  }
+  // Many GPUs a stage first: few long stages are soon searched, and their plan spares much of the rest.
+  std::vector<cost::Degrees> degrees(found.begin(), found.end());
+  std::ranges::stable_sort(degrees, [](const auto& a, const auto& b) { return a.gpus() > b.gpus(); });
+  return degrees;
+}
+
+std::vector<RecomputeMode> modes_of(const model::Techniques& allow) {
+  std::vector<RecomputeMode> modes{RecomputeMode::kNone};
+  if (allow.recompute_selective) modes.push_back(RecomputeMode::kSelective);
+  if (allow.recompute_full) modes.push_back(RecomputeMode::kFull);
+  return modes;
+}
+
+Constraints common_demands(const model::Job& job) {
+  Constraints constraints;
+  constraints.classic_warmup = true;
+  constraints.demands.sequence_parallel = job.allow.sp;
+  constraints.demands.zero1 = job.allow.zero1;
+  return constraints;
+}
+
+/// One case per set of degrees and recompute mode.
+std::vector<Constraints> uniform_cases(Target target, const model::Model& model,
+                                       const cluster::IslandHierarchy& hierarchy) {
+  std::vector<Constraints> cases;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) {
+    if (target == Target::kMimo && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
+    for (const RecomputeMode mode : modes_of(model.job.allow)) {
+      Constraints constraints = common_demands(model.job);
+      constraints.demands.degrees = degrees;
+      constraints.demands.recompute = mode;
+      constraints.demands.whole_modules = target == Target::kMimo;
+      cases.push_back(constraints);
+    }
+  }
+  return cases;
+}
+
+/// Both ends of a tied embedding have the same tp: one case for each.
+std::vector<Constraints> mesh_cases(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  Constraints constraints = common_demands(model.job);
+  constraints.demands.whole_stage_experts = true;
+  if (!model.tied_embeddings) return {constraints};
+  std::set<int> widths;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
+  std::vector<Constraints> cases;
+  for (const int tp : widths) {
+    constraints.demands.tp_at_ends = tp;
+    cases.push_back(constraints);
+  }
+  return cases;
+}
+
+bool better(const Composition& a, const Composition& b) { return a.closed_form < b.closed_form; }
+
+void add(const SearchStatistics& more, SearchStatistics& all) {
+  all.queries += more.queries;
+  all.partial_plans += more.partial_plans;
+  all.frontier_plans += more.frontier_plans;
+  all.programs += more.programs;
+  all.programs_cut += more.programs_cut;
+  all.labels += more.labels;
+  all.states += more.states;
+}
+
+/// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
+/// better than the incumbent, or out of budget.
+Nanoseconds bound_of(const SearchResult& found) {
+  if (!found.best.empty()) return found.search_bound;
+  const bool open = !found.infeasible.empty() && found.infeasible.front().kind == ErrorKind::kIncomplete;
+  return open ? found.relaxed_bound : Nanoseconds::max();
+}
+
+void merge(SearchResult found, std::size_t top, SearchResult& all) {
+  for (Composition& composition : found.best) all.best.push_back(std::move(composition));
+  std::ranges::stable_sort(all.best, better);
+  if (all.best.size() > top) all.best.resize(top);
+  add(found.statistics, all.statistics);
+}
+
+}  // namespace
+
+void restrict_to(Target target, model::Job& job) {
+  if (target == Target::kGeneric) return;
+  model::Techniques& allow = job.allow;
+  allow.mixed_stages = false;
+  allow.zero2 = allow.zero3 = false;
+  if (target != Target::kMegatron) allow.cp = false;
+  if (target == Target::kFlagscale) {
+    allow.recompute_selective = false;
+    if (!allow.sp) allow.tp = false;
+  }
+}
+
+std::vector<Constraints> cases_of(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  switch (target) {
+    case Target::kGeneric: return {Constraints{}};
+    case Target::kFlagscale: return mesh_cases(model, hierarchy);
+    case Target::kMegatron:
+    case Target::kMimo: break;
+  }
+  return uniform_cases(target, model, hierarchy);
+}
+
+std::string rule_of(Target target) {
+  switch (target) {
+    case Target::kGeneric: return "";
+    case Target::kMegatron:
+      return "target megatron: one set of degrees and one recompute mode (full: of all layers) for all stages, "
+             "sequence "
+             "parallelism with tp, ZeRO-1, classic warm-up";
+    case Target::kFlagscale:
+      return "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, experts over "
+             "whole "
+             "stages, classic warm-up";
+    case Target::kMimo: return "target mimo: as megatron, tp a power of two, no cp, an encoder is one stage";
+  }
+  return "";
+}
+
+Expected<SearchResult> search_target(Target target, const model::Model& model,
+                                     const cluster::IslandHierarchy& hierarchy,
+                                     std::span<const parallelizer::Parallelizer* const> parallelizers,
+                                     SearchOptions options, const ProgressCallback& progress) {
+  if (target == Target::kGeneric) return search(model, hierarchy, parallelizers, options, progress);
+  model::Model restricted = model;
+  restrict_to(target, restricted.job);
+  SearchResult all;
+  Nanoseconds open = Nanoseconds::max();
+  const std::int64_t budget = options.label_budget;
+  bool first = true;
+  for (const Constraints& constraints : cases_of(target, restricted, hierarchy)) {
+    options.constraints = constraints;
+    options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
+    auto found = search(restricted, hierarchy, parallelizers, options, progress);
+    if (!found) return found;
+    open = std::min(open, bound_of(*found));
+    if (first) {
+      all.space = found->space;
+      all.relaxed_bound = found->relaxed_bound;
+      all.infeasible = found->infeasible;
+      first = false;
+    }
+    merge(std::move(*found), static_cast<std::size_t>(options.top), all);
+    if (!all.best.empty()) options.incumbent = all.best.front().closed_form;
+  }
+  all.space.rules.push_back(rule_of(target));
+  if (all.best.empty()) return all;
+  const Nanoseconds best = all.best.front().closed_form;
+  all.optimal = open >= best;
+  all.search_bound = all.optimal ? best : std::max(open, all.relaxed_bound);
+  return all;
+}
+
+}  // namespace tangram::compose

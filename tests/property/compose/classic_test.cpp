@@ -1,0 +1,34 @@
+// Classic warm-ups (targets without extra microbatches in flight) against a brute force.
+#include "brute_force.hpp"
+#include "random_program.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::tests;
+
+TEST_CASE("with classic warm-ups the composer's optimum is the brute force's, and no better than without") {
+  std::mt19937_64 random(11);
+  int slower = 0;
+  for (int i = 0; i < 3000; ++i) {
+    compose::Program program = random_program(random, {});
+    const auto free = brute_force(program).time;
+    program.classic_warmup = true;
+    const auto truth = brute_force(program).time;
+    compose::ProgramLimits limits;
+    limits.beam = i % 3 == 0 ? 0 : 4;
+    limits.window_ratio = i % 2 == 0 ? 1.02 : 2.0;
+    const compose::ProgramResult result = compose::solve(program, limits);
+    INFO("case " << i);
+    REQUIRE(result.finished);
+    REQUIRE(result.chains.empty() == !truth.has_value());
+    if (!truth) continue;
+    const compose::Chain& best = result.chains.front();
+    REQUIRE(best.time == *truth);
+    REQUIRE(best.time >= *free);
+    slower += best.time > *free ? 1 : 0;
+    for (std::size_t s = 0; s < best.stages.size(); ++s) {
+      REQUIRE(std::min(best.in_flight[s], program.microbatches) <= static_cast<std::int64_t>(best.stages.size() - s));
+    }
+  }
+  CHECK(slower > 100);
+}

@@ -1,0 +1,77 @@
+// What runtimes demand of a stage: each demand with slices or degrees that keep it and others that break it.
+#include "support/catch.hpp"
+#include "unit/parallelizer/fixtures.hpp"
+
+using namespace tangram;
+using namespace tangram::parallelizer;
+using namespace tangram::parallelizer::fixtures;
+using cost::RecomputeMode;
+
+namespace {
+
+Outcome solve(const model::Model& model, const Demands& demands) {
+  Query asked = query(model, shape(1, 8), 8, 16);
+  asked.demands = demands;
+  return make_enumerator(model)->solve(std::span(&asked, 1)).front();
+}
+
+}  // namespace
+
+TEST_CASE("demands: one set of degrees, of which expert degrees count where there are experts") {
+  const auto model = model_of({dense_block(), moe_block()}, {0, 0, 1, 1});
+  const cost::Degrees wanted{2, 1, 4, 8, 1, true};
+  const Demands demands{.degrees = wanted};
+  const auto dense = model::signature(model, 0, 2);
+  const auto experts = model::signature(model, 2, 4);
+  CHECK(admits(demands, model, experts, wanted));
+  CHECK_FALSE(admits(demands, model, experts, {2, 1, 4, 4, 1, true}));
+  CHECK(admits(demands, model, dense, {2, 1, 4, 1, 1, true}));
+  CHECK_FALSE(admits(demands, model, dense, {4, 1, 2, 1, 1, true}));
+  for (const PartialPlan& plan : solve(model, demands).plans) CHECK(plan.strategy.degrees == wanted);
+}
+
+TEST_CASE("demands: sequence parallelism wherever tp > 1, one tp at the ends, experts over whole stages") {
+  const auto model = moe_model(8);
+  const auto first = model::signature(model, 0, 4);
+  const auto middle = model::signature(model, 2, 4);
+  CHECK(admits({.sequence_parallel = true}, model, middle, {2, 1, 4, 1, 1, true}));
+  CHECK(admits({.sequence_parallel = true}, model, middle, {1, 1, 8, 1, 1, false}));
+  CHECK_FALSE(admits({.sequence_parallel = true}, model, middle, {2, 1, 4, 1, 1, false}));
+  CHECK(admits({.tp_at_ends = 2}, model, first, {2, 1, 4, 1, 1, true}));
+  CHECK(admits({.tp_at_ends = 2}, model, middle, {4, 1, 2, 1, 1, true}));
+  CHECK_FALSE(admits({.tp_at_ends = 2}, model, first, {4, 1, 2, 1, 1, true}));
+  CHECK(admits({.whole_stage_experts = true}, model, middle, {2, 1, 4, 8, 1, true}));
+  CHECK(admits({.whole_stage_experts = true}, model, middle, {2, 1, 4, 4, 2, true}));
+  CHECK(admits({.whole_stage_experts = true}, model, first, {2, 1, 4, 4, 1, true}));
+  CHECK_FALSE(admits({.whole_stage_experts = true}, model, middle, {2, 1, 4, 4, 1, true}));
+}
+
+TEST_CASE("demands: an encoder is one stage of its own") {
+  auto encoder = dense_block();
+  encoder.name = "vision";
+  encoder.attention.causal = false;
+  const auto model = model_of({encoder, dense_block()}, {0, 0, 1, 1});
+  const auto admitted = [&](int from, int to) {
+    return admits({.whole_modules = true}, model, model::signature(model, from, to));
+  };
+  CHECK(admitted(0, 2));
+  CHECK(admitted(2, 4));
+  CHECK(admitted(3, 4));
+  CHECK_FALSE(admitted(0, 1));
+  CHECK_FALSE(admitted(1, 3));
+  CHECK_FALSE(admitted(0, 4));
+}
+
+TEST_CASE("demands: one recompute mode and ZeRO-1 wherever there is something to shard") {
+  const auto model = dense_model(8);
+  for (const auto mode : {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
+    const auto outcome = solve(model, {.recompute = mode, .zero1 = true});
+    REQUIRE_FALSE(outcome.plans.empty());
+    for (const PartialPlan& plan : outcome.plans) {
+      const auto& [degrees, policy] = plan.strategy;
+      CHECK(policy.recompute == mode);
+      CHECK(policy.recompute_layers == (mode == RecomputeMode::kFull ? 8 : 0));
+      CHECK(policy.zero == (degrees.dp * degrees.cp > 1 ? 1 : 0));
+    }
+  }
+}

@@ -1,0 +1,175 @@
+// Queries of the rank's own positions against keys and values of all positions, which are gathered over cp: the
+// mathematics of ring attention without its order of work.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "layers.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+/// Which key-value head each of the rank's query heads reads, counted from the first that the rank holds.
+struct Heads {
+  int first = 0;  ///< of the model's query heads
+  int count = 0;
+  int width = 0;
+  int group = 1;  ///< query heads that share a key-value head
+  [[nodiscard]] int key_value(int head) const { return (first + head) / group - first / group; }
+};
+
+Heads heads_of(const Place& place, const SmallBlock& shape) {
+  const Range own = piece(shape.heads, place.tp, place.degrees.tp);
+  return {own.first, own.length(), shape.head_width, shape.heads / shape.kv_heads};
+}
+
+bool sees(const SmallBlock& shape, int query, int key) {
+  if (shape.causal && key > query) return false;
+  return shape.window == 0 || std::abs(query - key) < shape.window;
+}
+
+/// Softmax of the scores of one sample and head; a row per own position, a column per position.
+Matrix probabilities(const Place& place, const AttentionWeights& weights, const KeptAttention& kept, int sample,
+                     int head) {
+  const Heads heads = heads_of(place, weights.shape);
+  const Range own = place.context_range();
+  const int q0 = head * heads.width;
+  const int k0 = heads.key_value(head) * heads.width;
+  Matrix out(own.length(), place.positions);
+  for (int i = 0; i < own.length(); ++i) {
+    double highest = -std::numeric_limits<double>::infinity();
+    for (int j = 0; j < place.positions; ++j) {
+      if (!sees(weights.shape, own.first + i, j)) continue;
+      const double* q = kept.query.row(sample * own.length() + i) + q0;
+      const double* k = kept.key.row(sample * place.positions + j) + k0;
+      double score = 0;
+      for (int c = 0; c < heads.width; ++c) score += q[c] * k[c];
+      out.at(i, j) = score / std::sqrt(heads.width);
+      highest = std::max(highest, out.at(i, j));
+    }
+    double sum = 0;
+    for (int j = 0; j < place.positions; ++j) {
+      if (!sees(weights.shape, own.first + i, j)) continue;
+      out.at(i, j) = std::exp(out.at(i, j) - highest);
+      sum += out.at(i, j);
+    }
+    for (int j = 0; j < place.positions; ++j) out.at(i, j) /= sum;
+  }
+  return out;
+}
+
+void attend(const Place& place, const Heads& heads, const Matrix& p, int sample, int head, KeptAttention& kept) {
+  const int k0 = heads.key_value(head) * heads.width;
+  for (int i = 0; i < p.rows(); ++i) {
+    double* out = kept.attended.row(sample * p.rows() + i) + head * heads.width;
+    for (int j = 0; j < p.columns(); ++j) {
+      const double* v = kept.value.row(sample * place.positions + j) + k0;
+      for (int c = 0; c < heads.width; ++c) out[c] += p.at(i, j) * v[c];
+    }
+  }
+}
+
+struct HeadGradients {
+  Matrix query, key, value;
+};
+
+// P = softmax(S), S = q k^T / sqrt(d), out = P v:  dP = dout v^T,  dS = P (dP - sum(P dP)).
+void attend_backward(const Place& place, const Heads& heads, const Matrix& p, int sample, int head,
+                     const KeptAttention& kept, const Matrix& gradient, HeadGradients& out) {
+  const double scale = 1 / std::sqrt(heads.width);
+  const int q0 = head * heads.width;
+  const int k0 = heads.key_value(head) * heads.width;
+  std::vector<double> dp(static_cast<std::size_t>(p.columns()));
+  for (int i = 0; i < p.rows(); ++i) {
+    const int row = sample * p.rows() + i;
+    const double* d = gradient.row(row) + q0;
+    double along = 0;
+    for (int j = 0; j < p.columns(); ++j) {
+      const double* v = kept.value.row(sample * place.positions + j) + k0;
+      double* dv = out.value.row(sample * place.positions + j) + k0;
+      double sum = 0;
+      for (int c = 0; c < heads.width; ++c) {
+        sum += d[c] * v[c];
+        dv[c] += p.at(i, j) * d[c];
+      }
+      dp[static_cast<std::size_t>(j)] = sum;
+      along += p.at(i, j) * sum;
+    }
+    for (int j = 0; j < p.columns(); ++j) {
+      const double ds = p.at(i, j) * (dp[static_cast<std::size_t>(j)] - along) * scale;
+      const double* q = kept.query.row(row) + q0;
+      const double* k = kept.key.row(sample * place.positions + j) + k0;
+      double* dq = out.query.row(row) + q0;
+      double* dk = out.key.row(sample * place.positions + j) + k0;
+      for (int c = 0; c < heads.width; ++c) {
+        dq[c] += ds * k[c];
+        dk[c] += ds * q[c];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matrix input, bool keep_probabilities,
+                       KeptAttention& kept) {
+  const Heads heads = heads_of(place, weights.shape);
+  kept.query = product(input, weights.query->value);
+  if (weights.latent != nullptr) kept.latent = product(input, weights.latent->value);
+  const Matrix& source = weights.latent != nullptr ? kept.latent : input;
+  kept.key = co_await place.ranks.gather_positions(*place.context, place.rank, product(source, weights.key->value),
+                                                   place.samples);
+  kept.value = co_await place.ranks.gather_positions(*place.context, place.rank, product(source, weights.value->value),
+                                                     place.samples);
+  kept.attended = Matrix(kept.query.rows(), kept.query.columns());
+  for (int s = 0; s < place.samples; ++s) {
+    for (int h = 0; h < heads.count; ++h) {
+      Matrix p = probabilities(place, weights, kept, s, h);
+      attend(place, heads, p, s, h, kept);
+      if (keep_probabilities) kept.probabilities.push_back(std::move(p));
+    }
+  }
+  kept.input = std::move(input);
+  co_return product(kept.attended, weights.output->value);
+}
+
+Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weights, const KeptAttention& kept,
+                                const Matrix& gradient) {
+  const Heads heads = heads_of(place, weights.shape);
+  add_transposed_product(weights.output->gradient, kept.attended, gradient);
+  const Matrix attended = product_transposed(gradient, weights.output->value);
+  HeadGradients d{Matrix(kept.query.rows(), kept.query.columns()), Matrix(kept.key.rows(), kept.key.columns()),
+                  Matrix(kept.value.rows(), kept.value.columns())};
+  for (int s = 0; s < place.samples; ++s) {
+    for (int h = 0; h < heads.count; ++h) {
+      if (kept.probabilities.empty()) {
+        attend_backward(place, heads, probabilities(place, weights, kept, s, h), s, h, kept, attended, d);
+      } else {
+        const Matrix& p = kept.probabilities[static_cast<std::size_t>(s * heads.count + h)];
+        attend_backward(place, heads, p, s, h, kept, attended, d);
+      }
+    }
+  }
+  const Matrix key =
+      co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.key), place.samples);
+  const Matrix value =
+      co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.value), place.samples);
+
+  const Matrix& source = weights.latent != nullptr ? kept.latent : kept.input;
+  add_transposed_product(weights.query->gradient, kept.input, d.query);
+  add_transposed_product(weights.key->gradient, source, key);
+  add_transposed_product(weights.value->gradient, source, value);
+  Matrix out = product_transposed(d.query, weights.query->value);
+  Matrix to_source = product_transposed(key, weights.key->value);
+  to_source += product_transposed(value, weights.value->value);
+  if (weights.latent == nullptr) {
+    out += to_source;
+  } else {
+    add_transposed_product(weights.latent->gradient, kept.input, to_source);
+    out += product_transposed(to_source, weights.latent->value);
+  }
+  co_return out;
+}
+
+}  // namespace tangram::execute

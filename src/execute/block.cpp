@@ -1,0 +1,70 @@
+#include "block.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+// x -> a = x + attention(norm x) -> a + feed-forward(norm a); with parallel attention both read norm x.
+Task<Matrix> keep_all(const Place& place, const Block& block, Matrix input, KeptBlock& kept) {
+  const Matrix normed = norm_forward(*block.first_norm, input, kept.first_norm);
+  Matrix wide = co_await place.enter(normed);
+  Matrix attended = co_await attention(place, block.attention, wide, block.keep_probabilities, kept.attention);
+  Matrix out = std::move(input);
+  out += co_await place.leave(std::move(attended));
+
+  Matrix narrow = normed;
+  if (!block.parallel_attention) narrow = norm_forward(*block.second_norm, out, kept.second_norm);
+  if (!block.wide.empty()) {
+    if (!block.parallel_attention) wide = co_await place.enter(narrow);
+    kept.wide.resize(block.wide.size());
+    Matrix sum = feed_forward(block.wide.front(), wide, kept.wide.front());
+    for (std::size_t i = 1; i < block.wide.size(); ++i) sum += feed_forward(block.wide[i], wide, kept.wide[i]);
+    out += co_await place.leave(std::move(sum));
+  }
+  if (block.experts.experts > 0) {
+    Matrix answers = co_await experts(place, block.experts, place.to_shard(narrow), kept.experts);
+    out += co_await place.from_shard(std::move(answers));
+  }
+  co_return out;
+}
+
+}  // namespace
+
+Task<Matrix> forward(const Place& place, const Block& block, Matrix input, KeptBlock& kept) {
+  if (!block.recompute) co_return co_await keep_all(place, block, std::move(input), kept);
+  kept.input = input;
+  KeptBlock dropped;
+  co_return co_await keep_all(place, block, std::move(input), dropped);
+}
+
+Task<Matrix> backward(const Place& place, const Block& block, KeptBlock& kept, Matrix gradient) {
+  if (block.recompute) {
+    Matrix input = std::move(kept.input);
+    const Matrix again = co_await keep_all(place, block, std::move(input), kept);
+  }
+  Matrix to_narrow(gradient.rows(), gradient.columns());
+  Matrix to_wide;
+  if (block.experts.experts > 0) {
+    Matrix d = co_await experts_backward(place, block.experts, kept.experts, place.to_shard(gradient));
+    to_narrow += co_await place.from_shard(std::move(d));
+  }
+  if (!block.wide.empty()) {
+    const Matrix d = co_await place.leave_backward(gradient);
+    to_wide = feed_forward_backward(block.wide.front(), kept.wide.front(), d);
+    for (std::size_t i = 1; i < block.wide.size(); ++i) {
+      to_wide += feed_forward_backward(block.wide[i], kept.wide[i], d);
+    }
+    if (!block.parallel_attention) to_narrow += co_await place.enter_backward(std::move(to_wide));
+  }
+  if (!block.parallel_attention) gradient += norm_backward(*block.second_norm, kept.second_norm, to_narrow);
+
+  const Matrix d = co_await place.leave_backward(gradient);
+  Matrix attended = co_await attention_backward(place, block.attention, kept.attention, d);
+  if (block.parallel_attention && !block.wide.empty()) attended += to_wide;
+  Matrix to_normed = co_await place.enter_backward(std::move(attended));
+  if (block.parallel_attention) to_normed += to_narrow;
+  gradient += norm_backward(*block.first_norm, kept.first_norm, to_normed);
+  co_return gradient;
+}
+
+}  // namespace tangram::execute

@@ -1,0 +1,179 @@
+#include "compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+
+namespace tangram::execute {
+
+namespace {
+
+double largest(const std::vector<double>& values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+/// Of a slice, against the whole matrix of the reference; relative to the matrix's largest value.
+double error_of(const std::vector<double>& values, int first, const Slice& slice, const std::vector<double>& whole) {
+  double difference = 0;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const double d = std::abs(values[k] - whole[slice.place(first + static_cast<int>(k))]);
+    if (!(d <= difference)) difference = d;  // a NaN counts as the largest
+  }
+  if (difference == 0) return 0;
+  return difference / largest(whole);
+}
+
+/// How many times the reference the values are, if they are so everywhere; 0: they are not.
+double ratio_of(const Parameter& p, const std::vector<double>& whole) {
+  double along = 0;
+  double squares = 0;
+  for (std::size_t k = 0; k < p.shard_gradient.size(); ++k) {
+    const double reference = whole[p.slice.place(p.shard.first + static_cast<int>(k))];
+    along += p.shard_gradient[k] * reference;
+    squares += reference * reference;
+  }
+  if (!(squares > 0)) return 0;
+  const double ratio = along / squares;
+  std::vector<double> scaled = p.shard_gradient;
+  for (double& value : scaled) value /= ratio;
+  return error_of(scaled, p.shard.first, p.slice, whole) <= kTolerance ? ratio : 0;
+}
+
+struct WrongGradient {
+  const Parameter* parameter = nullptr;
+  int rank = 0;
+  double error = 0;
+  double ratio = 0;          ///< to the reference, where it is the same for all values; 0 elsewhere
+  bool not_reduced = false;  ///< what it was before the other copies, or the other parts, were asked
+};
+
+WrongGradient diagnose(const Parameter& p, int rank, double error, const std::vector<double>& whole) {
+  const bool alone = p.copies->size() == 1;
+  return {&p, rank, error, ratio_of(p, whole),
+          alone ? p.shard_gradient == p.part_gradient : p.part_gradient == p.own_gradient};
+}
+
+void keep_worst(Worst& worst, double error, const std::string& name, int rank) {
+  if (error <= worst.error) return;
+  worst = {error, name, rank};
+}
+
+std::map<std::string, const Parameter*> by_name(const Run& reference) {
+  std::map<std::string, const Parameter*> map;
+  for (const Parameter& p : reference.ranks.front()->parameters()) map[p.name] = &p;
+  return map;
+}
+
+class Comparison {
+ public:
+  Comparison(const Job& job, const Run& run, const Run& reference, Report& report)
+      : job_(job), run_(run), reference_(by_name(reference)), report_(report) {}
+
+  void compare() {
+    report_.matrices = static_cast<std::int64_t>(reference_.size());
+    std::set<std::string> held;
+    for (std::size_t r = 0; r < run_.ranks.size(); ++r) {
+      for (const Parameter& p : run_.ranks[r]->parameters()) {
+        held.insert(p.name);
+        compare(p, job_.ranks[r], *reference_.at(p.name));
+      }
+    }
+    for (const auto& [name, parameter] : reference_) {
+      if (!held.contains(name)) report_.findings.push_back({"weight-missing", name, "no rank holds it"});
+    }
+    explain();
+  }
+
+ private:
+  void compare(const Parameter& p, const JobRank& rank, const Parameter& reference) {
+    const std::vector<double>& gradient = reference.shard_gradient;
+    const double error = error_of(p.shard_gradient, p.shard.first, p.slice, gradient);
+    keep_worst(report_.gradient, error, p.name, rank.number);
+    const int stage = job_.stage_of(rank).id;
+    keep_worst(report_.stages[static_cast<std::size_t>(stage)].gradient, error, p.name, rank.number);
+    if (!(error <= kTolerance)) wrong_[stage].push_back(diagnose(p, rank.number, error, gradient));
+
+    const std::vector<double>& stepped = p.zero == 3 ? p.shard_value : p.value.values();
+    const int first = p.zero == 3 ? p.shard.first : 0;
+    const double off = error_of(stepped, first, p.slice, reference.value.values());
+    keep_worst(report_.weight, off, p.name, rank.number);
+    if (!(off <= kTolerance)) keep_worst(wrong_weight_[p.name], off, p.name, rank.number);
+  }
+
+  /// One finding a stage. A sum that one stage did not take part in is wrong elsewhere as well: only its origin counts.
+  void explain() {
+    std::vector<Finding> causes;
+    std::vector<Finding> others;
+    for (auto& [stage, wrong] : wrong_) {
+      const std::string where = "stage " + std::to_string(stage);
+      if (same_ratio(wrong)) {
+        causes.push_back({"gradient-scale", where, scale_sentence(wrong)});
+      } else if (std::ranges::all_of(wrong, &WrongGradient::not_reduced)) {
+        causes.push_back({"gradient-not-reduced", where, sum_sentence(wrong.front())});
+      } else {
+        others.push_back({"gradient-differs", where, difference_sentence(wrong)});
+      }
+      for (const WrongGradient& w : wrong) wrong_weight_.erase(w.parameter->name);
+    }
+    std::ranges::move(causes.empty() ? others : causes, std::back_inserter(report_.findings));
+    if (wrong_weight_.empty()) return;
+    const Worst& worst = wrong_weight_.begin()->second;
+    report_.findings.push_back(
+        {"weight-differs", "rank " + std::to_string(worst.rank),
+         fmt::format("{} is off by {:.1e} after the step, though its gradient is right", worst.name, worst.error)});
+  }
+
+  static bool same_ratio(const std::vector<WrongGradient>& wrong) {
+    const double ratio = wrong.front().ratio;
+    return ratio != 0 && std::ranges::all_of(wrong, [&](const WrongGradient& w) {
+             return std::abs(w.ratio - ratio) <= kTolerance * std::abs(ratio);
+           });
+  }
+
+  static std::string scale_sentence(const std::vector<WrongGradient>& wrong) {
+    const WrongGradient& first = wrong.front();
+    return fmt::format("gradients are {:.6g} times what one process computes, {} on rank {} and {} more", first.ratio,
+                       first.parameter->name, first.rank, wrong.size() - 1);
+  }
+
+  static std::string sum_sentence(const WrongGradient& wrong) {
+    const Group& group = *wrong.parameter->copies;
+    return fmt::format("the gradient of {} on rank {} is its own alone: the sum over {} is missing",
+                       wrong.parameter->name, wrong.rank,
+                       group.size() > 1 ? group.name : "the other parts that hold it");
+  }
+
+  static std::string difference_sentence(const std::vector<WrongGradient>& wrong) {
+    const auto worst = std::ranges::max_element(wrong, {}, &WrongGradient::error);
+    return fmt::format("{} gradients differ, most of all {} on rank {}: by {:.1e}", wrong.size(),
+                       worst->parameter->name, worst->rank, worst->error);
+  }
+
+  const Job& job_;
+  const Run& run_;
+  std::map<std::string, const Parameter*> reference_;
+  Report& report_;
+  std::map<int, std::vector<WrongGradient>> wrong_;  // by stage
+  std::map<std::string, Worst> wrong_weight_;        // by name
+};
+
+}  // namespace
+
+void compare(const Job& job, const Run& run, const Run& reference, Report& report) {
+  report.loss = run.loss;
+  report.reference_loss = reference.loss;
+  report.loss_error = std::abs(run.loss - reference.loss) / std::abs(reference.loss);
+  if (!(report.loss_error <= kTolerance)) {
+    report.findings.push_back({"loss-differs", "plan",
+                               fmt::format("the loss is {:.12g}, one process gets {:.12g}", run.loss, reference.loss)});
+  }
+  Comparison(job, run, reference, report).compare();
+}
+
+}  // namespace tangram::execute

@@ -1,0 +1,176 @@
+// A mixture of experts over an expert group: each rank sends its tokens to the ranks that hold the chosen experts (all
+// to all over ep, to every expert-tp rank of the owner), these answer with their parts of the sum, and the sender adds
+// them up, weighted by the softmax of the router.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "layers.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+int held_by(const Place& place, const ExpertsWeights& weights) { return weights.experts / place.degrees.ep; }
+
+Matrix softmax_rows(Matrix scores) {
+  for (int i = 0; i < scores.rows(); ++i) {
+    double* row = scores.row(i);
+    const double highest = *std::max_element(row, row + scores.columns());
+    double sum = 0;
+    for (int j = 0; j < scores.columns(); ++j) sum += row[j] = std::exp(row[j] - highest);
+    for (int j = 0; j < scores.columns(); ++j) row[j] /= sum;
+  }
+  return scores;
+}
+
+/// Rows of the input for each expert: every row goes to the `chosen` with the highest gates.
+std::vector<std::vector<int>> route(const Matrix& gates, int chosen) {
+  std::vector<std::vector<int>> rows(static_cast<std::size_t>(gates.columns()));
+  std::vector<int> order(static_cast<std::size_t>(gates.columns()));
+  for (int i = 0; i < gates.rows(); ++i) {
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, [&](int a, int b) {
+      return gates.at(i, a) != gates.at(i, b) ? gates.at(i, a) > gates.at(i, b) : a < b;
+    });
+    for (int k = 0; k < chosen; ++k) rows[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])].push_back(i);
+  }
+  return rows;
+}
+
+Matrix take_rows(const Matrix& from, const std::vector<int>& rows) {
+  Matrix out(static_cast<int>(rows.size()), from.columns());
+  for (int i = 0; i < out.rows(); ++i) {
+    std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), out.columns(), out.row(i));
+  }
+  return out;
+}
+
+/// What every member sends each expert that this rank holds: [held expert][member].
+Task<std::vector<Deposit>> dispatch(const Place& place, const ExpertsWeights& weights, Deposit per_expert) {
+  const auto meeting =
+      co_await place.ranks.exchange(*place.experts, place.rank, Collective::kAllToAll, std::move(per_expert));
+  const int held = held_by(place, weights);
+  std::vector<Deposit> arrived(static_cast<std::size_t>(held));
+  for (int e = 0; e < held; ++e) {
+    for (const Deposit& member : meeting->deposits) {
+      arrived[static_cast<std::size_t>(e)].push_back(member[static_cast<std::size_t>(place.ep * held + e)]);
+    }
+  }
+  co_return arrived;
+}
+
+Matrix stacked(const Deposit& pieces) {
+  int rows = 0;
+  for (const Matrix& one : pieces) rows += one.rows();
+  Matrix out(rows, pieces.front().columns());
+  int next = 0;
+  for (const Matrix& one : pieces) {
+    std::ranges::copy(one.values(), out.values().begin() + std::ptrdiff_t{next} * out.columns());
+    next += one.rows();
+  }
+  return out;
+}
+
+/// Sends answers back, `answers[held expert]` stacked like what arrived, and adds up the owner's expert-tp parts of
+/// what comes back: one matrix per expert, for the rows that this rank had sent.
+Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weights,
+                                  const std::vector<Deposit>& arrived, const std::vector<Matrix>& answers) {
+  const int members = place.experts->size();
+  const int held = held_by(place, weights);
+  Deposit deposit(static_cast<std::size_t>(members * held));
+  for (int e = 0; e < held; ++e) {
+    const Matrix& all = answers[static_cast<std::size_t>(e)];
+    int next = 0;
+    for (int m = 0; m < members; ++m) {
+      Matrix one(arrived[static_cast<std::size_t>(e)][static_cast<std::size_t>(m)].rows(), all.columns());
+      for (int i = 0; i < one.rows(); ++i) std::copy_n(all.row(next++), all.columns(), one.row(i));
+      deposit[static_cast<std::size_t>(m * held + e)] = std::move(one);
+    }
+  }
+  const auto meeting =
+      co_await place.ranks.exchange(*place.experts, place.rank, Collective::kAllToAll, std::move(deposit));
+  const int own = place.experts->position(place.rank);
+  std::vector<Matrix> result;
+  for (int expert = 0; expert < weights.experts; ++expert) {
+    const int owner = expert / held * place.degrees.etp;
+    const auto index = static_cast<std::size_t>(own * held + expert % held);
+    Matrix sum = meeting->deposits[static_cast<std::size_t>(owner)][index];
+    for (int t = 1; t < place.degrees.etp; ++t) {
+      sum += meeting->deposits[static_cast<std::size_t>(owner + t)][index];
+    }
+    result.push_back(std::move(sum));
+  }
+  co_return result;
+}
+
+}  // namespace
+
+Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix input, KeptExperts& kept) {
+  kept.gates = softmax_rows(product(input, weights.router->value));
+  kept.rows = route(kept.gates, weights.chosen);
+  Deposit outgoing;
+  for (const auto& rows : kept.rows) outgoing.push_back(take_rows(input, rows));
+  kept.arrived = co_await dispatch(place, weights, std::move(outgoing));
+  std::vector<Matrix> answers;
+  kept.held.resize(weights.held.size());
+  for (std::size_t e = 0; e < weights.held.size(); ++e) {
+    answers.push_back(feed_forward(weights.held[e], stacked(kept.arrived[e]), kept.held[e]));
+  }
+  kept.answers = co_await combine(place, weights, kept.arrived, answers);
+  Matrix out(input.rows(), input.columns());
+  for (int e = 0; e < weights.experts; ++e) {
+    const auto& rows = kept.rows[static_cast<std::size_t>(e)];
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double* answer = kept.answers[static_cast<std::size_t>(e)].row(static_cast<int>(i));
+      for (int j = 0; j < out.columns(); ++j) out.at(rows[i], j) += kept.gates.at(rows[i], e) * answer[j];
+    }
+  }
+  kept.input = std::move(input);
+  co_return out;
+}
+
+// y = sum over chosen e of g_e f_e(x), g = softmax(x R):  df_e = g_e dy,  dg_e = dy f_e(x),
+// dscore_e = g_e (dg_e - sum over chosen of g dg), also for experts that were not chosen.
+Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights, const KeptExperts& kept,
+                              Matrix gradient) {
+  Deposit outgoing;
+  Matrix gates(kept.gates.rows(), kept.gates.columns());
+  for (int e = 0; e < weights.experts; ++e) {
+    const auto& rows = kept.rows[static_cast<std::size_t>(e)];
+    Matrix d = take_rows(gradient, rows);
+    for (int i = 0; i < d.rows(); ++i) {
+      const int row = rows[static_cast<std::size_t>(i)];
+      const double* answer = kept.answers[static_cast<std::size_t>(e)].row(i);
+      for (int j = 0; j < d.columns(); ++j) {
+        gates.at(row, e) += d.at(i, j) * answer[j];
+        d.at(i, j) *= kept.gates.at(row, e);
+      }
+    }
+    outgoing.push_back(std::move(d));
+  }
+  const std::vector<Deposit> arrived = co_await dispatch(place, weights, std::move(outgoing));
+  std::vector<Matrix> answers;
+  for (std::size_t e = 0; e < weights.held.size(); ++e) {
+    answers.push_back(feed_forward_backward(weights.held[e], kept.held[e], stacked(arrived[e])));
+  }
+  const std::vector<Matrix> inputs = co_await combine(place, weights, arrived, answers);
+
+  for (int i = 0; i < gates.rows(); ++i) {
+    double along = 0;
+    for (int e = 0; e < weights.experts; ++e) along += kept.gates.at(i, e) * gates.at(i, e);
+    for (int e = 0; e < weights.experts; ++e) gates.at(i, e) = kept.gates.at(i, e) * (gates.at(i, e) - along);
+  }
+  add_transposed_product(weights.router->gradient, kept.input, gates);
+  Matrix out = product_transposed(gates, weights.router->value);
+  for (int e = 0; e < weights.experts; ++e) {
+    const auto& rows = kept.rows[static_cast<std::size_t>(e)];
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double* d = inputs[static_cast<std::size_t>(e)].row(static_cast<int>(i));
+      for (int j = 0; j < out.columns(); ++j) out.at(rows[i], j) += d[j];
+    }
+  }
+  co_return out;
+}
+
+}  // namespace tangram::execute

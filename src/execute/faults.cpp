@@ -1,0 +1,98 @@
+#include "faults.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace tangram::execute {
+
+namespace {
+
+constexpr std::array<FaultName, 6> kFaults{{
+    {Fault::kSwappedRanks, "swapped-ranks", "two ranks take each other's place", "rank-order"},
+    {Fault::kDroppedTransfer, "dropped-transfer", "a boundary lacks a transfer", "transfer-missing"},
+    {Fault::kGradientScale, "gradient-scale", "a stage doubles its gradients", "gradient-scale"},
+    {Fault::kMissingAllReduce, "missing-all-reduce", "a stage does not sum its gradients", "gradient-not-reduced"},
+    {Fault::kLayerRange, "layer-range", "a stage ends at another layer", "layer-range"},
+    {Fault::kMissingMicrobatch, "missing-microbatch", "a pipeline runs one microbatch too few", "microbatch-missing"},
+}};
+
+bool swap_ranks(plan::LaunchPlan& plan) {
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      if (part.strategy.degrees.gpus() < 2) continue;
+      plan::Rank& a = plan.ranks[static_cast<std::size_t>(part.first_rank)];
+      plan::Rank& b = plan.ranks[static_cast<std::size_t>(part.first_rank + 1)];
+      for (int plan::Rank::* coordinate :
+           {&plan::Rank::tp, &plan::Rank::cp, &plan::Rank::dp, &plan::Rank::ep, &plan::Rank::etp, &plan::Rank::edp}) {
+        std::swap(a.*coordinate, b.*coordinate);
+      }
+      return true;
+    }
+  }
+  if (plan.ranks.size() < 2) return false;
+  for (int plan::Rank::* place : {&plan::Rank::stage, &plan::Rank::part, &plan::Rank::replica}) {
+    std::swap(plan.ranks[0].*place, plan.ranks[1].*place);
+  }
+  return true;
+}
+
+bool drop_transfer(plan::LaunchPlan& plan) {
+  for (plan::Boundary& boundary : plan.boundaries) {
+    if (boundary.transfers.empty()) continue;
+    boundary.transfers.pop_back();
+    return true;
+  }
+  return false;
+}
+
+// A stage loses its last layer; one that has no other takes the next stage's first as well.
+bool move_layer(plan::LaunchPlan& plan) {
+  plan::Stage& stage = plan.stages.front();
+  if (stage.last - stage.first > 1) {
+    --stage.last;
+  } else if (stage.last < plan.model.block_count()) {
+    ++stage.last;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool drop_microbatch(plan::LaunchPlan& plan) {
+  if (plan.pipelines.front().microbatches < 2) return false;
+  --plan.pipelines.front().microbatches;
+  return true;
+}
+
+/// The first stage whose gradients are summed over anything; -1: there is none.
+int stage_that_reduces(const plan::LaunchPlan& plan) {
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      if (part.strategy.degrees.dp * part.strategy.degrees.cp > 1) return stage.id;
+    }
+  }
+  const bool several_holders = plan.pipelines.size() > 1 ||
+                               std::ranges::any_of(plan.stages, [](const auto& s) { return s.parts.size() > 1; }) ||
+                               (plan.model.tied_embeddings && plan.stages.size() > 1);
+  return several_holders ? 0 : -1;
+}
+
+}  // namespace
+
+std::span<const FaultName> fault_names() { return kFaults; }
+
+bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
+  switch (fault) {
+    case Fault::kSwappedRanks: return swap_ranks(plan);
+    case Fault::kDroppedTransfer: return drop_transfer(plan);
+    case Fault::kGradientScale: misbehaviour.scaled_stage = 0; return true;
+    case Fault::kMissingAllReduce:
+      misbehaviour.unreduced_stage = stage_that_reduces(plan);
+      return misbehaviour.unreduced_stage >= 0;
+    case Fault::kLayerRange: return move_layer(plan);
+    case Fault::kMissingMicrobatch: return drop_microbatch(plan);
+  }
+  return false;
+}
+
+}  // namespace tangram::execute

@@ -1,0 +1,108 @@
+// What the ranks execute: the plan's structure with small widths. Goes in: a reduced plan (reduction.hpp). Everything
+// is counted in small units: samples, positions, blocks and ranks of the job; `number`, `id` and `index` are the
+// plan's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "matrix.hpp"
+#include "tangram/cost/strategy.hpp"
+
+namespace tangram::execute {
+
+/// A transformer block with the structure of the model's and small dimensions.
+struct SmallBlock {
+  int index = 0;  ///< in the model
+  int heads = 1;
+  int kv_heads = 1;
+  int head_width = 2;
+  bool latent = false;  ///< keys and values come from a replicated down-projection
+  bool causal = true;
+  int window = 0;  ///< positions a query sees; 0: all
+  bool gated = true;
+  int hidden = 0;  ///< of the dense feed-forward; 0: none
+  int shared_hidden = 0;
+  int experts = 0;
+  int experts_per_token = 0;
+  int expert_hidden = 0;
+  bool parallel_attention = false;
+};
+
+struct SmallModel {
+  int width = 6;  ///< of the residual stream
+  int latent_width = 5;
+  int vocabulary = 8;
+  int positions = 4;
+  bool tied = false;
+  int encoder_blocks = 0;  ///< before the last encoder's end the token embeddings travel beside the encoder's stream
+  std::vector<SmallBlock> blocks;
+};
+
+struct JobPart {
+  cost::Degrees degrees;  ///< dp: the replicas kept
+  cost::MemoryPolicy policy;
+  int first_rank = 0;
+  int first_sample = 0;  ///< in the microbatch
+  int samples_per_replica = 1;
+  int recomputed_blocks = 0;  ///< in full, from the stage's first
+};
+
+struct JobStage {
+  int id = 0;
+  Range blocks;  ///< of SmallModel::blocks
+  bool embedding = false;
+  bool head = false;
+  std::int64_t warmup = 0;
+  std::vector<JobPart> parts;
+};
+
+struct JobTransfer {
+  int source = 0;
+  int target = 0;
+  Range samples;
+  Range positions;
+};
+
+struct JobPipeline {
+  int id = 0;
+  std::int64_t microbatches = 1;
+  int microbatch = 1;
+  int first_sample = 0;  ///< of the batch
+  std::vector<JobStage> stages;
+  std::vector<std::vector<JobTransfer>> boundaries;  ///< behind each stage but the last
+};
+
+struct JobRank {
+  int number = 0;
+  int pipeline = 0;  ///< positions in the job
+  int stage = 0;
+  int part = 0;
+  int tp = 0, cp = 0, dp = 0, ep = 0, etp = 0;
+};
+
+struct Job {
+  SmallModel model;
+  std::vector<JobPipeline> pipelines;
+  std::vector<JobRank> ranks;  ///< in the order of the plan; those of a part are neighbours
+  int samples = 0;             ///< of the batch
+
+  [[nodiscard]] const JobPipeline& pipeline_of(const JobRank& rank) const {
+    return pipelines[static_cast<std::size_t>(rank.pipeline)];
+  }
+  [[nodiscard]] const JobStage& stage_of(const JobRank& rank) const {
+    return pipeline_of(rank).stages[static_cast<std::size_t>(rank.stage)];
+  }
+  [[nodiscard]] const JobPart& part_of(const JobRank& rank) const {
+    return stage_of(rank).parts[static_cast<std::size_t>(rank.part)];
+  }
+};
+
+/// The whole batch on one rank, one stage, sample by sample: what every plan is compared with.
+[[nodiscard]] Job one_process(const Job& job);
+
+/// The token at a position of a sample of the batch; both may be anything.
+[[nodiscard]] int token(const SmallModel& model, std::int64_t sample, int position);
+
+}  // namespace tangram::execute

@@ -1,0 +1,229 @@
+#include "rank.hpp"
+
+#include <algorithm>
+
+#include "pass_order.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+Place place_of(const Job& job, int rank, Communicator& communicator) {
+  const JobRank& self = job.ranks[static_cast<std::size_t>(rank)];
+  const JobPart& part = job.part_of(self);
+  return {communicator,
+          rank,
+          part.degrees,
+          self.tp,
+          self.cp,
+          self.ep,
+          self.etp,
+          nullptr,
+          nullptr,
+          nullptr,
+          part.samples_per_replica,
+          job.model.positions};
+}
+
+/// Cells of the first range that lie in the second, counted from the second's begin.
+Range within(Range range, Range frame) {
+  return {std::max(range.first, frame.first) - frame.first, std::min(range.last, frame.last) - frame.first};
+}
+
+}  // namespace
+
+RankProgram::RankProgram(const Job& job, int rank, Communicator& communicator, const Misbehaviour& misbehaviour)
+    : job_(job),
+      self_(job.ranks[static_cast<std::size_t>(rank)]),
+      pipeline_(job.pipeline_of(self_)),
+      stage_(job.stage_of(self_)),
+      part_(job.part_of(self_)),
+      misbehaviour_(misbehaviour),
+      place_(place_of(job, rank, communicator)) {
+  find_groups();
+  make_weights();
+  make_routes();
+}
+
+std::vector<Route> RankProgram::routes(const std::vector<JobTransfer>& transfers, bool incoming) const {
+  const int first = part_.first_sample + self_.dp * part_.samples_per_replica;
+  const Range samples{first, first + part_.samples_per_replica};
+  const Range shard = place_.shard_range();
+  std::vector<Route> routes;
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    const JobTransfer& t = transfers[i];
+    if ((incoming ? t.target : t.source) != place_.rank) continue;
+    if (!samples.holds(t.samples) || !shard.holds(t.positions)) {
+      throw RunStopped{{"transfer-misdirected", "rank " + std::to_string(self_.number),
+                        incoming ? "is sent what it does not work on" : "is to send what it does not have"}};
+    }
+    routes.push_back(
+        {incoming ? t.source : t.target, static_cast<int>(i), within(t.samples, samples), within(t.positions, shard)});
+  }
+  return routes;
+}
+
+// Every cell of the shard exactly once, or the pass would compute on what was never sent.
+void RankProgram::require_cover(const std::vector<Route>& routes, const std::string& what) const {
+  const int length = place_.shard_range().length();
+  Matrix times(place_.samples, length);
+  for (const Route& route : routes) {
+    for (int s = route.samples.first; s < route.samples.last; ++s) {
+      for (int p = route.positions.first; p < route.positions.last; ++p) times.at(s, p) += 1;
+    }
+  }
+  const auto refuse = [&](const char* code, const char* how) {
+    throw RunStopped{{code, "rank " + std::to_string(self_.number), what + how}};
+  };
+  for (const double count : times.values()) {
+    if (count < 1) refuse("transfer-missing", " leave out something that it works on");
+    if (count > 1) refuse("transfer-duplicate", " bring something twice");
+  }
+}
+
+void RankProgram::make_routes() {
+  const auto s = static_cast<std::size_t>(self_.stage);
+  if (s > 0) {
+    from_before_ = routes(pipeline_.boundaries[s - 1], true);
+    to_before_ = from_before_;
+    require_cover(from_before_, "the transfers from stage " + std::to_string(pipeline_.stages[s - 1].id));
+  }
+  if (s + 1 < pipeline_.stages.size()) {
+    to_behind_ = routes(pipeline_.boundaries[s], false);
+    from_behind_ = to_behind_;
+    require_cover(to_behind_, "the transfers to stage " + std::to_string(pipeline_.stages[s + 1].id));
+  }
+}
+
+std::vector<std::int64_t> RankProgram::samples_of(std::int64_t microbatch) const {
+  std::vector<std::int64_t> samples;
+  for (int s = 0; s < part_.samples_per_replica; ++s) {
+    samples.push_back(pipeline_.first_sample + microbatch * pipeline_.microbatch + part_.first_sample +
+                      self_.dp * part_.samples_per_replica + s);
+  }
+  return samples;
+}
+
+void RankProgram::send(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
+                       const Matrix& activation) {
+  const Matrix shard = place_.to_shard(activation);
+  const int length = place_.shard_range().length();
+  for (const Route& route : routes) {
+    Matrix message(route.samples.length() * route.positions.length(), shard.columns());
+    int row = 0;
+    for (int s = route.samples.first; s < route.samples.last; ++s) {
+      for (int p = route.positions.first; p < route.positions.last; ++p) {
+        std::copy_n(shard.row(s * length + p), shard.columns(), message.row(row++));
+      }
+    }
+    place_.ranks.send({place_.rank, route.peer, route.transfer, is_gradient, microbatch}, std::move(message));
+  }
+}
+
+Task<Matrix> RankProgram::receive(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
+                                  int columns) {
+  const int length = place_.shard_range().length();
+  Matrix shard(place_.samples * length, columns);
+  for (const Route& route : routes) {
+    const MessageKey key{route.peer, place_.rank, route.transfer, is_gradient, microbatch};
+    const Matrix message = co_await place_.ranks.receive(key);
+    int row = 0;
+    for (int s = route.samples.first; s < route.samples.last; ++s) {
+      for (int p = route.positions.first; p < route.positions.last; ++p) {
+        std::copy_n(message.row(row++), columns, shard.row(s * length + p));
+      }
+    }
+  }
+  co_return co_await place_.from_shard(std::move(shard));
+}
+
+// Behind the last encoder block text and stream are one; in front of it both cross the boundary.
+Task<void> RankProgram::forward_pass(std::int64_t microbatch) {
+  const SmallModel& model = job_.model;
+  KeptMicrobatch& kept = in_flight_[microbatch];
+  most_in_flight_ = std::max(most_in_flight_, static_cast<std::int64_t>(in_flight_.size()));
+  const std::vector<std::int64_t> samples = samples_of(microbatch);
+  Stream stream;
+  if (stage_.embedding) {
+    co_await gather(embedding_list_);
+    stream = co_await embed(place_, model, embedding_, samples);
+    co_await release(embedding_list_, false);
+  } else if (stage_.blocks.first <= model.encoder_blocks && model.encoder_blocks > 0) {
+    const Matrix both = co_await receive(from_before_, false, microbatch, 2 * model.width);
+    stream.current = slice_columns(both, {0, model.width});
+    stream.text = slice_columns(both, {model.width, 2 * model.width});
+  } else {
+    stream.current = co_await receive(from_before_, false, microbatch, model.width);
+  }
+  kept.blocks.resize(blocks_.size());
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    if (!stream.text.empty() && stage_.blocks.first + static_cast<int>(b) == model.encoder_blocks) {
+      stream.current += stream.text;
+      stream.text = Matrix();
+    }
+    co_await gather(blocks_[b].weights);
+    stream.current = co_await forward(place_, blocks_[b], std::move(stream.current), kept.blocks[b]);
+    co_await release(blocks_[b].weights, false);
+  }
+  if (stage_.head) {
+    co_await gather(head_list_);
+    const double tokens = static_cast<double>(job_.samples) * model.positions;
+    loss_ += co_await head(place_, model, head_, samples, tokens, std::move(stream.current), kept.head);
+    co_await release(head_list_, false);
+  } else if (!stream.text.empty()) {
+    send(to_behind_, false, microbatch, join_columns(stream.current, stream.text));
+  } else {
+    send(to_behind_, false, microbatch, stream.current);
+  }
+}
+
+Task<void> RankProgram::backward_pass(std::int64_t microbatch) {
+  const SmallModel& model = job_.model;
+  KeptMicrobatch& kept = in_flight_[microbatch];
+  const std::vector<std::int64_t> samples = samples_of(microbatch);
+  Stream gradient;
+  if (stage_.head) {
+    co_await gather(head_list_);
+    gradient.current = co_await head_backward(place_, head_, kept.head);
+    co_await release(head_list_, true);
+  } else if (stage_.blocks.last <= model.encoder_blocks) {
+    const Matrix both = co_await receive(from_behind_, true, microbatch, 2 * model.width);
+    gradient.current = slice_columns(both, {0, model.width});
+    gradient.text = slice_columns(both, {model.width, 2 * model.width});
+  } else {
+    gradient.current = co_await receive(from_behind_, true, microbatch, model.width);
+  }
+  for (std::size_t b = blocks_.size(); b-- > 0;) {
+    co_await gather(blocks_[b].weights);
+    gradient.current = co_await backward(place_, blocks_[b], kept.blocks[b], std::move(gradient.current));
+    co_await release(blocks_[b].weights, true);
+    const int index = stage_.blocks.first + static_cast<int>(b);
+    if (model.encoder_blocks > 0 && index == model.encoder_blocks) gradient.text = gradient.current;
+  }
+  if (stage_.embedding) {
+    co_await gather(embedding_list_);
+    co_await embed_backward(place_, model, embedding_, samples, std::move(gradient));
+    co_await release(embedding_list_, true);
+  } else if (!gradient.text.empty()) {
+    send(to_before_, true, microbatch, join_columns(gradient.current, gradient.text));
+  } else {
+    send(to_before_, true, microbatch, gradient.current);
+  }
+  in_flight_.erase(microbatch);
+}
+
+Task<void> RankProgram::run() {
+  const PassOrder order(pipeline_.microbatches, stage_.warmup);
+  for (std::int64_t k = 0; k < order.size(); ++k) {
+    const Pass pass = order.at(k);
+    if (pass.backward) {
+      co_await backward_pass(pass.microbatch);
+    } else {
+      co_await forward_pass(pass.microbatch);
+    }
+  }
+  co_await synchronise();
+  co_await step();
+}
+
+}  // namespace tangram::execute

@@ -1,0 +1,103 @@
+// One rank: its weights, its place, and what it does in an iteration. Goes in: a job and the rank's number in it. Comes
+// out: its share of the loss, synchronised gradients, stepped weights, and how many microbatches it held at once.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "block.hpp"
+#include "job.hpp"
+#include "tangram/execute/finding.hpp"
+
+namespace tangram::execute {
+
+/// What a run does wrong on purpose.
+struct Misbehaviour {
+  int scaled_stage = -1;     ///< id of the stage whose gradients are taken twice; -1: none
+  int unreduced_stage = -1;  ///< id of the stage that does not sum gradients over its copies; -1: none
+};
+
+/// Where a rank's piece of an activation comes from or goes to.
+struct Route {
+  int peer = 0;
+  int transfer = 0;  ///< in the list of the boundary
+  Range samples;     ///< of the rank's own
+  Range positions;   ///< of the rank's shard
+};
+
+/// Everything in flight of one microbatch.
+struct KeptMicrobatch {
+  std::vector<KeptBlock> blocks;
+  KeptHead head;
+};
+
+/// All slices of a matrix that several parts hold, in the order of the group.
+struct Holders {
+  Group* group = nullptr;
+  std::vector<const Parameter*> pieces;
+};
+
+class RankProgram {
+ public:
+  /// Throws RunStopped where the listed transfers do not bring what the rank works on.
+  RankProgram(const Job& job, int rank, Communicator& communicator, const Misbehaviour& misbehaviour);
+
+  [[nodiscard]] Task<void> run();
+
+  [[nodiscard]] std::deque<Parameter>& parameters() { return parameters_; }
+  [[nodiscard]] const std::deque<Parameter>& parameters() const { return parameters_; }
+  void set_holders(const std::map<std::string, Holders>* holders) { holders_ = holders; }
+  /// Counted once among tp ranks.
+  [[nodiscard]] double loss() const { return place_.tp == 0 ? loss_ : 0; }
+  [[nodiscard]] std::int64_t most_in_flight() const { return most_in_flight_; }
+
+ private:
+  struct Layout;  // of the weights (rank_weights.cpp)
+
+  void find_groups();
+  void make_weights();
+  void make_routes();
+  [[nodiscard]] std::vector<Route> routes(const std::vector<JobTransfer>& transfers, bool incoming) const;
+  void require_cover(const std::vector<Route>& routes, const std::string& what) const;
+
+  [[nodiscard]] Task<void> forward_pass(std::int64_t microbatch);
+  [[nodiscard]] Task<void> backward_pass(std::int64_t microbatch);
+  [[nodiscard]] Task<Matrix> receive(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
+                                     int columns);
+  void send(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch, const Matrix& activation);
+  [[nodiscard]] std::vector<std::int64_t> samples_of(std::int64_t microbatch) const;
+
+  // ZeRO (rank_gradients.cpp)
+  [[nodiscard]] Task<void> gather(const std::vector<Parameter*>& weights);
+  [[nodiscard]] Task<void> release(const std::vector<Parameter*>& weights, bool with_gradients);
+  [[nodiscard]] Task<void> reduce_over_copies(Parameter& parameter);
+  [[nodiscard]] Task<void> synchronise();
+  [[nodiscard]] Task<void> sum_over_holders(Parameter& parameter);
+  [[nodiscard]] Task<void> step();
+
+  const Job& job_;
+  const JobRank& self_;
+  const JobPipeline& pipeline_;
+  const JobStage& stage_;
+  const JobPart& part_;
+  Misbehaviour misbehaviour_;
+  Place place_;
+  Group* copies_ = nullptr;         ///< of dense weights
+  Group* expert_copies_ = nullptr;  ///< of experts
+  Group* same_heads_ = nullptr;     ///< tp ranks that hold the same key-value heads; null where each has its own
+  std::deque<Parameter> parameters_;
+  std::vector<Block> blocks_;
+  EmbeddingWeights embedding_;
+  HeadWeights head_;
+  std::vector<Parameter*> embedding_list_, head_list_;
+  std::vector<Route> from_before_, to_before_, from_behind_, to_behind_;
+  const std::map<std::string, Holders>* holders_ = nullptr;
+  std::map<std::int64_t, KeptMicrobatch> in_flight_;
+  std::int64_t most_in_flight_ = 0;
+  double loss_ = 0;
+};
+
+}  // namespace tangram::execute

@@ -1,0 +1,125 @@
+// Gradients and weights across copies: ZeRO 0 sums gradients everywhere, 1 and 2 leave each copy its shard of the sum,
+// 3 gathers the weights of a block whenever it is used (Rajbhandari et al., arXiv 1910.02054, section 5).
+#include <algorithm>
+
+#include "rank.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+constexpr double kLearningRate = 0.5;  // plain SGD: a wrong scale of a gradient shows in the weights
+
+std::vector<double> part_of(const Matrix& matrix, Range range) {
+  return {matrix.values().begin() + range.first, matrix.values().begin() + range.last};
+}
+
+void add(std::vector<double>& into, const std::vector<double>& other) {
+  if (into.empty()) into.assign(other.size(), 0.0);
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] += other[i];
+}
+
+Matrix as_row(const std::vector<double>& values) {
+  Matrix row(1, static_cast<int>(values.size()));
+  row.values() = values;
+  return row;
+}
+
+/// The whole matrix, from the shards that members brought; who holds an equal copy brings nothing.
+Matrix sum_of_slices(const Meeting& meeting, const Holders& holders) {
+  const Slice& any = holders.pieces.front()->slice;
+  Matrix whole(any.rows, any.columns);
+  for (std::size_t i = 0; i < holders.pieces.size(); ++i) {
+    const Parameter& piece = *holders.pieces[i];
+    const std::vector<double>& values = meeting.deposits[i].front().values();
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      whole.values()[piece.slice.place(piece.shard.first + static_cast<int>(k))] += values[k];
+    }
+  }
+  return whole;
+}
+
+Task<Matrix> gathered(Communicator& ranks, int rank, const Parameter& p, const std::vector<double>& shard) {
+  Deposit deposit;
+  deposit.push_back(as_row(shard));
+  const auto meeting = co_await ranks.exchange(*p.copies, rank, Collective::kAllGather, std::move(deposit));
+  Matrix whole(p.gradient.rows(), p.gradient.columns());
+  auto to = whole.values().begin();
+  for (const Deposit& member : meeting->deposits) to = std::ranges::copy(member.front().values(), to).out;
+  co_return whole;
+}
+
+}  // namespace
+
+Task<void> RankProgram::gather(const std::vector<Parameter*>& weights) {
+  for (Parameter* p : weights) {
+    if (p->zero == 3 && p->value.empty()) {
+      p->value = co_await gathered(place_.ranks, place_.rank, *p, p->shard_value);
+    }
+  }
+}
+
+Task<void> RankProgram::release(const std::vector<Parameter*>& weights, bool with_gradients) {
+  for (Parameter* p : weights) {
+    if (p->zero >= 2 && with_gradients) co_await reduce_over_copies(*p);
+    if (p->zero == 3) p->value = Matrix();
+  }
+}
+
+Task<void> RankProgram::reduce_over_copies(Parameter& p) {
+  Matrix gradient = std::move(p.gradient);
+  p.gradient = Matrix(gradient.rows(), gradient.columns());
+  if (p.partial != nullptr) gradient = co_await place_.ranks.all_reduce(*p.partial, place_.rank, std::move(gradient));
+  add(p.own_gradient, part_of(gradient, p.shard));
+  if (misbehaviour_.unreduced_stage != stage_.id) {
+    gradient = co_await place_.ranks.all_reduce(*p.copies, place_.rank, std::move(gradient));
+  }
+  add(p.shard_gradient, part_of(gradient, p.shard));
+}
+
+Task<void> RankProgram::sum_over_holders(Parameter& p) {
+  const auto found = holders_->find(p.name);
+  if (found == holders_->end()) co_return;
+  const Holders& holders = found->second;
+  const bool counts = p.first_copy && (p.zero > 0 || p.copies->position(place_.rank) == 0);
+  Deposit deposit;
+  deposit.push_back(counts ? as_row(p.shard_gradient) : Matrix());
+  const auto meeting =
+      co_await place_.ranks.exchange(*holders.group, place_.rank, Collective::kSumOfSlices, std::move(deposit));
+  if (misbehaviour_.unreduced_stage == stage_.id && p.copies->size() == 1) co_return;
+  if (meeting->combined.empty()) meeting->combined.emplace_back(sum_of_slices(*meeting, holders));
+  const Matrix& whole = *meeting->combined.front();
+  for (int k = 0; k < p.shard.length(); ++k) {
+    p.shard_gradient[static_cast<std::size_t>(k)] = whole.values()[p.slice.place(p.shard.first + k)];
+  }
+}
+
+Task<void> RankProgram::synchronise() {
+  std::vector<Parameter*> all;
+  for (Parameter& p : parameters_) all.push_back(&p);
+  std::ranges::sort(all, {}, [](const Parameter* p) { return p->order; });
+  for (Parameter* p : all) {
+    if (p->zero < 2) co_await reduce_over_copies(*p);
+    p->part_gradient = p->shard_gradient;
+    co_await sum_over_holders(*p);
+    if (misbehaviour_.scaled_stage == stage_.id) {
+      for (double& value : p->shard_gradient) value *= 2;
+    }
+  }
+}
+
+Task<void> RankProgram::step() {
+  for (Parameter& p : parameters_) {
+    std::vector<double> shard = p.zero == 3 ? p.shard_value : part_of(p.value, p.shard);
+    for (std::size_t k = 0; k < shard.size(); ++k) shard[k] -= kLearningRate * p.shard_gradient[k];
+    if (p.zero == 0) {
+      p.value.values() = shard;
+    } else if (p.zero == 3) {
+      p.shard_value = shard;
+    } else {
+      p.value = co_await gathered(place_.ranks, place_.rank, p, shard);
+    }
+  }
+}
+
+}  // namespace tangram::execute

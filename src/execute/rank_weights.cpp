@@ -1,0 +1,182 @@
+// Which groups a rank belongs to and which slices of which weights it holds, from the degrees of its part and its
+// coordinates. Groups are made from the order of ranks, as runtimes make them (tp fastest, then cp, then dp; of experts
+// expert-tp, then ep); slices from the coordinates the plan wrote. Where the two disagree, numbers come out wrong.
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "rank.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+std::string label(const JobStage& stage, const JobPart& part) {
+  std::string text = "stage " + std::to_string(stage.id);
+  if (stage.parts.size() > 1) text += " part " + std::to_string(&part - stage.parts.data());
+  return text;
+}
+
+}  // namespace
+
+void RankProgram::find_groups() {
+  const cost::Degrees& d = part_.degrees;
+  const int index = place_.rank - part_.first_rank;
+  const std::string where = label(stage_, part_);
+  const auto group = [&](const std::string& what, const std::function<bool(int)>& belongs) {
+    std::vector<int> members;
+    for (int i = 0; i < d.gpus(); ++i) {
+      if (belongs(i)) members.push_back(part_.first_rank + i);
+    }
+    return place_.ranks.group(what + " of " + where, std::move(members));
+  };
+  const int expert_ranks = d.ep * d.etp;
+  place_.tensor = group("tp", [&](int i) { return i / d.tp == index / d.tp; });
+  place_.context =
+      group("cp", [&](int i) { return i % d.tp == index % d.tp && i / (d.tp * d.cp) == index / (d.tp * d.cp); });
+  place_.experts = group("ep", [&](int i) { return i / expert_ranks == index / expert_ranks; });
+  copies_ = group("dp x cp", [&](int i) { return i % d.tp == index % d.tp; });
+  expert_copies_ = group("expert dp", [&](int i) { return i % expert_ranks == index % expert_ranks; });
+}
+
+/// Makes slices of whole matrices and hands out pointers; the parameters live in the rank's list.
+struct RankProgram::Layout {
+  RankProgram& rank;
+  std::vector<Parameter*>* list = nullptr;  // of the block or the end that is being made
+  int order = 0;
+
+  static Range all(int n) { return {0, n}; }
+
+  Parameter* make(const std::string& name, int rows, int columns, Range row_range, Range column_range) {
+    return add(name, {rows, columns, row_range, column_range}, rank.copies_);
+  }
+  /// The same on every tp rank; `partial`: each has a part of the gradient.
+  Parameter* replicated(const std::string& name, int rows, int columns, bool partial) {
+    Parameter* p = make(name, rows, columns, all(rows), all(columns));
+    p->first_copy = rank.place_.tp == 0;
+    if (partial && rank.place_.degrees.tp > 1) p->partial = rank.place_.tensor;
+    return p;
+  }
+  Parameter* norm(const std::string& name) {
+    return replicated(name, 1, rank.job_.model.width, rank.place_.sequence_parallel());
+  }
+  Parameter* table(const std::string& name) {
+    const int rows = rank.job_.model.vocabulary;
+    return make(name, rows, rank.job_.model.width, piece(rows, rank.place_.tp, rank.place_.degrees.tp),
+                all(rank.job_.model.width));
+  }
+  FeedForwardWeights feed_forward(const std::string& name, int hidden, bool gated, int index, int count,
+                                  Group* copies) {
+    const int width = rank.job_.model.width;
+    const Range own = piece(hidden, index, count);
+    FeedForwardWeights weights;
+    weights.up = add(name + " up", {width, hidden, all(width), own}, copies);
+    if (gated) weights.gate = add(name + " gate", {width, hidden, all(width), own}, copies);
+    weights.down = add(name + " down", {hidden, width, own, all(width)}, copies);
+    return weights;
+  }
+  Parameter* add(const std::string& name, const Slice& slice, Group* copies) {
+    rank.parameters_.push_back(
+        make_parameter(name, order++, slice, copies, copies->position(rank.place_.rank), rank.part_.policy.zero));
+    list->push_back(&rank.parameters_.back());
+    return list->back();
+  }
+
+  AttentionWeights attention(const std::string& name, const SmallBlock& shape) {
+    const int width = rank.job_.model.width;
+    const int tp = rank.place_.degrees.tp;
+    const Range heads = piece(shape.heads, rank.place_.tp, tp);
+    const int group = shape.heads / shape.kv_heads;
+    const Range kv_heads{heads.first / group, (heads.last - 1) / group + 1};
+    const auto columns = [&](Range of_heads) {
+      return Range{of_heads.first * shape.head_width, of_heads.last * shape.head_width};
+    };
+    AttentionWeights weights;
+    weights.shape = shape;
+    if (shape.latent) weights.latent = replicated(name + " latent", width, rank.job_.model.latent_width, true);
+    const int source = shape.latent ? rank.job_.model.latent_width : width;
+    const int all_heads = shape.heads * shape.head_width;
+    const int all_kv_heads = shape.kv_heads * shape.head_width;
+    weights.query = make(name + " query", width, all_heads, all(width), columns(heads));
+    weights.key = make(name + " key", source, all_kv_heads, all(source), columns(kv_heads));
+    weights.value = make(name + " value", source, all_kv_heads, all(source), columns(kv_heads));
+    weights.output = make(name + " output", all_heads, width, columns(heads), all(width));
+    if (tp > shape.kv_heads) share_key_values(weights, tp / shape.kv_heads);
+    return weights;
+  }
+  /// Several tp ranks hold the same key-value heads, each with the gradient of its own queries.
+  void share_key_values(const AttentionWeights& weights, int ranks) {
+    const auto& tensor = rank.place_.tensor->members;
+    const int first = rank.place_.tp / ranks * ranks;
+    std::vector<int> members(tensor.begin() + first, tensor.begin() + first + ranks);
+    Group* group = rank.place_.ranks.group("key-value heads in " + rank.place_.tensor->name, std::move(members));
+    for (Parameter* p : {weights.key, weights.value}) {
+      p->partial = group;
+      p->first_copy = rank.place_.tp == first;
+    }
+  }
+
+  void block(const SmallBlock& shape, bool recomputed) {
+    const std::string name = "block " + std::to_string(shape.index);
+    const Place& place = rank.place_;
+    Block& block = rank.blocks_.emplace_back();
+    list = &block.weights;
+    block.recompute = recomputed;
+    block.keep_probabilities = rank.part_.policy.recompute != cost::RecomputeMode::kSelective;
+    block.parallel_attention = shape.parallel_attention;
+    block.first_norm = norm(name + " first norm");
+    if (!shape.parallel_attention) block.second_norm = norm(name + " second norm");
+    block.attention = attention(name, shape);
+    const auto wide = [&](const std::string& what, int hidden) {
+      if (hidden == 0) return;
+      block.wide.push_back(feed_forward(name + what, hidden, shape.gated, place.tp, place.degrees.tp, rank.copies_));
+    };
+    wide("", shape.hidden);
+    wide(" shared expert", shape.shared_hidden);
+    if (shape.experts > 0) block.experts = experts(name, shape);
+  }
+  ExpertsWeights experts(const std::string& name, const SmallBlock& shape) {
+    const Place& place = rank.place_;
+    ExpertsWeights weights;
+    weights.experts = shape.experts;
+    weights.chosen = shape.experts_per_token;
+    weights.router = replicated(name + " router", rank.job_.model.width, shape.experts, true);
+    const Range held = piece(shape.experts, place.ep, place.degrees.ep);
+    for (int e = held.first; e < held.last; ++e) {
+      weights.held.push_back(feed_forward(name + " expert " + std::to_string(e), shape.expert_hidden, shape.gated,
+                                          place.etp, place.degrees.etp, rank.expert_copies_));
+    }
+    return weights;
+  }
+};
+
+void RankProgram::make_weights() {
+  constexpr int kPerBlock = 10'000;  // more weights than a block has
+  constexpr const char* kTable = "token table";
+  Layout layout{*this};
+  const SmallModel& model = job_.model;
+  if (stage_.embedding) {
+    layout.list = &embedding_list_;
+    embedding_.tokens = layout.table(kTable);
+    if (model.encoder_blocks > 0) embedding_.patches = layout.table("patch table");
+    embedding_.positions =
+        layout.replicated("position table", model.positions, model.width, place_.sequence_parallel());
+  }
+  for (int b = stage_.blocks.first; b < stage_.blocks.last; ++b) {
+    layout.order = (b + 1) * kPerBlock;
+    layout.block(model.blocks[static_cast<std::size_t>(b)], b - stage_.blocks.first < part_.recomputed_blocks);
+  }
+  if (!stage_.head) return;
+  layout.list = &head_list_;
+  if (model.tied && stage_.embedding) {
+    head_.table = embedding_.tokens;
+    head_list_.push_back(head_.table);
+  } else {
+    layout.order = model.tied ? 0 : std::numeric_limits<int>::max() - 1;
+    head_.table = layout.table(model.tied ? kTable : "output table");
+  }
+  layout.order = std::numeric_limits<int>::max() - 2;
+  head_.norm = layout.norm("last norm");
+}
+
+}  // namespace tangram::execute

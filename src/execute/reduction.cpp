@@ -1,0 +1,187 @@
+#include "reduction.hpp"
+
+#include <algorithm>
+
+#include "scale.hpp"
+#include "tangram/base/assert.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+constexpr std::int64_t kSteadyMicrobatches = 2;  // beyond those that fill the pipeline
+
+/// Enough to fill the deepest warm-up and alternate for a while.
+std::int64_t kept_microbatches(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  std::int64_t deepest = 0;
+  for (const int id : pipeline.stages) deepest = std::max(deepest, plan.stage(id).warmup);
+  std::int64_t fewest = pipeline.microbatches;
+  for (const plan::Pipeline& other : plan.pipelines) fewest = std::min(fewest, other.microbatches);
+  const std::int64_t larger_share = pipeline.microbatches > fewest ? 1 : 0;
+  return std::min(pipeline.microbatches, deepest + 1 + kSteadyMicrobatches + larger_share);
+}
+
+class Reducer {
+ public:
+  explicit Reducer(const plan::LaunchPlan& plan)
+      : plan_(plan),
+        pipelines_(kept_pipelines(plan)),
+        blocks_(kept_blocks(plan, pipelines_)),
+        model_(small_model(plan, blocks_)),
+        positions_(plan, model_.positions),
+        job_rank_(plan.ranks.size(), -1) {
+    model_.positions = positions_.total();
+  }
+
+  Reduction reduce() {
+    Reduction result;
+    for (const int id : pipelines_) add(plan_.pipelines[static_cast<std::size_t>(id)]);
+    result.job = std::move(job_);
+    result.job.model = std::move(model_);
+    result.shrunk = shrunk(result.job);
+    return result;
+  }
+
+ private:
+  void add(const plan::Pipeline& from) {
+    const SampleScale samples(plan_, from, kept_windows(plan_, from));
+    JobPipeline pipeline;
+    pipeline.id = from.id;
+    pipeline.microbatches = kept_microbatches(plan_, from);
+    pipeline.microbatch = samples.total();
+    pipeline.first_sample = job_.samples;
+    job_.samples += static_cast<int>(pipeline.microbatches) * pipeline.microbatch;
+    for (std::size_t s = 0; s < from.stages.size(); ++s) {
+      pipeline.stages.push_back(stage_of(plan_.stage(from.stages[s]), static_cast<int>(s), samples));
+    }
+    for (std::size_t s = 0; s + 1 < from.stages.size(); ++s) {
+      pipeline.boundaries.push_back(transfers(from.stages[s], from.stages[s + 1], samples));
+    }
+    job_.pipelines.push_back(std::move(pipeline));
+  }
+
+  JobStage stage_of(const plan::Stage& from, int position, const SampleScale& samples) {
+    JobStage stage;
+    stage.id = from.id;
+    stage.blocks = {small_block(from.first), small_block(from.last)};
+    stage.embedding = from.first == 0;
+    stage.head = from.last == plan_.model.block_count();
+    stage.warmup = from.warmup;
+    std::int64_t before = 0;
+    for (std::size_t p = 0; p < from.parts.size(); ++p) {
+      const plan::Part& part = from.parts[p];
+      stage.parts.push_back(part_of(from, part, before, samples));
+      add_ranks(part, before, samples, {0, static_cast<int>(job_.pipelines.size()), position, static_cast<int>(p)});
+      before += part.samples;
+    }
+    return stage;
+  }
+
+  JobPart part_of(const plan::Stage& stage, const plan::Part& from, std::int64_t before, const SampleScale& samples) {
+    JobPart part;
+    part.degrees = from.strategy.degrees;
+    part.degrees.dp = samples.per(samples_kept(from, before, samples)) / samples.per(from.samples_per_replica());
+    part.policy = from.strategy.policy;
+    part.first_rank = static_cast<int>(job_.ranks.size());
+    part.first_sample = samples.at(before);
+    part.samples_per_replica = samples.per(from.samples_per_replica());
+    if (from.strategy.policy.recompute == cost::RecomputeMode::kFull) {
+      part.recomputed_blocks =
+          small_block(stage.first + from.strategy.policy.recompute_layers) - small_block(stage.first);
+    }
+    return part;
+  }
+
+  static std::int64_t samples_kept(const plan::Part& part, std::int64_t before, const SampleScale& samples) {
+    std::int64_t kept = 0;
+    for (int lane = 0; lane < part.strategy.degrees.dp; ++lane) {
+      if (keeps(part, lane, before, samples)) kept += part.samples_per_replica();
+    }
+    return kept;
+  }
+  static bool keeps(const plan::Part& part, int lane, std::int64_t before, const SampleScale& samples) {
+    const std::int64_t first = before + lane * part.samples_per_replica();
+    return samples.keeps(first, first + part.samples_per_replica());
+  }
+
+  void add_ranks(const plan::Part& part, std::int64_t before, const SampleScale& samples, JobRank rank) {
+    const cost::Degrees& d = part.strategy.degrees;
+    std::vector<int> new_lane(static_cast<std::size_t>(d.dp), 0);
+    int lanes = 0;
+    for (int lane = 0; lane < d.dp; ++lane) {
+      if (keeps(part, lane, before, samples)) new_lane[static_cast<std::size_t>(lane)] = lanes++;
+    }
+    for (int i = 0; i < d.gpus(); ++i) {
+      if (!keeps(part, i / (d.tp * d.cp), before, samples)) continue;
+      const plan::Rank& from = plan_.ranks[static_cast<std::size_t>(part.first_rank + i)];
+      rank.number = from.rank;
+      rank.tp = from.tp;
+      rank.cp = from.cp;
+      rank.dp = new_lane[static_cast<std::size_t>(from.dp)];
+      rank.ep = from.ep;
+      rank.etp = from.etp;
+      job_rank_[static_cast<std::size_t>(from.rank)] = static_cast<int>(job_.ranks.size());
+      job_.ranks.push_back(rank);
+    }
+  }
+
+  std::vector<JobTransfer> transfers(int from, int to, const SampleScale& samples) {
+    std::vector<JobTransfer> list;
+    const std::int64_t tokens = plan_.model.block(plan_.stage(from).last - 1).tokens;
+    for (const plan::Boundary& boundary : plan_.boundaries) {
+      if (boundary.from != from || boundary.to != to) continue;
+      for (const plan::Transfer& t : boundary.transfers) {
+        const int source = job_rank_[static_cast<std::size_t>(t.src)];
+        const int target = job_rank_[static_cast<std::size_t>(t.dst)];
+        if (source < 0 || target < 0 || !samples.keeps(t.sample_first, t.sample_last)) continue;
+        const JobTransfer transfer{source,
+                                   target,
+                                   {samples.at(t.sample_first), samples.at(t.sample_last)},
+                                   {positions_.at(tokens, t.seq_first), positions_.at(tokens, t.seq_last)}};
+        if (transfer.samples.length() > 0 && transfer.positions.length() > 0) list.push_back(transfer);
+      }
+    }
+    return list;
+  }
+
+  /// How many kept blocks come before one of the model.
+  [[nodiscard]] int small_block(int block) const {
+    return static_cast<int>(std::ranges::lower_bound(blocks_, block) - blocks_.begin());
+  }
+
+  [[nodiscard]] std::vector<Shrunk> shrunk(const Job& job) const {
+    std::vector<Shrunk> list;
+    const auto note = [&](const char* what, std::int64_t kept, std::int64_t of) {
+      if (kept != of) list.push_back({what, kept, of});
+    };
+    note("pipelines", static_cast<std::int64_t>(job.pipelines.size()),
+         static_cast<std::int64_t>(plan_.pipelines.size()));
+    note("ranks", static_cast<std::int64_t>(job.ranks.size()), static_cast<std::int64_t>(plan_.ranks.size()));
+    note("blocks", static_cast<std::int64_t>(blocks_.size()), plan_.model.block_count());
+    std::int64_t microbatches = 0;
+    std::int64_t of_microbatches = 0;
+    for (const JobPipeline& pipeline : job.pipelines) {
+      microbatches = std::max(microbatches, pipeline.microbatches);
+      of_microbatches = std::max(of_microbatches, plan_.pipelines[static_cast<std::size_t>(pipeline.id)].microbatches);
+    }
+    note("microbatches", microbatches, of_microbatches);
+    note("samples", job.samples, plan_.model.job.global_batch);
+    note("positions", job.model.positions, plan_.model.job.sequence_length);
+    note("width", job.model.width, plan_.model.hidden);
+    return list;
+  }
+
+  const plan::LaunchPlan& plan_;
+  std::vector<int> pipelines_;
+  std::vector<int> blocks_;
+  SmallModel model_;
+  PositionScale positions_;
+  std::vector<int> job_rank_;  ///< of each rank of the plan; -1: left out
+  Job job_;
+};
+
+}  // namespace
+
+Reduction reduce(const plan::LaunchPlan& plan) { return Reducer(plan).reduce(); }
+
+}  // namespace tangram::execute

@@ -1,0 +1,39 @@
+// From a launch plan to a job that two cores run in seconds. Goes in: a plan whose structure holds. Comes out: the job,
+// and what was left out of the plan. Every stage, every degree but dp, every part, every boundary with its mismatch and
+// every warm-up stay; replicas that repeat each other, pipelines that do, blocks inside a run of equal ones and
+// microbatches of the steady state are left out, and widths are small.
+#pragma once
+
+#include <vector>
+
+#include "job.hpp"
+#include "tangram/execute/verify.hpp"
+
+namespace tangram::execute {
+
+struct Reduction {
+  Job job;
+  std::vector<Shrunk> shrunk;
+};
+
+[[nodiscard]] Reduction reduce(const plan::LaunchPlan& plan);
+
+/// Pipelines of the plan that are kept: of those that are alike in everything but place, two.
+[[nodiscard]] std::vector<int> kept_pipelines(const plan::LaunchPlan& plan);
+
+/// Blocks of the model that are kept: both ends of every stage and the blocks beyond them, and every change of type or
+/// recompute inside one.
+[[nodiscard]] std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int>& pipelines);
+
+/// Samples [first, last) of a microbatch that go through whole groups of replicas in every stage.
+struct Window {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+/// Of a pipeline: of windows that are alike, two (one where that would be more than kMostRanks).
+[[nodiscard]] std::vector<Window> kept_windows(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline);
+
+/// The small model: widths that every degree of the plan divides.
+[[nodiscard]] SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks);
+
+}  // namespace tangram::execute

@@ -1,0 +1,142 @@
+// Which pipelines, replicas and blocks of a plan are executed.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "reduction.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+constexpr int kAlike = 2;                 // of what repeats: one could not differ from itself
+constexpr std::int64_t kMostRanks = 768;  // of one pipeline; coroutines on one thread run that many in seconds
+
+/// What must be equal for two pipelines to run alike.
+using PipelineKind =
+    std::tuple<std::int64_t, std::int64_t,
+               std::vector<std::tuple<int, int, std::int64_t, std::vector<std::pair<std::int64_t, cost::Strategy>>>>>;
+
+PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  PipelineKind kind{pipeline.microbatch, pipeline.microbatches, {}};
+  for (const int id : pipeline.stages) {
+    const plan::Stage& stage = plan.stage(id);
+    std::vector<std::pair<std::int64_t, cost::Strategy>> parts;
+    for (const plan::Part& part : stage.parts) parts.emplace_back(part.samples, part.strategy);
+    std::get<2>(kind).emplace_back(stage.first, stage.last, stage.warmup, std::move(parts));
+  }
+  return kind;
+}
+
+/// Replicas that must stay together: an expert group is made of whole replicas, or a replica of whole expert groups.
+std::int64_t replicas_together(const cost::Degrees& d) {
+  const std::int64_t replica = std::int64_t{d.tp} * d.cp;
+  return std::lcm(replica, std::int64_t{d.ep} * d.etp) / replica;
+}
+
+/// Where a stage's microbatch can be cut without cutting a replica or an expert group.
+std::set<std::int64_t> cuts_of(const plan::Stage& stage) {
+  std::set<std::int64_t> cuts{0};
+  std::int64_t before = 0;
+  for (const plan::Part& part : stage.parts) {
+    const std::int64_t step = part.samples_per_replica() * replicas_together(part.strategy.degrees);
+    for (std::int64_t at = step; at <= part.samples; at += step) cuts.insert(before + at);
+    before += part.samples;
+    cuts.insert(before);
+  }
+  return cuts;
+}
+
+/// Per stage, how many samples of each of its parts lie in a window: equal for windows that repeat each other.
+std::vector<std::int64_t> kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, Window window) {
+  std::vector<std::int64_t> kind;
+  for (const int id : pipeline.stages) {
+    std::int64_t before = 0;
+    for (const plan::Part& part : plan.stage(id).parts) {
+      const std::int64_t first = std::max(before, window.first);
+      const std::int64_t last = std::min(before + part.samples, window.last);
+      kind.push_back(std::max<std::int64_t>(0, last - first));
+      before += part.samples;
+    }
+  }
+  return kind;
+}
+
+std::int64_t ranks_in(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline,
+                      const std::vector<Window>& windows) {
+  std::int64_t ranks = 0;
+  for (const Window& window : windows) {
+    const auto samples = kind_of(plan, pipeline, window);
+    std::size_t k = 0;
+    for (const int id : pipeline.stages) {
+      for (const plan::Part& part : plan.stage(id).parts) {
+        const cost::Degrees& d = part.strategy.degrees;
+        ranks += samples[k++] / part.samples_per_replica() * d.tp * d.cp;
+      }
+    }
+  }
+  return ranks;
+}
+
+std::vector<Window> some_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline,
+                            const std::vector<Window>& all, int alike) {
+  std::map<std::vector<std::int64_t>, int> seen;
+  std::vector<Window> kept;
+  for (const Window& window : all) {
+    if (++seen[kind_of(plan, pipeline, window)] <= alike) kept.push_back(window);
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::vector<int> kept_pipelines(const plan::LaunchPlan& plan) {
+  std::map<PipelineKind, int> seen;
+  std::vector<int> kept;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    if (++seen[kind_of(plan, pipeline)] <= kAlike) kept.push_back(pipeline.id);
+  }
+  return kept;
+}
+
+std::vector<Window> kept_windows(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  std::set<std::int64_t> common = cuts_of(plan.stage(pipeline.stages.front()));
+  for (const int id : pipeline.stages) {
+    const std::set<std::int64_t> own = cuts_of(plan.stage(id));
+    std::erase_if(common, [&](std::int64_t cut) { return !own.contains(cut); });
+  }
+  std::vector<Window> all;
+  for (auto it = common.begin(); std::next(it) != common.end(); ++it) all.push_back({*it, *std::next(it)});
+  std::vector<Window> kept = some_of(plan, pipeline, all, kAlike);
+  if (ranks_in(plan, pipeline, kept) > kMostRanks) kept = some_of(plan, pipeline, all, 1);
+  return kept;
+}
+
+std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int>& pipelines) {
+  std::set<int> kept;
+  const auto keep_around = [&](int edge) {  // both sides of a cut
+    for (const int block : {edge - 1, edge}) {
+      if (block >= 0 && block < plan.model.block_count()) kept.insert(block);
+    }
+  };
+  keep_around(0);
+  keep_around(plan.model.block_count());
+  for (int b = 1; b < plan.model.block_count(); ++b) {
+    if (plan.model.blocks[static_cast<std::size_t>(b)] != plan.model.blocks[static_cast<std::size_t>(b - 1)]) {
+      keep_around(b);
+    }
+  }
+  for (const int id : pipelines) {
+    for (const int s : plan.pipelines[static_cast<std::size_t>(id)].stages) {
+      const plan::Stage& stage = plan.stage(s);
+      keep_around(stage.first);
+      keep_around(stage.last);
+      for (const plan::Part& part : stage.parts) keep_around(stage.first + part.strategy.policy.recompute_layers);
+    }
+  }
+  return {kept.begin(), kept.end()};
+}
+
+}  // namespace tangram::execute

@@ -1,0 +1,88 @@
+// The model at small widths: as many heads, columns, experts and vocabulary rows as every degree of the plan divides,
+// and no more than that.
+#include <algorithm>
+#include <numeric>
+
+#include "reduction.hpp"
+
+namespace tangram::execute {
+
+namespace {
+
+struct CommonDegrees {
+  int tp = 1, ep = 1, etp = 1;  ///< least common multiples
+  int positions = 1;            ///< of cp x tp
+  std::vector<int> tps;
+};
+
+CommonDegrees common_degrees(const plan::LaunchPlan& plan) {
+  CommonDegrees common;
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      const cost::Degrees& d = part.strategy.degrees;
+      common.tp = std::lcm(common.tp, d.tp);
+      common.ep = std::lcm(common.ep, d.ep);
+      common.etp = std::lcm(common.etp, d.etp);
+      common.positions = std::lcm(common.positions, d.tp * d.cp);
+      common.tps.push_back(d.tp);
+    }
+  }
+  return common;
+}
+
+/// The smallest multiple of `unit` that is at least `least`.
+int at_least(int least, int unit) { return (least + unit - 1) / unit * unit; }
+
+void set_heads(SmallBlock& small, const model::Attention& attention, const CommonDegrees& common) {
+  small.latent = attention.kind == model::AttentionKind::kLatent;
+  const bool all_alike = small.latent || attention.kv_heads == attention.heads;
+  const bool replicated =
+      !all_alike && std::ranges::any_of(common.tps, [&](int tp) { return tp > attention.kv_heads; });
+  small.kv_heads = replicated ? attention.kv_heads : at_least(2, common.tp);
+  small.heads = std::lcm(small.kv_heads, common.tp);
+  if (!all_alike && small.heads == small.kv_heads) small.heads *= 2;
+}
+
+void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const CommonDegrees& common) {
+  constexpr int kLeastHidden = 4;
+  small.gated = from.gated;
+  if (from.hidden > 0) small.hidden = at_least(kLeastHidden, common.tp);
+  if (!from.is_moe()) return;
+  if (from.shared_hidden > 0) small.shared_hidden = at_least(kLeastHidden, common.tp);
+  small.experts = at_least(std::min(4, from.experts), common.ep);
+  small.experts_per_token = std::min({2, from.experts_per_token, small.experts});
+  small.expert_hidden = at_least(2, common.etp);
+}
+
+}  // namespace
+
+SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks) {
+  constexpr int kLeastVocabulary = 11;
+  constexpr int kLeastPositions = 8;
+  const CommonDegrees common = common_degrees(plan);
+  SmallModel small;
+  small.vocabulary = at_least(kLeastVocabulary, common.tp);
+  small.positions = at_least(kLeastPositions, common.positions);
+  small.tied = plan.model.tied_embeddings;
+  bool causal_behind = false;
+  for (auto it = blocks.rbegin(); it != blocks.rend(); ++it) {
+    const model::BlockType& type = plan.model.block(*it);
+    SmallBlock block;
+    block.index = *it;
+    block.causal = type.attention.causal;
+    block.window = type.attention.sliding_window > 0 ? small.positions / 2 : 0;
+    block.parallel_attention = type.parallel_attention;
+    set_heads(block, type.attention, common);
+    set_feed_forward(block, type.feed_forward, common);
+    // An encoder block attends both ways and has a causal block behind it.
+    causal_behind = causal_behind || block.causal;
+    if (!block.causal && causal_behind && small.encoder_blocks == 0) {
+      small.encoder_blocks = static_cast<int>(blocks.rend() - it);
+    }
+    small.blocks.push_back(block);
+  }
+  std::ranges::reverse(small.blocks);
+  return small;
+}
+
+}  // namespace tangram::execute

@@ -1,0 +1,276 @@
+#include "structure.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace tangram::execute {
+
+namespace {
+
+using plan::LaunchPlan;
+
+std::string at_stage(int id) { return "stage " + std::to_string(id); }
+std::string at_rank(int rank) { return "rank " + std::to_string(rank); }
+
+/// Findings of one code beyond the first few say nothing new: one mistake shows at every rank of a large plan.
+class Collected {
+ public:
+  void add(std::string code, std::string where, std::string message) {
+    constexpr int kShown = 5;
+    if (++count_[code] <= kShown) list_.push_back({std::move(code), std::move(where), std::move(message)});
+  }
+  [[nodiscard]] std::vector<Finding> take() && { return std::move(list_); }
+
+ private:
+  std::map<std::string, int> count_;
+  std::vector<Finding> list_;
+};
+
+/// Of samples and positions: half-open, as the plan counts them.
+struct Area {
+  std::int64_t sample_first = 0, sample_last = 0;
+  std::int64_t first = 0, last = 0;
+  [[nodiscard]] bool holds(const Area& o) const {
+    return sample_first <= o.sample_first && o.sample_last <= sample_last && first <= o.first && o.last <= last;
+  }
+  [[nodiscard]] bool meets(const Area& o) const {
+    return sample_first < o.sample_last && o.sample_first < sample_last && first < o.last && o.first < last;
+  }
+};
+
+void find_layer_range(const LaunchPlan& plan, const plan::Pipeline& pipeline, Collected& findings) {
+  const std::string where = "pipeline " + std::to_string(pipeline.id);
+  std::vector<int> held(plan.model.blocks.size(), 0);
+  int behind = 0;
+  for (const int id : pipeline.stages) {
+    const plan::Stage& stage = plan.stage(id);
+    if (stage.first < behind) {
+      findings.add("layer-range", at_stage(id),
+                   "runs block " + std::to_string(stage.first) + " after a stage has run it or a later one");
+    }
+    behind = stage.last;
+    for (int b = stage.first; b < stage.last; ++b) ++held[static_cast<std::size_t>(b)];
+    if (stage.embedding != (stage.first == 0) || stage.head != (stage.last == plan.model.block_count())) {
+      findings.add("layer-range", at_stage(id), "embedding and head go with the first and the last block");
+    }
+  }
+  for (std::size_t b = 0; b < held.size(); ++b) {
+    if (held[b] == 0) findings.add("layer-range", where, "block " + std::to_string(b) + " is in no stage");
+    if (held[b] > 1) findings.add("layer-range", where, "block " + std::to_string(b) + " is in several stages");
+  }
+}
+
+void find_missing_samples(const LaunchPlan& plan, Collected& findings) {
+  std::int64_t total = 0;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    total += pipeline.samples;
+    const auto runs = static_cast<long double>(pipeline.microbatches) * static_cast<long double>(pipeline.microbatch);
+    if (runs != static_cast<long double>(pipeline.samples)) {
+      findings.add("microbatch-missing", "pipeline " + std::to_string(pipeline.id),
+                   std::to_string(pipeline.microbatches) + " microbatches of " + std::to_string(pipeline.microbatch) +
+                       " are not its " + std::to_string(pipeline.samples) + " samples");
+    }
+  }
+  if (total != plan.model.job.global_batch) {
+    findings.add("batch-share", "plan",
+                 "pipelines take " + std::to_string(total) + " samples of a batch of " +
+                     std::to_string(plan.model.job.global_batch));
+  }
+}
+
+/// What the model's dimensions and the part's ranks cannot be divided by; empty: nothing.
+std::string indivisible(const LaunchPlan& plan, const plan::Stage& stage, const plan::Part& part) {
+  const cost::Degrees& d = part.strategy.degrees;
+  if (part.samples % d.dp != 0) return "samples by dp";
+  if (d.gpus() % (std::int64_t{d.ep} * d.etp) != 0) return "ranks by ep x expert-tp";
+  for (int b = stage.first; b < stage.last; ++b) {
+    const model::BlockType& block = plan.model.block(b);
+    if (block.attention.heads % d.tp != 0) return "attention heads by tp";
+    const int kv_heads = block.attention.kv_heads;
+    const bool shared = block.attention.kind == model::AttentionKind::kMultiHead;
+    if (shared && kv_heads % d.tp != 0 && d.tp % kv_heads != 0) return "key-value heads by tp";
+    if (block.feed_forward.is_moe() && block.feed_forward.experts % d.ep != 0) return "experts by ep";
+    if (block.tokens < std::int64_t{d.tp} * d.cp) return "positions by tp x cp";
+  }
+  return {};
+}
+
+void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& findings) {
+  const plan::Pipeline& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  std::int64_t samples = 0;
+  for (const plan::Part& part : stage.parts) {
+    samples += part.samples;
+    if (const std::string what = indivisible(plan, stage, part); !what.empty()) {
+      findings.add("degrees-invalid", at_stage(stage.id), "cannot divide its " + what);
+    }
+    const cost::MemoryPolicy& policy = part.strategy.policy;
+    if (policy.zero < 0 || policy.zero > 3 || policy.recompute_layers < 0 ||
+        policy.recompute_layers > stage.last - stage.first) {
+      findings.add("degrees-invalid", at_stage(stage.id), "ZeRO goes from 0 to 3, recompute to the stage's layers");
+    }
+  }
+  if (samples != pipeline.microbatch) {
+    findings.add(
+        "batch-share", at_stage(stage.id),
+        "takes " + std::to_string(samples) + " samples of a microbatch of " + std::to_string(pipeline.microbatch));
+  }
+  if (stage.warmup < 0) findings.add("in-flight-differs", at_stage(stage.id), "a warm-up cannot be negative");
+}
+
+/// tp, cp, dp, expert-tp, ep, expert dp.
+using Coordinates = std::tuple<int, int, int, int, int, int>;
+
+Coordinates written(const plan::Rank& rank) { return {rank.tp, rank.cp, rank.dp, rank.etp, rank.ep, rank.edp}; }
+
+/// Of the index-th rank of a part: tp is the fastest, then cp, then dp; of experts expert-tp, then ep.
+Coordinates expected(const cost::Degrees& d, int index) {
+  return {index % d.tp,  index / d.tp % d.cp,  index / (d.tp * d.cp),
+          index % d.etp, index / d.etp % d.ep, index / (d.etp * d.ep)};
+}
+
+void find_swapped_ranks(const LaunchPlan& plan, const plan::Stage& stage, std::size_t p, Collected& findings) {
+  const plan::Part& part = stage.parts[p];
+  const cost::Degrees& d = part.strategy.degrees;
+  if (d.gpus() % (std::int64_t{d.ep} * d.etp) != 0) return;
+  for (int i = 0; i < d.gpus(); ++i) {
+    const plan::Rank& rank = plan.ranks[static_cast<std::size_t>(part.first_rank + i)];
+    if (rank.stage != stage.id || rank.part != static_cast<int>(p)) {
+      findings.add(
+          "rank-order", at_rank(rank.rank),
+          "stands where " + at_stage(stage.id) + " has its ranks, but says stage " + std::to_string(rank.stage));
+      continue;
+    }
+    if (written(rank) == expected(d, i)) continue;
+    int place = 0;
+    while (place < d.gpus() && expected(d, place) != written(rank)) ++place;
+    findings.add("rank-order", at_rank(rank.rank),
+                 place < d.gpus() ? "has the coordinates of rank " + std::to_string(part.first_rank + place)
+                                  : "has coordinates outside of its part");
+  }
+}
+
+void find_shared_ranks(const LaunchPlan& plan, Collected& findings) {
+  std::vector<int> owners(plan.ranks.size(), 0);
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
+        ++owners[static_cast<std::size_t>(part.first_rank + i)];
+      }
+    }
+  }
+  for (std::size_t r = 0; r < owners.size(); ++r) {
+    if (owners[r] == 1) continue;
+    findings.add("rank-order", at_rank(static_cast<int>(r)), owners[r] == 0 ? "works nowhere" : "works in two places");
+  }
+}
+
+/// What each rank of a stage works on and hands over.
+std::map<int, Area> shards(const plan::Stage& stage, std::int64_t tokens) {
+  std::map<int, Area> shards;
+  std::int64_t before = 0;
+  for (const plan::Part& part : stage.parts) {
+    const cost::Degrees& d = part.strategy.degrees;
+    const std::int64_t each = part.samples / d.dp;
+    for (int i = 0; i < d.gpus(); ++i) {
+      const auto [tp, cp, dp, etp, ep, edp] = expected({d.tp, d.cp, d.dp}, i);
+      const std::int64_t first = tokens * cp / d.cp;
+      const std::int64_t length = tokens * (cp + 1) / d.cp - first;
+      shards[part.first_rank + i] = {before + each * dp, before + each * (dp + 1), first + length * tp / d.tp,
+                                     first + length * (tp + 1) / d.tp};
+    }
+    before += part.samples;
+  }
+  return shards;
+}
+
+/// One side of a boundary: every cell of every rank's shard in exactly one transfer.
+class BoundarySide {
+ public:
+  BoundarySide(const plan::Boundary& boundary, bool receives, std::map<int, Area> shards, Collected& findings)
+      : where_("boundary " + std::to_string(boundary.from) + "->" + std::to_string(boundary.to)),
+        verb_(receives ? "receives" : "sends"),
+        shards_(std::move(shards)),
+        findings_(findings) {
+    for (const plan::Transfer& t : boundary.transfers) {
+      take(receives ? t.dst : t.src, {t.sample_first, t.sample_last, t.seq_first, t.seq_last});
+    }
+  }
+
+  void judge() {
+    for (const auto& [rank, shard] : shards_) {
+      const std::vector<Area>& pieces = pieces_[rank];
+      long double covered = 0;
+      bool twice = false;
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        covered += cells(pieces[i]);
+        for (std::size_t j = 0; j < i && !twice; ++j) twice = pieces[i].meets(pieces[j]);
+      }
+      if (twice) {
+        findings_.add("transfer-duplicate", where_, at_rank(rank) + " " + verb_ + " something twice");
+      } else if (covered != cells(shard)) {
+        findings_.add("transfer-missing", where_,
+                      at_rank(rank) + " " + verb_ + " only a part of samples [" + std::to_string(shard.sample_first) +
+                          ", " + std::to_string(shard.sample_last) + "), positions [" + std::to_string(shard.first) +
+                          ", " + std::to_string(shard.last) + ")");
+      }
+    }
+  }
+
+ private:
+  static long double cells(const Area& area) {
+    return static_cast<long double>(area.sample_last - area.sample_first) *
+           static_cast<long double>(area.last - area.first);
+  }
+  void take(int rank, const Area& area) {
+    const auto shard = shards_.find(rank);
+    if (shard == shards_.end() || !shard->second.holds(area) || cells(area) <= 0) {
+      findings_.add("transfer-misdirected", where_, at_rank(rank) + " " + verb_ + " what it does not work on");
+    } else {
+      pieces_[rank].push_back(area);
+    }
+  }
+
+  std::string where_;
+  std::string verb_;
+  std::map<int, Area> shards_;
+  std::map<int, std::vector<Area>> pieces_;
+  Collected& findings_;
+};
+
+void find_transfers(const LaunchPlan& plan, int from, int to, Collected& findings) {
+  std::vector<const plan::Boundary*> found;
+  for (const plan::Boundary& boundary : plan.boundaries) {
+    if (boundary.from == from && boundary.to == to) found.push_back(&boundary);
+  }
+  if (found.size() != 1) {
+    findings.add("transfer-missing", "boundary " + std::to_string(from) + "->" + std::to_string(to),
+                 found.empty() ? "is not listed" : "is listed more than once");
+    return;
+  }
+  const std::int64_t tokens = plan.model.block(plan.stage(from).last - 1).tokens;
+  BoundarySide(*found.front(), false, shards(plan.stage(from), tokens), findings).judge();
+  BoundarySide(*found.front(), true, shards(plan.stage(to), tokens), findings).judge();
+}
+
+}  // namespace
+
+std::vector<Finding> structure_findings(const LaunchPlan& plan) {
+  Collected findings;
+  find_missing_samples(plan, findings);
+  find_shared_ranks(plan, findings);
+  for (const plan::Stage& stage : plan.stages) {
+    find_degrees(plan, stage, findings);
+    for (std::size_t p = 0; p < stage.parts.size(); ++p) find_swapped_ranks(plan, stage, p, findings);
+  }
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    find_layer_range(plan, pipeline, findings);
+    for (std::size_t s = 0; s + 1 < pipeline.stages.size(); ++s) {
+      find_transfers(plan, pipeline.stages[s], pipeline.stages[s + 1], findings);
+    }
+  }
+  return std::move(findings).take();
+}
+
+}  // namespace tangram::execute

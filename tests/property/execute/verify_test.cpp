@@ -1,0 +1,141 @@
+// Statements about every plan of any structure: it computes what one process computes, and a mistake in it is found.
+#include "tangram/execute/verify.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/property.hpp"
+#include "unit/execute/tiny_plan.hpp"
+
+using namespace tangram;
+using namespace tangram::execute;
+using namespace tangram::execute::tiny;
+
+namespace {
+
+int pick(int low, int high) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(low, high + 1)); }
+
+template <class T>
+T any_of(const std::vector<T>& values) {
+  return values[static_cast<std::size_t>(pick(0, static_cast<int>(values.size()) - 1))];
+}
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> result;
+  for (int d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) result.push_back(d);
+  }
+  return result;
+}
+
+/// Up to two encoder blocks, then up to four of any other kind.
+std::string random_types() {
+  std::string types(static_cast<std::size_t>(pick(0, 3) == 0 ? pick(1, 2) : 0), 'e');
+  const int blocks = pick(1, 4);
+  for (int b = 0; b < blocks; ++b) types += any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w'});
+  return types;
+}
+
+PartSpec random_part(int samples, int blocks) {
+  PartSpec part;
+  part.samples = samples;
+  cost::Degrees& d = part.degrees;
+  d.tp = any_of(std::vector<int>{1, 1, 2, 4});
+  d.cp = any_of(std::vector<int>{1, 1, 2, 3});
+  d.dp = any_of(divisors(samples, 4));
+  d.sequence_parallel = d.tp > 1 && pick(0, 1) == 1;
+  d.ep = any_of(divisors(std::gcd(d.gpus(), 12), 6));
+  d.etp = any_of(divisors(std::gcd(d.gpus() / d.ep, 8), 4));
+  part.policy.zero = pick(0, 3);
+  part.policy.recompute =
+      any_of(std::vector{cost::RecomputeMode::kNone, cost::RecomputeMode::kSelective, cost::RecomputeMode::kFull});
+  if (part.policy.recompute == cost::RecomputeMode::kFull) part.policy.recompute_layers = pick(1, blocks);
+  return part;
+}
+
+StageSpec random_stage(int first, int last, int microbatch) {
+  StageSpec stage{last, {}, 0};
+  int left = microbatch;
+  if (left > 1 && pick(0, 3) == 0) {
+    const int share = pick(1, left - 1);
+    stage.parts.push_back(random_part(share, last - first));
+    left -= share;
+  }
+  stage.parts.push_back(random_part(left, last - first));
+  return stage;
+}
+
+PipelineSpec random_pipeline(int blocks) {
+  PipelineSpec pipeline;
+  const int microbatch = any_of(std::vector<int>{1, 2, 3, 4, 6});
+  pipeline.microbatch = microbatch;
+  pipeline.microbatches = pick(1, 6);
+  const int stages = pick(1, std::min(blocks, 4));
+  int first = 0;
+  for (int s = 0; s < stages; ++s) {
+    const int last = s + 1 == stages ? blocks : pick(first + 1, blocks - (stages - 1 - s));
+    pipeline.stages.push_back(random_stage(first, last, microbatch));
+    first = last;
+  }
+  // More in flight the earlier the stage, as before slow links.
+  std::int64_t extra = 0;
+  for (std::size_t s = pipeline.stages.size(); s-- > 0;) pipeline.stages[s].extra = extra += pick(0, 3) == 0 ? 1 : 0;
+  return pipeline;
+}
+
+plan::LaunchPlan random_plan() {
+  const std::string types = random_types();
+  std::vector<PipelineSpec> pipelines;
+  const int count = any_of(std::vector<int>{1, 1, 1, 2, 3});
+  for (int p = 0; p < count; ++p) pipelines.push_back(random_pipeline(static_cast<int>(types.size())));
+  return make_plan(make_model(types, pick(0, 1) == 1), pipelines);
+}
+
+std::string listing(const Report& report) {
+  std::string text;
+  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("six hundred plans of any structure compute what one process computes") {
+  testing::holds(600, [] {
+    const auto report = verify(random_plan());
+    RC_ASSERT(report.has_value());
+    RC_LOG() << listing(*report);
+    RC_ASSERT(report->ok());
+    RC_ASSERT(report->executed);
+    RC_ASSERT(report->gradient.error <= kTolerance);
+    RC_ASSERT(report->weight.error <= kTolerance);
+  });
+}
+
+TEST_CASE("every mistake that a plan can take is found in it, under the mistake's name") {
+  testing::holds(100, [] {
+    const plan::LaunchPlan plan = random_plan();
+    for (const FaultName& fault : fault_names()) {
+      VerifyOptions options;
+      options.fault = fault.fault;
+      const auto report = verify(plan, options);
+      if (!report) continue;  // nothing to act on
+      RC_LOG() << fault.name << "\n" << listing(*report);
+      RC_ASSERT(std::ranges::any_of(report->findings, [&](const Finding& f) { return f.code == fault.code; }));
+    }
+  });
+}
+
+TEST_CASE("warm-ups of any length run to their end or are called a deadlock, and both judges agree") {
+  testing::holds(200, [] {
+    plan::LaunchPlan plan = random_plan();
+    for (plan::Stage& stage : plan.stages) stage.warmup = pick(0, 5);
+    VerifyOptions unchecked;
+    unchecked.check_structure = false;
+    const auto report = verify(plan, unchecked);
+    RC_ASSERT(report.has_value());
+    const auto deadlocks = std::ranges::count(report->findings, "deadlock", &Finding::code);
+    // By the graph, once for each pipeline that is stuck; and by the ranks themselves, once.
+    RC_ASSERT(report->executed == (deadlocks == 0));
+    RC_ASSERT(deadlocks != 1);
+  });
+}

@@ -1,0 +1,78 @@
+// What of a large plan is executed.
+#include "reduction.hpp"
+
+#include "scale.hpp"
+#include "support/catch.hpp"
+#include "unit/execute/tiny_plan.hpp"
+
+using namespace tangram;
+using namespace tangram::execute;
+using namespace tangram::execute::tiny;
+
+namespace {
+
+std::vector<std::pair<std::int64_t, std::int64_t>> pairs(const std::vector<Window>& windows) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (const Window& w : windows) result.emplace_back(w.first, w.last);
+  return result;
+}
+
+}  // namespace
+
+// Replicas end every 2 samples in stage 0; expert groups of four replicas end every 16 in stage 1: windows of 16.
+TEST_CASE("two windows of samples stay, cut where neither a replica nor an expert group is") {
+  const plan::LaunchPlan plan = make_plan(
+      make_model("mm"), {{128, 4, {{1, {{{1, 1, 64, 1, 1, false}, 128}}}, {2, {{{2, 1, 32, 8, 1, true}, 128}}}}}});
+  CHECK(pairs(kept_windows(plan, plan.pipelines[0])) ==
+        std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 16}, {16, 32}});
+  const Job job = reduce(plan).job;
+  // Shares of 2 and 4 samples: units of 2, so that stage 0 has 16 replicas of 1 and stage 1 8 of 2.
+  CHECK(job.pipelines[0].microbatch == 16);
+  CHECK(job.pipelines[0].stages[0].parts[0].degrees.dp == 16);
+  CHECK(job.pipelines[0].stages[1].parts[0].degrees.dp == 8);
+  CHECK(job.pipelines[0].stages[1].parts[0].samples_per_replica == 2);
+  CHECK(job.ranks.size() == 16 + 16);
+}
+
+TEST_CASE("both parts of a mixed stage stay") {
+  const plan::LaunchPlan plan =
+      make_plan(make_model("d"), {{24, 1, {{1, {{{1, 1, 8, 1, 1, false}, 16}, {{1, 1, 8, 1, 1, false}, 8}}}}}});
+  CHECK(pairs(kept_windows(plan, plan.pipelines[0])) ==
+        std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 2}, {2, 4}, {16, 17}, {17, 18}});
+}
+
+TEST_CASE("of pipelines that are alike two stay, of others all") {
+  const PipelineSpec one{2, 4, {{1, {{{}, 2}}}, {2, {{{}, 2}}}}};
+  const PipelineSpec other{4, 2, {{2, {{{2, 1, 1, 1, 1, false}, 4}}}}};
+  const plan::LaunchPlan plan = make_plan(make_model("dd"), {one, one, other, one});
+  CHECK(kept_pipelines(plan) == std::vector<int>{0, 1, 2});
+}
+
+// Ends of the model, the change from dense to experts at 4, the cut at 10 and recompute up to block 12.
+TEST_CASE("blocks stay on both sides of everything that changes") {
+  const plan::LaunchPlan plan =
+      make_plan(make_model("ddddmmmmmmmmmmmmmmmm"),
+                {{1, 2, {{10, {{{}, 1}}}, {20, {{{}, 1, {0, cost::RecomputeMode::kFull, 2}}}}}}});
+  CHECK(kept_blocks(plan, {0}) == std::vector<int>{0, 3, 4, 9, 10, 11, 12, 19});
+  CHECK(reduce(plan).job.pipelines[0].stages[1].parts[0].recomputed_blocks == 2);
+}
+
+TEST_CASE("microbatches fill the deepest warm-up and two more") {
+  const plan::LaunchPlan plan = make_plan(make_model("dd"), {{1, 500, {{1, {{{}, 1}}, 3}, {2, {{{}, 1}}}}}});
+  CHECK(plan.stages[0].warmup == 4);
+  CHECK(reduce(plan).job.pipelines[0].microbatches == 7);
+}
+
+// A grid of 8 lines on 64 positions; the plan lists a transfer that ends at 30 instead of 32.
+TEST_CASE("a transfer that ends beside the grid keeps a place of its own") {
+  plan::LaunchPlan plan =
+      make_plan(make_model("dd"), {{1, 1, {{1, {{{1, 2, 1, 1, 1, false}, 1}}}, {2, {{{1, 1, 1, 1, 1, false}, 1}}}}}});
+  CHECK(PositionScale(plan, 8).at(64, 32) == 4);
+  plan.boundaries[0].transfers[0].seq_last = 30;
+  const PositionScale scale(plan, 8);
+  CHECK(scale.total() == 16);
+  CHECK(scale.at(64, 0) == 0);
+  CHECK(scale.at(64, 30) == 1);
+  CHECK(scale.at(64, 32) == 8);
+  CHECK(scale.at(64, 64) == 16);
+}

@@ -1,0 +1,35 @@
+// Launch plans written by hand: degrees and samples in, ranks and transfers out. No cost model, no search.
+#pragma once
+
+#include <vector>
+
+#include "tangram/plan/launch_plan.hpp"
+
+namespace tangram::execute::tiny {
+
+struct PartSpec {
+  cost::Degrees degrees;
+  std::int64_t samples = 1;
+  cost::MemoryPolicy policy = {};
+};
+
+struct StageSpec {
+  int last = 0;  ///< first is the last of the stage before
+  std::vector<PartSpec> parts;
+  std::int64_t extra = 0;  ///< warm-up beyond the classic S - 1 - s
+};
+
+struct PipelineSpec {
+  std::int64_t microbatch = 1;
+  std::int64_t microbatches = 1;
+  std::vector<StageSpec> stages;
+};
+
+/// Blocks of these types, in order: 'd' dense, 'g' grouped queries, 'm' experts, 's' experts beside a shared one,
+/// 'l' latent attention, 'p' parallel attention, 'w' sliding window, 'e' encoder (attends both ways, 50 positions
+/// instead of 64).
+[[nodiscard]] model::Model make_model(const std::string& types, bool tied = false);
+
+[[nodiscard]] plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& pipelines);
+
+}  // namespace tangram::execute::tiny

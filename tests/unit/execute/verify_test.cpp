@@ -1,0 +1,166 @@
+// Whole verifications: every technique alone, boundaries of every kind, and every planted mistake found by its name.
+#include "tangram/execute/verify.hpp"
+
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "unit/execute/tiny_plan.hpp"
+
+using namespace tangram;
+using namespace tangram::execute;
+using namespace tangram::execute::tiny;
+using cost::RecomputeMode;
+
+namespace {
+
+std::string listing(const Report& report) {
+  std::string text;
+  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
+  return text;
+}
+
+Report verified(const plan::LaunchPlan& plan, const VerifyOptions& options = {}) {
+  auto report = verify(plan, options);
+  REQUIRE(report);
+  return *std::move(report);
+}
+
+void check_good(const plan::LaunchPlan& plan) {
+  const Report report = verified(plan);
+  INFO(listing(report));
+  CHECK(report.ok());
+  CHECK(report.executed);
+  CHECK(report.gradient.error <= kTolerance);
+  CHECK(report.weight.error <= kTolerance);
+  CHECK(report.loss > 0);
+}
+
+/// One stage of `gpus` ranks, 2 microbatches of 4 samples.
+plan::LaunchPlan one_stage(const std::string& types, cost::Degrees degrees, cost::MemoryPolicy policy = {}) {
+  return make_plan(make_model(types), {{4, 2, {{static_cast<int>(types.size()), {{degrees, 4, policy}}}}}});
+}
+
+/// tp2+sp dp2 | dp4 ep2 zero1 | a mixed stage of tp2 and single ranks; microbatches of 4.
+plan::LaunchPlan three_stages() {
+  return make_plan(make_model("ddmmdd"), {{4,
+                                           5,
+                                           {{2, {{{2, 1, 2, 1, 1, true}, 4}}},
+                                            {4, {{{1, 1, 4, 2, 1, false}, 4, {1, RecomputeMode::kNone, 0}}}},
+                                            {6, {{{2, 1, 1, 1, 1, false}, 1}, {{1, 1, 3, 1, 1, false}, 3}}}}}});
+}
+
+}  // namespace
+
+TEST_CASE("every degree alone computes what one process computes") {
+  check_good(one_stage("dd", {1, 1, 1, 1, 1, false}));
+  check_good(one_stage("dd", {2, 1, 1, 1, 1, false}));
+  check_good(one_stage("dd", {4, 1, 1, 1, 1, true}));
+  check_good(one_stage("gg", {8, 1, 1, 1, 1, true}));  // four tp ranks share each key-value head
+  check_good(one_stage("gg", {4, 1, 2, 1, 1, false}));
+  check_good(one_stage("ww", {1, 4, 1, 1, 1, false}));
+  check_good(one_stage("dd", {1, 1, 4, 1, 1, false}));
+  check_good(one_stage("mm", {1, 1, 4, 4, 1, false}));
+  check_good(one_stage("mm", {2, 1, 2, 2, 2, true}));
+  check_good(one_stage("mm", {2, 1, 2, 1, 4, true}));
+  check_good(one_stage("mm", {2, 1, 2, 4, 1, false}));  // experts without sequence parallelism
+  check_good(one_stage("ss", {2, 2, 2, 2, 2, true}));
+  check_good(one_stage("ll", {4, 2, 1, 1, 1, true}));
+  check_good(one_stage("pp", {2, 2, 2, 1, 1, true}));
+}
+
+TEST_CASE("every ZeRO stage and recompute mode computes what one process computes") {
+  for (const int zero : {0, 1, 2, 3}) {
+    check_good(one_stage("dmd", {2, 2, 2, 2, 1, true}, {zero, RecomputeMode::kNone, 0}));
+    check_good(one_stage("dmd", {1, 1, 4, 2, 2, false}, {zero, RecomputeMode::kFull, 2}));
+    check_good(one_stage("dmd", {2, 1, 2, 1, 1, true}, {zero, RecomputeMode::kSelective, 0}));
+  }
+}
+
+TEST_CASE("stages of different degrees hand over what the plan lists") {
+  check_good(three_stages());
+  // dp 3 and dp 4 share no cut but the microbatch's ends; cp meets tp.
+  check_good(make_plan(make_model("dddd"), {{12,
+                                             3,
+                                             {{1, {{{1, 1, 3, 1, 1, false}, 12}}},
+                                              {2, {{{1, 1, 4, 1, 1, false}, 12}}},
+                                              {3, {{{3, 1, 2, 1, 1, true}, 12}}},
+                                              {4, {{{1, 4, 1, 1, 1, false}, 12}}}}}}));
+}
+
+TEST_CASE("an encoder's stream and the text cross boundaries together") {
+  for (const int cut : {1, 2, 3}) {
+    check_good(make_plan(make_model("eedd"), {{2,
+                                               3,
+                                               {{cut, {{{2, 1, 1, 1, 1, true}, 2}}},
+                                                {4, {{{1, 1, 2, 1, 1, false}, 2, {3, RecomputeMode::kNone, 0}}}}}}}));
+  }
+}
+
+TEST_CASE("tied embeddings are one matrix on two stages of different degrees") {
+  check_good(make_plan(make_model("dd", true), {{2,
+                                                 3,
+                                                 {{1, {{{2, 1, 1, 1, 1, true}, 2, {1, RecomputeMode::kNone, 0}}}},
+                                                  {2, {{{1, 1, 2, 1, 1, false}, 2, {3, RecomputeMode::kNone, 0}}}}}}}));
+  check_good(one_stage("d", {2, 1, 2, 1, 1, true}));
+}
+
+TEST_CASE("pipelines of different cuts and shares sum what they have in common") {
+  check_good(make_plan(make_model("dmmd", true),
+                       {{2, 5, {{2, {{{2, 1, 1, 2, 1, true}, 2}}}, {4, {{{1, 1, 2, 2, 1, false}, 2, {2, {}, 0}}}}}},
+                        {3, 2, {{4, {{{1, 1, 3, 3, 1, false}, 3, {3, RecomputeMode::kFull, 4}}}}}}}));
+}
+
+TEST_CASE("every planted mistake is found and called by its name") {
+  for (const FaultName& fault : fault_names()) {
+    CAPTURE(fault.name);
+    VerifyOptions options;
+    options.fault = fault.fault;
+    const Report report = verified(three_stages(), options);
+    INFO(listing(report));
+    REQUIRE_FALSE(report.ok());
+    CHECK(report.findings.front().code == fault.code);
+  }
+}
+
+TEST_CASE("execution notices by itself what the structure would have said") {
+  const auto execute_only = [](Fault fault) {
+    VerifyOptions options;
+    options.fault = fault;
+    options.check_structure = false;
+    return verified(three_stages(), options);
+  };
+  CHECK(execute_only(Fault::kSwappedRanks).findings.front().code == "transfer-misdirected");
+  CHECK(execute_only(Fault::kDroppedTransfer).findings.front().code == "transfer-missing");
+  const Report gap = execute_only(Fault::kLayerRange);
+  CHECK(std::ranges::any_of(gap.findings, [](const Finding& f) { return f.code == "weight-missing"; }));
+}
+
+TEST_CASE("ranks swapped inside a tp group give other numbers, if they are let to compute") {
+  plan::LaunchPlan plan = one_stage("dd", {2, 1, 1, 1, 1, true});
+  std::swap(plan.ranks[0].tp, plan.ranks[1].tp);
+  VerifyOptions options;
+  options.check_structure = false;
+  const Report report = verified(plan, options);
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.findings.front().code == "loss-differs");
+}
+
+TEST_CASE("a fault that has nothing to act on is a usage mistake") {
+  VerifyOptions options;
+  options.fault = Fault::kDroppedTransfer;
+  const auto report = verify(one_stage("dd", {}), options);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().front().kind == ErrorKind::kUsage);
+  CHECK(report.error().front().code == "nothing-to-inject");
+}
+
+TEST_CASE("numbers no machine could execute are refused before they are tried") {
+  plan::LaunchPlan plan = one_stage("dd", {});
+  plan.pipelines[0].microbatches = 1'000'000'000'000;
+  plan.pipelines[0].samples = 4'000'000'000'000;
+  plan.model.job.global_batch = plan.pipelines[0].samples;
+  plan.stages[0].warmup = plan.pipelines[0].microbatches - 1;
+  const auto report = verify(plan);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().front().code == "warmup-too-deep");
+}

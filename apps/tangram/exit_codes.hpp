@@ -55,7 +55,7 @@ inline constexpr std::string_view kExitTable =
     "Exit codes:\n"
     "  0    done\n"
     "  1    internal error: a bug, please report it\n"
-    "  3    no feasible plan (what is short is said); check: the plan has violations\n"
+    "  3    no feasible plan (what is short is said); check, verify: the plan is wrong\n"
     "  4    invalid input file\n"
     "  5    a required parallelizer failed\n"
     "  6    stopped early by --time-budget; the best plan so far was written, if one was found\n"

@@ -17,6 +17,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const IslandsArguments& a) const { return run_islands(a, context); }
     ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
     ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
+    ExitCode operator()(const VerifyArguments& a) const { return run_verify(a, context); }
     ExitCode operator()(const ExportArguments& a) const { return run_export(a, context); }
     ExitCode operator()(const ProfileArguments& a) const { return run_profile(a, context); }
     ExitCode operator()(const AccuracyArguments& a) const { return run_accuracy(a, context); }

@@ -32,6 +32,10 @@ struct ExportArguments {
   std::string to;      ///< the format
   std::string output;  ///< the folder
 };
+struct VerifyArguments {
+  std::string plan;
+  std::string fault;  ///< empty: none is injected
+};
 /// `profile import FILE...` and `profile show FILE`.
 struct ProfileArguments {
   std::string action;
@@ -52,8 +56,8 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, ExportArguments,
-                               ProfileArguments, AccuracyArguments, SchemaArguments, VersionArguments>;
+using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, VerifyArguments,
+                               ExportArguments, ProfileArguments, AccuracyArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

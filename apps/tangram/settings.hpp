@@ -20,6 +20,7 @@ enum class Command : std::uint8_t {
   kIslands,
   kCheck,
   kSimulate,
+  kVerify,
   kExport,
   kProfile,
   kAccuracy,

@@ -65,19 +65,19 @@ Expected<void> FrontierStore::ask() {
       }
     }
     if (queries.empty()) break;
-    for (const parallelizer::Parallelizer* parallelizer : parallelizers_) {
-      const std::vector<parallelizer::Outcome> outcomes = parallelizer->solve(queries);
+    queries_ += static_cast<std::int64_t>(queries.size() * parallelizers_.size());
+    for (std::size_t author = 0; author < parallelizers_.size(); ++author) {
+      std::vector<parallelizer::Outcome> outcomes = parallelizers_[author]->solve(queries);
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
         if (outcomes[i].status == parallelizer::OutcomeStatus::kFailed) {
           Diagnostic failure;
           failure.kind = ErrorKind::kPlugin;
           failure.code = "parallelizer-failed";
-          failure.message = "parallelizer " + parallelizer->info().name + " failed: " + outcomes[i].message;
+          failure.message = "parallelizer " + parallelizers_[author]->info().name + " failed: " + outcomes[i].message;
           return fail(std::move(failure));
         }
-        record(entries_[owners[i].first], owners[i].second, {&outcomes[i], 1});
+        record(entries_[owners[i].first], owners[i].second, outcomes[i], static_cast<int>(author));
       }
-      queries_ += static_cast<std::int64_t>(queries.size());
     }
   }
   asked_ = entries_.size();
@@ -115,24 +115,45 @@ bool FrontierStore::is_typical_block(int signature) const {
   return slice.block_count() == 1 && (inner || single.size() <= 2);
 }
 
-void FrontierStore::record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes) {
-  const auto id = static_cast<std::size_t>(signature);
-  for (const parallelizer::Outcome& outcome : outcomes) {
-    for (const parallelizer::PartialPlan& plan : outcome.plans) {
+void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author) {
+  add_plans(entry, signature, outcome.plans, author);
+  const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
+                               outcome.shortage > Bytes(0) &&
+                               signatures_.entry(signature).signature.block_count() == 1;
+  if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
+    entry.shortage = outcome.shortage;
+  }
+  if (!entry.plans[static_cast<std::size_t>(signature)].empty()) entry.dead[static_cast<std::size_t>(signature)] = 0;
+}
+
+void FrontierStore::add_plans(ShapePlans& entry, int signature, std::vector<parallelizer::PartialPlan>& plans,
+                              int author) {
+  const auto is_too_slow = [&](const parallelizer::PartialPlan& plan) { return time_of(plan) > entry.slowest; };
+  if (is_typical_block(signature)) {
+    for (const parallelizer::PartialPlan& plan : plans) {
       const auto time = static_cast<double>(time_of(plan));
-      if (is_typical_block(signature) && (entry.one_block == 0 || time < entry.one_block)) entry.one_block = time;
-      if (time_of(plan) > entry.slowest) continue;
-      entry.plans[id].push_back(plan);
-      ++partial_plans_;
-    }
-    const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
-                                 outcome.shortage > Bytes(0) &&
-                                 signatures_.entry(signature).signature.block_count() == 1;
-    if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
-      entry.shortage = outcome.shortage;
+      if (entry.one_block == 0 || time < entry.one_block) entry.one_block = time;
     }
   }
-  if (!entry.plans[id].empty()) entry.dead[id] = 0;
+  std::vector<StoredPlan>& kept = entry.plans[static_cast<std::size_t>(signature)];
+  const auto wanted = plans.size() - static_cast<std::size_t>(std::count_if(plans.begin(), plans.end(), is_too_slow));
+  kept.reserve(kept.size() + wanted);
+  for (parallelizer::PartialPlan& plan : plans) {
+    if (is_too_slow(plan)) continue;
+    kept.push_back({plan.cost, plan.strategy, author, -1, plan.n_max});
+    if (!plan.opaque.empty()) {
+      kept.back().opaque = static_cast<std::int32_t>(opaque_.size());
+      opaque_.push_back(std::move(plan.opaque));
+    }
+  }
+  partial_plans_ += static_cast<std::int64_t>(wanted);
+  plans = {};  // a round of answers is large: let go of what has been taken over
+}
+
+parallelizer::PartialPlan FrontierStore::partial_plan(const StoredPlan& plan) const {
+  const std::string& author = parallelizers_[static_cast<std::size_t>(plan.author)]->info().name;
+  const std::string opaque = plan.opaque < 0 ? std::string() : opaque_[static_cast<std::size_t>(plan.opaque)];
+  return {plan.strategy, plan.cost, plan.n_max, author, opaque};
 }
 
 Bytes FrontierStore::shortage() const {

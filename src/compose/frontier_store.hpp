@@ -42,11 +42,20 @@ class SignatureTable {
   std::vector<std::vector<int>> by_length_;
 };
 
+/// A partial plan without its texts: there are millions of plans, of few authors.
+struct StoredPlan {
+  cost::StageCost cost;
+  cost::Strategy strategy;
+  std::int32_t author = 0;   ///< which parallelizer
+  std::int32_t opaque = -1;  ///< which of the texts to be returned verbatim; -1: none
+  std::int64_t n_max = 0;
+};
+
 /// Partial plans of one shape and sample count, by signature id.
 struct ShapePlans {
   cluster::DeviceShape shape;
   int samples = 0;
-  std::vector<std::vector<parallelizer::PartialPlan>> plans;
+  std::vector<std::vector<StoredPlan>> plans;
   double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
   std::vector<std::uint8_t> dead;  ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;        ///< ns: partial plans with a larger T are of no interest
@@ -73,6 +82,8 @@ class FrontierStore {
   [[nodiscard]] Expected<void> ask();
 
   [[nodiscard]] const ShapePlans& at(int index) const { return entries_[static_cast<std::size_t>(index)]; }
+  /// One of the entry's plans with its texts.
+  [[nodiscard]] parallelizer::PartialPlan partial_plan(const StoredPlan& plan) const;
   [[nodiscard]] std::int64_t queries() const { return queries_; }
   [[nodiscard]] std::int64_t partial_plans() const { return partial_plans_; }
   [[nodiscard]] Bytes shortage() const;  ///< smallest of all entries; 0: none
@@ -80,13 +91,15 @@ class FrontierStore {
  private:
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
   [[nodiscard]] bool is_typical_block(int signature) const;
-  void record(ShapePlans& entry, int signature, std::span<const parallelizer::Outcome> outcomes);
+  void record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author);
+  void add_plans(ShapePlans& entry, int signature, std::vector<parallelizer::PartialPlan>& plans, int author);
 
   const model::Model& model_;
   const SignatureTable& signatures_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   StoreLimits limits_;
   std::vector<ShapePlans> entries_;
+  std::vector<std::string> opaque_;
   std::size_t asked_ = 0;
   std::int64_t queries_ = 0;
   std::int64_t partial_plans_ = 0;

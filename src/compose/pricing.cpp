@@ -59,7 +59,7 @@ class CrossIslandSync {
   int replicas_;
 };
 
-Candidate to_candidate(const parallelizer::PartialPlan& plan, Nanoseconds crossing, int source) {
+Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source) {
   const Nanoseconds exposed = cost::exposed_sync(plan.cost.gradient_sync + crossing, plan.cost.backward);
   Candidate candidate;
   candidate.T = (plan.cost.forward + plan.cost.backward).value();
@@ -71,7 +71,7 @@ Candidate to_candidate(const parallelizer::PartialPlan& plan, Nanoseconds crossi
   return candidate;
 }
 
-std::vector<Candidate> priced(const std::vector<parallelizer::PartialPlan>& plans, Nanoseconds crossing) {
+std::vector<Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
   std::vector<Candidate> candidates;
   candidates.reserve(plans.size());
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -85,7 +85,7 @@ struct Frontier {
   std::vector<std::array<int, 2>> sources;
 };
 
-Frontier single_frontier(const std::vector<parallelizer::PartialPlan>& plans, Nanoseconds crossing) {
+Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
   Frontier result;
   result.candidates = priced(plans, crossing);
   for (Candidate& candidate : result.candidates) {
@@ -97,8 +97,8 @@ Frontier single_frontier(const std::vector<parallelizer::PartialPlan>& plans, Na
 }
 
 // Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
-Frontier mixed_frontier(const std::vector<parallelizer::PartialPlan>& a,
-                        const std::vector<parallelizer::PartialPlan>& b, Nanoseconds crossing) {
+Frontier mixed_frontier(const std::vector<StoredPlan>& a,
+                        const std::vector<StoredPlan>& b, Nanoseconds crossing) {
   std::vector<Candidate> pairs;
   std::vector<std::array<int, 2>> sources;
   const std::vector<Candidate> left = priced(a, crossing);
@@ -225,9 +225,9 @@ std::vector<Candidate> staircase(std::vector<Candidate> steps) {
   return result;
 }
 
-std::vector<Candidate> staircase(const std::vector<parallelizer::PartialPlan>& plans) {
+std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans) {
   std::vector<Candidate> steps;
-  for (const parallelizer::PartialPlan& plan : plans) {
+  for (const StoredPlan& plan : plans) {
     Candidate step;
     step.T = step.A = (plan.cost.forward + plan.cost.backward).value();
     step.n_max = plan.n_max;
@@ -246,9 +246,9 @@ std::vector<Drain> staircase(std::vector<Drain> steps) {
   return result;
 }
 
-std::vector<Drain> drains_of(const std::vector<parallelizer::PartialPlan>& plans, Nanoseconds crossing) {
+std::vector<Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
   std::vector<Drain> steps;
-  for (const parallelizer::PartialPlan& plan : plans) {
+  for (const StoredPlan& plan : plans) {
     const Candidate candidate = to_candidate(plan, crossing, 0);
     steps.push_back({candidate.A + candidate.o, candidate.n_max});
   }
@@ -281,9 +281,9 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
       });
 }
 
-std::int64_t slowest_of(const std::vector<parallelizer::PartialPlan>& plans) {
+std::int64_t slowest_of(const std::vector<StoredPlan>& plans) {
   std::int64_t slowest = 0;
-  for (const parallelizer::PartialPlan& plan : plans) {
+  for (const StoredPlan& plan : plans) {
     slowest = std::max(slowest, (plan.cost.forward + plan.cost.backward).value());
   }
   return slowest;
@@ -371,7 +371,7 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
     for (std::size_t p = 0; p < priced.parts[option].size(); ++p) {
       const OptionPart& part = priced.parts[option][p];
       stage.parts.push_back({part.placement.island_class, part.placement.gpus, part.samples,
-                             store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])]});
+                             store.partial_plan(store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])])});
     }
     stage.T = Nanoseconds(from.candidate.T);
     stage.F = Nanoseconds(from.candidate.F);

@@ -32,8 +32,8 @@ std::vector<Candidate> pareto(std::span<const Candidate> candidates) {
       sorted[kept++] = candidate;
     }
   }
-  sorted.resize(kept);
-  return sorted;
+  // Copied, so that a short frontier of many candidates does not hold on to their memory.
+  return {sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(kept)};
 }
 
 }  // namespace tangram::prune

@@ -118,8 +118,7 @@ bool FrontierStore::is_typical_block(int signature) const {
 void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author) {
   add_plans(entry, signature, outcome.plans, author);
   const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
-                               outcome.shortage > Bytes(0) &&
-                               signatures_.entry(signature).signature.block_count() == 1;
+                               outcome.shortage > Bytes(0) && signatures_.entry(signature).signature.block_count() == 1;
   if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
     entry.shortage = outcome.shortage;
   }

@@ -6,40 +6,28 @@
 #include <unordered_map>
 #include <utility>
 
+#include "label.hpp"
 #include "tangram/base/assert.hpp"
 
 namespace tangram::compose {
 
 namespace {
 
-constexpr std::int64_t kFar = INT64_MAX / 8;
 constexpr std::size_t kExtensionsPerBeam = 4;
 
-struct Label {
-  std::int64_t latency = 0;
-  std::int64_t a = 0;
-  std::int64_t o = 0;
-  std::int64_t q = 0;
-  std::int64_t n = 0;
+// How a label came to be.
+struct Node {
+  Label label;
   int parent = -1;
   int option = -1;
   int blocks = 0;  // of the stage that `option` runs
   const Candidate* candidate = nullptr;
 };
 
-// n needs no comparison of its own: (n-1) P < Q <= n P, and Q = kFar exactly where n = M, so a Q that is no larger
-// means an n that is no larger. The sign of a difference tells, and there is no branch: which component decides cannot
-// be foretold. No difference overflows, as none of them is negative.
-template <class X, class Y>
-bool dominates(const X& x, const Y& y) {
-  return ((y.latency - x.latency) | (y.a - x.a) | (y.o - x.o) | (y.q - x.q)) >= 0;
-}
-
-// Units used, mixed radix over the classes, in two words; and the head's price key.
+// Units used, mixed radix over the classes, in two words.
 struct StateKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
-  int head = -1;
   // Of classic warm-ups: a smaller Q can then come with fewer microbatches in flight, and allow less.
   std::int64_t depth = 0;
   bool operator==(const StateKey&) const = default;
@@ -49,19 +37,15 @@ struct StateKeyHash {
   std::size_t operator()(const StateKey& key) const {
     std::uint64_t h = key.low * std::uint64_t{0x9E3779B97F4A7C15};
     h ^= (key.high + 0x7F4A7C15U) * std::uint64_t{0xC2B2AE3D27D4EB4F} + (h << 6) + (h >> 2);
-    h ^= static_cast<std::uint64_t>((key.depth << 32) + key.head + 1) * std::uint64_t{0x165667B19E3779F9} + (h << 6) +
-         (h >> 2);
+    h ^= static_cast<std::uint64_t>(key.depth) * std::uint64_t{0x165667B19E3779F9} + (h << 6) + (h >> 2);
     return static_cast<std::size_t>(h ^ (h >> 29));
   }
 };
 
 // A label where it stands: what dominance compares lies together.
 struct Held {
-  std::int64_t latency;
-  std::int64_t a;
-  std::int64_t o;
-  std::int64_t q;
-  int label;
+  Standing standing;
+  std::int32_t node = 0;
 };
 
 struct State {
@@ -75,17 +59,30 @@ struct Position {
 };
 
 struct Extension {
-  double reduced_cost = 0;  // growth of a label's bound, at least
-  int option = 0;
-  int blocks = 0;
+  double growth = 0;                     // of a label's bound, at least
   Candidate plan;                        // copied: it is looked at for every label
   const Candidate* candidate = nullptr;  // where it came from
 };
 
-bool smaller_growth(const Extension& a, const Extension& b) {
-  return std::tie(a.reduced_cost, a.option, a.blocks, a.candidate) <
-         std::tie(b.reduced_cost, b.option, b.blocks, b.candidate);
+// Extensions by the same slice on the same option: one look at a state may rule out all of them.
+struct ExtensionGroup {
+  double growth = 0;  // of the first one, the smallest
+  int option = 0;
+  int blocks = 0;
+  std::uint32_t begin = 0;  // of its extensions, by growth
+  std::uint32_t end = 0;
+};
+
+bool smaller_growth(const ExtensionGroup& a, const ExtensionGroup& b) {
+  return std::tie(a.growth, a.option, a.blocks) < std::tie(b.growth, b.option, b.blocks);
 }
+
+// All extensions of a position at a depth.
+struct ExtensionLists {
+  bool built = false;
+  std::vector<Extension> extensions;
+  std::vector<ExtensionGroup> groups;  // by growth
+};
 
 // What is left of the inventory in a state, and its worth.
 struct Budget {
@@ -96,19 +93,24 @@ struct Budget {
 
 class Search {
  public:
-  Search(const Program& program, Frontiers& frontiers, const CompletionBound& bound, const LabelQuery& query)
-      : program_(program), frontiers_(frontiers), bound_(bound), query_(query), cutoff_(query.cutoff) {
+  Search(const Program& program, Frontiers& frontiers, const Hops& hops, const CompletionBound& bound,
+         const LabelQuery& query)
+      : program_(program),
+        frontiers_(frontiers),
+        bound_(bound),
+        query_(query),
+        algebra_(program, hops, query.period),
+        hops_(hops),
+        cutoff_(query.cutoff) {
     encode_radices();
-    collect_widest_hops();
     extensions_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
-    built_.assign(extensions_.size(), 0);
+    open_groups_.resize(static_cast<std::size_t>(bound.depths()) + 1);
     positions_.resize(static_cast<std::size_t>(program.blocks) + 1);
   }
 
   LabelAnswer run() {
-    labels_.push_back(Label{});
-    const int root = 0;
-    positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{0, 0, 0, 0, root}}});
+    nodes_.push_back(Node{});
+    positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}});
     for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
     answer_.labels = created();
     if (best_) answer_.chain = trace_back();
@@ -118,7 +120,7 @@ class Search {
 
  private:
   // The root is there from the start.
-  [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(labels_.size()) - 1; }
+  [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
 
   void encode_radices() {
     // Classes fill the low word until it would overflow, then the high one.
@@ -136,16 +138,6 @@ class Search {
     }
   }
 
-  void collect_widest_hops() {
-    // For each head key the largest latency a stage may have to it: bounds when Q can still matter.
-    widest_hop_.assign(static_cast<std::size_t>(program_.keys), 0);
-    const auto keys = static_cast<std::size_t>(program_.keys);
-    for (std::size_t i = 0; i < program_.prices.size(); ++i) {
-      auto& widest = widest_hop_[i % keys];
-      widest = std::max(widest, program_.prices[i].latency);
-    }
-  }
-
   std::vector<int> units_left(const StateKey& key) const {
     std::vector<int> left(program_.inventory.size());
     for (std::size_t k = 0; k < left.size(); ++k) {
@@ -158,7 +150,6 @@ class Search {
 
   StateKey after(const StateKey& key, const Option& option) const {
     StateKey next = key;
-    next.head = option.key;
     for (const Use& use : option.uses) {
       const Radix& r = radices_[static_cast<std::size_t>(use.island_class)];
       (r.high ? next.high : next.low) += r.scale * static_cast<std::uint64_t>(use.units);
@@ -168,14 +159,13 @@ class Search {
 
   // Extensions of a position at a depth, by growth of the bound. Those that cannot stay below the cutoff even from the
   // root are left out: along any chain the bound never shrinks.
-  const std::vector<Extension>& extensions(int left, int depth) {
-    const auto at = static_cast<std::size_t>(left) * static_cast<std::size_t>(bound_.depths() + 1) +
-                    static_cast<std::size_t>(depth);
-    if (built_[at]) return extensions_[at];
-    built_[at] = 1;
-    std::vector<Extension>& list = extensions_[at];
+  const ExtensionLists& extensions(int left, int depth) {
+    ExtensionLists& lists = extensions_[static_cast<std::size_t>(left) * static_cast<std::size_t>(bound_.depths() + 1) +
+                                        static_cast<std::size_t>(depth)];
+    if (lists.built) return lists;
+    lists.built = true;
     const double here = bound_.phi(left, depth);
-    if (here == kNoCompletion) return list;
+    if (here == kNoCompletion) return lists;
     const double slack = static_cast<double>(query_.cutoff) - bound_.root() + 1.0;
     const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
     for (int n = 1; n <= left; ++n) {
@@ -186,24 +176,62 @@ class Search {
         if (!query_.mixed && program_.options[static_cast<std::size_t>(option)].uses.size() > 1) continue;
         const double fixed = hop + bound_.unit_price(option) + beyond - here;
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
-        for (const Candidate& candidate : frontiers_.whole(option, signature)) {
-          if (candidate.T > query_.period) break;
-          if (static_cast<double>(candidate.T) + fixed > slack) break;
-          const double growth = static_cast<double>(n == left ? candidate.A + candidate.o : candidate.T) + fixed;
-          if (growth > slack) continue;
-          if (candidate.n_max < std::min<std::int64_t>(depth, program_.microbatches)) continue;
-          list.push_back({growth, option, n, candidate, &candidate});
-          if (query_.beam > 0 && n < left) break;  // a quick pass takes the fastest plan that holds the depth
-        }
+        add_group(lists, {0, option, n, 0, 0}, frontiers_.whole(option, signature), {depth, n == left, fixed, slack});
       }
     }
     const auto most = static_cast<std::size_t>(query_.beam) * kExtensionsPerBeam;
-    if (query_.beam > 0 && list.size() > most) {
-      std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(most), list.end(), smaller_growth);
-      list.resize(most);
+    if (query_.beam > 0 && lists.groups.size() > most) {
+      std::nth_element(lists.groups.begin(), lists.groups.begin() + static_cast<std::ptrdiff_t>(most),
+                       lists.groups.end(), smaller_growth);
+      lists.groups.resize(most);
     }
-    std::sort(list.begin(), list.end(), smaller_growth);
-    return list;
+    std::sort(lists.groups.begin(), lists.groups.end(), smaller_growth);
+    return lists;
+  }
+
+  struct GroupTerms {
+    int depth;
+    bool is_first_stage;
+    double fixed;  // growth without the stage itself
+    double slack;  // growth that is too much
+  };
+
+  void add_group(ExtensionLists& lists, ExtensionGroup group, const std::vector<Candidate>& frontier,
+                 const GroupTerms& terms) const {
+    group.begin = static_cast<std::uint32_t>(lists.extensions.size());
+    for (const Candidate& candidate : frontier) {
+      if (candidate.T > query_.period || static_cast<double>(candidate.T) + terms.fixed > terms.slack) break;
+      const std::int64_t cost = terms.is_first_stage ? candidate.A + candidate.o : candidate.T;
+      const double growth = static_cast<double>(cost) + terms.fixed;
+      if (growth > terms.slack) continue;
+      if (candidate.n_max < std::min<std::int64_t>(terms.depth, program_.microbatches)) continue;
+      lists.extensions.push_back({growth, candidate, &candidate});
+      if (query_.beam > 0 && !terms.is_first_stage) break;  // a quick pass takes the fastest plan that holds the depth
+    }
+    group.end = static_cast<std::uint32_t>(lists.extensions.size());
+    if (group.begin == group.end) return;
+    const auto first = lists.extensions.begin() + group.begin;
+    std::stable_sort(first, lists.extensions.end(),
+                     [](const Extension& a, const Extension& b) { return a.growth < b.growth; });
+    group.growth = first->growth;
+    lists.groups.push_back(group);
+  }
+
+  // The groups for which a state has the units, now and for the blocks that remain.
+  const std::vector<ExtensionGroup>& open_groups(int left, int depth, const Budget& budget) {
+    OpenGroups& open = open_groups_[static_cast<std::size_t>(depth)];
+    if (open.known) return open.groups;
+    open.known = true;
+    open.groups.clear();
+    for (const ExtensionGroup& group : extensions(left, depth).groups) {
+      if (bound_.need(left - group.blocks, depth + 1) > budget.supply - bound_.unit_weight(group.option)) continue;
+      const Option& option = program_.options[static_cast<std::size_t>(group.option)];
+      const bool fits = std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
+        return use.units <= budget.units[static_cast<std::size_t>(use.island_class)];
+      });
+      if (fits) open.groups.push_back(group);
+    }
+    return open.groups;
   }
 
   // Looks at the outline only: is there a plan that holds the depth within the period and the time?
@@ -227,8 +255,9 @@ class Search {
       if (!answer_.finished) break;
       const std::vector<int> units = units_left(state.key);
       const Budget budget{units, bound_.refund(units), bound_.supply(units)};
+      for (OpenGroups& open : open_groups_) open.known = false;
       for (const Held& held : state.labels) {
-        if (answer_.finished) expand(held.label, state, left, budget);
+        if (answer_.finished) expand(held, state.key, left, budget);
       }
     }
     position = Position{};
@@ -239,118 +268,84 @@ class Search {
     for (const State& state : position.states) {
       const double refund = bound_.refund(units_left(state.key));
       for (const Held& held : state.labels) {
-        const Label& label = labels_[static_cast<std::size_t>(held.label)];
+        const Label& label = nodes_[static_cast<std::size_t>(held.node)].label;
         const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
-        order.emplace_back(static_cast<double>(label.latency) + bound_.phi(left, depth) - refund, held.label);
+        order.emplace_back(static_cast<double>(label.latency) + bound_.phi(left, depth) - refund, held.node);
       }
     }
     if (order.size() <= static_cast<std::size_t>(query_.beam)) return;
     std::nth_element(order.begin(), order.begin() + query_.beam, order.end());
     const std::pair<double, int> worst = order[static_cast<std::size_t>(query_.beam)];
-    std::vector<std::uint8_t> kept(labels_.size(), 0);
+    std::vector<std::uint8_t> kept(nodes_.size(), 0);
     for (const auto& entry : order) {
       if (entry < worst) kept[static_cast<std::size_t>(entry.second)] = 1;
     }
     for (State& state : position.states) {
-      std::erase_if(state.labels, [&](const Held& held) { return kept[static_cast<std::size_t>(held.label)] == 0; });
+      std::erase_if(state.labels, [&](const Held& held) { return kept[static_cast<std::size_t>(held.node)] == 0; });
     }
   }
 
-  void expand(int label_id, const State& state, int left, const Budget& budget) {
-    const Label label = labels_[static_cast<std::size_t>(label_id)];
+  void expand(const Held& held, const StateKey& key, int left, const Budget& budget) {
+    const Label label = nodes_[static_cast<std::size_t>(held.node)].label;
     const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, depth) - budget.refund;
     const int list_depth = static_cast<int>(std::min<std::int64_t>(depth, bound_.depths()));
-    for (const Extension& extension : extensions(left, list_depth)) {
-      if (lower + extension.reduced_cost > limit()) break;
-      const Option& option = program_.options[static_cast<std::size_t>(extension.option)];
-      const bool fits = std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
-        return use.units <= budget.units[static_cast<std::size_t>(use.island_class)];
-      });
-      if (!fits) continue;
-      Label next;
-      if (!prepend(label, extension.plan, option, state.key.head, left, next)) continue;
-      next.parent = label_id;
-      next.option = extension.option;
-      next.blocks = extension.blocks;
-      next.candidate = extension.candidate;
-      if (extension.blocks == left) {
-        complete(next);
-      } else {
-        insert(next, state.key, option, left - extension.blocks, budget);
+    const std::vector<ExtensionGroup>& groups = open_groups(left, list_depth, budget);
+    const std::vector<Extension>& all = extensions(left, list_depth).extensions;
+    for (const ExtensionGroup& group : groups) {
+      if (lower + group.growth > limit()) break;
+      const Option& option = program_.options[static_cast<std::size_t>(group.option)];
+      for (std::uint32_t i = group.begin; i < group.end; ++i) {
+        if (lower + all[i].growth > limit()) break;
+        Node next{{}, held.node, group.option, group.blocks, all[i].candidate};
+        if (!algebra_.prepend(label, held.standing.head, all[i].plan, option.key, left, next.label)) continue;
+        if (next.label.a + next.label.o > cutoff_) continue;
+        if (group.blocks == left) {
+          complete(next);
+        } else {
+          insert(next, key, option, left - group.blocks, budget);
+        }
+        if (!answer_.finished) return;
       }
-      if (!answer_.finished) return;
     }
   }
 
-  // False: the period, the memory or the cutoff does not allow it.
-  bool prepend(const Label& label, const Candidate& p, const Option& option, int head, int left, Label& next) const {
-    std::int64_t c = 0;
-    if (head >= 0) {
-      const Price& price = program_.price(left, option.key, head);
-      if (price.occupancy > query_.period) return false;
-      c = price.latency;
-    }
-    next.a = head < 0 ? p.A : std::max(label.a + p.F + c, p.A + label.latency + 2 * c);
-    next.o = std::max(label.o, p.o);
-    if (next.a + next.o > cutoff_) return false;
-    next.latency = p.T + 2 * c + label.latency;
-    const std::int64_t period = query_.period;
-    const std::int64_t x = p.T + 2 * c + label.q;
-    if (label.q >= kFar) {
-      next.n = program_.microbatches;
-    } else {
-      next.n = label.n + 1;
-      if (x > next.n * period) {  // rare, and a division is slow
-        if (program_.classic_warmup && next.n < program_.microbatches) return false;
-        next.n = (x + period - 1) / period;
-      }
-    }
-    if (next.n >= program_.microbatches) {
-      // All microbatches in flight: it cannot get worse, so n and Q no longer matter.
-      next.n = program_.microbatches;
-      next.q = kFar;
-    } else {
-      next.q = std::max(period * (next.n - 1) + p.T, x);
-      // Any Q up to n P - 2 c gives the next stage n + 1 microbatches, whatever its T <= P: call them equal.
-      next.q = std::max(next.q, next.n * period - 2 * widest_hop_[static_cast<std::size_t>(option.key)]);
-    }
-    return next.n <= p.n_max;
-  }
-
-  void complete(const Label& label) {
-    const std::int64_t value = label.a + label.o;
-    if (value > cutoff_) return;
-    best_ = label;
-    best_value_ = value;
-    cutoff_ = value - 1;
+  void complete(const Node& node) {
+    best_ = node;
+    best_value_ = node.label.a + node.label.o;
+    cutoff_ = best_value_ - 1;
   }
 
   // `before`: what was left before the label's first stage took its units.
-  void insert(const Label& label, const StateKey& parent, const Option& option, int left, const Budget& before) {
-    if (bound_.need(left, label.n + 1) > before.supply - bound_.unit_weight(label.option)) return;
-    const double refund = before.refund - bound_.unit_price(label.option);
-    const double lower = static_cast<double>(label.latency) + bound_.phi(left, label.n + 1) - refund;
-    if (lower > limit()) return;
+  void insert(const Node& node, const StateKey& parent, const Option& option, int left, const Budget& before) {
+    const std::int64_t depth = node.label.n + 1;
+    if (bound_.need(left, depth) > before.supply - bound_.unit_weight(node.option)) return;
+    const double refund = before.refund - bound_.unit_price(node.option);
+    if (static_cast<double>(node.label.latency) + bound_.phi(left, depth) - refund > limit()) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
     StateKey key = after(parent, option);
-    if (program_.classic_warmup) key.depth = label.n;
+    if (program_.classic_warmup) key.depth = node.label.n;
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
     if (created_now) position.states.push_back({key, {}});
     std::vector<Held>& held = position.states[static_cast<std::size_t>(entry->second)].labels;
-    if (std::any_of(held.begin(), held.end(), [&](const Held& other) { return dominates(other, label); })) return;
-    std::erase_if(held, [&](const Held& other) { return dominates(label, other); });
-    held.push_back({label.latency, label.a, label.o, label.q, static_cast<int>(labels_.size())});
-    labels_.push_back(label);
+    const Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
+    const Hops::Excess& excess = hops_.excess_at(left);
+    const auto dominates = [&](const Held& x, const Held& y) {
+      return algebra_.dominates(x.standing, y.standing, excess);
+    };
+    if (std::any_of(held.begin(), held.end(), [&](const Held& other) { return dominates(other, candidate); })) return;
+    std::erase_if(held, [&](const Held& other) { return dominates(candidate, other); });
+    held.push_back(candidate);
+    nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
   }
 
   Chain trace_back() const {
     Chain chain;
     int first = 0;
-    for (const Label* label = &*best_; label->parent >= 0; label = &labels_[static_cast<std::size_t>(label->parent)]) {
-      chain.stages.push_back({label->option, first, first + label->blocks, *label->candidate});
-      first += label->blocks;
+    for (const Node* node = &*best_; node->parent >= 0; node = &nodes_[static_cast<std::size_t>(node->parent)]) {
+      chain.stages.push_back({node->option, first, first + node->blocks, *node->candidate});
+      first += node->blocks;
     }
     return chain;
   }
@@ -365,23 +360,29 @@ class Search {
   Frontiers& frontiers_;
   const CompletionBound& bound_;
   const LabelQuery query_;
+  const LabelAlgebra algebra_;
+  const Hops& hops_;
   std::int64_t cutoff_;
   std::vector<Radix> radices_;
-  std::vector<std::int64_t> widest_hop_;
-  std::vector<std::vector<Extension>> extensions_;
-  std::vector<std::uint8_t> built_;
+  struct OpenGroups {
+    bool known = false;
+    std::vector<ExtensionGroup> groups;
+  };
+
+  std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
+  std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded
   std::vector<Position> positions_;
-  std::vector<Label> labels_;
-  std::optional<Label> best_;
+  std::vector<Node> nodes_;
+  std::optional<Node> best_;
   std::int64_t best_value_ = 0;
   LabelAnswer answer_;
 };
 
 }  // namespace
 
-LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const CompletionBound& bound,
+LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const Hops& hops, const CompletionBound& bound,
                           const LabelQuery& query) {
-  return Search(program, frontiers, bound, query).run();
+  return Search(program, frontiers, hops, bound, query).run();
 }
 
 }  // namespace tangram::compose

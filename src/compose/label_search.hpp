@@ -2,13 +2,7 @@
 // cutoff. Comes out: the chain with the smallest A + max o among those that P allows and that stay at or below the
 // cutoff.
 //
-// Backward over blocks. State: next block, units used per class, price key of the head stage. Label: (Lat, A, o, n, Q),
-// all smaller is better; prepending stage p over boundary c (design.md 5.1, 5.4):
-//
-//   Lat' = T + 2c + Lat     A' = max(A + F + c, A_p + Lat + 2c)     o' = max(o, o_p)
-//   x = T + 2c + Q          n' = max(n + 1, ceil(x / P))            Q' = max(P (n' - 1) + T, x)
-//
-// Every update is monotone in every component, so a label that is no better anywhere can be dropped.
+// Backward over blocks. State: next block and units used per class; in it the labels (label.hpp) that no other beats.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +10,7 @@
 
 #include "completion_bound.hpp"
 #include "frontiers.hpp"
+#include "label.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
@@ -36,7 +31,7 @@ struct LabelAnswer {
   std::int64_t states = 0;
 };
 
-[[nodiscard]] LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const CompletionBound& bound,
-                                        const LabelQuery& query);
+[[nodiscard]] LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const Hops& hops,
+                                        const CompletionBound& bound, const LabelQuery& query);
 
 }  // namespace tangram::compose

@@ -97,8 +97,7 @@ Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds cross
 }
 
 // Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
-Frontier mixed_frontier(const std::vector<StoredPlan>& a,
-                        const std::vector<StoredPlan>& b, Nanoseconds crossing) {
+Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<StoredPlan>& b, Nanoseconds crossing) {
   std::vector<Candidate> pairs;
   std::vector<std::array<int, 2>> sources;
   const std::vector<Candidate> left = priced(a, crossing);
@@ -370,8 +369,9 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
     stage.last = from.last;
     for (std::size_t p = 0; p < priced.parts[option].size(); ++p) {
       const OptionPart& part = priced.parts[option][p];
-      stage.parts.push_back({part.placement.island_class, part.placement.gpus, part.samples,
-                             store.partial_plan(store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])])});
+      stage.parts.push_back(
+          {part.placement.island_class, part.placement.gpus, part.samples,
+           store.partial_plan(store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])])});
     }
     stage.T = Nanoseconds(from.candidate.T);
     stage.F = Nanoseconds(from.candidate.F);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "completion_bound.hpp"
+#include "label.hpp"
 #include "label_search.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/compose/program.hpp"
@@ -54,6 +55,7 @@ class Sweep {
         limits_(limits),
         fastest_(program),
         frontiers_(program, limits_.refine),
+        hops_(program),
         best_(limits.incumbent) {}
 
   ProgramResult run() {
@@ -127,7 +129,7 @@ class Sweep {
         query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1;
         query.beam = best_ == kNever ? limits_.beam : std::max(1, limits_.beam / kNarrower);
         query.mixed = mixed;
-        const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
+        const LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
         result_.quick_labels += answer.labels;
         result_.states += answer.states;
         if (answer.chain) keep(*answer.chain);
@@ -171,7 +173,7 @@ class Sweep {
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
-      LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
+      LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
       result_.labels += answer.labels;
       result_.states += answer.states;
       std::int64_t period = hi;
@@ -193,7 +195,7 @@ class Sweep {
     query.period = hi;
     query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - (program_.microbatches - 1) * window.lo;
     query.beam = limits_.beam;
-    const LabelAnswer answer = search_labels(program_, frontiers_, bound, query);
+    const LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
     result_.quick_labels += answer.labels;
     result_.states += answer.states;
     if (answer.chain) keep(*answer.chain);
@@ -227,6 +229,7 @@ class Sweep {
   const ProgramLimits limits_;
   const FastestPlans fastest_;
   Frontiers frontiers_;
+  const Hops hops_;
   std::int64_t best_;
   std::int64_t unfinished_ = kNever;
   std::int64_t next_order_ = 0;

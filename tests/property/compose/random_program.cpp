@@ -13,17 +13,24 @@ using compose::Program;
 int pick(std::mt19937_64& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 bool chance(std::mt19937_64& random, int percent) { return pick(random, 1, 100) <= percent; }
 
-void add_options(Program& program, std::mt19937_64& random, bool mixed) {
+void add_options(Program& program, std::mt19937_64& random, const Flavour& flavour) {
   const int classes = static_cast<int>(program.inventory.size());
   for (int k = 0; k < classes; ++k) {
     for (int units = 1; units <= program.inventory[static_cast<std::size_t>(k)]; units *= 2) {
-      program.options.push_back({{{k, units}}, program.keys++});
+      for (int i = 0; i <= flavour.twins; ++i) program.options.push_back({{{k, units}}, program.keys++});
     }
   }
-  if (!mixed) return;
+  if (!flavour.mixed) return;
   for (int k = 0; k + 1 < classes; ++k) {
     if (chance(random, 50)) program.options.push_back({{{k, 1}, {k + 1, 1}}, program.keys++});
   }
+}
+
+bool same_uses(const compose::Option& a, const compose::Option& b) {
+  return std::equal(a.uses.begin(), a.uses.end(), b.uses.begin(), b.uses.end(),
+                    [](const compose::Use& x, const compose::Use& y) {
+                      return x.island_class == y.island_class && x.units == y.units;
+                    });
 }
 
 // `coarse` times a scale, and something in between.
@@ -58,7 +65,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
   program.microbatches = pick(random, 1, flavour.most_microbatches);
   const int classes = pick(random, 1, flavour.most_classes);
   for (int k = 0; k < classes; ++k) program.inventory.push_back(pick(random, 1, flavour.most_units));
-  add_options(program, random, flavour.mixed);
+  add_options(program, random, flavour);
 
   // Half of the problems have uniform blocks: slices of equal length and ends share a signature.
   const bool uniform = chance(random, 50);
@@ -78,16 +85,20 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
       program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] = entry->second;
     }
   }
-  for (const compose::Option& option : program.options) {
+  for (std::size_t i = 0; i < program.options.size(); ++i) {
     int units = 0;
-    for (const compose::Use& use : option.uses) units += use.units;
+    for (const compose::Use& use : program.options[i].uses) units += use.units;
+    const bool is_twin = i > 0 && same_uses(program.options[i - 1], program.options[i]);
     for (int s = 0; s < program.signatures; ++s) {
-      program.frontiers.push_back(random_frontier(random, flavour, scale, length[static_cast<std::size_t>(s)], units));
+      const bool repeat = is_twin && chance(random, 80);
+      program.frontiers.push_back(
+          repeat ? program.frontiers[program.frontiers.size() - static_cast<std::size_t>(program.signatures)]
+                 : random_frontier(random, flavour, scale, length[static_cast<std::size_t>(s)], units));
     }
   }
   program.cut_kinds = pick(random, 1, 2);
   for (int cut = 0; cut <= program.blocks; ++cut) program.cut_kind.push_back(pick(random, 0, program.cut_kinds - 1));
-  const int slowest = flavour.slow_links ? pick(random, 0, 30) : 0;
+  const int slowest = flavour.slow_links ? pick(random, 0, flavour.twins > 0 ? 12 : 30) : 0;
   for (int i = 0; i < program.cut_kinds * program.keys * program.keys; ++i) {
     compose::Price price;
     price.latency = fine(random, pick(random, 0, slowest), scale);
@@ -95,6 +106,31 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
     program.prices.push_back(price);
   }
   return program;
+}
+
+compose::Program random_hops(std::mt19937_64& random, int keys, std::int64_t period) {
+  Program program;
+  program.blocks = 2;
+  program.microbatches = pick(random, 2, 12);
+  program.keys = keys;
+  program.cut_kinds = 1;
+  program.cut_kind.assign(3, 0);
+  const int longest = pick(random, 0, static_cast<int>(period));
+  for (int i = 0; i < keys * keys; ++i) {
+    const int latency = pick(random, 0, longest);
+    program.prices.push_back({latency, chance(random, 5) ? period + 1 : latency});
+  }
+  return program;
+}
+
+compose::Candidate random_plan(std::mt19937_64& random, std::int64_t period) {
+  Candidate plan;
+  plan.T = pick(random, 1, static_cast<int>(period));
+  plan.F = plan.T * pick(random, 10, 60) / 100;
+  plan.A = plan.T + (chance(random, 50) ? pick(random, 0, 3 * static_cast<int>(period)) : 0);
+  plan.o = pick(random, 0, 5);
+  plan.n_max = 100;
+  return plan;
 }
 
 }  // namespace tangram::tests

@@ -18,8 +18,15 @@ struct Flavour {
   bool heavy_sync = true;
   bool tight_memory = true;
   bool mixed = true;
+  int twins = 0;  ///< further options with the same units as each, and other prices
 };
 
 [[nodiscard]] compose::Program random_program(std::mt19937_64& random, const Flavour& flavour);
+
+/// Two blocks and boundary prices between so many keys, some of them above the period; no options.
+[[nodiscard]] compose::Program random_hops(std::mt19937_64& random, int keys, std::int64_t period);
+
+/// A partial plan whose T is at most the period.
+[[nodiscard]] compose::Candidate random_plan(std::mt19937_64& random, std::int64_t period);
 
 }  // namespace tangram::tests

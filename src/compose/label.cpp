@@ -1,0 +1,36 @@
+#include "label.hpp"
+
+namespace tangram::compose {
+
+Hops::Hops(const Program& program) : program_(program) {
+  const auto keys = static_cast<std::size_t>(program.keys);
+  longest_.assign(keys, 0);
+  busiest_.assign(keys, 0);
+  for (std::size_t i = 0; i < program.prices.size(); ++i) {
+    longest_[i % keys] = std::max(longest_[i % keys], program.prices[i].latency);
+    busiest_[i % keys] = std::max(busiest_[i % keys], program.prices[i].occupancy);
+  }
+  excess_.resize(static_cast<std::size_t>(program.cut_kinds));
+  for (int cut = 0; cut <= program.blocks; ++cut) {
+    Excess& excess = excess_[static_cast<std::size_t>(program.cut_kind[static_cast<std::size_t>(cut)])];
+    if (excess.empty()) excess = excess_of(cut);
+  }
+}
+
+Hops::Excess Hops::excess_of(int cut) const {
+  const int keys = program_.keys;
+  Excess excess;
+  excess.reserve(static_cast<std::size_t>(keys) * static_cast<std::size_t>(keys));
+  for (int x = 0; x < keys; ++x) {
+    for (int y = 0; y < keys; ++y) {
+      std::int64_t most = 0;
+      for (int front = 0; front < keys; ++front) {
+        most = std::max(most, program_.price(cut, front, x).latency - program_.price(cut, front, y).latency);
+      }
+      excess.push_back(most);
+    }
+  }
+  return excess;
+}
+
+}  // namespace tangram::compose

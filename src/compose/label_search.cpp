@@ -14,6 +14,7 @@ namespace tangram::compose {
 namespace {
 
 constexpr std::size_t kExtensionsPerBeam = 4;
+constexpr std::size_t kInsertedPerBeam = 2;  // some of them are beaten by later ones
 
 // How a label came to be.
 struct Node {
@@ -53,9 +54,29 @@ struct State {
   std::vector<Held> labels;
 };
 
+// The smallest of many numbers, so many of them.
+class Smallest {
+ public:
+  // Whether `value` is none of the `count` smallest so far; takes note of it otherwise.
+  bool excludes(double value, std::size_t count) {
+    if (heap_.size() == count && value >= heap_.front()) return true;
+    if (heap_.size() == count) {
+      std::pop_heap(heap_.begin(), heap_.end());
+      heap_.pop_back();
+    }
+    heap_.push_back(value);
+    std::push_heap(heap_.begin(), heap_.end());
+    return false;
+  }
+
+ private:
+  std::vector<double> heap_;  // the largest in front
+};
+
 struct Position {
   std::vector<State> states;  // in order of creation, so that results never depend on hashing
   std::unordered_map<StateKey, int, StateKeyHash> index;
+  Smallest bounds;  // of its labels, in a quick pass
 };
 
 struct Extension {
@@ -321,8 +342,12 @@ class Search {
     const std::int64_t depth = node.label.n + 1;
     if (bound_.need(left, depth) > before.supply - bound_.unit_weight(node.option)) return;
     const double refund = before.refund - bound_.unit_price(node.option);
-    if (static_cast<double>(node.label.latency) + bound_.phi(left, depth) - refund > limit()) return;
+    const double lower = static_cast<double>(node.label.latency) + bound_.phi(left, depth) - refund;
+    if (lower > limit()) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
+    if (query_.beam > 0 && position.bounds.excludes(lower, kInsertedPerBeam * static_cast<std::size_t>(query_.beam))) {
+      return;
+    }
     StateKey key = after(parent, option);
     if (program_.classic_warmup) key.depth = node.label.n;
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));

@@ -26,10 +26,10 @@ struct Constraints {
 };
 
 struct SearchOptions {
-  int top = 4;                          ///< compositions returned, for re-ranking by simulation
-  std::int64_t label_budget = 500'000;  ///< labels of the whole search; states, not seconds, decide
-  int max_replicas = 1 << 20;           ///< --max-pipelines
-  int max_parts = 2;                    ///< partial plans in a mixed stage; 1: none
+  int top = 4;                            ///< compositions returned, for re-ranking by simulation
+  std::int64_t label_budget = 2'000'000;  ///< labels of the whole search; states, not seconds, decide
+  int max_replicas = 1 << 20;             ///< --max-pipelines
+  int max_parts = 2;                      ///< partial plans in a mixed stage; 1: none
   Constraints constraints;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it

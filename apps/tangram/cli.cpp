@@ -82,10 +82,13 @@ constexpr CommandText kCommands[] = {
     {Command::kExport, "export", "PLAN --to FORMAT -o FOLDER", "write what a runtime starts a plan with",
      "  tangram export plan.json --to generic -o start\n"
      "  tangram export plan.json --to megatron -o start && start/nodes/h1.sh --train-iters 100 --mock-data\n"
-     "  tangram export plan.json --to flagscale -o conf\n",
+     "  tangram export plan.json --to flagscale -o conf\n"
+     "  tangram export plan.json --to slurm --program megatron -o job && cd job && sbatch job.sbatch\n",
      "FORMAT is generic (rank map, hostfile, a start script per node), megatron (Megatron-LM's arguments, with\n"
-     "scripts) or flagscale (FlagScale's heterogeneous training). A plan that the runtime cannot run is refused\n"
-     "with every reason: plan --target FORMAT finds one that it can. The folder is written whole or not at all,\n"
+     "scripts), flagscale (FlagScale's heterogeneous training), slurm (a heterogeneous job) or kubernetes (a\n"
+     "JobSet) around generic or megatron; sailor, flashflex and galvatron write what these planners compare.\n"
+     "A plan that cannot be said in a format is refused with every reason: plan --target finds one that a\n"
+     "runtime can run. The folder is written whole or not at all,\n"
      "and must not exist or be empty. Exit 3: refused.\n"},
     {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
      "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
@@ -217,6 +220,9 @@ class Grammar {
     if (text.command == Command::kExport) {
       sub->add_option("--to", export_.to, "format of the files")->type_name("FORMAT");
       sub->add_option("-o,--output", export_.output, "folder to write")->type_name("FOLDER");
+      sub->add_option("--program", export_.program, "what slurm and kubernetes start: generic (default) or megatron")
+          ->type_name("FORMAT");
+      sub->add_option("--image", export_.image, "container of kubernetes")->type_name("IMAGE");
     }
     if (text.command == Command::kProfile) {
       sub->add_option("--from", profile_.from, "the tool that measured")->type_name("TOOL");

@@ -45,6 +45,28 @@ std::optional<Diagnostics> complaint(const ExportArguments& arguments) {
   return std::nullopt;
 }
 
+Expected<exporting::Options> options_of(const ExportArguments& arguments, exporting::Format format) {
+  using exporting::Format;
+  const bool wraps = format == Format::kSlurm || format == Format::kKubernetes;
+  if (!arguments.program.empty() && !wraps) {
+    return fail(usage_mistake("unused-option", "--program is for slurm and kubernetes"));
+  }
+  if (!arguments.image.empty() && format != Format::kKubernetes) {
+    return fail(usage_mistake("unused-option", "--image is for kubernetes"));
+  }
+  exporting::Options options;
+  options.image = arguments.image;
+  if (arguments.program.empty()) return options;
+  auto program = format_of(arguments.program, "--program");
+  if (!program) return fail(std::move(program.error()));
+  if (*program != Format::kGeneric && *program != Format::kMegatron) {
+    return fail(usage_mistake("wrong-program", fmt::format("--program {} cannot be wrapped", arguments.program),
+                              "generic or megatron"));
+  }
+  options.program = *program;
+  return options;
+}
+
 Expected<void> write(const exporting::Export& made, io::OutputFolder& folder) {
   for (const exporting::File& file : made.files) {
     if (auto added = folder.add(file.path, file.text, file.executable); !added) return added;
@@ -78,11 +100,13 @@ ExitCode run_export(const ExportArguments& arguments, const Context& context) {
   if (const auto wrong = complaint(arguments)) return refuse(*wrong);
   const auto format = format_of(arguments.to, "--to");
   if (!format) return refuse(format.error());
+  const auto options = options_of(arguments, *format);
+  if (!options) return refuse(options.error());
   const auto plan = load_plan(arguments.plan);
   if (!plan) return refuse(plan.error());
   auto folder = context.signals.open_folder(arguments.output);
   if (!folder) return refuse(folder.error());
-  const auto made = exporting::export_plan(*plan, *format);
+  const auto made = exporting::export_plan(*plan, *format, *options);
   if (!made) return refuse(made.error());
   if (const auto written = write(*made, *folder); !written) return refuse(written.error());
   context.signals.release();

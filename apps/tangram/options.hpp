@@ -29,8 +29,10 @@ struct SimulateArguments {
 };
 struct ExportArguments {
   std::string plan;
-  std::string to;      ///< the format
-  std::string output;  ///< the folder
+  std::string to;       ///< the format
+  std::string output;   ///< the folder
+  std::string program;  ///< of slurm and kubernetes; empty: generic
+  std::string image;    ///< of kubernetes; empty: not given
 };
 struct VerifyArguments {
   std::string plan;

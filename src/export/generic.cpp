@@ -4,8 +4,10 @@
 
 namespace tangram::exporting {
 
+Launch generic_launch(const plan::LaunchPlan& plan) { return {plan::plan_order(plan), {}}; }
+
 Expected<Export> export_generic(const plan::LaunchPlan& plan) {
-  const plan::LaunchOrder order = plan::plan_order(plan);
+  const plan::LaunchOrder order = generic_launch(plan).order;
   plan::LaunchPlan written = plan;
   Export out;
   out.files.push_back({"plan.json", plan::write_plan(written)});

@@ -42,10 +42,12 @@ std::map<std::string, std::string> environment(const plan::LaunchPlan& plan) {
 
 }  // namespace
 
+Launch megatron_launch(const plan::LaunchPlan& plan) { return {plan::stage_order(plan), environment(plan)}; }
+
 Expected<Export> export_megatron(const plan::LaunchPlan& plan) {
   Refusals refusals = refusals_of_target(plan, "megatron");
   if (!refusals.empty()) return std::move(refusals).fail();
-  const plan::LaunchOrder order = plan::stage_order(plan);
+  const auto [order, variables] = megatron_launch(plan);
   Export out;
   out.files.push_back({"arguments.sh", arguments_file(plan)});
   out.files.push_back({"rankmap.csv", rank_map(plan, order)});
@@ -55,7 +57,7 @@ Expected<Export> export_megatron(const plan::LaunchPlan& plan) {
                         "# shellcheck source=arguments.sh\n"
                         "source \"$here/arguments.sh\"\n",
                         "\"${MEGATRON_LM:-.}/pretrain_gpt.py\" \"${megatron_arguments[@]}\" \"$@\""};
-  for (File& file : start_scripts(plan, order, environment(plan), program)) out.files.push_back(std::move(file));
+  for (File& file : start_scripts(plan, order, variables, program)) out.files.push_back(std::move(file));
   out.notes.emplace_back(
       "run nodes/HOST.sh on every host with MEGATRON_LM set to the folder of pretrain_gpt.py; data, tokenizer and "
       "learning rate are added behind it");

@@ -50,10 +50,13 @@ def main(binary, configs):
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         plan = scratch / "plan.json"
-        run(binary, "plan", inputs / "tiny.json", inputs / "mini.yaml", "--forbid", "pp,tp", "-q", "-o", plan)
+        run(binary, "plan", inputs / "tiny.json", inputs / "mini.yaml", "--target", "megatron", "-q", "-o", plan)
         for form in ("generic", "megatron"):
             run(binary, "export", plan, "--to", form, "-o", scratch / form)
-        for script in sorted(scratch.glob("**/*.sh")):
+        wrapped = (("slurm", "generic"), ("kubernetes", "generic"), ("slurm", "megatron"), ("kubernetes", "megatron"))
+        for form, program in wrapped:
+            run(binary, "export", plan, "--to", form, "--program", program, "-o", scratch / f"{form}-{program}")
+        for script in sorted([*scratch.glob("**/*.sh"), *scratch.glob("**/*.sbatch")]):
             run("shellcheck", "-x", "-P", script.parent, script)
         calls = calls_of(scratch / "generic", scratch, "train.py", "a b")
         for node, lines in calls.items():

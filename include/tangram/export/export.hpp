@@ -1,4 +1,4 @@
-// Files that start a plan. Goes in: a launch plan that passes its check, and a format.
+// Files that start a plan, or that other planners read. Goes in: a launch plan that passes its check, and a format.
 // Comes out: the files of one folder; or every reason why the plan cannot be said in that format. Nothing is
 // approximated: what a runtime cannot do is refused.
 #pragma once
@@ -15,9 +15,14 @@
 namespace tangram::exporting {
 
 enum class Format : std::uint8_t {
-  kGeneric,    ///< rank map, hostfile, a start script per node
-  kMegatron,   ///< Megatron-LM pretrain_gpt.py: arguments and start scripts
-  kFlagscale,  ///< FlagScale heterogeneous training: two YAML files and a hostfile
+  kGeneric,     ///< rank map, hostfile, a start script per node
+  kMegatron,    ///< Megatron-LM pretrain_gpt.py: arguments and start scripts
+  kFlagscale,   ///< FlagScale heterogeneous training: two YAML files and a hostfile
+  kSlurm,       ///< sbatch heterogeneous job around kGeneric or kMegatron, one component per island
+  kKubernetes,  ///< JobSet around kGeneric or kMegatron, one replicated job per island
+  kSailor,      ///< plan of Sailor's simulator
+  kFlashflex,   ///< plan of FlashFlex
+  kGalvatron,   ///< strategy of Galvatron
 };
 
 struct FormatName {
@@ -26,6 +31,11 @@ struct FormatName {
 };
 [[nodiscard]] std::span<const FormatName> format_names();
 [[nodiscard]] std::string_view to_string(Format format);
+
+struct Options {
+  Format program = Format::kGeneric;  ///< what kSlurm and kKubernetes start: kGeneric or kMegatron
+  std::string image;                  ///< container of kKubernetes; empty: a name that has to be replaced
+};
 
 struct File {
   std::string path;  ///< inside the folder, with "/"
@@ -40,6 +50,6 @@ struct Export {
 
 /// Errors are of kind kInfeasible, one per broken rule: code and reason as in the plan's `targets`, with the stages and
 /// what to do about it.
-[[nodiscard]] Expected<Export> export_plan(const plan::LaunchPlan& plan, Format format);
+[[nodiscard]] Expected<Export> export_plan(const plan::LaunchPlan& plan, Format format, const Options& options = {});
 
 }  // namespace tangram::exporting

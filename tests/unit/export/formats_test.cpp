@@ -1,10 +1,12 @@
 // What every format writes, whole.
 #include <sstream>
 
+#include "jobset.hpp"
 #include "plans.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "tangram/export/export.hpp"
+#include "tangram/io/document.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_order.hpp"
 
@@ -81,4 +83,41 @@ TEST_CASE("replicas of a pipeline become data parallelism of its stages") {
   // b = 4 over dp 2 in each of 2 pipelines: 2 samples a rank; 2 x 4 x 2 microbatches = 16 an iteration.
   CHECK(arguments.find("--micro-batch-size 2\n") != std::string::npos);
   CHECK(arguments.find("--global-batch-size 16\n") != std::string::npos);
+}
+
+TEST_CASE("slurm asks for one component per island and runs a start script per node", "[golden]") {
+  expect_golden("slurm", export_plan(example::unequal_stages(), Format::kSlurm));
+}
+
+TEST_CASE("slurm and kubernetes wrap megatron as well, and refuse what it refuses") {
+  for (const Format format : {Format::kSlurm, Format::kKubernetes}) {
+    const auto made = export_plan(example::equal_stages(), format, {.program = Format::kMegatron, .image = "image"});
+    REQUIRE(made);
+    CHECK(file_of(*made, "arguments.sh").text.find("--pipeline-model-parallel-layout") != std::string::npos);
+    const auto refused = export_plan(example::unequal_stages(), format, {.program = Format::kMegatron, .image = ""});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().front().code == "MLM_TP_VARIES");
+  }
+}
+
+TEST_CASE("kubernetes writes a JobSet with one replicated job per island", "[golden]") {
+  expect_golden("kubernetes", export_plan(example::unequal_stages(), Format::kKubernetes));
+}
+
+TEST_CASE("the JobSet has the fields of its schema and no others") {
+  const auto made = export_plan(example::unequal_stages(), Format::kKubernetes);
+  REQUIRE(made);
+  const auto manifest = io::parse_yaml(file_of(*made, "jobset.yaml").text, "jobset.yaml");
+  REQUIRE(manifest);
+  CHECK(jobset::mistakes(manifest->root).empty());
+  io::Node spoilt = manifest->root;
+  jobset::member(jobset::member(spoilt, "spec"), "replicatedJobs").items[0].members[0].key = "nam";
+  CHECK(jobset::mistakes(spoilt) ==
+        std::vector<std::string>{"/spec/replicatedJobs/0: unknown nam", "/spec/replicatedJobs/0: no name"});
+}
+
+TEST_CASE("sailor, flashflex and galvatron", "[golden]") {
+  expect_golden("sailor", export_plan(example::plain_stages(), Format::kSailor));
+  expect_golden("flashflex", export_plan(example::llama_pipelines(), Format::kFlashflex));
+  expect_golden("galvatron", export_plan(example::plain_stages(), Format::kGalvatron));
 }

@@ -15,4 +15,10 @@ namespace tangram::exporting::example {
 /// Three stages, on a0, b0 and b1: tp 2 dp 4, tp 4 dp 1 with experts over all of it, tp 1 dp 4 likewise.
 [[nodiscard]] plan::LaunchPlan unequal_stages();
 
+/// Two stages of 4 GPUs, tp 2 without sequence parallelism, dp 2, no ZeRO: what Sailor and Galvatron say.
+[[nodiscard]] plan::LaunchPlan plain_stages();
+
+/// Two pipelines of dense blocks, tp 2 then tp 4, without dp: what FlashFlex says.
+[[nodiscard]] plan::LaunchPlan llama_pipelines();
+
 }  // namespace tangram::exporting::example

@@ -1,4 +1,8 @@
 // What formats refuse, and how they say it. The rules of the targets have their own tests beside the plan module.
+#include <algorithm>
+#include <functional>
+
+#include "formats.hpp"
 #include "plans.hpp"
 #include "support/catch.hpp"
 #include "tangram/export/export.hpp"
@@ -28,4 +32,74 @@ TEST_CASE("a plan that does not pass its check is exported in no format") {
     CHECK(made.error().front().message.starts_with("the plan does not pass its check: "));
     CHECK(made.error().front().hint == "tangram check lists all that does not hold");
   }
+}
+
+namespace {
+
+struct Rule {
+  std::string code;
+  std::function<void(plan::LaunchPlan&)> break_it;
+};
+
+cost::Strategy& strategy(plan::LaunchPlan& plan, std::size_t stage) { return plan.stages[stage].parts[0].strategy; }
+
+/// Broken plans do not pass their check either, so that a format's own rules are asked.
+template <class Function>
+void expect_refusals(const plan::LaunchPlan& good, Function export_to, const std::vector<Rule>& rules) {
+  CHECK(export_to(good));
+  for (const Rule& rule : rules) {
+    plan::LaunchPlan plan = good;
+    rule.break_it(plan);
+    const auto made = export_to(plan);
+    INFO(rule.code);
+    REQUIRE_FALSE(made);
+    CHECK(std::ranges::any_of(made.error(), [&](const Diagnostic& d) { return d.code == rule.code; }));
+    CHECK_FALSE(made.error().front().hint.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sailor refuses what its plans cannot say") {
+  expect_refusals(
+      example::plain_stages(), export_sailor,
+      {{"SAILOR_DP_VARIES", [](auto& p) { strategy(p, 1).degrees.dp = 4; }},
+       {"SAILOR_SAMPLES_VARY", [](auto& p) { p.stages[1].parts[0].samples = 8; }},
+       {"SAILOR_CP", [](auto& p) { strategy(p, 1).degrees.cp = 2; }},
+       {"SAILOR_EP", [](auto& p) { strategy(p, 1).degrees.ep = 2; }},
+       {"SAILOR_SP", [](auto& p) { strategy(p, 1).degrees.sequence_parallel = true; }},
+       {"SAILOR_ZERO", [](auto& p) { strategy(p, 1).policy.zero = 1; }},
+       {"SAILOR_RECOMPUTE_VARIES", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }},
+       {"SAILOR_TP_DIVIDES", [](auto& p) { strategy(p, 1).degrees.tp = 3; }}});
+}
+
+TEST_CASE("flashflex refuses what its plans cannot say") {
+  expect_refusals(
+      example::llama_pipelines(), export_flashflex,
+      {{"FLASHFLEX_MIXED_STAGE", [](auto& p) { p.stages[0].parts.push_back(p.stages[0].parts[0]); }},
+       {"FLASHFLEX_DP", [](auto& p) { strategy(p, 1).degrees.dp = 2; }},
+       {"FLASHFLEX_CP", [](auto& p) { strategy(p, 1).degrees.cp = 2; }},
+       {"FLASHFLEX_EP", [](auto& p) { strategy(p, 1).degrees.ep = 2; }},
+       {"FLASHFLEX_ZERO", [](auto& p) { strategy(p, 1).policy.zero = 1; }},
+       {"FLASHFLEX_RECOMPUTE", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }},
+       {"FLASHFLEX_RECOMPUTE_VARIES",
+        [](auto& p) { strategy(p, 1).policy = {0, cost::RecomputeMode::kFull, p.stages[1].last - p.stages[1].first}; }},
+       {"FLASHFLEX_MODEL", [](auto& p) { p.model.types[0].feed_forward.gated = false; }},
+       {"FLASHFLEX_TOKENS", [](auto& p) { p.model.job.sequence_length = 2048; }}});
+}
+
+TEST_CASE("galvatron refuses what its strategies cannot say") {
+  expect_refusals(
+      example::plain_stages(), export_galvatron,
+      {{"GALVATRON_GPU_TYPES",
+        [](auto& p) {
+          p.islands.push_back(p.islands[0]);
+          p.islands[1].device.memory += Bytes(1);
+          p.stages[1].parts[0].island = 1;
+        }},
+       {"GALVATRON_MIXED_STAGE", [](auto& p) { p.stages[0].parts.push_back(p.stages[0].parts[0]); }},
+       {"GALVATRON_GPUS_VARY", [](auto& p) { strategy(p, 1).degrees.dp = 4; }},
+       {"GALVATRON_ZERO", [](auto& p) { strategy(p, 1).policy.zero = 1; }},
+       {"GALVATRON_ZERO_VARIES", [](auto& p) { strategy(p, 1).policy.zero = 2; }},
+       {"GALVATRON_RECOMPUTE", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }}});
 }

@@ -1,0 +1,30 @@
+// What the formats of other planners have in common. Goes in: a plan. Comes out: rules that each of them has.
+#pragma once
+
+#include "refusal.hpp"
+
+namespace tangram::exporting {
+
+[[nodiscard]] inline const cost::Strategy& strategy_of(const plan::Stage& stage) {
+  return stage.parts.front().strategy;
+}
+
+template <class Broken>
+[[nodiscard]] bool any_part(const plan::Stage& stage, Broken broken) {
+  for (const plan::Part& part : stage.parts) {
+    if (broken(part)) return true;
+  }
+  return false;
+}
+
+/// cp and ep, which the planner does not know.
+inline void refuse_context_and_experts(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  refusals.none(
+      plan, [](const auto& s) { return any_part(s, [](const auto& p) { return p.strategy.degrees.cp > 1; }); },
+      prefix + "_CP", "it knows no context parallelism");
+  refusals.none(
+      plan, [](const auto& s) { return any_part(s, [](const auto& p) { return p.strategy.degrees.ep > 1; }); },
+      prefix + "_EP", "it knows no expert parallelism");
+}
+
+}  // namespace tangram::exporting

@@ -1,0 +1,94 @@
+// A plan as FlashFlex (HexiScale) takes it: tp, layers and nodes of every stage of every pipeline (Relaxed-System-Lab/
+// FlashFlex, hexiscale/process_args.py). Its model is Llama 2, at 4,096 tokens a sample.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "compared.hpp"
+#include "formats.hpp"
+#include "tangram/io/json_writer.hpp"
+
+namespace tangram::exporting {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kTokens = 4096;
+
+Refusals refusals_of(const plan::LaunchPlan& plan) {
+  Refusals refusals("flashflex",
+                    "plan with --forbid cp,ep,zero1,zero2,zero3 and --seq-len 4096, without dp in a stage");
+  refusals.none(
+      plan, [](const auto& s) { return s.parts.size() > 1; }, "FLASHFLEX_MIXED_STAGE", "a stage has GPUs of one kind");
+  refusals.none(
+      plan, [](const auto& s) { return strategy_of(s).degrees.dp > 1; }, "FLASHFLEX_DP",
+      "data parallelism is several pipelines, never inside a stage");
+  refuse_context_and_experts(refusals, plan, "FLASHFLEX");
+  refusals.none(
+      plan, [](const auto& s) { return strategy_of(s).policy.zero > 0; }, "FLASHFLEX_ZERO",
+      "it does not shard the optimizer");
+  refusals.none(
+      plan,
+      [](const auto& s) {
+        const cost::MemoryPolicy& policy = strategy_of(s).policy;
+        return policy.recompute == model::RecomputeMode::kSelective ||
+               (policy.recompute == model::RecomputeMode::kFull && policy.recompute_layers != s.last - s.first);
+      },
+      "FLASHFLEX_RECOMPUTE", "a layer is recomputed in full or not at all, and all layers alike");
+  const auto& first = strategy_of(plan.stages.front()).policy.recompute;
+  refusals.none(
+      plan, [&](const auto& s) { return strategy_of(s).policy.recompute != first; }, "FLASHFLEX_RECOMPUTE_VARIES",
+      "recompute is the same in all stages");
+  const bool llama = plan.model.types.size() == 1 && plan.model.types.front().feed_forward.gated &&
+                     !plan.model.types.front().feed_forward.is_moe() && !plan.model.types.front().norm_bias;
+  if (!llama) refusals.add("FLASHFLEX_MODEL", {}, "the model is of the kind of Llama 2");
+  if (plan.model.job.sequence_length != kTokens) {
+    refusals.add("FLASHFLEX_TOKENS", {}, "a sample has 4096 tokens");
+  }
+  return refusals;
+}
+
+/// Nodes are numbered as they come up.
+Json nodes_json(const plan::LaunchPlan& plan, const plan::Stage& stage, std::map<std::string, int>& number) {
+  Json nodes = Json::array();
+  const plan::Part& part = stage.parts.front();
+  for (int r = part.first_rank; r < part.first_rank + part.strategy.degrees.gpus(); ++r) {
+    const std::string& host = plan.ranks[static_cast<std::size_t>(r)].host;
+    nodes.push_back(number.try_emplace(host, static_cast<int>(number.size())).first->second);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+Expected<Export> export_flashflex(const plan::LaunchPlan& plan) {
+  Refusals refusals = refusals_of(plan);
+  if (!refusals.empty()) return std::move(refusals).fail();
+  Json document;
+  std::map<std::string, int> number;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    Json widths = Json::array();
+    Json layers = Json::array();
+    Json nodes = Json::array();
+    for (const int id : pipeline.stages) {
+      const plan::Stage& stage = plan.stage(id);
+      widths.push_back(strategy_of(stage).degrees.tp);
+      layers.push_back(stage.last - stage.first);
+      nodes.push_back(nodes_json(plan, stage, number));
+    }
+    document["hetero_configs"].push_back(std::move(widths));
+    document["layer_partitions"].push_back(std::move(layers));
+    document["devices_id"].push_back(std::move(nodes));
+    document["global_bsz_size"].push_back(pipeline.samples);
+    document["chunks"].push_back(pipeline.microbatches);
+  }
+  Export out;
+  out.files.push_back({"flashflex.json", io::write_canonical(document)});
+  const bool uneven = std::ranges::any_of(
+      plan.pipelines, [&](const auto& pipeline) { return pipeline.samples != plan.pipelines.front().samples; });
+  if (uneven) out.notes.emplace_back("FlashFlex weights pipelines alike: with unequal batches its gradient is another");
+  return out;
+}
+
+}  // namespace tangram::exporting

@@ -1,0 +1,94 @@
+// A strategy as Galvatron writes and reads it, one value per layer (PKU-DAIR/Hetu-Galvatron,
+// galvatron/utils/config_utils.py and core/runtime/hybrid_parallel_config.py). Its clusters are of one GPU type.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compared.hpp"
+#include "formats.hpp"
+#include "megatron_arguments.hpp"
+#include "tangram/io/json_writer.hpp"
+
+namespace tangram::exporting {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Refusals refusals_of(const plan::LaunchPlan& plan) {
+  Refusals refusals("galvatron", "plan one GPU type with --target megatron --forbid zero1");
+  const auto& first = strategy_of(plan.stages.front());
+  const auto& device = plan.island(plan.stages.front().parts.front().island).device;
+  refusals.none(
+      plan,
+      [&](const auto& s) { return any_part(s, [&](const auto& p) { return plan.island(p.island).device != device; }); },
+      "GALVATRON_GPU_TYPES", "all GPUs are of one type");
+  refusals.none(
+      plan, [](const auto& s) { return s.parts.size() > 1; }, "GALVATRON_MIXED_STAGE", "a stage is one grid of ranks");
+  refusals.none(
+      plan, [&](const auto& s) { return strategy_of(s).degrees.gpus() != first.degrees.gpus(); }, "GALVATRON_GPUS_VARY",
+      "every stage has the same number of GPUs");
+  refusals.none(
+      plan, [](const auto& s) { return strategy_of(s).policy.zero == 1; }, "GALVATRON_ZERO",
+      "it has plain data parallelism, ZeRO-2 and ZeRO-3");
+  refusals.none(
+      plan, [&](const auto& s) { return strategy_of(s).policy.zero != first.policy.zero; }, "GALVATRON_ZERO_VARIES",
+      "ZeRO is the same in all stages");
+  refusals.none(
+      plan, [](const auto& s) { return strategy_of(s).policy.recompute == model::RecomputeMode::kSelective; },
+      "GALVATRON_RECOMPUTE", "a layer is recomputed in full or not at all");
+  return refusals;
+}
+
+/// "2,2,4": one value per layer, in the order of the model.
+template <class Value>
+std::string per_layer(const std::vector<const plan::Stage*>& stages, Value value) {
+  std::vector<int> values;
+  for (const plan::Stage* stage : stages) {
+    for (int b = stage->first; b < stage->last; ++b) values.push_back(value(*stage, b - stage->first));
+  }
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+std::string division(const std::vector<const plan::Stage*>& stages) {
+  std::vector<int> layers;
+  for (const plan::Stage* stage : stages) layers.push_back(stage->last - stage->first);
+  return fmt::format("{}", fmt::join(layers, ","));
+}
+
+}  // namespace
+
+Expected<Export> export_galvatron(const plan::LaunchPlan& plan) {
+  Refusals refusals = refusals_of(plan);
+  if (!refusals.empty()) return std::move(refusals).fail();
+  const auto stages = stages_of_replica(plan);
+  const auto degrees = [](const plan::Stage& stage) -> const cost::Degrees& { return strategy_of(stage).degrees; };
+  const int zero = strategy_of(*stages.front()).policy.zero;
+  Json document;
+  document["pp_deg"] = stages.size();
+  document["tp_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).tp; });
+  document["tp_consecutive_flags"] = per_layer(stages, [](const auto&, int) { return 1; });
+  document["dp_types_enc"] = per_layer(stages, [](const auto&, int) { return 0; });
+  document["use_sp"] = per_layer(stages, [](const auto&, int) { return 0; });
+  document["cp_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).cp; });
+  document["ep_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).ep; });
+  document["tp_of_ep_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).etp; });
+  document["checkpoint"] = per_layer(
+      stages, [](const auto& s, int layer) { return layer < strategy_of(s).policy.recompute_layers ? 1 : 0; });
+  document["global_bsz"] = samples_per_iteration(plan);
+  document["chunks"] = plan.pipelines.front().microbatches;
+  document["pp_division"] = division(stages);
+  document["pipeline_type"] = "pipedream_flush";
+  document["default_dp_type"] = zero == 0 ? "ddp" : zero == 2 ? "zero2" : "zero3";
+  document["vtp"] = degrees(*stages.front()).tp;
+  document["vsp"] = 0;
+  document["vcp"] = degrees(*stages.front()).cp;
+  document["embed_sdp"] = zero == 3 ? 1 : 0;
+  Export out;
+  out.files.push_back({"galvatron_config.json", io::write_canonical(document)});
+  return out;
+}
+
+}  // namespace tangram::exporting

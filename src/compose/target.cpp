@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "space.hpp"
 #include "tangram/parallelizer/degrees.hpp"
@@ -35,7 +37,7 @@ std::vector<cost::Degrees> common_degrees(const model::Model& model, const clust
   }
   // Many GPUs a stage first: few long stages are soon searched, and their plan spares much of the rest.
   std::vector<cost::Degrees> degrees(found.begin(), found.end());
-  std::ranges::stable_sort(degrees, [](const auto& a, const auto& b) { return a.gpus() > b.gpus(); });
+  std::ranges::sort(degrees, {}, [](const cost::Degrees& d) { return std::pair(-d.gpus(), d); });
   return degrees;
 }
 
@@ -86,7 +88,9 @@ std::vector<Constraints> mesh_cases(const model::Model& model, const cluster::Is
   return cases;
 }
 
-bool better(const Composition& a, const Composition& b) { return a.closed_form < b.closed_form; }
+auto rank_of(const Composition& c) {
+  return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
+}
 
 void add(const SearchStatistics& more, SearchStatistics& all) {
   all.queries += more.queries;
@@ -108,7 +112,7 @@ Nanoseconds bound_of(const SearchResult& found) {
 
 void merge(SearchResult found, std::size_t top, SearchResult& all) {
   for (Composition& composition : found.best) all.best.push_back(std::move(composition));
-  std::ranges::stable_sort(all.best, better);
+  std::ranges::sort(all.best, {}, rank_of);
   if (all.best.size() > top) all.best.resize(top);
   add(found.statistics, all.statistics);
 }

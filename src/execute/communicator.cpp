@@ -20,7 +20,7 @@ constexpr const char* name_of(Collective operation) {
   return "collective";
 }
 
-std::string sentence(const MessageKey& key, const std::vector<std::string>& names) {
+std::string message_name(const MessageKey& key, const std::vector<std::string>& names) {
   return std::string(key.backward ? "the gradient" : "the activation") + " of microbatch " +
          std::to_string(key.microbatch) + " from " + names[static_cast<std::size_t>(key.source)];
 }
@@ -86,18 +86,18 @@ Communicator::Exchange Communicator::exchange(Group& group, int rank, Collective
     group.open = nullptr;
     for (CallStack* waiting : meeting->waiting) ready_.push_back(waiting);
   } else {
-    doing_[static_cast<std::size_t>(rank)] = std::string(name_of(operation)) + " of " + group.name;
+    waits_for(rank) = {&group, operation, {}};
   }
   return {*this, group, rank, meeting};
 }
 
 void Communicator::expect(const MessageKey& key, CallStack* waiting) {
   expected_[key] = waiting;
-  doing_[static_cast<std::size_t>(key.target)] = sentence(key, names_);
+  waits_for(key.target) = {nullptr, Collective::kAllReduce, key};
 }
 
 Matrix Communicator::Receive::await_resume() {
-  communicator.doing_[static_cast<std::size_t>(key.target)].clear();
+  communicator.waits_for(key.target) = {};
   auto found = communicator.mail_.extract(key);
   return std::move(found.mapped());
 }
@@ -167,13 +167,18 @@ std::optional<Finding> Communicator::run(std::vector<Task<void>>& ranks) {
   return unread();
 }
 
+std::string Communicator::sentence(const Wait& wait) const {
+  if (wait.group != nullptr) return std::string(name_of(wait.operation)) + " of " + wait.group->name;
+  return message_name(wait.message, names_);
+}
+
 Finding Communicator::deadlock(const std::vector<Task<void>>& ranks) const {
   constexpr int kShown = 4;
   int waiting = 0;
   std::string text;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].done()) continue;
-    if (waiting++ < kShown) text += (text.empty() ? "" : "; ") + names_[r] + " waits for " + doing_[r];
+    if (waiting++ < kShown) text += (text.empty() ? "" : "; ") + names_[r] + " waits for " + sentence(waits_[r]);
   }
   return {"deadlock", "execution", std::to_string(waiting) + " ranks wait for what never comes: " + text};
 }
@@ -181,8 +186,9 @@ Finding Communicator::deadlock(const std::vector<Task<void>>& ranks) const {
 std::optional<Finding> Communicator::unread() const {
   if (mail_.empty()) return std::nullopt;
   const MessageKey& key = mail_.begin()->first;
-  return Finding{"message-unread", names_[static_cast<std::size_t>(key.target)],
-                 "never asks for " + sentence(key, names_) + " (" + std::to_string(mail_.size()) + " such messages)"};
+  return Finding{
+      "message-unread", names_[static_cast<std::size_t>(key.target)],
+      "never asks for " + message_name(key, names_) + " (" + std::to_string(mail_.size()) + " such messages)"};
 }
 
 }  // namespace tangram::execute

@@ -62,7 +62,7 @@ struct MessageKey {
 class Communicator {
  public:
   /// `names`: how a finding calls the ranks.
-  explicit Communicator(std::vector<std::string> names) : names_(std::move(names)), doing_(names_.size()) {}
+  explicit Communicator(std::vector<std::string> names) : names_(std::move(names)), waits_(names_.size()) {}
 
   /// Lives as long as the communicator. The same name and members give the same group.
   [[nodiscard]] Group* group(std::string name, std::vector<int> members);
@@ -79,7 +79,7 @@ class Communicator {
       meeting->waiting.push_back(block(waiting.promise()));
     }
     [[nodiscard]] std::shared_ptr<Meeting> await_resume() {
-      communicator.doing_[static_cast<std::size_t>(rank)].clear();
+      communicator.waits_for(rank) = {};
       return meeting;
     }
   };
@@ -116,6 +116,14 @@ class Communicator {
   [[nodiscard]] std::int64_t collectives() const { return collectives_; }
 
  private:
+  /// What a rank waits for: a collective of a group, or a message.
+  struct Wait {
+    const Group* group = nullptr;
+    Collective operation = Collective::kAllReduce;
+    MessageKey message;
+  };
+  [[nodiscard]] Wait& waits_for(int rank) { return waits_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::string sentence(const Wait& wait) const;
   static CallStack* block(const detail::PromiseBase& promise) {
     promise.stack->blocked = true;
     return promise.stack;
@@ -124,7 +132,7 @@ class Communicator {
   [[nodiscard]] Finding deadlock(const std::vector<Task<void>>& ranks) const;
 
   std::vector<std::string> names_;
-  std::vector<std::string> doing_;  ///< what each waiting rank waits for; empty: nothing
+  std::vector<Wait> waits_;
   std::map<std::pair<std::string, std::vector<int>>, std::unique_ptr<Group>> groups_;
   std::deque<CallStack*> ready_;
   std::map<MessageKey, Matrix> mail_;

@@ -30,7 +30,7 @@ std::vector<std::vector<int>> route(const Matrix& gates, int chosen) {
   std::vector<int> order(static_cast<std::size_t>(gates.columns()));
   for (int i = 0; i < gates.rows(); ++i) {
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::sort(order, [&](int a, int b) {
+    std::ranges::partial_sort(order, order.begin() + chosen, [&](int a, int b) {
       return gates.at(i, a) != gates.at(i, b) ? gates.at(i, a) > gates.at(i, b) : a < b;
     });
     for (int k = 0; k < chosen; ++k) rows[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])].push_back(i);
@@ -46,36 +46,35 @@ Matrix take_rows(const Matrix& from, const std::vector<int>& rows) {
   return out;
 }
 
-/// What every member sends each expert that this rank holds: [held expert][member].
-Task<std::vector<Deposit>> dispatch(const Place& place, const ExpertsWeights& weights, Deposit per_expert) {
+/// Rows that the members sent an expert, one member's behind the other's.
+Matrix stacked(const std::vector<Deposit>& members, std::size_t expert, std::vector<int>& counts) {
+  int rows = 0;
+  for (const Deposit& member : members) {
+    counts.push_back(member[expert].rows());
+    rows += counts.back();
+  }
+  Matrix out(rows, members.front()[expert].columns());
+  auto to = out.values().begin();
+  for (const Deposit& member : members) to = std::ranges::copy(member[expert].values(), to).out;
+  return out;
+}
+
+Task<Dispatched> dispatch(const Place& place, const ExpertsWeights& weights, Deposit per_expert) {
   const auto meeting =
       co_await place.ranks.exchange(*place.experts, place.rank, Collective::kAllToAll, std::move(per_expert));
   const int held = held_by(place, weights);
-  std::vector<Deposit> arrived(static_cast<std::size_t>(held));
+  Dispatched arrived;
   for (int e = 0; e < held; ++e) {
-    for (const Deposit& member : meeting->deposits) {
-      arrived[static_cast<std::size_t>(e)].push_back(member[static_cast<std::size_t>(place.ep * held + e)]);
-    }
+    std::vector<int>& counts = arrived.counts.emplace_back();
+    arrived.rows.push_back(stacked(meeting->deposits, static_cast<std::size_t>(place.ep * held + e), counts));
   }
   co_return arrived;
 }
 
-Matrix stacked(const Deposit& pieces) {
-  int rows = 0;
-  for (const Matrix& one : pieces) rows += one.rows();
-  Matrix out(rows, pieces.front().columns());
-  int next = 0;
-  for (const Matrix& one : pieces) {
-    std::ranges::copy(one.values(), out.values().begin() + std::ptrdiff_t{next} * out.columns());
-    next += one.rows();
-  }
-  return out;
-}
-
 /// Sends answers back, `answers[held expert]` stacked like what arrived, and adds up the owner's expert-tp parts of
 /// what comes back: one matrix per expert, for the rows that this rank had sent.
-Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weights,
-                                  const std::vector<Deposit>& arrived, const std::vector<Matrix>& answers) {
+Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weights, const Dispatched& arrived,
+                                  const std::vector<Matrix>& answers) {
   const int members = place.experts->size();
   const int held = held_by(place, weights);
   Deposit deposit(static_cast<std::size_t>(members * held));
@@ -83,7 +82,7 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
     const Matrix& all = answers[static_cast<std::size_t>(e)];
     int next = 0;
     for (int m = 0; m < members; ++m) {
-      Matrix one(arrived[static_cast<std::size_t>(e)][static_cast<std::size_t>(m)].rows(), all.columns());
+      Matrix one(arrived.counts[static_cast<std::size_t>(e)][static_cast<std::size_t>(m)], all.columns());
       for (int i = 0; i < one.rows(); ++i) std::copy_n(all.row(next++), all.columns(), one.row(i));
       deposit[static_cast<std::size_t>(m * held + e)] = std::move(one);
     }
@@ -115,7 +114,7 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
   std::vector<Matrix> answers;
   kept.held.resize(weights.held.size());
   for (std::size_t e = 0; e < weights.held.size(); ++e) {
-    answers.push_back(feed_forward(weights.held[e], stacked(kept.arrived[e]), kept.held[e]));
+    answers.push_back(feed_forward(weights.held[e], std::move(kept.arrived.rows[e]), kept.held[e]));
   }
   kept.answers = co_await combine(place, weights, kept.arrived, answers);
   Matrix out(input.rows(), input.columns());
@@ -149,10 +148,10 @@ Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights,
     }
     outgoing.push_back(std::move(d));
   }
-  const std::vector<Deposit> arrived = co_await dispatch(place, weights, std::move(outgoing));
+  const Dispatched arrived = co_await dispatch(place, weights, std::move(outgoing));
   std::vector<Matrix> answers;
   for (std::size_t e = 0; e < weights.held.size(); ++e) {
-    answers.push_back(feed_forward_backward(weights.held[e], kept.held[e], stacked(arrived[e])));
+    answers.push_back(feed_forward_backward(weights.held[e], kept.held[e], arrived.rows[e]));
   }
   const std::vector<Matrix> inputs = co_await combine(place, weights, arrived, answers);
 

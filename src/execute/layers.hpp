@@ -59,12 +59,17 @@ struct ExpertsWeights {
   Parameter* router = nullptr;
   std::vector<FeedForwardWeights> held;  ///< of this rank
 };
+/// What the members of an expert group sent the experts that this rank holds.
+struct Dispatched {
+  std::vector<std::vector<int>> counts;  ///< of each held expert, rows by member
+  std::vector<Matrix> rows;              ///< of each held expert, one member's behind the other's
+};
 struct KeptExperts {
   Matrix input, gates;                 ///< of all experts, softmax
   std::vector<std::vector<int>> rows;  ///< of the input, per expert
   std::vector<KeptFeedForward> held;
-  std::vector<Deposit> arrived;  ///< rows each member sent each held expert
-  std::vector<Matrix> answers;   ///< of each expert, for `rows`
+  Dispatched arrived;           ///< without the rows, which the experts keep
+  std::vector<Matrix> answers;  ///< of each expert, for `rows`
 };
 /// On rows that no other rank of the group holds.
 [[nodiscard]] Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix input, KeptExperts& kept);

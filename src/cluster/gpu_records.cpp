@@ -104,6 +104,11 @@ class RecordReader {
     if (auto peer = reader_.object_if("peer_link")) {
       type.peer_link = read_link(*peer, "bandwidth_gb_s", kGigabyte);
       type.peer_reach = static_cast<int>(peer->integer_or("reach", 0, {2, 1024}));
+      type.peer_pair = BytesPerSecond(peer->number_if("pair_gb_s", kBandwidth).value_or(0) * kGigabyte);
+      if (type.peer_pair > type.peer_link.bandwidth) {
+        peer->error_at("pair_gb_s", "out-of-range",
+                       "one pair cannot have more than bandwidth_gb_s, all of a GPU's links");
+      }
       peer->finish();
     }
     if (auto pcie = base_ != nullptr ? reader_.object_if("pcie") : reader_.object("pcie")) {
@@ -170,6 +175,7 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
   if (type.peer_link.bandwidth.value() > 0) {
     record["peer_link"] = link_to_json(type.peer_link, "bandwidth_gb_s", kGigabyte);
     if (type.peer_reach > 0) record["peer_link"]["reach"] = type.peer_reach;
+    if (type.peer_pair.value() > 0) record["peer_link"]["pair_gb_s"] = in_units(type.peer_pair.value(), kGigabyte);
   }
   record["pcie"] = link_to_json(type.pcie, "bandwidth_gb_s", kGigabyte);
   auto& calibration = record["calibration"];

@@ -9,6 +9,7 @@
 //       "memory_bandwidth_gb_s": 2039,
 //       "peak_tflops": { "fp32": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "fp8": 0 },  // dense; left out: 0, none
 //       "peer_link": { "bandwidth_gb_s": 300, "latency_us": 3, "reach": 2 },  // one direction; left out: none
+//                    // a mesh, no switch: "pair_gb_s", the part of bandwidth_gb_s that leads to one other GPU
 //       "pcie": { "bandwidth_gb_s": 32, "latency_us": 5 },                    // one direction
 //       "calibration": { "gemm_efficiency": 0.79, "attention_forward": 0.5, "attention_backward": 0.26,
 //                        "memory_efficiency": 0.72, "kernel_launch_us": 1, "host_issue_us": 70, "source": "..." },

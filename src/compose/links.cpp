@@ -24,8 +24,8 @@ int members_of(const cluster::IslandLevel& level, const Placement& placement) {
 cluster::Link link_between(const cluster::IslandLevel& level, const Placement& a, const Placement& b) {
   const cluster::IslandClass& from = class_of(level, a.island_class);
   if (a.island_class == b.island_class && from.member_count() == 1) {
-    cluster::Link link = from.inside_member;
-    link.bandwidth = link.bandwidth * static_cast<double>(std::min(a.gpus, b.gpus));
+    cluster::Link link = from.inside_member;  // each GPU of the smaller side talks to one of the other
+    link.bandwidth = cluster::bandwidth_among(from.device, link, 2) * static_cast<double>(std::min(a.gpus, b.gpus));
     return link;
   }
   cluster::Link link = level.link(a.island_class, b.island_class);

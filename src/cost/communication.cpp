@@ -30,7 +30,8 @@ double all_reduce(const Tier& tier, double bytes) {
 }
 
 Tier inside_tier(const Group& group, const cluster::DeviceShape& shape) {
-  return {group.inside, to_seconds(shape.intra.latency), shape.intra.bandwidth.value() * kInsideShare};
+  const BytesPerSecond rate = cluster::bandwidth_among(shape.device, shape.intra, group.inside);
+  return {group.inside, to_seconds(shape.intra.latency), rate.value() * kInsideShare};
 }
 
 /// All members over the cards of each; `rate` is what one of the `sharing` groups gets.

@@ -110,7 +110,8 @@ bool computes_alike(const cluster::GpuType& a, const cluster::GpuType& b) {
 }
 
 bool communicates_alike(const cluster::GpuType& a, const cluster::GpuType& b) {
-  return computes_alike(a, b) && a.peer_link == b.peer_link && a.peer_reach == b.peer_reach && a.pcie == b.pcie;
+  return computes_alike(a, b) && a.peer_link == b.peer_link && a.peer_reach == b.peer_reach &&
+         a.peer_pair == b.peer_pair && a.pcie == b.pcie;
 }
 
 std::optional<Measured> ProfileSet::block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,

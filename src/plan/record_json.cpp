@@ -84,6 +84,7 @@ Json gpu_type_json(const cluster::GpuType& device) {
   }
   out["peak_flops_s"] = peaks;
   out["peer_link"] = link_json(device.peer_link);
+  if (device.peer_pair.value() > 0) out["peer_pair_bytes_s"] = device.peer_pair.value();
   out["pcie"] = link_json(device.pcie);
   out["compute"] = calibration_json(device.compute);
   out["price_per_hour"] = device.price_per_hour.value();
@@ -108,6 +109,7 @@ cluster::GpuType read_gpu_type(io::ObjectReader& reader) {
     peaks->finish();
   }
   device.peer_link = read_link(reader, "peer_link");
+  device.peer_pair = BytesPerSecond(reader.number_or("peer_pair_bytes_s", 0, io::kNotNegative));
   device.pcie = read_link(reader, "pcie");
   if (auto compute = reader.object("compute")) device.compute = read_calibration(*compute);
   device.price_per_hour = Dollars(reader.number("price_per_hour", io::kNotNegative));

@@ -2,6 +2,7 @@
 // Comes out: a value that every cost is computed from; names are never looked at again.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -41,9 +42,10 @@ struct GpuType {
   Bytes reserved;            ///< context, allocator slack and fragmentation: never given to a plan
   BytesPerSecond memory_bandwidth{0};
   std::array<FlopsPerSecond, kDTypeCount> peak{};  ///< dense, by DType; 0: not supported by matrix units
-  Link peer_link;      ///< GPU to GPU fabric (NVLink, Infinity Fabric), one direction; bandwidth 0: none
-  int peer_reach = 0;  ///< GPUs that one bridge of the fabric joins; 0: all of the node
-  Link pcie;           ///< host bus, one direction
+  Link peer_link;               ///< GPU to GPU fabric (NVLink, Infinity Fabric), one direction; bandwidth 0: none
+  int peer_reach = 0;           ///< GPUs that one bridge of the fabric joins; 0: all of the node
+  BytesPerSecond peer_pair{0};  ///< a mesh: the part of peer_link that leads to one other GPU; 0: a switch joins all
+  Link pcie;                    ///< host bus, one direction
   ComputeCalibration compute;
   Dollars price_per_hour{0};  ///< typical on-demand price of one GPU; 0: unknown
   std::string source;         ///< datasheet
@@ -52,5 +54,12 @@ struct GpuType {
   [[nodiscard]] Bytes usable() const { return memory - reserved; }
   bool operator==(const GpuType&) const = default;
 };
+
+/// What each of `gpus` GPUs has of `whole`, the link between all GPUs of a node, while they talk among themselves
+/// alone. Through a switch all of it; in a mesh only its links to them, peer_pair times the number of the others.
+[[nodiscard]] inline BytesPerSecond bandwidth_among(const GpuType& device, const Link& whole, int gpus) {
+  if (device.peer_pair.value() <= 0 || gpus < 2) return whole.bandwidth;
+  return std::min(whole.bandwidth, device.peer_pair * static_cast<double>(gpus - 1));
+}
 
 }  // namespace tangram::cluster

@@ -73,6 +73,23 @@ TEST_CASE("catalogue: figures that people know by heart") {
   CHECK(type_called("MI300X-192GB").vendor == "amd");
 }
 
+TEST_CASE("catalogue: a group in a mesh has the links among its own GPUs") {
+  // V100: four of six NVLinks of 25 GB/s lead to the three others of a quad, 33.3 a pair; 8 GPUs have all six.
+  const GpuType& v100 = type_called("V100-16GB-SXM");
+  const auto among = [&](int gpus) { return bandwidth_among(v100, v100.peer_link, gpus); };
+  CHECK(among(2) == 33.3_GBps);
+  CHECK(among(3).value() == Approx(66.6e9));
+  CHECK(among(8) == 150_GBps);
+  CHECK(bandwidth_among(v100, v100.pcie, 2) == v100.pcie.bandwidth);  // the host bus is no mesh
+  // A full mesh of eight: seven links of 64 GB/s.
+  const GpuType& mi300x = type_called("MI300X-192GB");
+  CHECK(bandwidth_among(mi300x, mi300x.peer_link, 8) == mi300x.peer_link.bandwidth);
+  CHECK(bandwidth_among(mi300x, mi300x.peer_link, 2) == 64_GBps);
+  // A switch leads all links of a GPU to any other.
+  const GpuType& a100 = type_called("A100-80GB-SXM");
+  CHECK(bandwidth_among(a100, a100.peer_link, 2) == 300_GBps);
+}
+
 TEST_CASE("catalogue: sustained rates follow the published measurements") {
   // Datasheets would put L4 (121) ahead of A10G (70); measured, A10G does 68 TFLOP/s and L4 54.
   const auto sustained = [](const GpuType& t) { return t.peak_of(DType::kFp16).value() * t.compute.gemm_efficiency; };

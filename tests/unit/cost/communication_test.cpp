@@ -45,6 +45,14 @@ TEST_CASE("A100: all-reduce bus bandwidth of a large message") {
   CHECK(2.0 * 7 / 8 * bytes / seconds == Approx(231e9).epsilon(0.01));
 }
 
+TEST_CASE("in a mesh a group has its own links alone") {
+  // 100 GB/s to all seven others, 100/7 to one: two ranks move half of 800 MB at 100/7, 1 us + 28 ms; eight as above.
+  cluster::DeviceShape shape = tiers(1, 8);
+  shape.device.peer_pair = shape.intra.bandwidth / 7;
+  CHECK(collective_seconds(Collective::kAllGather, 800e6, {2, 1, 1}, shape) == Approx(28.001e-3));
+  CHECK(collective_seconds(Collective::kAllGather, 800e6, {8, 1, 1}, shape) == Approx(7.007e-3));
+}
+
 TEST_CASE("between members the hierarchy pays the network once") {
   // 2 members x 8 ranks, 800 MB. Inside twice 7.007 ms; between: ring of 2 over 10 GB/s, all lanes together 800 MB:
   // 2 (10 us + 40 ms) = 80.02 ms. Sum 94.034 ms. The flat ring: 30 steps of 10 us, 2 * 15/16 * 80 ms = 150 ms.

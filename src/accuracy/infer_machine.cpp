@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <regex>
 #include <string>
 
 #include "infer.hpp"
+#include "number_scanner.hpp"
 #include "tangram/cost/communication.hpp"
 
 namespace tangram::accuracy {
@@ -21,40 +21,69 @@ constexpr Instance kInstances[] = {
     {"p3.8xlarge", 10},    {"p3.16xlarge", 25},   {"p3dn.24xlarge", 100}, {"p4d.24xlarge", 400}, {"p4de.24xlarge", 400},
     {"p5.48xlarge", 3200}, {"g4dn.12xlarge", 50}, {"g4dn.metal", 100},    {"g5.48xlarge", 100},  {"g6.48xlarge", 100}};
 
-std::optional<double> first_number(const std::string& text, const char* pattern) {
-  const std::regex expression(pattern);
-  std::smatch found;
-  if (!std::regex_search(text, found, expression)) return std::nullopt;
-  return std::stod(found[1]);
+/// A network is printed in a line; what comes after so many characters is none.
+constexpr std::size_t kLongestText = 1000;
+
+/// "8x200 Gb/s": so many cards of so much.
+std::optional<double> cards_times_rate(std::string_view text, std::span<const TextNumber> numbers) {
+  const auto skip = [](std::string_view& rest, char c) {
+    const bool there = rest.starts_with(c);
+    if (there) rest.remove_prefix(1);
+    return there;
+  };
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    std::string_view rest = numbers[i - 1].after;
+    skip(rest, ' ');
+    const bool times = skip(rest, 'x');
+    skip(rest, ' ');
+    const bool next = rest.size() + numbers[i].before.size() == text.size();
+    if (times && next && numbers[i - 1].whole && numbers[i].in("Gb/s")) return numbers[i - 1].value * numbers[i].value;
+  }
+  return std::nullopt;
 }
 
-/// The library's regular expressions recurse once a character.
-constexpr std::size_t kLongestText = 1000;
+/// The largest rate that is said to be measured, bytes/s; 0: none.
+double measured_rate(std::string_view text, std::span<const TextNumber> numbers) {
+  double best = 0;
+  if (text.find("measured") == std::string_view::npos) return best;
+  for (const TextNumber& number : numbers) {
+    if (number.in("GB/s")) best = std::max(best, number.value * kGigabytePerSecond);
+    if (number.in("GiB/s")) best = std::max(best, number.value * kGibi);
+  }
+  return best;
+}
+
+/// "400 Gb/s RDMA per GPU"
+bool is_rate_of_a_gpu(const TextNumber& number) {
+  const std::string_view phrase = number.after.substr(0, number.after.find_first_of(";,"));
+  return number.in("Gb/s") && phrase.find("per GPU") != std::string_view::npos;
+}
 
 /// Bytes/s of a node as printed; 0: nothing that can be read.
 double printed_network(const std::string& all, int per_node) {
-  const std::string text = all.substr(0, kLongestText);
-  static const std::regex product(R"((\d{1,6}) ?x ?(\d{1,6}(?:\.\d{1,6})?) ?Gb/s)");
-  std::smatch found;
-  if (std::regex_search(text, found, product)) {
-    return std::stod(found[1]) * std::stod(found[2]) * kGigabitPerSecond;
-  }
+  const std::string_view text = std::string_view(all).substr(0, kLongestText);
+  const std::vector<TextNumber> numbers = numbers_in(text);
+  const auto first = [&](const auto& matches) {
+    const auto found = std::ranges::find_if(numbers, matches);
+    return found != numbers.end() ? std::optional(found->value) : std::nullopt;
+  };
+  if (const auto product = cards_times_rate(text, numbers)) return *product * kGigabitPerSecond;
   // A measured rate is what collectives reach; the model takes its share of the raw rate itself.
-  static const std::regex measured(R"((\d{1,6}(?:\.\d{1,6})?) ?(GB|GiB)/s)");
-  double best = 0;
-  if (text.find("measured") != std::string::npos) {
-    for (std::sregex_iterator it(text.begin(), text.end(), measured), end; it != end; ++it) {
-      const double unit = (*it)[2] == "GiB" ? kGibi : kGigabytePerSecond;
-      best = std::max(best, std::stod((*it)[1]) * unit / cost::kNetworkShare);
-    }
+  if (const double measured = measured_rate(text, numbers); measured > 0) return measured / cost::kNetworkShare;
+  if (const auto each = first(is_rate_of_a_gpu)) return *each * per_node * kGigabitPerSecond;
+  const auto counts_links = [](const TextNumber& number) { return number.whole && number.in("Omni-Path links"); };
+  if (const auto links = first(counts_links)) return *links * 100 * kGigabitPerSecond;
+  const auto node = first([](const TextNumber& number) { return number.in("Gb/s"); });
+  return node.value_or(0) * kGigabitPerSecond;
+}
+
+/// "NVLink4-way": the NVLinks of a GPU.
+std::optional<double> printed_nvlinks(const std::string& all) {
+  for (const TextNumber& number : numbers_in(std::string_view(all).substr(0, kLongestText))) {
+    const bool named = number.before.ends_with("NVLink") || number.before.ends_with("NVLink ");
+    if (named && number.whole && number.after.starts_with("-way")) return number.value;
   }
-  if (best > 0) return best;
-  if (const auto each = first_number(text, R"((\d{1,6}(?:\.\d{1,6})?) ?Gb/s[^;,]*per GPU)")) {
-    return *each * per_node * kGigabitPerSecond;
-  }
-  if (const auto links = first_number(text, R"((\d{1,6}) ?Omni-Path links)")) return *links * 100 * kGigabitPerSecond;
-  if (const auto node = first_number(text, R"((\d{1,6}(?:\.\d{1,6})?) ?Gb/s)")) return *node * kGigabitPerSecond;
-  return 0;
+  return std::nullopt;
 }
 
 /// Network of the vendor's reference system, bytes/s a node. DGX-1 (4 x 100 Gbit/s), DGX A100 (8 x 200), DGX H100 and
@@ -101,8 +130,7 @@ cluster::Link node_network(const Measurement& measurement, const GpuGroup& group
 cluster::Link node_fabric(const Measurement& measurement, const cluster::GpuType& device) {
   if (device.peer_link.bandwidth.value() <= 0 || device.peer_reach != 0) return device.pcie;
   cluster::Link fabric = device.peer_link;
-  const std::string text = measurement.interconnect.substr(0, kLongestText);
-  if (const auto links = first_number(text, R"(NVLink ?(\d{1,2})-way)")) {
+  if (const auto links = printed_nvlinks(measurement.interconnect)) {
     const double each = device.architecture == "pascal" ? 20 : 25;
     fabric.bandwidth = std::min(fabric.bandwidth, BytesPerSecond(*links * each * kGigabytePerSecond));
   }

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <regex>
 
+#include "number_scanner.hpp"
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/io/document.hpp"
 
@@ -283,10 +283,9 @@ void read_iteration(const Row& row, Measurement& out) {
 
 /// "[18506 MB, 13406 MB]": the largest.
 double largest_of_list(const std::string& text) {
-  static const std::regex entry(R"((\d{1,12}(?:\.\d{1,9})?) ?MB)");
   double largest = 0;
-  for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it) {
-    largest = std::max(largest, std::stod((*it)[1]) * kMebi);
+  for (const TextNumber& number : numbers_in(text)) {
+    if (number.in("MB")) largest = std::max(largest, number.value * kMebi);
   }
   return largest;
 }

@@ -251,6 +251,6 @@ TEST_CASE("memory is read in four units") {
 
 TEST_CASE("texts of any length are read without running out of stack") {
   const std::string digits(300'000, '7');
-  CHECK(row(R"("stage_peak_allocated": ")" + digits + R"( MB")").peak_memory > 0);
+  CHECK(row(R"("stage_peak_allocated": ")" + digits + R"( MB")").peak_memory == 0);
   CHECK(row(R"("stage_peak_allocated": "5)" + std::string(300'000, ' ') + R"(MB")").peak_memory == 0);
 }

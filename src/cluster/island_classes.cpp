@@ -211,6 +211,7 @@ void sort_classes(const Strands& strands, const Partition& partition, std::vecto
                            first.first_gpu);
   };
   std::vector<std::pair<decltype(key(classes.front())), std::vector<std::size_t>>> keyed;
+  keyed.reserve(classes.size());
   for (auto& sets : classes) keyed.emplace_back(key(sets), sets);
   std::sort(keyed.begin(), keyed.end());
   for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = std::move(keyed[i].second);
@@ -261,6 +262,8 @@ UnnamedLevel build_level(const Strands& strands, const Partition& partition, dou
   sort_classes(strands, partition, classes);
 
   UnnamedLevel result;
+  result.level.classes.reserve(classes.size());
+  result.facts.reserve(classes.size());
   for (const std::vector<std::size_t>& sets : classes) {
     IslandClass island_class = describe_class(strands, partition, sets, links);
     island_class.id = static_cast<int>(result.level.classes.size());

@@ -17,7 +17,7 @@ cluster::DeviceShape shape_of(const LaunchPlan& plan, const Part& part) {
   const int gpus = part.strategy.degrees.gpus();
   bool spills = false;
   for (int i = 0; i < gpus; ++i) {
-    spills |= plan.ranks[static_cast<std::size_t>(part.first_rank + i)].island != part.island;
+    spills |= plan.rank(part, i).island != part.island;
   }
   cluster::IslandClass island_class;
   island_class.alias = island.island_class;

@@ -114,7 +114,7 @@ class FleetJudge {
     const int gpus = part.strategy.degrees.gpus();
     const int per_member = std::max(1, gpus / part.members);
     const std::string where = at_part(stage.id, index);
-    const auto rank = [&](int i) -> const Rank& { return plan_.ranks[static_cast<std::size_t>(part.first_rank + i)]; };
+    const auto rank = [&](int i) -> const Rank& { return plan_.rank(part, i); };
     for (int i = 0; i < gpus; i += per_member) {
       if (per_member > 1)
         compare_link(island.inside_member, rank(i), rank(i + 1), where, "the link inside a member", 1);

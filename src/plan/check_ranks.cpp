@@ -118,7 +118,7 @@ void check_part_ranks(const LaunchPlan& plan, const Stage& stage, std::size_t p,
   const std::string& island_class = plan.island(part.island).island_class;
   const int gpus = part.strategy.degrees.gpus();
   for (int i = 0; i < gpus; ++i) {
-    const Rank& rank = plan.ranks[static_cast<std::size_t>(part.first_rank + i)];
+    const Rank& rank = plan.rank(part, i);
     if (rank.stage != stage.id || rank.part != static_cast<int>(p) || rank.replica != stage.pipeline) {
       findings.add("rank-placement", at_rank(rank.rank),
                    "is in the range of " + at_part(stage.id, p) + " but says otherwise");
@@ -128,7 +128,7 @@ void check_part_ranks(const LaunchPlan& plan, const Stage& stage, std::size_t p,
     }
     check_coordinates(rank, i, part.strategy.degrees, findings);
   }
-  if (plan.ranks[static_cast<std::size_t>(part.first_rank)].island != part.island) {
+  if (plan.rank(part, 0).island != part.island) {
     findings.add("rank-island", at_part(stage.id, p), "its first rank is on another island");
   }
 }
@@ -148,8 +148,8 @@ void check_shape(const LaunchPlan& plan, const Stage& stage, std::size_t p, Find
   }
   const int per_member = gpus / part.members;
   for (int i = 0; i < gpus; ++i) {
-    const Rank& rank = plan.ranks[static_cast<std::size_t>(part.first_rank + i)];
-    const Rank& lead = plan.ranks[static_cast<std::size_t>(part.first_rank + i / per_member * per_member)];
+    const Rank& rank = plan.rank(part, i);
+    const Rank& lead = plan.rank(part, i / per_member * per_member);
     if (rank.host != lead.host) {
       findings.add("member-split", at_rank(rank.rank),
                    "is on " + rank.host + ", the rest of its member on " + lead.host);

@@ -204,6 +204,10 @@ struct LaunchPlan {
 
   [[nodiscard]] const PlanIsland& island(int id) const { return islands[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const Stage& stage(int id) const { return stages[static_cast<std::size_t>(id)]; }
+  /// The part's i-th rank.
+  [[nodiscard]] const Rank& rank(const Part& part, int i) const {
+    return ranks[static_cast<std::size_t>(part.first_rank) + static_cast<std::size_t>(i)];
+  }
 };
 
 /// Canonical JSON; sets plan_id from the body. Times are written in milliseconds with nanosecond digits (exact below

@@ -75,11 +75,11 @@ def split(figure):
     return key or "calibration", inner
 
 
-def accuracy(binary, dataset, gpus, scratch):
-    """Measurements as `tangram accuracy --json` judges them with these records of GPU types."""
+def accuracy(binary, dataset, gpus, scratch, options=()):
+    """Measurements as `tangram accuracy --json` judges them with these records of GPU types and options."""
     file = Path(scratch) / "gpus.json"
     file.write_text(json.dumps({"schema": "tangram.gpus/1", "gpus": gpus}), encoding="utf-8")
-    command = [binary, "accuracy", str(dataset), "--gpus", str(file), "--json"]
+    command = [binary, "accuracy", str(dataset), "--gpus", str(file), *options, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         die(f"tangram accuracy failed: {run.stderr or run.stdout}")

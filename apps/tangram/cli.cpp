@@ -240,6 +240,10 @@ class Grammar {
     if (text.command == Command::kAccuracy) {
       sub->add_flag("--summary", accuracy_.summary, "show the groups alone, not every measurement");
       sub->add_option("--gpus", accuracy_.gpus, "GPU types that come before those of the program")->type_name("FILE");
+      sub->add_option("--without", accuracy_.without,
+                      "predict as if there were no hierarchical collectives, no overlap")
+          ->delimiter(',')
+          ->type_name("METHOD");
     }
     add_settings(*sub, text.command);
     sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");

@@ -57,6 +57,7 @@ std::string groups_table(const std::vector<accuracy::Group>& groups, const Termi
                {"median", true}});
   for (const accuracy::Group& group : groups) {
     const bool timed = group.time.count > 0;
+    if (!timed && group.memory.count == 0) continue;  // all of it is listed as not expressible
     table.add({{group.kind},
                {group.name},
                {fmt::format("{}", group.time.count)},
@@ -150,12 +151,29 @@ Expected<Inputs> load_inputs(const AccuracyArguments& arguments, const Context& 
   return inputs;
 }
 
+Expected<cluster::ExchangeMethods> methods_without(const std::vector<std::string>& words) {
+  cluster::ExchangeMethods methods;
+  for (const std::string& word : words) {
+    if (word == "hierarchical") {
+      methods.hierarchical = false;
+    } else if (word == "overlap") {
+      methods.overlapped = false;
+    } else {
+      return fail(usage_mistake("unknown-value", fmt::format("--without knows no \"{}\"", word),
+                                "hierarchical (collectives in two levels) or overlap (of exchanges with compute)"));
+    }
+  }
+  return methods;
+}
+
 }  // namespace
 
 ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context) {
+  const auto methods = methods_without(arguments.without);
+  if (!methods) return report(context.terminal, context.json, methods.error());
   auto inputs = load_inputs(arguments, context);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
-  const auto lines = accuracy::judge(std::move(inputs->measurements), inputs->devices, inputs->profiles);
+  const auto lines = accuracy::judge(std::move(inputs->measurements), inputs->devices, inputs->profiles, *methods);
   const auto groups = accuracy::summarize(lines);
   const std::string each =
       arguments.summary ? "" : lines_table(lines, context.terminal) + reasons_table(lines, context.terminal) + "\n";

@@ -50,8 +50,9 @@ struct ProfileArguments {
 };
 struct AccuracyArguments {
   std::string dataset;
-  std::string gpus;      ///< a catalogue that comes before the program's own; empty: none
-  bool summary = false;  ///< the groups alone
+  std::string gpus;                  ///< a catalogue that comes before the program's own; empty: none
+  bool summary = false;              ///< the groups alone
+  std::vector<std::string> without;  ///< what the prediction goes without: "hierarchical", "overlap"
 };
 struct SchemaArguments {
   std::string name;

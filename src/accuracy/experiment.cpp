@@ -217,6 +217,15 @@ int planned_zero(const Measurement& m, std::size_t stages) {
 
 }  // namespace
 
+void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& methods) {
+  for (Stage& stage : experiment.stages) {
+    for (Part& part : stage.parts) part.shape.methods = methods;
+  }
+  if (methods.overlapped) return;
+  experiment.overlaps_sync = false;
+  experiment.blocking_transfers = true;
+}
+
 Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuType> devices) {
   const auto machine = build_machine(m, devices);
   if (!machine) return tl::unexpected(machine.error());
@@ -232,6 +241,7 @@ Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuT
   experiment.gpus = static_cast<int>(machine->gpus.size());
   experiment.zero = planned_zero(m, stages->size());
   experiment.overlaps_sync = is_recent(device);
+  experiment.blocking_transfers = !is_recent(device) && m.virtual_stages == 1;
   experiment.recompute = find_recompute(m);
   if (auto wrong = set_batch(experiment, m, stages->front().size())) return fail(*wrong);
   if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);

@@ -161,6 +161,8 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   const auto precision = find_precision(m, device);
   if (!precision) return tl::unexpected(precision.error());
   model::set_precision(model->job, *precision);
+  if (!m.gradient_dtype.empty()) model->job.gradient_bytes = m.gradient_dtype == "fp32" ? 4 : 2;
+  model->job.fused_accumulation = is_recent(device) || zero_stage(m) >= 2;
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   model->job.dropout = !is_recent(device);
   const std::string variant = lower(m.variant);

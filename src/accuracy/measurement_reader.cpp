@@ -224,6 +224,7 @@ void read_options(const Row& row, Measurement& out) {
   out.offloads_activations = row.boolean("act_offload").value_or(false);
   out.recompute = row.text("recompute");
   out.precision = row.text("precision");
+  out.gradient_dtype = row.text("gradient_dtype");
   out.variant = row.text("variant");
 }
 

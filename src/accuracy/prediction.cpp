@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "reason.hpp"
@@ -33,12 +34,12 @@ Expected<PartPrice> price_part(const Experiment& experiment, const Stage& stage,
   return price;
 }
 
-simulate::SimPart sim_part(const PartPrice& price, double crossing_sync, bool overlaps) {
+simulate::SimPart sim_part(const PartPrice& price, double sync, bool overlaps) {
   simulate::SimPart part;
   part.forward = ceil_to_nanoseconds(price.all.forward);
   part.backward = ceil_to_nanoseconds(price.all.backward);
-  const auto own = ceil_to_nanoseconds(price.all.sync + crossing_sync);
-  part.exposed_sync = overlaps ? cost::exposed_sync(own, part.backward) : own;
+  const auto whole = ceil_to_nanoseconds(sync);
+  part.exposed_sync = overlaps ? cost::exposed_sync(whole, part.backward) : whole;
   part.optimizer_step = ceil_to_nanoseconds(price.all.step);
   if (price.chunks.size() > 1) {
     for (const SlicePrice& chunk : price.chunks) {
@@ -46,6 +47,50 @@ simulate::SimPart sim_part(const PartPrice& price, double crossing_sync, bool ov
     }
   }
   return part;
+}
+
+/// Parts whose ranks hold equal shards of the stage: each shard's replicas are one process group, whatever their types.
+bool is_one_group(const Experiment& experiment, const Stage& stage) {
+  const cost::Degrees& first = stage.parts.front().degrees;
+  const auto alike = [&](const Part& part) {
+    return part.degrees.tp == first.tp && part.degrees.cp == first.cp && part.degrees.ep == 1;
+  };
+  return stage.parts.size() > 1 && experiment.zero < 2 && std::ranges::all_of(stage.parts, alike);
+}
+
+/// The GPUs of all parts as if they were of one type, with the slowest links among them.
+cluster::DeviceShape joint_shape(const Stage& stage) {
+  cluster::DeviceShape joint = stage.parts.front().shape;
+  int gpus = 0;
+  for (const Part& part : stage.parts) {
+    joint.per_node = std::gcd(joint.per_node, part.shape.per_node);
+    gpus += part.shape.gpus();
+    if (part.shape.intra.bandwidth < joint.intra.bandwidth) {
+      joint.intra = part.shape.intra;
+      joint.device = part.shape.device;
+    }
+  }
+  joint.nodes = gpus / joint.per_node;
+  const auto share = [&](const Part& part) {
+    return part.shape.inter.bandwidth * (static_cast<double>(joint.per_node) / part.shape.per_node);
+  };
+  joint.inter.bandwidth = share(stage.parts.front());
+  for (const Part& part : stage.parts) {
+    joint.inter.bandwidth = std::min(joint.inter.bandwidth, share(part));
+    joint.inter.latency = std::max(joint.inter.latency, part.shape.inter.latency);
+  }
+  return joint;
+}
+
+/// Gradients of a stage whose parts are one group.
+double joint_sync(const Experiment& experiment, const Stage& stage, const std::vector<PartPrice>& parts) {
+  const cost::Degrees& degrees = stage.parts.front().degrees;
+  int replicas = 0;
+  for (const Part& part : stage.parts) replicas += part.degrees.dp;
+  const cluster::DeviceShape shape = joint_shape(stage);
+  const cost::Group group = cost::place_group(replicas * degrees.cp, degrees.tp, shape);
+  const auto kind = experiment.zero == 0 ? cost::Collective::kAllReduce : cost::Collective::kReduceScatter;
+  return cost::collective_seconds(kind, parts.front().all.gradient_volume / degrees.tp, group, shape);
 }
 
 /// Gradients that the parts of a stage exchange, over the slowest of their networks.
@@ -72,9 +117,18 @@ double tied_sync(const Experiment& experiment, const Stage& stage) {
   return to_seconds(cost::replica_sync(ceil_to_bytes(bytes), 2, last.to_next, last.parts.front().shape.nodes));
 }
 
-double crossing_sync(const Experiment& experiment, std::size_t index, const std::vector<PartPrice>& parts) {
+/// Of each part: its own, that of all parts, and that of the tied embedding.
+std::vector<double> gradient_syncs(const Experiment& experiment, std::size_t index,
+                                   const std::vector<PartPrice>& parts) {
   const Stage& stage = experiment.stages[index];
-  return parts_sync(stage, parts) + tied_sync(experiment, stage);
+  const double tied = tied_sync(experiment, stage);
+  if (is_one_group(experiment, stage)) {
+    return std::vector<double>(parts.size(), joint_sync(experiment, stage, parts) + tied);
+  }
+  const double crossing = parts_sync(stage, parts);
+  std::vector<double> seconds;
+  for (const PartPrice& part : parts) seconds.push_back(part.all.sync + crossing + tied);
+  return seconds;
 }
 
 int gpus_of(const Stage& stage) {
@@ -101,14 +155,40 @@ cost::BoundaryCost boundary_after(const Experiment& experiment, const Stage& sta
 simulate::SimStage sim_stage(const Experiment& experiment, std::size_t index, const std::vector<PartPrice>& prices) {
   const Stage& stage = experiment.stages[index];
   simulate::SimStage sim;
-  const double crossing = crossing_sync(experiment, index, prices);
-  for (const PartPrice& price : prices) sim.parts.push_back(sim_part(price, crossing, experiment.overlaps_sync));
+  const std::vector<double> syncs = gradient_syncs(experiment, index, prices);
+  for (std::size_t p = 0; p < prices.size(); ++p) {
+    sim.parts.push_back(sim_part(prices[p], syncs[p], experiment.overlaps_sync));
+  }
   if (experiment.stages.size() == 1) return sim;
   const Stage& next = experiment.stages[(index + 1) % experiment.stages.size()];
   const cost::BoundaryCost boundary = boundary_after(experiment, stage, next);
   sim.latency = boundary.latency;
   sim.occupancy = boundary.occupancy;
   return sim;
+}
+
+void add_transfers(simulate::SimStage& stage, Nanoseconds forward, Nanoseconds backward) {
+  for (simulate::SimPart& part : stage.parts) {
+    part.forward += forward;
+    part.backward += backward;
+    for (simulate::SimChunk& chunk : part.chunks) {
+      chunk.forward += forward;
+      chunk.backward += backward;
+    }
+  }
+}
+
+/// A stage that waits for what it sends is busy meanwhile: with activations after each forward pass, with gradients
+/// after each backward pass. The last stage's boundary is there only where chunks go round.
+void block_transfers(simulate::SimPipeline& pipeline) {
+  std::vector<simulate::SimStage>& stages = pipeline.stages;
+  const bool round = simulate::chunks_of(pipeline) > 1;
+  if (!round) stages.back().latency = Nanoseconds(0);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Nanoseconds before = stages[(s + stages.size() - 1) % stages.size()].latency;
+    add_transfers(stages[s], stages[s].latency, before);
+  }
+  for (simulate::SimStage& stage : stages) stage.latency = stage.occupancy = Nanoseconds(0);
 }
 
 /// Microbatches that a stage holds under 1F1B, in units of all its chunks.
@@ -176,6 +256,7 @@ Expected<Prediction> predict(const Experiment& experiment, const cost::ProfileSe
     if (!prices) return tl::unexpected(prices.error());
     pipeline.stages.push_back(sim_stage(experiment, s, *prices));
   }
+  if (experiment.blocking_transfers) block_transfers(pipeline);
   if (auto wrong = play(pipeline, prediction)) return fail(*wrong);
   return prediction;
 }

@@ -24,14 +24,16 @@ std::vector<double> average_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-Line judge_one(Measurement measurement, std::span<const cluster::GpuType> devices, const cost::ProfileSet& profiles) {
+Line judge_one(Measurement measurement, std::span<const cluster::GpuType> devices, const cost::ProfileSet& profiles,
+               const cluster::ExchangeMethods& methods) {
   Line line;
   line.measurement = std::move(measurement);
-  const auto experiment = express(line.measurement, devices);
+  auto experiment = express(line.measurement, devices);
   if (!experiment) {
     line.reason = experiment.error().front().message;
     return line;
   }
+  restrict_methods(*experiment, methods);
   const auto prediction = predict(*experiment, profiles);
   if (prediction) {
     line.prediction = *prediction;
@@ -82,10 +84,12 @@ std::string gpus_of(const Measurement& measurement) {
 }  // namespace
 
 std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
-                        const cost::ProfileSet& profiles) {
+                        const cost::ProfileSet& profiles, const cluster::ExchangeMethods& methods) {
   std::vector<Line> lines;
   lines.reserve(measurements.size());
-  for (Measurement& measurement : measurements) lines.push_back(judge_one(std::move(measurement), devices, profiles));
+  for (Measurement& measurement : measurements) {
+    lines.push_back(judge_one(std::move(measurement), devices, profiles, methods));
+  }
   return lines;
 }
 

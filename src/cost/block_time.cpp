@@ -226,7 +226,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c) : ExpertExchange{};
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = ring(c);
-  const double hiding = (degrees.cp - 1.0) / degrees.cp;
+  const double hiding = shape.methods.overlapped ? (degrees.cp - 1.0) / degrees.cp : 0;
   // While the device waits for the host, the ring goes on.
   const Passes free{attend.forward + time.compute.forward - device.forward,
                     attend.backward + time.compute.backward - device.backward};
@@ -234,7 +234,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                            std::min(travel.backward, hiding * free.backward)};
   time.overlapped = hidden_ring;
   time.tensor = {tensor, tensor};
-  if (job.overlap_tp && degrees.sequence_parallel) hide_tensor_exchange(time);
+  if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time);
   time.communication = {time.tensor.forward + experts_exchange.routes + travel.forward - hidden_ring.forward,
                         time.tensor.backward + experts_exchange.routes + travel.backward - hidden_ring.backward};
   return time;

@@ -40,6 +40,11 @@ Tier network_tier(const Group& group, const cluster::DeviceShape& shape) {
           shape.inter.bandwidth.value() * kNetworkShare / group.sharing};
 }
 
+/// The collective cannot be split into one inside the members and one between them.
+bool is_flat(const Group& group, const cluster::DeviceShape& shape) {
+  return group.members == 1 || group.inside == 1 || !shape.methods.hierarchical;
+}
+
 /// All ranks in one ring or tree: the slowest hop decides.
 Tier flat_tier(const Group& group, const cluster::DeviceShape& shape) {
   const Tier inside = inside_tier(group, shape);
@@ -51,7 +56,7 @@ Tier flat_tier(const Group& group, const cluster::DeviceShape& shape) {
 
 double gather_or_scatter(double bytes, const Group& group, const cluster::DeviceShape& shape) {
   const double flat = ring_half(flat_tier(group, shape), bytes);
-  if (group.members == 1 || group.inside == 1) return flat;
+  if (is_flat(group, shape)) return flat;
   // The `inside` ranks of a member run one lane each; the lanes share the cards, so that together they move `bytes`.
   const double layered = ring_half(inside_tier(group, shape), bytes) + ring_half(network_tier(group, shape), bytes);
   return std::min(flat, layered);
@@ -59,7 +64,7 @@ double gather_or_scatter(double bytes, const Group& group, const cluster::Device
 
 double reduce_everywhere(double bytes, const Group& group, const cluster::DeviceShape& shape) {
   const double flat = all_reduce(flat_tier(group, shape), bytes);
-  if (group.members == 1 || group.inside == 1) return flat;
+  if (is_flat(group, shape)) return flat;
   const double layered =
       2 * ring_half(inside_tier(group, shape), bytes) + all_reduce(network_tier(group, shape), bytes);
   return std::min(flat, layered);
@@ -74,7 +79,7 @@ double all_to_all(double bytes, const Group& group, const cluster::DeviceShape& 
   const double network_bytes = group.members > 1 ? g * bytes * out / n / network.rate : 0;
   const double direct_bytes = g > 1 ? bytes * (g - 1) / n / inside.rate : 0;
   const double direct = (g - 1) * inside.alpha + out * network.alpha + std::max(direct_bytes, network_bytes);
-  if (group.members == 1 || group.inside == 1) return direct;
+  if (is_flat(group, shape)) return direct;
   // Two phases: to the right lane inside the member, then along the lanes; fewer messages, more bytes inside.
   const double phased =
       (g - 1) * inside.alpha + bytes * (g - 1) / g / inside.rate + (group.members - 1) * network.alpha + network_bytes;

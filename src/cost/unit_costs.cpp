@@ -56,11 +56,21 @@ double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t by
 void set_zero(UnitCost& unit, const BlockTime& time, const UnitCosts& units) {
   const double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
   const double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
-  const double forward = time.compute.forward - time.overlapped.forward;
-  const double backward = time.compute.backward - time.overlapped.backward;
+  const double share = units.shape.methods.overlapped ? 1 : 0;
+  const double forward = share * (time.compute.forward - time.overlapped.forward);
+  const double backward = share * (time.compute.backward - time.overlapped.backward);
   unit.zero3_gather = seconds_beside(gather, forward, kShardedExposure);
   unit.zero3_backward = seconds_beside(gather + scatter, backward, kShardedExposure);
   unit.zero2_scatter = seconds_beside(scatter, backward, kShardedExposure);
+}
+
+/// Gradients that kernels of their own add to the main ones: converted (read, written wide), and added (both read, the
+/// main ones written), as DeepSpeed's runtime/bf16_optimizer.py does.
+void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& units) {
+  if (job.fused_accumulation || units.gradient_bytes <= units.parameter_bytes) return;
+  const double bytes = static_cast<double>(units.parameter_bytes + 4 * units.gradient_bytes);
+  const DeviceRates rates = device_rates(units.shape.device, job.precision);
+  unit.backward += streaming_seconds((unit.shared_parameters + unit.expert_parameters) * bytes, rates);
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
@@ -75,6 +85,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.shared_parameters = local.shared;
   unit.expert_parameters = local.expert;
   unit.all_parameters = static_cast<double>(model::parameters(block).total());
+  add_accumulation(unit, model.job, units);
   set_zero(unit, time, units);
   return unit;
 }
@@ -100,6 +111,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   if (measured) set_measured(unit, time, *measured);
   unit.all_parameters = static_cast<double>(model.embedding_parameters());
   unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
+  add_accumulation(unit, model.job, units);
   set_zero(unit, time, units);
   return unit;
 }
@@ -117,6 +129,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
     const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
     unit.shared_parameters += matrix.local - matrix.whole;
   }
+  add_accumulation(unit, model.job, units);
   set_zero(unit, time, units);
   return unit;
 }

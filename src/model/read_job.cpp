@@ -162,6 +162,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
+  job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);
   job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
   job.allow = read_techniques(reader);
   reader.finish();

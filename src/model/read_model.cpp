@@ -57,6 +57,7 @@
 //       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
 //     flash_attention: true
 //     dropout: true                   # of models with LayerNorm and biases; others train without
+//     fused_gradient_accumulation: true # weight-gradient products add into fp32 main gradients, else extra kernels do
 //     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched

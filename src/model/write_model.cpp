@@ -110,6 +110,7 @@ ordered_json training_json(const Job& job) {
   out["flash_attention"] = job.flash_attention;
   out["dropout"] = job.dropout;
   out["overlap_tp_communication"] = job.overlap_tp;
+  if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;
   out["loss_normalization"] = job.loss_normalization;
   if (job.microbatch > 0) out["microbatch"] = job.microbatch;
   out["forbid"] = forbidden_json(job.allow);

@@ -10,6 +10,10 @@
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
 //               never with 4-byte activations, which fused kernels do not take
 //   sync        reduced beside backward on Hopper and later; after it in the software of earlier machines
+//   gradients   of fp32 beside 16-bit parameters are added up by the weight-gradient products on Hopper and later and
+//               under FSDP, by kernels of their own in the software of earlier machines
+//   transfers   between stages block both on machines before Hopper, unless virtual stages are interleaved
+//   mixed       replicas of a stage on several GPU types, equal in tp and cp, reduce their gradients in one group
 //   network     of the cloud instance that the GPU group names; else as printed, as "8x200 Gb/s", "100 Gb/s per node",
 //               "400 Gb/s RDMA per GPU", "measured ... GB/s inter-node"; else of the vendor's reference system of the
 //               GPU
@@ -62,11 +66,15 @@ struct Experiment {
   std::vector<Stage> stages;
   int zero = 0;
   cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
-  bool overlaps_sync = true;    ///< gradients are reduced while backward runs
-  std::int64_t microbatch = 1;  ///< samples of a stage
+  bool overlaps_sync = true;        ///< gradients are reduced while backward runs
+  bool blocking_transfers = false;  ///< stages wait for what they send to each other
+  std::int64_t microbatch = 1;      ///< samples of a stage
   std::int64_t microbatches = 1;
   int gpus = 0;
 };
+
+/// The same run by software without some of its ways to make exchanges short.
+void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& methods);
 
 /// Expected errors carry the reason in `message`. `devices`: GPU types by catalogue name.
 [[nodiscard]] Expected<Experiment> express(const Measurement& measurement, std::span<const cluster::GpuType> devices);

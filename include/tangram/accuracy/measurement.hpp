@@ -67,6 +67,7 @@ struct Measurement {
   bool fully_sharded = false;  ///< FSDP with a group of its own
   std::string recompute;       ///< as published; "": not printed
   std::string precision;
+  std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision
   std::string variant;
 
   // Plans that are not uniform.

@@ -45,9 +45,9 @@ struct Group {
   int not_expressible = 0;
 };
 
-/// Predicts each measurement. O(rows); independent of each other.
+/// Predicts each measurement. O(rows); independent of each other. Without one of `methods` it shows what that brings.
 [[nodiscard]] std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
-                                      const cost::ProfileSet& profiles);
+                                      const cost::ProfileSet& profiles, const cluster::ExchangeMethods& methods = {});
 
 [[nodiscard]] Errors errors_of(std::vector<double> signed_errors);
 

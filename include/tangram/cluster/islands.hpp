@@ -72,6 +72,14 @@ struct IslandHierarchy {
 /// pair. tolerance: largest relative difference of any metric inside an island, in [0, 1).
 [[nodiscard]] IslandHierarchy find_islands(const Fleet& fleet, double tolerance);
 
+/// What software does to make exchanges short. All of it is what NCCL and the frameworks do; without one of them the
+/// model shows what it brings.
+struct ExchangeMethods {
+  bool hierarchical = true;  ///< collectives over several members run inside them first
+  bool overlapped = true;    ///< exchanges run beside compute where nothing waits for them
+  bool operator==(const ExchangeMethods&) const = default;
+};
+
 /// GPUs on which one stage runs: `nodes` members (or parts of members) with `per_node` GPUs each.
 struct DeviceShape {
   GpuType device;
@@ -79,6 +87,7 @@ struct DeviceShape {
   int per_node = 1;
   Link intra;  ///< between GPUs of a member, per GPU
   Link inter;  ///< between the members, per member, already reduced to this shape's share of the network cards
+  ExchangeMethods methods = {};
 
   [[nodiscard]] int gpus() const { return nodes * per_node; }
   bool operator==(const DeviceShape&) const = default;

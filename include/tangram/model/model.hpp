@@ -111,6 +111,9 @@ struct Job {
   bool flash_attention = true;
   bool dropout = true;      ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
   bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
+  /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and
+  /// DeepSpeed before 2022.
+  bool fused_accumulation = true;
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;

@@ -156,6 +156,52 @@ TEST_CASE("a transfer between stages is waited for twice") {
   CHECK(to_seconds(boundary.latency) > 3e-3);
 }
 
+TEST_CASE("transfers that block take their stage's time") {
+  // Two equal stages, c the boundary: T = f + w + c in both, (M + 1) T. Beside compute the same transfers cost less.
+  Experiment experiment = round_pipeline(2, 1, 1, 8);
+  experiment.stages[0].to_next = {BytesPerSecond(1e12), Nanoseconds(100'000)};
+  const double c =
+      to_seconds(cost::boundary_cost(Bytes(2 * 1024 * 1024), experiment.stages[0].to_next, 1, 1, 1, 1).latency);
+  const Prediction beside = predicted(experiment);
+  experiment.blocking_transfers = true;
+  const Prediction blocking = predicted(experiment);
+  const double stage = block_seconds(experiment).both() + c;
+  CHECK(blocking.iteration_s == Approx((8 + 1) * stage + blocking.step_s).epsilon(1e-3));
+  CHECK(beside.iteration_s < blocking.iteration_s);
+}
+
+TEST_CASE("software without overlap waits for gradients and transfers") {
+  Experiment experiment = round_pipeline(2, 2, 1, 4);
+  restrict_methods(experiment, {true, false});
+  CHECK_FALSE(experiment.overlaps_sync);
+  CHECK(experiment.blocking_transfers);
+  CHECK_FALSE(experiment.stages[1].parts[0].shape.methods.overlapped);
+  CHECK(experiment.stages[1].parts[0].shape.methods.hierarchical);
+  CHECK(predicted(experiment).iteration_s > 0);  // chunks that go round, over free links
+}
+
+TEST_CASE("replicas on two GPU types reduce their gradients in one ring") {
+  // One GPU in each of four nodes, two of each type, 10 and 40 GB/s: a ring of four at 10 GB/s.
+  Experiment experiment = round_pipeline(1, 1, 2, 1);
+  experiment.overlaps_sync = false;
+  Part fast = experiment.stages[0].parts[0];
+  fast.shape = samples::shape_of(samples::round_gpu(), 2, 1);
+  fast.shape.inter = {BytesPerSecond(40e9), 5_us};
+  fast.degrees.dp = fast.samples = 2;
+  Part slow = fast;
+  slow.shape.device.name = "other";
+  slow.shape.inter = {BytesPerSecond(10e9), 8_us};
+  experiment.stages[0].parts = {fast, slow};
+  experiment.microbatch = 4;
+  const auto units = cost::unit_costs(experiment.model, fast.shape, fast.degrees, fast.samples);
+  REQUIRE(units);
+  const double volume = price_chunk(experiment, experiment.stages[0].chunks[0], *units).gradient_volume;
+  cluster::DeviceShape ring = slow.shape;
+  ring.nodes = 4;
+  const double seconds = cost::collective_seconds(cost::Collective::kAllReduce, volume, {1, 4, 1}, ring);
+  CHECK(predicted(experiment).sync_s == Approx(seconds).epsilon(1e-6));
+}
+
 TEST_CASE("gradients hide under backward only where software reduces beside it") {
   Experiment experiment = round_pipeline(1, 1, 2, 1);
   Part& part = experiment.stages[0].parts[0];

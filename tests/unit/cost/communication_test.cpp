@@ -59,6 +59,14 @@ TEST_CASE("between members the hierarchy pays the network once") {
   CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 2, 1}, tiers(2, 8)) == Approx(94.034e-3));
 }
 
+TEST_CASE("without a hierarchy the slowest hop decides for all ranks") {
+  // The flat ring of the case above: 30 steps of 10 us, 2 * 15/16 * 80 ms; the tree, 2 * 4 * 10 us + 160 ms, is slower.
+  cluster::DeviceShape shape = tiers(2, 8);
+  shape.methods.hierarchical = false;
+  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 2, 1}, shape) == Approx(150.3e-3));
+  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 1, 1}, shape) == Approx(14.014e-3));
+}
+
 TEST_CASE("groups that share a card divide it") {
   // One rank in each of 2 members, 8 such groups: 10/8 GB/s each. 100 MB: 10 us + 50 MB / 1.25 GB/s = 40.01 ms.
   CHECK(collective_seconds(Collective::kAllGather, 100e6, {1, 2, 8}, tiers(2, 8)) == Approx(40.01e-3));

@@ -161,6 +161,33 @@ TEST_CASE("ZeRO-3 exposes what compute cannot hide") {
   CHECK(to_seconds(sharded.backward - plain.backward) == Approx(block.zero3_backward).epsilon(1e-5));
 }
 
+TEST_CASE("ZeRO-3 without overlap exposes its whole exchange") {
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 4);
+  const model::Model model = small_model(1);
+  Degrees degrees;
+  degrees.dp = 4;
+  shape.methods.overlapped = false;
+  const UnitCosts units = units_of(model, shape, degrees, 4);
+  const double gathered =
+      collective_seconds(Collective::kAllGather, 2 * units.blocks[0].shared_parameters, units.groups.data, shape);
+  CHECK(units.blocks[0].zero3_gather == Approx(gathered));
+}
+
+TEST_CASE("gradients that kernels of their own accumulate cost a pass over them") {
+  // bf16 gradients to fp32, 2 + 4 bytes, and added to the main ones, 4 + 4 + 4: 18 a parameter at 1000 GB/s.
+  model::Model model = small_model(1);
+  const UnitCosts fused = units_of(model, shape_of(round_gpu(), 1, 1), {}, 1);
+  model.job.fused_accumulation = false;
+  const UnitCosts apart = units_of(model, shape_of(round_gpu(), 1, 1), {}, 1);
+  CHECK(apart.blocks[0].backward - fused.blocks[0].backward ==
+        Approx(18 * fused.blocks[0].shared_parameters / 1e12).epsilon(1e-6));
+  CHECK(apart.blocks[0].forward == fused.blocks[0].forward);
+  model.job.gradient_bytes = 2;  // nothing to convert: the products write where the optimizer reads
+  const UnitCosts narrow = units_of(model, shape_of(round_gpu(), 1, 1), {}, 1);
+  model.job.fused_accumulation = true;
+  CHECK(narrow.blocks[0].backward == units_of(model, shape_of(round_gpu(), 1, 1), {}, 1).blocks[0].backward);
+}
+
 TEST_CASE("full recompute counts layers from the stage's first block") {
   // Two types: the first two blocks are of type 0, then three of type 1. Recomputing 3 layers: both of type 0, one
   // of 1.

@@ -40,6 +40,12 @@ std::string space_text(const compose::Space& space) {
   return io::write_compact(json);
 }
 
+std::string failure_text(const parallelizer::Tally& tally) {
+  const parallelizer::CountedReason& first = tally.failed.front();
+  return fmt::format("parallelizer {} failed on {} of {} queries: {}", tally.info.name, tally.failures(), tally.queries,
+                     tally.first_failure ? tally.first_failure->message : first.example);
+}
+
 double gap(Nanoseconds time, Nanoseconds bound) {
   return bound > Nanoseconds(0) ? time.as_double() / bound.as_double() - 1 : 0;
 }
@@ -54,6 +60,9 @@ std::string note_of(const compose::SearchResult& result, std::size_t chosen) {
   if (!result.optimal) {
     notes.push_back(fmt::format("the search ended with its budget after {} labels", result.statistics.labels));
   }
+  for (const parallelizer::Tally& tally : result.parallelizers) {
+    if (tally.failures() > 0) notes.push_back(failure_text(tally));
+  }
   return fmt::format("{}", fmt::join(notes, "; "));
 }
 
@@ -64,23 +73,46 @@ std::string digest_of(const cost::ProfileSet& profiles) {
   return digest(io::write_compact(all));
 }
 
+bool any_failed(const std::vector<parallelizer::Tally>& tallies) {
+  return std::ranges::any_of(tallies, [](const parallelizer::Tally& tally) { return tally.failures() > 0; });
+}
+
+/// Without a plan from anyone: what stopped those that failed.
+Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies) {
+  Diagnostics failures;
+  for (const parallelizer::Tally& tally : tallies) {
+    if (tally.failures() == 0) continue;
+    Diagnostic failure;
+    failure.kind = tally.timed_out ? ErrorKind::kIncomplete : ErrorKind::kPlugin;
+    failure.code = "parallelizer-failed";
+    failure.message = failure_text(tally);
+    failures.push_back(std::move(failure));
+  }
+  return failures;
+}
+
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const cluster::IslandHierarchy& hierarchy, const parallelizer::ParallelizerInfo& info,
-                    const compose::SearchResult& result, std::size_t chosen) {
+                    const cluster::IslandHierarchy& hierarchy, const compose::SearchResult& result,
+                    std::size_t chosen) {
   const compose::Composition& composition = result.best[chosen];
   plan::PlanProvenance& p = plan.provenance;
   p.version = TANGRAM_VERSION;
   p.inputs = {{"cluster", fleet.digest}, {"model", model.digest}};
-  p.parallelizers = {fmt::format("{} {}", info.name, info.version)};
+  for (const parallelizer::Tally& tally : result.parallelizers) {
+    p.parallelizers.push_back(fmt::format("{} {}", tally.info.name, tally.info.version));
+    if (!tally.info.built_in) p.outsiders.push_back(tally);
+  }
   p.states = result.statistics.states;
   p.labels = result.statistics.labels;
   p.space = space_text(result.space);
   p.level = hierarchy.levels[static_cast<std::size_t>(composition.level)].name;
   // `optimal` speaks of the closed form: a plan that simulation prefers keeps it only when it is as fast by that too.
-  p.optimal = result.optimal && composition.closed_form == result.best.front().closed_form;
-  p.search_bound = result.search_bound;
+  // Where a parallelizer left queries open, its frontiers are not those the space speaks of.
+  const bool whole = !any_failed(result.parallelizers);
+  p.optimal = whole && result.optimal && composition.closed_form == result.best.front().closed_form;
+  p.search_bound = whole ? result.search_bound : result.relaxed_bound;
   p.relaxed_bound = result.relaxed_bound;
-  p.search_gap = gap(composition.closed_form, result.search_bound);
+  p.search_gap = gap(composition.closed_form, p.search_bound);
   p.relaxed_gap = gap(composition.closed_form, result.relaxed_bound);
   p.note = note_of(result, chosen);
 }
@@ -148,19 +180,21 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
   const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, options.island_tolerance);
   const auto enumerator = parallelizer::make_enumerator(model, options.search.profiles);
-  const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
+  std::vector<const parallelizer::Parallelizer*> parallelizers = options.parallelizers;
+  if (parallelizers.empty()) parallelizers.push_back(enumerator.get());
   auto found = compose::search_target(options.target, model, hierarchy, parallelizers, options.search, progress);
-  if (!found) return fail(std::move(found.error()));
-  if (found->best.empty()) return fail(std::move(found->infeasible));
+  if (found.best.empty()) {
+    return fail(any_failed(found.parallelizers) ? failures_of(found.parallelizers) : std::move(found.infeasible));
+  }
 
   PlannedResult planned;
-  planned.candidates = found->best.size();
-  planned.search_finished = found->optimal;
+  planned.candidates = found.best.size();
+  planned.search_finished = found.optimal;
   std::vector<plan::TargetReason> refused;
   bool any = false;
-  for (std::size_t i = 0; i < found->best.size(); ++i) {
-    const auto& level = hierarchy.levels[static_cast<std::size_t>(found->best[i].level)];
-    plan::LaunchPlan candidate = plan::assemble(found->best[i], fleet, level, model, options.search.profiles);
+  for (std::size_t i = 0; i < found.best.size(); ++i) {
+    const auto& level = hierarchy.levels[static_cast<std::size_t>(found.best[i].level)];
+    plan::LaunchPlan candidate = plan::assemble(found.best[i], fleet, level, model, options.search.profiles);
     if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
       if (refused.empty()) refused = std::move(reasons);
       continue;
@@ -174,8 +208,8 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
     any = true;
   }
   if (!any) return fail(not_runnable(refused, options.target));
-  const compose::Composition& chosen = found->best[planned.chosen];
-  set_provenance(planned.plan, fleet, model, hierarchy, enumerator->info(), *found, planned.chosen);
+  const compose::Composition& chosen = found.best[planned.chosen];
+  set_provenance(planned.plan, fleet, model, hierarchy, found, planned.chosen);
   if (options.search.profiles != nullptr) {
     planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
   }
@@ -195,8 +229,9 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
 
   const plan::CheckReport judged = plan::check(planned.plan, fleet, &model);
   if (!judged.ok()) return fail(bugs_of(judged));
-  planned.statistics = found->statistics;
-  planned.space = std::move(found->space);
+  planned.statistics = found.statistics;
+  planned.parallelizers = std::move(found.parallelizers);
+  planned.space = std::move(found.space);
   return planned;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "tangram/compose/search.hpp"
 #include "tangram/compose/target.hpp"
@@ -15,6 +16,7 @@ struct PlanningOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
   compose::Target target = compose::Target::kGeneric;
+  std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
 };
 
 struct PlannedResult {
@@ -23,6 +25,7 @@ struct PlannedResult {
   std::size_t chosen = 0;        ///< index of the plan among them, in the order of the closed form
   bool search_finished = false;  ///< the label budget did not end it: the best of the space is known
   compose::SearchStatistics statistics;
+  std::vector<parallelizer::Tally> parallelizers;  ///< what each did
   compose::Space space;
 };
 

@@ -13,6 +13,12 @@ constexpr std::size_t kLengthsPerRound = 8;  // lengths asked for together; late
 
 std::int64_t time_of(const parallelizer::PartialPlan& plan) { return (plan.cost.forward + plan.cost.backward).value(); }
 
+// A failure, or plans of which none passed, says nothing about longer slices.
+bool leaves_open(const parallelizer::Outcome& outcome) {
+  using parallelizer::OutcomeStatus;
+  return outcome.status == OutcomeStatus::kFailed || (outcome.status == OutcomeStatus::kOk && outcome.plans.empty());
+}
+
 }  // namespace
 
 SignatureTable::SignatureTable(const model::Model& model) : blocks_(model.block_count()) {
@@ -49,39 +55,43 @@ int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int
   return static_cast<int>(entries_.size()) - 1;
 }
 
-Expected<void> FrontierStore::ask() {
+struct FrontierStore::Round {
+  std::vector<parallelizer::Query> queries;
+  std::vector<std::pair<std::size_t, int>> owners;  // entry, signature
+};
+
+FrontierStore::Round FrontierStore::make_round(std::size_t from) const {
   const auto& lengths = signatures_.by_length();
-  for (std::size_t from = 1; from < lengths.size(); from += kLengthsPerRound) {
-    std::vector<parallelizer::Query> queries;
-    std::vector<std::pair<std::size_t, int>> owners;  // entry, signature
-    for (std::size_t e = asked_; e < entries_.size(); ++e) {
-      for (std::size_t length = from; length < std::min(lengths.size(), from + kLengthsPerRound); ++length) {
-        for (const int id : lengths[length]) {
-          if (!is_worth_asking(entries_[e], id)) continue;
-          queries.push_back({signatures_.entry(id).signature, entries_[e].shape, entries_[e].samples,
-                             limits_.max_in_flight, limits_.allow, limits_.demands});
-          owners.emplace_back(e, id);
-        }
-      }
-    }
-    if (queries.empty()) break;
-    queries_ += static_cast<std::int64_t>(queries.size() * parallelizers_.size());
-    for (std::size_t author = 0; author < parallelizers_.size(); ++author) {
-      std::vector<parallelizer::Outcome> outcomes = parallelizers_[author]->solve(queries);
-      for (std::size_t i = 0; i < outcomes.size(); ++i) {
-        if (outcomes[i].status == parallelizer::OutcomeStatus::kFailed) {
-          Diagnostic failure;
-          failure.kind = ErrorKind::kPlugin;
-          failure.code = "parallelizer-failed";
-          failure.message = "parallelizer " + parallelizers_[author]->info().name + " failed: " + outcomes[i].message;
-          return fail(std::move(failure));
-        }
-        record(entries_[owners[i].first], owners[i].second, outcomes[i], static_cast<int>(author));
+  Round round;
+  for (std::size_t e = asked_; e < entries_.size(); ++e) {
+    const Nanoseconds slowest(entries_[e].slowest);
+    for (std::size_t length = from; length < std::min(lengths.size(), from + kLengthsPerRound); ++length) {
+      for (const int id : lengths[length]) {
+        if (!is_worth_asking(entries_[e], id)) continue;
+        round.queries.push_back({signatures_.entry(id).signature, entries_[e].shape, entries_[e].samples,
+                                 limits_.max_in_flight, limits_.allow, limits_.demands,
+                                 is_typical_block(id) ? Nanoseconds::max() : slowest});
+        round.owners.emplace_back(e, id);
       }
     }
   }
+  return round;
+}
+
+void FrontierStore::ask() {
+  for (std::size_t from = 1; from < signatures_.by_length().size(); from += kLengthsPerRound) {
+    const Round round = make_round(from);
+    if (round.queries.empty()) break;
+    for (std::size_t p = 0; p < parallelizers_.size(); ++p) {
+      std::vector<parallelizer::Outcome> outcomes = parallelizers_[p]->solve(round.queries);
+      for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        tallies_[p].add(outcomes[i]);
+        record(entries_[round.owners[i].first], round.owners[i].second, outcomes[i], static_cast<int>(p));
+      }
+    }
+    queries_ += static_cast<std::int64_t>(round.queries.size() * parallelizers_.size());
+  }
   asked_ = entries_.size();
-  return {};
 }
 
 bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) const {
@@ -116,13 +126,14 @@ bool FrontierStore::is_typical_block(int signature) const {
 }
 
 void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author) {
+  const bool open = leaves_open(outcome);
   add_plans(entry, signature, outcome.plans, author);
   const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
                                outcome.shortage > Bytes(0) && signatures_.entry(signature).signature.block_count() == 1;
   if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
     entry.shortage = outcome.shortage;
   }
-  if (!entry.plans[static_cast<std::size_t>(signature)].empty()) entry.dead[static_cast<std::size_t>(signature)] = 0;
+  if (open || !entry.plans[static_cast<std::size_t>(signature)].empty()) entry.dead[static_cast<std::size_t>(signature)] = 0;
 }
 
 void FrontierStore::add_plans(ShapePlans& entry, int signature, std::vector<parallelizer::PartialPlan>& plans,

@@ -11,7 +11,7 @@
 
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/slice.hpp"
-#include "tangram/parallelizer/parallelizer.hpp"
+#include "tangram/parallelizer/tally.hpp"
 
 namespace tangram::compose {
 
@@ -73,13 +73,18 @@ class FrontierStore {
  public:
   FrontierStore(const model::Model& model, const SignatureTable& signatures,
                 std::span<const parallelizer::Parallelizer* const> parallelizers, const StoreLimits& limits)
-      : model_(model), signatures_(signatures), parallelizers_(parallelizers), limits_(limits) {}
+      : model_(model),
+        signatures_(signatures),
+        parallelizers_(parallelizers),
+        limits_(limits),
+        tallies_(parallelizers.size()) {}
 
   /// Index of the entry, added if new. `slowest`: partial plans with a larger T (ns) are of no interest; the largest of
   /// all calls before ask() counts.
   int want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest);
-  /// Asks for everything wanted since the last call. A parallelizer that fails is a Diagnostic of kind kPlugin.
-  [[nodiscard]] Expected<void> ask();
+  /// Asks every parallelizer for everything wanted since the last call; plans are kept in the order of parallelizers.
+  /// One that fails takes nothing away from the others.
+  void ask();
 
   [[nodiscard]] const ShapePlans& at(int index) const { return entries_[static_cast<std::size_t>(index)]; }
   /// One of the entry's plans with its texts.
@@ -87,8 +92,13 @@ class FrontierStore {
   [[nodiscard]] std::int64_t queries() const { return queries_; }
   [[nodiscard]] std::int64_t partial_plans() const { return partial_plans_; }
   [[nodiscard]] Bytes shortage() const;  ///< smallest of all entries; 0: none
+  /// What each parallelizer did; `info` is left to the caller.
+  [[nodiscard]] const std::vector<parallelizer::Tally>& tallies() const { return tallies_; }
 
  private:
+  struct Round;
+
+  [[nodiscard]] Round make_round(std::size_t from) const;
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
   [[nodiscard]] bool is_typical_block(int signature) const;
   void record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author);
@@ -103,6 +113,7 @@ class FrontierStore {
   std::size_t asked_ = 0;
   std::int64_t queries_ = 0;
   std::int64_t partial_plans_ = 0;
+  std::vector<parallelizer::Tally> tallies_;
 };
 
 }  // namespace tangram::compose

@@ -65,8 +65,9 @@ class Searcher {
         signatures_(model),
         incumbent_(options.incumbent.value()) {}
 
-  Expected<SearchResult> run() {
+  SearchResult run() {
     list_space();
+    for (const parallelizer::Parallelizer* p : parallelizers_) result_.parallelizers.emplace_back().info = p->info();
     result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front(), options_.profiles);
     if (least_state(model_) > usable_memory(hierarchy_.levels.front())) {  // no sharding helps
       conclude();
@@ -74,16 +75,13 @@ class Searcher {
     }
     std::vector<Task> unfinished;
     for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
-      const Expected<void> done = scout(sizes_[i]);
-      if (!done) return fail(done.error());
+      scout(sizes_[i]);
     }
     for (const std::int64_t b : sizes_) {
       const std::int64_t share = std::max<std::int64_t>(1, options_.label_budget / kFirstPassShare);
-      const Expected<void> done = solve_size(b, settings_of(b), share, unfinished);
-      if (!done) return fail(done.error());
+      solve_size(b, settings_of(b), share, unfinished);
     }
-    const Expected<void> done = finish(std::move(unfinished));
-    if (!done) return fail(done.error());
+    finish(std::move(unfinished));
     conclude();
     return std::move(result_);
   }
@@ -137,9 +135,9 @@ class Searcher {
   }
 
   // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
-  Expected<void> scout(std::int64_t b) {
+  void scout(std::int64_t b) {
     const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, 1);
-    if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) return {};  // only replicas use this size
+    if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) return;  // only replicas use this size
     const Setting setting{0, 1, b, model_.job.global_batch / b};
     const cluster::IslandLevel& level = hierarchy_.levels.front();
     std::vector<ClassShare> shares = share_classes(level, 1);
@@ -154,13 +152,12 @@ class Searcher {
     limits.profiles = options_.profiles;
     FrontierStore store(model_, signatures_, parallelizers_, limits);
     auto options = single_options(level, shares, b, incumbent_ / setting.microbatches, store);
-    if (Expected<void> asked = store.ask(); !asked) return asked;
+    store.ask();
     std::vector<Attempt> attempts;
     if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}, false});
     std::vector<Task> ignored;
     solve_attempts(attempts, store, options_.label_budget / kFirstPassShare, ignored);
     count_queries(store);
-    return {};
   }
 
   [[nodiscard]] std::int64_t most_in_flight(std::int64_t microbatches) const {
@@ -170,12 +167,13 @@ class Searcher {
   void count_queries(const FrontierStore& store) {
     result_.statistics.queries += store.queries();
     result_.statistics.partial_plans += store.partial_plans();
+    for (std::size_t i = 0; i < store.tallies().size(); ++i) result_.parallelizers[i].add(store.tallies()[i]);
   }
 
   // All programs of one microbatch size share what the parallelizers say.
-  Expected<void> solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
-                            std::vector<Task>& unfinished) {
-    if (settings.empty()) return {};
+  void solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
+                  std::vector<Task>& unfinished) {
+    if (settings.empty()) return;
     std::int64_t most = 1;
     for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
     // A stage of time T makes an iteration of at least M T.
@@ -194,14 +192,14 @@ class Searcher {
       shares.push_back(share_classes(level, setting.replicas));
       options.push_back(single_options(level, shares.back(), b, slowest(setting), store));
     }
-    if (Expected<void> asked = store.ask(); !asked) return asked;
+    store.ask();
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
       for (std::size_t i = 0; i < settings.size(); ++i) {
         const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(settings[i].level)];
         const auto mixed = mixed_options(level, options[i], b, slowest(settings[i]), store, pairs_);
         options[i].insert(options[i].end(), mixed.begin(), mixed.end());
       }
-      if (Expected<void> asked = store.ask(); !asked) return asked;
+      store.ask();
     }
     std::vector<Attempt> attempts;
     for (std::size_t i = 0; i < settings.size(); ++i) {
@@ -212,7 +210,6 @@ class Searcher {
     solve_attempts(attempts, store, budget, unfinished);
     count_queries(store);
     note_shortage(store);
-    return {};
   }
 
   // In waves of fixed size: the programs of a wave know the same incumbent, so that nothing depends on which of them
@@ -297,7 +294,7 @@ class Searcher {
   }
 
   // Programs that ran out of their share are solved again, most promising first, with what is left of the budget.
-  Expected<void> finish(std::vector<Task> unfinished) {
+  void finish(std::vector<Task> unfinished) {
     std::stable_sort(unfinished.begin(), unfinished.end(),
                      [](const Task& a, const Task& b) { return a.bound < b.bound; });
     for (const Task& task : unfinished) {
@@ -305,14 +302,12 @@ class Searcher {
       const std::int64_t left = options_.label_budget - result_.statistics.labels;
       std::vector<Task> again;
       if (left > 0) {
-        const Expected<void> done = solve_size(task.setting.microbatch, {task.setting}, left, again);
-        if (!done) return fail(done.error());
+        solve_size(task.setting.microbatch, {task.setting}, left, again);
       } else {
         again.push_back(task);
       }
       for (const Task& open : again) open_bound_ = std::min(open_bound_, std::max(open.bound, task.bound));
     }
-    return {};
   }
 
   void conclude() {
@@ -375,9 +370,9 @@ class Searcher {
 
 }  // namespace
 
-Expected<SearchResult> search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                              std::span<const parallelizer::Parallelizer* const> parallelizers,
-                              const SearchOptions& options, const ProgressCallback& progress) {
+SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                    std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
+                    const ProgressCallback& progress) {
   return Searcher(model, hierarchy, parallelizers, options, progress).run();
 }
 

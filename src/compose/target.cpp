@@ -115,6 +115,11 @@ void merge(SearchResult found, std::size_t top, SearchResult& all) {
   std::ranges::sort(all.best, {}, rank_of);
   if (all.best.size() > top) all.best.resize(top);
   add(found.statistics, all.statistics);
+  if (all.parallelizers.empty()) {
+    all.parallelizers = std::move(found.parallelizers);
+  } else {
+    for (std::size_t i = 0; i < found.parallelizers.size(); ++i) all.parallelizers[i].add(found.parallelizers[i]);
+  }
 }
 
 }  // namespace
@@ -157,10 +162,9 @@ std::string rule_of(Target target) {
   return "";
 }
 
-Expected<SearchResult> search_target(Target target, const model::Model& model,
-                                     const cluster::IslandHierarchy& hierarchy,
-                                     std::span<const parallelizer::Parallelizer* const> parallelizers,
-                                     SearchOptions options, const ProgressCallback& progress) {
+SearchResult search_target(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                           std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
+                           const ProgressCallback& progress) {
   if (target == Target::kGeneric) return search(model, hierarchy, parallelizers, options, progress);
   model::Model restricted = model;
   restrict_to(target, restricted.job);
@@ -171,16 +175,15 @@ Expected<SearchResult> search_target(Target target, const model::Model& model,
   for (const Constraints& constraints : cases_of(target, restricted, hierarchy)) {
     options.constraints = constraints;
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
-    auto found = search(restricted, hierarchy, parallelizers, options, progress);
-    if (!found) return found;
-    open = std::min(open, bound_of(*found));
+    SearchResult found = search(restricted, hierarchy, parallelizers, options, progress);
+    open = std::min(open, bound_of(found));
     if (first) {
-      all.space = found->space;
-      all.relaxed_bound = found->relaxed_bound;
-      all.infeasible = found->infeasible;
+      all.space = found.space;
+      all.relaxed_bound = found.relaxed_bound;
+      all.infeasible = found.infeasible;
       first = false;
     }
-    merge(std::move(*found), static_cast<std::size_t>(options.top), all);
+    merge(std::move(found), static_cast<std::size_t>(options.top), all);
     if (!all.best.empty()) options.incumbent = all.best.front().closed_form;
   }
   all.space.rules.push_back(rule_of(target));

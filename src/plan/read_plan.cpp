@@ -102,11 +102,47 @@ std::string read_space(io::ObjectReader& reader) {
   return parsed.is_discarded() ? std::string() : io::write_compact(parsed);
 }
 
+constexpr io::IntegerRange kTally{0, std::numeric_limits<std::int64_t>::max()};
+
+std::vector<parallelizer::CountedReason> read_reasons(io::ObjectReader& reader, std::string_view key) {
+  std::vector<parallelizer::CountedReason> reasons;
+  for (io::ObjectReader& entry : reader.objects_if(key)) {
+    parallelizer::CountedReason reason;
+    reason.code = entry.string("code");
+    reason.count = entry.integer("count", kTally);
+    reason.example = entry.string_or("example", "");
+    entry.finish();
+    reasons.push_back(std::move(reason));
+  }
+  return reasons;
+}
+
+parallelizer::Tally read_outsider(io::ObjectReader& reader) {
+  parallelizer::Tally tally;
+  tally.info = {reader.string("name"), reader.string_or("version", ""), reader.boolean_or("deterministic", true),
+                /*built_in=*/false};
+  tally.queries = reader.integer("queries", kTally);
+  tally.plans = reader.integer("plans", kTally);
+  tally.infeasible = reader.integer("infeasible", kTally);
+  tally.unsupported = reader.integer("unsupported", kTally);
+  if (auto claimed = reader.object_if("claimed_time_over_recomputed")) {
+    tally.claimed = {claimed->number("least", io::kNotNegative), claimed->number("most", io::kNotNegative)};
+    claimed->finish();
+  }
+  tally.rejected = read_reasons(reader, "rejected");
+  tally.failed = read_reasons(reader, "failed");
+  reader.finish();
+  return tally;
+}
+
 PlanProvenance read_provenance(io::ObjectReader& reader) {
   PlanProvenance provenance;
   provenance.version = reader.string_or("version", "");
   for (auto& [name, text] : reader.string_members("inputs")) provenance.inputs.push_back({name, text});
   provenance.parallelizers = reader.strings_if("parallelizers");
+  for (io::ObjectReader& entry : reader.objects_if("outside_parallelizers")) {
+    provenance.outsiders.push_back(read_outsider(entry));
+  }
   provenance.level = reader.string_or("level", "");
   provenance.space = read_space(reader);
   provenance.states = reader.integer("states", {0, std::numeric_limits<std::int64_t>::max()});

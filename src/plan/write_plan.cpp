@@ -23,6 +23,35 @@ Json space_json(const std::string& space) {
   return space;
 }
 
+Json reasons_json(const std::vector<parallelizer::CountedReason>& reasons) {
+  Json out = Json::array();
+  for (const auto& reason : reasons) {
+    out.push_back(Json{{"code", reason.code}, {"count", reason.count}, {"example", reason.example}});
+  }
+  return out;
+}
+
+Json outsiders_json(const std::vector<parallelizer::Tally>& outsiders) {
+  Json out = Json::array();
+  for (const parallelizer::Tally& tally : outsiders) {
+    Json entry;
+    entry["name"] = tally.info.name;
+    entry["version"] = tally.info.version;
+    entry["deterministic"] = tally.info.deterministic;
+    entry["queries"] = tally.queries;
+    entry["plans"] = tally.plans;
+    entry["infeasible"] = tally.infeasible;
+    entry["unsupported"] = tally.unsupported;
+    if (tally.claimed) {
+      entry["claimed_time_over_recomputed"] = Json{{"least", tally.claimed->least}, {"most", tally.claimed->most}};
+    }
+    entry["rejected"] = reasons_json(tally.rejected);
+    entry["failed"] = reasons_json(tally.failed);
+    out.push_back(entry);
+  }
+  return out;
+}
+
 Json provenance_json(const PlanProvenance& provenance) {
   Json out;
   out["version"] = provenance.version;
@@ -30,6 +59,7 @@ Json provenance_json(const PlanProvenance& provenance) {
   for (const auto& input : provenance.inputs) inputs[input.name] = input.digest;
   out["inputs"] = inputs;
   out["parallelizers"] = provenance.parallelizers;
+  if (!provenance.outsiders.empty()) out["outside_parallelizers"] = outsiders_json(provenance.outsiders);
   out["level"] = provenance.level;
   out["space"] = space_json(provenance.space);
   out["states"] = provenance.states;

@@ -47,9 +47,7 @@ compose::SearchResult planned(const model::Model& model, const cluster::Fleet& f
   const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, kTolerance);
   const auto enumerator = parallelizer::make_enumerator(model);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
-  auto result = compose::search(model, hierarchy, parallelizers, options);
-  REQUIRE(result);
-  return *std::move(result);
+  return compose::search(model, hierarchy, parallelizers, options);
 }
 
 /// What the hint of an exit 3 asks for: "add at least 44 T4 (...)".

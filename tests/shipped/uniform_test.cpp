@@ -29,16 +29,15 @@ void compare(const Case& c) {
   const auto enumerator = parallelizer::make_enumerator(job);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
   const auto found = compose::search(job, hierarchy, parallelizers, {});
-  REQUIRE(found);
-  REQUIRE(!found->best.empty());
+  REQUIRE(!found.best.empty());
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     const auto uniform = fastest_uniform(job, level);
     REQUIRE(uniform);
     INFO(uniform->text << "; " << uniform->tried << " tried");
     CHECK(uniform->tried > 100);
-    CHECK(found->best.front().closed_form <= uniform->time);
+    CHECK(found.best.front().closed_form <= uniform->time);
     // A planner that is far ahead of the best uniform plan on equal GPUs would be as suspicious.
-    CHECK(found->best.front().closed_form.as_double() >= 0.75 * uniform->time.as_double());
+    CHECK(found.best.front().closed_form.as_double() >= 0.75 * uniform->time.as_double());
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
-#include "tangram/parallelizer/parallelizer.hpp"
+#include "tangram/parallelizer/tally.hpp"
 
 namespace tangram::compose {
 
@@ -72,10 +72,11 @@ struct SearchStatistics {
 struct SearchResult {
   std::vector<Composition> best;  ///< by closed form, at most `top`; empty: infeasible
   Space space;
-  bool optimal = false;       ///< best.front() attains the minimum of t over the space
+  bool optimal = false;       ///< best.front() attains the minimum of t over the space, of the frontiers returned
   Nanoseconds search_bound;   ///< no plan of the space is faster than this
   Nanoseconds relaxed_bound;  ///< valid for all granularities, pipelines and techniques
   SearchStatistics statistics;
+  std::vector<parallelizer::Tally> parallelizers;  ///< what each did, in the order given
   Diagnostics infeasible;  ///< when best is empty: the shortage and the nearest feasible change, or that the
                            ///< budget (kIncomplete) ended before any plan was found
 };

@@ -44,10 +44,11 @@ struct Progress {
 };
 using ProgressCallback = std::function<void(const Progress&)>;
 
-/// Returning an error means that a parallelizer failed (kind kPlugin); infeasibility is a result without compositions.
-/// Deterministic for any number of threads. The model's job says batch, techniques and a fixed microbatch, if any.
-[[nodiscard]] Expected<SearchResult> search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                            std::span<const parallelizer::Parallelizer* const> parallelizers,
-                                            const SearchOptions& options, const ProgressCallback& progress = {});
+/// Frontiers are the union of what the parallelizers return; infeasibility is a result without compositions, and so is
+/// a failure of all of them (result.parallelizers tells the two apart). Deterministic for any number of threads. The
+/// model's job says batch, techniques and a fixed microbatch, if any.
+[[nodiscard]] SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                  std::span<const parallelizer::Parallelizer* const> parallelizers,
+                                  const SearchOptions& options, const ProgressCallback& progress = {});
 
 }  // namespace tangram::compose

@@ -34,9 +34,9 @@ void restrict_to(Target target, model::Job& job);
 
 /// search() over all cases of a target: the best of all, with a bound for all. Later cases look for plans that are
 /// better than those of earlier ones only.
-[[nodiscard]] Expected<SearchResult> search_target(Target target, const model::Model& model,
-                                                   const cluster::IslandHierarchy& hierarchy,
-                                                   std::span<const parallelizer::Parallelizer* const> parallelizers,
-                                                   SearchOptions options, const ProgressCallback& progress = {});
+[[nodiscard]] SearchResult search_target(Target target, const model::Model& model,
+                                         const cluster::IslandHierarchy& hierarchy,
+                                         std::span<const parallelizer::Parallelizer* const> parallelizers,
+                                         SearchOptions options, const ProgressCallback& progress = {});
 
 }  // namespace tangram::compose

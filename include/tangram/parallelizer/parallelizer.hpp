@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tangram/cost/stage.hpp"
@@ -39,6 +40,9 @@ struct Query {
   std::int64_t max_in_flight = 1;  ///< more than this is never needed: min(M, blocks of the model)
   model::Techniques allow;
   Demands demands{};  // NOLINT(readability-redundant-member-init): g++ and clang warn of every query without
+  /// Plans whose forward and backward take longer are of no use to the caller and may be left out. Depends on the query
+  /// and on what was found before it was made, never on other answers to the same batch.
+  Nanoseconds upper_bound = Nanoseconds::max();
 };
 
 /// One way to run the slice as one stage.
@@ -50,7 +54,38 @@ struct PartialPlan {
   std::string opaque;        ///< returned verbatim to the exporter; empty for built-ins
 };
 
+/// kInfeasible and kUnsupported hold for every slice that contains the query's, too; kFailed says nothing.
 enum class OutcomeStatus : std::uint8_t { kOk, kInfeasible, kUnsupported, kFailed };
+
+/// Why a query has no answer, though there may be one.
+enum class FailureKind : std::uint8_t {
+  kUnavailable,  ///< never got as far as being asked: not installed, ended while starting
+  kCrashed,      ///< ended, twice, without an answer
+  kProtocol,     ///< said what the protocol does not know
+  kRefused,      ///< answered with an error of its own
+  kTimedOut,     ///< no answer before the deadline: the only kind that depends on a clock
+  kGivenUp       ///< not asked any more after other failures
+};
+[[nodiscard]] std::string_view to_string(FailureKind kind);  ///< "unavailable", "crashed", ...
+
+struct Failure {
+  FailureKind kind = FailureKind::kCrashed;
+  std::string message;
+  std::string output;  ///< the last of what it printed; for people, never part of a plan
+};
+
+/// A plan that an outside parallelizer gave and that did not pass its re-check.
+struct Rejection {
+  std::string code;     ///< stable: "wrong-blocks", "out-of-memory", ...
+  std::string message;  ///< this plan's numbers
+};
+
+/// How what a parallelizer claims compares with what is recomputed; empty where it claims nothing.
+struct ClaimRange {
+  double least = 0;  ///< claimed / recomputed
+  double most = 0;
+  bool operator==(const ClaimRange&) const = default;
+};
 
 struct Outcome {
   OutcomeStatus status = OutcomeStatus::kOk;
@@ -58,14 +93,18 @@ struct Outcome {
   /// min(n_max, max_in_flight)), ascending in this order: left out is what no pipeline with `max_in_flight` or fewer in
   /// flight needs.
   std::vector<PartialPlan> plans;
-  std::string message;  ///< why not, when there are no plans
-  Bytes shortage;       ///< kInfeasible for memory: how much per GPU the leanest plan lacks
+  std::string message;                ///< why not, when there are no plans
+  Bytes shortage;                     ///< kInfeasible for memory: how much per GPU the leanest plan lacks
+  std::optional<Failure> failure;     ///< kFailed
+  std::vector<Rejection> rejected;    ///< by outside parallelizers, in their order
+  std::optional<ClaimRange> claimed;  ///< forward and backward of the plans accepted
 };
 
 struct ParallelizerInfo {
   std::string name;
   std::string version;
   bool deterministic = true;
+  bool built_in = true;  ///< false: its answers are re-checked and its failures counted
 };
 
 class Parallelizer {

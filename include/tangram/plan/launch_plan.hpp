@@ -10,6 +10,7 @@
 #include "tangram/cluster/islands.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/parallelizer/tally.hpp"
 
 namespace tangram::plan {
 
@@ -173,7 +174,8 @@ struct InputDigest {
 struct PlanProvenance {
   std::string version;
   std::vector<InputDigest> inputs;
-  std::vector<std::string> parallelizers;
+  std::vector<std::string> parallelizers;      ///< name and version
+  std::vector<parallelizer::Tally> outsiders;  ///< what those from outside the program did
   std::int64_t states = 0;
   std::int64_t labels = 0;
   std::string space;  ///< JSON text of compose::Space

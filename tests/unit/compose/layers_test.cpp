@@ -39,11 +39,10 @@ model::Model sixteen(std::int64_t microbatches) {
 Composition best(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                  const parallelizer::Parallelizer& parallelizer) {
   const parallelizer::Parallelizer* const asked[] = {&parallelizer};
-  const Expected<SearchResult> result = search(model, hierarchy, asked, {});
-  REQUIRE(result);
-  REQUIRE_FALSE(result->best.empty());
-  CHECK(result->optimal);
-  return result->best.front();
+  const SearchResult result = search(model, hierarchy, asked, {});
+  REQUIRE_FALSE(result.best.empty());
+  CHECK(result.optimal);
+  return result.best.front();
 }
 
 // Blocks by class: 0 is the fast one.

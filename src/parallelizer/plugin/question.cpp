@@ -1,0 +1,164 @@
+#include "question.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tangram/base/digest.hpp"
+#include "tangram/cost/communication.hpp"
+#include "tangram/cost/profile_file.hpp"
+#include "tangram/io/json_writer.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::parallelizer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using namespace tangram::literals;
+
+constexpr Bytes kMessages[] = {1_MiB, 4_MiB, 16_MiB, 64_MiB, 256_MiB, 1024_MiB};
+constexpr std::pair<cost::Collective, const char*> kCollectives[] = {
+    {cost::Collective::kAllReduce, "all_reduce"},
+    {cost::Collective::kAllGather, "all_gather"},
+    {cost::Collective::kReduceScatter, "reduce_scatter"},
+    {cost::Collective::kAllToAll, "all_to_all"},
+};
+
+std::shared_ptr<const Material> material(const char* name, const Json& content) {
+  const std::string text = io::write_compact(content);
+  return std::make_shared<const Material>(Material{digest(text), fmt::format("\"{}\":{}", name, text)});
+}
+
+Json block_json(const model::BlockType& block) {
+  const model::BlockParameters parameters = model::parameters(block);
+  return {{"name", block.name},
+          {"parameters", parameters.total()},
+          {"expert_parameters", parameters.expert},
+          {"forward_flops_per_sample", model::forward_flops(block).value()}};
+}
+
+/// The model file's own form, and what every planner would otherwise have to work out from it.
+Json model_json(const model::Model& model) {
+  Json counted = Json::object();
+  counted["blocks"] = Json::array();
+  for (const model::BlockType& block : model.types) counted["blocks"].push_back(block_json(block));
+  counted["embedding_parameters"] = model.embedding_parameters();
+  counted["head_parameters"] = model.head_parameters();
+  counted["head_forward_flops_per_sample"] = model::head_forward_flops(model).value();
+  return {{"file", Json::parse(model::write_model(model))}, {"counted", counted}};
+}
+
+Json link_json(const cluster::Link& link) {
+  return {{"bandwidth_bytes_per_s", link.bandwidth.value()}, {"latency_ns", link.latency.value()}};
+}
+
+Json gpu_json(const cluster::GpuType& gpu) {
+  Json peak = Json::object();
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto type = static_cast<DType>(i);
+    if (gpu.peak_of(type).value() > 0) peak[std::string(to_string(type))] = gpu.peak_of(type).value();
+  }
+  return {{"name", gpu.name},
+          {"vendor", gpu.vendor},
+          {"architecture", gpu.architecture},
+          {"memory_bytes", gpu.memory.value()},
+          {"usable_bytes", gpu.usable().value()},
+          {"memory_bandwidth_bytes_per_s", gpu.memory_bandwidth.value()},
+          {"peak_flops", peak},
+          {"gemm_efficiency", gpu.compute.gemm_efficiency}};
+}
+
+/// One row for each operation, group and message: groups of neighbours, and of ranks as far apart as possible.
+Json collectives_json(const cluster::DeviceShape& shape) {
+  Json rows = Json::array();
+  const int gpus = shape.gpus();
+  for (int ranks = 2; ranks <= gpus; ++ranks) {
+    if (gpus % ranks != 0) continue;
+    const int farthest = gpus / ranks;
+    for (int stride = 1; stride <= farthest; stride += std::max(1, farthest - 1)) {
+      const cost::Group group = cost::place_group(ranks, stride, shape);
+      for (const auto& [kind, name] : kCollectives) {
+        for (const Bytes bytes : kMessages) {
+          rows.push_back(Json{{"operation", name},
+                              {"ranks", ranks},
+                              {"stride", stride},
+                              {"bytes", bytes.value()},
+                              {"seconds", cost::collective_seconds(kind, bytes.as_double(), group, shape)}});
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+Json shape_json(const cluster::DeviceShape& shape) {
+  return {{"gpu", gpu_json(shape.device)},   {"nodes", shape.nodes},
+          {"per_node", shape.per_node},      {"intra", link_json(shape.intra)},
+          {"inter", link_json(shape.inter)}, {"collectives", collectives_json(shape)}};
+}
+
+Json profiles_json(const cost::ProfileSet& profiles) {
+  Json all = Json::array();
+  for (const cost::Profile& profile : profiles.profiles()) all.push_back(cost::profile_json(profile));
+  return all;
+}
+
+Json slice_json(const model::Model& model, const model::SliceSignature& slice) {
+  Json blocks = Json::array();
+  for (const auto& [type, count] : slice.runs) {
+    blocks.push_back(Json{{"type", model.types[static_cast<std::size_t>(type)].name}, {"count", count}});
+  }
+  return {{"blocks", blocks},
+          {"embedding", slice.embedding},
+          {"head", slice.head},
+          {"tied_elsewhere", slice.tied_elsewhere},
+          {"entry_bytes_per_sample", slice.entry_bytes},
+          {"exit_bytes_per_sample", slice.exit_bytes}};
+}
+
+/// Names of single techniques that matter inside a stage.
+Json allowed_json(const model::Techniques& allow) {
+  Json names = Json::array();
+  for (const model::TechniqueName& name : model::technique_names()) {
+    const bool single = name.flags[1] == nullptr;
+    const bool inside = name.name != "mixed_stages" && name.name != "replicas" && name.name != "pipeline";
+    if (single && inside && allow.*name.flags[0]) names.push_back(std::string(name.name));
+  }
+  return names;
+}
+
+}  // namespace
+
+QuestionWriter::QuestionWriter(const model::Model& model, const cost::ProfileSet* profiles) : model_(model) {
+  common_.push_back(material("model", model_json(model)));
+  if (profiles != nullptr && !profiles->empty()) common_.push_back(material("profiles", profiles_json(*profiles)));
+}
+
+std::shared_ptr<const Material> QuestionWriter::shape_material(const cluster::DeviceShape& shape) {
+  for (const auto& [known, text] : shapes_) {
+    if (known == shape) return text;
+  }
+  shapes_.emplace_back(shape, material("shape", shape_json(shape)));
+  return shapes_.back().second;
+}
+
+Question QuestionWriter::write(const Query& query) {
+  Question question{{}, common_};
+  question.materials.push_back(shape_material(query.shape));
+  Json body;
+  body["model"] = common_.front()->digest;
+  if (common_.size() > 1) body["profiles"] = common_.back()->digest;
+  body["shape"] = question.materials.back()->digest;
+  body["slice"] = slice_json(model_, query.slice);
+  body["microbatch"] = query.samples;
+  body["in_flight"] = Json{{"max", query.max_in_flight}};
+  body["allow"] = allowed_json(query.allow);
+  if (query.upper_bound < Nanoseconds::max()) body["upper_bound_ns"] = query.upper_bound.value();
+  body["seed"] = 0;  // for planners that draw: the same question is to have the same answer
+  question.body = io::write_compact(body);
+  question.body = question.body.substr(1, question.body.size() - 2);
+  return question;
+}
+
+}  // namespace tangram::parallelizer

@@ -1,0 +1,222 @@
+#include "recheck.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "claims.hpp"
+#include "messages.hpp"
+#include "tangram/prune/frontier.hpp"
+
+namespace tangram::parallelizer {
+namespace {
+
+using Json = nlohmann::json;
+
+// A claim this close below a bound is rounding, not nonsense.
+constexpr double kRounding = 0.999;
+
+std::optional<Rejection> reject(std::string code, std::string message) {
+  return Rejection{std::move(code), std::move(message)};
+}
+
+/// A technique that the query does not allow, or nothing.
+std::string forbidden(const cost::Strategy& strategy, const model::Techniques& allow) {
+  const auto& [degrees, policy] = strategy;
+  const std::tuple<bool, bool, const char*> uses[] = {
+      {degrees.tp > 1, allow.tp, "tp"},
+      {degrees.sequence_parallel, allow.sp, "sp"},
+      {degrees.cp > 1, allow.cp, "cp"},
+      {degrees.dp > 1, allow.dp, "dp"},
+      {degrees.ep > 1, allow.ep, "ep"},
+      {policy.zero == 1, allow.zero1, "zero1"},
+      {policy.zero == 2, allow.zero2, "zero2"},
+      {policy.zero == 3, allow.zero3, "zero3"},
+      {policy.recompute == cost::RecomputeMode::kSelective, allow.recompute_selective, "recompute_selective"},
+      {policy.recompute == cost::RecomputeMode::kFull, allow.recompute_full, "recompute_full"},
+  };
+  for (const auto& [used, allowed, name] : uses) {
+    if (used && !allowed) return name;
+  }
+  return "";
+}
+
+/// What does not fit the query's shape, samples or techniques.
+std::optional<Rejection> misfit(const Query& query, const cost::Strategy& strategy) {
+  const cost::Degrees& d = strategy.degrees;
+  const std::int64_t gpus = std::int64_t{d.tp} * d.cp * d.dp;
+  if (gpus != query.shape.gpus()) {
+    return reject("wrong-gpus", fmt::format("tp {} x cp {} x dp {} are {} GPUs, the shape has {}", d.tp, d.cp, d.dp,
+                                            gpus, query.shape.gpus()));
+  }
+  if (query.shape.per_node % d.tp != 0) {
+    return reject("tp-leaves-node",
+                  fmt::format("tp {} does not divide the {} GPUs of a node", d.tp, query.shape.per_node));
+  }
+  if (query.samples % d.dp != 0) {
+    return reject("indivisible", fmt::format("dp {} does not divide {} samples", d.dp, query.samples));
+  }
+  if (gpus % (std::int64_t{d.ep} * d.etp) != 0) {
+    return reject("wrong-gpus", fmt::format("ep {} x etp {} does not divide {} GPUs", d.ep, d.etp, gpus));
+  }
+  if (d.sequence_parallel && d.tp == 1) return reject("unsupported", "sequence parallelism without tensor parallelism");
+  if (strategy.policy.zero > 0 && d.dp * d.cp == 1 && (d.ep * d.etp == 1 || d.edp() == 1)) {
+    return reject("unsupported", "ZeRO with nothing to shard over");
+  }
+  if (const std::string name = forbidden(strategy, query.allow); !name.empty()) {
+    return reject("not-allowed", fmt::format("uses {}, which the job does not allow", name));
+  }
+  return std::nullopt;
+}
+
+/// ns that no GPU of this type stays below: the slice's matrix products at the highest rate of any kernel.
+double least_time(const model::Model& model, const Query& query, const cost::ProfileSet* profiles) {
+  double seconds = 0;
+  for (const auto& [type, count] : query.slice.runs) {
+    seconds += count * cost::least_gpu_seconds(model, model.types[static_cast<std::size_t>(type)], query.shape.device,
+                                               profiles);
+  }
+  if (query.slice.head) seconds += cost::least_gpu_seconds_head(model, query.shape.device, profiles);
+  return seconds * query.samples / query.shape.gpus() * 1e9;
+}
+
+/// Claims that cannot be true, whatever the strategy.
+std::optional<Rejection> impossible(const model::Model& model, const Query& query, const Claims& claims, double floor) {
+  if (const auto time = claims.time(); time && *time < floor * kRounding) {
+    return reject(
+        "impossible-time",
+        fmt::format("claims {:.0f} ns forward and backward, at its peak the device takes {:.0f}", *time, floor));
+  }
+  const double parameters = static_cast<double>(model::slice_parameters(model, query.slice)) *
+                            static_cast<double>(model.job.parameter_bytes) / query.shape.gpus();
+  if (claims.static_memory && *claims.static_memory < parameters * kRounding) {
+    return reject("impossible-memory",
+                  fmt::format("claims {:.0f} bytes of static memory, sharded parameters alone are {:.0f}",
+                              *claims.static_memory, parameters));
+  }
+  const double peak = claims.static_memory.value_or(0) + claims.transient.value_or(0) + claims.activation.value_or(0);
+  const double usable = query.shape.device.usable().as_double();
+  if (peak > usable) {
+    return reject("out-of-memory",
+                  fmt::format("needs {:.0f} bytes by its own account, {:.0f} are usable", peak, usable));
+  }
+  return std::nullopt;
+}
+
+Judged<PartialPlan> recompute(const model::Model& model, const cost::ProfileSet* profiles, const Query& query,
+                              const ClaimedPlan& claimed) {
+  const auto units = cost::unit_costs(model, query.shape, claimed.strategy.degrees, query.samples, profiles);
+  if (!units) return tl::unexpected(Rejection{"unsupported", units.error().front().message});
+  PartialPlan plan;
+  plan.strategy = claimed.strategy;
+  plan.cost = cost::stage_cost(*units, query.slice, claimed.strategy.policy);
+  plan.n_max = cost::max_in_flight(plan.cost, query.shape.device.usable());
+  plan.opaque = claimed.opaque;
+  if (plan.n_max < 1) {
+    return tl::unexpected(
+        Rejection{"out-of-memory", fmt::format("needs {} bytes with one microbatch in flight, {} are usable",
+                                               plan.cost.peak(1).value(), query.shape.device.usable().value())});
+  }
+  return plan;
+}
+
+/// In the order and to the extent that an Outcome promises.
+void keep_frontier(std::vector<PartialPlan>& plans, std::int64_t max_in_flight) {
+  std::vector<prune::Candidate> candidates;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const cost::StageCost& c = plans[i].cost;
+    candidates.push_back({.T = (c.forward + c.backward).value(),
+                          .F = c.forward.value(),
+                          .A = c.gradient_sync.value(),
+                          .o = c.optimizer_step.value(),
+                          .n_max = std::min(plans[i].n_max, max_in_flight),
+                          .source = static_cast<std::int32_t>(i)});
+  }
+  std::vector<PartialPlan> kept;
+  for (const prune::Candidate& candidate : prune::pareto(candidates)) {
+    kept.push_back(std::move(plans[static_cast<std::size_t>(candidate.source)]));
+  }
+  plans = std::move(kept);
+}
+
+void note_claim(Outcome& outcome, const Claims& claims, const cost::StageCost& cost) {
+  const double recomputed = (cost.forward + cost.backward).as_double();
+  if (!claims.time() || recomputed <= 0) return;
+  const double ratio = *claims.time() / recomputed;
+  if (!outcome.claimed) outcome.claimed = ClaimRange{ratio, ratio};
+  outcome.claimed->least = std::min(outcome.claimed->least, ratio);
+  outcome.claimed->most = std::max(outcome.claimed->most, ratio);
+}
+
+Outcome failed(Failure failure) {
+  Outcome outcome;
+  outcome.status = OutcomeStatus::kFailed;
+  outcome.message = failure.message;
+  outcome.failure = std::move(failure);
+  return outcome;
+}
+
+/// An answer of type "error".
+Outcome refusal(const Json& said, const Query& query) {
+  const auto text = [&said](const char* key) {
+    const auto found = said.find(key);
+    return found != said.end() && found->is_string() ? excerpt(found->get<std::string>(), 200) : std::string();
+  };
+  const std::string code = text("code");
+  Outcome outcome;
+  outcome.message = text("message");
+  if (code == "unsupported") {
+    outcome.status = OutcomeStatus::kUnsupported;
+    return outcome;
+  }
+  if (code != "infeasible") {
+    return failed({FailureKind::kRefused, fmt::format("{}: {}", code.empty() ? "error" : code, outcome.message), ""});
+  }
+  outcome.status = OutcomeStatus::kInfeasible;
+  const auto needed = said.find("needed_bytes");
+  if (needed != said.end() && needed->is_number()) {
+    const double short_of = needed->get<double>() - query.shape.device.usable().as_double();
+    if (short_of > 0) outcome.shortage = ceil_to_bytes(short_of);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Outcome Recheck::judge(const Query& query, const Answer& answer) const {
+  if (answer.failure) return failed(*answer.failure);
+  const Json said = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  if (!said.is_object()) return failed({FailureKind::kProtocol, "not an object: " + excerpt(answer.body), ""});
+  if (said.value("type", Json()) == Json("error")) return refusal(said, query);
+  const auto plans = said.find("plans");
+  if (plans == said.end() || !plans->is_array()) {
+    return failed({FailureKind::kProtocol, "a result without \"plans\": " + excerpt(answer.body), ""});
+  }
+  Outcome outcome;
+  const double floor = least_time(model_, query, profiles_);
+  for (const Json& entry : *plans) {
+    const auto claimed = read_claimed_plan(entry, model_, query.slice);
+    std::optional<Rejection> wrong;
+    if (!claimed) wrong = claimed.error();
+    if (!wrong) wrong = misfit(query, claimed->strategy);
+    if (!wrong) wrong = impossible(model_, query, claimed->claims, floor);
+    if (wrong) {
+      outcome.rejected.push_back(std::move(*wrong));
+      continue;
+    }
+    auto plan = recompute(model_, profiles_, query, *claimed);
+    if (!plan) {
+      outcome.rejected.push_back(std::move(plan.error()));
+      continue;
+    }
+    note_claim(outcome, claimed->claims, plan->cost);
+    plan->parallelizer = name_;
+    outcome.plans.push_back(std::move(*plan));
+  }
+  keep_frontier(outcome.plans, query.max_in_flight);
+  return outcome;
+}
+
+}  // namespace tangram::parallelizer

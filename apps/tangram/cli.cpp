@@ -107,6 +107,15 @@ constexpr CommandText kCommands[] = {
      "Builds the plan that each measurement ran, predicts its iteration time and memory with the code that\n"
      "plans are made with, and shows the errors: per measurement, and per dataset, GPU type and parallelism.\n"
      "What cannot be expressed is listed with the reason.\n"},
+    {Command::kParallelizers, "parallelizers", "list|test [NAME]", "show and try who can plan a stage",
+     "  tangram parallelizers list\n"
+     "  tangram parallelizers test galvatron\n"
+     "  tangram parallelizers test ./my_planner.py\n"
+     "  tangram plan fleet.json model.yaml --parallelizer enumerator,./my_planner.py\n",
+     "Parallelizers answer how to run a part of the model on equal GPUs. list shows those of the program and the\n"
+     "plugins that are found (manifests in --parallelizer-path, beside the program, in the user's folder; programs\n"
+     "tangram-parallelizer-NAME on the PATH), whether they start, and what to do if not. test asks one what a plan\n"
+     "would ask and says what is wrong with its answers. NAME with a / is a manifest or a program.\n"},
     {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
      "  tangram schema cluster > cluster.schema.json\n",
      "NAME is cluster, model, profile, launch_plan or measurements.\n"},
@@ -266,7 +275,8 @@ class Grammar {
           [this, name](const std::string& text) { invocation_.flags[name] = text; },
           std::string(definition.help) + fallback);
       option->type_name(std::string(definition.value_name));
-      if (definition.kind == SettingKind::kTechniques || definition.kind == SettingKind::kFiles) {
+      if (definition.kind == SettingKind::kTechniques || definition.kind == SettingKind::kFiles ||
+          definition.kind == SettingKind::kNames) {
         option->join(',');
       } else {
         option->take_last();
@@ -288,6 +298,9 @@ class Grammar {
         return {{"ACTION", "import or show", &profile_.action, true},
                 {"FILE", "what the tool wrote, or a profile", nullptr, true, &profile_.files}};
       case Command::kAccuracy: return {{"DATASET", "published measurements", &accuracy_.dataset, true}};
+      case Command::kParallelizers:
+        return {{"ACTION", "list or test", &parallelizers_.action, true},
+                {"NAME", "of test: whom to try", &parallelizers_.name, false}};
       case Command::kSchema:
         return {{"NAME", "cluster, model, profile, launch_plan or measurements", &schema_.name, true}};
       case Command::kVersion: return {};
@@ -305,6 +318,7 @@ class Grammar {
       case Command::kExport: return export_;
       case Command::kProfile: return profile_;
       case Command::kAccuracy: return accuracy_;
+      case Command::kParallelizers: return parallelizers_;
       case Command::kSchema: return schema_;
       case Command::kVersion: return VersionArguments{};
     }
@@ -322,7 +336,7 @@ class Grammar {
     }
     for (const Positional& positional : positionals(invocation_.command)) {
       const bool given = positional.list != nullptr ? !positional.list->empty() : !positional.target->empty();
-      if (given || invocation_.show_origin) continue;
+      if (given || !positional.required || invocation_.show_origin) continue;
       return fail(
           usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), positional.name), hint_to_help()));
     }
@@ -385,6 +399,7 @@ class Grammar {
   ExportArguments export_;
   ProfileArguments profile_;
   AccuracyArguments accuracy_;
+  ParallelizersArguments parallelizers_;
   SchemaArguments schema_;
   bool version_ = false;
 };

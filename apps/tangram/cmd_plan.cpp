@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
+#include "parallelizers.hpp"
 #include "plan_view.hpp"
 #include "planning.hpp"
 #include "table.hpp"
@@ -132,6 +133,10 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   PlanningOptions options = planning_options(context.settings);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
+  const auto planners = make_planners(context.settings, inputs->model, options.search.profiles,
+                                      [&](const std::string& line) { context.terminal.progress(line); });
+  if (!planners) return report(context.terminal, context.json, planners.error());
+  options.parallelizers = planners->all();
   auto planned = make_plan(inputs->fleet, inputs->model, options,
                            [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); });
   context.terminal.clear_progress();
@@ -147,7 +152,11 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     context.signals.release();
     context.terminal.note(fmt::format("wrote {}", arguments.output));
   }
-  const ExitCode code = stopped_early(context.settings, *planned) ? ExitCode::kStoppedEarly : ExitCode::kOk;
+  if (const Diagnostics failures = failures_of(planned->parallelizers); !failures.empty()) {
+    context.terminal.error(failures);
+  }
+  ExitCode code = exit_code_of(planned->parallelizers);
+  if (code == ExitCode::kOk && stopped_early(context.settings, *planned)) code = ExitCode::kStoppedEarly;
   return print_text(context, to_stdout ? text : plan_for_people(planned->plan, context.terminal), code);
 }
 

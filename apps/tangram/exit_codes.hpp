@@ -57,8 +57,9 @@ inline constexpr std::string_view kExitTable =
     "  1    internal error: a bug, please report it\n"
     "  3    no feasible plan (what is short is said); check, verify: the plan is wrong\n"
     "  4    invalid input file\n"
-    "  5    a required parallelizer failed\n"
-    "  6    stopped early by --time-budget; the best plan so far was written, if one was found\n"
+    "  5    a parallelizer that was asked for failed; the best plan of the others was written, if any\n"
+    "  6    stopped early by --time-budget, or a parallelizer ran out of time; the best plan so far was\n"
+    "       written, if one was found\n"
     "  64   wrong usage\n"
     "  130  interrupted (143: terminated); nothing is left half-written\n";
 

@@ -54,13 +54,19 @@ struct AccuracyArguments {
   bool summary = false;              ///< the groups alone
   std::vector<std::string> without;  ///< what the prediction goes without: "hierarchical", "overlap"
 };
+/// `parallelizers list` and `parallelizers test NAME`.
+struct ParallelizersArguments {
+  std::string action;
+  std::string name;  ///< empty: not given
+};
 struct SchemaArguments {
   std::string name;
 };
 struct VersionArguments {};
 
 using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, VerifyArguments,
-                               ExportArguments, ProfileArguments, AccuracyArguments, SchemaArguments, VersionArguments>;
+                               ExportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
+                               SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

@@ -197,6 +197,25 @@ std::string gap_line(const plan::PlanProvenance& p) {
   return text;
 }
 
+/// "12 out-of-memory, 3 negative (forward_ns is -1)": each with how often, the first with its example.
+std::string reasons_text(const std::vector<parallelizer::CountedReason>& reasons) {
+  std::string text;
+  for (const parallelizer::CountedReason& reason : reasons) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", thousands(reason.count), reason.code);
+    if (&reason == &reasons.front()) text += fmt::format(" ({})", reason.example);
+  }
+  return text;
+}
+
+std::string outsider_line(const parallelizer::Tally& tally) {
+  std::string text = fmt::format("{} {}: {}, {} accepted", tally.info.name, tally.info.version,
+                                 thousands(tally.queries) + " queries", counted(tally.plans, "plan"));
+  if (!tally.info.deterministic) text += ", not deterministic";
+  if (!tally.rejected.empty()) text += fmt::format("; rejected: {}", reasons_text(tally.rejected));
+  if (!tally.failed.empty()) text += fmt::format("; failed: {}", reasons_text(tally.failed));
+  return text;
+}
+
 }  // namespace
 
 std::string strategy_text(const cost::Strategy& strategy) {
@@ -238,6 +257,9 @@ std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& termin
   out += labelled(terminal, "result", result_line(plan.predicted));
   out += labelled(terminal, "slowest", bottleneck_line(plan));
   out += labelled(terminal, "gap", gap_line(plan.provenance));
+  for (const parallelizer::Tally& tally : plan.provenance.outsiders) {
+    out += labelled(terminal, "outside", outsider_line(tally));
+  }
   for (const plan::IdleGpus& idle : plan.idle) {
     out += labelled(
         terminal, "idle",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "idle.hpp"
+#include "parallelizers.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/profile_file.hpp"
@@ -40,12 +41,6 @@ std::string space_text(const compose::Space& space) {
   return io::write_compact(json);
 }
 
-std::string failure_text(const parallelizer::Tally& tally) {
-  const parallelizer::CountedReason& first = tally.failed.front();
-  return fmt::format("parallelizer {} failed on {} of {} queries: {}", tally.info.name, tally.failures(), tally.queries,
-                     tally.first_failure ? tally.first_failure->message : first.example);
-}
-
 double gap(Nanoseconds time, Nanoseconds bound) {
   return bound > Nanoseconds(0) ? time.as_double() / bound.as_double() - 1 : 0;
 }
@@ -75,20 +70,6 @@ std::string digest_of(const cost::ProfileSet& profiles) {
 
 bool any_failed(const std::vector<parallelizer::Tally>& tallies) {
   return std::ranges::any_of(tallies, [](const parallelizer::Tally& tally) { return tally.failures() > 0; });
-}
-
-/// Without a plan from anyone: what stopped those that failed.
-Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies) {
-  Diagnostics failures;
-  for (const parallelizer::Tally& tally : tallies) {
-    if (tally.failures() == 0) continue;
-    Diagnostic failure;
-    failure.kind = tally.timed_out ? ErrorKind::kIncomplete : ErrorKind::kPlugin;
-    failure.code = "parallelizer-failed";
-    failure.message = failure_text(tally);
-    failures.push_back(std::move(failure));
-  }
-  return failures;
 }
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,

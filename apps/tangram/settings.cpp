@@ -76,6 +76,22 @@ std::vector<SettingDefinition> make_definitions() {
        "measured times to use: a.json,b.json",
        {},
        {Command::kPlan, Command::kAccuracy}},
+      {"parallelizer",
+       "",
+       SettingKind::kNames,
+       "NAMES",
+       "enumerator",
+       "who plans the stages; frontiers are the union: a,b",
+       {},
+       plan},
+      {"parallelizer-path",
+       "",
+       SettingKind::kFiles,
+       "FOLDERS",
+       "",
+       "where manifests of plugins are, before the usual places",
+       {},
+       {Command::kPlan, Command::kParallelizers}},
       {"max-pipelines",
        "",
        SettingKind::kCount,
@@ -197,6 +213,9 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
         return Complaint{fmt::format("unknown technique \"{}\"", word), model::technique_hint(word)};
       }
       return std::nullopt;
+    case SettingKind::kNames:
+      if (split_list(text).empty()) return Complaint{"names nobody", ""};
+      return std::nullopt;  // looked for where they are used
     case SettingKind::kFiles: return std::nullopt;  // opened where they are read
   }
   return std::nullopt;

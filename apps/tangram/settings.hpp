@@ -24,11 +24,12 @@ enum class Command : std::uint8_t {
   kExport,
   kProfile,
   kAccuracy,
+  kParallelizers,
   kSchema,
   kVersion
 };
 
-enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques, kFiles };
+enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques, kFiles, kNames };
 
 struct SettingDefinition {
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance

@@ -1,0 +1,47 @@
+// Who plans the stages. Goes in: settings. Comes out: the parallelizers they name, built-in or plugins, and afterwards
+// what failures of theirs mean for people and for the exit code.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exit_codes.hpp"
+#include "settings.hpp"
+#include "tangram/parallelizer/plugin_places.hpp"
+#include "tangram/parallelizer/tally.hpp"
+
+namespace tangram::app {
+
+/// --parallelizer-path, then beside the program (configs/parallelizers of the source tree,
+/// share/tangram/parallelizers), the user's configuration folder, and the PATH.
+[[nodiscard]] parallelizer::PluginPlaces plugin_places(const Settings& settings);
+
+/// Threads that planning may use: --jobs, or one per core.
+[[nodiscard]] int planning_slots(const Settings& settings);
+
+/// Owns what the parallelizers stand on.
+struct Planners {
+  std::unique_ptr<parallelizer::Launcher> launcher;
+  std::vector<std::unique_ptr<parallelizer::Parallelizer>> owned;
+
+  [[nodiscard]] std::vector<const parallelizer::Parallelizer*> all() const;
+};
+
+/// Those of --parallelizer, in that order. A plugin that does not start is one whose every query fails. Model and
+/// profiles must outlive the result; null: no profiles.
+[[nodiscard]] Expected<Planners> make_planners(const Settings& settings, const model::Model& model,
+                                               const cost::ProfileSet* profiles,
+                                               const std::function<void(const std::string&)>& progress);
+
+/// One line: "parallelizer a failed on 2 of 40 queries: ...". Requires failures.
+[[nodiscard]] std::string failure_text(const parallelizer::Tally& tally);
+
+/// One error for each that failed, with the last line it printed as hint.
+[[nodiscard]] Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies);
+
+/// kOk when nobody failed; kStoppedEarly when time alone was short; kPlugin otherwise.
+[[nodiscard]] ExitCode exit_code_of(const std::vector<parallelizer::Tally>& tallies);
+
+}  // namespace tangram::app

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Twelve parallelizers that misbehave, through the real binary: none changes the plan that the enumerator makes alone, none
+leaves a process behind, and each is named in the plan with its reason. And: answers use all workers, the number of workers
+changes nothing, and killing the planner takes its workers with it.
+
+    misbehaviour_test.py BINARY
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from pathlib import Path
+
+BINARY = os.path.abspath(sys.argv[1])
+HERE = Path(__file__).resolve().parent
+PLUGIN = str(HERE / "misbehave.py")
+INPUTS = HERE.parent / "cli" / "inputs"
+MARK = f"TANGRAM_TEST_MARK={uuid.uuid4()}"  # in the environment of every worker and of all that they start
+
+# mode: exit code, kind of reason, its code, part of its text
+MISBEHAVIOUR = {
+    "segfault": (5, "failed", "crashed", "signal 11"),
+    "hangs-with-a-child": (6, "failed", "timed-out", "no answer within 0.5 s"),
+    "garbage": (5, "failed", "protocol", "not JSON: <html>no</html>"),
+    "half-a-line": (5, "failed", "crashed", "in the middle of a line"),
+    "memory": (5, "failed", "crashed", "exit 1"),
+    "wrong-id": (5, "failed", "protocol", "which it was not asked"),
+    "negative-time": (0, "rejected", "negative", "forward_ns is -5"),
+    "nan": (5, "failed", "protocol", "not JSON"),
+    "too-late": (6, "failed", "timed-out", "no answer within 0.5 s"),
+    "wrong-layers": (0, "rejected", "wrong-blocks", "asked was"),
+    "prints": (6, "failed", "timed-out", "no answer within 0.5 s"),
+    "dies-at-hello": (5, "failed", "unavailable", "exit 3"),
+}
+
+
+def marked_processes():
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and MARK.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            pass
+    return found
+
+
+def wait_until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def write_manifest(folder, mode, timeout_s=0.5, **variables):
+    name, value = MARK.split("=")
+    environment = {name: value, **variables}
+    (folder / f"{mode}.json").write_text(json.dumps({
+        "schema": "tangram.parallelizer/1", "command": [sys.executable, PLUGIN, mode], "query_timeout_s": timeout_s,
+        "start_timeout_s": 10, "environment": environment,
+        **({"memory_limit_gib": 0.25} if mode == "memory" else {})}))
+
+
+def command(folder, parallelizers, output, *options):
+    return [BINARY, "plan", str(INPUTS / "tiny.json"), str(INPUTS / "mini.yaml"), "--parallelizer", parallelizers,
+            "--parallelizer-path", str(folder), "-o", str(output), *options]
+
+
+def plan(folder, parallelizers, *options):
+    output = folder / "plan.out"
+    output.unlink(missing_ok=True)
+    done = subprocess.run(command(folder, parallelizers, output, *options), capture_output=True, text=True)
+    return done, json.loads(output.read_text()) if output.exists() else None, output.read_bytes() if output.exists() else b""
+
+
+def body(document):
+    return {key: value for key, value in document.items() if key != "provenance"}
+
+
+def check_misbehaviour(folder):
+    alone, reference, _ = plan(folder, "enumerator")
+    assert alone.returncode == 0, alone.stderr
+    for mode, (code, kind, reason, text) in MISBEHAVIOUR.items():
+        write_manifest(folder, mode, timeout_s=20 if mode == "memory" else 0.5)
+        done, document, _ = plan(folder, f"enumerator,{mode}")
+        assert done.returncode == code, (mode, done.returncode, done.stderr)
+        assert document is not None and body(document) == body(reference), f"{mode} changed the plan"
+        assert document["plan_id"] == reference["plan_id"]
+        (outsider,) = document["provenance"]["outside_parallelizers"]
+        assert outsider["name"] == mode and outsider["plans"] == 0, outsider
+        reasons = {entry["code"]: entry["example"] for entry in outsider[kind]}
+        assert text in reasons.get(reason, ""), (mode, outsider)
+        if kind == "failed":
+            assert f"parallelizer {mode} failed" in done.stderr, done.stderr
+            assert not document["provenance"]["optimal"], f"{mode}: optimal, although queries stayed open"
+        assert wait_until(lambda: not marked_processes()), (mode, marked_processes())
+        print(f"ok: {mode}: exit {code}, {reason}: {reasons[reason]}")
+    shown = plan(folder, "enumerator,segfault")[0].stderr
+    assert "about to crash" in shown, shown  # what it printed
+
+
+def check_alone(folder):
+    done, document, _ = plan(folder, "segfault")
+    assert done.returncode == 5 and document is None, done
+    done, document, _ = plan(folder, "too-late")
+    assert done.returncode == 6 and document is None, done
+    print("ok: without anybody else there is no plan: exit 5, and 6 where time alone was short")
+
+
+def check_workers(folder):
+    answered_by = folder / "answered_by"
+    write_manifest(folder, "slow", timeout_s=60, ANSWERED_BY=str(answered_by))
+    workers = 16
+    done, document, many = plan(folder, "slow", "-j", str(workers))
+    assert done.returncode == 0, done.stderr
+    (outsider,) = document["provenance"]["outside_parallelizers"]
+    answers = Counter(answered_by.read_text().split())
+    assert outsider["queries"] >= 2000 and sum(answers.values()) == outsider["queries"], (outsider, answers)
+    fair = sum(answers.values()) / workers
+    # The first worker says hello before the others are started.
+    assert len(answers) == workers and min(answers.values()) > fair / 2, answers
+    print(f"ok: {outsider['queries']} queries of 50 ms: {len(answers)} workers answered "
+          f"{min(answers.values())} to {max(answers.values())} each")
+    write_manifest(folder, "good")
+    texts = {plan(folder, "enumerator,good", "-j", str(jobs))[2] for jobs in (1, 2, 7)}
+    assert len(texts) == 1, "the plan depends on the number of workers"
+    print("ok: one, two and seven workers make the same file")
+
+
+def check_kill(folder):
+    write_manifest(folder, "hangs-with-a-child", timeout_s=300)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        planner = subprocess.Popen(command(folder, "enumerator,hangs-with-a-child", folder / "never"),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        sleeping = lambda: sum(line.startswith("sleep") for line in marked_processes()) >= 2
+        assert wait_until(sleeping), marked_processes()
+        planner.send_signal(number)
+        planner.wait()
+        assert wait_until(lambda: not marked_processes()), (number, marked_processes())
+        print(f"ok: {number.name} of the planner takes workers, their children and their daemons with it")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        check_misbehaviour(folder)
+        check_alone(folder)
+        check_workers(folder)
+        check_kill(folder)
+
+
+if __name__ == "__main__":
+    main()

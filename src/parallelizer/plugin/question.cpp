@@ -17,7 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using namespace tangram::literals;
 
-constexpr Bytes kMessages[] = {1_MiB, 4_MiB, 16_MiB, 64_MiB, 256_MiB, 1024_MiB};
+// Enough for planners that fit a line through them (Galvatron wants eight).
+constexpr Bytes kMessages[] = {1_MiB, 2_MiB, 4_MiB, 8_MiB, 16_MiB, 32_MiB, 64_MiB, 128_MiB, 256_MiB, 512_MiB, 1024_MiB};
 constexpr std::pair<cost::Collective, const char*> kCollectives[] = {
     {cost::Collective::kAllReduce, "all_reduce"},
     {cost::Collective::kAllGather, "all_gather"},

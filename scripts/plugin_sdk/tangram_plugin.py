@@ -54,6 +54,9 @@ class Query:
     microbatch        samples of one microbatch, over all data-parallel replicas: dp must divide it
     max_in_flight     more microbatches in flight than this are never needed
     allow             set of techniques: tp sp cp ep dp zero1 zero2 zero3 recompute_selective recompute_full
+    demands           what the target's runtime wants of the strategy (--target), {} for none: degrees, recompute (full: of
+                      all blocks), sequence_parallel (wherever tp > 1), zero1 (wherever dp or cp > 1), whole_stage_experts,
+                      tp_at_ends; plans that do not keep it are rejected
     upper_bound_ns    slower plans (forward + backward) are of no use; None: no bound
     model             {"file": the model as tangram.model/1, "counted": parameters and FLOPs per block}
     profiles          measured profiles as tangram.profile/1; empty: none
@@ -78,6 +81,7 @@ class Query:
         self.microbatch = message["microbatch"]
         self.max_in_flight = message["in_flight"]["max"]
         self.allow = set(message["allow"])
+        self.demands = message.get("demands", {})
         self.upper_bound_ns = message.get("upper_bound_ns")
         self.deadline_ms = message.get("deadline_ms")
         self.seed = message.get("seed", 0)

@@ -129,6 +129,23 @@ Json allowed_json(const model::Techniques& allow) {
   return names;
 }
 
+/// What the target's runtime demands; only what differs from nothing.
+Json demands_json(const Demands& demands) {
+  Json out = Json::object();
+  if (demands.degrees) {
+    const cost::Degrees& d = *demands.degrees;
+    out["degrees"] = Json{{"tp", d.tp}, {"cp", d.cp},   {"dp", d.dp},
+                          {"ep", d.ep}, {"etp", d.etp}, {"sequence_parallel", d.sequence_parallel}};
+  }
+  constexpr const char* kModes[] = {"none", "selective", "full"};
+  if (demands.recompute) out["recompute"] = kModes[static_cast<int>(*demands.recompute)];
+  if (demands.sequence_parallel) out["sequence_parallel"] = true;
+  if (demands.zero1) out["zero1"] = true;
+  if (demands.whole_stage_experts) out["whole_stage_experts"] = true;
+  if (demands.tp_at_ends > 0) out["tp_at_ends"] = demands.tp_at_ends;
+  return out;
+}
+
 }  // namespace
 
 QuestionWriter::QuestionWriter(const model::Model& model, const cost::ProfileSet* profiles) : model_(model) {
@@ -155,6 +172,7 @@ Question QuestionWriter::write(const Query& query) {
   body["microbatch"] = query.samples;
   body["in_flight"] = Json{{"max", query.max_in_flight}};
   body["allow"] = allowed_json(query.allow);
+  if (!(query.demands == Demands{})) body["demands"] = demands_json(query.demands);
   if (query.upper_bound < Nanoseconds::max()) body["upper_bound_ns"] = query.upper_bound.value();
   body["seed"] = 0;  // for planners that draw: the same question is to have the same answer
   question.body = io::write_compact(body);

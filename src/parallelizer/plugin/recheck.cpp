@@ -8,6 +8,7 @@
 
 #include "claims.hpp"
 #include "messages.hpp"
+#include "tangram/parallelizer/degrees.hpp"
 #include "tangram/prune/frontier.hpp"
 
 namespace tangram::parallelizer {
@@ -43,8 +44,28 @@ std::string forbidden(const cost::Strategy& strategy, const model::Techniques& a
   return "";
 }
 
+/// Whether ZeRO has anything to shard over.
+bool shards(const model::Model& model, const Query& query, const cost::Degrees& degrees) {
+  return degrees.dp * degrees.cp > 1 || (traits_of(model, query.slice).experts > 0 && degrees.edp() > 1);
+}
+
+/// What the target's runtime demands of the stage and the strategy does not keep, or nothing.
+std::string unmet(const model::Model& model, const Query& query, const cost::Strategy& strategy) {
+  const Demands& demands = query.demands;
+  const auto& [degrees, policy] = strategy;
+  if (!admits(demands, model, query.slice, degrees)) return "other degrees than the target's runtime demands here";
+  if (demands.recompute && policy.recompute != *demands.recompute) return "another recompute mode than the target's";
+  const bool whole = policy.recompute != cost::RecomputeMode::kFull ||
+                     policy.recompute_layers == query.slice.block_count();
+  if (demands.recompute && !whole) return "full recompute of some blocks, the target demands it of all";
+  if (demands.zero1 && policy.zero != (shards(model, query, degrees) ? 1 : 0)) {
+    return "ZeRO-1 wherever there is something to shard is the target's demand";
+  }
+  return "";
+}
+
 /// What does not fit the query's shape, samples or techniques.
-std::optional<Rejection> misfit(const Query& query, const cost::Strategy& strategy) {
+std::optional<Rejection> misfit(const model::Model& model, const Query& query, const cost::Strategy& strategy) {
   const cost::Degrees& d = strategy.degrees;
   const std::int64_t gpus = std::int64_t{d.tp} * d.cp * d.dp;
   if (gpus != query.shape.gpus()) {
@@ -62,12 +83,13 @@ std::optional<Rejection> misfit(const Query& query, const cost::Strategy& strate
     return reject("wrong-gpus", fmt::format("ep {} x etp {} does not divide {} GPUs", d.ep, d.etp, gpus));
   }
   if (d.sequence_parallel && d.tp == 1) return reject("unsupported", "sequence parallelism without tensor parallelism");
-  if (strategy.policy.zero > 0 && d.dp * d.cp == 1 && (d.ep * d.etp == 1 || d.edp() == 1)) {
+  if (strategy.policy.zero > 0 && !shards(model, query, d)) {
     return reject("unsupported", "ZeRO with nothing to shard over");
   }
   if (const std::string name = forbidden(strategy, query.allow); !name.empty()) {
     return reject("not-allowed", fmt::format("uses {}, which the job does not allow", name));
   }
+  if (std::string why = unmet(model, query, strategy); !why.empty()) return reject("not-demanded", std::move(why));
   return std::nullopt;
 }
 
@@ -200,7 +222,7 @@ Outcome Recheck::judge(const Query& query, const Answer& answer) const {
     const auto claimed = read_claimed_plan(entry, model_, query.slice);
     std::optional<Rejection> wrong;
     if (!claimed) wrong = claimed.error();
-    if (!wrong) wrong = misfit(query, claimed->strategy);
+    if (!wrong) wrong = misfit(model_, query, claimed->strategy);
     if (!wrong) wrong = impossible(model_, query, claimed->claims, floor);
     if (wrong) {
       outcome.rejected.push_back(std::move(*wrong));

@@ -148,22 +148,22 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
                                  std::vector<double> multipliers, int iterations, double enough)
     : program_(program),
       fastest_(fastest),
+      supplies_(program.supplies()),
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {
   if (!coverable()) return;
-  const std::size_t classes = program.inventory.size();
-  if (multipliers.size() != classes) multipliers.assign(classes, 0);
+  if (multipliers.size() != supplies_.size()) multipliers.assign(supplies_.size(), 0);
   ascend(std::move(multipliers), iterations, enough);
 }
 
-double CompletionBound::inner(const std::vector<double>& prices, const std::vector<int>& units) {
+double CompletionBound::inner(const std::vector<double>& prices, std::span<const std::int64_t> amounts) {
   double sum = 0;
-  for (std::size_t k = 0; k < units.size(); ++k) sum += prices[k] * units[k];
+  for (std::size_t k = 0; k < amounts.size(); ++k) sum += prices[k] * static_cast<double>(amounts[k]);
   return sum;
 }
 
 double CompletionBound::violation(const std::vector<double>& prices, const Relaxation& relaxation) const {
-  return relaxation.whole - inner(prices, program_.inventory);
+  return relaxation.whole - inner(prices, supplies_);
 }
 
 // Looks for weights under which even the cheapest cover takes more than there is. Leaves the most telling weights and
@@ -176,7 +176,7 @@ bool CompletionBound::coverable() {
   for (int i = 0; i <= kCoverSteps; ++i) {
     const Relaxation relaxation = relax(weight, false, table);
     if (relaxation.whole == kNoCompletion) return false;
-    const double supply = inner(weight, program_.inventory);
+    const double supply = inner(weight, supplies_);
     const double value = supply > 0 ? violation(weight, relaxation) / supply : 0;
     if (value > best) {
       best = value;
@@ -185,13 +185,13 @@ bool CompletionBound::coverable() {
     }
     if (best > kCoverTolerance) return false;
     for (std::size_t k = 0; k < weight.size(); ++k) {
-      const double inventory = std::max(1, program_.inventory[k]);
-      weight[k] = std::max(0.0, weight[k] * (1.0 + step * (relaxation.usage[k] / inventory - 1.0)));
+      const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies_[k]));
+      weight[k] = std::max(0.0, weight[k] * (1.0 + step * (relaxation.usage[k] / most - 1.0)));
     }
     step *= kStepDecay;
   }
   // Loosened once, so that sums of weights rounded in another order still compare as they should.
-  const double slack = kCoverTolerance * std::max(1.0, inner(weight_, program_.inventory));
+  const double slack = kCoverTolerance * std::max(1.0, inner(weight_, supplies_));
   for (double& value : need_) value -= slack;
   unit_weight_ = option_prices(weight_);
   return true;
@@ -200,21 +200,23 @@ bool CompletionBound::coverable() {
 // Blocks that one unit of each class can hold at most within the period: where classes differ by a factor only, these
 // weights decide exactly.
 std::vector<double> CompletionBound::capacity_weights() const {
-  std::vector<double> weights(program_.inventory.size(), 0);
+  std::vector<double> weights(supplies_.size(), 0);
   for (int signature = 0; signature < program_.signatures; ++signature) {
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
       if (entry.T > longest_period_) break;
       const Option& option = program_.options[static_cast<std::size_t>(entry.option)];
       if (option.uses.size() != 1) continue;
       double& weight = weights[static_cast<std::size_t>(option.uses.front().island_class)];
-      weight = std::max(weight, static_cast<double>(fastest_.blocks_of(signature)) / option.uses.front().units);
+      const auto blocks = static_cast<double>(fastest_.blocks_of(signature));
+      weight = std::max(weight, blocks / option.uses.front().units);
+      const auto spend = static_cast<double>(program_.spend_of(option));
+      if (spend > 0) weights.back() = std::max(weights.back(), blocks / spend);
     }
   }
   return weights;
 }
 
 void CompletionBound::ascend(std::vector<double> lambda, int iterations, double enough) {
-  const std::size_t classes = program_.inventory.size();
   std::vector<double> best = lambda;
   double best_value = -kNoCompletion;
   double step = 0;
@@ -223,8 +225,11 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     if (relaxation.whole == kNoCompletion) return;
     const double value = violation(lambda, relaxation);
     double norm = 0;
-    for (std::size_t k = 0; k < classes; ++k) {
-      const double excess = relaxation.usage[k] / std::max(1, program_.inventory[k]) - 1.0;
+    const auto excess_of = [&](std::size_t k) {
+      return relaxation.usage[k] / static_cast<double>(std::max<std::int64_t>(1, supplies_[k])) - 1.0;
+    };
+    for (std::size_t k = 0; k < supplies_.size(); ++k) {
+      const double excess = excess_of(k);
       if (excess > 0 || lambda[k] > 0) norm += excess * excess;
     }
     if (value > best_value) {
@@ -233,10 +238,9 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     }
     if (norm < 1e-12 || best_value >= enough || i == iterations) break;
     if (i == 0) step = 0.5 * std::max(relaxation.whole, 1.0);
-    for (std::size_t k = 0; k < classes; ++k) {
-      const double inventory = std::max(1, program_.inventory[k]);
-      const double excess = relaxation.usage[k] / inventory - 1.0;
-      lambda[k] = std::max(0.0, lambda[k] + step * excess / inventory / std::sqrt(norm));
+    for (std::size_t k = 0; k < supplies_.size(); ++k) {
+      const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies_[k]));
+      lambda[k] = std::max(0.0, lambda[k] + step * excess_of(k) / most / std::sqrt(norm));
     }
     step *= kStepDecay;
   }
@@ -250,6 +254,9 @@ std::vector<double> CompletionBound::option_prices(const std::vector<double>& pr
   for (std::size_t option = 0; option < program_.options.size(); ++option) {
     for (const Use& use : program_.options[option].uses) {
       result[option] += prices[static_cast<std::size_t>(use.island_class)] * use.units;
+    }
+    if (!program_.unit_spend.empty()) {
+      result[option] += prices.back() * static_cast<double>(program_.spend_of(program_.options[option]));
     }
   }
   return result;
@@ -316,7 +323,7 @@ void CompletionBound::fill_table(bool with_time, std::vector<double>& table) con
 // Follows the choices that the table was made of, found again by their values: few cells are on the way.
 std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_price, bool with_time,
                                               const std::vector<double>& table) const {
-  std::vector<double> usage(program_.inventory.size(), 0);
+  std::vector<double> usage(supplies_.size(), 0);
   for (int i = program_.blocks, d = 1; i > 0;) {
     const int next = std::min(d + 1, depths_);
     double best = first_envelope_[cell(i, d)];
@@ -330,13 +337,17 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
     const std::size_t list =
         blocks == i ? fastest_.first_list_at(i, d) : fastest_.list_at(program_.signature_of(i - blocks, i), d);
     const int option = cheapest_option(list, option_price, with_time);
-    for (const Use& use : program_.options[static_cast<std::size_t>(option)].uses) {
-      usage[static_cast<std::size_t>(use.island_class)] += use.units;
-    }
+    add_use(option, usage);
     i -= blocks;
     d = next;
   }
   return usage;
+}
+
+void CompletionBound::add_use(int option, std::vector<double>& usage) const {
+  const Option& taken = program_.options[static_cast<std::size_t>(option)];
+  for (const Use& use : taken.uses) usage[static_cast<std::size_t>(use.island_class)] += use.units;
+  if (!program_.unit_spend.empty()) usage.back() += static_cast<double>(program_.spend_of(taken));
 }
 
 int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>& option_price, bool with_time) const {

@@ -92,15 +92,16 @@ class CompletionBound {
   /// sum lambda * units, sum w * units of an option.
   [[nodiscard]] double unit_price(int option) const { return unit_price_[static_cast<std::size_t>(option)]; }
   [[nodiscard]] double unit_weight(int option) const { return unit_weight_[static_cast<std::size_t>(option)]; }
-  [[nodiscard]] double refund(const std::vector<int>& units_left) const { return inner(lambda_, units_left); }
-  [[nodiscard]] double supply(const std::vector<int>& units_left) const { return inner(weight_, units_left); }
+  /// Of what is left of the program's supplies.
+  [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return inner(lambda_, left); }
+  [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return inner(weight_, left); }
   /// Least latency of any boundary at the cut, both ways.
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
 
  private:
   struct Relaxation {
     double whole = 0;           // value of covering all blocks
-    std::vector<double> usage;  // units that its solution takes, by class
+    std::vector<double> usage;  // of the supplies, by its solution
   };
   [[nodiscard]] bool coverable();
   void ascend(std::vector<double> lambda, int iterations, double enough);
@@ -113,7 +114,8 @@ class CompletionBound {
   [[nodiscard]] std::vector<double> capacity_weights() const;
   [[nodiscard]] std::vector<double> option_prices(const std::vector<double>& prices) const;
   [[nodiscard]] double violation(const std::vector<double>& prices, const Relaxation& relaxation) const;
-  [[nodiscard]] static double inner(const std::vector<double>& prices, const std::vector<int>& units);
+  [[nodiscard]] static double inner(const std::vector<double>& prices, std::span<const std::int64_t> amounts);
+  void add_use(int option, std::vector<double>& usage) const;
   [[nodiscard]] std::size_t cell(int blocks, int depth) const {
     return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(depth);
   }
@@ -123,6 +125,7 @@ class CompletionBound {
 
   const Program& program_;
   const FastestPlans& fastest_;
+  std::vector<std::int64_t> supplies_;
   double longest_period_;
   int depths_ = 1;
   std::vector<double> phi_;

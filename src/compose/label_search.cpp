@@ -107,7 +107,7 @@ struct ExtensionLists {
 
 // What is left of the inventory in a state, and its worth.
 struct Budget {
-  std::vector<int> units;
+  std::vector<std::int64_t> left;  // as in Program::supplies
   double refund = 0;
   double supply = 0;
 };
@@ -159,12 +159,15 @@ class Search {
     }
   }
 
-  std::vector<int> units_left(const StateKey& key) const {
-    std::vector<int> left(program_.inventory.size());
-    for (std::size_t k = 0; k < left.size(); ++k) {
+  // As in Program::supplies.
+  std::vector<std::int64_t> left_in(const StateKey& key) const {
+    std::vector<std::int64_t> left = program_.supplies();
+    for (std::size_t k = 0; k < radices_.size(); ++k) {
       const Radix& r = radices_[k];
       const std::uint64_t word = r.high ? key.high : key.low;
-      left[k] = program_.inventory[k] - static_cast<int>(word / r.scale % r.radix);
+      const auto used = static_cast<std::int64_t>(word / r.scale % r.radix);
+      left[k] -= used;
+      if (!program_.unit_spend.empty()) left.back() -= used * program_.unit_spend[k];
     }
     return left;
   }
@@ -248,9 +251,10 @@ class Search {
       if (bound_.need(left - group.blocks, depth + 1) > budget.supply - bound_.unit_weight(group.option)) continue;
       const Option& option = program_.options[static_cast<std::size_t>(group.option)];
       const bool fits = std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
-        return use.units <= budget.units[static_cast<std::size_t>(use.island_class)];
+        return use.units <= budget.left[static_cast<std::size_t>(use.island_class)];
       });
-      if (fits) open.groups.push_back(group);
+      const bool affordable = program_.unit_spend.empty() || program_.spend_of(option) <= budget.left.back();
+      if (fits && affordable) open.groups.push_back(group);
     }
     return open.groups;
   }
@@ -274,8 +278,8 @@ class Search {
     if (query_.beam > 0) keep_best(position, left);
     for (const State& state : position.states) {
       if (!answer_.finished) break;
-      const std::vector<int> units = units_left(state.key);
-      const Budget budget{units, bound_.refund(units), bound_.supply(units)};
+      const std::vector<std::int64_t> supplies = left_in(state.key);
+      const Budget budget{supplies, bound_.refund(supplies), bound_.supply(supplies)};
       for (OpenGroups& open : open_groups_) open.known = false;
       for (const Held& held : state.labels) {
         if (answer_.finished) expand(held, state.key, left, budget);
@@ -287,7 +291,7 @@ class Search {
   void keep_best(Position& position, int left) {
     std::vector<std::pair<double, int>> order;
     for (const State& state : position.states) {
-      const double refund = bound_.refund(units_left(state.key));
+      const double refund = bound_.refund(left_in(state.key));
       for (const Held& held : state.labels) {
         const Label& label = nodes_[static_cast<std::size_t>(held.node)].label;
         const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;

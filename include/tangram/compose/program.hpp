@@ -42,6 +42,10 @@ struct Program {
   int blocks = 0;
   std::int64_t microbatches = 1;  ///< M
   std::vector<int> inventory;     ///< units per class
+  /// What the units of a chain may cost altogether, in any currency (GPUs, micro-dollars per hour), and one unit of each
+  /// class. Empty: no limit beside the inventory.
+  std::vector<std::int64_t> unit_spend;
+  std::int64_t most_spend = INT64_MAX;
   std::vector<Option> options;
   int keys = 0;
   int signatures = 0;
@@ -58,6 +62,19 @@ struct Program {
   bool classic_warmup = false;
   std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]
 
+  [[nodiscard]] std::int64_t spend_of(const Option& option) const {
+    std::int64_t spend = 0;
+    for (const Use& use : option.uses) {
+      if (!unit_spend.empty()) spend += unit_spend[static_cast<std::size_t>(use.island_class)] * use.units;
+    }
+    return spend;
+  }
+  /// Units per class, then what may be spent where that is limited: all that options draw on.
+  [[nodiscard]] std::vector<std::int64_t> supplies() const {
+    std::vector<std::int64_t> result(inventory.begin(), inventory.end());
+    if (!unit_spend.empty()) result.push_back(most_spend);
+    return result;
+  }
   [[nodiscard]] int signature_of(int first, int last) const {
     return signature[static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks + 1) +
                      static_cast<std::size_t>(last)];

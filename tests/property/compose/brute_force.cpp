@@ -35,6 +35,11 @@ struct Enumeration {
   std::vector<compose::Candidate> stages;
   std::vector<compose::Price> hops;
   BruteForceAnswer answer;
+  std::int64_t spent = 0;
+
+  [[nodiscard]] std::int64_t cost_of(const compose::Use& use) const {
+    return program.unit_spend.empty() ? 0 : program.unit_spend[static_cast<std::size_t>(use.island_class)] * use.units;
+  }
 
   // `latency` and `slowest` of the stages so far: whatever follows only adds to both.
   void extend(int first, int previous, std::int64_t latency, std::int64_t slowest) {
@@ -52,7 +57,12 @@ struct Enumeration {
       const auto& uses = program.options[static_cast<std::size_t>(option)].uses;
       bool fits = true;
       for (const compose::Use& use : uses) fits = fits && use.units <= left[static_cast<std::size_t>(use.island_class)];
-      if (!fits) continue;
+      const std::int64_t before = spent;
+      for (const compose::Use& use : uses) spent += cost_of(use);
+      if (!fits || spent > program.most_spend) {
+        spent = before;
+        continue;
+      }
       for (const compose::Use& use : uses) left[static_cast<std::size_t>(use.island_class)] -= use.units;
       if (first > 0) hops.push_back(hop(program, first, previous, option));
       for (int last = first + 1; last <= program.blocks; ++last) {
@@ -64,6 +74,7 @@ struct Enumeration {
       }
       if (first > 0) hops.pop_back();
       for (const compose::Use& use : uses) left[static_cast<std::size_t>(use.island_class)] += use.units;
+      spent = before;
     }
   }
 };
@@ -81,7 +92,7 @@ std::optional<std::int64_t> closed_form(const Program& program, const std::vecto
 }
 
 BruteForceAnswer brute_force(const Program& program, std::int64_t below) {
-  Enumeration enumeration{program, below, program.inventory, {}, {}, {}};
+  Enumeration enumeration{program, below, program.inventory, {}, {}, {}, 0};
   enumeration.extend(0, -1, 0, 0);
   return enumeration.answer;
 }

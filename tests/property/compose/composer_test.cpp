@@ -60,6 +60,7 @@ TEST_CASE("the composer's optimum is the brute force's") {
   SECTION("long pipelines of one class") {
     compare({.most_blocks = 8, .most_classes = 1, .most_units = 7, .mixed = false}, 5, cases(1000));
   }
+  SECTION("no more than so much to spend") { compare({.tight_memory = false, .spend_limit = true}, 7, cases(3000)); }
   SECTION("options that differ by their links") {
     compare({.most_blocks = 5, .most_classes = 1, .most_units = 4, .most_microbatches = 5, .mixed = false, .twins = 1},
             6, cases(4000));

@@ -26,6 +26,16 @@ void add_options(Program& program, std::mt19937_64& random, const Flavour& flavo
   }
 }
 
+// Enough for some of the units.
+void add_spend_limit(Program& program, std::mt19937_64& random) {
+  std::int64_t all = 0;
+  for (const int units : program.inventory) {
+    program.unit_spend.push_back(pick(random, 0, 9));
+    all += program.unit_spend.back() * units;
+  }
+  program.most_spend = all * pick(random, 20, 110) / 100;
+}
+
 bool same_uses(const compose::Option& a, const compose::Option& b) {
   return std::equal(a.uses.begin(), a.uses.end(), b.uses.begin(), b.uses.end(),
                     [](const compose::Use& x, const compose::Use& y) {
@@ -65,6 +75,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
   program.microbatches = pick(random, 1, flavour.most_microbatches);
   const int classes = pick(random, 1, flavour.most_classes);
   for (int k = 0; k < classes; ++k) program.inventory.push_back(pick(random, 1, flavour.most_units));
+  if (flavour.spend_limit) add_spend_limit(program, random);
   add_options(program, random, flavour);
 
   // Half of the problems have uniform blocks: slices of equal length and ends share a signature.

@@ -18,6 +18,7 @@ struct Flavour {
   bool heavy_sync = true;
   bool tight_memory = true;
   bool mixed = true;
+  bool spend_limit = false;
   int twins = 0;  ///< further options with the same units as each, and other prices
 };
 

@@ -133,7 +133,8 @@ void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outco
   if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
     entry.shortage = outcome.shortage;
   }
-  if (open || !entry.plans[static_cast<std::size_t>(signature)].empty()) entry.dead[static_cast<std::size_t>(signature)] = 0;
+  if (open || !entry.plans[static_cast<std::size_t>(signature)].empty())
+    entry.dead[static_cast<std::size_t>(signature)] = 0;
 }
 
 void FrontierStore::add_plans(ShapePlans& entry, int signature, std::vector<parallelizer::PartialPlan>& plans,

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cuts.hpp"
 #include "label.hpp"
 #include "tangram/base/assert.hpp"
 
@@ -134,6 +135,7 @@ class Search {
     positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}});
     for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
     answer_.labels = created();
+    note_cuts();
     if (best_) answer_.chain = trace_back();
     answer_.value = best_value_;
     return std::move(answer_);
@@ -142,6 +144,15 @@ class Search {
  private:
   // The root is there from the start.
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
+
+  void note_cuts() {
+    answer_.cuts.groups_by_units = group_cuts_.removed(kByUnits);
+    answer_.cuts.groups_by_spending = group_cuts_.removed(kBySpending);
+    answer_.cuts.groups_by_remainder = group_cuts_.removed(kByRemainderOfGroup);
+    answer_.cuts.labels_by_time = label_cuts_.removed(kByTime);
+    answer_.cuts.labels_by_bound = label_cuts_.removed(kByBound);
+    answer_.cuts.labels_by_remainder = label_cuts_.removed(kByRemainder);
+  }
 
   void encode_radices() {
     // Classes fill the low word until it would overflow, then the high one.
@@ -241,6 +252,17 @@ class Search {
     lists.groups.push_back(group);
   }
 
+  [[nodiscard]] static bool fits(const Option& option, const Budget& budget) {
+    return std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
+      return use.units <= budget.left[static_cast<std::size_t>(use.island_class)];
+    });
+  }
+
+  // Whether the units that are left once an option has taken its own can hold the blocks that are left.
+  [[nodiscard]] bool is_coverable(int left, std::int64_t depth, int option, const Budget& budget) const {
+    return bound_.need(left, depth) <= budget.supply - bound_.unit_weight(option);
+  }
+
   // The groups for which a state has the units, now and for the blocks that remain.
   const std::vector<ExtensionGroup>& open_groups(int left, int depth, const Budget& budget) {
     OpenGroups& open = open_groups_[static_cast<std::size_t>(depth)];
@@ -248,13 +270,15 @@ class Search {
     open.known = true;
     open.groups.clear();
     for (const ExtensionGroup& group : extensions(left, depth).groups) {
-      if (bound_.need(left - group.blocks, depth + 1) > budget.supply - bound_.unit_weight(group.option)) continue;
       const Option& option = program_.options[static_cast<std::size_t>(group.option)];
-      const bool fits = std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
-        return use.units <= budget.left[static_cast<std::size_t>(use.island_class)];
+      const bool ruled_out = group_cuts_.any([&](std::size_t cut) {
+        switch (cut) {
+          case kByUnits: return !fits(option, budget);
+          case kBySpending: return !program_.unit_spend.empty() && program_.spend_of(option) > budget.left.back();
+          default: return !is_coverable(left - group.blocks, depth + 1, group.option, budget);
+        }
       });
-      const bool affordable = program_.unit_spend.empty() || program_.spend_of(option) <= budget.left.back();
-      if (fits && affordable) open.groups.push_back(group);
+      if (!ruled_out) open.groups.push_back(group);
     }
     return open.groups;
   }
@@ -324,7 +348,6 @@ class Search {
         if (lower + all[i].growth > limit()) break;
         Node next{{}, held.node, group.option, group.blocks, all[i].candidate};
         if (!algebra_.prepend(label, held.standing.head, all[i].plan, option.key, left, next.label)) continue;
-        if (next.label.a + next.label.o > cutoff_) continue;
         if (group.blocks == left) {
           complete(next);
         } else {
@@ -336,6 +359,7 @@ class Search {
   }
 
   void complete(const Node& node) {
+    if (node.label.a + node.label.o > cutoff_) return;
     best_ = node;
     best_value_ = node.label.a + node.label.o;
     cutoff_ = best_value_ - 1;
@@ -344,10 +368,16 @@ class Search {
   // `before`: what was left before the label's first stage took its units.
   void insert(const Node& node, const StateKey& parent, const Option& option, int left, const Budget& before) {
     const std::int64_t depth = node.label.n + 1;
-    if (bound_.need(left, depth) > before.supply - bound_.unit_weight(node.option)) return;
     const double refund = before.refund - bound_.unit_price(node.option);
     const double lower = static_cast<double>(node.label.latency) + bound_.phi(left, depth) - refund;
-    if (lower > limit()) return;
+    const bool ruled_out = label_cuts_.any([&](std::size_t cut) {
+      switch (cut) {
+        case kByTime: return node.label.a + node.label.o > cutoff_;
+        case kByBound: return lower > limit();
+        default: return !is_coverable(left, depth, node.option, before);
+      }
+    });
+    if (ruled_out) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
     if (query_.beam > 0 && position.bounds.excludes(lower, kInsertedPerBeam * static_cast<std::size_t>(query_.beam))) {
       return;
@@ -362,8 +392,12 @@ class Search {
     const auto dominates = [&](const Held& x, const Held& y) {
       return algebra_.dominates(x.standing, y.standing, excess);
     };
-    if (std::any_of(held.begin(), held.end(), [&](const Held& other) { return dominates(other, candidate); })) return;
-    std::erase_if(held, [&](const Held& other) { return dominates(candidate, other); });
+    if (std::any_of(held.begin(), held.end(), [&](const Held& other) { return dominates(other, candidate); })) {
+      ++answer_.cuts.labels_by_dominance;
+      return;
+    }
+    answer_.cuts.labels_by_dominance +=
+        static_cast<std::int64_t>(std::erase_if(held, [&](const Held& other) { return dominates(candidate, other); }));
     held.push_back(candidate);
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
@@ -401,6 +435,10 @@ class Search {
   std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
   std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded
   std::vector<Position> positions_;
+  enum GroupCut : std::size_t { kByUnits, kBySpending, kByRemainderOfGroup, kGroupCuts };
+  enum LabelCut : std::size_t { kByTime, kByBound, kByRemainder, kLabelCuts };
+  CutList<kGroupCuts> group_cuts_;
+  CutList<kLabelCuts> label_cuts_;
   std::vector<Node> nodes_;
   std::optional<Node> best_;
   std::int64_t best_value_ = 0;

@@ -29,6 +29,7 @@ struct LabelAnswer {
   bool finished = true;        ///< false: out of budget; the chain is then only the best seen
   std::int64_t labels = 0;
   std::int64_t states = 0;
+  CutYield cuts;
 };
 
 [[nodiscard]] LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const Hops& hops,

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
+#include "tangram/compose/search.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::compose {
@@ -34,19 +37,53 @@ std::vector<WorkItem> work_items(const model::Model& model, const cluster::Islan
   return items;
 }
 
-double bound_at(const std::vector<WorkItem>& items, const std::vector<double>& prices,
-                const cluster::IslandLevel& level) {
+// Work that one GPU of a class does at most in a second, at these prices of the items.
+double most_of_gpu(const std::vector<WorkItem>& items, const std::vector<double>& prices, std::size_t k) {
+  double best = 0;
+  for (std::size_t j = 0; j < items.size(); ++j) {
+    if (items[j].count > 0 && items[j].seconds[k] > 0) best = std::max(best, prices[j] / items[j].seconds[k]);
+  }
+  return best;
+}
+
+double work_at(const std::vector<WorkItem>& items, const std::vector<double>& prices) {
   double work = 0;
   for (std::size_t j = 0; j < items.size(); ++j) work += items[j].count * prices[j];
+  return work;
+}
+
+double bound_at(const std::vector<WorkItem>& items, const std::vector<double>& prices,
+                const cluster::IslandLevel& level) {
   double capacity = 0;
   for (std::size_t k = 0; k < level.classes.size(); ++k) {
-    double best = 0;
-    for (std::size_t j = 0; j < items.size(); ++j) {
-      if (items[j].count > 0 && items[j].seconds[k] > 0) best = std::max(best, prices[j] / items[j].seconds[k]);
-    }
-    capacity += level.classes[k].gpu_count() * best;
+    capacity += level.classes[k].gpu_count() * most_of_gpu(items, prices, k);
   }
-  return capacity > 0 ? work / capacity : 0;
+  return capacity > 0 ? work_at(items, prices) / capacity : 0;
+}
+
+// GPUs that do so much work a second, those first that do the most.
+double fewest_for(double work_per_second, const std::vector<WorkItem>& items, const std::vector<double>& prices,
+                  const cluster::IslandLevel& level) {
+  std::vector<std::pair<double, int>> classes;
+  for (std::size_t k = 0; k < level.classes.size(); ++k) {
+    classes.emplace_back(most_of_gpu(items, prices, k), level.classes[k].gpu_count());
+  }
+  std::sort(classes.rbegin(), classes.rend());
+  double gpus = 0;
+  for (const auto& [most, count] : classes) {
+    if (most <= 0) break;
+    const double needed = work_per_second / most;
+    if (needed <= count) return gpus + needed;
+    gpus += count;
+    work_per_second -= count * most;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+std::vector<double> prices_from(const std::vector<WorkItem>& items, std::size_t k) {
+  std::vector<double> prices;
+  for (const WorkItem& item : items) prices.push_back(item.seconds[k]);
+  return prices;
 }
 
 }  // namespace
@@ -56,12 +93,34 @@ Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel&
   const std::vector<WorkItem> items = work_items(model, level, profiles);
   double best = 0;
   for (std::size_t k = 0; k < level.classes.size(); ++k) {
-    std::vector<double> prices;
-    for (const WorkItem& item : items) prices.push_back(item.seconds[k]);
-    best = std::max(best, bound_at(items, prices, level));
+    best = std::max(best, bound_at(items, prices_from(items, k), level));
   }
   const double seconds = best * static_cast<double>(model.job.global_batch);
   return Nanoseconds(static_cast<std::int64_t>(std::floor(seconds * 1e9)));
+}
+
+double relaxed_dollars(const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles) {
+  double dollars = 0;
+  for (const WorkItem& item : work_items(model, level, profiles)) {
+    double cheapest = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < level.classes.size(); ++k) {
+      cheapest = std::min(cheapest, price_of(level.classes[k]).as_double() * 1e-6 * item.seconds[k] / 3600);
+    }
+    dollars += item.count * cheapest;
+  }
+  return dollars * static_cast<double>(model.job.global_batch);
+}
+
+double relaxed_gpus(const model::Model& model, const cluster::IslandLevel& level, Nanoseconds time,
+                    const cost::ProfileSet* profiles) {
+  const std::vector<WorkItem> items = work_items(model, level, profiles);
+  const double samples_per_second = static_cast<double>(model.job.global_batch) / to_seconds(time);
+  double most = 0;
+  for (std::size_t k = 0; k < level.classes.size(); ++k) {
+    const std::vector<double> prices = prices_from(items, k);
+    most = std::max(most, fewest_for(work_at(items, prices) * samples_per_second, items, prices, level));
+  }
+  return most;
 }
 
 }  // namespace tangram::compose

@@ -16,4 +16,14 @@ namespace tangram::compose {
 [[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level,
                                         const cost::ProfileSet* profiles = nullptr);
 
+/// The same for money: dollars that an iteration costs at least, all work on the class where it is cheapest. Zero where
+/// a class has no price.
+[[nodiscard]] double relaxed_dollars(const model::Model& model, const cluster::IslandLevel& level,
+                                     const cost::ProfileSet* profiles = nullptr);
+
+/// And for GPUs: so many are needed at least for an iteration within `time`, taking those first that do the most.
+/// Infinite where all together are too few.
+[[nodiscard]] double relaxed_gpus(const model::Model& model, const cluster::IslandLevel& level, Nanoseconds time,
+                                  const cost::ProfileSet* profiles = nullptr);
+
 }  // namespace tangram::compose

@@ -98,6 +98,9 @@ class Searcher {
     }
     for (const cluster::IslandLevel& level : hierarchy_.levels) {
       space.levels.push_back(level.name);
+      int islands = 0;
+      for (const cluster::IslandClass& c : level.classes) islands += static_cast<int>(c.islands.size());
+      result_.levels.push_back({level.name, static_cast<int>(level.classes.size()), islands});
       for (const int r : replica_counts(model_.job, level, options_.max_replicas)) {
         if (std::find(space.replicas.begin(), space.replicas.end(), r) == space.replicas.end())
           space.replicas.push_back(r);
@@ -234,6 +237,7 @@ class Searcher {
       attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
                                        std::move(attempt.options), signatures_, store);
       attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
+      limit_spend(attempt);
       attempt.cut = root_bound(attempt.priced.program, incumbent_) >= incumbent_;
     });
     std::vector<Attempt*> open;
@@ -245,10 +249,22 @@ class Searcher {
         open.push_back(&attempt);
         continue;
       }
-      ++result_.statistics.programs_cut;
+      note_cut_program(attempt.setting);
       attempt.priced = {};
     }
     return open;
+  }
+
+  // Every pipeline may spend an equal share.
+  void limit_spend(Attempt& attempt) const {
+    if (!options_.spend) return;
+    Program& program = attempt.priced.program;
+    const std::vector<cluster::IslandClass>& classes = level_of(attempt.setting).classes;
+    for (std::size_t k = 0; k < classes.size(); ++k) {
+      const bool counts_gpus = options_.spend->currency == Currency::kGpus;
+      program.unit_spend.push_back(attempt.shares[k].unit * (counts_gpus ? 1 : price_of(classes[k]).value()));
+    }
+    program.most_spend = options_.spend->most / attempt.setting.replicas;
   }
 
   void solve_attempt(Attempt& attempt, const FrontierStore& store, std::int64_t share) const {
@@ -267,13 +283,15 @@ class Searcher {
 
   void take(Attempt& attempt, const FrontierStore& store, std::vector<Task>& unfinished) {
     if (attempt.cut) {
-      ++result_.statistics.programs_cut;
+      note_cut_program(attempt.setting);
       return;
     }
     const ProgramResult& solved = attempt.solved;
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
+    result_.statistics.cuts += solved.cuts;
+    note_level(attempt);
     ++result_.statistics.programs;
     for (const Chain& chain : solved.chains) {
       incumbent_ = std::min(incumbent_, chain.time);
@@ -287,6 +305,20 @@ class Searcher {
     if (!solved.finished) unfinished.push_back({attempt.setting, solved.bound});
     attempt.priced = {};
     attempt.solved = {};
+  }
+
+  // Nothing in the program is faster than the best plan.
+  void note_cut_program(const Setting& setting) {
+    ++result_.statistics.programs_cut;
+    ++result_.statistics.cuts.programs_by_bound;
+    LevelReport& report = result_.levels[static_cast<std::size_t>(setting.level)];
+    report.bound = std::min(report.bound, Nanoseconds(incumbent_));
+  }
+
+  void note_level(const Attempt& attempt) {
+    LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
+    for (const Chain& chain : attempt.solved.chains) report.best = std::min(report.best, Nanoseconds(chain.time));
+    report.bound = std::min(report.bound, Nanoseconds(attempt.solved.bound));
   }
 
   [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const {
@@ -369,6 +401,10 @@ class Searcher {
 };
 
 }  // namespace
+
+MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {
+  return MicroDollarsPerHour(std::llround(island_class.device.price_per_hour.value() * 1e6));
+}
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                     std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,

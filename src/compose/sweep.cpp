@@ -132,6 +132,7 @@ class Sweep {
         const LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
         result_.quick_labels += answer.labels;
         result_.states += answer.states;
+        result_.cuts += answer.cuts;
         if (answer.chain) keep(*answer.chain);
       }
       if (hi >= highest || program_.microbatches == 1) return;
@@ -145,10 +146,16 @@ class Sweep {
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
     const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough);
-    if (bound.root() == kNoCompletion) return;
+    if (bound.root() == kNoCompletion) {
+      ++result_.cuts.windows_by_bound;
+      return;
+    }
     const std::int64_t time =
         base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0)));
-    if (time >= best_) return;
+    if (time >= best_) {
+      ++result_.cuts.windows_by_bound;
+      return;
+    }
     queue_.push({lo, hi, time, bound.multipliers(), next_order_++});
   }
 
@@ -176,6 +183,7 @@ class Sweep {
       LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
       result_.labels += answer.labels;
       result_.states += answer.states;
+      result_.cuts += answer.cuts;
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
       if (!answer.finished) {
@@ -198,6 +206,7 @@ class Sweep {
     const LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
     result_.quick_labels += answer.labels;
     result_.states += answer.states;
+    result_.cuts += answer.cuts;
     if (answer.chain) keep(*answer.chain);
   }
 

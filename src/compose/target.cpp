@@ -92,16 +92,6 @@ auto rank_of(const Composition& c) {
   return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
 }
 
-void add(const SearchStatistics& more, SearchStatistics& all) {
-  all.queries += more.queries;
-  all.partial_plans += more.partial_plans;
-  all.frontier_plans += more.frontier_plans;
-  all.programs += more.programs;
-  all.programs_cut += more.programs_cut;
-  all.labels += more.labels;
-  all.states += more.states;
-}
-
 /// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
@@ -114,11 +104,10 @@ void merge(SearchResult found, std::size_t top, SearchResult& all) {
   for (Composition& composition : found.best) all.best.push_back(std::move(composition));
   std::ranges::sort(all.best, {}, rank_of);
   if (all.best.size() > top) all.best.resize(top);
-  add(found.statistics, all.statistics);
-  if (all.parallelizers.empty()) {
-    all.parallelizers = std::move(found.parallelizers);
-  } else {
-    for (std::size_t i = 0; i < found.parallelizers.size(); ++i) all.parallelizers[i].add(found.parallelizers[i]);
+  all.add_effort_of(found);
+  for (std::size_t i = 0; i < all.levels.size(); ++i) {
+    all.levels[i].best = std::min(all.levels[i].best, found.levels[i].best);
+    all.levels[i].bound = std::min(all.levels[i].bound, found.levels[i].bound);
   }
 }
 
@@ -180,6 +169,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     if (first) {
       all.space = found.space;
       all.relaxed_bound = found.relaxed_bound;
+      all.levels = found.levels;
       all.infeasible = found.infeasible;
       first = false;
     }

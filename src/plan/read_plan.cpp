@@ -94,8 +94,8 @@ void expect(io::ObjectReader& reader, std::string_view key, std::string_view val
   }
 }
 
-std::string read_space(io::ObjectReader& reader) {
-  const io::Node* node = reader.raw("space");
+std::string read_embedded(io::ObjectReader& reader, const char* key) {
+  const io::Node* node = reader.raw(key);
   if (node == nullptr) return {};
   if (node->kind == io::NodeKind::kString) return node->text;
   const auto parsed = Json::parse(embedded_text(reader.document(), *node), nullptr, false, true);
@@ -144,7 +144,8 @@ PlanProvenance read_provenance(io::ObjectReader& reader) {
     provenance.outsiders.push_back(read_outsider(entry));
   }
   provenance.level = reader.string_or("level", "");
-  provenance.space = read_space(reader);
+  provenance.space = read_embedded(reader, "space");
+  provenance.search = read_embedded(reader, "search");
   provenance.states = reader.integer("states", {0, std::numeric_limits<std::int64_t>::max()});
   provenance.labels = reader.integer("labels", {0, std::numeric_limits<std::int64_t>::max()});
   provenance.optimal = reader.boolean("optimal");

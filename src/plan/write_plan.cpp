@@ -17,10 +17,11 @@ namespace {
 
 // The search space is JSON text of the composer: embedded as it is when it is canonical, as a string otherwise, so
 // that reading gives the same text back.
-Json space_json(const std::string& space) {
-  Json parsed = Json::parse(space, nullptr, false);
-  if (parsed.is_object() && io::write_compact(parsed) == space) return parsed;
-  return space;
+/// A text that is a JSON object of our own writing stands as one.
+Json embedded_json(const std::string& text) {
+  Json parsed = Json::parse(text, nullptr, false);
+  if (parsed.is_object() && io::write_compact(parsed) == text) return parsed;
+  return text;
 }
 
 Json reasons_json(const std::vector<parallelizer::CountedReason>& reasons) {
@@ -61,7 +62,8 @@ Json provenance_json(const PlanProvenance& provenance) {
   out["parallelizers"] = provenance.parallelizers;
   if (!provenance.outsiders.empty()) out["outside_parallelizers"] = outsiders_json(provenance.outsiders);
   out["level"] = provenance.level;
-  out["space"] = space_json(provenance.space);
+  out["space"] = embedded_json(provenance.space);
+  if (!provenance.search.empty()) out["search"] = embedded_json(provenance.search);
   out["states"] = provenance.states;
   out["labels"] = provenance.labels;
   out["optimal"] = provenance.optimal;

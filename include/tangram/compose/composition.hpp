@@ -59,6 +59,30 @@ struct Space {
   std::vector<std::string> rules;  ///< what else belongs to the space: mixed stages, units
 };
 
+/// What each exact cut removed. Groups are all ways to put one slice on one option in front of a state.
+struct CutYield {
+  std::int64_t programs_by_bound = 0;    ///< their relaxation is no better than the best plan
+  std::int64_t windows_by_bound = 0;     ///< the same for a range of periods
+  std::int64_t groups_by_units = 0;      ///< not enough units left
+  std::int64_t groups_by_spending = 0;   ///< over the spending limit
+  std::int64_t groups_by_remainder = 0;  ///< the units left after them cannot hold the blocks left
+  std::int64_t labels_by_time = 0;       ///< A + max o reaches the cutoff
+  std::int64_t labels_by_bound = 0;      ///< completion bound reaches the cutoff
+  std::int64_t labels_by_remainder = 0;  ///< the units left cannot hold the blocks left
+  std::int64_t labels_by_dominance = 0;  ///< another label is no worse in anything
+
+  CutYield& operator+=(const CutYield& other);
+};
+
+/// What the plans of one island level can give.
+struct LevelReport {
+  std::string name;
+  int classes = 0;
+  int islands = 0;
+  Nanoseconds best = Nanoseconds::max();   ///< fastest plan that was found on it; max: none that was of interest
+  Nanoseconds bound = Nanoseconds::max();  ///< none of its plans is faster; max: it has none
+};
+
 struct SearchStatistics {
   std::int64_t queries = 0;
   std::int64_t partial_plans = 0;   ///< returned by the parallelizers
@@ -67,6 +91,9 @@ struct SearchStatistics {
   std::int64_t programs_cut = 0;    ///< left out because their bound was no better than the incumbent
   std::int64_t labels = 0;
   std::int64_t states = 0;
+  CutYield cuts;
+
+  SearchStatistics& operator+=(const SearchStatistics& other);
 };
 
 struct SearchResult {
@@ -77,8 +104,12 @@ struct SearchResult {
   Nanoseconds relaxed_bound;  ///< valid for all granularities, pipelines and techniques
   SearchStatistics statistics;
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did, in the order given
+  std::vector<LevelReport> levels;                 ///< finest first
   Diagnostics infeasible;  ///< when best is empty: the shortage and the nearest feasible change, or that the
                            ///< budget (kIncomplete) ended before any plan was found
+
+  /// Counts in what another search, by the same parallelizers, took.
+  void add_effort_of(const SearchResult& other);
 };
 
 }  // namespace tangram::compose

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "tangram/compose/composition.hpp"
 #include "tangram/prune/frontier.hpp"
 
 namespace tangram::compose {
@@ -42,8 +43,8 @@ struct Program {
   int blocks = 0;
   std::int64_t microbatches = 1;  ///< M
   std::vector<int> inventory;     ///< units per class
-  /// What the units of a chain may cost altogether, in any currency (GPUs, micro-dollars per hour), and one unit of each
-  /// class. Empty: no limit beside the inventory.
+  /// What the units of a chain may cost altogether, in any currency (GPUs, micro-dollars per hour), and one unit of
+  /// each class. Empty: no limit beside the inventory.
   std::vector<std::int64_t> unit_spend;
   std::int64_t most_spend = INT64_MAX;
   std::vector<Option> options;
@@ -130,6 +131,7 @@ struct ProgramResult {
   std::int64_t quick_labels = 0;   ///< of the quick passes
   std::int64_t states = 0;
   std::int64_t windows = 0;
+  CutYield cuts;
   std::int64_t frontier_plans = 0;  ///< of the frontiers that were made whole
 };
 

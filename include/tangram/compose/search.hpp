@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,12 +26,26 @@ struct Constraints {
   bool classic_warmup = false;    ///< Program::classic_warmup
 };
 
+using MicroDollarsPerHour = Quantity<struct MicroDollarsPerHourTag, std::int64_t>;
+
+/// Of one GPU of the class; zero where it is not known.
+[[nodiscard]] MicroDollarsPerHour price_of(const cluster::IslandClass& island_class);
+
+enum class Currency : std::uint8_t { kGpus, kMicroDollarsPerHour };
+
+/// What all GPUs of a plan may cost together.
+struct SpendLimit {
+  Currency currency = Currency::kGpus;
+  std::int64_t most = 0;
+};
+
 struct SearchOptions {
   int top = 4;                            ///< compositions returned, for re-ranking by simulation
   std::int64_t label_budget = 2'000'000;  ///< labels of the whole search; states, not seconds, decide
   int max_replicas = 1 << 20;             ///< --max-pipelines
   int max_parts = 2;                      ///< partial plans in a mixed stage; 1: none
   Constraints constraints;
+  std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
 };

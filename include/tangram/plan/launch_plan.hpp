@@ -178,7 +178,8 @@ struct PlanProvenance {
   std::vector<parallelizer::Tally> outsiders;  ///< what those from outside the program did
   std::int64_t states = 0;
   std::int64_t labels = 0;
-  std::string space;  ///< JSON text of compose::Space
+  std::string space;   ///< JSON text of compose::Space
+  std::string search;  ///< JSON text: what the plan was wanted for, what each level could give, what each cut removed
   std::string level;  ///< island level the plan was made on
   bool optimal = false;
   Nanoseconds search_bound;

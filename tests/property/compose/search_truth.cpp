@@ -218,6 +218,14 @@ std::optional<std::int64_t> SearchTruth::best_of(std::size_t at, int replicas, s
   program.blocks = model_.block_count();
   program.microbatches = model_.job.global_batch / replicas / microbatch;
   for (const IslandClass& c : level(at).classes) program.inventory.push_back(c.gpu_count() / replicas);
+  if (limits.spend) {
+    const bool counts_gpus = limits.spend->currency == compose::Currency::kGpus;
+    for (const IslandClass& c : level(at).classes) {
+      program.unit_spend.push_back(
+          counts_gpus ? 1 : static_cast<std::int64_t>(c.device.price_per_hour.value() * 1e6 + 0.5));
+    }
+    program.most_spend = limits.spend->most / replicas;
+  }
   const auto stride = static_cast<std::size_t>(program.blocks) + 1;
   program.signature.assign(stride * stride, -1);
   std::vector<std::pair<int, int>> slices;

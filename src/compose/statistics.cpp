@@ -1,0 +1,39 @@
+#include "tangram/compose/composition.hpp"
+
+namespace tangram::compose {
+
+CutYield& CutYield::operator+=(const CutYield& other) {
+  programs_by_bound += other.programs_by_bound;
+  windows_by_bound += other.windows_by_bound;
+  groups_by_units += other.groups_by_units;
+  groups_by_spending += other.groups_by_spending;
+  groups_by_remainder += other.groups_by_remainder;
+  labels_by_time += other.labels_by_time;
+  labels_by_bound += other.labels_by_bound;
+  labels_by_remainder += other.labels_by_remainder;
+  labels_by_dominance += other.labels_by_dominance;
+  return *this;
+}
+
+SearchStatistics& SearchStatistics::operator+=(const SearchStatistics& other) {
+  queries += other.queries;
+  partial_plans += other.partial_plans;
+  frontier_plans += other.frontier_plans;
+  programs += other.programs;
+  programs_cut += other.programs_cut;
+  labels += other.labels;
+  states += other.states;
+  cuts += other.cuts;
+  return *this;
+}
+
+void SearchResult::add_effort_of(const SearchResult& other) {
+  statistics += other.statistics;
+  if (parallelizers.empty()) {
+    parallelizers = other.parallelizers;
+    return;
+  }
+  for (std::size_t i = 0; i < other.parallelizers.size(); ++i) parallelizers[i].add(other.parallelizers[i]);
+}
+
+}  // namespace tangram::compose

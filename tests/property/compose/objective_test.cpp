@@ -1,0 +1,177 @@
+// Wishes other than the fastest plan against the minimum over the whole space, limit by limit.
+#include "tangram/compose/objective.hpp"
+
+#include <algorithm>
+
+#include "search_case.hpp"
+#include "search_truth.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::tests;
+using compose::Currency;
+using compose::Objective;
+
+namespace {
+
+constexpr std::int64_t kMicro = 1'000'000;
+
+// Whole dollars, so that few limits tell all plans apart.
+SearchCase priced_case(std::mt19937_64& random) {
+  SearchFlavour flavour;
+  flavour.most_blocks = 3;
+  flavour.most_batch = 4;
+  SearchCase job = random_search_case(random, flavour);
+  std::vector<int> prices(job.hierarchy.levels.front().classes.size());
+  for (int& price : prices) price = std::uniform_int_distribution<int>(1, 4)(random);
+  for (cluster::IslandLevel& level : job.hierarchy.levels) {
+    for (std::size_t k = 0; k < prices.size(); ++k) level.classes[k].device.price_per_hour = Dollars(prices[k]);
+  }
+  return job;
+}
+
+compose::WishResult granted(const SearchCase& job, const compose::Wish& wish) {
+  const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
+  return compose::search_wish(wish, *job.model, job.hierarchy, {}, [&](const compose::SearchOptions& options) {
+    return compose::search(*job.model, job.hierarchy, asked, options);
+  });
+}
+
+std::int64_t all_gpus(const SearchCase& job) {
+  std::int64_t total = 0;
+  for (const cluster::IslandClass& c : job.hierarchy.levels.front().classes) total += c.gpu_count();
+  return total;
+}
+
+std::optional<std::int64_t> fastest(const SearchCase& job, Currency currency, std::int64_t most) {
+  compose::SearchOptions options;
+  options.spend = compose::SpendLimit{currency, most};
+  return SearchTruth(job).best(options);
+}
+
+std::int64_t dearest_fleet(const SearchCase& job) {
+  std::int64_t most = 0;
+  for (const cluster::IslandLevel& level : job.hierarchy.levels) {
+    std::int64_t total = 0;
+    for (const cluster::IslandClass& c : level.classes) total += compose::price_of(c).value() * c.gpu_count();
+    most = std::max(most, total);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("the cheapest plan is the cheapest of the fastest under every limit") {
+  std::mt19937_64 random(31);
+  int feasible = 0;
+  int slower_than_fastest = 0;
+  for (int i = 0; i < 800; ++i) {
+    const SearchCase job = priced_case(random);
+    INFO("case " << i);
+    // A plan that spends r costs r t; under a limit of r the fastest costs no more.
+    std::optional<std::int64_t> least;
+    std::optional<std::int64_t> quickest;
+    for (std::int64_t rate = kMicro; rate <= dearest_fleet(job); rate += kMicro) {
+      const auto time = fastest(job, Currency::kMicroDollarsPerHour, rate);
+      if (!time) continue;
+      if (!quickest || *time < *quickest) quickest = time;
+      if (!least || rate / kMicro * *time < *least) least = rate / kMicro * *time;
+    }
+    const compose::WishResult result = granted(job, {.objective = Objective::kCost});
+    REQUIRE(result.found.best.empty() == !least.has_value());
+    if (!least) continue;
+    ++feasible;
+    REQUIRE(result.found.optimal);
+    const compose::Composition& best = result.found.best.front();
+    const std::int64_t cost = compose::rate_of(best, job.hierarchy).value() / kMicro * best.closed_form.value();
+    REQUIRE(cost == *least);
+    REQUIRE(SearchTruth(job).price(best) == best.closed_form.value());
+    CHECK(result.bound == result.value);
+    slower_than_fastest += best.closed_form.value() > *quickest ? 1 : 0;
+  }
+  CHECK(feasible > 250);
+  CHECK(slower_than_fastest > 20);
+}
+
+TEST_CASE("the fewest GPUs are the smallest limit under which the time is reached") {
+  std::mt19937_64 random(32);
+  int feasible = 0;
+  int fewer = 0;
+  for (int i = 0; i < 800; ++i) {
+    const SearchCase job = priced_case(random);
+    INFO("case " << i);
+    const auto quickest = fastest(job, Currency::kGpus, all_gpus(job));
+    if (!quickest) continue;
+    ++feasible;
+    const std::int64_t wanted = *quickest * std::uniform_int_distribution<int>(10, 30)(random) / 10;
+    std::int64_t least = 1;
+    while (fastest(job, Currency::kGpus, least).value_or(INT64_MAX) > wanted) ++least;
+    const compose::WishResult result =
+        granted(job, {.objective = Objective::kGpus, .longest_iteration = Nanoseconds(wanted)});
+    REQUIRE_FALSE(result.found.best.empty());
+    REQUIRE(result.found.optimal);
+    REQUIRE(compose::gpus_of(result.found.best.front()) == least);
+    REQUIRE(result.found.best.front().closed_form.value() == fastest(job, Currency::kGpus, least));
+    CHECK(result.bound == static_cast<double>(least));
+    fewer += least < all_gpus(job) ? 1 : 0;
+    const compose::WishResult beyond =
+        granted(job, {.objective = Objective::kGpus, .longest_iteration = Nanoseconds(*quickest - 1)});
+    REQUIRE(beyond.found.best.empty());
+    CHECK(beyond.found.infeasible.front().code == "throughput-out-of-reach");
+  }
+  CHECK(feasible > 250);
+  CHECK(fewer > 20);
+}
+
+TEST_CASE("a budget only leaves what it pays for") {
+  std::mt19937_64 random(33);
+  int bought = 0;
+  int refused = 0;
+  for (int i = 0; i < 800; ++i) {
+    const SearchCase job = priced_case(random);
+    INFO("case " << i);
+    const std::int64_t budget = std::uniform_int_distribution<int>(1, 8)(random) * kMicro;
+    const auto truth = fastest(job, Currency::kMicroDollarsPerHour, budget);
+    const compose::WishResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
+    REQUIRE(result.found.best.empty() == !truth.has_value());
+    if (truth) {
+      ++bought;
+      REQUIRE(result.found.best.front().closed_form.value() == *truth);
+      CHECK(compose::rate_of(result.found.best.front(), job.hierarchy).value() <= budget);
+    } else {
+      refused += result.found.infeasible.front().code == "budget-too-small" ? 1 : 0;
+    }
+  }
+  CHECK(bought > 200);
+  CHECK(refused > 10);
+}
+
+TEST_CASE("the list of choices holds the fastest plan and nothing that another one beats") {
+  std::mt19937_64 random(34);
+  int several = 0;
+  for (int i = 0; i < 150; ++i) {
+    const SearchCase job = priced_case(random);
+    INFO("case " << i);
+    const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
+    const auto plans = compose::pareto_plans(job.hierarchy, {}, 100, [&](const compose::SearchOptions& options) {
+      return compose::search(*job.model, job.hierarchy, asked, options);
+    });
+    const auto quickest = fastest(job, Currency::kGpus, all_gpus(job));
+    REQUIRE(plans.empty() == !quickest.has_value());
+    if (!quickest) continue;
+    REQUIRE(plans.front().closed_form.value() == *quickest);
+    several += plans.size() > 1 ? 1 : 0;
+    for (const compose::Composition& a : plans) {
+      // Under its own spending it is the fastest, in one of the two currencies.
+      const auto by_gpus = fastest(job, Currency::kGpus, compose::gpus_of(a));
+      const auto by_money = fastest(job, Currency::kMicroDollarsPerHour, compose::rate_of(a, job.hierarchy).value());
+      CHECK((by_gpus == a.closed_form.value() || by_money == a.closed_form.value()));
+      for (const compose::Composition& b : plans) {
+        if (&a == &b) continue;
+        CHECK_FALSE((a.closed_form <= b.closed_form && compose::gpus_of(a) <= compose::gpus_of(b) &&
+                     compose::rate_of(a, job.hierarchy) <= compose::rate_of(b, job.hierarchy)));
+      }
+    }
+  }
+  CHECK(several > 40);
+}

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "choices.hpp"
 #include "commands.hpp"
 #include "inputs.hpp"
 #include "parallelizers.hpp"
@@ -13,6 +14,7 @@
 #include "table.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/model/techniques.hpp"
+#include "wishes.hpp"
 
 namespace tangram::app {
 
@@ -110,14 +112,26 @@ bool stopped_early(const Settings& settings, const PlannedResult& planned) {
   return settings.value("time-budget").origin != Origin::kDefault && !planned.search_finished;
 }
 
+/// The file first, then what is to be read.
+ExitCode deliver(const Context& context, const PlanArguments& arguments, std::optional<io::OutputFile>& output,
+                 const std::string& json, const std::string& for_people, ExitCode code = ExitCode::kOk) {
+  if (output) {
+    if (auto written = output->commit(json); !written) return report(context.terminal, context.json, written.error());
+    context.signals.release();
+    context.terminal.note(fmt::format("wrote {}", arguments.output));
+  }
+  const bool to_stdout = context.json || arguments.output == "-";
+  return print_text(context, to_stdout ? json : for_people, code);
+}
+
 }  // namespace
 
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (const auto wrong = complaint(arguments, context.settings)) return report(context.terminal, context.json, *wrong);
+  if (const auto wrong = wish_complaint(context.settings)) return report(context.terminal, context.json, *wrong);
   const auto inputs = load_inputs(arguments, context.settings);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
 
-  const bool to_stdout = context.json || arguments.output == "-";
   std::optional<io::OutputFile> output;
   if (!arguments.output.empty() && arguments.output != "-") {
     auto opened = context.signals.open(arguments.output);
@@ -137,8 +151,17 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
                                       [&](const std::string& line) { context.terminal.progress(line); });
   if (!planners) return report(context.terminal, context.json, planners.error());
   options.parallelizers = planners->all();
-  auto planned = make_plan(inputs->fleet, inputs->model, options,
-                           [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); });
+  auto wish = wish_of(context.settings, inputs->fleet, inputs->model);
+  if (!wish) return report(context.terminal, context.json, wish.error());
+  options.wish = *wish;
+  const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
+  if (const auto most = context.settings.count("pareto")) {
+    const auto plans = make_choices(inputs->fleet, inputs->model, options, static_cast<std::size_t>(*most), progress);
+    context.terminal.clear_progress();
+    if (!plans) return report(context.terminal, context.json, plans.error());
+    return deliver(context, arguments, output, choices_json(*plans), choices_for_people(*plans, context.terminal));
+  }
+  auto planned = make_plan(inputs->fleet, inputs->model, options, progress);
   context.terminal.clear_progress();
   if (!planned) return report(context.terminal, context.json, planned.error());
   const compose::SearchStatistics& s = planned->statistics;
@@ -146,18 +169,13 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
                                       thousands(s.queries), thousands(s.partial_plans), thousands(s.frontier_plans),
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 
-  const std::string text = plan::write_plan(planned->plan);
-  if (output) {
-    if (auto written = output->commit(text); !written) return report(context.terminal, context.json, written.error());
-    context.signals.release();
-    context.terminal.note(fmt::format("wrote {}", arguments.output));
-  }
   if (const Diagnostics failures = failures_of(planned->parallelizers); !failures.empty()) {
     context.terminal.error(failures);
   }
   ExitCode code = exit_code_of(planned->parallelizers);
   if (code == ExitCode::kOk && stopped_early(context.settings, *planned)) code = ExitCode::kStoppedEarly;
-  return print_text(context, to_stdout ? text : plan_for_people(planned->plan, context.terminal), code);
+  return deliver(context, arguments, output, plan::write_plan(planned->plan),
+                 plan_for_people(planned->plan, context.terminal), code);
 }
 
 }  // namespace tangram::app

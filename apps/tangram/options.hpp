@@ -64,9 +64,9 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments = std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, VerifyArguments,
-                               ExportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
-                               SchemaArguments, VersionArguments>;
+using Arguments =
+    std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, VerifyArguments, ExportArguments,
+                 ProfileArguments, AccuracyArguments, ParallelizersArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

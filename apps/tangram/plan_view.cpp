@@ -190,6 +190,10 @@ std::string space_name(const std::string& space) {
 std::string percent_gap(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 std::string gap_line(const plan::PlanProvenance& p) {
+  if (p.objective != "throughput") {
+    return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
+                       p.objective);
+  }
   std::string text =
       p.optimal ? fmt::format("optimal in {}", space_name(p.space))
                 : fmt::format("at most {} slower than the best of {}", percent_gap(p.search_gap), space_name(p.space));

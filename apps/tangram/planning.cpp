@@ -14,6 +14,7 @@
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/simulate/simulate.hpp"
+#include "wishes.hpp"
 
 namespace tangram::app {
 
@@ -45,12 +46,52 @@ double gap(Nanoseconds time, Nanoseconds bound) {
   return bound > Nanoseconds(0) ? time.as_double() / bound.as_double() - 1 : 0;
 }
 
+/// What the search tells about itself beside the bounds.
+std::string search_text(const compose::WishResult& result, const compose::Wish& wish) {
+  nlohmann::ordered_json json;
+  if (wish.budget) json["budget_usd_per_hour"] = wish.budget->as_double() * 1e-6;
+  if (wish.longest_iteration) json["longest_iteration_s"] = to_seconds(*wish.longest_iteration);
+  json["value"] = result.value;
+  json["bound"] = result.bound;
+  json["levels"] = nlohmann::ordered_json::array();
+  for (const compose::LevelReport& level : result.found.levels) {
+    nlohmann::ordered_json entry{{"name", level.name}, {"classes", level.classes}, {"islands", level.islands}};
+    if (level.best < Nanoseconds::max()) entry["best_s"] = to_seconds(level.best);
+    if (level.bound < Nanoseconds::max()) entry["bound_s"] = to_seconds(level.bound);
+    json["levels"].push_back(std::move(entry));
+  }
+  const compose::CutYield& cuts = result.found.statistics.cuts;
+  json["cuts"] = {{"programs_by_bound", cuts.programs_by_bound},     {"windows_by_bound", cuts.windows_by_bound},
+                  {"groups_by_units", cuts.groups_by_units},         {"groups_by_spending", cuts.groups_by_spending},
+                  {"groups_by_remainder", cuts.groups_by_remainder}, {"labels_by_time", cuts.labels_by_time},
+                  {"labels_by_bound", cuts.labels_by_bound},         {"labels_by_remainder", cuts.labels_by_remainder},
+                  {"labels_by_dominance", cuts.labels_by_dominance}};
+  return io::write_compact(json);
+}
+
+/// How good the plan is by a wish other than the fastest.
+std::string wish_note(const compose::WishResult& result, compose::Objective objective) {
+  const double share = result.bound > 0 ? (result.value / result.bound - 1) * 100 : 0;
+  switch (objective) {
+    case compose::Objective::kThroughput: break;
+    case compose::Objective::kCost:
+      return fmt::format("the cheapest per token of {} searched limits, at most {:.1f} % above the cheapest possible",
+                         result.steps, share);
+    case compose::Objective::kGpus:
+      return fmt::format("{:.0f} GPUs; at least {:.0f} are needed", result.value, result.bound);
+  }
+  return "";
+}
+
 /// What a reader must know about how the plan was chosen; empty when it is simply the best.
-std::string note_of(const compose::SearchResult& result, std::size_t chosen) {
+std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::size_t chosen) {
+  const compose::SearchResult& result = granted.found;
   std::vector<std::string> notes;
+  if (wish.objective != compose::Objective::kThroughput) notes.push_back(wish_note(granted, wish.objective));
   if (chosen > 0) {
-    notes.push_back(
-        fmt::format("number {} by closed form, the fastest of {} simulated", chosen + 1, result.best.size()));
+    notes.push_back(fmt::format("number {} by closed form, the {} of {} simulated", chosen + 1,
+                                wish.objective == compose::Objective::kThroughput ? "fastest" : "best",
+                                result.best.size()));
   }
   if (!result.optimal) {
     notes.push_back(fmt::format("the search ended with its budget after {} labels", result.statistics.labels));
@@ -73,8 +114,9 @@ bool any_failed(const std::vector<parallelizer::Tally>& tallies) {
 }
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const cluster::IslandHierarchy& hierarchy, const compose::SearchResult& result,
-                    std::size_t chosen) {
+                    const cluster::IslandHierarchy& hierarchy, const compose::WishResult& granted,
+                    const compose::Wish& wish, std::size_t chosen) {
+  const compose::SearchResult& result = granted.found;
   const compose::Composition& composition = result.best[chosen];
   plan::PlanProvenance& p = plan.provenance;
   p.version = TANGRAM_VERSION;
@@ -86,6 +128,8 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   p.states = result.statistics.states;
   p.labels = result.statistics.labels;
   p.space = space_text(result.space);
+  p.search = search_text(granted, wish);
+  p.objective = to_string(wish.objective);
   p.level = hierarchy.levels[static_cast<std::size_t>(composition.level)].name;
   // `optimal` speaks of the closed form: a plan that simulation prefers keeps it only when it is as fast by that too.
   // Where a parallelizer left queries open, its frontiers are not those the space speaks of.
@@ -95,7 +139,7 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   p.relaxed_bound = result.relaxed_bound;
   p.search_gap = gap(composition.closed_form, p.search_bound);
   p.relaxed_gap = gap(composition.closed_form, result.relaxed_bound);
-  p.note = note_of(result, chosen);
+  p.note = note_of(granted, wish, chosen);
 }
 
 Diagnostic bug(std::string code, std::string message) {
@@ -145,6 +189,59 @@ std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& ge
                      (own / other - 1) * 100, own, other);
 }
 
+/// Less is better.
+std::pair<double, double> worth(const plan::LaunchPlan& plan, compose::Objective objective) {
+  const double seconds = to_seconds(plan.predicted.iteration);
+  switch (objective) {
+    case compose::Objective::kThroughput: return {seconds, 0};
+    case compose::Objective::kCost: return {plan.predicted.cost_per_mtoken, seconds};
+    case compose::Objective::kGpus: return {static_cast<double>(plan.ranks.size()), seconds};
+  }
+  return {seconds, 0};
+}
+
+/// What the steps of planning share: islands, parallelizers, options.
+class Planner {
+ public:
+  Planner(const cluster::Fleet& fleet, const model::Model& model, const PlanningOptions& options,
+          const compose::ProgressCallback& progress)
+      : fleet_(fleet),
+        model_(model),
+        options_(options),
+        progress_(progress),
+        hierarchy_(cluster::find_islands(fleet, options.island_tolerance)),
+        enumerator_(parallelizer::make_enumerator(model, options.search.profiles)),
+        parallelizers_(options.parallelizers) {
+    if (parallelizers_.empty()) parallelizers_.push_back(enumerator_.get());
+  }
+
+  [[nodiscard]] const cluster::IslandHierarchy& hierarchy() const { return hierarchy_; }
+  [[nodiscard]] const cluster::IslandLevel& level_of(const compose::Composition& composition) const {
+    return hierarchy_.levels[static_cast<std::size_t>(composition.level)];
+  }
+  [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const {
+    return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
+  }
+  [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const {
+    return plan::assemble(composition, fleet_, level_of(composition), model_, options_.search.profiles);
+  }
+  [[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan) const {
+    const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+    if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
+    simulate::predict(plan, result, fleet_peak(fleet_, model_.job.precision));
+    return {};
+  }
+
+ private:
+  const cluster::Fleet& fleet_;
+  const model::Model& model_;
+  const PlanningOptions& options_;
+  const compose::ProgressCallback& progress_;
+  cluster::IslandHierarchy hierarchy_;
+  std::unique_ptr<parallelizer::Parallelizer> enumerator_;
+  std::vector<const parallelizer::Parallelizer*> parallelizers_;
+};
+
 }  // namespace
 
 std::string_view to_string(compose::Target target) {
@@ -159,11 +256,10 @@ std::string_view to_string(compose::Target target) {
 
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
-  const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, options.island_tolerance);
-  const auto enumerator = parallelizer::make_enumerator(model, options.search.profiles);
-  std::vector<const parallelizer::Parallelizer*> parallelizers = options.parallelizers;
-  if (parallelizers.empty()) parallelizers.push_back(enumerator.get());
-  auto found = compose::search_target(options.target, model, hierarchy, parallelizers, options.search, progress);
+  const Planner planner(fleet, model, options, progress);
+  auto granted = compose::search_wish(options.wish, model, planner.hierarchy(), options.search,
+                                      [&](const compose::SearchOptions& limits) { return planner.search(limits); });
+  compose::SearchResult& found = granted.found;
   if (found.best.empty()) {
     return fail(any_failed(found.parallelizers) ? failures_of(found.parallelizers) : std::move(found.infeasible));
   }
@@ -174,23 +270,21 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   std::vector<plan::TargetReason> refused;
   bool any = false;
   for (std::size_t i = 0; i < found.best.size(); ++i) {
-    const auto& level = hierarchy.levels[static_cast<std::size_t>(found.best[i].level)];
-    plan::LaunchPlan candidate = plan::assemble(found.best[i], fleet, level, model, options.search.profiles);
+    plan::LaunchPlan candidate = planner.assemble(found.best[i]);
     if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
       if (refused.empty()) refused = std::move(reasons);
       continue;
     }
-    const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
-    if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
-    simulate::predict(candidate, result, fleet_peak(fleet, model.job.precision));
-    if (any && candidate.predicted.iteration >= planned.plan.predicted.iteration) continue;
+    if (auto done = planner.predict(candidate); !done) return fail(std::move(done.error()));
+    const compose::Objective objective = options.wish.objective;
+    if (any && worth(candidate, objective) >= worth(planned.plan, objective)) continue;
     planned.plan = std::move(candidate);
     planned.chosen = i;
     any = true;
   }
   if (!any) return fail(not_runnable(refused, options.target));
   const compose::Composition& chosen = found.best[planned.chosen];
-  set_provenance(planned.plan, fleet, model, hierarchy, found, planned.chosen);
+  set_provenance(planned.plan, fleet, model, planner.hierarchy(), granted, options.wish, planned.chosen);
   if (options.search.profiles != nullptr) {
     planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
   }
@@ -204,8 +298,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
     note = target_note(planned.plan, generic->plan, options.target) + (note.empty() ? "" : "; ") + note;
   }
 
-  explain_idle(planned.plan, chosen, hierarchy.levels[static_cast<std::size_t>(chosen.level)],
-               planned.plan.provenance.optimal);
+  explain_idle(planned.plan, chosen, planner.level_of(chosen), options.wish, planned.plan.provenance.optimal);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 
   const plan::CheckReport judged = plan::check(planned.plan, fleet, &model);
@@ -214,6 +307,31 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   planned.parallelizers = std::move(found.parallelizers);
   planned.space = std::move(found.space);
   return planned;
+}
+
+Expected<std::vector<plan::LaunchPlan>> make_choices(const cluster::Fleet& fleet, const model::Model& model,
+                                                     const PlanningOptions& options, std::size_t most,
+                                                     const compose::ProgressCallback& progress) {
+  const Planner planner(fleet, model, options, progress);
+  Diagnostics infeasible;
+  const auto compositions =
+      compose::pareto_plans(planner.hierarchy(), options.search, most, [&](const compose::SearchOptions& limits) {
+        compose::SearchResult found = planner.search(limits);
+        if (found.best.empty() && infeasible.empty()) {
+          infeasible = any_failed(found.parallelizers) ? failures_of(found.parallelizers) : found.infeasible;
+        }
+        return found;
+      });
+  if (compositions.empty()) return fail(std::move(infeasible));
+  std::vector<plan::LaunchPlan> plans;
+  for (const compose::Composition& composition : compositions) {
+    plan::LaunchPlan candidate = planner.assemble(composition);
+    if (!reasons_against(candidate, options.target).empty()) continue;
+    if (auto done = planner.predict(candidate); !done) return fail(std::move(done.error()));
+    plans.push_back(std::move(candidate));
+  }
+  std::ranges::stable_sort(plans, {}, [](const plan::LaunchPlan& plan) { return plan.predicted.iteration; });
+  return plans;
 }
 
 }  // namespace tangram::app

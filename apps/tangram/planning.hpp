@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tangram/compose/objective.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/plan/launch_plan.hpp"
@@ -16,6 +17,7 @@ struct PlanningOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
   compose::Target target = compose::Target::kGeneric;
+  compose::Wish wish;
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
 };
 
@@ -31,11 +33,17 @@ struct PlannedResult {
 
 [[nodiscard]] std::string_view to_string(compose::Target target);
 
-/// islands -> search -> for each of the best: assemble, simulate -> the fastest -> check. Errors: kInfeasible with the
-/// shortage or what the target refuses, kPlugin when a parallelizer failed, kInternal when the judge rejects a plan (a
-/// bug).
+/// islands -> search -> for each of the best: assemble, simulate -> the one that suits the wish best -> check. Errors:
+/// kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer failed, kInternal when the
+/// judge rejects a plan (a bug).
 [[nodiscard]] Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                                 const PlanningOptions& options,
                                                 const compose::ProgressCallback& progress = {});
+
+/// Plans that are worth a choice, simulated, fastest first (compose::pareto_plans); never empty.
+[[nodiscard]] Expected<std::vector<plan::LaunchPlan>> make_choices(const cluster::Fleet& fleet,
+                                                                   const model::Model& model,
+                                                                   const PlanningOptions& options, std::size_t most,
+                                                                   const compose::ProgressCallback& progress = {});
 
 }  // namespace tangram::app

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "tangram/base/assert.hpp"
@@ -31,8 +32,18 @@ std::vector<SettingDefinition> make_definitions() {
        SettingKind::kChoice,
        "NAME",
        "throughput",
-       "what to maximize: throughput",
-       {"throughput"},
+       "throughput, cost (dollars per token) or gpus (the fewest)",
+       {"throughput", "cost", "gpus"},
+       plan},
+      {"budget", "", SettingKind::kAmount, "USD", "", "most dollars an hour for the GPUs that are used", {}, plan},
+      {"min-throughput", "", SettingKind::kAmount, "TOKENS", "", "least tokens a second, before simulation", {}, plan},
+      {"pareto",
+       "",
+       SettingKind::kCount,
+       "N",
+       "",
+       "list choices of throughput, money and GPUs, up to N a limit",
+       {},
        plan},
       {"target",
        "",
@@ -155,6 +166,15 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   return value;
 }
 
+/// A positive number.
+std::optional<double> parse_amount(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!(value > 0) || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
 /// "0.1" or "10%", in [0, 1).
 std::optional<double> parse_share(std::string_view text) {
   const bool percent = !text.empty() && text.back() == '%';
@@ -203,6 +223,9 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
     case SettingKind::kCount:
       if (parse_count(text)) return std::nullopt;
       return Complaint{fmt::format("\"{}\" is not a whole number of at least 1", text), ""};
+    case SettingKind::kAmount:
+      if (parse_amount(text)) return std::nullopt;
+      return Complaint{fmt::format("\"{}\" is not a number above 0", text), ""};
     case SettingKind::kShare:
       if (parse_share(text)) return std::nullopt;
       return Complaint{fmt::format("\"{}\" is not a share of at least 0 and below 1", text), "write 0.1 or 10%"};
@@ -215,7 +238,7 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
       return std::nullopt;
     case SettingKind::kNames:
       if (split_list(text).empty()) return Complaint{"names nobody", ""};
-      return std::nullopt;  // looked for where they are used
+      return std::nullopt;                          // looked for where they are used
     case SettingKind::kFiles: return std::nullopt;  // opened where they are read
   }
   return std::nullopt;
@@ -331,6 +354,8 @@ const SettingValue& Settings::value(std::string_view name) const {
 }
 
 std::optional<std::int64_t> Settings::count(std::string_view name) const { return parse_count(text(name)); }
+
+std::optional<double> Settings::amount(std::string_view name) const { return parse_amount(text(name)); }
 
 double Settings::share(std::string_view name) const { return parse_share(text(name)).value_or(0); }
 

@@ -29,7 +29,7 @@ enum class Command : std::uint8_t {
   kVersion
 };
 
-enum class SettingKind : std::uint8_t { kChoice, kCount, kShare, kTechniques, kFiles, kNames };
+enum class SettingKind : std::uint8_t { kChoice, kCount, kAmount, kShare, kTechniques, kFiles, kNames };
 
 struct SettingDefinition {
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance
@@ -62,6 +62,7 @@ class Settings {
   [[nodiscard]] const SettingValue& value(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const { return value(name).text; }
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view name) const;
+  [[nodiscard]] std::optional<double> amount(std::string_view name) const;
   [[nodiscard]] double share(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> techniques(std::string_view name) const;  ///< as the model module names them
   [[nodiscard]] std::vector<std::string> files(std::string_view name) const;

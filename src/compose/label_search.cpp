@@ -52,7 +52,8 @@ struct Held {
 
 struct State {
   StateKey key;
-  std::vector<Held> labels;
+  std::vector<Held> labels;  // by latency
+  std::size_t last_winner = 0;
 };
 
 // The smallest of many numbers, so many of them.
@@ -132,7 +133,7 @@ class Search {
 
   LabelAnswer run() {
     nodes_.push_back(Node{});
-    positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}});
+    positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}, 0});
     for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
     answer_.labels = created();
     note_cuts();
@@ -385,22 +386,50 @@ class Search {
     StateKey key = after(parent, option);
     if (program_.classic_warmup) key.depth = node.label.n;
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
-    if (created_now) position.states.push_back({key, {}});
-    std::vector<Held>& held = position.states[static_cast<std::size_t>(entry->second)].labels;
+    if (created_now) position.states.push_back({key, {}, 0});
     const Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
-    const Hops::Excess& excess = hops_.excess_at(left);
-    const auto dominates = [&](const Held& x, const Held& y) {
-      return algebra_.dominates(x.standing, y.standing, excess);
-    };
-    if (std::any_of(held.begin(), held.end(), [&](const Held& other) { return dominates(other, candidate); })) {
-      ++answer_.cuts.labels_by_dominance;
-      return;
-    }
-    answer_.cuts.labels_by_dominance +=
-        static_cast<std::int64_t>(std::erase_if(held, [&](const Held& other) { return dominates(candidate, other); }));
-    held.push_back(candidate);
+    if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(entry->second)])) return;
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
+  }
+
+  // Whether no label of the state dominates the candidate. Labels ascend in latency: only those before the candidate
+  // can dominate it, and it only those behind. Candidates in a row tend to lose to the same label: it is asked first.
+  bool add(const Held& candidate, const Hops::Excess& excess, State& state) {
+    std::vector<Held>& held = state.labels;
+    const auto is_beaten_by = [&](const Held& other) {
+      return algebra_.dominates(other.standing, candidate.standing, excess);
+    };
+    if (state.last_winner < held.size() && is_beaten_by(held[state.last_winner])) {
+      ++answer_.cuts.labels_by_dominance;
+      return false;
+    }
+    const auto place = std::ranges::upper_bound(held, candidate.standing.latency, {},
+                                                [](const Held& other) { return other.standing.latency; });
+    const auto winner = std::find_if(held.begin(), place, is_beaten_by);
+    if (winner != place) {
+      state.last_winner = static_cast<std::size_t>(winner - held.begin());
+      ++answer_.cuts.labels_by_dominance;
+      return false;
+    }
+    const auto is_beaten = [&](const Held& other) {
+      return algebra_.dominates(candidate.standing, other.standing, excess);
+    };
+    // Those of equal latency before the place are beaten, too, if they are no better in anything.
+    const auto first = std::find_if(std::ranges::lower_bound(held, candidate.standing.latency, {},
+                                                             [](const Held& other) { return other.standing.latency; }),
+                                    held.end(), is_beaten);
+    if (first == held.end()) {
+      held.insert(place, candidate);
+      return true;
+    }
+    const auto kept = std::remove_if(first, held.end(), is_beaten);
+    answer_.cuts.labels_by_dominance += held.end() - kept;
+    held.erase(kept, held.end());
+    held.insert(std::ranges::upper_bound(held, candidate.standing.latency, {},
+                                         [](const Held& other) { return other.standing.latency; }),
+                candidate);
+    return true;
   }
 
   Chain trace_back() const {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kNoLimit = INT64_MAX;
 constexpr double kRounding = 1e-9;         // of sums in doubles, relative
+constexpr double kCostStep = 0.9;          // of the limit: plans that spend more are looked for together
 constexpr double kParetoStep = 6.0 / 7.0;  // of the limit, from one plan of the list to the next
 
 const cluster::IslandClass& class_of(const Composition& composition, const PartChoice& part,
@@ -26,6 +27,14 @@ const cluster::IslandClass& class_of(const Composition& composition, const PartC
 bool prices_are_known(const cluster::IslandHierarchy& hierarchy) {
   const std::vector<cluster::IslandClass>& classes = hierarchy.levels.front().classes;
   return std::ranges::all_of(classes, [](const cluster::IslandClass& c) { return price_of(c).value() > 0; });
+}
+
+std::int64_t cheapest_gpu(const cluster::IslandHierarchy& hierarchy) {
+  std::int64_t least = kNoLimit;
+  for (const cluster::IslandLevel& level : hierarchy.levels) {
+    for (const cluster::IslandClass& c : level.classes) least = std::min(least, price_of(c).value());
+  }
+  return std::max<std::int64_t>(1, least);
 }
 
 bool is_out_of_budget(const SearchResult& found) {
@@ -112,14 +121,19 @@ class CheapestPlan {
   WishResult run() {
     const double least = relaxed_dollars(model_, hierarchy_.levels.front(), options_.profiles);
     bool finished = true;
-    for (std::int64_t limit = budget_of(wish_); limit > 0;) {
-      SearchResult found = walk_.step(money(limit), longest_of(wish_));
+    const std::int64_t one_gpu = cheapest_gpu(hierarchy_);
+    for (std::int64_t limit = budget_of(wish_); limit >= one_gpu;) {
+      const std::int64_t low = low_end(limit);
+      SearchResult found = walk_.step(money(limit), longest_between(low, limit));
       finished = finished && (found.best.empty() ? !is_out_of_budget(found) : found.optimal);
-      if (found.best.empty()) {
-        if (result_.found.best.empty()) result_.found = std::move(found);
+      if (!found.best.empty()) {
+        limit = take(std::move(found), limit);
+      } else if (result_.found.best.empty()) {
+        result_.found = std::move(found);
         break;
+      } else {
+        limit = low;
       }
-      limit = take(std::move(found), limit);
       if (walk_.is_spent()) finished = false;
       if (walk_.is_spent() || cost_of(result_.found.best.front()) <= least) break;
     }
@@ -132,6 +146,20 @@ class CheapestPlan {
 
  private:
   [[nodiscard]] double cost_of(const Composition& composition) const { return dollars_of(composition, hierarchy_); }
+
+  // Plans that spend more than this and at most the limit are looked for together.
+  [[nodiscard]] std::int64_t low_end(std::int64_t limit) const {
+    if (result_.found.best.empty()) return 0;
+    return static_cast<std::int64_t>(static_cast<double>(limit) * kCostStep);
+  }
+
+  // A plan that spends more than `low` is cheaper than the best so far only within this time.
+  [[nodiscard]] Nanoseconds longest_between(std::int64_t low, std::int64_t limit) const {
+    const Nanoseconds wanted = longest_of(wish_);
+    if (low <= 0 || limit == kNoLimit) return wanted;
+    const double seconds = cost_of(result_.found.best.front()) / (static_cast<double>(low) * 1e-6 / 3600);
+    return std::min(wanted, ceil_to_nanoseconds(seconds));
+  }
 
   // Keeps what is cheaper; returns below what the next plan has to spend to be cheaper still.
   std::int64_t take(SearchResult found, std::int64_t limit) {

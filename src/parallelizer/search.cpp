@@ -81,7 +81,8 @@ class Search {
           break;
       }
     }
-    return skyline_.empty() ? infeasible() : frontier(name);
+    if (!skyline_.empty()) return frontier(name);
+    return too_slow_ ? Outcome{} : infeasible();
   }
 
  private:
@@ -142,6 +143,11 @@ class Search {
     const Trial trial = evaluate(family, 0);
     Chain& chain = chains_[family.chain];
     chain.none_tried = true;
+    if (trial.vector.T > query_.upper_bound.value()) {  // and recompute takes longer still
+      chain.selective = chain.full = true;
+      too_slow_ = true;
+      return;
+    }
     chain.enough = trial.vector.n_max >= query_.max_in_flight;
     if (!dominated(trial)) {
       keep(family, trial);
@@ -291,6 +297,7 @@ class Search {
   std::vector<cost::StageCoster> costers_;
   std::vector<std::pair<Family, int>> tried_;  ///< with the number of recomputed blocks
   Skyline skyline_;                            ///< of `tried_`
+  bool too_slow_ = false;                      ///< some strategy takes longer than is of use, whether it fits or not
   Bytes shortage_ = Bytes::max();              ///< of the leanest strategy, as long as nothing fits
   cost::Strategy leanest_;
 };

@@ -148,6 +148,7 @@ PlanProvenance read_provenance(io::ObjectReader& reader) {
   provenance.search = read_embedded(reader, "search");
   provenance.states = reader.integer("states", {0, std::numeric_limits<std::int64_t>::max()});
   provenance.labels = reader.integer("labels", {0, std::numeric_limits<std::int64_t>::max()});
+  provenance.objective = reader.string_or("objective", provenance.objective);
   provenance.optimal = reader.boolean("optimal");
   provenance.search_bound = read_seconds(reader, "search_bound_s");
   provenance.relaxed_bound = read_seconds(reader, "relaxed_bound_s");

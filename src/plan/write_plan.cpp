@@ -66,6 +66,7 @@ Json provenance_json(const PlanProvenance& provenance) {
   if (!provenance.search.empty()) out["search"] = embedded_json(provenance.search);
   out["states"] = provenance.states;
   out["labels"] = provenance.labels;
+  out["objective"] = provenance.objective;
   out["optimal"] = provenance.optimal;
   out["search_bound_s"] = seconds(provenance.search_bound);
   out["relaxed_bound_s"] = seconds(provenance.relaxed_bound);

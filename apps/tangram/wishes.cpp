@@ -1,0 +1,80 @@
+#include "wishes.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "commands.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using compose::Objective;
+
+Objective objective_of(const Settings& settings) {
+  for (const Objective objective : {Objective::kCost, Objective::kGpus}) {
+    if (settings.text("objective") == to_string(objective)) return objective;
+  }
+  return Objective::kThroughput;
+}
+
+std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
+  std::set<std::string> names;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (node.price_per_hour.value() > 0) continue;
+    for (const cluster::DeviceGroup& group : node.groups) {
+      if (!(group.device.price_per_hour.value() > 0)) names.insert(group.device.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string_view to_string(Objective objective) {
+  switch (objective) {
+    case Objective::kThroughput: return "throughput";
+    case Objective::kCost: return "cost";
+    case Objective::kGpus: return "gpus";
+  }
+  return "throughput";
+}
+
+std::optional<Diagnostics> wish_complaint(const Settings& settings) {
+  if (objective_of(settings) != Objective::kGpus) return std::nullopt;
+  if (!settings.amount("min-throughput")) {
+    return usage_mistake("no-throughput", "--objective gpus asks for the fewest GPUs that reach a throughput",
+                         "say which with --min-throughput TOKENS_PER_SECOND");
+  }
+  if (settings.amount("budget")) {
+    return usage_mistake("two-limits", "--objective gpus takes no --budget",
+                         "ask for the least money with --objective cost, or leave out --budget");
+  }
+  return std::nullopt;
+}
+
+Expected<compose::Wish> wish_of(const Settings& settings, const cluster::Fleet& fleet, const model::Model& model) {
+  compose::Wish wish;
+  wish.objective = objective_of(settings);
+  const auto budget = settings.amount("budget");
+  if (budget) wish.budget = compose::MicroDollarsPerHour(std::llround(*budget * 1e6));
+  if (budget || wish.objective == Objective::kCost) {
+    if (const auto names = types_without_price(fleet); !names.empty()) {
+      Diagnostic d;
+      d.kind = ErrorKind::kInput;
+      d.code = "no-price";
+      d.message = fmt::format("no price is known of {}", fmt::join(names, ", "));
+      d.hint = "give the nodes a \"price_per_hour_usd\" in the cluster file";
+      return fail(std::move(d));
+    }
+  }
+  if (const auto least = settings.amount("min-throughput")) {
+    const double tokens = static_cast<double>(model.job.global_batch) * static_cast<double>(model.job.sequence_length);
+    wish.longest_iteration = Nanoseconds(static_cast<std::int64_t>(std::floor(std::min(tokens / *least * 1e9, 9e18))));
+  }
+  return wish;
+}
+
+}  // namespace tangram::app

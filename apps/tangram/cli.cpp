@@ -60,6 +60,19 @@ constexpr CommandText kCommands[] = {
      "  tangram islands fleet.json\n"
      "  tangram islands fleet.json --island-tolerance 5%\n",
      "Groups GPUs that are alike in compute, memory and connectivity, for each level of the links.\n"},
+    {Command::kCluster, "cluster", "from-slurm|from-kubernetes|from-nvidia-smi|probe [FILE...]",
+     "write cluster.json from what a fleet reports",
+     "  scontrol show nodes --json | tangram cluster from-slurm - --network 8x400Gbit,infiniband -o fleet.json\n"
+     "  kubectl get nodes -o json | tangram cluster from-kubernetes - --network 4x200Gbit,roce -o fleet.json\n"
+     "  tangram cluster from-nvidia-smi n1.xml n1.txt n2.xml n2.txt --links all_reduce.log -o fleet.json\n"
+     "  tangram cluster probe\n",
+     "from-slurm reads scontrol show nodes, as text or --json; from-kubernetes nodes with the labels of GPU\n"
+     "feature discovery; from-nvidia-smi what nvidia-smi -q -x (HOST.xml) and nvidia-smi topo -m (HOST.txt)\n"
+     "print; probe asks this machine. Drained, cordoned and failed nodes are left out and named. What a report\n"
+     "calls a GPU is looked up in the catalogue; --gpu says what is not found there. The network is not in these\n"
+     "reports: --network gives cards, rate and kind, for all nodes or those of a GPU type\n"
+     "(H100-80GB-SXM=8x400Gbit,infiniband); --links takes what nccl-tests measured instead. Without -o the file\n"
+     "goes to standard output; --json prints it with what was left out.\n"},
     {Command::kCheck, "check", "PLAN", "judge a written plan",
      "  tangram check plan.json\n"
      "  tangram check plan.json --cluster fleet.json --model model.yaml\n",
@@ -222,6 +235,17 @@ class Grammar {
     }
     if (text.command == Command::kPlan)
       sub->add_option("-o,--output", plan_.output, "write the plan here")->type_name("FILE");
+    if (text.command == Command::kCluster) {
+      sub->add_option("--network", cluster_.networks, "[TYPE=][CARDSx]RATEGbit,KIND, of every node or of a GPU type's")
+          ->type_name("NETWORK")
+          ->allow_extra_args(false);
+      sub->add_option("--links", cluster_.links, "what nccl-tests printed")->type_name("LOG")->allow_extra_args(false);
+      sub->add_option("--gpu", cluster_.gpus, "NAME=TYPE: the catalogue's TYPE is meant by NAME")
+          ->type_name("NAME")
+          ->allow_extra_args(false);
+      sub->add_option("--name", cluster_.name, "what the fleet is called")->type_name("TEXT");
+      sub->add_option("-o,--output", cluster_.output, "write cluster.json here")->type_name("FILE");
+    }
     if (text.command == Command::kCheck) {
       sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
       sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
@@ -290,6 +314,9 @@ class Grammar {
         return {{"CLUSTER", "cluster.json", &plan_.cluster, true},
                 {"MODEL", "model.yaml or config.json", &plan_.model, true}};
       case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
+      case Command::kCluster:
+        return {{"ACTION", "from-slurm, from-kubernetes, from-nvidia-smi or probe", &cluster_.action, true},
+                {"FILE", "what the fleet reports; - reads standard input", nullptr, false, &cluster_.files}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
       case Command::kVerify: return {{"PLAN", "a launch plan", &verify_.plan, true}};
@@ -312,6 +339,7 @@ class Grammar {
     switch (command) {
       case Command::kPlan: return plan_;
       case Command::kIslands: return islands_;
+      case Command::kCluster: return cluster_;
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
       case Command::kVerify: return verify_;
@@ -393,6 +421,7 @@ class Grammar {
   Invocation invocation_;
   PlanArguments plan_;
   IslandsArguments islands_;
+  ClusterArguments cluster_;
   CheckArguments check_;
   SimulateArguments simulate_;
   VerifyArguments verify_;

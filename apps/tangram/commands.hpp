@@ -20,6 +20,7 @@ struct Context {
 
 [[nodiscard]] ExitCode run_plan(const PlanArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_islands(const IslandsArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_cluster(const ClusterArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_check(const CheckArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_simulate(const SimulateArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_verify(const VerifyArguments& arguments, const Context& context);

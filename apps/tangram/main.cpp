@@ -15,6 +15,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     const Context& context;
     ExitCode operator()(const PlanArguments& a) const { return run_plan(a, context); }
     ExitCode operator()(const IslandsArguments& a) const { return run_islands(a, context); }
+    ExitCode operator()(const ClusterArguments& a) const { return run_cluster(a, context); }
     ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
     ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
     ExitCode operator()(const VerifyArguments& a) const { return run_verify(a, context); }

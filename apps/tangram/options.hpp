@@ -18,6 +18,16 @@ struct PlanArguments {
 struct IslandsArguments {
   std::string cluster;
 };
+/// `cluster from-slurm FILE...`, `from-kubernetes`, `from-nvidia-smi`, `probe`.
+struct ClusterArguments {
+  std::string action;
+  std::vector<std::string> files;
+  std::string name;                   ///< empty: after the source
+  std::vector<std::string> networks;  ///< as written
+  std::vector<std::string> gpus;      ///< NAME=TYPE, as written
+  std::vector<std::string> links;     ///< logs of nccl-tests
+  std::string output;                 ///< empty: standard output
+};
 struct CheckArguments {
   std::string plan;
   std::string cluster;  ///< empty: not given
@@ -64,9 +74,9 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments =
-    std::variant<PlanArguments, IslandsArguments, CheckArguments, SimulateArguments, VerifyArguments, ExportArguments,
-                 ProfileArguments, AccuracyArguments, ParallelizersArguments, SchemaArguments, VersionArguments>;
+using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
+                               VerifyArguments, ExportArguments, ProfileArguments, AccuracyArguments,
+                               ParallelizersArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

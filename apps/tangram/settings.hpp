@@ -18,6 +18,7 @@ namespace tangram::app {
 enum class Command : std::uint8_t {
   kPlan,
   kIslands,
+  kCluster,
   kCheck,
   kSimulate,
   kVerify,

@@ -1,4 +1,4 @@
-#include "gpu_names.hpp"
+#include "tangram/profiles/gpu_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,15 +42,28 @@ constexpr std::array kDriverNames = {
     ShortName{"H200", "H200-141GB-SXM", "H200-141GB-SXM"},
     ShortName{"H20", "H20-96GB-SXM", "H20-96GB-SXM"},
     ShortName{"GH200 480GB", "GH200-96GB", "GH200-96GB"},
+    ShortName{"GH200 144G HBM3e", "GH200-144GB", "GH200-144GB"},
+    ShortName{"GB200", "GB200-186GB", "GB200-186GB"},
+    ShortName{"GB300", "GB300-288GB", "GB300-288GB"},
+    ShortName{"B300 SXM6 AC", "B300-288GB-SXM", "B300-288GB-SXM"},
     ShortName{"B200", "B200-180GB-SXM", "B200-180GB-SXM"},
     ShortName{"V100-SXM2-16GB", "V100-16GB-SXM", "V100-16GB-SXM"},
     ShortName{"V100-SXM2-32GB", "V100-32GB-SXM", "V100-32GB-SXM"},
     ShortName{"V100-PCIE-16GB", "V100-16GB-PCIe", "V100-16GB-PCIe"},
+    ShortName{"P100-SXM2-16GB", "P100-16GB-SXM", "P100-16GB-SXM"},
     ShortName{"RTX A6000", "A6000", "A6000"},
+    ShortName{"RTX 6000 Ada Generation", "RTX-6000-Ada", "RTX-6000-Ada"},
+    ShortName{"GeForce RTX 3080", "RTX-3080", "RTX-3080"},
+    ShortName{"GeForce RTX 5090", "RTX-5090", "RTX-5090"},
     ShortName{"GeForce RTX 3090", "RTX-3090", "RTX-3090"},
     ShortName{"GeForce RTX 4090", "RTX-4090", "RTX-4090"},
     ShortName{"GeForce RTX 2080 Ti", "RTX-2080-Ti", "RTX-2080-Ti"},
     ShortName{"TITAN RTX", "Titan-RTX", "Titan-RTX"},
+    ShortName{"AMD Instinct MI210", "MI210-64GB", "MI210-64GB"},
+    ShortName{"AMD Instinct MI250X", "MI250X-64GB-GCD", "MI250X-64GB-GCD"},
+    ShortName{"AMD Instinct MI300X OAM", "MI300X-192GB", "MI300X-192GB"},
+    ShortName{"AMD Instinct MI325X OAM", "MI325X-256GB", "MI325X-256GB"},
+    ShortName{"AMD Instinct MI355X OAM", "MI355X-288GB", "MI355X-288GB"},
 };
 
 std::string_view without_brand(std::string_view name) {
@@ -87,6 +100,13 @@ bool may_mean(const std::string& name, const std::string& catalogue_name) {
   if (name == catalogue_name) return true;
   const ShortName* known = short_name(name);
   return known != nullptr && catalogue_name.starts_with(known->family);
+}
+
+std::vector<DriverName> driver_names() {
+  std::vector<DriverName> names;
+  names.reserve(kDriverNames.size());
+  for (const ShortName& name : kDriverNames) names.push_back({name.name, name.usual});
+  return names;
 }
 
 }  // namespace tangram::profiles

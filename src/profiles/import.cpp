@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "context.hpp"
-#include "gpu_names.hpp"
 #include "tangram/base/spelling.hpp"
+#include "tangram/profiles/gpu_names.hpp"
 
 namespace tangram::profiles {
 namespace {

@@ -14,8 +14,8 @@
 #include <set>
 
 #include "context.hpp"
-#include "gpu_names.hpp"
 #include "reading.hpp"
+#include "tangram/profiles/gpu_names.hpp"
 
 namespace tangram::profiles {
 namespace {

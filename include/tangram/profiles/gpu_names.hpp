@@ -1,9 +1,11 @@
-// How other tools name GPUs.
+// How other tools name GPUs. Goes in: a name from a file. Comes out: the GPU type that it means, where it says enough.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tangram/cluster/gpu.hpp"
 
@@ -14,5 +16,12 @@ namespace tangram::profiles {
 
 /// A short name says neither bus nor board: "V100-16" may be the PCIe card too.
 [[nodiscard]] bool may_mean(const std::string& name, const std::string& catalogue_name);
+
+/// What a driver calls a GPU, without its vendor, and the catalogue's name for it.
+struct DriverName {
+  std::string_view driver;
+  std::string_view catalogue;
+};
+[[nodiscard]] std::vector<DriverName> driver_names();
 
 }  // namespace tangram::profiles

@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "table.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/inventory/inventory.hpp"
+#include "tangram/io/file.hpp"
+#include "tangram/io/json_writer.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using Importer = std::function<Expected<inventory::Inventory>(const inventory::Request&)>;
+
+struct Source {
+  std::string name;
+  Importer import;
+  bool reads_files = true;
+};
+
+std::vector<Source> sources() {
+  const auto of = [](auto function) {
+    return [function](const inventory::Request& request) { return function(request, cluster::catalogue()); };
+  };
+  return {{"from-slurm", of(inventory::from_slurm), true}};
+}
+
+Expected<Source> find_source(const std::string& action) {
+  const std::vector<Source> known = sources();
+  std::vector<std::string> names;
+  for (const Source& source : known) {
+    if (source.name == action) return source;
+    names.push_back(source.name);
+  }
+  const auto near = closest(action, names);
+  return fail(usage_mistake(
+      "unknown-action", fmt::format("cluster has no action \"{}\"", action),
+      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("actions: {}", fmt::join(names, ", "))));
+}
+
+std::optional<Diagnostics> complaint(const ClusterArguments& arguments, const Source& source) {
+  if (source.reads_files && arguments.files.empty()) {
+    return usage_mistake("missing-argument", fmt::format("cluster {} needs FILE", source.name),
+                         "- reads standard input");
+  }
+  if (!source.reads_files && !arguments.files.empty()) {
+    return usage_mistake("extra-argument", fmt::format("cluster {} takes no FILE", source.name));
+  }
+  for (const auto* paths : {&arguments.files, &arguments.links}) {
+    for (const std::string& file : *paths) {
+      if (arguments.output.empty() || !io::same_file(arguments.output, file)) continue;
+      return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
+                           "give cluster.json a name of its own");
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<profiles::SourceFile> read_files(const std::vector<std::string>& paths, Diagnostics& mistakes) {
+  std::vector<profiles::SourceFile> files;
+  for (const std::string& path : paths) {
+    auto text = io::read_file(path);
+    if (text) {
+      files.push_back({path, std::move(*text)});
+    } else {
+      mistakes.insert(mistakes.end(), text.error().begin(), text.error().end());
+    }
+  }
+  return files;
+}
+
+struct Inputs {
+  inventory::Request request;
+  std::vector<inventory::NetworkChoice> networks;
+  std::vector<profiles::SourceFile> links;
+};
+
+/// All options and files, with the mistakes of all.
+Expected<Inputs> read_inputs(const ClusterArguments& arguments) {
+  Inputs inputs;
+  Diagnostics mistakes;
+  for (const std::string& text : arguments.networks) {
+    auto choice = inventory::parse_network(text, cluster::catalogue());
+    if (!choice) return fail(choice.error());
+    inputs.networks.push_back(std::move(*choice));
+  }
+  for (const std::string& text : arguments.gpus) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return fail(usage_mistake("bad-value", fmt::format("--gpu {}: no \"=\" in it", text),
+                                "NAME=TYPE, as in a100=A100-80GB-SXM"));
+    }
+    inputs.request.gpu_names[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  inputs.request.files = read_files(arguments.files, mistakes);
+  inputs.links = read_files(arguments.links, mistakes);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return inputs;
+}
+
+Expected<inventory::Inventory> take_inventory(const ClusterArguments& arguments, const Source& source) {
+  const auto inputs = read_inputs(arguments);
+  if (!inputs) return fail(inputs.error());
+  auto found = source.import(inputs->request);
+  if (!found) return found;
+  if (!arguments.name.empty()) found->name = arguments.name;
+  if (!inputs->links.empty()) {
+    const auto applied = inventory::apply_measured_links(*found, inputs->links, cluster::catalogue());
+    if (!applied) return fail(applied.error());
+  }
+  inventory::apply_network(*found, inputs->networks);
+  return found;
+}
+
+nlohmann::ordered_json document_of(const inventory::Inventory& found, const std::string& text) {
+  nlohmann::ordered_json left = nlohmann::ordered_json::array();
+  for (const inventory::LeftOut& out : found.left_out) left.push_back({{"node", out.node}, {"reason", out.reason}});
+  return {{"schema", "tangram.inventory/1"},
+          {"status", "ok"},
+          {"cluster", nlohmann::ordered_json::parse(text)},
+          {"left_out", std::move(left)},
+          {"notes", found.notes}};
+}
+
+/// GPUs by type.
+std::string for_people(const cluster::Fleet& fleet, const Terminal& terminal) {
+  std::map<std::string, std::pair<int, int>> types;  // nodes, GPUs
+  for (const cluster::Node& node : fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) {
+      ++types[group.device.name].first;
+      types[group.device.name].second += group.count;
+    }
+  }
+  Table table({{"GPU"}, {"nodes", true}, {"GPUs", true}});
+  for (const auto& [type, counts] : types) {
+    table.add({{type, Style::kBold}, {thousands(counts.first)}, {thousands(counts.second)}});
+  }
+  return fmt::format("{}: {} GPUs on {} nodes\n\n{}", fleet.name, thousands(fleet.gpu_count()),
+                     thousands(static_cast<std::int64_t>(fleet.nodes.size())), table.render(terminal));
+}
+
+ExitCode write(const std::string& path, const std::string& text, const Context& context) {
+  auto output = context.signals.open(path);
+  if (!output) return report(context.terminal, context.json, output.error());
+  if (auto written = output->commit(text); !written) return report(context.terminal, context.json, written.error());
+  context.signals.release();
+  context.terminal.note(fmt::format("wrote {}", path));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+ExitCode run_cluster(const ClusterArguments& arguments, const Context& context) {
+  const auto failed = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  const auto source = find_source(arguments.action);
+  if (!source) return failed(source.error());
+  if (const auto wrong = complaint(arguments, *source)) return failed(*wrong);
+  const auto found = take_inventory(arguments, *source);
+  if (!found) return failed(found.error());
+  const auto text = inventory::write_cluster(*found);
+  if (!text) return failed(text.error());
+  const auto fleet = cluster::read_fleet(*text, "cluster.json");
+  if (!fleet) return failed(fleet.error());
+
+  for (const inventory::LeftOut& out : found->left_out) {
+    context.terminal.note(fmt::format("left out: {}: {}", out.node, out.reason));
+  }
+  for (const std::string& note : found->notes) context.terminal.note(note);
+  const bool to_file = !arguments.output.empty() && arguments.output != "-";
+  if (to_file) {
+    if (const ExitCode code = write(arguments.output, *text, context); code != ExitCode::kOk) return code;
+  }
+  if (context.json) return print_result(context, "", document_of(*found, *text));
+  return print_text(context, to_file ? for_people(*fleet, context.terminal) : *text);
+}
+
+}  // namespace tangram::app

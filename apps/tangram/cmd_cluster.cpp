@@ -30,7 +30,8 @@ std::vector<Source> sources() {
   const auto of = [](auto function) {
     return [function](const inventory::Request& request) { return function(request, cluster::catalogue()); };
   };
-  return {{"from-slurm", of(inventory::from_slurm), true}};
+  return {{"from-slurm", of(inventory::from_slurm), true},
+          {"from-kubernetes", of(inventory::from_kubernetes), true}};
 }
 
 Expected<Source> find_source(const std::string& action) {

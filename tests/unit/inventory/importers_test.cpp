@@ -189,3 +189,20 @@ TEST_CASE("nccl-tests: a ring over two nodes shows what a node's cards carry") {
   CHECK(a100.network.latency == Nanoseconds(30'000));
   CHECK(fleet.nodes.back().network.bandwidth.value() == 8 * 200e9 / 8);  // no log of H100: --network
 }
+
+TEST_CASE("kubernetes: cordoned, unreachable, cut, shared and dead nodes are left out and named") {
+  const auto found = inventory::from_kubernetes({{report("kubernetes.json")}, {}}, cluster::catalogue());
+  REQUIRE(found);
+  CHECK(found->left_out == std::vector<LeftOut>{{"gpu-h100-3.pool.example.org", "cordoned"},
+                                                {"gpu-l40s-2.pool.example.org", "unreachable, not ready"},
+                                                {"gpu-mig-1", "its GPUs are cut into slices (MIG)"},
+                                                {"gpu-shared-1", "its GPUs are shared by several pods"},
+                                                {"gpu-lost-1", "none of its 4 GPUs is allocatable"},
+                                                {"control-1", "it has no GPUs"}});
+  CHECK(found->notes == std::vector<std::string>{"gpu-h100-5.pool.example.org: 7 of 8 GPUs are allocatable"});
+  const cluster::Fleet fleet = read_back(*found);
+  CHECK(fleet.nodes.size() == 5 + 3 + 1);
+  CHECK(fleet.gpu_count() == 4 * 8 + 7 + 3 * 4 + 8);
+  CHECK(fleet.nodes.front().groups.front().device.name == "MI300X-192GB");
+  CHECK(fleet.nodes.front().labels.at("zone") == "east-1c");
+}

@@ -31,7 +31,8 @@ std::vector<Source> sources() {
     return [function](const inventory::Request& request) { return function(request, cluster::catalogue()); };
   };
   return {{"from-slurm", of(inventory::from_slurm), true},
-          {"from-kubernetes", of(inventory::from_kubernetes), true}};
+          {"from-kubernetes", of(inventory::from_kubernetes), true},
+          {"from-nvidia-smi", of(inventory::from_nvidia_smi), true}};
 }
 
 Expected<Source> find_source(const std::string& action) {

@@ -67,6 +67,7 @@ using Importer = Expected<inventory::Inventory> (*)(const inventory::Request&, s
 const std::map<std::string, Importer> kImporters = {
     {"slurm", inventory::from_slurm},
     {"kubernetes", inventory::from_kubernetes},
+    {"nvidia-smi", inventory::from_nvidia_smi},
 };
 
 }  // namespace

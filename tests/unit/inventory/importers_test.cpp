@@ -206,3 +206,34 @@ TEST_CASE("kubernetes: cordoned, unreachable, cut, shared and dead nodes are lef
   CHECK(fleet.nodes.front().groups.front().device.name == "MI300X-192GB");
   CHECK(fleet.nodes.front().labels.at("zone") == "east-1c");
 }
+
+TEST_CASE("nvidia-smi: links, cards and slots of hosts") {
+  inventory::Request request;
+  for (const char* name : {"dgx-1.xml", "dgx-1.txt", "dgx-2.xml", "dgx-2.txt", "ws-1.xml", "ws-1.txt", "ws-2.xml",
+                           "ws-2.txt", "ws-3.xml"}) {
+    request.files.push_back(report(std::string("nvidia-smi/") + name));
+  }
+  const auto found = inventory::from_nvidia_smi(request, cluster::catalogue());
+  REQUIRE(found);
+  REQUIRE(found->left_out.size() == 2);
+  CHECK(found->left_out[0].node == "ws-3");
+  CHECK(found->left_out[1] == LeftOut{"ws-2, GPU 3", "rows of its memory failed for good"});
+  const cluster::Fleet fleet = read_back(*found, "200Gbit,infiniband");
+  REQUIRE(fleet.nodes.size() == 4);
+  const cluster::Node& dgx = fleet.nodes[0];
+  CHECK(dgx.groups[0].device.name == "A100-80GB-SXM");
+  CHECK(dgx.groups[0].clique == 8);
+  CHECK(dgx.groups[0].link.bandwidth.value() == 300e9);
+  CHECK(dgx.network.bandwidth.value() == 4 * 200e9 / 8);  // NIC0 to NIC3
+  CHECK(dgx.host_link.bandwidth.value() == 32e9);         // PCIe 4.0 x16
+  const cluster::Node& pairs = fleet.nodes[2];
+  CHECK(pairs.name == "ws-1");
+  CHECK(pairs.groups[0].device.name == "A6000");
+  CHECK(pairs.groups[0].clique == 2);
+  CHECK(pairs.host_link.bandwidth.value() == 16e9);  // a slot of PCIe 3.0 x16
+  const cluster::Node& mixed = fleet.nodes[3];
+  REQUIRE(mixed.groups.size() == 2);
+  CHECK(mixed.groups[0].count == 2);
+  CHECK(mixed.groups[1].device.name == "RTX-3080");
+  CHECK(mixed.groups[1].count == 1);
+}

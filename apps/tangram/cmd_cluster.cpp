@@ -32,7 +32,8 @@ std::vector<Source> sources() {
   };
   return {{"from-slurm", of(inventory::from_slurm), true},
           {"from-kubernetes", of(inventory::from_kubernetes), true},
-          {"from-nvidia-smi", of(inventory::from_nvidia_smi), true}};
+          {"from-nvidia-smi", of(inventory::from_nvidia_smi), true},
+          {"probe", [](const auto& request) { return inventory::probe(request, cluster::catalogue()); }, false}};
 }
 
 Expected<Source> find_source(const std::string& action) {

@@ -160,7 +160,8 @@ void take_slurm_node(const io::Document& document, const SlurmNode& slurm, Colle
   }
   FoundNode node;
   node.name = slurm.name.value;
-  if (slurm.partitions.size() == 1) node.labels["partition"] = printable(slurm.partitions.front());
+  if (slurm.partitions.size() == 1 && !slurm.partitions.front().empty())
+    node.labels["partition"] = printable(slurm.partitions.front());
   for (const Text& entry : split_gres(slurm.gres)) {
     if (entry.value != "gpu" && !entry.value.starts_with("gpu:")) continue;
     const auto gpus = parse_gpus(document, entry, collector);

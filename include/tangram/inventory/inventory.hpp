@@ -66,6 +66,17 @@ struct Inventory {
 /// `nvidia-smi -q -x` (HOST.xml) and `nvidia-smi topo -m` (HOST.txt): a host is called what its file is.
 [[nodiscard]] Expected<Inventory> from_nvidia_smi(const Request& request, std::span<const cluster::GpuType> devices);
 
+/// Where probe looks.
+struct ProbePlaces {
+  std::string nvml = "libnvidia-ml.so.1";  ///< NVIDIA's management library, opened at run time
+  std::string sys = "/sys";
+};
+
+/// This machine, from NVIDIA's driver, hwloc (CPUs, PCIe) and the ports of its RDMA cards. Of the request only names of
+/// GPUs count.
+[[nodiscard]] Expected<Inventory> probe(const Request& request, std::span<const cluster::GpuType> devices,
+                                        const ProbePlaces& places = {});
+
 /// What --network says: cards, the rate of each, the kind; of all nodes (empty `type`), or of those with this GPU type.
 struct NetworkChoice {
   std::string type;

@@ -103,6 +103,16 @@ constexpr CommandText kCommands[] = {
      "A plan that cannot be said in a format is refused with every reason: plan --target finds one that a\n"
      "runtime can run. The folder is written whole or not at all,\n"
      "and must not exist or be empty. Exit 3: refused.\n"},
+    {Command::kImport, "import", "FILE... --from FORMAT --cluster CLUSTER --model MODEL",
+     "read a job back into a launch plan",
+     "  tangram import pretrain.sh hostfile --from megatron --cluster fleet.json --model model.yaml -o plan.json\n"
+     "  tangram import conf/train/job.yaml hostfile --from flagscale --cluster fleet.json --model model.yaml\n"
+     "  tangram import start --from megatron --cluster fleet.json --model model.yaml     (what export wrote)\n",
+     "Makes a launch plan of a job that runs already, to check, simulate, verify and compare it like one of our\n"
+     "own. FORMAT is megatron (a script with Megatron-LM's arguments) or flagscale (its training YAML). A host file\n"
+     "(HOST slots=N) or a rank map (rankmap.csv) beside it says which GPU has which rank; a folder stands for the\n"
+     "files in it. Sequence length and batch are those of the job. A plan with violations is written as well, and\n"
+     "they are listed. Exit 0: nothing is wrong; 3: there are violations; 4: the files cannot be read as a plan.\n"},
     {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
      "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
      "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM --model model.yaml -o a100.json\n"
@@ -257,6 +267,12 @@ class Grammar {
           ->type_name("FORMAT");
       sub->add_option("--image", export_.image, "container of kubernetes")->type_name("IMAGE");
     }
+    if (text.command == Command::kImport) {
+      sub->add_option("--from", import_.from, "format of the files")->type_name("FORMAT");
+      sub->add_option("--cluster", import_.cluster, "the fleet the job runs on")->type_name("CLUSTER");
+      sub->add_option("--model", import_.model, "the model it trains")->type_name("MODEL");
+      sub->add_option("-o,--output", import_.output, "write the plan here")->type_name("FILE");
+    }
     if (text.command == Command::kProfile) {
       sub->add_option("--from", profile_.from, "the tool that measured")->type_name("TOOL");
       sub->add_option("--gpu", profile_.gpu, "GPU type, as the catalogue names it")->type_name("NAME");
@@ -321,6 +337,7 @@ class Grammar {
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
       case Command::kVerify: return {{"PLAN", "a launch plan", &verify_.plan, true}};
       case Command::kExport: return {{"PLAN", "a launch plan", &export_.plan, true}};
+      case Command::kImport: return {{"FILE", "the job's files, or a folder", nullptr, true, &import_.files}};
       case Command::kProfile:
         return {{"ACTION", "import or show", &profile_.action, true},
                 {"FILE", "what the tool wrote, or a profile", nullptr, true, &profile_.files}};
@@ -344,6 +361,7 @@ class Grammar {
       case Command::kSimulate: return simulate_;
       case Command::kVerify: return verify_;
       case Command::kExport: return export_;
+      case Command::kImport: return import_;
       case Command::kProfile: return profile_;
       case Command::kAccuracy: return accuracy_;
       case Command::kParallelizers: return parallelizers_;
@@ -426,6 +444,7 @@ class Grammar {
   SimulateArguments simulate_;
   VerifyArguments verify_;
   ExportArguments export_;
+  ImportArguments import_;
   ProfileArguments profile_;
   AccuracyArguments accuracy_;
   ParallelizersArguments parallelizers_;

@@ -25,6 +25,7 @@ struct Context {
 [[nodiscard]] ExitCode run_simulate(const SimulateArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_verify(const VerifyArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_export(const ExportArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_import(const ImportArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_profile(const ProfileArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_parallelizers(const ParallelizersArguments& arguments, const Context& context);

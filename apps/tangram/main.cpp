@@ -20,6 +20,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
     ExitCode operator()(const VerifyArguments& a) const { return run_verify(a, context); }
     ExitCode operator()(const ExportArguments& a) const { return run_export(a, context); }
+    ExitCode operator()(const ImportArguments& a) const { return run_import(a, context); }
     ExitCode operator()(const ProfileArguments& a) const { return run_profile(a, context); }
     ExitCode operator()(const AccuracyArguments& a) const { return run_accuracy(a, context); }
     ExitCode operator()(const ParallelizersArguments& a) const { return run_parallelizers(a, context); }

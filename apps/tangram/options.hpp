@@ -44,6 +44,13 @@ struct ExportArguments {
   std::string program;  ///< of slurm and kubernetes; empty: generic
   std::string image;    ///< of kubernetes; empty: not given
 };
+struct ImportArguments {
+  std::vector<std::string> files;  ///< or folders of files
+  std::string from;                ///< the format
+  std::string cluster;
+  std::string model;
+  std::string output;  ///< empty: the plan is not written
+};
 struct VerifyArguments {
   std::string plan;
   std::string fault;  ///< empty: none is injected
@@ -75,7 +82,7 @@ struct SchemaArguments {
 struct VersionArguments {};
 
 using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
-                               VerifyArguments, ExportArguments, ProfileArguments, AccuracyArguments,
+                               VerifyArguments, ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments,
                                ParallelizersArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {

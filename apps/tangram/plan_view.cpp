@@ -260,7 +260,8 @@ std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& termin
   out += stage_tables(plan, terminal);
   out += labelled(terminal, "result", result_line(plan.predicted));
   out += labelled(terminal, "slowest", bottleneck_line(plan));
-  out += labelled(terminal, "gap", gap_line(plan.provenance));
+  // An imported plan was not searched for: nothing bounds it.
+  if (plan.provenance.search_bound > Nanoseconds(0)) out += labelled(terminal, "gap", gap_line(plan.provenance));
   for (const parallelizer::Tally& tally : plan.provenance.outsiders) {
     out += labelled(terminal, "outside", outsider_line(tally));
   }

@@ -20,16 +20,6 @@ namespace tangram::app {
 
 namespace {
 
-FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
-  double peak = 0;
-  for (const cluster::Node& node : fleet.nodes) {
-    for (const cluster::DeviceGroup& group : node.groups) {
-      peak += cost::matrix_peak(group.device, precision).value() * group.count;
-    }
-  }
-  return FlopsPerSecond(peak);
-}
-
 std::string space_text(const compose::Space& space) {
   nlohmann::ordered_json json;
   json["name"] = space.name;
@@ -252,6 +242,16 @@ std::string_view to_string(compose::Target target) {
     case compose::Target::kMimo: return "mimo";
   }
   return "generic";
+}
+
+FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
+  double peak = 0;
+  for (const cluster::Node& node : fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) {
+      peak += cost::matrix_peak(group.device, precision).value() * group.count;
+    }
+  }
+  return FlopsPerSecond(peak);
 }
 
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,

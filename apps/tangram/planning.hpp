@@ -33,6 +33,9 @@ struct PlannedResult {
 
 [[nodiscard]] std::string_view to_string(compose::Target target);
 
+/// Dense peak of all GPUs together.
+[[nodiscard]] FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision);
+
 /// islands -> search -> for each of the best: assemble, simulate -> the one that suits the wish best -> check. Errors:
 /// kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer failed, kInternal when the
 /// judge rejects a plan (a bug).

@@ -19,7 +19,7 @@ namespace tangram::app {
 namespace {
 
 constexpr Command kPlanOnly[] = {Command::kPlan};
-constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands};
+constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport};
 
 std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
 
@@ -86,7 +86,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "measured times to use: a.json,b.json",
        {},
-       {Command::kPlan, Command::kAccuracy}},
+       {Command::kPlan, Command::kImport, Command::kAccuracy}},
       {"parallelizer",
        "",
        SettingKind::kNames,

@@ -23,6 +23,7 @@ enum class Command : std::uint8_t {
   kSimulate,
   kVerify,
   kExport,
+  kImport,
   kProfile,
   kAccuracy,
   kParallelizers,

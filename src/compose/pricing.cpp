@@ -10,54 +10,12 @@ namespace tangram::compose {
 
 namespace {
 
-// Gradient synchronisation that leaves an island: across replicas and the parts of a mixed stage, and between the two
-// ends of a tied embedding, whose other end is unknown and therefore priced at the slowest link.
-class CrossIslandSync {
- public:
-  CrossIslandSync(const model::Model& model, const cluster::IslandLevel& level, int replicas)
-      : model_(model), level_(level), replicas_(replicas) {}
-
-  [[nodiscard]] Nanoseconds of(const std::vector<OptionPart>& parts, const model::SliceSignature& slice,
-                               Bytes volume) const {
-    Nanoseconds total{0};
-    const int holders = replicas_ * static_cast<int>(parts.size());
-    if (holders > 1) total += cost::replica_sync(volume, holders, meeting_link(parts), narrowest(parts));
-    if (slice.tied_elsewhere) {
-      const std::int64_t width = model_.embedding_projection > 0 ? model_.embedding_projection : model_.hidden;
-      const Bytes table{model_.vocabulary * width * model_.job.gradient_bytes};
-      cluster::Link link = slowest_link(level_, parts.front().placement);
-      for (const OptionPart& part : parts) {
-        const cluster::Link other = slowest_link(level_, part.placement);
-        link.bandwidth = std::min(link.bandwidth, other.bandwidth);
-        link.latency = std::max(link.latency, other.latency);
-      }
-      total += cost::replica_sync(table, 2, link, narrowest(parts));
-    }
-    return total;
-  }
-
- private:
-  [[nodiscard]] cluster::Link meeting_link(const std::vector<OptionPart>& parts) const {
-    cluster::Link link = link_between(level_, parts.front().placement, parts.back().placement);
-    if (replicas_ == 1) return link;
-    for (const OptionPart& part : parts) {
-      const cluster::Link own = link_between(level_, part.placement, part.placement);
-      link.bandwidth = std::min(link.bandwidth, own.bandwidth);
-      link.latency = std::max(link.latency, own.latency);
-    }
-    return link;
-  }
-
-  [[nodiscard]] int narrowest(const std::vector<OptionPart>& parts) const {
-    int members = members_of(level_, parts.front().placement);
-    for (const OptionPart& part : parts) members = std::min(members, members_of(level_, part.placement));
-    return members;
-  }
-
-  const model::Model& model_;
-  const cluster::IslandLevel& level_;
-  int replicas_;
-};
+std::vector<Placement> placements_of(const std::vector<OptionPart>& parts) {
+  std::vector<Placement> placements;
+  placements.reserve(parts.size());
+  for (const OptionPart& part : parts) placements.push_back(part.placement);
+  return placements;
+}
 
 Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source) {
   const Nanoseconds exposed = cost::exposed_sync(plan.cost.gradient_sync + crossing, plan.cost.backward);
@@ -124,31 +82,6 @@ Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<Stor
   return result;
 }
 
-cost::BoundaryCost boundary_between(const cluster::IslandLevel& level, const Placement& from, const Placement& to,
-                                    Bytes bytes) {
-  return cost::boundary_cost(bytes, link_between(level, from, to), members_of(level, from), from.gpus,
-                             members_of(level, to), to.gpus);
-}
-
-// Of all pairs of parts the dearest: every part may have to send to every other.
-struct DearestPair {
-  cost::BoundaryCost cost;
-  int source = 0;
-  int target = 0;
-};
-
-DearestPair dearest(const cluster::IslandLevel& level, const std::vector<OptionPart>& from,
-                    const std::vector<OptionPart>& to, Bytes bytes) {
-  DearestPair result;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const cost::BoundaryCost cost = boundary_between(level, from[i].placement, to[j].placement, bytes);
-      if ((i == 0 && j == 0) || cost > result.cost) result = {cost, static_cast<int>(i), static_cast<int>(j)};
-    }
-  }
-  return result;
-}
-
 Bytes boundary_bytes(const model::Model& model, const Setting& setting, int cut) {
   return Bytes(model::cut_bytes(model, cut) * setting.microbatch);
 }
@@ -182,15 +115,15 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
   }
   if (bytes_of_kind.empty()) bytes_of_kind.push_back(Bytes(0));
   program.cut_kinds = static_cast<int>(bytes_of_kind.size());
-  std::vector<const std::vector<OptionPart>*> representative(static_cast<std::size_t>(program.keys), nullptr);
+  std::vector<std::vector<Placement>> representative(static_cast<std::size_t>(program.keys));
   for (std::size_t i = 0; i < program.options.size(); ++i) {
     auto& slot = representative[static_cast<std::size_t>(program.options[i].key)];
-    if (slot == nullptr) slot = &priced.parts[i];
+    if (slot.empty()) slot = placements_of(priced.parts[i]);
   }
   for (const Bytes bytes : bytes_of_kind) {
-    for (const auto* from : representative) {
-      for (const auto* to : representative) {
-        const cost::BoundaryCost cost = dearest(level, *from, *to, bytes).cost;
+    for (const auto& from : representative) {
+      for (const auto& to : representative) {
+        const cost::BoundaryCost cost = dearest_handover(level, from, to, bytes).cost;
         program.prices.push_back({cost.latency.value(), cost.occupancy.value()});
       }
     }
@@ -267,13 +200,13 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
                 const SignatureTable& signatures, const FrontierStore& store) {
   const auto cuts = static_cast<std::size_t>(priced.program.blocks) + 1;
   priced.program.drains.resize(priced.parts.size() * cuts);
-  const CrossIslandSync sync(model, level, priced.setting.replicas);
   for_each_key(
       priced, model, signatures, store, [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
         const model::SliceSignature& slice = signatures.entry(static_cast<int>(s)).signature;
         if (signatures.id(0, slice.block_count()) != static_cast<int>(s)) return;
         const std::vector<OptionPart>& parts = priced.parts[option];
-        const Nanoseconds crossing = sync.of(parts, slice, first.front().cost.gradient_volume);
+        const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, placements_of(parts), slice,
+                                                   first.front().cost.gradient_volume);
         std::vector<Drain> drains = drains_of(first, crossing);
         if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
         priced.program.drains[option * cuts + static_cast<std::size_t>(slice.block_count())] = std::move(drains);
@@ -339,9 +272,8 @@ std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int sig
   const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(signature)];
   if (first.empty() || last.empty()) return {};
   // The gradient volume of a slice does not depend on the strategy.
-  const CrossIslandSync sync(model, level, priced.setting.replicas);
-  const Nanoseconds crossing =
-      sync.of(parts, signatures.entry(signature).signature, first.front().cost.gradient_volume);
+  const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, placements_of(parts),
+                                             signatures.entry(signature).signature, first.front().cost.gradient_volume);
   Frontier frontier = parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, last, crossing);
   const auto at = static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures.size()) +
                   static_cast<std::size_t>(signature);
@@ -380,8 +312,8 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
     stage.in_flight = std::min(chain.in_flight[s], priced.setting.microbatches);
     if (s + 1 < chain.stages.size()) {
       const auto& next = priced.parts[static_cast<std::size_t>(chain.stages[s + 1].option)];
-      const DearestPair pair =
-          dearest(level, priced.parts[option], next, boundary_bytes(model, priced.setting, from.last));
+      const Handover pair = dearest_handover(level, placements_of(priced.parts[option]), placements_of(next),
+                                             boundary_bytes(model, priced.setting, from.last));
       stage.to_next = pair.cost;
       stage.link_source = pair.source;
       stage.link_target = pair.target;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "frontier_store.hpp"
-#include "links.hpp"
 #include "space.hpp"
 #include "tangram/compose/composition.hpp"
+#include "tangram/compose/links.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {

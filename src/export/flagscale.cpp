@@ -6,9 +6,9 @@
 #include <set>
 
 #include "formats.hpp"
-#include "megatron_arguments.hpp"
 #include "refusal.hpp"
 #include "scripts.hpp"
+#include "tangram/export/megatron_arguments.hpp"
 #include "yaml_text.hpp"
 
 namespace tangram::exporting {

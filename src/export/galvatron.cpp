@@ -8,7 +8,7 @@
 
 #include "compared.hpp"
 #include "formats.hpp"
-#include "megatron_arguments.hpp"
+#include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/json_writer.hpp"
 
 namespace tangram::exporting {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "formats.hpp"
-#include "megatron_arguments.hpp"
 #include "refusal.hpp"
 #include "scripts.hpp"
+#include "tangram/export/megatron_arguments.hpp"
 
 namespace tangram::exporting {
 

@@ -1,4 +1,4 @@
-#include "megatron_arguments.hpp"
+#include "tangram/export/megatron_arguments.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 
 #include "compared.hpp"
 #include "formats.hpp"
-#include "megatron_arguments.hpp"
+#include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/json_writer.hpp"
 
 namespace tangram::exporting {

@@ -12,15 +12,13 @@ namespace tangram::plan {
 
 namespace {
 
-using Placement = std::vector<std::vector<std::vector<PlacedPart>>>;
-
 /// Islands of the level that the plan uses, with the GPUs it uses, in the level's order. Fills `number`: level id to
 /// plan id.
-std::vector<PlanIsland> used_islands(const Placement& placement, const cluster::Fleet& fleet,
+std::vector<PlanIsland> used_islands(const std::vector<PlacedPipeline>& pipelines, const cluster::Fleet& fleet,
                                      const cluster::IslandLevel& level, std::map<int, int>& number) {
   std::map<int, std::set<GpuSlot>> used;
-  for (const auto& replica : placement) {
-    for (const auto& stage : replica) {
+  for (const auto& pipeline : pipelines) {
+    for (const auto& stage : pipeline.parts) {
       for (const auto& part : stage) {
         for (const auto& slot : part.gpus) used[slot.island].insert(slot);
       }
@@ -98,7 +96,8 @@ class PipelineBuilder {
                   const cluster::IslandLevel& level, const std::map<int, int>& island_number)
       : plan_(plan), composition_(composition), fleet_(fleet), level_(level), island_number_(island_number) {}
 
-  void add(int replica, const std::vector<std::vector<PlacedPart>>& placed) {
+  void add(const std::vector<std::vector<PlacedPart>>& placed) {
+    const int replica = static_cast<int>(plan_.pipelines.size());
     Pipeline pipeline;
     pipeline.id = replica;
     pipeline.microbatch = composition_.microbatch;
@@ -177,11 +176,15 @@ class PipelineBuilder {
   const std::map<int, int>& island_number_;
 };
 
-std::vector<IdleGpus> idle_gpus(const compose::Composition& composition, const cluster::IslandLevel& level) {
+std::vector<IdleGpus> idle_gpus(const std::vector<PlacedPipeline>& pipelines, const cluster::IslandLevel& level) {
   std::vector<int> used(level.classes.size(), 0);
-  for (const auto& stage : composition.stages) {
-    for (const auto& part : stage.parts) {
-      used[static_cast<std::size_t>(part.island_class)] += part.gpus * composition.replicas;
+  for (const auto& pipeline : pipelines) {
+    for (const auto& stage : pipeline.parts) {
+      for (const auto& part : stage) {
+        for (const auto& slot : part.gpus) {
+          ++used[static_cast<std::size_t>(level.islands[static_cast<std::size_t>(slot.island)].island_class)];
+        }
+      }
     }
   }
   std::vector<IdleGpus> idle;
@@ -210,24 +213,30 @@ cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSe
 
 }  // namespace
 
-LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
+LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster::Fleet& fleet,
                     const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles) {
-  const Placement placement = place(composition, level);
   LaunchPlan plan;
   plan.fleet_name = fleet.name;
   plan.fleet_gpus = fleet.gpu_count();
   plan.model = model;
   plan.provenance.level = level.name;
-  plan.predicted.closed_form = composition.closed_form;
   std::map<int, int> island_number;
-  plan.islands = used_islands(placement, fleet, level, island_number);
-  PipelineBuilder builder(plan, composition, fleet, level, island_number);
-  for (int replica = 0; replica < composition.replicas; ++replica) {
-    builder.add(replica, placement[static_cast<std::size_t>(replica)]);
+  plan.islands = used_islands(pipelines, fleet, level, island_number);
+  for (const PlacedPipeline& pipeline : pipelines) {
+    PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number).add(pipeline.parts);
   }
   number_local_ranks(plan.ranks);
-  plan.idle = idle_gpus(composition, level);
+  plan.idle = idle_gpus(pipelines, level);
   if (profiles != nullptr) plan.profiles = used_measurements(plan, *profiles);
+  return plan;
+}
+
+LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
+                    const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles) {
+  std::vector<PlacedPipeline> pipelines;
+  for (auto& parts : place(composition, level)) pipelines.push_back({&composition, std::move(parts)});
+  LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
+  plan.predicted.closed_form = composition.closed_form;
   return plan;
 }
 

@@ -2,25 +2,11 @@
 // GPUs for every part of every replica.
 #pragma once
 
-#include <compare>
-#include <cstddef>
 #include <vector>
 
-#include "tangram/compose/composition.hpp"
+#include "tangram/plan/assemble.hpp"
 
 namespace tangram::plan {
-
-struct GpuSlot {
-  std::size_t node = 0;
-  int gpu = 0;     ///< as the host numbers it
-  int island = 0;  ///< of the level
-  auto operator<=>(const GpuSlot&) const = default;
-};
-
-struct PlacedPart {
-  int members = 1;
-  std::vector<GpuSlot> gpus;  ///< member by member
-};
 
 /// Indexed [replica][stage][part]. Larger shapes first: as sizes divide each other, what is left of a member always
 /// holds a whole number of the next smaller shape, so any composition that counts right can be placed.

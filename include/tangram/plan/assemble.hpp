@@ -1,16 +1,45 @@
-// From counted classes to named ranks. Goes in: a composition, the island level it was made on, fleet and model.
-// Comes out: a launch plan without predictions of the whole (the simulator adds those).
+// From counted classes to named ranks. Goes in: a composition (or pipelines whose GPUs are already named), the island
+// level it was made on, fleet and model. Comes out: a launch plan without predictions of the whole (the simulator adds
+// those).
 #pragma once
+
+#include <compare>
+#include <cstddef>
+#include <vector>
 
 #include "tangram/compose/composition.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::plan {
 
+struct GpuSlot {
+  std::size_t node = 0;
+  int gpu = 0;     ///< as the host numbers it
+  int island = 0;  ///< of the level
+  auto operator<=>(const GpuSlot&) const = default;
+};
+
+struct PlacedPart {
+  int members = 1;
+  std::vector<GpuSlot> gpus;  ///< member by member
+};
+
+/// One pipeline on named GPUs: [stage][part], as its composition has them. `composition` must outlive the call; its
+/// `replicas` is not looked at.
+struct PlacedPipeline {
+  const compose::Composition* composition = nullptr;
+  std::vector<std::vector<PlacedPart>> parts;
+};
+
+/// Numbers ranks pipeline by pipeline, stage by stage. The closed form is left 0. Of `profiles` the plan keeps the rows
+/// its parts were costed with and the curves of their groups.
+[[nodiscard]] LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster::Fleet& fleet,
+                                  const cluster::IslandLevel& level, const model::Model& model,
+                                  const cost::ProfileSet* profiles = nullptr);
+
 /// Places larger shapes first (sizes divide each other, so that counting is enough to place them), packs pipelines of
-/// one replica close together, numbers ranks pipeline by pipeline, stage by stage. A composition that does not fit the
-/// level's islands is a bug: TANGRAM_ASSERT. Of `profiles` the plan keeps the rows its parts were costed with
-/// and the curves of their groups.
+/// one replica close together, and assembles them. A composition that does not fit the level's islands is a bug:
+/// TANGRAM_ASSERT.
 [[nodiscard]] LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
                                   const cluster::IslandLevel& level, const model::Model& model,
                                   const cost::ProfileSet* profiles = nullptr);

@@ -1,6 +1,5 @@
 // Links between shapes of classes.
-#include "links.hpp"
-
+#include "tangram/compose/links.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"
 

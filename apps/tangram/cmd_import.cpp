@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "inputs.hpp"
+#include "plan_view.hpp"
+#include "planning.hpp"
+#include "table.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/import/import.hpp"
+#include "tangram/io/file.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+using importing::Source;
+
+Expected<Source> source_of(const std::string& name) {
+  std::vector<std::string> known;
+  for (const importing::SourceName& source : importing::source_names()) {
+    if (source.name == name) return source.source;
+    known.emplace_back(source.name);
+  }
+  if (name.empty()) {
+    return fail(usage_mistake("missing-argument", "import needs --from FORMAT",
+                              fmt::format("formats: {}", fmt::join(known, ", "))));
+  }
+  const auto near = closest(name, known);
+  return fail(usage_mistake(
+      "unknown-format", fmt::format("--from {}: there is no such format", name),
+      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
+}
+
+std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
+  if (arguments.cluster.empty() || arguments.model.empty()) {
+    return usage_mistake("missing-argument",
+                         arguments.cluster.empty() ? "import needs --cluster CLUSTER" : "import needs --model MODEL",
+                         "the fleet that the job runs on and the model that it trains");
+  }
+  std::vector<std::string> inputs = arguments.files;
+  inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
+  for (const std::string& input : inputs) {
+    if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
+    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output));
+  }
+  return std::nullopt;
+}
+
+/// Where the job of a format stands among the files that export writes.
+bool is_job_file(const fs::path& path, Source source) {
+  if (source == Source::kMegatron) return path.filename() == "arguments.sh";
+  const std::string wanted = source == Source::kFlagscale ? ".yaml" : ".json";
+  return path.extension() == wanted;
+}
+
+/// A folder stands for the job in it (FlagScale's lies in train/), its host file and its rank map.
+std::vector<std::string> expanded(const std::string& path, Source source) {
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return {path};
+  std::vector<std::string> files;
+  for (const char* inner : {"", "train"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(path) / inner, failed)) {
+      const fs::path& file = entry.path();
+      const bool placement = file.filename() == "hostfile" || file.filename() == "rankmap.csv";
+      if (placement || is_job_file(file, source)) files.push_back(file.string());
+    }
+  }
+  std::ranges::sort(files);
+  return files.empty() ? std::vector{path} : files;
+}
+
+Expected<std::vector<importing::SourceFile>> load_files(const ImportArguments& arguments, Source source) {
+  std::vector<importing::SourceFile> files;
+  Diagnostics mistakes;
+  for (const std::string& given : arguments.files) {
+    for (const std::string& path : expanded(given, source)) {
+      std::string text;
+      take(io::read_file(path), text, mistakes);
+      files.push_back({path, std::move(text)});
+    }
+  }
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return files;
+}
+
+struct Inputs {
+  cluster::Fleet fleet;
+  model::Model model;
+  cost::ProfileSet profiles;
+};
+
+/// All files, with the mistakes of all. Without a fleet its GPU types are unknown, and profiles are not read.
+Expected<Inputs> load_inputs(const ImportArguments& arguments, const model::JobOverrides& job,
+                             const Settings& settings) {
+  Inputs inputs;
+  Diagnostics mistakes;
+  take(load_fleet(arguments.cluster), inputs.fleet, mistakes);
+  if (mistakes.empty()) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  take(load_model(arguments.model, job), inputs.model, mistakes);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return inputs;
+}
+
+/// What the planner adds to its own plans: predictions, where it comes from.
+void finish(importing::Imported& imported, const Inputs& inputs, const std::string& from) {
+  plan::LaunchPlan& plan = imported.plan;
+  plan.provenance.version = TANGRAM_VERSION;
+  plan.provenance.inputs = {{"cluster", inputs.fleet.digest}, {"model", inputs.model.digest}};
+  plan.provenance.note = fmt::format("imported from {}", from);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  simulate::predict(plan, result, fleet_peak(inputs.fleet, inputs.model.job.precision));
+}
+
+std::string for_people(const importing::Imported& imported, const plan::CheckReport& judged, const Terminal& terminal) {
+  std::string text = plan_for_people(imported.plan, terminal);
+  if (judged.ok()) return text;
+  Table table({{"code"}, {"where", false, 12}, {"what does not hold", false, 40}});
+  for (const plan::Violation& v : judged.violations) table.add({{v.code, Style::kRed}, {v.where}, {v.message}});
+  return text + fmt::format("\n{}\n{}", counted(static_cast<std::int64_t>(judged.violations.size()), "violation"),
+                            table.render(terminal));
+}
+
+}  // namespace
+
+ExitCode run_import(const ImportArguments& arguments, const Context& context) {
+  const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  const auto source = source_of(arguments.from);
+  if (!source) return refuse(source.error());
+  if (const auto wrong = complaint(arguments)) return refuse(*wrong);
+  const auto files = load_files(arguments, *source);
+  if (!files) return refuse(files.error());
+  const auto job = importing::read_job(*source, *files);
+  if (!job) return refuse(job.error());
+  const auto inputs = load_inputs(arguments, job->overrides(), context.settings);
+  if (!inputs) return refuse(inputs.error());
+  std::optional<io::OutputFile> output;
+  if (!arguments.output.empty()) {
+    auto opened = context.signals.open(arguments.output);
+    if (!opened) return refuse(opened.error());
+    output.emplace(std::move(*opened));
+  }
+
+  importing::Options options;
+  options.island_tolerance = context.settings.share("island-tolerance");
+  if (!inputs->profiles.empty()) options.profiles = &inputs->profiles;
+  auto imported = importing::make_plan(*job, inputs->fleet, inputs->model, options);
+  if (!imported) return refuse(imported.error());
+  finish(*imported, *inputs, arguments.from);
+  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &inputs->model);
+  for (const std::string& note : imported->notes) context.terminal.note(note);
+  const std::string text = plan::write_plan(imported->plan);
+  if (output) {
+    if (auto written = output->commit(text); !written) return refuse(written.error());
+    context.signals.release();
+    context.terminal.note(fmt::format("wrote {}", arguments.output));
+  }
+  return print_text(context, context.json ? text : for_people(*imported, judged, context.terminal),
+                    judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
+}
+
+}  // namespace tangram::app

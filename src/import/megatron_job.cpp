@@ -1,0 +1,148 @@
+#include "megatron_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layout.hpp"
+#include "text.hpp"
+
+namespace tangram::importing {
+
+namespace {
+
+// Far above any job; products of four fit into 64 bits.
+constexpr std::int64_t kMostDegree = 4096;
+constexpr std::int64_t kMostGpus = 1'000'000;
+
+std::int64_t degree(ArgumentMap& arguments, const std::string& name, std::int64_t fallback) {
+  const std::int64_t value = arguments.count_or(name, fallback);
+  if (value <= kMostDegree) return value;
+  arguments.error_at(name, "degree-too-large", fmt::format("--{} {} is more than any cluster has", name, value));
+  return fallback;
+}
+
+cost::Degrees common_degrees(ArgumentMap& arguments, std::int64_t tp) {
+  cost::Degrees common;
+  common.cp = static_cast<int>(degree(arguments, "context-parallel-size", 1));
+  common.ep = static_cast<int>(degree(arguments, "expert-model-parallel-size", 1));
+  common.etp = static_cast<int>(degree(arguments, "expert-tensor-parallel-size", tp));  // arguments.py: tp by default
+  common.sequence_parallel = arguments.has("sequence-parallel");
+  return common;
+}
+
+/// Copies of the pipeline that shard their optimizer each for itself; a rank map knows better.
+std::int64_t copies(ArgumentMap& arguments, const SortedFiles& files) {
+  return files.pipelines > 0 ? files.pipelines : degree(arguments, "num-distributed-optimizer-instances", 1);
+}
+
+void note_order(const SortedFiles& files, Job& job) {
+  if (files.seats.empty()) {
+    job.notes.emplace_back(
+        "no host file or rank map: ranks go to the GPUs of the cluster, hosts in the order of names");
+  }
+}
+
+}  // namespace
+
+std::int64_t read_batch(ArgumentMap& arguments, Job& job) {
+  job.overrides.sequence_length = arguments.count("seq-length");
+  job.overrides.global_batch = arguments.count("global-batch-size");
+  job.batch = arguments.place_of("global-batch-size");
+  return arguments.count("micro-batch-size");
+}
+
+std::vector<ModelArgument> model_words(const ArgumentMap& arguments) {
+  std::vector<ModelArgument> words;
+  for (const auto& [name, argument] : arguments.all()) words.push_back({name, argument.value, argument.place});
+  return words;
+}
+
+int read_zero(ArgumentMap& arguments) {
+  if (arguments.has("use-torch-fsdp2")) return 3;
+  if (arguments.has("use-megatron-fsdp")) {
+    const std::string name = "data-parallel-sharding-strategy";
+    const std::string strategy = arguments.text_or(name, "no_shard");
+    const std::vector<std::string> known{"no_shard", "optim", "optim_grads", "optim_grads_params"};
+    const auto found = std::ranges::find(known, strategy);
+    if (found != known.end()) return static_cast<int>(found - known.begin());
+    arguments.error_at(name, "unknown-value", fmt::format("there is no sharding strategy \"{}\"", strategy),
+                       fmt::format("strategies: {}", fmt::join(known, ", ")));
+  }
+  return arguments.has("use-distributed-optimizer") ? 1 : 0;
+}
+
+cost::MemoryPolicy read_policy(ArgumentMap& arguments, std::int64_t layers) {
+  cost::MemoryPolicy policy;
+  policy.zero = read_zero(arguments);
+  const bool old_switch = arguments.has("recompute-activations");
+  const std::string granularity = arguments.text_or("recompute-granularity", old_switch ? "selective" : "");
+  if (granularity == "selective") {
+    policy.recompute = cost::RecomputeMode::kSelective;
+  } else if (granularity == "full") {
+    policy.recompute = cost::RecomputeMode::kFull;
+    // "block" recomputes the first layers of a stage, "uniform" all of them, so many at once.
+    const bool block = arguments.text_or("recompute-method", "uniform") == "block";
+    const std::int64_t counted = block ? arguments.count("recompute-num-layers") : layers;
+    policy.recompute_layers = static_cast<int>(std::min(counted, layers));
+  } else if (!granularity.empty()) {
+    arguments.error_at("recompute-granularity", "unknown-value",
+                       fmt::format("there is no recompute granularity \"{}\"", granularity), "full or selective");
+  }
+  return policy;
+}
+
+Replica replica_of(std::int64_t tp, std::int64_t cp, std::int64_t samples) {
+  return {static_cast<int>(tp), samples, std::vector<Wish>(static_cast<std::size_t>(tp * cp))};
+}
+
+Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
+  Job job;
+  const std::int64_t samples = read_batch(arguments, job);
+  const std::int64_t tp = degree(arguments, "tensor-model-parallel-size", 1);
+  const std::int64_t stages = degree(arguments, "pipeline-model-parallel-size", 1);
+  const cost::Degrees common = common_degrees(arguments, tp);
+  const std::int64_t pipelines = copies(arguments, files);
+  const auto layers = layers_per_stage(arguments, stages);
+  if (arguments.has("use-tp-pp-dp-mapping")) {
+    arguments.error_at("use-tp-pp-dp-mapping", "rank-order", "ranks in the order tp-cp-ep-pp-dp are not read",
+                       "give the arguments without it, with a rank map");
+  }
+  if (tp * common.cp * stages * pipelines > kMostGpus) {
+    arguments.error_at("tensor-model-parallel-size", "too-many-gpus", "the degrees ask for more than 1,000,000 GPUs");
+  }
+  if (!arguments.sink().empty()) return job;
+  const std::string shape =
+      arguments.has("pipeline-model-parallel-layout") ? "pipeline-model-parallel-layout" : "num-layers";
+  JobPipeline pipeline;
+  std::int64_t first = 0;
+  for (const std::int64_t count : layers) {
+    JobStage stage{first,
+                   first + count,
+                   common,
+                   read_policy(arguments, count),
+                   {replica_of(tp, common.cp, samples)},
+                   arguments.place_of(shape)};
+    pipeline.stages.push_back(std::move(stage));
+    first += count;
+  }
+  job.pipelines.assign(static_cast<std::size_t>(pipelines), pipeline);
+  job.fill = Fill::kSamples;
+  job.model = model_words(arguments);
+  note_order(files, job);
+  job.seats = std::move(files.seats);
+  return job;
+}
+
+Job read_megatron(SortedFiles files, Diagnostics& sink) {
+  if (files.job.empty()) {
+    sink.push_back(
+        at({}, "no-arguments", "no file has arguments of Megatron-LM", "give the script that starts the job"));
+    return {};
+  }
+  ArgumentMap arguments(place_of(*files.job.front()), sink);
+  for (const SourceFile* file : files.job) read_arguments(*file, arguments);
+  return read_megatron_job(arguments, std::move(files));
+}
+
+}  // namespace tangram::importing

@@ -1,0 +1,25 @@
+// Which GPU every rank of a job runs on. Goes in: what its files ask for, and the fleet. Comes out: named GPUs for
+// every replica, or which GPU there is none of.
+#pragma once
+
+#include <vector>
+
+#include "job.hpp"
+#include "tangram/plan/assemble.hpp"
+
+namespace tangram::importing {
+
+/// GPUs of one replica; islands are not known yet.
+using ReplicaGpus = std::vector<plan::GpuSlot>;
+
+/// [pipeline][stage][replica].
+using Seating = std::vector<std::vector<std::vector<ReplicaGpus>>>;
+
+/// Depth by depth, at each depth pipeline by pipeline, as Megatron-LM numbers ranks. A replica without wishes takes the
+/// next GPUs in order; one with wishes stays on one host where a host has them.
+[[nodiscard]] Expected<Seating> seat(const Job& job, const cluster::Fleet& fleet);
+
+/// How many GPUs the job can have.
+[[nodiscard]] std::size_t seat_count(const Job& job, const cluster::Fleet& fleet);
+
+}  // namespace tangram::importing

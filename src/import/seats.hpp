@@ -1,0 +1,21 @@
+// Host files and rank maps. Goes in: all files of a request. Comes out: which of them is the job, and the GPUs in the
+// order of ranks.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "job.hpp"
+
+namespace tangram::importing {
+
+struct SortedFiles {
+  std::vector<const SourceFile*> job;
+  std::vector<Seat> seats;
+  int pipelines = 0;  ///< of the rank map; 0: there is none
+};
+
+/// A rank map tells more than a host file: where both are given it counts alone.
+[[nodiscard]] SortedFiles sort_files(const std::vector<SourceFile>& files, Diagnostics& sink);
+
+}  // namespace tangram::importing

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Plans that are exported, imported and exported again: the same files, and nothing wrong with the imported plan.
+
+    import_test.py BINARY CONFIGS
+"""
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+def run(*words):
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def round_trip(binary, scratch, form, cluster, model, *options):
+    """What the second export says otherwise, by file."""
+    scratch.mkdir()
+    target = ("--target", form) if form in ("megatron", "flagscale") else ()
+    run(binary, "plan", cluster, model, *target, *options, "-q", "-o", scratch / "plan.json")
+    run(binary, "export", scratch / "plan.json", "--to", form, "-o", scratch / "first")
+    inputs = ("--cluster", cluster, "--model", model)
+    run(binary, "import", scratch / "first", "--from", form, *inputs, "-o", scratch / "back.json")
+    run(binary, "check", scratch / "back.json", "--cluster", cluster, "--model", model)
+    run(binary, "simulate", scratch / "back.json")
+    run(binary, "export", scratch / "back.json", "--to", form, "-o", scratch / "second")
+    first, second = files_of(scratch / "first"), files_of(scratch / "second")
+    return [name for name in first.keys() | second.keys() if first.get(name) != second.get(name)]
+
+
+def main(binary, configs):
+    inputs = Path(__file__).parent / "inputs"
+    tiny = (inputs / "tiny.json", inputs / "mini.yaml")
+    mixed = (configs / "clusters" / "h100-a100-v100.json", configs / "models" / "llama-2-7b.yaml")
+    plans = [
+        ("megatron", *tiny),
+        ("megatron", *tiny, "--forbid", "zero1,dp"),
+        ("megatron", *mixed),
+        ("megatron", *mixed, "--allow", "tp,sp,pp,zero1,recompute_full,replicas"),
+        ("flagscale", *tiny),
+        ("flagscale", *tiny, "--forbid", "dp"),
+        ("flagscale", *mixed),
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        for number, plan in enumerate(plans):
+            differing = round_trip(binary, Path(name) / str(number), *plan)
+            assert not differing, (plan, differing)
+    print(f"{len(plans)} round trips")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,145 @@
+// What the files of runtimes say, and what is wrong with them.
+#include "job.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::importing;
+
+namespace {
+
+const std::string kBatch = "--seq-length 1024 --micro-batch-size 1 --global-batch-size 8\n";
+
+Expected<ReadJob> megatron(const std::string& text) { return read_job(Source::kMegatron, {{"job.sh", text}}); }
+
+std::vector<std::pair<std::int64_t, std::int64_t>> layers(const ReadJob& read) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (const JobStage& stage : read.job().pipelines.front().stages) result.emplace_back(stage.first, stage.last);
+  return result;
+}
+
+using Layers = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+/// The errors of a script with this layout for four stages.
+std::string layout_errors(const std::string& layout) {
+  const auto read = megatron("--num-layers 12 --pipeline-model-parallel-size 4 " + kBatch +
+                             "--pipeline-model-parallel-layout '" + layout + "'\n");
+  return read ? "" : read.error().front().message;
+}
+
+}  // namespace
+
+TEST_CASE("a script's quotes, escapes, comments and variables are those of a shell") {
+  const auto read = megatron(
+      "#!/bin/bash\n# --num-layers 99\nTP=2\nPP=${PP:-2}\nARGS=(\n  --tensor-model-parallel-size \"$TP\" \\\n"
+      "  --pipeline-model-parallel-size ${PP}\n  --num-layers=8 # not 9\n  --sequence_parallel\n)\n" +
+      kBatch + "torchrun --nproc-per-node 8 pretrain_gpt.py \"${ARGS[@]}\"\n");
+  REQUIRE(read);
+  CHECK(layers(*read) == Layers{{0, 4}, {4, 8}});
+  const JobStage& stage = read->job().pipelines.front().stages.front();
+  CHECK(stage.replicas.front().tp == 2);
+  CHECK(stage.common.sequence_parallel);
+  CHECK(read->overrides().global_batch == 8);
+  CHECK(read->overrides().sequence_length == 1024);
+}
+
+TEST_CASE("a layout is written out as Megatron-LM does") {
+  const auto read = megatron(
+      "--num-layers 12 --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout "
+      "'Et|(tt|)*2t*7,L' " +
+      kBatch);
+  REQUIRE(read);
+  // E t | t t | t t | t*7 L
+  CHECK(layers(*read) == Layers{{0, 1}, {1, 3}, {3, 5}, {5, 12}});
+}
+
+TEST_CASE("layouts that Megatron-LM does not read are not read here") {
+  CHECK(layout_errors("Et*3|t*3|t*3|t*3,L").empty());
+  CHECK(layout_errors("Et*3|t*3|t*3|x,L") == "the layout cannot be read: \"x\" is none of E, t, m, L and |");
+  CHECK(layout_errors("E(t|(t|)*2)*2L") == "the layout cannot be read: \"(\" is none of E, t, m, L and |");
+  CHECK(layout_errors("E(t|") == "the layout cannot be read: a group is not closed");
+  CHECK(layout_errors("Et*|t|t|tL") == "the layout cannot be read: a number has to follow *");
+  CHECK(layout_errors("Et*999999999999|t|t|tL") == "the layout cannot be read: a number has to follow *");
+  CHECK(layout_errors("Et*99999|t*99999|t|tL") == "the layout cannot be read: it is too long");
+  CHECK(layout_errors("t|t|t|tL") == "a layout begins with its only E and ends with its only L");
+  CHECK(layout_errors("Et|t|t|t|t|t|t|tL") == "the layout has 8 segments for 4 stages");
+}
+
+TEST_CASE("an even split counts what the flags say") {
+  // 12 layers, 4 in the first stage of 3: the others have (12 - 4) / 2.
+  auto read =
+      megatron("--num-layers 12 --pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 4 " + kBatch);
+  REQUIRE(read);
+  CHECK(layers(*read) == Layers{{0, 4}, {4, 8}, {8, 12}});
+  // 10 layers, embedding and loss as one each: 12 / 4 = 3 a stage, 2 + 3 + 3 + 2.
+  read = megatron(
+      "--num-layers 10 --pipeline-model-parallel-size 4 --account-for-embedding-in-pipeline-split "
+      "--account-for-loss-in-pipeline-split " +
+      kBatch);
+  REQUIRE(read);
+  CHECK(layers(*read) == Layers{{0, 2}, {2, 5}, {5, 8}, {8, 10}});
+}
+
+TEST_CASE("mistakes are shown where they are") {
+  const auto read = megatron(
+      "--num-layers 10 --pipeline-model-parallel-size four\n--micro-batch-size 1\n"
+      "  --seq-length $LENGTH --global-batch-size 8\n");
+  REQUIRE_FALSE(read);
+  CHECK(render(read.error()) ==
+        "job.sh:3:16: error: --seq-length is $LENGTH, which the file does not set\n"
+        "    --seq-length $LENGTH --global-batch-size 8\n"
+        "                 ^~~~~~~\n"
+        "  hint: write the number in its place\n"
+        "job.sh:1:48: error: --pipeline-model-parallel-size needs a whole number from 1, not \"four\"\n"
+        "  --num-layers 10 --pipeline-model-parallel-size four\n"
+        "                                                 ^~~~\n");
+}
+
+TEST_CASE("what a launch plan has no words for is refused") {
+  const auto read =
+      megatron("--num-layers 8 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2 " + kBatch);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().front().code == "interleaved");
+}
+
+TEST_CASE("a host file and a rank map say which GPU has which rank") {
+  const SourceFile job{"job.sh", "--num-layers 4 " + kBatch};
+  const auto hosts = read_job(Source::kMegatron, {job, {"hostfile", "# two\nb slots=2\na slots=1 type=X\n"}});
+  REQUIRE(hosts);
+  REQUIRE(hosts->job().seats.size() == 3);
+  CHECK(hosts->job().seats[1].host == "b");
+  CHECK(hosts->job().seats[1].gpu == 1);
+  CHECK(hosts->job().seats[2].host == "a");
+  const SourceFile map{"rankmap.csv", "rank,host,gpu,pipeline\n0,a,3,0\n1,b,0,1\n"};
+  const auto ranks = read_job(Source::kMegatron, {job, map});
+  REQUIRE(ranks);
+  CHECK(ranks->job().seats[0].gpu == 3);
+  CHECK(ranks->job().pipelines.size() == 2);
+  const auto wrong = read_job(Source::kMegatron, {job, {"hostfile", "b slots=2\na slots=none\n"}});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().front().where == SourceLocation{"hostfile", 2, 3});
+  const auto gap = read_job(Source::kMegatron, {job, {"rankmap.csv", "rank,host,gpu\n0,a,3\n2,b,0\n"}});
+  REQUIRE_FALSE(gap);
+  CHECK(gap.error().front().message == "rank 1 is next");
+}
+
+TEST_CASE("FlagScale's meshes are stages") {
+  const std::string head =
+      "system:\n  hetero:\n    enable_hetero: true\n    hetero_process_meshes: [2, 1, 1, 2, 2, 1, 1, 1, 4, 1]\n";
+  const std::string tail = "model:\n  seq_length: 1024\n  micro_batch_size: 2\n  global_batch_size: 8\n";
+  const auto read =
+      read_job(Source::kFlagscale, {{"train.yaml", head + "    hetero_pipeline_layer_split: [3, 3, 2]\n" + tail}});
+  REQUIRE(read);
+  // The first mesh (tp 2, dp 2, two stages) makes microbatches of 2 x 2 samples; the second (dp 4) takes 1 a replica.
+  const JobPipeline& pipeline = read->job().pipelines.front();
+  CHECK(layers(*read) == Layers{{0, 3}, {3, 6}, {6, 8}});
+  CHECK(pipeline.microbatch == 4);
+  CHECK(pipeline.microbatches == 2);
+  CHECK(pipeline.stages[1].replicas.size() == 2);
+  CHECK(pipeline.stages[2].replicas.size() == 4);
+  CHECK(pipeline.stages[2].replicas.front().samples == 1);
+  const auto wrong =
+      read_job(Source::kFlagscale, {{"train.yaml", head + "    hetero_pipeline_layer_split: [3, 3]\n" + tail}});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().front().where == SourceLocation{"train.yaml", 5, 34});
+  CHECK(wrong.error().front().message == "2 numbers of layers for 3 stages");
+}

@@ -3,8 +3,8 @@
 
 packages_build=(
   build-essential ccache cmake ninja-build
-  libcli11-dev libeigen3-dev libexpat1-dev libexpected-dev libfmt-dev libhwloc-dev libspdlog-dev libtbb-dev libxxhash-dev libyaml-cpp-dev
-  nlohmann-json3-dev
+  libcli11-dev libeigen3-dev libexpat1-dev libexpected-dev libfmt-dev libhwloc-dev libspdlog-dev libsqlite3-dev libtbb-dev
+  libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev
 )
 packages_test=(catch2 librapidcheck-dev python3 shellcheck)
 packages_bench=(libbenchmark-dev)

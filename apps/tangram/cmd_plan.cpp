@@ -163,6 +163,10 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   }
   auto planned = make_plan(inputs->fleet, inputs->model, options, progress);
   context.terminal.clear_progress();
+  if (const auto trouble = planners->trouble_with_cache()) {
+    context.terminal.note(fmt::format("plans without the answer cache: {}: {} ({})", trouble->where.file,
+                                      trouble->message, trouble->hint));
+  }
   if (!planned) return report(context.terminal, context.json, planned.error());
   const compose::SearchStatistics& s = planned->statistics;
   context.terminal.detail(fmt::format("{} queries, {} partial plans, {} on frontiers, {} programs ({} cut), {} labels",

@@ -76,14 +76,21 @@ struct ParallelizersArguments {
   std::string action;
   std::string name;  ///< empty: not given
 };
+/// `cache show`, `cache path`, `cache clear [NAME]`, `cache verify [NAME]`.
+struct CacheArguments {
+  std::string action;
+  std::string name;           ///< empty: not given
+  std::string sample = "20";  ///< verify: answers of each plugin, or "all"
+};
 struct SchemaArguments {
   std::string name;
 };
 struct VersionArguments {};
 
-using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
-                               VerifyArguments, ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments,
-                               ParallelizersArguments, SchemaArguments, VersionArguments>;
+using Arguments =
+    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, VerifyArguments,
+                 ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
+                 CacheArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

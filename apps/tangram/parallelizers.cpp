@@ -35,6 +35,34 @@ std::string variable(const std::string& name) {
   return text == nullptr ? "" : text;
 }
 
+const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
+
+Diagnostics no_cache_to_plan_from() {
+  Diagnostic diagnostic;
+  diagnostic.kind = ErrorKind::kUsage;
+  diagnostic.code = "offline-without-cache";
+  diagnostic.message = "--offline takes answers of plugins from the cache, and there is none";
+  diagnostic.hint = "name its file with --cache FILE";
+  return {diagnostic};
+}
+
+/// Opens the cache for plugins. Only --offline cannot do without.
+Expected<void> open_cache(const Settings& settings, Planners& planners) {
+  const bool offline = settings.enabled("offline");
+  const std::string file = cache_file(settings);
+  if (planners.cache != nullptr || planners.cache_problem) return {};
+  if (file.empty()) return offline ? Expected<void>(fail(no_cache_to_plan_from())) : Expected<void>();
+  auto cache = parallelizer::AnswerCache::open(file, cache_limit(settings));
+  if (cache) {
+    planners.cache = std::move(*cache);
+  } else if (offline) {
+    return fail(std::move(cache.error()));
+  } else {
+    planners.cache_problem = cache.error().front();
+  }
+  return {};
+}
+
 /// Only a clock was in the way.
 bool only_late(const parallelizer::Tally& tally) {
   return tally.timed_out && std::ranges::all_of(tally.failed, [](const parallelizer::CountedReason& reason) {
@@ -55,7 +83,7 @@ parallelizer::PluginPlaces plugin_places(const Settings& settings) {
   parallelizer::PluginPlaces places;
   places.folders = settings.files("parallelizer-path");
   for (std::string& folder : shipped_folders()) places.folders.push_back(std::move(folder));
-  const std::string config = user_config_path([](const std::string& name) { return std::getenv(name.c_str()); });
+  const std::string config = user_config_path(environment_variable);
   if (!config.empty()) places.folders.push_back((fs::path(config).parent_path() / "parallelizers").string());
   places.path = variable("PATH");
   return places;
@@ -66,6 +94,21 @@ int planning_slots(const Settings& settings) {
   return static_cast<int>(std::min<std::int64_t>(settings.count("jobs").value_or(cores), 4096));
 }
 
+std::string cache_file(const Settings& settings) {
+  const std::string& said = settings.text("cache");
+  if (said == "off") return "";
+  return said.empty() ? user_cache_path(environment_variable, "answers.sqlite") : said;
+}
+
+Bytes cache_limit(const Settings& settings) {
+  constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 30;
+  return Bytes(std::min(settings.count("cache-limit").value_or(1), kMostMebibytes) << 20);
+}
+
+std::optional<Diagnostic> Planners::trouble_with_cache() const {
+  return cache != nullptr ? cache->problem() : cache_problem;
+}
+
 std::vector<const parallelizer::Parallelizer*> Planners::all() const {
   std::vector<const parallelizer::Parallelizer*> result;
   for (const auto& planner : owned) result.push_back(planner.get());
@@ -74,7 +117,8 @@ std::vector<const parallelizer::Parallelizer*> Planners::all() const {
 
 Expected<Planners> make_planners(const Settings& settings, const model::Model& model, const cost::ProfileSet* profiles,
                                  const std::function<void(const std::string&)>& progress) {
-  Planners planners{parallelizer::make_local_launcher(), {}};
+  Planners planners;
+  planners.launcher = parallelizer::make_local_launcher();
   const parallelizer::PluginPlaces places = plugin_places(settings);
   Diagnostics mistakes;
   for (const std::string& name : settings.files("parallelizer")) {
@@ -87,8 +131,15 @@ Expected<Planners> make_planners(const Settings& settings, const model::Model& m
       mistakes.insert(mistakes.end(), spec.error().begin(), spec.error().end());
       continue;
     }
-    auto pool = parallelizer::make_worker_pool(*spec, {planning_slots(settings), progress}, *planners.launcher);
-    planners.owned.push_back(parallelizer::make_plugin_parallelizer(spec->name, std::move(pool), model, profiles));
+    if (auto opened = open_cache(settings, planners); !opened) return fail(std::move(opened.error()));
+    std::unique_ptr<parallelizer::AnswerSource> source;
+    if (settings.enabled("offline")) {
+      source = parallelizer::make_offline_source(*spec, *planners.cache);
+    } else {
+      source = parallelizer::make_worker_pool(*spec, {planning_slots(settings), progress}, *planners.launcher);
+      if (planners.cache) source = parallelizer::make_cached_source(*spec, std::move(source), *planners.cache);
+    }
+    planners.owned.push_back(parallelizer::make_plugin_parallelizer(spec->name, std::move(source), model, profiles));
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return planners;
@@ -108,8 +159,10 @@ Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies) {
     failure.code = "parallelizer-failed";
     failure.message = failure_text(tally);
     const std::string printed = tally.first_failure ? last_line(tally.first_failure->output) : std::string();
-    failure.hint = printed.empty() ? fmt::format("tangram parallelizers test {} tells more", tally.info.name)
-                                   : fmt::format("the last it printed: {}", printed);
+    const bool not_cached = tally.first_failure && tally.first_failure->kind == parallelizer::FailureKind::kNotCached;
+    failure.hint = not_cached        ? "plan once without --offline: that asks the plugin and fills the cache"
+                   : printed.empty() ? fmt::format("tangram parallelizers test {} tells more", tally.info.name)
+                                     : fmt::format("the last it printed: {}", printed);
     failures.push_back(std::move(failure));
   }
   return failures;

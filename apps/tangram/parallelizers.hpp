@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exit_codes.hpp"
 #include "settings.hpp"
+#include "tangram/parallelizer/answer_cache.hpp"
 #include "tangram/parallelizer/plugin_places.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
@@ -21,16 +23,26 @@ namespace tangram::app {
 /// Threads that planning may use: --jobs, or one per core.
 [[nodiscard]] int planning_slots(const Settings& settings);
 
+/// --cache, or where the cache is by default; empty: it is off.
+[[nodiscard]] std::string cache_file(const Settings& settings);
+
+[[nodiscard]] Bytes cache_limit(const Settings& settings);
+
 /// Owns what the parallelizers stand on.
 struct Planners {
+  std::unique_ptr<parallelizer::AnswerCache> cache;  ///< null: off, or not needed, or unusable
+  std::optional<Diagnostic> cache_problem;           ///< why it could not be opened
   std::unique_ptr<parallelizer::Launcher> launcher;
   std::vector<std::unique_ptr<parallelizer::Parallelizer>> owned;
 
   [[nodiscard]] std::vector<const parallelizer::Parallelizer*> all() const;
+  /// Why the cache is of no use, or stopped being so; planning went on without it.
+  [[nodiscard]] std::optional<Diagnostic> trouble_with_cache() const;
 };
 
-/// Those of --parallelizer, in that order. A plugin that does not start is one whose every query fails. Model and
-/// profiles must outlive the result; null: no profiles.
+/// Those of --parallelizer, in that order. A plugin that does not start is one whose every query fails; with
+/// --offline none is started, and what the cache lacks fails. Model and profiles must outlive the result; null: no
+/// profiles.
 [[nodiscard]] Expected<Planners> make_planners(const Settings& settings, const model::Model& model,
                                                const cost::ProfileSet* profiles,
                                                const std::function<void(const std::string&)>& progress);

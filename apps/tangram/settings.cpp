@@ -102,7 +102,31 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "where manifests of plugins are, before the usual places",
        {},
-       {Command::kPlan, Command::kParallelizers}},
+       {Command::kPlan, Command::kParallelizers, Command::kCache}},
+      {"cache",
+       "",
+       SettingKind::kFile,
+       "FILE",
+       "",
+       "where answers of plugins are kept, or off (default: in the user's cache folder)",
+       {},
+       {Command::kPlan, Command::kCache}},
+      {"cache-limit",
+       "",
+       SettingKind::kCount,
+       "MIB",
+       "1024",
+       "size of the cache above which the answers used longest ago go",
+       {},
+       {Command::kPlan, Command::kCache}},
+      {"offline",
+       "",
+       SettingKind::kSwitch,
+       "",
+       "false",
+       "start no plugin: take its answers from the cache alone",
+       {"true", "false"},
+       plan},
       {"max-pipelines",
        "",
        SettingKind::kCount,
@@ -213,6 +237,7 @@ struct Complaint {
 /// What is wrong with a text, or nothing.
 std::optional<Complaint> complaint(const SettingDefinition& definition, std::string_view text) {
   switch (definition.kind) {
+    case SettingKind::kSwitch:
     case SettingKind::kChoice: {
       const auto& choices = definition.choices;
       if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::nullopt;
@@ -238,7 +263,8 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
       return std::nullopt;
     case SettingKind::kNames:
       if (split_list(text).empty()) return Complaint{"names nobody", ""};
-      return std::nullopt;                          // looked for where they are used
+      return std::nullopt;  // looked for where they are used
+    case SettingKind::kFile:
     case SettingKind::kFiles: return std::nullopt;  // opened where they are read
   }
   return std::nullopt;
@@ -256,6 +282,7 @@ Diagnostic usage_error(std::string_view place, const Complaint& what) {
 /// The text of a scalar, or of a list of scalars joined by commas; nullopt for anything else.
 std::optional<std::string> scalar_text(const io::Node& node) {
   switch (node.kind) {
+    case io::NodeKind::kBoolean: return node.boolean ? "true" : "false";
     case io::NodeKind::kString:
     case io::NodeKind::kInteger:
     case io::NodeKind::kNumber: return node.text;
@@ -356,6 +383,7 @@ const SettingValue& Settings::value(std::string_view name) const {
 std::optional<std::int64_t> Settings::count(std::string_view name) const { return parse_count(text(name)); }
 
 std::optional<double> Settings::amount(std::string_view name) const { return parse_amount(text(name)); }
+bool Settings::enabled(std::string_view name) const { return text(name) == "true"; }
 
 double Settings::share(std::string_view name) const { return parse_share(text(name)).value_or(0); }
 
@@ -391,6 +419,17 @@ std::string user_config_path(const std::function<const char*(const std::string&)
   };
   if (const std::string base = variable("XDG_CONFIG_HOME"); !base.empty()) return base + "/tangram/config.yaml";
   if (const std::string home = variable("HOME"); !home.empty()) return home + "/.config/tangram/config.yaml";
+  return "";
+}
+
+std::string user_cache_path(const std::function<const char*(const std::string&)>& environment,
+                            const std::string& name) {
+  const auto variable = [&](const char* key) {
+    const char* text = environment(key);
+    return std::string(text == nullptr ? "" : text);
+  };
+  if (const std::string base = variable("XDG_CACHE_HOME"); !base.empty()) return base + "/tangram/" + name;
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/tangram/" + name;
   return "";
 }
 

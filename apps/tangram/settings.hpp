@@ -27,11 +27,12 @@ enum class Command : std::uint8_t {
   kProfile,
   kAccuracy,
   kParallelizers,
+  kCache,
   kSchema,
   kVersion
 };
 
-enum class SettingKind : std::uint8_t { kChoice, kCount, kAmount, kShare, kTechniques, kFiles, kNames };
+enum class SettingKind : std::uint8_t { kChoice, kSwitch, kCount, kAmount, kShare, kTechniques, kFile, kFiles, kNames };
 
 struct SettingDefinition {
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance
@@ -40,7 +41,7 @@ struct SettingDefinition {
   std::string_view value_name;  ///< for help
   std::string fallback;         ///< text of the default; empty: not set
   std::string_view help;
-  std::vector<std::string> choices;  ///< kChoice
+  std::vector<std::string> choices;  ///< kChoice, kSwitch
   std::vector<Command> commands;     ///< empty: all
 };
 
@@ -65,6 +66,7 @@ class Settings {
   [[nodiscard]] const std::string& text(std::string_view name) const { return value(name).text; }
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view name) const;
   [[nodiscard]] std::optional<double> amount(std::string_view name) const;
+  [[nodiscard]] bool enabled(std::string_view name) const;  ///< kSwitch
   [[nodiscard]] double share(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> techniques(std::string_view name) const;  ///< as the model module names them
   [[nodiscard]] std::vector<std::string> files(std::string_view name) const;
@@ -85,6 +87,10 @@ struct SettingSources {
 
 /// $XDG_CONFIG_HOME/tangram/config.yaml, or ~/.config/tangram/config.yaml; empty when neither variable is set.
 [[nodiscard]] std::string user_config_path(const std::function<const char*(const std::string&)>& environment);
+
+/// $XDG_CACHE_HOME/tangram/NAME, or ~/.cache/tangram/NAME; empty when neither variable is set.
+[[nodiscard]] std::string user_cache_path(const std::function<const char*(const std::string&)>& environment,
+                                          const std::string& name);
 
 /// For --show-origin: one line per setting of the command.
 [[nodiscard]] std::string show_origin(Command command, const Settings& settings);

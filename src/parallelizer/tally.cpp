@@ -36,6 +36,7 @@ std::string_view to_string(FailureKind kind) {
     case FailureKind::kRefused: return "refused";
     case FailureKind::kTimedOut: return "timed-out";
     case FailureKind::kGivenUp: return "given-up";
+    case FailureKind::kNotCached: return "not-cached";
   }
   return "crashed";
 }

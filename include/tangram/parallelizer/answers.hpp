@@ -3,6 +3,7 @@
 // AnswerSource in front of another: the body of a question with the plugin's identity is its key.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,13 +31,16 @@ struct Answer {
 
 struct PluginInfo;
 
+/// Told of each answer as soon as it comes, in whatever order: the question's index and the answer's body.
+using AnswerCallback = std::function<void(std::size_t, const std::string&)>;
+
 class AnswerSource {
  public:
   virtual ~AnswerSource() = default;
   /// What the plugin said of itself, or a failure when it never did.
   [[nodiscard]] virtual const Expected<PluginInfo>& plugin() const = 0;
-  /// One answer per question, in the same order; does not depend on how many workers there are.
-  [[nodiscard]] virtual std::vector<Answer> ask(std::span<const Question> questions) = 0;
+  /// One answer per question, in the same order; does not depend on how many workers there are. `came` may be empty.
+  [[nodiscard]] virtual std::vector<Answer> ask(std::span<const Question> questions, const AnswerCallback& came) = 0;
 };
 
 }  // namespace tangram::parallelizer

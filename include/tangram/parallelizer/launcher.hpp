@@ -39,6 +39,9 @@ class Launcher {
   [[nodiscard]] virtual Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) const = 0;
 };
 
+/// The program of a command, as execvp looks for it, in the PATH that the worker will have. Empty: there is none.
+[[nodiscard]] std::string find_program(const WorkerCommand& command);
+
 /// Child processes of this machine, each in a process group of its own under a guard that outlives us by just long
 /// enough to kill what is left (guard.hpp). Linux.
 [[nodiscard]] std::unique_ptr<Launcher> make_local_launcher();

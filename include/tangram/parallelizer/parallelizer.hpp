@@ -64,7 +64,8 @@ enum class FailureKind : std::uint8_t {
   kProtocol,     ///< said what the protocol does not know
   kRefused,      ///< answered with an error of its own
   kTimedOut,     ///< no answer before the deadline: the only kind that depends on a clock
-  kGivenUp       ///< not asked any more after other failures
+  kGivenUp,      ///< not asked any more after other failures
+  kNotCached     ///< only the cache was to be asked, and it has no answer
 };
 [[nodiscard]] std::string_view to_string(FailureKind kind);  ///< "unavailable", "crashed", ...
 

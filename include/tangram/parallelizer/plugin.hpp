@@ -44,7 +44,9 @@ struct PluginSpec {
   std::chrono::milliseconds start_timeout{10'000};
   std::chrono::milliseconds query_timeout{60'000};
   std::optional<Bytes> memory_limit;
-  std::string install;  ///< what to do when it is not there
+  std::string install;             ///< what to do when it is not there
+  std::vector<std::string> files;  ///< beside those the command names, what its answers depend on; folders: all in them
+  std::string found_as;            ///< what find_plugin finds it by, from anywhere: its name, or an absolute path
 };
 
 struct PluginOptions {

@@ -9,6 +9,7 @@
 //   threads: 1                         of one worker; max_workers: more are not started
 //   start_timeout_s: 10                until hello; query_timeout_s: 60 until an answer
 //   memory_limit_gib: 8                of address space; off by default, because CUDA reserves far more than it uses
+//   files: [core.py, lib/]             more that its answers depend on: when it changes, cached answers do not count
 //   install: what to do when it is not there
 // A program `tangram-parallelizer-NAME` on the PATH needs none.
 #pragma once

@@ -11,8 +11,9 @@ bool may_be_tried_again(FailureKind kind) { return kind == FailureKind::kCrashed
 
 }  // namespace
 
-Batch::Batch(std::span<const Question> questions, std::size_t failed_before)
+Batch::Batch(std::span<const Question> questions, std::size_t failed_before, AnswerCallback came)
     : questions_(questions),
+      came_(std::move(came)),
       forgiven_(kForgiven - std::min(kForgiven, failed_before)),
       answers_(questions.size()),
       tries_(questions.size(), 0) {
@@ -35,6 +36,7 @@ bool Batch::done() const {
 
 void Batch::answer(std::size_t index, std::string body) {
   asked_.erase(index);
+  if (came_) came_(index, body);
   answers_[index] = Answer{std::move(body), std::nullopt};
   ++answered_;
 }

@@ -23,8 +23,8 @@ inline constexpr int kTries = 2;
 
 class Batch {
  public:
-  /// `failed_before`: failures of earlier batches.
-  Batch(std::span<const Question> questions, std::size_t failed_before);
+  /// `failed_before`: failures of earlier batches. `came` is told of every answer.
+  Batch(std::span<const Question> questions, std::size_t failed_before, AnswerCallback came = {});
 
   [[nodiscard]] bool has_next() const { return !waiting_.empty() && *waiting_.begin() <= cutoff(); }
   [[nodiscard]] std::size_t take_next();
@@ -50,6 +50,7 @@ class Batch {
   [[nodiscard]] std::size_t cutoff() const;  ///< last question that counts
 
   std::span<const Question> questions_;
+  AnswerCallback came_;
   std::size_t forgiven_;
   std::vector<std::optional<Answer>> answers_;
   std::vector<int> tries_;

@@ -104,7 +104,7 @@ class Conformance {
     auto pool = make_worker_pool(spec_, options_, launcher_);
     const Expected<PluginInfo>& plugin = pool->plugin();
     if (!plugin) {
-      const std::vector<Answer> words = pool->ask(std::vector<Question>(1));
+      const std::vector<Answer> words = pool->ask(std::vector<Question>(1), {});
       if (words.front().failure) report_.printed = words.front().failure->output;
       check("starts and says hello", false, plugin.error().front().message);
       return nullptr;

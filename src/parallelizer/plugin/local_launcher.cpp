@@ -150,23 +150,6 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// As execvp looks for it, in the PATH that the worker will have. Empty: there is none.
-std::string find_program(const WorkerCommand& command) {
-  const std::string& name = command.arguments.front();
-  if (name.find('/') != std::string::npos) return name;
-  std::string path;
-  for (const auto& [key, value] : command.environment) {
-    if (key == "PATH") path = value;
-  }
-  for (std::size_t from = 0; from <= path.size();) {
-    const std::size_t colon = std::min(path.find(':', from), path.size());
-    const std::string candidate = path.substr(from, colon - from) + "/" + name;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    from = colon + 1;
-  }
-  return "";
-}
-
 void make_non_blocking(const Descriptor& descriptor) {
   fcntl(descriptor.number(), F_SETFL, fcntl(descriptor.number(), F_GETFL) | O_NONBLOCK);
 }
@@ -228,6 +211,22 @@ class LocalLauncher final : public Launcher {
 };
 
 }  // namespace
+
+std::string find_program(const WorkerCommand& command) {
+  const std::string& name = command.arguments.front();
+  if (name.find('/') != std::string::npos) return name;
+  std::string path;
+  for (const auto& [key, value] : command.environment) {
+    if (key == "PATH") path = value;
+  }
+  for (std::size_t from = 0; from <= path.size();) {
+    const std::size_t colon = std::min(path.find(':', from), path.size());
+    const std::string candidate = path.substr(from, colon - from) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    from = colon + 1;
+  }
+  return "";
+}
 
 std::unique_ptr<Launcher> make_local_launcher() { return std::make_unique<LocalLauncher>(); }
 

@@ -49,6 +49,8 @@ Expected<PluginSpec> read_manifest(std::string text, const std::string& file) {
     if (const auto limit = reader.number_if("memory_limit_gib", kGibibytes)) {
       spec.memory_limit = ceil_to_bytes(*limit * static_cast<double>(1 << 30));
     }
+    spec.files = reader.strings_if("files");
+    for (std::string& place : spec.files) place = (path.parent_path() / place).lexically_normal().string();
     spec.install = reader.string_or("install", "");
     reader.finish();
   }

@@ -91,6 +91,22 @@ std::string cancel_line(std::int64_t id) { return fmt::format("{{\"type\":\"canc
 
 std::string bye_line() { return "{\"type\":\"bye\"}\n"; }
 
+std::string hello_line(const PluginInfo& info) {
+  const Capabilities& can = info.capabilities;
+  const Json capabilities{{"shapes", can.powers_of_two ? "powers_of_two" : "any"},
+                          {"max_gpus", can.max_gpus},
+                          {"max_nodes", can.max_nodes},
+                          {"techniques", can.techniques},
+                          {"cancel", can.cancel}};
+  const Json hello{{"type", "hello"},
+                   {"protocol", kProtocol},
+                   {"name", info.name},
+                   {"version", info.version},
+                   {"deterministic", info.deterministic},
+                   {"capabilities", capabilities}};
+  return hello.dump() + "\n";
+}
+
 std::string excerpt(std::string_view text, std::size_t most) {
   std::string result(text.substr(0, most));
   for (char& c : result) {

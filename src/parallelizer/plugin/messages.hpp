@@ -24,6 +24,8 @@ namespace tangram::parallelizer {
 [[nodiscard]] std::string solve_line(std::int64_t id, std::int64_t deadline_ms, const Question& question);
 [[nodiscard]] std::string cancel_line(std::int64_t id);
 [[nodiscard]] std::string bye_line();
+/// What a plugin that says `info` of itself says; read_message reads it back.
+[[nodiscard]] std::string hello_line(const PluginInfo& info);
 
 enum class MessageType : std::uint8_t { kHello, kUnavailable, kAnswer, kProgress, kOther, kGarbage };
 

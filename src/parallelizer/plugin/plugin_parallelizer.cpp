@@ -51,7 +51,7 @@ class PluginParallelizer final : public Parallelizer {
       questions.push_back(writer_.write(queries[i]));
       owners.push_back(i);
     }
-    const std::vector<Answer> answers = source_->ask(questions);
+    const std::vector<Answer> answers = source_->ask(questions, {});
     for (std::size_t i = 0; i < owners.size(); ++i) {
       outcomes[owners[i]] = recheck_.judge(queries[owners[i]], answers[i]);
     }

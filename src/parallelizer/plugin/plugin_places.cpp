@@ -112,14 +112,15 @@ std::vector<FoundPlugin> find_plugins(const PluginPlaces& places) {
 
 Expected<PluginSpec> find_plugin(const std::string& name, const PluginPlaces& places) {
   if (name.find('/') != std::string::npos) {
-    if (!is_manifest(name)) return from_program(name, fs::path(name).stem().string()).spec;
-    auto text = io::read_file(name);
-    if (!text) return fail(std::move(text.error()));
-    return read_manifest(std::move(*text), name);
+    FoundPlugin found = is_manifest(name) ? from_manifest(name) : from_program(name, fs::path(name).stem().string());
+    if (!found.mistakes.empty()) return fail(std::move(found.mistakes));
+    found.spec.found_as = fs::absolute(name).lexically_normal().string();
+    return std::move(found.spec);
   }
   for (FoundPlugin& found : find_plugins(places)) {
     if (found.spec.name != name) continue;
     if (!found.mistakes.empty()) return fail(std::move(found.mistakes));
+    found.spec.found_as = name;
     return std::move(found.spec);
   }
   return fail(unknown(name, places));

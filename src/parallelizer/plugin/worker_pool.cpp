@@ -94,8 +94,8 @@ bool WorkerPool::start_worker() {
   return true;
 }
 
-std::vector<Answer> WorkerPool::ask(std::span<const Question> questions) {
-  Batch batch(questions, failures_);
+std::vector<Answer> WorkerPool::ask(std::span<const Question> questions, const AnswerCallback& came) {
+  Batch batch(questions, failures_, came);
   if (!plugin_) {
     batch.fail_all({FailureKind::kUnavailable, plugin_.error().front().message, last_printed_});
   } else if (failures_ > kForgiven) {

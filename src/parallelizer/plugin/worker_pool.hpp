@@ -24,7 +24,7 @@ class WorkerPool final : public AnswerSource {
   ~WorkerPool() override;
 
   [[nodiscard]] const Expected<PluginInfo>& plugin() const override { return plugin_; }
-  [[nodiscard]] std::vector<Answer> ask(std::span<const Question> questions) override;
+  [[nodiscard]] std::vector<Answer> ask(std::span<const Question> questions, const AnswerCallback& came) override;
 
  private:
   using Clock = std::chrono::steady_clock;

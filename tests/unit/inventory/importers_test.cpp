@@ -145,7 +145,7 @@ TEST_CASE("nodes alike become ranges that stand for exactly their names") {
   CHECK(seen == wanted);
 }
 
-TEST_CASE("--network") {
+TEST_CASE("the option --network") {
   const auto choice = network("H100-80GB-SXM=8x400Gbit/s,infiniband");
   CHECK(choice.type == "H100-80GB-SXM");
   CHECK(choice.network.cards == 8);

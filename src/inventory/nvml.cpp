@@ -18,11 +18,8 @@ constexpr Result kSuccess = 0;
 constexpr int kNvlinkCapability = 2;  // of nvmlDeviceGetP2PStatus
 constexpr int kPeersReach = 0;        // its answer "OK"
 
-struct Memory {
-  unsigned long long total;
-  unsigned long long free;
-  unsigned long long used;
-};
+// nvmlMemory_t: total, free, used.
+using Memory = std::array<unsigned long long, 3>;
 
 class Library {
  public:
@@ -58,7 +55,7 @@ struct Functions {
         count(library.find<Result(unsigned*)>("nvmlDeviceGetCount_v2")),
         device(library.find<Result(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2")),
         name(library.find<Result(Device, char*, unsigned)>("nvmlDeviceGetName")),
-        memory(library.find<Result(Device, Memory*)>("nvmlDeviceGetMemoryInfo")),
+        memory(library.find<Result(Device, unsigned long long*)>("nvmlDeviceGetMemoryInfo")),
         generation(library.find<Result(Device, unsigned*)>("nvmlDeviceGetMaxPcieLinkGeneration")),
         width(library.find<Result(Device, unsigned*)>("nvmlDeviceGetMaxPcieLinkWidth")),
         mig(library.find<Result(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode")),
@@ -70,7 +67,7 @@ struct Functions {
   Result (*count)(unsigned*);
   Result (*device)(unsigned, Device*);
   Result (*name)(Device, char*, unsigned);
-  Result (*memory)(Device, Memory*);
+  Result (*memory)(Device, unsigned long long*);
   Result (*generation)(Device, unsigned*);
   Result (*width)(Device, unsigned*);
   Result (*mig)(Device, unsigned*, unsigned*);
@@ -105,14 +102,14 @@ class Driver {
     Memory memory{};
     Result result = call_.device(index, &device);
     if (result == kSuccess) result = call_.name(device, name.data(), static_cast<unsigned>(name.size() - 1));
-    if (result == kSuccess) result = call_.memory(device, &memory);
+    if (result == kSuccess) result = call_.memory(device, memory.data());
     if (result != kSuccess) {
       gpu.failure = text(result);
       device = nullptr;
       return;
     }
     gpu.name = name.data();
-    gpu.memory = Bytes(static_cast<std::int64_t>(memory.total));
+    gpu.memory = Bytes(static_cast<std::int64_t>(memory[0]));
     unsigned generation = 0;
     unsigned width = 0;
     unsigned sliced = 0;

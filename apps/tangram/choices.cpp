@@ -7,6 +7,7 @@
 
 #include "table.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "tangram/simulate/simulate.hpp"
 
 namespace tangram::app {
 
@@ -18,12 +19,6 @@ std::map<std::string, int> gpus_by_class(const plan::LaunchPlan& plan) {
   std::map<std::string, int> used;
   for (const plan::Rank& rank : plan.ranks) ++used[plan.island(rank.island).island_class];
   return used;
-}
-
-/// 0: some price is not known.
-double dollars_per_hour(const plan::LaunchPlan& plan) {
-  const plan::Predicted& p = plan.predicted;
-  return p.cost_per_mtoken * p.tokens_per_s * 3600 / 1e6;
 }
 
 std::string money(double dollars, int digits) { return dollars > 0 ? fmt::format("{:.{}f}", dollars, digits) : "-"; }
@@ -48,7 +43,7 @@ std::string choices_for_people(const std::vector<plan::LaunchPlan>& plans, const
     table.add({{thousands(static_cast<std::int64_t>(p.tokens_per_s))},
                {people_time(to_seconds(p.iteration))},
                {thousands(static_cast<std::int64_t>(plan.ranks.size()))},
-               {money(dollars_per_hour(plan), 2)},
+               {money(simulate::dollars_per_hour(plan), 2)},
                {money(p.cost_per_mtoken, 3)},
                {used_text(plan)}});
   }
@@ -65,7 +60,7 @@ std::string choices_json(const std::vector<plan::LaunchPlan>& plans) {
   out["choices"] = Json::array();
   for (const plan::LaunchPlan& plan : plans) {
     const plan::Predicted& p = plan.predicted;
-    const double dollars = dollars_per_hour(plan);
+    const double dollars = simulate::dollars_per_hour(plan);
     Json choice;
     choice["gpus"] = plan.ranks.size();
     choice["dollars_per_hour"] = dollars > 0 ? Json(dollars) : Json(nullptr);

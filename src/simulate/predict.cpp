@@ -20,7 +20,14 @@ double peak_used(const plan::LaunchPlan& plan) {
   return peak;
 }
 
-/// Dollars per hour of the GPUs the plan uses; 0 when any of their prices is unknown.
+std::int64_t samples_per_iteration(const plan::LaunchPlan& plan) {
+  std::int64_t samples = 0;
+  for (const plan::Pipeline& pipeline : plan.pipelines) samples += pipeline.samples;
+  return samples;
+}
+
+}  // namespace
+
 double dollars_per_hour(const plan::LaunchPlan& plan) {
   double sum = 0;
   for (const plan::Rank& rank : plan.ranks) {
@@ -30,14 +37,6 @@ double dollars_per_hour(const plan::LaunchPlan& plan) {
   }
   return sum;
 }
-
-std::int64_t samples_per_iteration(const plan::LaunchPlan& plan) {
-  std::int64_t samples = 0;
-  for (const plan::Pipeline& pipeline : plan.pipelines) samples += pipeline.samples;
-  return samples;
-}
-
-}  // namespace
 
 void predict(plan::LaunchPlan& plan, const Result& result, FlopsPerSecond fleet_peak) {
   TANGRAM_ASSERT(!result.deadlock && !result.stages.empty() && result.iteration > Nanoseconds(0));

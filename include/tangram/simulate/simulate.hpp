@@ -129,6 +129,9 @@ struct Result {
 /// The written times, warm-ups and boundaries, taken as they are.
 [[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan);
 
+/// Dollars per hour of the GPUs that the plan uses; 0 when any of their prices is unknown.
+[[nodiscard]] double dollars_per_hour(const plan::LaunchPlan& plan);
+
 /// Fills plan.predicted from a simulation of it (iteration, tokens/s, MFU, cost, bottleneck, bubble, breakdown).
 /// closed_form is left as it is. `fleet_peak`: dense peak of all GPUs of the fleet in the job's precision; 0: unknown,
 /// mfu_fleet is left as it is. Times of the breakdown are those of the bottleneck: the stage that computes longest.

@@ -150,15 +150,6 @@ std::string for_people(const cluster::Fleet& fleet, const Terminal& terminal) {
                      thousands(static_cast<std::int64_t>(fleet.nodes.size())), table.render(terminal));
 }
 
-ExitCode write(const std::string& path, const std::string& text, const Context& context) {
-  auto output = context.signals.open(path);
-  if (!output) return report(context.terminal, context.json, output.error());
-  if (auto written = output->commit(text); !written) return report(context.terminal, context.json, written.error());
-  context.signals.release();
-  context.terminal.note(fmt::format("wrote {}", path));
-  return ExitCode::kOk;
-}
-
 }  // namespace
 
 ExitCode run_cluster(const ClusterArguments& arguments, const Context& context) {
@@ -177,12 +168,11 @@ ExitCode run_cluster(const ClusterArguments& arguments, const Context& context) 
     context.terminal.note(fmt::format("left out: {}: {}", out.node, out.reason));
   }
   for (const std::string& note : found->notes) context.terminal.note(note);
-  const bool to_file = !arguments.output.empty() && arguments.output != "-";
-  if (to_file) {
-    if (const ExitCode code = write(arguments.output, *text, context); code != ExitCode::kOk) return code;
-  }
+  auto output = open_output(context, arguments.output);
+  if (!output) return failed(output.error());
+  if (const auto written = write_output(context, *output, *text); !written) return failed(written.error());
   if (context.json) return print_result(context, "", document_of(*found, *text));
-  return print_text(context, to_file ? for_people(*fleet, context.terminal) : *text);
+  return print_text(context, output->has_value() ? for_people(*fleet, context.terminal) : *text);
 }
 
 }  // namespace tangram::app

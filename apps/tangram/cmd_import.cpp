@@ -142,12 +142,8 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (!job) return refuse(job.error());
   const auto inputs = load_inputs(arguments, job->overrides(), context.settings);
   if (!inputs) return refuse(inputs.error());
-  std::optional<io::OutputFile> output;
-  if (!arguments.output.empty()) {
-    auto opened = context.signals.open(arguments.output);
-    if (!opened) return refuse(opened.error());
-    output.emplace(std::move(*opened));
-  }
+  auto output = open_output(context, arguments.output);
+  if (!output) return refuse(output.error());
 
   importing::Options options;
   options.island_tolerance = context.settings.share("island-tolerance");
@@ -158,12 +154,9 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &inputs->model);
   for (const std::string& note : imported->notes) context.terminal.note(note);
   const std::string text = plan::write_plan(imported->plan);
-  if (output) {
-    if (auto written = output->commit(text); !written) return refuse(written.error());
-    context.signals.release();
-    context.terminal.note(fmt::format("wrote {}", arguments.output));
-  }
-  return print_text(context, context.json ? text : for_people(*imported, judged, context.terminal),
+  if (const auto written = write_output(context, *output, text); !written) return refuse(written.error());
+  const bool to_stdout = context.json || arguments.output == "-";
+  return print_text(context, to_stdout ? text : for_people(*imported, judged, context.terminal),
                     judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
 }
 

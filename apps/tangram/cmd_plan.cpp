@@ -112,32 +112,75 @@ bool stopped_early(const Settings& settings, const PlannedResult& planned) {
   return settings.value("time-budget").origin != Origin::kDefault && !planned.search_finished;
 }
 
+/// What a plan or a list of plans is told as, and to whom.
+struct Told {
+  std::string json;
+  std::string for_people;
+  ExitCode code = ExitCode::kOk;
+};
+
 /// The file first, then what is to be read.
 ExitCode deliver(const Context& context, const PlanArguments& arguments, std::optional<io::OutputFile>& output,
-                 const std::string& json, const std::string& for_people, ExitCode code = ExitCode::kOk) {
-  if (output) {
-    if (auto written = output->commit(json); !written) return report(context.terminal, context.json, written.error());
-    context.signals.release();
-    context.terminal.note(fmt::format("wrote {}", arguments.output));
+                 const Told& told) {
+  if (const auto written = write_output(context, output, told.json); !written) {
+    return report(context.terminal, context.json, written.error());
   }
   const bool to_stdout = context.json || arguments.output == "-";
-  return print_text(context, to_stdout ? json : for_people, code);
+  return print_text(context, to_stdout ? told.json : told.for_people, told.code);
+}
+
+void tell_trouble(const Context& context, const Planners& planners) {
+  if (const auto trouble = planners.trouble_with_cache()) {
+    context.terminal.note(fmt::format("plans without the answer cache: {}: {} ({})", trouble->where.file,
+                                      trouble->message, trouble->hint));
+  }
+}
+
+/// What the parallelizers failed at, for people and as exit code.
+ExitCode tell_failures(const Context& context, const std::vector<parallelizer::Tally>& tallies) {
+  if (const Diagnostics failures = failures_of(tallies); !failures.empty()) context.terminal.error(failures);
+  return exit_code_of(tallies);
+}
+
+void tell_effort(const Context& context, const compose::SearchStatistics& s) {
+  context.terminal.detail(fmt::format("{} queries, {} partial plans, {} on frontiers, {} programs ({} cut), {} labels",
+                                      thousands(s.queries), thousands(s.partial_plans), thousands(s.frontier_plans),
+                                      thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
+}
+
+Expected<Told> plan_best(const Inputs& inputs, const PlanningOptions& options, const Planners& planners,
+                         const compose::ProgressCallback& progress, const Context& context) {
+  auto planned = make_plan(inputs.fleet, inputs.model, options, progress);
+  context.terminal.clear_progress();
+  tell_trouble(context, planners);
+  if (!planned) return fail(std::move(planned.error()));
+  tell_effort(context, planned->statistics);
+  ExitCode code = tell_failures(context, planned->parallelizers);
+  if (code == ExitCode::kOk && stopped_early(context.settings, *planned)) code = ExitCode::kStoppedEarly;
+  return Told{plan::write_plan(planned->plan), plan_for_people(planned->plan, context.terminal), code};
+}
+
+Expected<Told> plan_choices(const Inputs& inputs, const PlanningOptions& options, std::int64_t most,
+                            const Planners& planners, const compose::ProgressCallback& progress,
+                            const Context& context) {
+  auto choices = make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);
+  context.terminal.clear_progress();
+  tell_trouble(context, planners);
+  if (!choices) return fail(std::move(choices.error()));
+  const ExitCode code = tell_failures(context, choices->parallelizers);
+  return Told{choices_json(choices->plans), choices_for_people(choices->plans, context.terminal), code};
 }
 
 }  // namespace
 
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
-  if (const auto wrong = complaint(arguments, context.settings)) return report(context.terminal, context.json, *wrong);
-  if (const auto wrong = wish_complaint(context.settings)) return report(context.terminal, context.json, *wrong);
+  const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  if (const auto wrong = complaint(arguments, context.settings)) return refuse(*wrong);
+  if (const auto wrong = wish_complaint(context.settings)) return refuse(*wrong);
   const auto inputs = load_inputs(arguments, context.settings);
-  if (!inputs) return report(context.terminal, context.json, inputs.error());
-
-  std::optional<io::OutputFile> output;
-  if (!arguments.output.empty() && arguments.output != "-") {
-    auto opened = context.signals.open(arguments.output);
-    if (!opened) return report(context.terminal, context.json, opened.error());
-    output.emplace(std::move(*opened));
-  }
+  if (!inputs) return refuse(inputs.error());
+  auto output = open_output(context, arguments.output);
+  if (!output) return refuse(output.error());
 
   std::optional<tbb::global_control> threads;
   if (const auto jobs = context.settings.count("jobs")) {
@@ -149,37 +192,18 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const auto planners = make_planners(context.settings, inputs->model, options.search.profiles,
                                       [&](const std::string& line) { context.terminal.progress(line); });
-  if (!planners) return report(context.terminal, context.json, planners.error());
+  if (!planners) return refuse(planners.error());
   options.parallelizers = planners->all();
   auto wish = wish_of(context.settings, inputs->fleet, inputs->model);
-  if (!wish) return report(context.terminal, context.json, wish.error());
+  if (!wish) return refuse(wish.error());
   options.wish = *wish;
-  const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
-  if (const auto most = context.settings.count("pareto")) {
-    const auto plans = make_choices(inputs->fleet, inputs->model, options, static_cast<std::size_t>(*most), progress);
-    context.terminal.clear_progress();
-    if (!plans) return report(context.terminal, context.json, plans.error());
-    return deliver(context, arguments, output, choices_json(*plans), choices_for_people(*plans, context.terminal));
-  }
-  auto planned = make_plan(inputs->fleet, inputs->model, options, progress);
-  context.terminal.clear_progress();
-  if (const auto trouble = planners->trouble_with_cache()) {
-    context.terminal.note(fmt::format("plans without the answer cache: {}: {} ({})", trouble->where.file,
-                                      trouble->message, trouble->hint));
-  }
-  if (!planned) return report(context.terminal, context.json, planned.error());
-  const compose::SearchStatistics& s = planned->statistics;
-  context.terminal.detail(fmt::format("{} queries, {} partial plans, {} on frontiers, {} programs ({} cut), {} labels",
-                                      thousands(s.queries), thousands(s.partial_plans), thousands(s.frontier_plans),
-                                      thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 
-  if (const Diagnostics failures = failures_of(planned->parallelizers); !failures.empty()) {
-    context.terminal.error(failures);
-  }
-  ExitCode code = exit_code_of(planned->parallelizers);
-  if (code == ExitCode::kOk && stopped_early(context.settings, *planned)) code = ExitCode::kStoppedEarly;
-  return deliver(context, arguments, output, plan::write_plan(planned->plan),
-                 plan_for_people(planned->plan, context.terminal), code);
+  const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
+  const auto most = context.settings.count("pareto");
+  const auto told = most ? plan_choices(*inputs, options, *most, *planners, progress, context)
+                         : plan_best(*inputs, options, *planners, progress, context);
+  if (!told) return refuse(told.error());
+  return deliver(context, arguments, *output, *told);
 }
 
 }  // namespace tangram::app

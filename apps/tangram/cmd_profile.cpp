@@ -219,14 +219,11 @@ ExitCode import(const ProfileArguments& arguments, const Context& context) {
 
   const cost::Profile& profile = imported->profiles.front();
   const nlohmann::ordered_json document = cost::profile_json(profile);
-  if (!arguments.output.empty() && arguments.output != "-") {
-    auto output = context.signals.open(arguments.output);
-    if (!output) return failed(output.error());
-    if (auto written = output->commit(io::write_canonical(document)); !written) return failed(written.error());
-    context.signals.release();
-    context.terminal.note(fmt::format("wrote {}", arguments.output));
-  }
-  if (arguments.output == "-") return print_text(context, io::write_canonical(document));
+  const std::string text = io::write_canonical(document);
+  auto output = open_output(context, arguments.output);
+  if (!output) return failed(output.error());
+  if (const auto written = write_output(context, *output, text); !written) return failed(written.error());
+  if (arguments.output == "-") return print_text(context, text);
   return print_result(context, for_people(profile, context.terminal), document);
 }
 

@@ -92,23 +92,22 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
     return report(context.terminal, context.json,
                   usage_mistake("overwrites-input", "--trace would overwrite the plan"));
   }
+  if (arguments.trace == "-") {
+    return report(context.terminal, context.json,
+                  usage_mistake("bad-value", "--trace -: standard output is taken by the result", "name a file"));
+  }
   auto plan = load_plan(arguments.plan);
   if (!plan) return report(context.terminal, context.json, plan.error());
-  std::optional<io::OutputFile> trace;
-  if (!arguments.trace.empty()) {
-    auto opened = context.signals.open(arguments.trace);
-    if (!opened) return report(context.terminal, context.json, opened.error());
-    trace.emplace(std::move(*opened));
-  }
+  auto trace = open_output(context, arguments.trace);
+  if (!trace) return report(context.terminal, context.json, trace.error());
 
-  const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan), trace.has_value());
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan), trace->has_value());
   if (result.deadlock) return report(context.terminal, context.json, deadlock());
   simulate::predict(*plan, result, FlopsPerSecond(0));
-  if (trace) {
-    const auto written = trace->commit(simulate::write_trace(*plan, result));
+  if (*trace) {
+    const auto written =
+        write_output(context, *trace, simulate::write_trace(*plan, result), ": open it in https://ui.perfetto.dev");
     if (!written) return report(context.terminal, context.json, written.error());
-    context.signals.release();
-    context.terminal.note(fmt::format("wrote {}: open it in https://ui.perfetto.dev", arguments.trace));
   }
   return print_result(context, for_people(*plan, result, context.terminal), document_of(*plan, result));
 }

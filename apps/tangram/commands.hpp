@@ -3,6 +3,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "exit_codes.hpp"
 #include "options.hpp"
@@ -37,6 +40,14 @@ struct Context {
 [[nodiscard]] ExitCode print_result(const Context& context, const std::string& text,
                                     const nlohmann::ordered_json& document, ExitCode code = ExitCode::kOk);
 [[nodiscard]] ExitCode print_text(const Context& context, const std::string& text, ExitCode code = ExitCode::kOk);
+
+/// The file that an option names, opened before the work starts so that a bad path is told at once; none for "" and
+/// "-", which is standard output.
+[[nodiscard]] Expected<std::optional<io::OutputFile>> open_output(const Context& context, const std::string& path);
+
+/// Writes the file, if there is one, and tells people; `advice` follows its name.
+[[nodiscard]] Expected<void> write_output(const Context& context, std::optional<io::OutputFile>& output,
+                                          std::string_view text, std::string_view advice = {});
 
 /// Errors: text on stderr; with --json a tangram.error/1 document on stdout too. Returns the exit code of their kind.
 [[nodiscard]] ExitCode report(Terminal& terminal, bool json, const Diagnostics& diagnostics);

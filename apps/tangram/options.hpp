@@ -87,10 +87,9 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments =
-    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, VerifyArguments,
-                 ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
-                 CacheArguments, SchemaArguments, VersionArguments>;
+using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
+                               VerifyArguments, ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments,
+                               ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -35,6 +37,22 @@ ExitCode print_text(const Context& context, const std::string& text, ExitCode co
 ExitCode print_result(const Context& context, const std::string& text, const nlohmann::ordered_json& document,
                       ExitCode code) {
   return print_text(context, context.json ? io::write_canonical(document) : text, code);
+}
+
+Expected<std::optional<io::OutputFile>> open_output(const Context& context, const std::string& path) {
+  if (path.empty() || path == "-") return std::nullopt;
+  auto opened = context.signals.open(path);
+  if (!opened) return fail(std::move(opened.error()));
+  return std::move(*opened);
+}
+
+Expected<void> write_output(const Context& context, std::optional<io::OutputFile>& output, std::string_view text,
+                            std::string_view advice) {
+  if (!output) return {};
+  if (auto written = output->commit(text); !written) return written;
+  context.signals.release();
+  context.terminal.note(fmt::format("wrote {}{}", output->path(), advice));
+  return {};
 }
 
 ExitCode report(Terminal& terminal, bool json, const Diagnostics& diagnostics) {

@@ -50,11 +50,16 @@ std::string search_text(const compose::WishResult& result, const compose::Wish& 
     if (level.bound < Nanoseconds::max()) entry["bound_s"] = to_seconds(level.bound);
     json["levels"].push_back(std::move(entry));
   }
-  const compose::CutYield& cuts = result.found.statistics.cuts;
-  json["cuts"] = {{"programs_by_bound", cuts.programs_by_bound},     {"windows_by_bound", cuts.windows_by_bound},
-                  {"groups_by_units", cuts.groups_by_units},         {"groups_by_spending", cuts.groups_by_spending},
-                  {"groups_by_remainder", cuts.groups_by_remainder}, {"labels_by_time", cuts.labels_by_time},
-                  {"labels_by_bound", cuts.labels_by_bound},         {"labels_by_remainder", cuts.labels_by_remainder},
+  const compose::SearchStatistics& s = result.found.statistics;
+  const compose::CutYield& cuts = s.cuts;
+  json["cuts"] = {{"programs_by_bound", s.programs_cut},
+                  {"windows_by_bound", cuts.windows_by_bound},
+                  {"groups_by_units", cuts.groups_by_units},
+                  {"groups_by_spending", cuts.groups_by_spending},
+                  {"groups_by_remainder", cuts.groups_by_remainder},
+                  {"labels_by_time", cuts.labels_by_time},
+                  {"labels_by_bound", cuts.labels_by_bound},
+                  {"labels_by_remainder", cuts.labels_by_remainder},
                   {"labels_by_dominance", cuts.labels_by_dominance}};
   return io::write_compact(json);
 }
@@ -309,29 +314,31 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   return planned;
 }
 
-Expected<std::vector<plan::LaunchPlan>> make_choices(const cluster::Fleet& fleet, const model::Model& model,
-                                                     const PlanningOptions& options, std::size_t most,
-                                                     const compose::ProgressCallback& progress) {
+Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanningOptions& options,
+                               std::size_t most, const compose::ProgressCallback& progress) {
   const Planner planner(fleet, model, options, progress);
   Diagnostics infeasible;
+  compose::SearchResult effort;
   const auto compositions =
       compose::pareto_plans(planner.hierarchy(), options.search, most, [&](const compose::SearchOptions& limits) {
         compose::SearchResult found = planner.search(limits);
         if (found.best.empty() && infeasible.empty()) {
           infeasible = any_failed(found.parallelizers) ? failures_of(found.parallelizers) : found.infeasible;
         }
+        effort.add_effort_of(found);
         return found;
       });
   if (compositions.empty()) return fail(std::move(infeasible));
-  std::vector<plan::LaunchPlan> plans;
+  Choices choices;
   for (const compose::Composition& composition : compositions) {
     plan::LaunchPlan candidate = planner.assemble(composition);
     if (!reasons_against(candidate, options.target).empty()) continue;
     if (auto done = planner.predict(candidate); !done) return fail(std::move(done.error()));
-    plans.push_back(std::move(candidate));
+    choices.plans.push_back(std::move(candidate));
   }
-  std::ranges::stable_sort(plans, {}, [](const plan::LaunchPlan& plan) { return plan.predicted.iteration; });
-  return plans;
+  std::ranges::stable_sort(choices.plans, {}, [](const plan::LaunchPlan& plan) { return plan.predicted.iteration; });
+  choices.parallelizers = std::move(effort.parallelizers);
+  return choices;
 }
 
 }  // namespace tangram::app

@@ -43,10 +43,14 @@ struct PlannedResult {
                                                 const PlanningOptions& options,
                                                 const compose::ProgressCallback& progress = {});
 
-/// Plans that are worth a choice, simulated, fastest first (compose::pareto_plans); never empty.
-[[nodiscard]] Expected<std::vector<plan::LaunchPlan>> make_choices(const cluster::Fleet& fleet,
-                                                                   const model::Model& model,
-                                                                   const PlanningOptions& options, std::size_t most,
-                                                                   const compose::ProgressCallback& progress = {});
+struct Choices {
+  std::vector<plan::LaunchPlan> plans;             ///< simulated, fastest first; never empty
+  std::vector<parallelizer::Tally> parallelizers;  ///< what each did
+};
+
+/// Plans that are worth a choice (compose::pareto_plans). Errors: as of make_plan.
+[[nodiscard]] Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model,
+                                             const PlanningOptions& options, std::size_t most,
+                                             const compose::ProgressCallback& progress = {});
 
 }  // namespace tangram::app

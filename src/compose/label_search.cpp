@@ -404,8 +404,8 @@ class Search {
       ++answer_.cuts.labels_by_dominance;
       return false;
     }
-    const auto place = std::ranges::upper_bound(held, candidate.standing.latency, {},
-                                                [](const Held& other) { return other.standing.latency; });
+    const auto latency_of = [](const Held& other) { return other.standing.latency; };
+    const auto place = std::ranges::upper_bound(held, candidate.standing.latency, {}, latency_of);
     const auto winner = std::find_if(held.begin(), place, is_beaten_by);
     if (winner != place) {
       state.last_winner = static_cast<std::size_t>(winner - held.begin());
@@ -416,19 +416,11 @@ class Search {
       return algebra_.dominates(candidate.standing, other.standing, excess);
     };
     // Those of equal latency before the place are beaten, too, if they are no better in anything.
-    const auto first = std::find_if(std::ranges::lower_bound(held, candidate.standing.latency, {},
-                                                             [](const Held& other) { return other.standing.latency; }),
-                                    held.end(), is_beaten);
-    if (first == held.end()) {
-      held.insert(place, candidate);
-      return true;
-    }
+    const auto first = std::ranges::lower_bound(held, candidate.standing.latency, {}, latency_of);
     const auto kept = std::remove_if(first, held.end(), is_beaten);
     answer_.cuts.labels_by_dominance += held.end() - kept;
     held.erase(kept, held.end());
-    held.insert(std::ranges::upper_bound(held, candidate.standing.latency, {},
-                                         [](const Held& other) { return other.standing.latency; }),
-                candidate);
+    held.insert(std::ranges::upper_bound(held, candidate.standing.latency, {}, latency_of), candidate);
     return true;
   }
 

@@ -37,10 +37,6 @@ std::int64_t cheapest_gpu(const cluster::IslandHierarchy& hierarchy) {
   return std::max<std::int64_t>(1, least);
 }
 
-bool is_out_of_budget(const SearchResult& found) {
-  return !found.infeasible.empty() && found.infeasible.front().kind == ErrorKind::kIncomplete;
-}
-
 // Searches one after the other, under limits, from one label budget.
 class Walk {
  public:
@@ -93,7 +89,7 @@ Diagnostics out_of_reach(const Wish& wish, Walk& walk) {
     d.hint = "lower --min-throughput, raise --budget, or add GPUs";
     return Diagnostics{d};
   }
-  if (!wish.budget || is_out_of_budget(affordable)) return affordable.infeasible;
+  if (!wish.budget || affordable.is_out_of_budget()) return affordable.infeasible;
   const auto any = walk.step(std::nullopt, Nanoseconds::max());
   if (any.best.empty()) return any.infeasible;
   d.code = "budget-too-small";
@@ -125,7 +121,7 @@ class CheapestPlan {
     for (std::int64_t limit = budget_of(wish_); limit >= one_gpu;) {
       const std::int64_t low = low_end(limit);
       SearchResult found = walk_.step(money(limit), longest_between(low, limit));
-      finished = finished && (found.best.empty() ? !is_out_of_budget(found) : found.optimal);
+      finished = finished && (found.best.empty() ? !found.is_out_of_budget() : found.optimal);
       if (!found.best.empty()) {
         limit = take(std::move(found), limit);
       } else if (result_.found.best.empty()) {
@@ -204,7 +200,7 @@ WishResult fewest_gpus(const Wish& wish, const model::Model& model, const cluste
     SearchResult found = walk.step(gpus(middle), longest_of(wish));
     if (found.best.empty()) {
       none = middle;
-      if (is_out_of_budget(found)) optimal = false;
+      if (found.is_out_of_budget()) optimal = false;
       if (optimal) proven = none;
       continue;
     }
@@ -255,7 +251,7 @@ WishResult search_wish(const Wish& wish, const model::Model& model, const cluste
     case Objective::kGpus: result = fewest_gpus(wish, model, hierarchy, options, walk); break;
   }
   const bool limited = wish.budget || wish.longest_iteration;
-  if (result.found.best.empty() && limited && !is_out_of_budget(result.found)) {
+  if (result.found.best.empty() && limited && !result.found.is_out_of_budget()) {
     result.found.infeasible = out_of_reach(wish, walk);
   }
   result.found.statistics = walk.effort().statistics;

@@ -35,13 +35,6 @@ struct Task {
   std::int64_t bound = 0;  // what is known of a program that was left unfinished
 };
 
-bool faster(const Composition& a, const Composition& b) {
-  const auto key = [](const Composition& c) {
-    return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
-  };
-  return key(a) < key(b);
-}
-
 // One program on its way from a setting to its solution.
 struct Attempt {
   Setting setting;
@@ -298,10 +291,7 @@ class Searcher {
       result_.best.push_back(
           to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain));
     }
-    std::sort(result_.best.begin(), result_.best.end(), faster);
-    if (result_.best.size() > static_cast<std::size_t>(options_.top)) {
-      result_.best.resize(static_cast<std::size_t>(options_.top));
-    }
+    keep_best(result_.best, options_.top);
     if (!solved.finished) unfinished.push_back({attempt.setting, solved.bound});
     attempt.priced = {};
     attempt.solved = {};
@@ -310,7 +300,6 @@ class Searcher {
   // Nothing in the program is faster than the best plan.
   void note_cut_program(const Setting& setting) {
     ++result_.statistics.programs_cut;
-    ++result_.statistics.cuts.programs_by_bound;
     LevelReport& report = result_.levels[static_cast<std::size_t>(setting.level)];
     report.bound = std::min(report.bound, Nanoseconds(incumbent_));
   }

@@ -88,22 +88,16 @@ std::vector<Constraints> mesh_cases(const model::Model& model, const cluster::Is
   return cases;
 }
 
-auto rank_of(const Composition& c) {
-  return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
-}
-
 /// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
   if (!found.best.empty()) return found.search_bound;
-  const bool open = !found.infeasible.empty() && found.infeasible.front().kind == ErrorKind::kIncomplete;
-  return open ? found.relaxed_bound : Nanoseconds::max();
+  return found.is_out_of_budget() ? found.relaxed_bound : Nanoseconds::max();
 }
 
-void merge(SearchResult found, std::size_t top, SearchResult& all) {
+void merge(SearchResult found, int top, SearchResult& all) {
   for (Composition& composition : found.best) all.best.push_back(std::move(composition));
-  std::ranges::sort(all.best, {}, rank_of);
-  if (all.best.size() > top) all.best.resize(top);
+  keep_best(all.best, top);
   all.add_effort_of(found);
   for (std::size_t i = 0; i < all.levels.size(); ++i) {
     all.levels[i].best = std::min(all.levels[i].best, found.levels[i].best);
@@ -140,12 +134,10 @@ std::string rule_of(Target target) {
     case Target::kGeneric: return "";
     case Target::kMegatron:
       return "target megatron: one set of degrees and one recompute mode (full: of all layers) for all stages, "
-             "sequence "
-             "parallelism with tp, ZeRO-1, classic warm-up";
+             "sequence parallelism with tp, ZeRO-1, classic warm-up";
     case Target::kFlagscale:
       return "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, experts over "
-             "whole "
-             "stages, classic warm-up";
+             "whole stages, classic warm-up";
     case Target::kMimo: return "target mimo: as megatron, tp a power of two, no cp, an encoder is one stage";
   }
   return "";
@@ -173,7 +165,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
       all.infeasible = found.infeasible;
       first = false;
     }
-    merge(std::move(found), static_cast<std::size_t>(options.top), all);
+    merge(std::move(found), options.top, all);
     if (!all.best.empty()) options.incumbent = all.best.front().closed_form;
   }
   all.space.rules.push_back(rule_of(target));

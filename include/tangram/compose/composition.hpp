@@ -49,6 +49,9 @@ struct Composition {
   Nanoseconds closed_form;  ///< t of design.md 5.4
 };
 
+/// Sorts by closed form, then by what is simpler, and keeps the first `most`.
+void keep_best(std::vector<Composition>& compositions, int most);
+
 /// The named space that `optimal` speaks of (design.md 5.5), as printed in the plan.
 struct Space {
   std::string name = "tangram/space-1";
@@ -61,8 +64,7 @@ struct Space {
 
 /// What each exact cut removed. Groups are all ways to put one slice on one option in front of a state.
 struct CutYield {
-  std::int64_t programs_by_bound = 0;    ///< their relaxation is no better than the best plan
-  std::int64_t windows_by_bound = 0;     ///< the same for a range of periods
+  std::int64_t windows_by_bound = 0;     ///< the relaxation of a range of periods is no better than the best plan
   std::int64_t groups_by_units = 0;      ///< not enough units left
   std::int64_t groups_by_spending = 0;   ///< over the spending limit
   std::int64_t groups_by_remainder = 0;  ///< the units left after them cannot hold the blocks left
@@ -107,6 +109,9 @@ struct SearchResult {
   std::vector<LevelReport> levels;                 ///< finest first
   Diagnostics infeasible;  ///< when best is empty: the shortage and the nearest feasible change, or that the
                            ///< budget (kIncomplete) ended before any plan was found
+
+  /// The budget ended before any plan was found.
+  [[nodiscard]] bool is_out_of_budget() const;
 
   /// Counts in what another search, by the same parallelizers, took.
   void add_effort_of(const SearchResult& other);

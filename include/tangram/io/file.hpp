@@ -23,6 +23,7 @@ class OutputFile {
   ~OutputFile();
 
   [[nodiscard]] Expected<void> commit(std::string_view content);
+  [[nodiscard]] const std::string& path() const { return path_; }
   /// What a signal handler has to remove; empty after commit().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
 

@@ -180,7 +180,7 @@ struct PlanProvenance {
   std::int64_t labels = 0;
   std::string space;   ///< JSON text of compose::Space
   std::string search;  ///< JSON text: what the plan was wanted for, what each level could give, what each cut removed
-  std::string level;  ///< island level the plan was made on
+  std::string level;   ///< island level the plan was made on
   std::string objective = "throughput";  ///< what `optimal` speaks of: throughput, cost or gpus
   bool optimal = false;
   Nanoseconds search_bound;

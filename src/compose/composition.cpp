@@ -1,9 +1,18 @@
 #include "tangram/compose/composition.hpp"
 
+#include <algorithm>
+#include <tuple>
+
 namespace tangram::compose {
 
+void keep_best(std::vector<Composition>& compositions, int most) {
+  std::ranges::stable_sort(compositions, {}, [](const Composition& c) {
+    return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
+  });
+  if (compositions.size() > static_cast<std::size_t>(most)) compositions.resize(static_cast<std::size_t>(most));
+}
+
 CutYield& CutYield::operator+=(const CutYield& other) {
-  programs_by_bound += other.programs_by_bound;
   windows_by_bound += other.windows_by_bound;
   groups_by_units += other.groups_by_units;
   groups_by_spending += other.groups_by_spending;
@@ -25,6 +34,10 @@ SearchStatistics& SearchStatistics::operator+=(const SearchStatistics& other) {
   states += other.states;
   cuts += other.cuts;
   return *this;
+}
+
+bool SearchResult::is_out_of_budget() const {
+  return !infeasible.empty() && infeasible.front().kind == ErrorKind::kIncomplete;
 }
 
 void SearchResult::add_effort_of(const SearchResult& other) {

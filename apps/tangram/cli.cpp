@@ -83,6 +83,13 @@ constexpr CommandText kCommands[] = {
      "  tangram simulate plan.json\n"
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
      "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
+    {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
+     "  tangram diff old.json new.json\n"
+     "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
+     "  tangram diff old.json new.json --exit-code > /dev/null || echo they differ\n",
+     "Compares what two launch plans do, not how they were found: stages, layers, degrees, GPUs, predictions; and\n"
+     "what a switch moves: parameters and optimizer state that GPUs lack, from which host to which. With\n"
+     "--cluster, hosts that are gone send nothing, and the time at the links' speed is said.\n"},
     {Command::kVerify, "verify", "PLAN", "execute a plan's structure and compare it with one process",
      "  tangram verify plan.json\n"
      "  tangram verify plan.json --inject missing-all-reduce     (a planted mistake: it must be found)\n"
@@ -271,6 +278,10 @@ class Grammar {
       sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
       sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
     }
+    if (text.command == Command::kDiff) {
+      sub->add_option("--cluster", diff_.cluster, "the fleet that is there now")->type_name("CLUSTER");
+      sub->add_flag("--exit-code", diff_.exit_code, "exit 2 where the plans differ");
+    }
     if (text.command == Command::kExport) {
       sub->add_option("--to", export_.to, "format of the files")->type_name("FORMAT");
       sub->add_option("-o,--output", export_.output, "folder to write")->type_name("FOLDER");
@@ -356,6 +367,8 @@ class Grammar {
                 {"FILE", "what the fleet reports; - reads standard input", nullptr, false, &cluster_.files}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
+      case Command::kDiff:
+        return {{"OLD", "a launch plan", &diff_.before, true}, {"NEW", "a launch plan", &diff_.after, true}};
       case Command::kVerify: return {{"PLAN", "a launch plan", &verify_.plan, true}};
       case Command::kExport: return {{"PLAN", "a launch plan", &export_.plan, true}};
       case Command::kImport: return {{"FILE", "the job's files, or a folder", nullptr, true, &import_.files}};
@@ -383,6 +396,7 @@ class Grammar {
       case Command::kCluster: return cluster_;
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
+      case Command::kDiff: return diff_;
       case Command::kVerify: return verify_;
       case Command::kExport: return export_;
       case Command::kImport: return import_;
@@ -467,6 +481,7 @@ class Grammar {
   ClusterArguments cluster_;
   CheckArguments check_;
   SimulateArguments simulate_;
+  DiffArguments diff_;
   VerifyArguments verify_;
   ExportArguments export_;
   ImportArguments import_;

@@ -11,7 +11,7 @@ namespace tangram::app {
 enum class ExitCode : std::uint8_t {
   kOk = 0,
   kInternal = 1,    ///< a bug
-  kDifferent = 2,   ///< reserved: the plan differs
+  kDifferent = 2,   ///< the plan differs, where a difference was asked for
   kInfeasible = 3,  ///< no feasible plan; a checked plan with violations
   kInput = 4,
   kPlugin = 5,
@@ -55,6 +55,7 @@ inline constexpr std::string_view kExitTable =
     "Exit codes:\n"
     "  0    done\n"
     "  1    internal error: a bug, please report it\n"
+    "  2    diff --exit-code: the plans differ\n"
     "  3    no feasible plan (what is short is said); check, verify, import: the plan is wrong\n"
     "  4    invalid input file\n"
     "  5    a parallelizer that was asked for failed; the best plan of the others was written, if any\n"

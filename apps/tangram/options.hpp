@@ -37,6 +37,12 @@ struct SimulateArguments {
   std::string plan;
   std::string trace;  ///< empty: no trace
 };
+struct DiffArguments {
+  std::string before;
+  std::string after;
+  std::string cluster;  ///< empty: not given
+  bool exit_code = false;
+};
 struct ExportArguments {
   std::string plan;
   std::string to;       ///< the format
@@ -87,9 +93,10 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
-                               VerifyArguments, ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments,
-                               ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
+using Arguments =
+    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, DiffArguments,
+                 VerifyArguments, ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments,
+                 ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

@@ -1,0 +1,116 @@
+#include "holdings.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tangram::evolve {
+
+namespace {
+
+constexpr int kTokens = -1;
+constexpr int kEmbeddingRest = -2;
+constexpr int kHead = -3;
+
+struct Shard {
+  int index = 0;
+  int of = 1;
+};
+
+Interval part_of(const Interval& whole, const Shard& shard) {
+  const std::int64_t size = whole.size();
+  return {whole.begin + size / shard.of * shard.index + size % shard.of * shard.index / shard.of,
+          whole.begin + size / shard.of * (shard.index + 1) + size % shard.of * (shard.index + 1) / shard.of};
+}
+
+/// What of all parameters a rank computes with, and which of the ranks that compute with the same it is.
+struct Place {
+  Shard tensor;
+  Shard experts;
+  Shard replica;         ///< of the dense part: ZeRO divides what is in `tensor` among these
+  Shard expert_replica;  ///< of the experts
+};
+
+Place place_of(const plan::Rank& rank, const cost::Degrees& degrees) {
+  return {{rank.tp, degrees.tp},
+          {rank.ep * degrees.etp + rank.etp, degrees.ep * degrees.etp},
+          {rank.dp * degrees.cp + rank.cp, degrees.dp * degrees.cp},
+          {rank.edp, std::max(1, degrees.edp())}};
+}
+
+class Holder {
+ public:
+  Holder(const plan::LaunchPlan& plan, const std::set<int>& cuts, Holdings& holdings)
+      : plan_(plan), cuts_(cuts), holdings_(holdings) {}
+
+  void add(const plan::Rank& rank) {
+    const plan::Stage& stage = plan_.stage(rank.stage);
+    const cost::Strategy& strategy = stage.parts[static_cast<std::size_t>(rank.part)].strategy;
+    gpu_ = {rank.host, rank.gpu};
+    place_ = place_of(rank, strategy.degrees);
+    zero_ = strategy.policy.zero;
+    for (auto cut = cuts_.lower_bound(stage.first); *cut < stage.last; ++cut) blocks(*cut, *std::next(cut));
+    ends(stage);
+  }
+
+ private:
+  /// Run by run of equal blocks.
+  void blocks(int first, int last) {
+    for (int begin = first; begin < last;) {
+      const int type = plan_.model.blocks[static_cast<std::size_t>(begin)];
+      int end = begin;
+      while (end < last && plan_.model.blocks[static_cast<std::size_t>(end)] == type) ++end;
+      const model::BlockParameters one = model::parameters(plan_.model.types[static_cast<std::size_t>(type)]);
+      const std::int64_t count = end - begin;
+      hold({begin, end, type, Sharing::kTensor}, count * (one.attention + one.feed_forward));
+      hold({begin, end, type, Sharing::kReplicated}, count * one.replicated);
+      hold({begin, end, type, Sharing::kExperts}, count * one.expert);
+      begin = end;
+    }
+  }
+
+  /// A tied token matrix is held by both ends.
+  void ends(const plan::Stage& stage) {
+    const model::Model& model = plan_.model;
+    const std::int64_t tokens =
+        model.vocabulary * (model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
+    if (stage.embedding || (stage.head && model.tied_embeddings)) hold({kTokens, 0, 0, Sharing::kTensor}, tokens);
+    if (stage.embedding) hold({kEmbeddingRest, 0, 0, Sharing::kReplicated}, model.embedding_parameters() - tokens);
+    if (stage.head) hold({kHead, 0, 0, Sharing::kTensor}, model.head_parameters());
+  }
+
+  void hold(Tensor tensor, std::int64_t parameters) {
+    if (parameters <= 0) return;
+    const bool experts = tensor.sharing == Sharing::kExperts;
+    Interval interval{0, parameters};
+    if (experts) interval = part_of(interval, place_.experts);
+    if (tensor.sharing == Sharing::kTensor) interval = part_of(interval, place_.tensor);
+    const Interval piece = part_of(interval, experts ? place_.expert_replica : place_.replica);
+    holdings_[tensor].push_back({gpu_, zero_ >= 3 ? piece : interval});
+    tensor.optimizer = true;
+    holdings_[tensor].push_back({gpu_, zero_ >= 1 ? piece : interval});
+  }
+
+  const plan::LaunchPlan& plan_;
+  const std::set<int>& cuts_;
+  Holdings& holdings_;
+  Gpu gpu_;
+  Place place_;
+  int zero_ = 0;
+};
+
+}  // namespace
+
+std::set<int> cuts_of(const plan::LaunchPlan& plan) {
+  std::set<int> cuts;
+  for (const plan::Stage& stage : plan.stages) cuts.insert({stage.first, stage.last});
+  return cuts;
+}
+
+Holdings holdings_of(const plan::LaunchPlan& plan, const std::set<int>& cuts) {
+  Holdings holdings;
+  Holder holder(plan, cuts, holdings);
+  for (const plan::Rank& rank : plan.ranks) holder.add(rank);
+  return holdings;
+}
+
+}  // namespace tangram::evolve

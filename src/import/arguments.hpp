@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job.hpp"
+#include "tangram/import/job.hpp"
 #include "tangram/io/reader.hpp"
 
 namespace tangram::importing {

@@ -2,8 +2,8 @@
 // replicas as there is room for.
 #pragma once
 
-#include "job.hpp"
 #include "tangram/cluster/fleet.hpp"
+#include "tangram/import/job.hpp"
 
 namespace tangram::importing {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "fill.hpp"
@@ -218,8 +219,9 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   if (Diagnostics wrong = unsayable(*job, model); !wrong.empty()) return fail(std::move(wrong));
   const auto seating = seat(*job, fleet);
   if (!seating) return fail(seating.error());
-  const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, options.island_tolerance);
-  const Located located = locate(*job, *seating, fleet, hierarchy, model);
+  std::optional<cluster::IslandHierarchy> found;
+  if (options.hierarchy == nullptr) found = cluster::find_islands(fleet, options.island_tolerance);
+  const Located located = locate(*job, *seating, fleet, found ? *found : *options.hierarchy, model);
   const Pricer pricer(*job, located, model, options.profiles);
   std::vector<compose::Composition> compositions;
   for (std::size_t p = 0; p < job->pipelines.size(); ++p) {

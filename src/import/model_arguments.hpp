@@ -2,7 +2,7 @@
 // they differ.
 #pragma once
 
-#include "job.hpp"
+#include "tangram/import/job.hpp"
 
 namespace tangram::importing {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "job.hpp"
+#include "tangram/import/job.hpp"
 #include "tangram/plan/assemble.hpp"
 
 namespace tangram::importing {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "job.hpp"
+#include "tangram/import/job.hpp"
 
 namespace tangram::importing {
 

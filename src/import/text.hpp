@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "job.hpp"
+#include "tangram/import/job.hpp"
 #include "tangram/io/document.hpp"
 
 namespace tangram::importing {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tangram/base/expected.hpp"
-#include "tangram/cluster/fleet.hpp"
+#include "tangram/cluster/islands.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/plan/launch_plan.hpp"
@@ -59,6 +59,8 @@ class ReadJob {
 struct Options {
   double island_tolerance = 0.10;
   const cost::ProfileSet* profiles = nullptr;  ///< must outlive the call
+  /// find_islands of the fleet, for callers with many jobs; null: found anew. Must outlive the call.
+  const cluster::IslandHierarchy* hierarchy = nullptr;
 };
 
 struct Imported {

@@ -1,6 +1,6 @@
 // What the files of runtimes say, and what is wrong with them.
-#include "job.hpp"
 #include "support/catch.hpp"
+#include "tangram/import/job.hpp"
 
 using namespace tangram;
 using namespace tangram::importing;

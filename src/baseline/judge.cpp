@@ -1,0 +1,165 @@
+// From a draft to a launch plan, and what is wrong with it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "seats.hpp"
+#include "tangram/baseline/baseline.hpp"
+#include "tangram/import/import.hpp"
+#include "tangram/import/job.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::baseline {
+
+namespace {
+
+/// Rules of our own plans that others need not keep: their times are estimated all the same.
+constexpr std::array kHarmless{"shape-invalid", "member-split", "batch-sum", "cost-differs", "closed-form-differs"};
+
+/// What can be told from the cuts alone.
+void judge_cuts(Candidate& candidate, const DraftPipeline& pipeline, int units) {
+  int next = 0;
+  for (const DraftStage& stage : pipeline.stages) {
+    if (stage.last <= stage.first) {
+      candidate.label = Label::kStageEmpty;
+      candidate.reason = "a stage holds nothing";
+    } else if (stage.first != next) {
+      candidate.label = Label::kLayersMissing;
+      candidate.reason = fmt::format("units {} to {} are in no stage", next, stage.first - 1);
+    } else if (stage.first == units - 1 || stage.last == 1) {
+      candidate.label = Label::kInexpressible;
+      candidate.reason = stage.last == 1 ? "a stage of the embedding alone" : "a stage of the head alone";
+    }
+    if (candidate.label != Label::kOk && candidate.label != Label::kMisCosted) return;
+    next = stage.last;
+  }
+  if (next == units) return;
+  candidate.label = Label::kLayersMissing;
+  candidate.reason = fmt::format("units {} to {} are in no stage", next, units - 1);
+}
+
+importing::Job job_of(const Draft& draft, const PlannerInput& input,
+                      const std::vector<std::vector<StageSeats>>& seats) {
+  importing::Job job;
+  for (std::size_t p = 0; p < draft.pipelines.size(); ++p) {
+    const DraftPipeline& from = draft.pipelines[p];
+    importing::JobPipeline pipeline{from.microbatch, from.microbatches, {}};
+    for (std::size_t s = 0; s < from.stages.size(); ++s) {
+      importing::JobStage stage;
+      stage.first = std::max(from.stages[s].first - 1, 0);
+      stage.last = std::min(from.stages[s].last - 1, input.blocks);
+      stage.common = draft.common;
+      stage.policy = draft.policy;
+      if (draft.policy.recompute == cost::RecomputeMode::kFull) {
+        stage.policy.recompute_layers = static_cast<int>(stage.last - stage.first);
+      }
+      for (std::size_t r = 0; r < from.stages[s].replicas.size(); ++r) {
+        const Replica& replica = from.stages[s].replicas[r];
+        if (replica.samples == 0) continue;
+        importing::Replica seated{replica.tp, replica.samples, {}};
+        for (const Chair& chair : seats[p][s][r]) {
+          seated.gpus.push_back({input.kinds[static_cast<std::size_t>(replica.kind)].name, chair});
+        }
+        stage.replicas.push_back(std::move(seated));
+      }
+      pipeline.stages.push_back(std::move(stage));
+    }
+    job.pipelines.push_back(std::move(pipeline));
+  }
+  return job;
+}
+
+void judge_plan(Candidate& candidate, const Judge& by) {
+  for (const plan::Violation& violation : plan::check(*candidate.plan, by.fleet, &by.model).violations) {
+    if (std::ranges::find(kHarmless, violation.code) != kHarmless.end()) continue;
+    const bool memory = violation.code == "memory-exceeded";
+    if (candidate.label == Label::kOutOfMemory && !memory) continue;
+    candidate.label = memory ? Label::kOutOfMemory : Label::kInexpressible;
+    candidate.reason = fmt::format("{} {}", violation.where, violation.message);
+    if (memory) return;
+  }
+}
+
+/// "4 x V100 tp1 [0, 9)"; equal replicas are counted.
+std::string text_of(const DraftStage& stage, const PlannerInput& input) {
+  std::string text;
+  for (std::size_t r = 0; r < stage.replicas.size();) {
+    const Replica& replica = stage.replicas[r];
+    std::size_t end = r;
+    while (end < stage.replicas.size() && stage.replicas[end].kind == replica.kind &&
+           stage.replicas[end].tp == replica.tp && stage.replicas[end].samples == replica.samples) {
+      ++end;
+    }
+    text += fmt::format("{}{} x {} tp{} b{}", text.empty() ? "" : " + ", end - r,
+                        input.kinds[static_cast<std::size_t>(replica.kind)].name, replica.tp, replica.samples);
+    r = end;
+  }
+  return fmt::format("[{}: {}]", stage.last - stage.first, text);
+}
+
+std::string text_of(const Draft& draft, const PlannerInput& input) {
+  std::string text;
+  for (const DraftPipeline& pipeline : draft.pipelines) {
+    if (!text.empty()) text += " | ";
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      text += (s == 0 ? "" : " ") + text_of(pipeline.stages[s], input);
+    }
+  }
+  return text;
+}
+
+void give_plan(Candidate& candidate, const Draft& draft, const PlannerInput& input, const Judge& by) {
+  const auto seats = seat_drafts(draft, input);
+  if (!seats) {
+    candidate.label = Label::kInexpressible;
+    candidate.reason = "it uses more GPUs than there are";
+    return;
+  }
+  importing::Options options;
+  options.profiles = by.profiles;
+  options.hierarchy = &by.hierarchy;
+  const importing::ReadJob job(std::make_unique<const importing::Job>(job_of(draft, input, *seats)));
+  auto made = importing::make_plan(job, by.fleet, by.model, options);
+  if (!made) {
+    candidate.label = Label::kInexpressible;
+    candidate.reason = made.error().front().message;
+    return;
+  }
+  candidate.plan = std::move(made->plan);
+  judge_plan(candidate, by);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(*candidate.plan));
+  simulate::predict(*candidate.plan, result, by.fleet_peak);
+}
+
+bool says_the_same(const Candidate& candidate) {
+  return candidate.label == Label::kOk || candidate.label == Label::kMisCosted;
+}
+
+}  // namespace
+
+Candidate judge(const Draft& draft, std::int64_t rank, const PlannerInput& input, const Judge& by) {
+  Candidate candidate{rank, draft.claimed, draft.label, draft.reason, text_of(draft, input), std::nullopt};
+  for (const DraftPipeline& pipeline : draft.pipelines) {
+    if (says_the_same(candidate)) judge_cuts(candidate, pipeline, input.units());
+  }
+  if (says_the_same(candidate)) give_plan(candidate, draft, input, by);
+  return candidate;
+}
+
+Verdict first_usable(const Proposals& proposals, const PlannerInput& input, const Judge& by, std::int64_t most) {
+  Verdict verdict;
+  const auto count = static_cast<std::int64_t>(proposals.drafts.size());
+  std::int64_t planned = 0;
+  for (std::int64_t i = 0; i < count && planned < most; ++i) {
+    verdict.judged.push_back(judge(proposals.drafts[static_cast<std::size_t>(i)], i + 1, input, by));
+    verdict.left = count - i - 1;
+    if (verdict.judged.back().runs()) break;
+    if (verdict.judged.back().plan) ++planned;
+    if (i > 0) verdict.judged.back().plan.reset();  // only the first and the one that runs are looked at again
+  }
+  return verdict;
+}
+
+}  // namespace tangram::baseline

@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "metis.hpp"
+#include "partition.hpp"
+
+namespace tangram::baseline {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMemoryFactor = 5.0;  // the original's allowance over one layer's profiled memory
+constexpr int kMostAttempts = 3;
+constexpr double kOverload = 0.9;  // of the share that would just fit
+
+/// A number of samples that was not profiled is put together from powers of two.
+double seconds_of(const PlannerInput& input, const Replica& replica, int first, int last) {
+  double sum = 0;
+  for (std::int64_t bit = 1; bit <= replica.samples; bit *= 2) {
+    if ((replica.samples & bit) != 0) sum += input.seconds(replica.kind, replica.tp, bit, first, last);
+  }
+  return sum;
+}
+
+double memory_of(const UnitProfile& unit, double in_flight) { return unit.state + in_flight * unit.activation; }
+
+/// The smallest power of two that holds the samples, because that is what was profiled.
+std::int64_t profiled(std::int64_t samples) {
+  std::int64_t size = 1;
+  while (size < samples) size *= 2;
+  return size;
+}
+
+bool on_one_node(const PlannerInput& input, const MetisStage& stage) {
+  int gpus = 0;
+  for (const Replica& replica : stage.replicas) gpus += replica.tp;
+  return stage.one_kind && gpus <= input.kinds[static_cast<std::size_t>(stage.replicas.front().kind)].per_node;
+}
+
+}  // namespace
+
+std::vector<MetisStage> Metis::stages(const MetisLayout& layout, const std::vector<MetisStrategy>& strategies) const {
+  std::vector<MetisStage> stages;
+  std::size_t gpu = 0;
+  for (const MetisStrategy& strategy : strategies) {
+    const auto [dp, tp] = strategy;
+    MetisStage stage{strategy, {}, true, false};
+    for (int d = 0; d < dp; ++d, gpu += static_cast<std::size_t>(tp)) {
+      stage.replicas.push_back({layout.row[gpu], tp, 0});
+      stage.one_kind &= layout.row[gpu] == stage.replicas.front().kind;
+      stage.straddles |= layout.row[gpu] != layout.row[gpu + static_cast<std::size_t>(tp) - 1];
+    }
+    stage.one_kind &= !stage.straddles;
+    const std::int64_t each = input_.batch / dp / layout.batches;
+    std::vector<double> times;
+    for (const Replica& replica : stage.replicas) {
+      times.push_back(input_.seconds(replica.kind, tp, 1, 0, input_.units()));
+      if (!std::isfinite(times.back())) return {};
+    }
+    const auto shares = split_samples(each * dp, times);
+    for (std::size_t d = 0; d < shares.size(); ++d) stage.replicas[d].samples = stage.one_kind ? each : shares[d];
+    for (const Replica& replica : stage.replicas) {
+      if (!std::isfinite(seconds_of(input_, replica, 0, input_.units()))) return {};
+    }
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+double Metis::stage_seconds(const MetisStage& stage, int first, int last) const {
+  if (stage.one_kind) return seconds_of(input_, stage.replicas.front(), first, last);
+  double slowest = 0;
+  for (const Replica& replica : stage.replicas) {
+    slowest = std::max(slowest, seconds_of(input_, replica, first, last));
+  }
+  return slowest;
+}
+
+std::vector<double> Metis::speeds(const std::vector<MetisStage>& stages) const {
+  std::vector<double> speeds;
+  for (const MetisStage& stage : stages) speeds.push_back(1 / stage_seconds(stage, 0, input_.units()));
+  const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  for (double& speed : speeds) speed /= sum;
+  return speeds;
+}
+
+double Metis::memory_there(const MetisStage& stage) const {
+  double pooled = 0;
+  for (const Replica& replica : stage.replicas) {
+    pooled += replica.tp * input_.kinds[static_cast<std::size_t>(replica.kind)].memory;
+  }
+  return pooled;
+}
+
+/// The original: one replica's worth, by the type of rank 0, whatever the stage runs on; against the pooled memory.
+double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, int depth_left, int first,
+                            int last) const {
+  static_cast<void>(depth_left);
+  const int lead = layout.row.front();
+  const std::int64_t each = input_.batch / stage.strategy.dp / layout.batches;
+  const GridPoint* point = input_.at(lead, stage.strategy.tp, profiled(each));
+  if (point == nullptr) return kInfinity;
+  double sum = 0;
+  for (int u = first; u < last; ++u) sum += memory_of(point->units[static_cast<std::size_t>(u)], 1);
+  return kMemoryFactor * sum * (stage.one_kind ? 1 : stage.strategy.dp);
+}
+
+std::vector<int> Metis::exact_partition(const MetisLayout& layout, const std::vector<MetisStage>& stages) const {
+  CutProblem problem;
+  problem.units = input_.units();
+  problem.stages = static_cast<int>(stages.size());
+  problem.seconds = [&](int s, int first, int last) {
+    return stage_seconds(stages[static_cast<std::size_t>(s)], first, last);
+  };
+  problem.fits = [&](int s, int first, int last) {
+    const auto depth =
+        static_cast<double>(std::min<std::int64_t>(static_cast<std::int64_t>(stages.size()) - s, layout.batches));
+    const auto& replicas = stages[static_cast<std::size_t>(s)].replicas;
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+      if (r > 0 && replicas[r].kind == replicas[r - 1].kind && replicas[r].samples == replicas[r - 1].samples) continue;
+      const GridPoint* point = input_.at(replicas[r].kind, replicas[r].tp, profiled(replicas[r].samples));
+      if (point == nullptr) return false;
+      double held = 0;
+      double working = 0;
+      for (int u = first; u < last; ++u) {
+        const UnitProfile& unit = point->units[static_cast<std::size_t>(u)];
+        held += memory_of(unit, depth);
+        working = std::max(working, unit.working);
+      }
+      if (held + working > input_.kinds[static_cast<std::size_t>(replicas[r].kind)].memory) return false;
+    }
+    return true;
+  };
+  return fastest_cuts(problem);
+}
+
+std::vector<int> Metis::partition(const MetisLayout& layout, const std::vector<MetisStage>& stages, int& attempts,
+                                  std::vector<double>& headroom) const {
+  attempts = 1;
+  if (mode_ == Mode::kRepaired) return exact_partition(layout, stages);
+  // Weights: one sample without tensor parallelism on the type that is read first.
+  std::vector<double> weights;
+  const double whole = input_.seconds(0, 1, 1, 0, input_.units());
+  for (int u = 0; u < input_.units(); ++u) weights.push_back(input_.seconds(0, 1, 1, u, u + 1) / whole);
+  if (!std::isfinite(whole)) return {};
+  std::vector<double> shares = speeds(stages);
+  for (; attempts <= kMostAttempts; ++attempts) {
+    const auto cuts = balance_by_sevenths(weights, shares);
+    headroom.assign(stages.size(), 0);
+    std::vector<double> fill(stages.size());
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const double needed = memory_needed(layout, stages[s], 0, cuts[s], cuts[s + 1]);
+      headroom[s] = memory_there(stages[s]) - needed;
+      fill[s] = needed / memory_there(stages[s]);
+    }
+    if (std::ranges::all_of(headroom, [](double room) { return room >= 0; })) return cuts;
+    double taken = 0;
+    double others = 0;
+    for (std::size_t s = 0; s < shares.size(); ++s) {
+      if (fill[s] <= 1) others += shares[s];
+      if (fill[s] <= 1) continue;
+      const double kept = shares[s] / fill[s] * kOverload;
+      taken += shares[s] - kept;
+      shares[s] = kept;
+    }
+    if (others <= 0) break;
+    for (std::size_t s = 0; s < shares.size(); ++s) {
+      if (fill[s] <= 1) shares[s] += taken * shares[s] / others;
+    }
+  }
+  return {};
+}
+
+double Metis::bandwidth(const MetisStage& stage) const {
+  double slowest = kInfinity;
+  const bool inside = mode_ == Mode::kFaithful || on_one_node(input_, stage);
+  for (const Replica& replica : stage.replicas) {
+    const GpuKind& kind = input_.kinds[static_cast<std::size_t>(replica.kind)];
+    slowest = std::min(slowest, inside ? kind.inside : kind.outside);
+  }
+  return slowest;
+}
+
+/// The original takes numbers of parameters for bytes.
+double Metis::sync_seconds(const MetisStage& stage, int first, int last) const {
+  const auto [dp, tp] = stage.strategy;
+  const GridPoint* whole = input_.at(0, 1, 1);
+  if (whole == nullptr || dp == 1) return 0;
+  double parameters = 0;
+  for (int u = first; u < last; ++u) parameters += whole->units[static_cast<std::size_t>(u)].parameters;
+  const double width = mode_ == Mode::kFaithful ? 1 : input_.gradient_bytes;
+  return 2.0 * (dp - 1) / (dp * bandwidth(stage)) * parameters * width / tp;
+}
+
+double Metis::boundary_seconds(const MetisStage& from, const MetisStage& to, std::int64_t microbatch, int unit) const {
+  const double tensor = unit >= input_.units() ? input_.activation_last : input_.activation;
+  const double bytes = static_cast<double>(microbatch) * tensor;
+  if (mode_ == Mode::kFaithful) {
+    return bytes / from.strategy.dp / input_.parameter_bytes / std::min(bandwidth(from), bandwidth(to));
+  }
+  const auto outside = [&](const MetisStage& stage) {
+    return input_.kinds[static_cast<std::size_t>(stage.replicas.front().kind)].outside;
+  };
+  return 2 * bytes / std::min(outside(from), outside(to));
+}
+
+double Metis::cost(const MetisLayout& layout, const std::vector<MetisStage>& stages,
+                   const std::vector<int>& cuts) const {
+  const auto batches = static_cast<double>(layout.batches);
+  const auto counted = static_cast<std::size_t>(layout.costed_stages);
+  double slowest = 0;
+  double filling = 0;
+  double step = 0;
+  double sync = 0;
+  double handing = 0;
+  const GridPoint* whole = input_.at(0, 1, 1);
+  for (std::size_t s = 0; s < counted; ++s) {
+    const double seconds = stage_seconds(stages[s], cuts[s], cuts[s + 1]);
+    slowest = std::max(slowest, seconds);
+    filling += seconds;
+    const double layers = static_cast<double>(cuts[s + 1] - cuts[s]) / input_.units();
+    if (whole != nullptr) step = std::max(step, 2 * whole->optimizer / stages[s].strategy.tp * layers);
+    sync = std::max(sync, sync_seconds(stages[s], cuts[s], cuts[s + 1]));
+    if (s + 1 < counted) {
+      handing += boundary_seconds(stages[s], stages[s + 1], input_.batch / layout.batches, cuts[s + 1]);
+    }
+  }
+  double fixed = 0;
+  for (const Replica& replica : stages.back().replicas) {
+    const GridPoint* point = input_.at(replica.kind, replica.tp, profiled(replica.samples));
+    if (point != nullptr) fixed = std::max(fixed, point->fixed);
+  }
+  return (batches - 1) * slowest + filling + batches * (fixed + input_.per_microbatch) + step + sync + handing;
+}
+
+}  // namespace tangram::baseline

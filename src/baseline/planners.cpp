@@ -1,0 +1,38 @@
+#include "planners.hpp"
+
+#include <array>
+
+namespace tangram::baseline {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames{"megatron", "amp", "metis"};
+
+}  // namespace
+
+std::string_view to_string(Mode mode) { return mode == Mode::kFaithful ? "faithful" : "repaired"; }
+
+std::string_view to_string(Label label) {
+  switch (label) {
+    case Label::kOk: return "ok";
+    case Label::kMisCosted: return "mis-costed";
+    case Label::kOutOfMemory: return "out of memory";
+    case Label::kLayersMissing: return "layers missing";
+    case Label::kStageEmpty: return "stage empty";
+    case Label::kInexpressible: return "not expressible";
+  }
+  return "ok";
+}
+
+std::span<const std::string_view> planner_names() { return kNames; }
+
+std::unique_ptr<BaselinePlanner> make_planner(std::string_view name) {
+  if (name == "megatron") return make_megatron();
+  if (name == "amp") return make_amp();
+  if (name == "metis") return make_metis();
+  // SAILOR
+  // FF
+  return nullptr;
+}
+
+}  // namespace tangram::baseline

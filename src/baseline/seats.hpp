@@ -1,0 +1,20 @@
+// Which nodes the replicas of a draft get. Goes in: a draft that speaks of GPU types. Comes out: for every GPU of every
+// replica a node of the fleet, or nothing when there are too few.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tangram/baseline/baseline.hpp"
+
+namespace tangram::baseline {
+
+using Chair = int;                                   ///< a node of the fleet
+using StageSeats = std::vector<std::vector<Chair>>;  ///< [replica][GPU]; none for a replica that idles
+
+/// Depth by depth and, at each depth, pipeline by pipeline. A replica stays in one node where a node has room for it.
+/// [pipeline][stage].
+[[nodiscard]] std::optional<std::vector<std::vector<StageSeats>>> seat_drafts(const Draft& draft,
+                                                                              const PlannerInput& input);
+
+}  // namespace tangram::baseline

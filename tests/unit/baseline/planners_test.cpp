@@ -1,0 +1,89 @@
+// Every planner on a small mixed fleet: its drafts become launch plans that hold what is claimed of them.
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "tangram/baseline/baseline.hpp"
+#include "tangram/plan/check.hpp"
+
+using namespace tangram;
+using namespace tangram::baseline;
+
+namespace {
+
+// [A100x4 a] [A100x4 b] [V100x4 c] [V100x4 d] over Ethernet.
+constexpr const char* kFleet = R"({"schema": "tangram.cluster/1", "name": "small", "nodes": [
+  {"name": "a-[1-2]", "gpus": [{"type": "A100-40GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 50, "kind": "ethernet"}},
+  {"name": "v-[1-2]", "gpus": [{"type": "V100-16GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 25, "kind": "ethernet"}}]})";
+
+constexpr const char* kModel = R"(schema: tangram.model/1
+name: small
+architecture: {vocabulary: 32000, hidden: 1024, layers: 12, heads: 16, ffn_hidden: 4096, gated: false, norm: layernorm}
+training: {sequence_length: 1024, global_batch_samples: 64, precision: fp16}
+)";
+
+struct Setting {
+  cluster::Fleet fleet = *cluster::read_fleet(kFleet, "fleet.json");
+  model::Model model = *model::read_model(kModel, "model.yaml");
+  cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, 0.1);
+  PlannerInput input = read_input(fleet, model, nullptr);
+  Judge judge{fleet, hierarchy, model, nullptr, FlopsPerSecond(1e15)};
+};
+
+}  // namespace
+
+TEST_CASE("every planner finds a plan that runs") {
+  const Setting setting;
+  for (const std::string_view name : planner_names()) {
+    for (const Mode mode : {Mode::kFaithful, Mode::kRepaired}) {
+      const auto planner = make_planner(name);
+      REQUIRE(planner != nullptr);
+      const Proposals proposals = planner->propose(setting.input, mode, {});
+      const Verdict verdict = first_usable(proposals, setting.input, setting.judge);
+      INFO(name << " " << to_string(mode) << ", " << proposals.drafts.size() << " drafts");
+      REQUIRE(verdict.usable() != nullptr);
+      CHECK(verdict.usable()->plan->predicted.iteration > Nanoseconds(0));
+      CHECK(std::ranges::is_sorted(proposals.drafts, {}, &Draft::claimed));
+      CHECK_FALSE(proposals.effort.cut);
+    }
+  }
+  CHECK(make_planner("nobody") == nullptr);
+}
+
+TEST_CASE("repaired planners return nothing that their memory model or their cuts forbid") {
+  const Setting setting;
+  for (const std::string_view name : planner_names()) {
+    const Proposals proposals = make_planner(name)->propose(setting.input, Mode::kRepaired, {});
+    for (const Draft& draft : proposals.drafts) {
+      CHECK((draft.label == Label::kOk || draft.label == Label::kInexpressible));
+      for (const DraftPipeline& pipeline : draft.pipelines) {
+        int next = 0;
+        for (const DraftStage& stage : pipeline.stages) {
+          CHECK(stage.first == next);
+          CHECK(stage.last > stage.first);
+          next = stage.last;
+        }
+        CHECK(next == setting.input.units());
+      }
+    }
+  }
+}
+
+TEST_CASE("planning twice gives the same") {
+  const Setting setting;
+  for (const std::string_view name : planner_names()) {
+    const auto planner = make_planner(name);
+    const Proposals a = planner->propose(setting.input, Mode::kFaithful, {});
+    const Proposals b = planner->propose(setting.input, Mode::kFaithful, {});
+    REQUIRE(a.drafts.size() == b.drafts.size());
+    CHECK(a.effort.examined == b.effort.examined);
+    for (std::size_t i = 0; i < a.drafts.size(); ++i) CHECK(a.drafts[i].claimed == b.drafts[i].claimed);
+  }
+}
+
+TEST_CASE("a budget ends the enumeration and says so") {
+  const Setting setting;
+  const Proposals proposals = make_planner("metis")->propose(setting.input, Mode::kFaithful, {50, 10});
+  CHECK(proposals.effort.cut);
+  CHECK(proposals.effort.examined == 50);
+  CHECK(proposals.drafts.size() <= 10);
+}

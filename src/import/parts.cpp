@@ -1,8 +1,6 @@
 #include "parts.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
 
 namespace tangram::importing {
 
@@ -24,47 +22,9 @@ cost::Strategy strategy_of(const JobStage& stage, const Replica& replica, const 
   return strategy;
 }
 
-/// What follows from where the part's GPUs are.
-void locate(JobPart& part, const GpuPlaces& places) {
-  std::set<int> members;
-  std::set<int> islands;
-  for (plan::GpuSlot& gpu : part.placed.gpus) {
-    const GpuPlaces::Where& where = places.of(gpu);
-    gpu.island = where.island;
-    members.insert(where.member);
-    islands.insert(where.island);
-  }
-  part.placed.members = static_cast<int>(members.size());
-  part.spills = islands.size() > 1;
-}
-
-/// GPUs of every member: the largest number that all of them can be divided into.
-int common_count(const JobPart& part) {
-  return std::gcd(static_cast<int>(part.placed.gpus.size()), part.placed.members);
-}
-
 }  // namespace
 
-GpuPlaces::GpuPlaces(const cluster::IslandLevel& level) {
-  int member = 0;
-  for (const cluster::Island& island : level.islands) {
-    for (const cluster::IslandMember& m : island.members) {
-      if (places_.size() <= m.node) places_.resize(m.node + 1);
-      auto& node = places_[m.node];
-      const auto end = static_cast<std::size_t>(m.first_gpu + m.count);
-      if (node.size() < end) node.resize(end);
-      for (auto g = static_cast<std::size_t>(m.first_gpu); g < end; ++g)
-        node[g] = {island.id, island.island_class, member};
-      ++member;
-    }
-  }
-}
-
-const GpuPlaces::Where& GpuPlaces::of(const plan::GpuSlot& gpu) const {
-  return places_[gpu.node][static_cast<std::size_t>(gpu.gpu)];
-}
-
-std::vector<JobPart> parts_of(const JobStage& stage, const std::vector<ReplicaGpus>& replicas, const GpuPlaces& places,
+std::vector<JobPart> parts_of(const JobStage& stage, const std::vector<ReplicaGpus>& replicas, const plan::GpuPlaces& places,
                               const model::Model& model) {
   std::vector<JobPart> parts;
   for (std::size_t r = 0; r < replicas.size(); ++r) {
@@ -85,26 +45,8 @@ std::vector<JobPart> parts_of(const JobStage& stage, const std::vector<ReplicaGp
     part.samples += replica.samples;
     part.placed.gpus.insert(part.placed.gpus.end(), replicas[r].begin(), replicas[r].end());
   }
-  for (JobPart& part : parts) locate(part, places);
+  for (JobPart& part : parts) part.spills = plan::locate(part.placed, places).spills;
   return parts;
-}
-
-cluster::DeviceShape shape_of(const JobPart& part, const cluster::IslandLevel& level) {
-  cluster::IslandClass island_class = level.classes[static_cast<std::size_t>(part.island_class)];
-  if (part.spills) island_class.between_members = island_class.between_islands;
-  const auto gpus = static_cast<int>(part.placed.gpus.size());
-  const int member = island_class.gpus_per_member;
-  const bool inside = part.placed.members == 1 && gpus <= member && member % gpus == 0;
-  const bool whole = part.placed.members > 1 && gpus == part.placed.members * member;
-  if (inside || whole) return cluster::make_shape(island_class, gpus);
-  cluster::DeviceShape shape;
-  shape.device = island_class.device;
-  shape.nodes = part.placed.members == 1 ? 1 : common_count(part);
-  shape.per_node = gpus / shape.nodes;
-  shape.intra = island_class.inside_member;
-  shape.inter = island_class.between_members;
-  shape.inter.bandwidth = shape.inter.bandwidth * std::min(1.0, static_cast<double>(shape.per_node) / member);
-  return shape;
 }
 
 }  // namespace tangram::importing

@@ -1,0 +1,61 @@
+#include "tangram/plan/gpu_places.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tangram::plan {
+
+GpuPlaces::GpuPlaces(const cluster::IslandLevel& level) {
+  int member = 0;
+  for (const cluster::Island& island : level.islands) {
+    for (const cluster::IslandMember& m : island.members) {
+      if (places_.size() <= m.node) places_.resize(m.node + 1);
+      auto& node = places_[m.node];
+      const auto end = static_cast<std::size_t>(m.first_gpu + m.count);
+      if (node.size() < end) node.resize(end);
+      for (auto g = static_cast<std::size_t>(m.first_gpu); g < end; ++g)
+        node[g] = {island.id, island.island_class, member};
+      ++member;
+    }
+  }
+}
+
+const GpuPlaces::Where& GpuPlaces::of(const GpuSlot& gpu) const {
+  return places_[gpu.node][static_cast<std::size_t>(gpu.gpu)];
+}
+
+Spread locate(PlacedPart& part, const GpuPlaces& places) {
+  Spread spread;
+  std::set<int> members;
+  std::set<int> islands;
+  for (GpuSlot& gpu : part.gpus) {
+    const GpuPlaces::Where& where = places.of(gpu);
+    gpu.island = where.island;
+    members.insert(where.member);
+    islands.insert(where.island);
+    spread.classes.insert(where.island_class);
+  }
+  part.members = static_cast<int>(members.size());
+  spread.spills = islands.size() > 1;
+  return spread;
+}
+
+cluster::DeviceShape shape_of(const PlacedPart& part, cluster::IslandClass island_class, bool spills) {
+  if (spills) island_class.between_members = island_class.between_islands;
+  const auto gpus = static_cast<int>(part.gpus.size());
+  const int member = island_class.gpus_per_member;
+  const bool inside = part.members == 1 && gpus <= member && member % gpus == 0;
+  const bool whole = part.members > 1 && gpus == part.members * member;
+  if (inside || whole) return cluster::make_shape(island_class, gpus);
+  cluster::DeviceShape shape;
+  shape.device = island_class.device;
+  // GPUs of every member: the largest number that all of them can be divided into.
+  shape.nodes = part.members == 1 ? 1 : std::gcd(gpus, part.members);
+  shape.per_node = gpus / shape.nodes;
+  shape.intra = island_class.inside_member;
+  shape.inter = island_class.between_members;
+  shape.inter.bandwidth = shape.inter.bandwidth * std::min(1.0, static_cast<double>(shape.per_node) / member);
+  return shape;
+}
+
+}  // namespace tangram::plan

@@ -51,11 +51,17 @@ constexpr CommandText kCommands[] = {
     {Command::kPlan, "plan", "CLUSTER MODEL", "plan a training job on a mixed fleet",
      "  tangram plan fleet.json model.yaml\n"
      "  tangram plan fleet.json hf/config.json --global-batch 512 --seq-len 4096 -o plan.json\n"
-     "  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted\n",
+     "  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted\n"
+     "  tangram plan fleet.json model.yaml --against plan.json --detailed-exitcode -o next.json\n",
      "Decides which GPUs form which pipeline stage, how many layers each stage holds and how each is\n"
      "parallelized inside. Every plan is checked and simulated before it is shown. MODEL is a model.yaml\n"
      "or a Hugging Face config.json; one of the two files may be - (standard input). --json prints the\n"
-     "launch plan itself, the same bytes as -o writes.\n"},
+     "launch plan itself, the same bytes as -o writes.\n"
+     "\n"
+     "--against PLAN prices a plan that runs already on the fleet as it is now, GPUs by host name and number. It\n"
+     "is kept, and -o writes it unchanged, while it fits and no other gains --min-gain; otherwise the plan that\n"
+     "gives fewest GPUs other work is taken among those within --min-gain of the best. Why is said; --json\n"
+     "prints the decision.\n"},
     {Command::kIslands, "islands", "CLUSTER", "show which GPUs are alike, and why",
      "  tangram islands fleet.json\n"
      "  tangram islands fleet.json --island-tolerance 5%\n",
@@ -261,8 +267,12 @@ class Grammar {
         sub->add_option(positional.name, *positional.target, positional.help)->type_name("");
       }
     }
-    if (text.command == Command::kPlan)
+    if (text.command == Command::kPlan) {
       sub->add_option("-o,--output", plan_.output, "write the plan here")->type_name("FILE");
+      sub->add_option("--against", plan_.against, "keep this plan unless another is worth the change")
+          ->type_name("PLAN");
+      sub->add_flag("--detailed-exitcode", plan_.detailed_exitcode, "exit 2 where the plan of --against changes");
+    }
     if (text.command == Command::kCluster) {
       sub->add_option("--network", cluster_.networks, "[TYPE=][CARDSx]RATEGbit,KIND, of every node or of a GPU type's")
           ->type_name("NETWORK")

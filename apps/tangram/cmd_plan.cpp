@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "choices.hpp"
@@ -11,8 +12,10 @@
 #include "parallelizers.hpp"
 #include "plan_view.hpp"
 #include "planning.hpp"
+#include "replan.hpp"
 #include "table.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/io/json_writer.hpp"
 #include "tangram/model/techniques.hpp"
 #include "wishes.hpp"
 
@@ -68,29 +71,44 @@ struct Inputs {
   cluster::Fleet fleet;
   model::Model model;
   cost::ProfileSet profiles;
+  std::string old_text;  // of the plan that is planned against; empty: none
+  plan::LaunchPlan old;
 };
+
+/// The plan and its text, which is written again where it is kept.
+void load_old(const std::string& path, Inputs& inputs, Diagnostics& mistakes) {
+  take(io::read_file(path), inputs.old_text, mistakes);
+  if (!inputs.old_text.empty()) take(plan::read_plan(inputs.old_text, path), inputs.old, mistakes);
+}
 
 /// All files, with the mistakes of all.
 Expected<Inputs> load_inputs(const PlanArguments& arguments, const Settings& settings) {
-  auto fleet = load_fleet(arguments.cluster);
-  auto model = load_model(arguments.model, overrides_of(settings));
-  // Without a fleet its GPU types are unknown, and every profile of one would be blamed.
-  auto profiles = fleet ? load_profiles(settings.files("profile"), *fleet) : cost::ProfileSet{};
+  Inputs inputs;
   Diagnostics mistakes;
-  if (!fleet) mistakes = std::move(fleet.error());
-  if (!model) mistakes.insert(mistakes.end(), model.error().begin(), model.error().end());
-  if (!profiles) mistakes.insert(mistakes.end(), profiles.error().begin(), profiles.error().end());
+  take(load_fleet(arguments.cluster), inputs.fleet, mistakes);
+  // Without a fleet its GPU types are unknown, and every profile of one would be blamed.
+  const bool fleet_is_known = mistakes.empty();
+  take(load_model(arguments.model, overrides_of(settings)), inputs.model, mistakes);
+  if (fleet_is_known) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  if (!arguments.against.empty()) load_old(arguments.against, inputs, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
-  restrict_techniques(settings, *model);
-  return Inputs{std::move(*fleet), std::move(*model), std::move(*profiles)};
+  restrict_techniques(settings, inputs.model);
+  return inputs;
 }
 
 std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Settings& settings) {
   if (arguments.cluster == "-" && arguments.model == "-") {
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
+  if (arguments.detailed_exitcode && arguments.against.empty()) {
+    return usage_mistake("nothing-to-compare", "--detailed-exitcode tells whether a plan changes",
+                         "say which plan with --against PLAN");
+  }
+  if (!arguments.against.empty() && settings.count("pareto")) {
+    return usage_mistake("two-questions", "--pareto lists plans, --against decides about one", "leave one of them out");
+  }
   std::vector<std::string> inputs = settings.files("profile");
-  inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
+  inputs.insert(inputs.end(), {arguments.cluster, arguments.model, arguments.against});
   for (const std::string& input : inputs) {
     if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
     return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
@@ -114,7 +132,8 @@ bool stopped_early(const Settings& settings, const PlannedResult& planned) {
 
 /// What a plan or a list of plans is told as, and to whom.
 struct Told {
-  std::string json;
+  std::string written;  // the file's text
+  std::string json;     // what --json prints
   std::string for_people;
   ExitCode code = ExitCode::kOk;
 };
@@ -122,11 +141,11 @@ struct Told {
 /// The file first, then what is to be read.
 ExitCode deliver(const Context& context, const PlanArguments& arguments, std::optional<io::OutputFile>& output,
                  const Told& told) {
-  if (const auto written = write_output(context, output, told.json); !written) {
+  if (const auto written = write_output(context, output, told.written); !written) {
     return report(context.terminal, context.json, written.error());
   }
-  const bool to_stdout = context.json || arguments.output == "-";
-  return print_text(context, to_stdout ? told.json : told.for_people, told.code);
+  const bool to_stdout = arguments.output == "-" && !context.json;
+  return print_text(context, context.json ? told.json : to_stdout ? told.written : told.for_people, told.code);
 }
 
 void tell_trouble(const Context& context, const Planners& planners) {
@@ -157,7 +176,24 @@ Expected<Told> plan_best(const Inputs& inputs, const PlanningOptions& options, c
   tell_effort(context, planned->statistics);
   ExitCode code = tell_failures(context, planned->parallelizers);
   if (code == ExitCode::kOk && stopped_early(context.settings, *planned)) code = ExitCode::kStoppedEarly;
-  return Told{plan::write_plan(planned->plan), plan_for_people(planned->plan, context.terminal), code};
+  const std::string text = plan::write_plan(planned->plan);
+  return Told{text, text, plan_for_people(planned->plan, context.terminal), code};
+}
+
+/// Where the old plan is kept, its text is written as it was: nothing changed.
+Expected<Told> plan_against(const Inputs& inputs, const PlanningOptions& options, const Planners& planners,
+                            const compose::ProgressCallback& progress, const PlanArguments& arguments,
+                            const Context& context) {
+  auto replanned =
+      replan(inputs.old, inputs.fleet, inputs.model, options, context.settings.share("min-gain"), progress);
+  context.terminal.clear_progress();
+  tell_trouble(context, planners);
+  if (!replanned) return fail(std::move(replanned.error()));
+  ExitCode code = tell_failures(context, replanned->parallelizers);
+  if (code == ExitCode::kOk && replanned->change && arguments.detailed_exitcode) code = ExitCode::kDifferent;
+  return Told{replanned->change ? plan::write_plan(replanned->next) : inputs.old_text,
+              io::write_canonical(replanned_json(*replanned)), replanned_for_people(*replanned, context.terminal),
+              code};
 }
 
 Expected<Told> plan_choices(const Inputs& inputs, const PlanningOptions& options, std::int64_t most,
@@ -168,7 +204,8 @@ Expected<Told> plan_choices(const Inputs& inputs, const PlanningOptions& options
   tell_trouble(context, planners);
   if (!choices) return fail(std::move(choices.error()));
   const ExitCode code = tell_failures(context, choices->parallelizers);
-  return Told{choices_json(choices->plans), choices_for_people(choices->plans, context.terminal), code};
+  const std::string text = choices_json(choices->plans);
+  return Told{text, text, choices_for_people(choices->plans, context.terminal), code};
 }
 
 }  // namespace
@@ -201,7 +238,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
   const auto most = context.settings.count("pareto");
   const auto told = most ? plan_choices(*inputs, options, *most, *planners, progress, context)
-                         : plan_best(*inputs, options, *planners, progress, context);
+                    : arguments.against.empty()
+                        ? plan_best(*inputs, options, *planners, progress, context)
+                        : plan_against(*inputs, options, *planners, progress, arguments, context);
   if (!told) return refuse(told.error());
   return deliver(context, arguments, *output, *told);
 }

@@ -144,9 +144,10 @@ std::string moved_text(const evolve::Resharding& r, const std::optional<Nanoseco
   add("between hosts", r.between);
   add("inside hosts", r.within);
   if (r.checkpoint.total() > Bytes(0)) {
-    out += fmt::format("reads     {}, which no GPU has that is left, from a checkpoint\n", state_text(r.checkpoint));
+    out += fmt::format("reads     {} from a checkpoint: no GPU left has it\n", state_text(r.checkpoint));
   }
-  if (time) out += fmt::format("takes     {} at the links' speed\n", people_time(to_seconds(*time)));
+  if (time && *time > Nanoseconds(0))
+    out += fmt::format("takes     {} at the links' speed\n", people_time(to_seconds(*time)));
   return out;
 }
 

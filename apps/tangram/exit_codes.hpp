@@ -55,7 +55,7 @@ inline constexpr std::string_view kExitTable =
     "Exit codes:\n"
     "  0    done\n"
     "  1    internal error: a bug, please report it\n"
-    "  2    diff --exit-code: the plans differ\n"
+    "  2    diff --exit-code: the plans differ; plan --detailed-exitcode: the plan changes\n"
     "  3    no feasible plan (what is short is said); check, verify, import: the plan is wrong\n"
     "  4    invalid input file\n"
     "  5    a parallelizer that was asked for failed; the best plan of the others was written, if any\n"

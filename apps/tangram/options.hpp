@@ -13,7 +13,9 @@ namespace tangram::app {
 struct PlanArguments {
   std::string cluster;
   std::string model;
-  std::string output;  ///< empty: the plan is not written
+  std::string output;   ///< empty: the plan is not written
+  std::string against;  ///< a plan that runs already; empty: none
+  bool detailed_exitcode = false;
 };
 struct IslandsArguments {
   std::string cluster;

@@ -154,14 +154,6 @@ Diagnostics bugs_of(const plan::CheckReport& report) {
   return bugs;
 }
 
-/// Rules of the target that speak of hosts and paths are judged on the whole plan.
-std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target) {
-  for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
-    if (verdict.target == to_string(target)) return std::move(verdict.reasons);
-  }
-  return {};
-}
-
 Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose::Target target) {
   Diagnostics refusals;
   for (const plan::TargetReason& reason : reasons) {
@@ -218,13 +210,7 @@ class Planner {
     return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
   }
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const {
-    return plan::assemble(composition, fleet_, level_of(composition), model_, options_.search.profiles);
-  }
-  [[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan) const {
-    const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
-    if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
-    simulate::predict(plan, result, fleet_peak(fleet_, model_.job.precision));
-    return {};
+    return plan::assemble(composition, fleet_, level_of(composition), model_, options_.search.profiles, options_.near);
   }
 
  private:
@@ -259,6 +245,56 @@ FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
   return FlopsPerSecond(peak);
 }
 
+double worth_of(const plan::LaunchPlan& plan, compose::Objective objective) { return worth(plan, objective).first; }
+
+// Rules of the target that speak of hosts and paths are judged on the whole plan.
+std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target) {
+  for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
+    if (verdict.target == to_string(target)) return std::move(verdict.reasons);
+  }
+  return {};
+}
+
+Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
+  simulate::predict(plan, result, fleet_peak(fleet, plan.model.job.precision));
+  return {};
+}
+
+namespace {
+
+/// Plans that the target can run, simulated.
+struct Simulated {
+  std::vector<plan::LaunchPlan> plans;
+  std::vector<std::size_t> numbers;  // of their compositions
+  std::size_t best = 0;
+};
+
+Expected<Simulated> simulate_all(const Planner& planner, const std::vector<compose::Composition>& compositions,
+                                 const cluster::Fleet& fleet, const PlanningOptions& options) {
+  Simulated simulated;
+  std::vector<plan::TargetReason> refused;
+  const compose::Objective objective = options.wish.objective;
+  for (std::size_t i = 0; i < compositions.size(); ++i) {
+    plan::LaunchPlan candidate = planner.assemble(compositions[i]);
+    if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
+      if (refused.empty()) refused = std::move(reasons);
+      continue;
+    }
+    if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
+    simulated.plans.push_back(std::move(candidate));
+    simulated.numbers.push_back(i);
+    if (worth(simulated.plans.back(), objective) < worth(simulated.plans[simulated.best], objective)) {
+      simulated.best = simulated.plans.size() - 1;
+    }
+  }
+  if (simulated.plans.empty()) return fail(not_runnable(refused, options.target));
+  return simulated;
+}
+
+}  // namespace
+
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
   const Planner planner(fleet, model, options, progress);
@@ -272,24 +308,17 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   PlannedResult planned;
   planned.candidates = found.best.size();
   planned.search_finished = found.optimal;
-  std::vector<plan::TargetReason> refused;
-  bool any = false;
-  for (std::size_t i = 0; i < found.best.size(); ++i) {
-    plan::LaunchPlan candidate = planner.assemble(found.best[i]);
-    if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
-      if (refused.empty()) refused = std::move(reasons);
-      continue;
-    }
-    if (auto done = planner.predict(candidate); !done) return fail(std::move(done.error()));
-    const compose::Objective objective = options.wish.objective;
-    if (any && worth(candidate, objective) >= worth(planned.plan, objective)) continue;
-    planned.plan = std::move(candidate);
-    planned.chosen = i;
-    any = true;
-  }
-  if (!any) return fail(not_runnable(refused, options.target));
+  auto simulated = simulate_all(planner, found.best, fleet, options);
+  if (!simulated) return fail(std::move(simulated.error()));
+  const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;
+  planned.plan = std::move(simulated->plans[taken]);
+  planned.chosen = simulated->numbers[taken];
   const compose::Composition& chosen = found.best[planned.chosen];
   set_provenance(planned.plan, fleet, model, planner.hierarchy(), granted, options.wish, planned.chosen);
+  if (taken != simulated->best) {
+    planned.plan.provenance.note =
+        fmt::format("number {} by closed form, taken because fewest GPUs change their work", planned.chosen + 1);
+  }
   if (options.search.profiles != nullptr) {
     planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
   }
@@ -297,6 +326,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   if (options.target != compose::Target::kGeneric) {
     PlanningOptions free = options;
     free.target = compose::Target::kGeneric;
+    free.choose = {};
     const auto generic = make_plan(fleet, model, free, progress);
     if (!generic) return fail(generic.error());
     std::string& note = planned.plan.provenance.note;
@@ -333,7 +363,7 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
   for (const compose::Composition& composition : compositions) {
     plan::LaunchPlan candidate = planner.assemble(composition);
     if (!reasons_against(candidate, options.target).empty()) continue;
-    if (auto done = planner.predict(candidate); !done) return fail(std::move(done.error()));
+    if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
     choices.plans.push_back(std::move(candidate));
   }
   std::ranges::stable_sort(choices.plans, {}, [](const plan::LaunchPlan& plan) { return plan.predicted.iteration; });

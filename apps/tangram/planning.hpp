@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct PlanningOptions {
   compose::Target target = compose::Target::kGeneric;
   compose::Wish wish;
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
+  const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
+  /// Index of the simulated plan to take; the last argument is that of the best. Empty: the best.
+  std::function<std::size_t(const std::vector<plan::LaunchPlan>&, std::size_t)> choose;
 };
 
 struct PlannedResult {
@@ -32,6 +36,15 @@ struct PlannedResult {
 };
 
 [[nodiscard]] std::string_view to_string(compose::Target target);
+
+/// What plans are ranked by: less is better.
+[[nodiscard]] double worth_of(const plan::LaunchPlan& plan, compose::Objective objective);
+
+/// What the target says against the plan.
+[[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target);
+
+/// Adds what the simulator says of the whole. Fails on a schedule that cannot finish.
+[[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet);
 
 /// Dense peak of all GPUs together.
 [[nodiscard]] FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision);

@@ -143,6 +143,7 @@ std::vector<SettingDefinition> make_definitions() {
        "how far GPUs of an island may differ: 0.1 or 10%",
        {},
        commands(kIslandUsers)},
+      {"min-gain", "", SettingKind::kShare, "SHARE", "2%", "of --against: least gain that is worth a change", {}, plan},
       {"top",
        "",
        SettingKind::kCount,

@@ -77,10 +77,6 @@ double message_rate(const Link& link) {
   return kMessageBytes / (kMessageBytes / link.bandwidth.value() + to_seconds(link.latency));
 }
 
-Link slower_of(const Link& a, const Link& b) {
-  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
-}
-
 Strands::Strands(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(kinds_of(fleet)) {
   between_kinds_.resize(kinds_.size() * kinds_.size());
   for (std::size_t a = 0; a < kinds_.size(); ++a) {

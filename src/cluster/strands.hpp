@@ -9,6 +9,7 @@
 
 #include "member_metrics.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cluster/slowest.hpp"
 
 namespace tangram::cluster {
 
@@ -36,9 +37,6 @@ struct StrandMember {
 /// microbatch of 4,096 tokens at width 4,096 in 16 bit; a wide-area link of the same bandwidth ranks behind a local
 /// one.
 [[nodiscard]] double message_rate(const Link& link);
-
-/// Worse of both in bandwidth and in latency.
-[[nodiscard]] Link slower_of(const Link& a, const Link& b);
 
 class Strands {
  public:

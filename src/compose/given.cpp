@@ -92,8 +92,8 @@ class Pricer {
     stage.to_next = pair.cost;
     stage.link_source = pair.source;
     stage.link_target = pair.target;
-    stage.link_to_next = link_between(level_, from[static_cast<std::size_t>(pair.source)],
-                                      to[static_cast<std::size_t>(pair.target)]);
+    stage.link_to_next =
+        link_between(level_, from[static_cast<std::size_t>(pair.source)], to[static_cast<std::size_t>(pair.target)]);
   }
 
   const GivenPipeline& given_;

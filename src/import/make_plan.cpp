@@ -127,9 +127,9 @@ Expected<compose::Composition> priced(const Job& job, std::size_t pipeline, cons
   auto composition = compose::price(given(job, pipeline, located), model, *located.level, profiles);
   if (composition) return std::move(*composition);
   const JobStage& stage = job.pipelines[pipeline].stages[composition.error().stage];
-  return fail(at(stage.place, "unsupported-degrees",
-                 fmt::format("layers {}-{} cannot run like this: {}", stage.first, stage.last - 1,
-                             composition.error().why)));
+  return fail(
+      at(stage.place, "unsupported-degrees",
+         fmt::format("layers {}-{} cannot run like this: {}", stage.first, stage.last - 1, composition.error().why)));
 }
 
 plan::PlacedPipeline placed(const compose::Composition& composition, const Stages& stages) {

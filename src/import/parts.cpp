@@ -24,8 +24,8 @@ cost::Strategy strategy_of(const JobStage& stage, const Replica& replica, const 
 
 }  // namespace
 
-std::vector<JobPart> parts_of(const JobStage& stage, const std::vector<ReplicaGpus>& replicas, const plan::GpuPlaces& places,
-                              const model::Model& model) {
+std::vector<JobPart> parts_of(const JobStage& stage, const std::vector<ReplicaGpus>& replicas,
+                              const plan::GpuPlaces& places, const model::Model& model) {
   std::vector<JobPart> parts;
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     const Replica& replica = stage.replicas[r];

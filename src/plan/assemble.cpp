@@ -5,6 +5,7 @@
 #include <set>
 
 #include "placement.hpp"
+#include "settle.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/model/slice.hpp"
 
@@ -232,9 +233,12 @@ LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster:
 }
 
 LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
-                    const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles) {
+                    const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles,
+                    const LaunchPlan* near) {
+  auto placed = place(composition, level);
+  if (near != nullptr) settle(placed, composition, fleet, level, *near);
   std::vector<PlacedPipeline> pipelines;
-  for (auto& parts : place(composition, level)) pipelines.push_back({&composition, std::move(parts)});
+  for (auto& parts : placed) pipelines.push_back({&composition, std::move(parts)});
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
   plan.predicted.closed_form = composition.closed_form;
   return plan;

@@ -39,10 +39,11 @@ struct PlacedPipeline {
 
 /// Places larger shapes first (sizes divide each other, so that counting is enough to place them), packs pipelines of
 /// one replica close together, and assembles them. A composition that does not fit the level's islands is a bug:
-/// TANGRAM_ASSERT.
+/// TANGRAM_ASSERT. With `near`, islands and members that are interchangeable are chosen so that many GPUs keep the
+/// layers and degrees they have in that plan.
 [[nodiscard]] LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
                                   const cluster::IslandLevel& level, const model::Model& model,
-                                  const cost::ProfileSet* profiles = nullptr);
+                                  const cost::ProfileSet* profiles = nullptr, const LaunchPlan* near = nullptr);
 
 /// The transfers of one boundary. Every GPU of a stage owns one shard of the microbatch: samples part by part and
 /// replica by replica (samples / dp each), the sequence cut into cp ranges and each of those into tp ranges. A transfer

@@ -1,0 +1,40 @@
+#include "tangram/cluster/slowest.hpp"
+
+#include <algorithm>
+
+namespace tangram::cluster {
+
+namespace {
+
+// A mesh is slower than a switch, 0.
+BytesPerSecond slower_pair(BytesPerSecond a, BytesPerSecond b) {
+  return a.value() > 0 && b.value() > 0 ? std::min(a, b) : std::max(a, b);
+}
+
+}  // namespace
+
+Link slower_of(const Link& a, const Link& b) {
+  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
+}
+
+GpuType slower_of(const GpuType& a, const GpuType& b) {
+  GpuType slower = a;
+  slower.multiprocessors = std::min(a.multiprocessors, b.multiprocessors);
+  slower.memory = std::min(a.memory, b.memory);
+  slower.reserved = std::max(a.reserved, b.reserved);
+  slower.memory_bandwidth = std::min(a.memory_bandwidth, b.memory_bandwidth);
+  for (std::size_t i = 0; i < slower.peak.size(); ++i) slower.peak[i] = std::min(a.peak[i], b.peak[i]);
+  slower.peer_link = slower_of(a.peer_link, b.peer_link);
+  slower.peer_pair = slower_pair(a.peer_pair, b.peer_pair);
+  slower.pcie = slower_of(a.pcie, b.pcie);
+  slower.compute.gemm_efficiency = std::min(a.compute.gemm_efficiency, b.compute.gemm_efficiency);
+  slower.compute.attention_forward = std::min(a.compute.attention_forward, b.compute.attention_forward);
+  slower.compute.attention_backward = std::min(a.compute.attention_backward, b.compute.attention_backward);
+  slower.compute.host_issue = std::max(a.compute.host_issue, b.compute.host_issue);
+  slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
+  slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);
+  slower.price_per_hour = std::max(a.price_per_hour, b.price_per_hour);
+  return slower;
+}
+
+}  // namespace tangram::cluster

@@ -1,0 +1,240 @@
+#include "tangram/evolve/refit.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "fleet_gpus.hpp"
+#include "tangram/cluster/slowest.hpp"
+#include "tangram/compose/given.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/plan/gpu_places.hpp"
+
+namespace tangram::evolve {
+
+namespace {
+
+std::vector<Gpu> gone_gpus(const plan::LaunchPlan& plan, const FleetGpus& gpus) {
+  std::vector<Gpu> gone;
+  for (const plan::Rank& rank : plan.ranks) {
+    if (!gpus.find({rank.host, rank.gpu})) gone.emplace_back(rank.host, rank.gpu);
+  }
+  std::ranges::sort(gone);
+  return gone;
+}
+
+/// What all GPUs of a part can be relied on for.
+struct Common {
+  cluster::GpuType device;
+  cluster::Link link;
+  cluster::Link network;
+};
+
+/// The fleet in which all hosts of each part are as good as the least of them.
+cluster::Fleet evened(const plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
+  cluster::Fleet even = fleet;
+  const FleetGpus gpus(fleet);
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      std::optional<Common> common;
+      for (const bool take : {true, false}) {  // first find the least, then give it to all
+        for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
+          const plan::Rank& rank = plan.rank(part, i);
+          const FleetGpus::Where where = *gpus.find({rank.host, rank.gpu});
+          cluster::Node& node = even.nodes[where.node];
+          cluster::DeviceGroup& group = node.groups[where.group];
+          if (!take) {
+            std::tie(group.device, group.link, node.network) = std::tie(common->device, common->link, common->network);
+          } else if (!common) {
+            common = {group.device, group.link, node.network};
+          } else {
+            common = {cluster::slower_of(common->device, group.device), cluster::slower_of(common->link, group.link),
+                      cluster::slower_of(common->network, node.network)};
+          }
+        }
+      }
+    }
+  }
+  return even;
+}
+
+/// A plan's parts on one level of islands.
+struct Located {
+  std::size_t level = 0;
+  std::vector<std::vector<std::vector<plan::PlacedPart>>> placed;  ///< [pipeline][stage][part]
+  std::vector<std::vector<std::vector<plan::Spread>>> spread;
+  /// Parts over several classes, whether it is another level than the plan was made on, parts over several islands.
+  std::tuple<int, bool, int> unsuited{0, false, 0};
+};
+
+class Locator {
+ public:
+  Locator(const plan::LaunchPlan& plan, const cluster::Fleet& fleet) : plan_(plan), gpus_(fleet) {}
+
+  [[nodiscard]] Located at(const cluster::IslandLevel& level, std::size_t number) const {
+    const plan::GpuPlaces places(level);
+    Located located;
+    located.level = number;
+    int split = 0;
+    int spilling = 0;
+    for (const plan::Pipeline& pipeline : plan_.pipelines) {
+      auto& placed = located.placed.emplace_back();
+      auto& spread = located.spread.emplace_back();
+      for (const int id : pipeline.stages) {
+        placed.emplace_back();
+        spread.emplace_back();
+        for (const plan::Part& part : plan_.stage(id).parts) {
+          placed.back().push_back(placed_of(part));
+          spread.back().push_back(plan::locate(placed.back().back(), places));
+          split += spread.back().back().classes.size() > 1 ? 1 : 0;
+          spilling += spread.back().back().spills ? 1 : 0;
+        }
+      }
+    }
+    located.unsuited = {split, level.name != plan_.provenance.level, spilling};
+    return located;
+  }
+
+  /// The level that suits the plan best, the finest of those that suit alike.
+  [[nodiscard]] Located best(const cluster::IslandHierarchy& hierarchy) const {
+    Located best = at(hierarchy.levels.front(), 0);
+    for (std::size_t i = 1; i < hierarchy.levels.size(); ++i) {
+      Located other = at(hierarchy.levels[i], i);
+      if (other.unsuited < best.unsuited) best = std::move(other);
+    }
+    return best;
+  }
+
+ private:
+  [[nodiscard]] plan::PlacedPart placed_of(const plan::Part& part) const {
+    plan::PlacedPart placed;
+    for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
+      const plan::Rank& rank = plan_.rank(part, i);
+      placed.gpus.push_back({gpus_.find({rank.host, rank.gpu})->node, rank.gpu, 0});
+    }
+    return placed;
+  }
+
+  const plan::LaunchPlan& plan_;
+  FleetGpus gpus_;
+};
+
+/// Where a part lies in several classes all the same, because their links differ, its own class answers for the slowest
+/// link between them.
+void slow_down_split_classes(const Located& located, cluster::IslandLevel& level) {
+  for (const auto& pipeline : located.spread) {
+    for (const auto& stage : pipeline) {
+      for (const plan::Spread& spread : stage) {
+        for (const int a : spread.classes) {
+          for (const int b : spread.classes) {
+            if (a == b) continue;
+            cluster::Link& link = level.classes[static_cast<std::size_t>(a)].between_islands;
+            link = cluster::slower_of(link, level.link(a, b));
+          }
+        }
+      }
+    }
+  }
+}
+
+class Refitter {
+ public:
+  Refitter(const plan::LaunchPlan& old, const cluster::Fleet& fleet, const model::Model& model,
+           const RefitOptions& options)
+      : old_(old), fleet_(fleet), model_(model), options_(options) {}
+
+  Refit run() {
+    if (!same_model(old_.model, model_)) {
+      result_.misfits.push_back({"other-model", "", "the plan is of another model"});
+    } else if (!same_job(old_.model, model_)) {
+      result_.misfits.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
+    }
+    result_.gone = gone_gpus(old_, FleetGpus(fleet_));
+    if (result_.misfits.empty() && result_.gone.empty()) price();
+    return std::move(result_);
+  }
+
+ private:
+  void price() {
+    cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet_, options_.island_tolerance);
+    const Locator locator(old_, fleet_);
+    Located located = locator.best(hierarchy);
+    if (std::get<0>(located.unsuited) > 0) {
+      hierarchy = cluster::find_islands(evened(old_, fleet_), options_.island_tolerance);
+      located = locator.best(hierarchy);
+    }
+    cluster::IslandLevel& level = hierarchy.levels[located.level];
+    slow_down_split_classes(located, level);
+
+    std::vector<compose::Composition> compositions;
+    for (std::size_t p = 0; p < old_.pipelines.size(); ++p) {
+      auto composition = compose::price(given(p, located, level), model_, level, options_.profiles);
+      if (!composition) {
+        const int stage = old_.pipelines[p].stages[composition.error().stage];
+        result_.misfits.push_back({"unsupported", "stage " + std::to_string(stage), composition.error().why});
+        return;
+      }
+      compositions.push_back(std::move(*composition));
+    }
+    std::vector<plan::PlacedPipeline> pipelines;
+    for (std::size_t p = 0; p < compositions.size(); ++p) pipelines.push_back({&compositions[p], located.placed[p]});
+    finish(plan::assemble(pipelines, fleet_, level, model_, options_.profiles));
+  }
+
+  [[nodiscard]] compose::GivenPipeline given(std::size_t p, const Located& located,
+                                             const cluster::IslandLevel& level) const {
+    const plan::Pipeline& from = old_.pipelines[p];
+    compose::GivenPipeline given{static_cast<int>(old_.pipelines.size()), from.microbatch, from.microbatches, {}};
+    for (std::size_t s = 0; s < from.stages.size(); ++s) {
+      const plan::Stage& stage = old_.stage(from.stages[s]);
+      auto& to = given.stages.emplace_back(compose::GivenStage{stage.first, stage.last, stage.warmup + 1, {}});
+      for (std::size_t i = 0; i < stage.parts.size(); ++i) {
+        const plan::Part& part = stage.parts[i];
+        const plan::Spread& spread = located.spread[p][s][i];
+        // Its ranks are counted to the island of its first GPU.
+        const auto first = static_cast<std::size_t>(located.placed[p][s][i].gpus.front().island);
+        const int island_class = level.islands[first].island_class;
+        const cluster::DeviceShape shape = plan::shape_of(
+            located.placed[p][s][i], level.classes[static_cast<std::size_t>(island_class)], spread.spills);
+        to.parts.push_back({island_class, shape, part.samples, part.strategy, part.parallelizer, part.opaque});
+      }
+    }
+    return given;
+  }
+
+  void finish(plan::LaunchPlan plan) {
+    plan.provenance.version = old_.provenance.version;
+    plan.provenance.inputs = {{"cluster", fleet_.digest}, {"model", model_.digest}};
+    plan.provenance.objective = old_.provenance.objective;
+    for (plan::IdleGpus& idle : plan.idle) idle.reason = idle_reason(idle);
+    plan.predicted.closed_form = plan::check(plan).closed_form;
+    plan.targets = plan::target_verdicts(plan);
+    for (const plan::Violation& v : plan::check(plan, fleet_, nullptr).violations) {
+      result_.misfits.push_back({v.code, v.where, v.message});
+    }
+    result_.plan = std::move(plan);
+  }
+
+  /// As long as the same GPUs are idle, the old reason holds.
+  [[nodiscard]] std::string idle_reason(const plan::IdleGpus& idle) const {
+    for (const plan::IdleGpus& before : old_.idle) {
+      if (before.island_class == idle.island_class && before.gpus == idle.gpus) return before.reason;
+    }
+    return "not used by the plan";
+  }
+
+  const plan::LaunchPlan& old_;
+  const cluster::Fleet& fleet_;
+  const model::Model& model_;
+  const RefitOptions& options_;
+  Refit result_;
+};
+
+}  // namespace
+
+Refit refit(const plan::LaunchPlan& old, const cluster::Fleet& fleet, const model::Model& model,
+            const RefitOptions& options) {
+  return Refitter(old, fleet, model, options).run();
+}
+
+}  // namespace tangram::evolve

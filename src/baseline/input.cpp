@@ -60,6 +60,17 @@ std::vector<GpuKind> kinds_of(const cluster::Fleet& fleet) {
   return kinds;
 }
 
+/// The narrower of both nodes' networks, of which each GPU that takes part has its share.
+std::function<double(double, int, int, int, int)> network_of(std::vector<GpuKind> kinds) {
+  return [kinds = std::move(kinds)](double bytes, int from, int from_gpus, int to, int to_gpus) {
+    const auto rate = [&](int kind, int gpus) {
+      const GpuKind& k = kinds[static_cast<std::size_t>(kind)];
+      return k.outside * std::min(1.0, static_cast<double>(gpus) / k.per_node);
+    };
+    return bytes / std::min(rate(from, from_gpus), rate(to, to_gpus));
+  };
+}
+
 bool has_experts(const model::Model& model) {
   return std::ranges::any_of(model.types, [](const model::BlockType& type) { return type.feed_forward.is_moe(); });
 }
@@ -160,6 +171,7 @@ PlannerInput read_input(const cluster::Fleet& fleet, const model::Model& model, 
   input.gradient_bytes = static_cast<double>(model.job.gradient_bytes);
   input.activation = input.blocks > 1 ? static_cast<double>(model::cut_bytes(model, 1)) : 0;
   input.activation_last = static_cast<double>(model.job.sequence_length * model.vocabulary * model.job.parameter_bytes);
+  input.message = network_of(input.kinds);
   for (int k = 0; k < static_cast<int>(input.kinds.size()); ++k) add_kind(input, k, profiles, most_samples);
   return input;
 }

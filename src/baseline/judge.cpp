@@ -40,6 +40,38 @@ void judge_cuts(Candidate& candidate, const DraftPipeline& pipeline, int units) 
   candidate.reason = fmt::format("units {} to {} are in no stage", next, units - 1);
 }
 
+/// Experts are sharded like the rest of a replica, where all replicas of the stage are alike in that.
+cost::Degrees common_of(const Draft& draft, const DraftStage& stage) {
+  cost::Degrees common = draft.common;
+  if (common.etp == 1) return common;
+  const int tp = stage.replicas.front().tp;
+  const bool alike = std::ranges::all_of(stage.replicas, [&](const Replica& replica) { return replica.tp == tp; });
+  common.etp = alike ? tp : 1;
+  return common;
+}
+
+importing::JobStage job_stage(const Draft& draft, const DraftStage& from, const PlannerInput& input,
+                              const StageSeats& seats) {
+  importing::JobStage stage;
+  stage.first = std::max(from.first - 1, 0);
+  stage.last = std::min(from.last - 1, input.blocks);
+  stage.common = common_of(draft, from);
+  stage.policy = draft.policy;
+  if (draft.policy.recompute == cost::RecomputeMode::kFull) {
+    stage.policy.recompute_layers = static_cast<int>(stage.last - stage.first);
+  }
+  for (std::size_t r = 0; r < from.replicas.size(); ++r) {
+    const Replica& replica = from.replicas[r];
+    if (replica.samples == 0) continue;
+    importing::Replica seated{replica.tp, replica.samples, {}};
+    for (const Chair chair : seats[r]) {
+      seated.gpus.push_back({input.kinds[static_cast<std::size_t>(replica.kind)].name, chair});
+    }
+    stage.replicas.push_back(std::move(seated));
+  }
+  return stage;
+}
+
 importing::Job job_of(const Draft& draft, const PlannerInput& input,
                       const std::vector<std::vector<StageSeats>>& seats) {
   importing::Job job;
@@ -47,24 +79,7 @@ importing::Job job_of(const Draft& draft, const PlannerInput& input,
     const DraftPipeline& from = draft.pipelines[p];
     importing::JobPipeline pipeline{from.microbatch, from.microbatches, {}};
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
-      importing::JobStage stage;
-      stage.first = std::max(from.stages[s].first - 1, 0);
-      stage.last = std::min(from.stages[s].last - 1, input.blocks);
-      stage.common = draft.common;
-      stage.policy = draft.policy;
-      if (draft.policy.recompute == cost::RecomputeMode::kFull) {
-        stage.policy.recompute_layers = static_cast<int>(stage.last - stage.first);
-      }
-      for (std::size_t r = 0; r < from.stages[s].replicas.size(); ++r) {
-        const Replica& replica = from.stages[s].replicas[r];
-        if (replica.samples == 0) continue;
-        importing::Replica seated{replica.tp, replica.samples, {}};
-        for (const Chair& chair : seats[p][s][r]) {
-          seated.gpus.push_back({input.kinds[static_cast<std::size_t>(replica.kind)].name, chair});
-        }
-        stage.replicas.push_back(std::move(seated));
-      }
-      pipeline.stages.push_back(std::move(stage));
+      pipeline.stages.push_back(job_stage(draft, from.stages[s], input, seats[p][s]));
     }
     job.pipelines.push_back(std::move(pipeline));
   }

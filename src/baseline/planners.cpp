@@ -6,7 +6,7 @@ namespace tangram::baseline {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames{"megatron", "amp", "metis"};
+constexpr std::array<std::string_view, 4> kNames{"megatron", "amp", "metis", "sailor"};
 
 }  // namespace
 
@@ -30,8 +30,7 @@ std::unique_ptr<BaselinePlanner> make_planner(std::string_view name) {
   if (name == "megatron") return make_megatron();
   if (name == "amp") return make_amp();
   if (name == "metis") return make_metis();
-  // SAILOR
-  // FF
+  if (name == "sailor") return make_sailor();
   return nullptr;
 }
 

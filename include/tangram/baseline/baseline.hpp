@@ -64,8 +64,9 @@ struct Draft {
 
 /// Counts, never seconds, so that results do not depend on the machine.
 struct Budget {
-  std::int64_t plans = 300'000;  ///< examined
-  std::int64_t kept = 5'000;     ///< of those costed, the best by the planner's claim
+  std::int64_t plans = 300'000;     ///< examined
+  std::int64_t steps = 20'000'000;  ///< of a dynamic program
+  std::int64_t kept = 5'000;        ///< of those costed, the best by the planner's claim
 };
 
 struct Effort {

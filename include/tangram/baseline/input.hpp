@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -59,6 +60,8 @@ struct PlannerInput {
   double parameter_bytes = 2;  ///< of one parameter
   double gradient_bytes = 4;
   double per_microbatch = 0;  ///< seconds that loading one takes
+  /// Seconds of a message from `from_gpus` GPUs of a node of one kind to `to_gpus` of a node of another.
+  std::function<double(double bytes, int from, int from_gpus, int to, int to_gpus)> message;
   model::Model model;
 
   [[nodiscard]] int units() const { return blocks + 2; }

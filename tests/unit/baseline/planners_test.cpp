@@ -82,7 +82,7 @@ TEST_CASE("planning twice gives the same") {
 
 TEST_CASE("a budget ends the enumeration and says so") {
   const Setting setting;
-  const Proposals proposals = make_planner("metis")->propose(setting.input, Mode::kFaithful, {50, 10});
+  const Proposals proposals = make_planner("metis")->propose(setting.input, Mode::kFaithful, {50, 1000, 10});
   CHECK(proposals.effort.cut);
   CHECK(proposals.effort.examined == 50);
   CHECK(proposals.drafts.size() <= 10);

@@ -89,6 +89,15 @@ constexpr CommandText kCommands[] = {
      "  tangram simulate plan.json\n"
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
      "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
+    {Command::kCompare, "compare", "CLUSTER MODEL", "compare this planner with others",
+     "  tangram compare fleet.json model.yaml\n"
+     "  tangram compare fleet.json model.yaml --with metis,sailor --mode faithful\n"
+     "  tangram compare fleet.json model.yaml --html report.html --json | jq '.planners[] | {planner, mode, ratio}'\n",
+     "Plans the job here and as other planners do, and judges all plans by one simulator and one memory model.\n"
+     "The others are written anew from what is published of them: megatron (one set of degrees for all GPUs, by\n"
+     "hand), amp, metis, sailor, flashflex. faithful has the published programs' defects, repaired has not. Of each\n"
+     "the first plan of its own ranking that runs counts; what became of its first is said. Then our plan without\n"
+     "each technique that it uses, and without all that others do not have.\n"},
     {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
      "  tangram diff old.json new.json\n"
      "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
@@ -288,6 +297,14 @@ class Grammar {
       sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
       sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
     }
+    if (text.command == Command::kCompare) {
+      sub->add_option("--with", compare_.planners, "planners: metis,sailor (default: all)")
+          ->delimiter(',')
+          ->type_name("NAMES");
+      sub->add_option("--mode", compare_.mode, "faithful, repaired or both (default: both)")->type_name("MODE");
+      sub->add_option("--html", compare_.html, "write a report for browsers here")->type_name("FILE");
+      sub->add_flag("--no-ablation", compare_.no_ablation, "do not plan without each technique");
+    }
     if (text.command == Command::kDiff) {
       sub->add_option("--cluster", diff_.cluster, "the fleet that is there now")->type_name("CLUSTER");
       sub->add_flag("--exit-code", diff_.exit_code, "exit 2 where the plans differ");
@@ -377,6 +394,9 @@ class Grammar {
                 {"FILE", "what the fleet reports; - reads standard input", nullptr, false, &cluster_.files}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
+      case Command::kCompare:
+        return {{"CLUSTER", "cluster.json", &compare_.cluster, true},
+                {"MODEL", "model.yaml or config.json", &compare_.model, true}};
       case Command::kDiff:
         return {{"OLD", "a launch plan", &diff_.before, true}, {"NEW", "a launch plan", &diff_.after, true}};
       case Command::kVerify: return {{"PLAN", "a launch plan", &verify_.plan, true}};
@@ -406,6 +426,7 @@ class Grammar {
       case Command::kCluster: return cluster_;
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
+      case Command::kCompare: return compare_;
       case Command::kDiff: return diff_;
       case Command::kVerify: return verify_;
       case Command::kExport: return export_;
@@ -491,6 +512,7 @@ class Grammar {
   ClusterArguments cluster_;
   CheckArguments check_;
   SimulateArguments simulate_;
+  CompareArguments compare_;
   DiffArguments diff_;
   VerifyArguments verify_;
   ExportArguments export_;

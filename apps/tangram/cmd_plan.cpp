@@ -12,52 +12,16 @@
 #include "parallelizers.hpp"
 #include "plan_view.hpp"
 #include "planning.hpp"
+#include "planning_inputs.hpp"
 #include "replan.hpp"
 #include "table.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
-#include "tangram/model/techniques.hpp"
 #include "wishes.hpp"
 
 namespace tangram::app {
 
 namespace {
-
-constexpr std::int64_t kManyReplicas = 1 << 20;
-
-model::JobOverrides overrides_of(const Settings& settings) {
-  return {settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch")};
-}
-
-/// The names were checked where they were written.
-void set_technique(model::Techniques& techniques, const std::string& name, bool allowed) {
-  static_cast<void>(model::set_technique(techniques, name, allowed));
-}
-
-/// --allow keeps what both it and the model file allow; --forbid takes away.
-void restrict_techniques(const Settings& settings, model::Model& model) {
-  const auto allowed = settings.techniques("allow");
-  if (!allowed.empty()) {
-    model::Techniques listed = model::no_techniques();
-    for (const std::string& name : allowed) set_technique(listed, name, true);
-    for (const model::TechniqueName& name : model::technique_names()) {
-      if (!(listed.*name.flags[0])) model.job.allow.*name.flags[0] = false;
-    }
-  }
-  for (const std::string& name : settings.techniques("forbid")) set_technique(model.job.allow, name, false);
-}
-
-PlanningOptions planning_options(const Settings& settings) {
-  PlanningOptions options;
-  options.island_tolerance = settings.share("island-tolerance");
-  const auto small = [&](const char* name, std::int64_t otherwise) {
-    return static_cast<int>(std::min(settings.count(name).value_or(otherwise), kManyReplicas));
-  };
-  options.search.top = small("top", options.search.top);
-  options.search.max_replicas = small("max-pipelines", kManyReplicas);
-  options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
-  return options;
-}
 
 compose::Target target_of(const Settings& settings) {
   using compose::Target;
@@ -67,10 +31,7 @@ compose::Target target_of(const Settings& settings) {
   return Target::kGeneric;
 }
 
-struct Inputs {
-  cluster::Fleet fleet;
-  model::Model model;
-  cost::ProfileSet profiles;
+struct Inputs : PlanningInputs {
   std::string old_text;  // of the plan that is planned against; empty: none
   plan::LaunchPlan old;
 };
@@ -85,14 +46,10 @@ void load_old(const std::string& path, Inputs& inputs, Diagnostics& mistakes) {
 Expected<Inputs> load_inputs(const PlanArguments& arguments, const Settings& settings) {
   Inputs inputs;
   Diagnostics mistakes;
-  take(load_fleet(arguments.cluster), inputs.fleet, mistakes);
-  // Without a fleet its GPU types are unknown, and every profile of one would be blamed.
-  const bool fleet_is_known = mistakes.empty();
-  take(load_model(arguments.model, overrides_of(settings)), inputs.model, mistakes);
-  if (fleet_is_known) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  take(load_planning_inputs(arguments.cluster, arguments.model, settings), static_cast<PlanningInputs&>(inputs),
+       mistakes);
   if (!arguments.against.empty()) load_old(arguments.against, inputs, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
-  restrict_techniques(settings, inputs.model);
   return inputs;
 }
 
@@ -167,7 +124,7 @@ void tell_effort(const Context& context, const compose::SearchStatistics& s) {
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 }
 
-Expected<Told> plan_best(const Inputs& inputs, const PlanningOptions& options, const Planners& planners,
+Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& options, const Planners& planners,
                          const compose::ProgressCallback& progress, const Context& context) {
   auto planned = make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
@@ -196,7 +153,7 @@ Expected<Told> plan_against(const Inputs& inputs, const PlanningOptions& options
               code};
 }
 
-Expected<Told> plan_choices(const Inputs& inputs, const PlanningOptions& options, std::int64_t most,
+Expected<Told> plan_choices(const PlanningInputs& inputs, const PlanningOptions& options, std::int64_t most,
                             const Planners& planners, const compose::ProgressCallback& progress,
                             const Context& context) {
   auto choices = make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);

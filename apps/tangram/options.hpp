@@ -39,6 +39,14 @@ struct SimulateArguments {
   std::string plan;
   std::string trace;  ///< empty: no trace
 };
+struct CompareArguments {
+  std::string cluster;
+  std::string model;
+  std::vector<std::string> planners;  ///< empty: all
+  std::string mode = "both";
+  std::string html;  ///< empty: not written
+  bool no_ablation = false;
+};
 struct DiffArguments {
   std::string before;
   std::string after;
@@ -97,8 +105,8 @@ struct VersionArguments {};
 
 using Arguments =
     std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, DiffArguments,
-                 VerifyArguments, ExportArguments, ImportArguments, ProfileArguments, AccuracyArguments,
-                 ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
+                 CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
+                 AccuracyArguments, ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

@@ -19,12 +19,14 @@ namespace tangram::app {
 namespace {
 
 constexpr Command kPlanOnly[] = {Command::kPlan};
-constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport};
+constexpr Command kPlanners[] = {Command::kPlan, Command::kCompare};
+constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport, Command::kCompare};
 
 std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
 
 std::vector<SettingDefinition> make_definitions() {
   const auto plan = commands(kPlanOnly);
+  const auto planners = commands(kPlanners);
   const compose::SearchOptions search;
   return {
       {"objective",
@@ -60,8 +62,15 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "samples per iteration, instead of the model file's",
        {},
-       plan},
-      {"seq-len", "", SettingKind::kCount, "TOKENS", "", "tokens per sample, instead of the model file's", {}, plan},
+       planners},
+      {"seq-len",
+       "",
+       SettingKind::kCount,
+       "TOKENS",
+       "",
+       "tokens per sample, instead of the model file's",
+       {},
+       planners},
       {"microbatch",
        "",
        SettingKind::kCount,
@@ -69,7 +78,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "fix the microbatch of a pipeline (default: searched)",
        {},
-       plan},
+       planners},
       {"allow",
        "",
        SettingKind::kTechniques,
@@ -77,8 +86,8 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "of what the model file allows use these alone: tp,dp,pp",
        {},
-       plan},
-      {"forbid", "", SettingKind::kTechniques, "LIST", "", "leave these techniques out: ep,zero3", {}, plan},
+       planners},
+      {"forbid", "", SettingKind::kTechniques, "LIST", "", "leave these techniques out: ep,zero3", {}, planners},
       {"profile",
        "",
        SettingKind::kFiles,
@@ -86,7 +95,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "measured times to use: a.json,b.json",
        {},
-       {Command::kPlan, Command::kImport, Command::kAccuracy}},
+       {Command::kPlan, Command::kImport, Command::kAccuracy, Command::kCompare}},
       {"parallelizer",
        "",
        SettingKind::kNames,
@@ -134,7 +143,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "most pipelines in data parallel (default: any number)",
        {},
-       plan},
+       planners},
       {"island-tolerance",
        "",
        SettingKind::kShare,
@@ -151,7 +160,7 @@ std::vector<SettingDefinition> make_definitions() {
        std::to_string(search.top),
        "plans that are simulated before the best is taken",
        {},
-       plan},
+       planners},
       {"time-budget",
        "",
        SettingKind::kCount,
@@ -159,7 +168,7 @@ std::vector<SettingDefinition> make_definitions() {
        std::to_string(search.label_budget),
        "search effort: labels of the composer",
        {},
-       plan},
+       planners},
       {"jobs",
        "j",
        SettingKind::kCount,
@@ -167,7 +176,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "threads (default: one per core); never changes the result",
        {},
-       plan},
+       planners},
       {"color", "", SettingKind::kChoice, "WHEN", "auto", "auto, always or never", {"auto", "always", "never"}, {}},
   };
 }

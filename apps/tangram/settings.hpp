@@ -22,6 +22,7 @@ enum class Command : std::uint8_t {
   kCheck,
   kSimulate,
   kDiff,
+  kCompare,
   kVerify,
   kExport,
   kImport,

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tbb/global_control.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "compare_view.hpp"
+#include "planning_inputs.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/io/file.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using baseline::Mode;
+
+Expected<std::vector<std::string>> planners_of(const CompareArguments& arguments) {
+  std::vector<std::string> known;
+  for (const std::string_view name : baseline::planner_names()) known.emplace_back(name);
+  if (arguments.planners.empty()) return known;
+  for (const std::string& name : arguments.planners) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const auto near = closest(name, known);
+    return fail(usage_mistake(
+        "unknown-planner", fmt::format("--with {}: there is no such planner", name),
+        near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("planners: {}", fmt::join(known, ", "))));
+  }
+  return arguments.planners;
+}
+
+Expected<std::vector<Mode>> modes_of(const std::string& mode) {
+  if (mode == "both") return std::vector{Mode::kFaithful, Mode::kRepaired};
+  if (mode == "faithful") return std::vector{Mode::kFaithful};
+  if (mode == "repaired") return std::vector{Mode::kRepaired};
+  return fail(usage_mistake("unknown-mode", fmt::format("--mode {}: there is no such mode", mode),
+                            "modes: faithful, repaired, both"));
+}
+
+std::optional<Diagnostics> complaint(const CompareArguments& arguments) {
+  if (arguments.cluster == "-" && arguments.model == "-") {
+    return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
+  }
+  for (const std::string& input : {arguments.cluster, arguments.model}) {
+    if (arguments.html.empty() || !io::same_file(arguments.html, input)) continue;
+    return usage_mistake("overwrites-input", fmt::format("--html {} would overwrite an input", arguments.html));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ExitCode run_compare(const CompareArguments& arguments, const Context& context) {
+  const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  if (const auto wrong = complaint(arguments)) return refuse(*wrong);
+  const auto planners = planners_of(arguments);
+  if (!planners) return refuse(planners.error());
+  const auto modes = modes_of(arguments.mode);
+  if (!modes) return refuse(modes.error());
+  const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings);
+  if (!inputs) return refuse(inputs.error());
+  std::optional<io::OutputFile> html;
+  if (!arguments.html.empty()) {
+    auto opened = context.signals.open(arguments.html);
+    if (!opened) return refuse(opened.error());
+    html.emplace(std::move(*opened));
+  }
+  std::optional<tbb::global_control> threads;
+  if (const auto jobs = context.settings.count("jobs")) {
+    threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
+  }
+  ComparingOptions options{planning_options(context.settings), *planners, *modes, !arguments.no_ablation};
+  if (!inputs->profiles.empty()) options.planning.search.profiles = &inputs->profiles;
+  const auto comparison = compare(*inputs, options, [&](const compose::Progress& progress) {
+    context.terminal.progress(progress.phase.empty() ? "planning" : progress.phase);
+  });
+  context.terminal.clear_progress();
+  if (!comparison) return refuse(comparison.error());
+  if (html) {
+    if (auto written = html->commit(comparison_html(*comparison)); !written) return refuse(written.error());
+    context.signals.release();
+    context.terminal.note(fmt::format("wrote {}", arguments.html));
+  }
+  nlohmann::ordered_json document{{"schema", "tangram.comparison/1"}, {"status", "ok"}};
+  document.update(comparison_json(*comparison));
+  return print_result(context, comparison_for_people(*comparison, context.terminal), document);
+}
+
+}  // namespace tangram::app

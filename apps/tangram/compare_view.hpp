@@ -1,0 +1,23 @@
+// A comparison for people, for programs and for a browser. Goes in: the comparison. Comes out: text of at most 100
+// columns, tangram.comparison/1, or one HTML file that needs nothing else.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "comparing.hpp"
+#include "terminal.hpp"
+
+namespace tangram::app {
+
+[[nodiscard]] std::string comparison_for_people(const Comparison& comparison, const Terminal& terminal);
+
+/// Members of tangram.comparison/1, without schema and status: {fleet, model, tangram {...}, planners [{planner, mode,
+/// ratio, iteration_s, gpus, cost_per_mtoken, planning_s, effort {...}, reported {...}, usable {...}, lacks, notes}],
+/// ablation [{forbidden, used, iteration_s, slower}]}. `ratio`: its time over ours; null where none of its plans runs.
+[[nodiscard]] nlohmann::ordered_json comparison_json(const Comparison& comparison);
+
+/// Self-contained: inline styles and SVG, light and dark, no script.
+[[nodiscard]] std::string comparison_html(const Comparison& comparison);
+
+}  // namespace tangram::app

@@ -1,0 +1,138 @@
+#include "comparing.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <limits>
+#include <set>
+
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+/// What planners for mixed fleets leave out, as --forbid names it.
+constexpr std::array kTechniques{"ep", "cp", "sp", "zero", "recompute", "mixed_stages", "replicas"};
+/// The space of Metis and Sailor: mixed stages are theirs as well.
+constexpr std::array kTheirs{"ep", "cp", "sp", "zero", "recompute", "replicas"};
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+bool uses(const plan::LaunchPlan& plan, std::string_view technique) {
+  if (technique == "replicas") return plan.pipelines.size() > 1;
+  const auto any = [&](const auto& wanted) {
+    return std::ranges::any_of(plan.stages,
+                               [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, wanted); });
+  };
+  if (technique == "mixed_stages") {
+    return std::ranges::any_of(plan.stages, [](const plan::Stage& stage) { return stage.parts.size() > 1; });
+  }
+  return any([&](const plan::Part& part) {
+    const cost::Strategy& s = part.strategy;
+    if (technique == "ep") return s.degrees.ep > 1;
+    if (technique == "cp") return s.degrees.cp > 1;
+    if (technique == "sp") return s.degrees.sequence_parallel;
+    if (technique == "zero") return s.policy.zero > 0;
+    return s.policy.recompute != cost::RecomputeMode::kNone;
+  });
+}
+
+class Comparer {
+ public:
+  Comparer(const PlanningInputs& inputs, const ComparingOptions& options, const compose::ProgressCallback& progress)
+      : inputs_(inputs),
+        options_(options),
+        progress_(progress),
+        hierarchy_(cluster::find_islands(inputs.fleet, options.planning.island_tolerance)) {}
+
+  Expected<Comparison> run() {
+    Comparison comparison;
+    const double start = cpu_seconds();
+    auto planned = make_plan(inputs_.fleet, inputs_.model, options_.planning, progress_);
+    if (!planned) return fail(std::move(planned.error()));
+    comparison.planning_s = cpu_seconds() - start;
+    comparison.ours = std::move(planned->plan);
+    comparison.search_finished = planned->search_finished;
+    comparison.labels = planned->statistics.labels;
+    add_planners(comparison);
+    if (options_.ablation) add_ablation(comparison);
+    return comparison;
+  }
+
+ private:
+  void say(std::string phase) const {
+    if (progress_) progress_({0, 0, std::move(phase), Nanoseconds::max()});
+  }
+
+  void add_planners(Comparison& comparison) {
+    const cost::ProfileSet* profiles = options_.planning.search.profiles;
+    const baseline::PlannerInput input = baseline::read_input(inputs_.fleet, inputs_.model, profiles);
+    const baseline::Judge judge{inputs_.fleet, hierarchy_, inputs_.model, profiles,
+                                fleet_peak(inputs_.fleet, inputs_.model.job.precision)};
+    for (const std::string& name : options_.planners) {
+      const auto planner = baseline::make_planner(name);
+      for (const baseline::Mode mode : options_.modes) {
+        say(fmt::format("planning as {} ({})", name, baseline::to_string(mode)));
+        ComparedPlanner line;
+        line.name = name;
+        line.mode = baseline::to_string(mode);
+        line.summary = planner->info().summary;
+        line.lacks.assign(planner->info().lacks.begin(), planner->info().lacks.end());
+        const double start = cpu_seconds();
+        const baseline::Proposals proposals = planner->propose(input, mode, {});
+        line.planning_s = cpu_seconds() - start;
+        line.effort = proposals.effort;
+        line.notes = proposals.notes;
+        line.verdict = baseline::first_usable(proposals, input, judge);
+        comparison.planners.push_back(std::move(line));
+      }
+    }
+  }
+
+  void add_ablation(Comparison& comparison) {
+    for (const char* technique : kTechniques) add_step(comparison, {technique}, technique);
+    add_step(comparison, {kTheirs.begin(), kTheirs.end()},
+             "all of these but mixed_stages: the space of metis and sailor");
+  }
+
+  void add_step(Comparison& comparison, std::vector<std::string> forbidden, std::string what) {
+    AblationStep step{std::move(forbidden), std::move(what), true, comparison.iteration_s()};
+    step.used = std::ranges::any_of(step.forbidden, [&](const auto& name) { return uses(comparison.ours, name); });
+    if (step.used) step.iteration_s = without(step.forbidden);
+    comparison.ablation.push_back(std::move(step));
+  }
+
+  /// Iteration of our best plan without these; 0: there is none.
+  double without(const std::vector<std::string>& forbidden) const {
+    say(fmt::format("planning without {}", fmt::join(forbidden, ", ")));
+    model::Model model = inputs_.model;
+    for (const std::string& name : forbidden) static_cast<void>(model::set_technique(model.job.allow, name, false));
+    const auto planned = make_plan(inputs_.fleet, model, options_.planning, progress_);
+    return planned ? to_seconds(planned->plan.predicted.iteration) : 0;
+  }
+
+  const PlanningInputs& inputs_;
+  const ComparingOptions& options_;
+  const compose::ProgressCallback& progress_;
+  cluster::IslandHierarchy hierarchy_;
+};
+
+}  // namespace
+
+double ComparedPlanner::iteration_s() const {
+  const baseline::Candidate* usable = verdict.usable();
+  return usable != nullptr ? to_seconds(usable->plan->predicted.iteration) : std::numeric_limits<double>::infinity();
+}
+
+double Comparison::iteration_s() const { return to_seconds(ours.predicted.iteration); }
+
+Expected<Comparison> compare(const PlanningInputs& inputs, const ComparingOptions& options,
+                             const compose::ProgressCallback& progress) {
+  return Comparer(inputs, options, progress).run();
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,60 @@
+// The whole flow of `compare`, without terminal or command line. Goes in: fleet, model, options, names of planners.
+// Comes out: our plan and theirs, all judged by one simulator and one memory model, what each searched, and what our
+// techniques bring one by one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planning.hpp"
+#include "planning_inputs.hpp"
+#include "tangram/baseline/baseline.hpp"
+
+namespace tangram::app {
+
+struct ComparedPlanner {
+  std::string name;
+  std::string mode;  ///< empty: a plan that was given
+  std::string_view summary;
+  std::vector<std::string> lacks;
+  baseline::Effort effort;
+  baseline::Verdict verdict;
+  std::vector<std::string> notes;
+  double planning_s = 0;  ///< CPU seconds; of a given plan 0
+
+  /// Of the plan that runs; infinite where none does.
+  [[nodiscard]] double iteration_s() const;
+};
+
+/// Our search without some techniques.
+struct AblationStep {
+  std::vector<std::string> forbidden;
+  std::string what;        ///< for people
+  bool used = true;        ///< by our plan; where not, nothing was searched again
+  double iteration_s = 0;  ///< 0: no plan fits
+};
+
+struct Comparison {
+  plan::LaunchPlan ours;
+  bool search_finished = false;
+  double planning_s = 0;  ///< CPU seconds
+  std::int64_t labels = 0;
+  std::vector<ComparedPlanner> planners;
+  std::vector<AblationStep> ablation;
+
+  [[nodiscard]] double iteration_s() const;
+};
+
+struct ComparingOptions {
+  PlanningOptions planning;
+  std::vector<std::string> planners;  ///< names that baseline::make_planner knows
+  std::vector<baseline::Mode> modes;
+  bool ablation = true;
+};
+
+/// Ours is planned before theirs and knows nothing of them. Errors: as of make_plan.
+[[nodiscard]] Expected<Comparison> compare(const PlanningInputs& inputs, const ComparingOptions& options,
+                                           const compose::ProgressCallback& progress = {});
+
+}  // namespace tangram::app

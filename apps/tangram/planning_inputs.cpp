@@ -1,0 +1,64 @@
+#include "planning_inputs.hpp"
+
+#include <algorithm>
+
+#include "inputs.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+constexpr std::int64_t kManyReplicas = 1 << 20;
+
+model::JobOverrides overrides_of(const Settings& settings) {
+  return {settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch")};
+}
+
+/// The names were checked where they were written.
+void set_technique(model::Techniques& techniques, const std::string& name, bool allowed) {
+  static_cast<void>(model::set_technique(techniques, name, allowed));
+}
+
+/// --allow keeps what both it and the model file allow; --forbid takes away.
+void restrict_techniques(const Settings& settings, model::Model& model) {
+  const auto allowed = settings.techniques("allow");
+  if (!allowed.empty()) {
+    model::Techniques listed = model::no_techniques();
+    for (const std::string& name : allowed) set_technique(listed, name, true);
+    for (const model::TechniqueName& name : model::technique_names()) {
+      if (!(listed.*name.flags[0])) model.job.allow.*name.flags[0] = false;
+    }
+  }
+  for (const std::string& name : settings.techniques("forbid")) set_technique(model.job.allow, name, false);
+}
+
+}  // namespace
+
+Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
+                                              const Settings& settings) {
+  PlanningInputs inputs;
+  Diagnostics mistakes;
+  take(load_fleet(cluster), inputs.fleet, mistakes);
+  const bool fleet = mistakes.empty();
+  take(load_model(model, overrides_of(settings)), inputs.model, mistakes);
+  // Without a fleet its GPU types are unknown, and every profile of one would be blamed.
+  if (fleet) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  restrict_techniques(settings, inputs.model);
+  return inputs;
+}
+
+PlanningOptions planning_options(const Settings& settings) {
+  PlanningOptions options;
+  options.island_tolerance = settings.share("island-tolerance");
+  const auto small = [&](const char* name, std::int64_t otherwise) {
+    return static_cast<int>(std::min(settings.count(name).value_or(otherwise), kManyReplicas));
+  };
+  options.search.top = small("top", options.search.top);
+  options.search.max_replicas = small("max-pipelines", kManyReplicas);
+  options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
+  return options;
+}
+
+}  // namespace tangram::app

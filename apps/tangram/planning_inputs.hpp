@@ -1,0 +1,28 @@
+// What a search starts from. Goes in: file names and settings. Comes out: fleet, model and profiles as the settings
+// want them, and the options of the search that are numbers.
+#pragma once
+
+#include <string>
+
+#include "planning.hpp"
+#include "settings.hpp"
+#include "tangram/cluster/fleet.hpp"
+#include "tangram/cost/profile.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::app {
+
+struct PlanningInputs {
+  cluster::Fleet fleet;
+  model::Model model;  ///< with batch, sequence and techniques of the settings
+  cost::ProfileSet profiles;
+};
+
+/// All files, with the mistakes of all.
+[[nodiscard]] Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
+                                                            const Settings& settings);
+
+/// Tolerance of the islands and effort of the search.
+[[nodiscard]] PlanningOptions planning_options(const Settings& settings);
+
+}  // namespace tangram::app

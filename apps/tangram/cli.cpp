@@ -129,12 +129,15 @@ constexpr CommandText kCommands[] = {
      "read a job back into a launch plan",
      "  tangram import pretrain.sh hostfile --from megatron --cluster fleet.json --model model.yaml -o plan.json\n"
      "  tangram import conf/train/job.yaml hostfile --from flagscale --cluster fleet.json --model model.yaml\n"
+     "  tangram import metis.log --from metis --rank 3 --cluster fleet.json --model model.yaml\n"
      "  tangram import start --from megatron --cluster fleet.json --model model.yaml     (what export wrote)\n",
      "Makes a launch plan of a job that runs already, to check, simulate, verify and compare it like one of our\n"
-     "own. FORMAT is megatron (a script with Megatron-LM's arguments) or flagscale (its training YAML). A host file\n"
+     "own. FORMAT is megatron (a script with Megatron-LM's arguments), flagscale (its training YAML), sailor,\n"
+     "galvatron, flashflex (the JSON they plan with) or metis (what it prints). A host file\n"
      "(HOST slots=N) or a rank map (rankmap.csv) beside it says which GPU has which rank; a folder stands for the\n"
-     "files in it. Sequence length and batch are those of the job. A plan with violations is written as well, and\n"
-     "they are listed. Exit 0: nothing is wrong; 3: there are violations; 4: the files cannot be read as a plan.\n"},
+     "files in it. Sequence length and batch are those of the job, where it says them. A plan with violations is\n"
+     "written as well, and they are listed. Exit 0: nothing is wrong; 3: there are violations; 4: the files cannot\n"
+     "be read as a plan.\n"},
     {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
      "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
      "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM --model model.yaml -o a100.json\n"
@@ -320,6 +323,7 @@ class Grammar {
       sub->add_option("--from", import_.from, "format of the files")->type_name("FORMAT");
       sub->add_option("--cluster", import_.cluster, "the fleet the job runs on")->type_name("CLUSTER");
       sub->add_option("--model", import_.model, "the model it trains")->type_name("MODEL");
+      sub->add_option("--rank", import_.rank, "which plan of a list (metis, sailor); 1 is the first")->type_name("N");
       sub->add_option("-o,--output", import_.output, "write the plan here")->type_name("FILE");
     }
     if (text.command == Command::kProfile) {

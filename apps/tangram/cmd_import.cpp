@@ -48,6 +48,7 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
   }
   std::vector<std::string> inputs = arguments.files;
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
+  if (arguments.rank < 1) return usage_mistake("bad-rank", "--rank begins with 1", "the first plan of the file");
   for (const std::string& input : inputs) {
     if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
     return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output));
@@ -57,9 +58,15 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
 
 /// Where the job of a format stands among the files that export writes.
 bool is_job_file(const fs::path& path, Source source) {
-  if (source == Source::kMegatron) return path.filename() == "arguments.sh";
-  const std::string wanted = source == Source::kFlagscale ? ".yaml" : ".json";
-  return path.extension() == wanted;
+  switch (source) {
+    case Source::kMegatron: return path.filename() == "arguments.sh";
+    case Source::kFlagscale: return path.extension() == ".yaml";
+    case Source::kMetis: return path.extension() == ".txt" || path.extension() == ".log";
+    case Source::kSailor:
+    case Source::kGalvatron:
+    case Source::kFlashflex: break;
+  }
+  return path.extension() == ".json";
 }
 
 /// A folder stands for the job in it (FlagScale's lies in train/), its host file and its rank map.
@@ -138,7 +145,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (const auto wrong = complaint(arguments)) return refuse(*wrong);
   const auto files = load_files(arguments, *source);
   if (!files) return refuse(files.error());
-  const auto job = importing::read_job(*source, *files);
+  const auto job = importing::read_job(*source, *files, arguments.rank);
   if (!job) return refuse(job.error());
   const auto inputs = load_inputs(arguments, job->overrides(), context.settings);
   if (!inputs) return refuse(inputs.error());

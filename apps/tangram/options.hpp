@@ -1,6 +1,7 @@
 // What the command line said, as plain values; texts of settings are not interpreted yet (settings.hpp does that).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <variant>
@@ -65,7 +66,8 @@ struct ImportArguments {
   std::string from;                ///< the format
   std::string cluster;
   std::string model;
-  std::string output;  ///< empty: the plan is not written
+  std::string output;     ///< empty: the plan is not written
+  std::int64_t rank = 1;  ///< of the plan in a file that lists several
 };
 struct VerifyArguments {
   std::string plan;

@@ -6,6 +6,7 @@
 
 #include "compared.hpp"
 #include "formats.hpp"
+#include "scripts.hpp"
 #include "tangram/io/json_writer.hpp"
 
 namespace tangram::exporting {
@@ -49,13 +50,18 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
   return refusals;
 }
 
-/// Nodes are numbered as they come up.
-Json nodes_json(const plan::LaunchPlan& plan, const plan::Stage& stage, std::map<std::string, int>& number) {
+/// Lines of the host file.
+std::map<std::string, int> numbers_of(const plan::LaunchOrder& order) {
+  std::map<std::string, int> numbers;
+  for (const plan::HostRanks& host : order.hosts) numbers.emplace(host.host, static_cast<int>(numbers.size()));
+  return numbers;
+}
+
+Json nodes_json(const plan::LaunchPlan& plan, const plan::Stage& stage, const std::map<std::string, int>& numbers) {
   Json nodes = Json::array();
   const plan::Part& part = stage.parts.front();
   for (int r = part.first_rank; r < part.first_rank + part.strategy.degrees.gpus(); ++r) {
-    const std::string& host = plan.ranks[static_cast<std::size_t>(r)].host;
-    nodes.push_back(number.try_emplace(host, static_cast<int>(number.size())).first->second);
+    nodes.push_back(numbers.at(plan.ranks[static_cast<std::size_t>(r)].host));
   }
   return nodes;
 }
@@ -66,7 +72,8 @@ Expected<Export> export_flashflex(const plan::LaunchPlan& plan) {
   Refusals refusals = refusals_of(plan);
   if (!refusals.empty()) return std::move(refusals).fail();
   Json document;
-  std::map<std::string, int> number;
+  const plan::LaunchOrder order = plan::plan_order(plan);  // FlashFlex numbers ranks alike
+  const std::map<std::string, int> numbers = numbers_of(order);
   for (const plan::Pipeline& pipeline : plan.pipelines) {
     Json widths = Json::array();
     Json layers = Json::array();
@@ -75,7 +82,7 @@ Expected<Export> export_flashflex(const plan::LaunchPlan& plan) {
       const plan::Stage& stage = plan.stage(id);
       widths.push_back(strategy_of(stage).degrees.tp);
       layers.push_back(stage.last - stage.first);
-      nodes.push_back(nodes_json(plan, stage, number));
+      nodes.push_back(nodes_json(plan, stage, numbers));
     }
     document["hetero_configs"].push_back(std::move(widths));
     document["layer_partitions"].push_back(std::move(layers));
@@ -85,6 +92,8 @@ Expected<Export> export_flashflex(const plan::LaunchPlan& plan) {
   }
   Export out;
   out.files.push_back({"flashflex.json", io::write_canonical(document)});
+  out.files.push_back({"rankmap.csv", rank_map(plan, order)});
+  out.files.push_back({"hostfile", hostfile(order)});
   const bool uneven = std::ranges::any_of(
       plan.pipelines, [&](const auto& pipeline) { return pipeline.samples != plan.pipelines.front().samples; });
   if (uneven) out.notes.emplace_back("FlashFlex weights pipelines alike: with unequal batches its gradient is another");

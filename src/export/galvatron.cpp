@@ -8,6 +8,7 @@
 
 #include "compared.hpp"
 #include "formats.hpp"
+#include "scripts.hpp"
 #include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -88,6 +89,9 @@ Expected<Export> export_galvatron(const plan::LaunchPlan& plan) {
   document["embed_sdp"] = zero == 3 ? 1 : 0;
   Export out;
   out.files.push_back({"galvatron_config.json", io::write_canonical(document)});
+  const plan::LaunchOrder order = plan::stage_order(plan);  // ranks of a stage follow each other, tp first
+  out.files.push_back({"rankmap.csv", rank_map(plan, order)});
+  out.files.push_back({"hostfile", hostfile(order)});
   return out;
 }
 

@@ -12,54 +12,68 @@ namespace {
 
 constexpr const char* kGpusHint = "give the host file of the GPUs that the job runs on";
 
-/// GPUs of one replica of every stage together.
-std::int64_t gpus_of_replica(const JobPipeline& pipeline) {
-  std::int64_t gpus = 0;
-  for (const JobStage& stage : pipeline.stages) gpus += static_cast<std::int64_t>(stage.replicas.front().gpus.size());
-  return gpus;
+/// Every stage gets the same number of GPUs, and as many replicas as they make.
+Diagnostics give_replicas(Job& job, std::int64_t gpus) {
+  Diagnostics wrong;
+  std::int64_t stages = 0;
+  for (const JobPipeline& pipeline : job.pipelines) stages += static_cast<std::int64_t>(pipeline.stages.size());
+  for (JobPipeline& pipeline : job.pipelines) {
+    for (JobStage& stage : pipeline.stages) {
+      const auto each = static_cast<std::int64_t>(stage.replicas.front().gpus.size());
+      if (gpus % (stages * each) != 0) {
+        wrong.push_back(at(stage.place, "gpus-do-not-divide",
+                           fmt::format("{} GPUs are not a multiple of the {} that {} stages of {} ask for", gpus,
+                                       stages * each, stages, each),
+                           kGpusHint));
+        return wrong;
+      }
+      stage.replicas.assign(static_cast<std::size_t>(gpus / stages / each), Replica(stage.replicas.front()));
+    }
+  }
+  return wrong;
 }
 
-/// Batch and samples that follow from so many replicas in every pipeline; false: they do not divide.
-bool set_batch(JobPipeline& pipeline, std::int64_t dp, std::int64_t share, Fill fill) {
-  std::int64_t& samples = pipeline.stages.front().replicas.front().samples;
-  if (fill == Fill::kSamples) {
-    pipeline.microbatch = samples * dp;
-    pipeline.microbatches = share / pipeline.microbatch;
-  } else {
+/// Microbatches of a pipeline that takes `share` samples; false: they are not whole.
+bool set_microbatches(JobPipeline& pipeline, std::int64_t share, Fill fill) {
+  const std::vector<Replica>& replicas = pipeline.stages.front().replicas;
+  if (fill == Fill::kMicrobatches) {
     pipeline.microbatch = share / pipeline.microbatches;
-    samples = pipeline.microbatch / dp;
+  } else {
+    pipeline.microbatch = replicas.front().samples * static_cast<std::int64_t>(replicas.size());
+    const std::int64_t short_one = fill == Fill::kSamplesRoundedUp && share % pipeline.microbatch != 0 ? 1 : 0;
+    pipeline.microbatches = share / pipeline.microbatch + short_one;
+    if (short_one != 0) return true;
   }
-  return samples > 0 && pipeline.microbatches > 0 && samples * dp * pipeline.microbatches == share;
+  return pipeline.microbatch > 0 && pipeline.microbatches > 0 && pipeline.microbatch * pipeline.microbatches == share;
+}
+
+/// Even shares of a microbatch; false: they are not whole.
+bool set_samples(JobPipeline& pipeline) {
+  return std::ranges::all_of(pipeline.stages, [&](JobStage& stage) {
+    const auto replicas = static_cast<std::int64_t>(stage.replicas.size());
+    for (Replica& replica : stage.replicas) replica.samples = pipeline.microbatch / replicas;
+    return stage.by_speed || pipeline.microbatch % replicas == 0;
+  });
 }
 
 }  // namespace
 
-Expected<Job> filled(const Job& job, const cluster::Fleet& fleet) {
-  if (job.fill == Fill::kNone) return job;
+Expected<Job> filled(const Job& job, const cluster::Fleet& fleet, std::int64_t batch) {
   Job full = job;
-  const auto gpus = static_cast<std::int64_t>(seat_count(job, fleet));
+  const std::int64_t gpus = full.gpus > 0 ? full.gpus : static_cast<std::int64_t>(seat_count(job, fleet));
+  Diagnostics wrong = full.takes_all ? give_replicas(full, gpus) : Diagnostics{};
+  if (!wrong.empty()) return fail(std::move(wrong));
+  if (full.fill == Fill::kNone) return full;
   const auto pipelines = static_cast<std::int64_t>(full.pipelines.size());
-  const std::int64_t each = gpus_of_replica(full.pipelines.front()) * pipelines;
-  const Place& place = full.pipelines.front().stages.front().place;
-  if (gpus % each != 0) {
-    return fail(at(place, "gpus-do-not-divide",
-                   fmt::format("{} GPUs are not a multiple of the {} that the degrees ask for", gpus, each),
-                   kGpusHint));
-  }
-  const std::int64_t dp = gpus / each;
-  const std::int64_t batch = *full.overrides.global_batch;
   for (JobPipeline& pipeline : full.pipelines) {
-    if (batch % pipelines != 0 || !set_batch(pipeline, dp, batch / pipelines, full.fill)) {
-      return fail(at(job.batch, "batch-does-not-divide",
-                     fmt::format("a batch of {} samples cannot be split over {} replicas in whole microbatches", batch,
-                                 dp * pipelines),
-                     kGpusHint));
-    }
-    const std::int64_t samples = pipeline.stages.front().replicas.front().samples;
-    for (JobStage& stage : pipeline.stages) {
-      stage.replicas.front().samples = samples;
-      stage.replicas.assign(static_cast<std::size_t>(dp), Replica(stage.replicas.front()));
-    }
+    const auto replicas = static_cast<std::int64_t>(pipeline.stages.front().replicas.size());
+    const bool whole =
+        batch % pipelines == 0 && set_microbatches(pipeline, batch / pipelines, full.fill) && set_samples(pipeline);
+    if (whole) continue;
+    return fail(at(job.batch, "batch-does-not-divide",
+                   fmt::format("a batch of {} samples cannot be split over {} replicas in whole microbatches", batch,
+                               replicas * pipelines),
+                   full.takes_all ? kGpusHint : ""));
   }
   return full;
 }

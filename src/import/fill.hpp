@@ -1,5 +1,5 @@
-// Jobs that do not say how many GPUs they run on. Goes in: such a job and the fleet. Comes out: the job with as many
-// replicas as there is room for.
+// What the files of a job leave open. Goes in: such a job, the fleet and the samples of an iteration. Comes out: the
+// job with as many replicas as there is room for, and with its microbatches.
 #pragma once
 
 #include "tangram/cluster/fleet.hpp"
@@ -7,6 +7,6 @@
 
 namespace tangram::importing {
 
-[[nodiscard]] Expected<Job> filled(const Job& job, const cluster::Fleet& fleet);
+[[nodiscard]] Expected<Job> filled(const Job& job, const cluster::Fleet& fleet, std::int64_t batch);
 
 }  // namespace tangram::importing

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "limits.hpp"
+#include "lists.hpp"
 #include "megatron_job.hpp"
+#include "readers.hpp"
 #include "tangram/io/document.hpp"
 #include "text.hpp"
 
@@ -13,8 +16,6 @@ namespace tangram::importing {
 namespace {
 
 constexpr std::size_t kMeshDegrees = 5;  // tp, cp, ep, dp, pp
-constexpr std::int64_t kMostDegree = 4096;
-constexpr std::int64_t kMostGpus = 1'000'000;
 
 /// Keys of all sections as arguments; what is false is not there, lists are left to those who know them.
 void flatten(const io::Document& document, const io::Node& node, ArgumentMap& arguments) {
@@ -43,7 +44,7 @@ struct Mesh {
 class HeteroReader {
  public:
   HeteroReader(const io::Document& document, const io::Node& hetero, const io::Node* recompute, ArgumentMap& arguments)
-      : document_(document), hetero_(hetero), recompute_(recompute), arguments_(arguments) {}
+      : lists_(document, arguments.sink()), hetero_(hetero), recompute_(recompute), arguments_(arguments) {}
 
   Job read(SortedFiles files) {
     Job job;
@@ -60,10 +61,7 @@ class HeteroReader {
     if (!good()) return job;
     set_pipelines(job, std::max(1, files.pipelines), samples, layers);
     job.model = model_words(arguments_);
-    if (files.seats.empty()) {
-      job.notes.emplace_back(
-          "no host file or rank map: ranks go to the GPUs of the cluster, hosts in the order of names");
-    }
+    if (files.seats.empty()) job.notes.emplace_back(kSeatsUnknown);
     job.seats = std::move(files.seats);
     return job;
   }
@@ -72,24 +70,13 @@ class HeteroReader {
   [[nodiscard]] bool good() const { return arguments_.sink().empty(); }
 
   void complain(const io::Node& node, std::string code, std::string message, std::string hint = {}) {
-    arguments_.sink().push_back(at(place_of(document_, node), std::move(code), std::move(message), std::move(hint)));
+    lists_.complain(node, std::move(code), std::move(message), std::move(hint));
   }
 
   /// A list of whole numbers; what is none is reported.
   std::vector<std::int64_t> numbers(const io::Node* list, const char* name, std::int64_t least = 1) {
-    std::vector<std::int64_t> values;
-    if (list == nullptr || list->kind != io::NodeKind::kArray) {
-      complain(list == nullptr ? hetero_ : *list, "missing-list", fmt::format("{} has to be a list of numbers", name));
-      return values;
-    }
-    for (const io::Node& item : list->items) {
-      if (item.kind == io::NodeKind::kInteger && item.integer >= least && item.integer <= io::kCount.max) {
-        values.push_back(item.integer);
-      } else {
-        complain(item, "not-a-count", fmt::format("a whole number from {} was expected", least));
-      }
-    }
-    return values;
+    if (list == nullptr) complain(hetero_, "missing-list", fmt::format("{} has to be a list of numbers", name));
+    return lists_.counts(list, name, {least, io::kCount.max});
   }
 
   void read_meshes() {
@@ -135,7 +122,7 @@ class HeteroReader {
     std::int64_t first = 0;
     for (std::size_t m = 0; m < meshes_.size(); ++m) {
       const Mesh& mesh = meshes_[m];
-      const Place place = place_of(document_, list.items[m * kMeshDegrees]);
+      const Place place = lists_.place(list.items[m * kMeshDegrees]);
       if (microbatch % mesh.dp != 0 || mesh.dp % pipelines != 0) {
         arguments_.sink().push_back(at(place, "batch-does-not-divide",
                                        fmt::format("microbatches of {} samples cannot be split over dp {}{}",
@@ -204,7 +191,7 @@ class HeteroReader {
     return policy;
   }
 
-  const io::Document& document_;
+  Lists lists_;
   const io::Node& hetero_;
   const io::Node* recompute_;
   ArgumentMap& arguments_;

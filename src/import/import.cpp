@@ -2,19 +2,25 @@
 
 #include <array>
 
-#include "megatron_job.hpp"
+#include "readers.hpp"
 #include "tangram/base/assert.hpp"
 
 namespace tangram::importing {
 
 namespace {
 
-constexpr std::array kSources{SourceName{"megatron", Source::kMegatron}, SourceName{"flagscale", Source::kFlagscale}};
+constexpr std::array kSources{SourceName{"megatron", Source::kMegatron},   SourceName{"flagscale", Source::kFlagscale},
+                              SourceName{"sailor", Source::kSailor},       SourceName{"galvatron", Source::kGalvatron},
+                              SourceName{"flashflex", Source::kFlashflex}, SourceName{"metis", Source::kMetis}};
 
-Job read(Source source, SortedFiles files, Diagnostics& sink) {
+Job read(Source source, SortedFiles files, std::int64_t rank, Diagnostics& sink) {
   switch (source) {
     case Source::kMegatron: return read_megatron(std::move(files), sink);
     case Source::kFlagscale: return read_flagscale(std::move(files), sink);
+    case Source::kSailor: return read_sailor(std::move(files), rank, sink);
+    case Source::kGalvatron: return read_galvatron(std::move(files), sink);
+    case Source::kFlashflex: return read_flashflex(std::move(files), sink);
+    case Source::kMetis: return read_metis(std::move(files), rank, sink);
   }
   TANGRAM_ASSERT(false);
   return {};
@@ -31,11 +37,11 @@ ReadJob::~ReadJob() = default;
 
 const model::JobOverrides& ReadJob::overrides() const { return job_->overrides; }
 
-Expected<ReadJob> read_job(Source source, const std::vector<SourceFile>& files) {
+Expected<ReadJob> read_job(Source source, const std::vector<SourceFile>& files, std::int64_t rank) {
   Diagnostics sink;
   SortedFiles sorted = sort_files(files, sink);
   if (!sink.empty()) return fail(std::move(sink));
-  Job job = read(source, std::move(sorted), sink);
+  Job job = read(source, std::move(sorted), rank, sink);
   if (!sink.empty()) return fail(std::move(sink));
   return ReadJob(std::make_unique<const Job>(std::move(job)));
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "limits.hpp"
+
 namespace tangram::importing {
 
 namespace {
@@ -12,8 +14,7 @@ namespace {
 constexpr const char* kLayout = "pipeline-model-parallel-layout";
 constexpr const char* kOneChunk = "a stage of a launch plan is one run of layers";
 
-// Far above any model; keeps "t*999999999" from filling the memory.
-constexpr std::size_t kMostLayers = 100'000;
+constexpr auto kMostCharacters = static_cast<std::size_t>(kMostLayers);
 
 /// The grammar of megatron/core/transformer/pipeline_parallel_layer_layout.py: E, t, m, L and | as they are; x*n
 /// repeats a character, (...)*n a group without groups inside; commas mean nothing.
@@ -44,7 +45,7 @@ class Layout {
       }
       std::size_t times = 1;
       if (!repetition(times)) return false;
-      if (out.size() + item.size() * times > kMostLayers) return fail("it is too long");
+      if (out.size() + item.size() * times > kMostCharacters) return fail("it is too long");
       for (std::size_t i = 0; i < times; ++i) out += item;
     }
     return !inside || fail("a group is not closed");
@@ -54,7 +55,7 @@ class Layout {
     if (at_ >= text_.size() || text_[at_] != '*') return true;
     const char* first = text_.data() + at_ + 1;
     const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), times);
-    if (error != std::errc() || times > kMostLayers) return fail("a number has to follow *");
+    if (error != std::errc() || times > kMostCharacters) return fail("a number has to follow *");
     at_ = static_cast<std::size_t>(end - text_.data());
     return true;
   }

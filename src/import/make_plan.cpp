@@ -7,8 +7,10 @@
 #include <set>
 
 #include "fill.hpp"
+#include "layers.hpp"
 #include "model_arguments.hpp"
 #include "parts.hpp"
+#include "speed.hpp"
 #include "tangram/compose/given.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
@@ -18,26 +20,6 @@ namespace tangram::importing {
 namespace {
 
 using Stages = std::vector<std::vector<JobPart>>;  // of one pipeline
-
-/// What a launch plan has no words for: stages without layers, and layers that the model has not.
-Diagnostics unsayable(const Job& job, const model::Model& model) {
-  Diagnostics wrong;
-  const int blocks = model.block_count();
-  for (const JobPipeline& pipeline : job.pipelines) {
-    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const JobStage& stage = pipeline.stages[s];
-      if (stage.last > blocks) {
-        wrong.push_back(at(stage.place, "too-many-layers",
-                           fmt::format("stage {} ends with layer {}, the model has {}", s, stage.last, blocks),
-                           "give the --model that the job trains"));
-      } else if (stage.last <= stage.first) {
-        wrong.push_back(at(stage.place, "empty-stage", fmt::format("stage {} has no layers", s),
-                           "embedding and head stay with layers in a launch plan"));
-      }
-    }
-  }
-  return wrong;
-}
 
 /// How well a level suits a job: islands as its rank map has them, then parts that stay on one island.
 struct Suit {
@@ -146,14 +128,17 @@ plan::PlacedPipeline placed(const compose::Composition& composition, const Stage
 Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, const model::Model& model,
                              const Options& options) {
   if (Diagnostics wrong = differences(read.job(), model); !wrong.empty()) return fail(std::move(wrong));
-  auto job = filled(read.job(), fleet);
+  auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
-  if (Diagnostics wrong = unsayable(*job, model); !wrong.empty()) return fail(std::move(wrong));
-  const auto seating = seat(*job, fleet);
-  if (!seating) return fail(seating.error());
+  if (Diagnostics wrong = number_blocks(*job, model); !wrong.empty()) return fail(std::move(wrong));
+  auto seating = seat(*job, fleet);
+  if (!seating) return fail(std::move(seating.error()));
   std::optional<cluster::IslandHierarchy> found;
   if (options.hierarchy == nullptr) found = cluster::find_islands(fleet, options.island_tolerance);
-  const Located located = locate(*job, *seating, fleet, found ? *found : *options.hierarchy, model);
+  const cluster::IslandHierarchy& hierarchy = found ? *found : *options.hierarchy;
+  Diagnostics slow = share_by_speed(*job, *seating, hierarchy.levels.front(), model, options.profiles);
+  if (!slow.empty()) return fail(std::move(slow));
+  const Located located = locate(*job, *seating, fleet, hierarchy, model);
   std::vector<compose::Composition> compositions;
   for (std::size_t p = 0; p < job->pipelines.size(); ++p) {
     auto composition = priced(*job, p, located, model, options.profiles);
@@ -171,6 +156,9 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   imported.plan.predicted.closed_form = plan::check(imported.plan).closed_form;
   imported.plan.targets = plan::target_verdicts(imported.plan);
   imported.notes = job->notes;
+  if (job->claimed_seconds > 0) {
+    imported.notes.push_back(fmt::format("the file expects {:.4g} s an iteration", job->claimed_seconds));
+  }
   return imported;
 }
 

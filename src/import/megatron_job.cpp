@@ -5,15 +5,13 @@
 #include <algorithm>
 
 #include "layout.hpp"
+#include "limits.hpp"
+#include "readers.hpp"
 #include "text.hpp"
 
 namespace tangram::importing {
 
 namespace {
-
-// Far above any job; products of four fit into 64 bits.
-constexpr std::int64_t kMostDegree = 4096;
-constexpr std::int64_t kMostGpus = 1'000'000;
 
 std::int64_t degree(ArgumentMap& arguments, const std::string& name, std::int64_t fallback) {
   const std::int64_t value = arguments.count_or(name, fallback);
@@ -34,13 +32,6 @@ cost::Degrees common_degrees(ArgumentMap& arguments, std::int64_t tp) {
 /// Copies of the pipeline that shard their optimizer each for itself; a rank map knows better.
 std::int64_t copies(ArgumentMap& arguments, const SortedFiles& files) {
   return files.pipelines > 0 ? files.pipelines : degree(arguments, "num-distributed-optimizer-instances", 1);
-}
-
-void note_order(const SortedFiles& files, Job& job) {
-  if (files.seats.empty()) {
-    job.notes.emplace_back(
-        "no host file or rank map: ranks go to the GPUs of the cluster, hosts in the order of names");
-  }
 }
 
 }  // namespace
@@ -128,8 +119,9 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   }
   job.pipelines.assign(static_cast<std::size_t>(pipelines), pipeline);
   job.fill = Fill::kSamples;
+  job.takes_all = true;
   job.model = model_words(arguments);
-  note_order(files, job);
+  if (files.seats.empty()) job.notes.emplace_back(kSeatsUnknown);
   job.seats = std::move(files.seats);
   return job;
 }

@@ -25,7 +25,4 @@ namespace tangram::importing {
 /// A job of alike stages: stock Megatron-LM.
 [[nodiscard]] Job read_megatron_job(ArgumentMap& arguments, SortedFiles files);
 
-[[nodiscard]] Job read_megatron(SortedFiles files, Diagnostics& sink);
-[[nodiscard]] Job read_flagscale(SortedFiles files, Diagnostics& sink);
-
 }  // namespace tangram::importing

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "tangram/base/spelling.hpp"
+#include "tangram/profiles/gpu_names.hpp"
 
 namespace tangram::importing {
 
@@ -20,13 +20,14 @@ struct Chair {
   bool taken = false;
 };
 
-/// Files shorten names: "A100" of "A100-80GB-SXM".
+/// Files shorten names, as "A100" of "A100-80GB-SXM", or have their own.
 bool is_called(const std::string& device, const std::string& name) {
   const auto same = [](char a, char b) {
     const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
     return lower(a) == lower(b);
   };
-  return name.size() <= device.size() && std::equal(name.begin(), name.end(), device.begin(), same);
+  const bool begins = name.size() <= device.size() && std::equal(name.begin(), name.end(), device.begin(), same);
+  return begins || profiles::may_mean(name, device);
 }
 
 bool fits(const Wish& wish, const Chair& chair) {
@@ -100,6 +101,39 @@ Expected<std::vector<Chair>> chairs_of_files(const std::vector<Seat>& seats, con
   return chairs;
 }
 
+/// The GPUs type by type, those of each as they were; types that are not named are left out.
+Expected<std::vector<Chair>> by_type(const std::vector<Chair>& chairs, const std::vector<DeviceName>& types) {
+  std::vector<Chair> sorted;
+  Diagnostics wrong;
+  for (const DeviceName& type : types) {
+    const std::size_t before = sorted.size();
+    std::ranges::copy_if(chairs, std::back_inserter(sorted),
+                         [&](const Chair& chair) { return is_called(*chair.device, type.name); });
+    if (sorted.size() > before) continue;
+    wrong.push_back(at(type.place, "unknown-gpu-type", fmt::format("the cluster has no GPU of type {}", type.name)));
+  }
+  if (!wrong.empty()) return fail(std::move(wrong));
+  return sorted;
+}
+
+Expected<std::vector<Chair>> chairs_of(const Job& job, const cluster::Fleet& fleet) {
+  Expected<std::vector<Chair>> chairs = chairs_of_fleet(fleet);
+  if (!job.seats.empty()) chairs = chairs_of_files(job.seats, fleet);
+  if (!chairs || job.device_order.empty()) return chairs;
+  return by_type(*chairs, job.device_order);
+}
+
+/// Stages, as (pipeline, depth), in the order of their ranks.
+std::vector<std::pair<std::size_t, std::size_t>> stages_by_rank(const Job& job) {
+  std::vector<std::pair<std::size_t, std::size_t>> stages;
+  for (std::size_t p = 0; p < job.pipelines.size(); ++p) {
+    for (std::size_t depth = 0; depth < job.pipelines[p].stages.size(); ++depth) stages.emplace_back(p, depth);
+  }
+  if (job.order == RankOrder::kPipelines) return stages;
+  std::ranges::stable_sort(stages, {}, &std::pair<std::size_t, std::size_t>::second);
+  return stages;
+}
+
 class Usher {
  public:
   explicit Usher(std::vector<Chair> chairs) : chairs_(std::move(chairs)) {}
@@ -158,25 +192,17 @@ std::size_t seat_count(const Job& job, const cluster::Fleet& fleet) {
 }
 
 Expected<Seating> seat(const Job& job, const cluster::Fleet& fleet) {
-  Expected<std::vector<Chair>> chairs = chairs_of_fleet(fleet);
-  if (!job.seats.empty()) chairs = chairs_of_files(job.seats, fleet);
+  auto chairs = chairs_of(job, fleet);
   if (!chairs) return fail(std::move(chairs.error()));
   Usher usher(std::move(*chairs));
   Seating seating(job.pipelines.size());
-  std::size_t depths = 0;
-  for (std::size_t p = 0; p < job.pipelines.size(); ++p) {
-    seating[p].resize(job.pipelines[p].stages.size());
-    depths = std::max(depths, seating[p].size());
-  }
-  for (std::size_t depth = 0; depth < depths; ++depth) {
-    for (std::size_t p = 0; p < job.pipelines.size(); ++p) {
-      if (depth >= seating[p].size()) continue;
-      const JobStage& stage = job.pipelines[p].stages[depth];
-      for (const Replica& replica : stage.replicas) {
-        auto gpus = usher.take(replica, stage.place);
-        if (!gpus) return fail(std::move(gpus.error()));
-        seating[p][depth].push_back(std::move(*gpus));
-      }
+  for (std::size_t p = 0; p < job.pipelines.size(); ++p) seating[p].resize(job.pipelines[p].stages.size());
+  for (const auto& [p, depth] : stages_by_rank(job)) {
+    const JobStage& stage = job.pipelines[p].stages[depth];
+    for (const Replica& replica : stage.replicas) {
+      auto gpus = usher.take(replica, stage.place);
+      if (!gpus) return fail(std::move(gpus.error()));
+      seating[p][depth].push_back(std::move(*gpus));
     }
   }
   return seating;

@@ -15,8 +15,8 @@ using ReplicaGpus = std::vector<plan::GpuSlot>;
 /// [pipeline][stage][replica].
 using Seating = std::vector<std::vector<std::vector<ReplicaGpus>>>;
 
-/// Depth by depth, at each depth pipeline by pipeline, as Megatron-LM numbers ranks. A replica without wishes takes the
-/// next GPUs in order; one with wishes stays on one host where a host has them.
+/// In the order of the job's ranks. A replica without wishes takes the next GPUs in order; one with wishes stays on one
+/// host where a host has them.
 [[nodiscard]] Expected<Seating> seat(const Job& job, const cluster::Fleet& fleet);
 
 /// How many GPUs the job can have.

@@ -15,6 +15,9 @@ struct SortedFiles {
   int pipelines = 0;  ///< of the rank map; 0: there is none
 };
 
+inline constexpr const char* kSeatsUnknown =
+    "no host file or rank map: ranks go to the GPUs of the cluster, hosts in the order of names";
+
 /// A rank map tells more than a host file: where both are given it counts alone.
 [[nodiscard]] SortedFiles sort_files(const std::vector<SourceFile>& files, Diagnostics& sink);
 

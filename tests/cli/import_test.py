@@ -38,6 +38,9 @@ def main(binary, configs):
     inputs = Path(__file__).parent / "inputs"
     tiny = (inputs / "tiny.json", inputs / "mini.yaml")
     mixed = (configs / "clusters" / "h100-a100-v100.json", configs / "models" / "llama-2-7b.yaml")
+    llama = inputs / "llama.yaml"
+    desks = configs / "clusters" / "rtx-mixed-hosts.json"
+    alike = (inputs / "alike.json", inputs / "mini.yaml")
     plans = [
         ("megatron", *tiny),
         ("megatron", *tiny, "--forbid", "zero1,dp"),
@@ -46,6 +49,12 @@ def main(binary, configs):
         ("flagscale", *tiny),
         ("flagscale", *tiny, "--forbid", "dp"),
         ("flagscale", *mixed),
+        ("sailor", *tiny, "--allow", "tp,pp"),
+        ("sailor", *mixed, "--allow", "tp,dp,pp"),
+        ("flashflex", tiny[0], llama, "--allow", "tp,pp,replicas"),
+        ("flashflex", desks, llama, "--allow", "tp,pp"),
+        ("galvatron", *alike, "--target", "megatron", "--forbid", "zero1"),
+        ("galvatron", *alike, "--target", "megatron", "--allow", "tp,dp,pp,zero3,replicas", "--global-batch", "32"),
     ]
     with tempfile.TemporaryDirectory() as name:
         for number, plan in enumerate(plans):

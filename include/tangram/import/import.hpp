@@ -21,6 +21,10 @@ namespace tangram::importing {
 enum class Source : std::uint8_t {
   kMegatron,   ///< arguments of Megatron-LM's pretrain_gpt.py, in a script or a file of their own
   kFlagscale,  ///< FlagScale's training YAML
+  kSailor,     ///< plan of Sailor's simulator, or what its planner writes
+  kGalvatron,  ///< strategy of Galvatron
+  kFlashflex,  ///< layout of FlashFlex
+  kMetis,      ///< what Metis prints: its ranked list of plans
 };
 
 struct SourceName {
@@ -45,7 +49,7 @@ class ReadJob {
   ReadJob& operator=(ReadJob&& other) noexcept;
   ~ReadJob();
 
-  /// Sequence length and batch, which take the place of the model file's own.
+  /// Sequence length and batch, as far as the files say them; they take the place of the model file's own.
   [[nodiscard]] const model::JobOverrides& overrides() const;
   [[nodiscard]] const Job& job() const { return *job_; }
 
@@ -53,8 +57,8 @@ class ReadJob {
   std::unique_ptr<const Job> job_;
 };
 
-/// Every mistake becomes a diagnostic with its place.
-[[nodiscard]] Expected<ReadJob> read_job(Source source, const std::vector<SourceFile>& files);
+/// Every mistake becomes a diagnostic with its place. `rank`: which plan of files that list several, from 1.
+[[nodiscard]] Expected<ReadJob> read_job(Source source, const std::vector<SourceFile>& files, std::int64_t rank = 1);
 
 struct Options {
   double island_tolerance = 0.10;

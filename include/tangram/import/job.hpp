@@ -36,6 +36,7 @@ struct JobStage {
   cost::MemoryPolicy policy;
   std::vector<Replica> replicas;
   Place place;
+  bool by_speed = false;  ///< samples go to the replicas in proportion to their speed, not as they say
 };
 
 struct JobPipeline {
@@ -59,21 +60,40 @@ struct ModelArgument {
   Place place;
 };
 
-/// What a job's data parallelism is where the files do not say how many GPUs there are: they take all.
+/// What the files say of the batch. The rest follows from the samples of an iteration and the number of replicas.
 enum class Fill : std::uint8_t {
-  kNone,          ///< the files say it
-  kSamples,       ///< samples of a replica are given; microbatches follow from the batch
-  kMicrobatches,  ///< microbatches are given; samples of a replica follow
+  kNone,              ///< all of it
+  kSamples,           ///< samples of a replica of the first stage
+  kSamplesRoundedUp,  ///< the same, and the last microbatch may be short
+  kMicrobatches,      ///< how many there are
+};
+
+/// In which order ranks are numbered.
+enum class RankOrder : std::uint8_t {
+  kStages,     ///< stage by stage, at each depth pipeline by pipeline: Megatron-LM
+  kPipelines,  ///< pipeline by pipeline
+};
+
+/// A GPU type as a file calls it.
+struct DeviceName {
+  std::string name;
+  Place place;
 };
 
 struct Job {
   model::JobOverrides overrides;
-  /// With a fill, each stage has one replica that stands for all of its pipeline.
   std::vector<JobPipeline> pipelines;
   Fill fill = Fill::kNone;
-  Place batch;              ///< where the batch is said
-  std::vector<Seat> seats;  ///< empty: the fleet's GPUs, node by node
+  Place batch;  ///< where the batch is said
+  /// Each stage has one replica that stands for as many as there is room for on its share of the GPUs.
+  bool takes_all = false;
+  std::int64_t gpus = 0;     ///< that all of the job takes; 0: all that there are
+  bool counts_ends = false;  ///< layers are numbered with the embedding as 0 and the head as the last
+  RankOrder order = RankOrder::kStages;
+  std::vector<DeviceName> device_order;  ///< GPUs are taken type by type; empty: as they come, whatever type
+  std::vector<Seat> seats;               ///< empty: the fleet's GPUs, node by node
   std::vector<ModelArgument> model;
+  double claimed_seconds = 0;  ///< of an iteration, by the planner that wrote the file; 0: it does not say
   std::vector<std::string> notes;
 };
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "scripts" / "plugin_sdk" / "example.py"
 MISBEHAVE = ROOT / "tests" / "plugins" / "misbehave.py"
 INPUTS = ROOT / "tests" / "cli" / "inputs"
+FEW, MANY = ["--microbatch", "8"], []  # hundreds of questions, or thousands
 
 
 class Place:
@@ -39,12 +40,12 @@ class Place:
         assert done.returncode == exits, (arguments, done.returncode, done.stdout[-500:], done.stderr)
         return done
 
-    def plan_words(self, plugin, *options):
+    def plan_words(self, plugin, *options, questions=FEW):
         return ["plan", INPUTS / "tiny.json", INPUTS / "mini.yaml", "--parallelizer", plugin, "--parallelizer-path",
-                self.folder, "--json", *options]
+                self.folder, "--json", *questions, *options]
 
-    def plan(self, plugin, *options, exits=0):
-        return self.run(*self.plan_words(plugin, *options), exits=exits)
+    def plan(self, plugin, *options, questions=FEW, exits=0):
+        return self.run(*self.plan_words(plugin, *options, questions=questions), exits=exits)
 
     def shown(self):
         return json.loads(self.run("cache", "show", "--json").stdout)
@@ -135,7 +136,7 @@ def check_two_at_once(place):
         running = [subprocess.Popen(place.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                    for words in starts]
         ended = [(planner.communicate(), planner.returncode) for planner in running]
-        assert all(code == 0 and "cache" not in err for (_, err), code in ended), ended
+        assert all(code == 0 and "cache" not in err for (_, err), code in ended), [err for (_, err), _ in ended]
         assert ended[0][0][0] == ended[1][0][0]
     with sqlite3.connect(place.file) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -191,17 +192,17 @@ def check_damage(place):
 
 
 def check_eviction(place):
-    place.plan(EXAMPLE)
+    place.plan(EXAMPLE, questions=MANY)
     first = place.shown()
     most = (first["bytes"] >> 20) + 6  # room for the second, which is a little larger, not for both
     options = ["--seq-len", "256", "--cache-limit", str(most)]
-    place.plan(EXAMPLE, *options)
+    place.plan(EXAMPLE, *options, questions=MANY)
     last = place.shown()
     assert last["bytes"] <= most << 20 and place.file.stat().st_size <= most << 20, last
     (plugin,) = last["plugins"]
     assert 0 < last["answers"] < plugin["misses"], (first["answers"], last)
-    place.plan(EXAMPLE, *options, "--offline")  # the newest is there
-    place.plan(EXAMPLE, "--offline", exits=5)  # the oldest is not
+    place.plan(EXAMPLE, *options, "--offline", questions=MANY)  # the newest is there
+    place.plan(EXAMPLE, "--offline", questions=MANY, exits=5)  # the oldest is not
     print(f"ok: at most {most} MiB: {last['bytes']} bytes, {last['answers']} of {plugin['misses']} answers")
 
 

@@ -74,10 +74,12 @@ void set_write_ahead(const Database& database) {
 }  // namespace
 
 void prepare(const Database& database) {
-  if (!is_ours(database)) {
-    if (!is_new(database)) throw SqlError(SQLITE_NOTADB, "it is a database of another program");
+  // In this order: another process may make the cache in between, and what is no longer new stays what it is.
+  if (is_new(database)) {
     // Only before the first table is made. The space of what was evicted then goes back to the file system.
     database.run("PRAGMA auto_vacuum = INCREMENTAL");
+  } else if (!is_ours(database)) {
+    throw SqlError(SQLITE_NOTADB, "it is a database of another program");
   }
   set_write_ahead(database);
   Transaction transaction(database);

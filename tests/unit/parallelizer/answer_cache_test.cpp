@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "plugin/batch.hpp"
 #include "plugin/messages.hpp"
@@ -165,4 +168,24 @@ TEST_CASE("answer cache: what was used longest ago makes room") {
   CHECK_FALSE(left[2]);
   CHECK(left[6]);
   CHECK(left[7]);
+}
+
+TEST_CASE("answer cache: several that find no file at the same moment make one between them") {
+  constexpr int kOpeners = 4;
+  for (int round = 0; round < 25; ++round) {
+    const Folder folder;
+    std::barrier together(kOpeners);
+    std::array<std::string, kOpeners> complaints;
+    {
+      std::vector<std::jthread> openers;
+      for (std::string& complaint : complaints) {
+        openers.emplace_back([&folder, &together, &complaint] {
+          together.arrive_and_wait();
+          const auto cache = AnswerCache::open(folder.file(), kRoomy);
+          if (!cache) complaint = cache.error().front().message;
+        });
+      }
+    }
+    for (const std::string& complaint : complaints) CHECK(complaint.empty());
+  }
 }

@@ -6,16 +6,17 @@
 #include <sstream>
 #include <utility>
 
+#include "support/cases.hpp"
 #include "support/catch.hpp"
 
 namespace tangram::testing {
 
-/// Checks `property` on `cases` generated cases; a failing case is shrunk and shown.
+/// Checks `property` on cases(usual) generated cases; a failing case is shrunk and shown.
 template <class Property>
-void holds(int cases, Property&& property) {
+void holds(int usual, Property&& property) {
   rc::detail::TestParams params;
   params.seed = 2026;
-  params.maxSuccess = cases;
+  params.maxSuccess = cases(usual);
   const auto result = rc::detail::checkTestable(std::forward<Property>(property), rc::detail::TestMetadata(), params);
   std::ostringstream text;
   rc::detail::printResultMessage(result, text);

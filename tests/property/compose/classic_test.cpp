@@ -1,15 +1,17 @@
 // Classic warm-ups (targets without extra microbatches in flight) against a brute force.
 #include "brute_force.hpp"
 #include "random_program.hpp"
+#include "support/cases.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
+using tangram::testing::cases;
 
 TEST_CASE("with classic warm-ups the composer's optimum is the brute force's, and no better than without") {
   std::mt19937_64 random(11);
   int slower = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < cases(3000); ++i) {
     compose::Program program = random_program(random, {});
     const auto free = brute_force(program).time;
     program.classic_warmup = true;
@@ -30,5 +32,5 @@ TEST_CASE("with classic warm-ups the composer's optimum is the brute force's, an
       REQUIRE(std::min(best.in_flight[s], program.microbatches) <= static_cast<std::int64_t>(best.stages.size() - s));
     }
   }
-  CHECK(slower > 100);
+  CHECK(slower > cases(100));
 }

@@ -1,20 +1,16 @@
 // The composer against a brute force, and what must never make an optimum worse.
-#include <cstdlib>
 #include <string>
 
 #include "brute_force.hpp"
 #include "random_program.hpp"
+#include "support/cases.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
+using tangram::testing::cases;
 
 namespace {
-
-int cases(int usual) {
-  const char* factor = std::getenv("TANGRAM_TEST_FACTOR");
-  return factor ? usual * std::atoi(factor) : usual;
-}
 
 std::optional<std::int64_t> optimum(const compose::Program& program, compose::ProgramLimits limits = {}) {
   const compose::ProgramResult result = compose::solve(program, limits);

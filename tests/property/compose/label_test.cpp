@@ -4,6 +4,7 @@
 
 #include "label.hpp"
 #include "random_program.hpp"
+#include "support/cases.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
@@ -11,6 +12,7 @@ using namespace tangram::tests;
 using compose::Candidate;
 using compose::Label;
 using compose::LabelAlgebra;
+using tangram::testing::cases;
 
 namespace {
 
@@ -46,7 +48,7 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
   std::mt19937_64 random(21);
   int dominated = 0;
   int only_further = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < cases(4000); ++i) {
     const std::int64_t period = pick(random, 4, 40);
     const compose::Program program = random_hops(random, 3, period);
     const compose::Hops hops(program);
@@ -71,6 +73,6 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
       }
     }
   }
-  CHECK(dominated > 5000);
-  CHECK(only_further > 1000);
+  CHECK(dominated > cases(5000));
+  CHECK(only_further > cases(1000));
 }

@@ -5,12 +5,14 @@
 
 #include "search_case.hpp"
 #include "search_truth.hpp"
+#include "support/cases.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
 using compose::Currency;
 using compose::Objective;
+using tangram::testing::cases;
 
 namespace {
 
@@ -65,7 +67,7 @@ TEST_CASE("the cheapest plan is the cheapest of the fastest under every limit") 
   std::mt19937_64 random(31);
   int feasible = 0;
   int slower_than_fastest = 0;
-  for (int i = 0; i < 800; ++i) {
+  for (int i = 0; i < cases(800); ++i) {
     const SearchCase job = priced_case(random);
     INFO("case " << i);
     // A plan that spends r costs r t; under a limit of r the fastest costs no more.
@@ -89,15 +91,15 @@ TEST_CASE("the cheapest plan is the cheapest of the fastest under every limit") 
     CHECK(result.bound == result.value);
     slower_than_fastest += best.closed_form.value() > *quickest ? 1 : 0;
   }
-  CHECK(feasible > 250);
-  CHECK(slower_than_fastest > 20);
+  CHECK(feasible > cases(250));
+  CHECK(slower_than_fastest > cases(20));
 }
 
 TEST_CASE("the fewest GPUs are the smallest limit under which the time is reached") {
   std::mt19937_64 random(32);
   int feasible = 0;
   int fewer = 0;
-  for (int i = 0; i < 800; ++i) {
+  for (int i = 0; i < cases(800); ++i) {
     const SearchCase job = priced_case(random);
     INFO("case " << i);
     const auto quickest = fastest(job, Currency::kGpus, all_gpus(job));
@@ -119,15 +121,15 @@ TEST_CASE("the fewest GPUs are the smallest limit under which the time is reache
     REQUIRE(beyond.found.best.empty());
     CHECK(beyond.found.infeasible.front().code == "throughput-out-of-reach");
   }
-  CHECK(feasible > 250);
-  CHECK(fewer > 20);
+  CHECK(feasible > cases(250));
+  CHECK(fewer > cases(20));
 }
 
 TEST_CASE("a budget only leaves what it pays for") {
   std::mt19937_64 random(33);
   int bought = 0;
   int refused = 0;
-  for (int i = 0; i < 800; ++i) {
+  for (int i = 0; i < cases(800); ++i) {
     const SearchCase job = priced_case(random);
     INFO("case " << i);
     const std::int64_t budget = std::uniform_int_distribution<int>(1, 8)(random) * kMicro;
@@ -142,14 +144,14 @@ TEST_CASE("a budget only leaves what it pays for") {
       refused += result.found.infeasible.front().code == "budget-too-small" ? 1 : 0;
     }
   }
-  CHECK(bought > 200);
-  CHECK(refused > 10);
+  CHECK(bought > cases(200));
+  CHECK(refused > cases(10));
 }
 
 TEST_CASE("the list of choices holds the fastest plan and nothing that another one beats") {
   std::mt19937_64 random(34);
   int several = 0;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < cases(150); ++i) {
     const SearchCase job = priced_case(random);
     INFO("case " << i);
     const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
@@ -173,5 +175,5 @@ TEST_CASE("the list of choices holds the fastest plan and nothing that another o
       }
     }
   }
-  CHECK(several > 40);
+  CHECK(several > cases(40));
 }

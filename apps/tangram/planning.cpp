@@ -88,7 +88,7 @@ std::string note_of(const compose::WishResult& granted, const compose::Wish& wis
                                 wish.objective == compose::Objective::kThroughput ? "fastest" : "best",
                                 result.best.size()));
   }
-  if (!result.optimal) {
+  if (!result.finished) {
     notes.push_back(fmt::format("the search ended with its budget after {} labels", result.statistics.labels));
   }
   for (const parallelizer::Tally& tally : result.parallelizers) {
@@ -307,7 +307,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
 
   PlannedResult planned;
   planned.candidates = found.best.size();
-  planned.search_finished = found.optimal;
+  planned.search_finished = found.finished;
   auto simulated = simulate_all(planner, found.best, fleet, options);
   if (!simulated) return fail(std::move(simulated.error()));
   const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;

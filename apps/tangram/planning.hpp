@@ -29,7 +29,7 @@ struct PlannedResult {
   plan::LaunchPlan plan;
   std::size_t candidates = 0;    ///< compositions that were simulated
   std::size_t chosen = 0;        ///< index of the plan among them, in the order of the closed form
-  bool search_finished = false;  ///< the label budget did not end it: the best of the space is known
+  bool search_finished = false;  ///< the label budget did not end it
   compose::SearchStatistics statistics;
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did
   compose::Space space;

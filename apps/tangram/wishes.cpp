@@ -43,6 +43,11 @@ std::string_view to_string(Objective objective) {
 }
 
 std::optional<Diagnostics> wish_complaint(const Settings& settings) {
+  if (objective_of(settings) != Objective::kThroughput && settings.share("accept-gap") > 0) {
+    return usage_mistake("bad-value",
+                         "--accept-gap is a share of the iteration time: it goes with --objective throughput",
+                         "limit the effort of other searches with --time-budget");
+  }
   if (objective_of(settings) != Objective::kGpus) return std::nullopt;
   if (!settings.amount("min-throughput")) {
     return usage_mistake("no-throughput", "--objective gpus asks for the fewest GPUs that reach a throughput",

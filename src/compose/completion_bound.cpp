@@ -9,7 +9,7 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kMostDepths = 16;
+constexpr int kMostDepths = 64;
 constexpr double kStepDecay = 0.85;
 constexpr int kCoverSteps = 8;
 constexpr double kCoverTolerance = 1e-9;  // relative; absorbs the rounding of sums of weights

@@ -135,7 +135,7 @@ class CheapestPlan {
     }
     if (result_.found.best.empty()) return std::move(result_);
     result_.value = cost_of(result_.found.best.front());
-    result_.found.optimal = finished;
+    result_.found.optimal = result_.found.finished = finished;
     result_.bound = finished ? result_.value : std::min(result_.value, least);
     return std::move(result_);
   }
@@ -209,7 +209,7 @@ WishResult fewest_gpus(const Wish& wish, const model::Model& model, const cluste
   }
   result.value = static_cast<double>(some);
   result.bound = static_cast<double>(proven + 1);
-  result.found.optimal = optimal;
+  result.found.optimal = result.found.finished = optimal;
   return result;
 }
 

@@ -70,6 +70,7 @@ class Searcher {
     for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
       scout(sizes_[i]);
     }
+    accept_gap();
     for (const std::int64_t b : sizes_) {
       const std::int64_t share = std::max<std::int64_t>(1, options_.label_budget / kFirstPassShare);
       solve_size(b, settings_of(b), share, unfinished);
@@ -128,6 +129,15 @@ class Searcher {
       }
     }
     return settings;
+  }
+
+  // From here on a little better is not of interest. The first look took every better plan it found: the better the
+  // plan, the less is left to prove.
+  void accept_gap() {
+    accepted_gap_ = options_.accepted_gap;
+    if (result_.best.empty()) return;
+    const std::int64_t best = result_.best.front().closed_form.value();
+    incumbent_ = std::min(incumbent_, of_interest(best, accepted_gap_));
   }
 
   // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
@@ -266,6 +276,7 @@ class Searcher {
     if (attempt.cut) return;
     ProgramLimits limits;
     limits.incumbent = incumbent_;
+    limits.accepted_gap = accepted_gap_;
     limits.label_budget = share;
     limits.keep = options_.top;
     limits.refine = [&](int option, int signature) {
@@ -287,7 +298,7 @@ class Searcher {
     note_level(attempt);
     ++result_.statistics.programs;
     for (const Chain& chain : solved.chains) {
-      incumbent_ = std::min(incumbent_, chain.time);
+      incumbent_ = std::min(incumbent_, of_interest(chain.time, accepted_gap_));
       result_.best.push_back(
           to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain));
     }
@@ -347,10 +358,12 @@ class Searcher {
       result_.infeasible = explain_shortage(model_, hierarchy_.levels.front(), attempts_);
       return;
     }
-    result_.search_bound = Nanoseconds(std::min(open_bound_, incumbent_));
-    result_.optimal = open_bound_ >= incumbent_;
-    // The relaxation may be the better bound where the search did not finish.
-    if (!result_.optimal) result_.search_bound = std::max(result_.search_bound, result_.relaxed_bound);
+    const Nanoseconds best = result_.best.front().closed_form;
+    result_.finished = open_bound_ >= incumbent_;
+    // The relaxation may be the better bound where the search did not go on to the end.
+    const Nanoseconds searched(std::min(open_bound_, incumbent_));
+    result_.search_bound = std::min(best, std::max(searched, result_.relaxed_bound));
+    result_.optimal = result_.search_bound == best;
   }
 
   void note_shortage(const FrontierStore& store) {
@@ -369,7 +382,7 @@ class Searcher {
     progress.total = total_;
     progress.phase = "microbatch " + std::to_string(setting.microbatch) + ", " + std::to_string(setting.replicas) +
                      (setting.replicas == 1 ? " pipeline" : " pipelines");
-    if (incumbent_ != INT64_MAX) progress.best = Nanoseconds(incumbent_);
+    if (!result_.best.empty()) progress.best = result_.best.front().closed_form;
     progress_(progress);
   }
 
@@ -380,7 +393,8 @@ class Searcher {
   const ProgressCallback& progress_;
   SignatureTable signatures_;
   std::vector<std::int64_t> sizes_;
-  std::int64_t incumbent_;
+  std::int64_t incumbent_;  // only times below it are of interest
+  double accepted_gap_ = 0;
   std::int64_t open_bound_ = INT64_MAX;  // of programs that stayed unfinished
   std::size_t pairs_ = 0;                // of shapes in mixed stages
   int done_ = 0;

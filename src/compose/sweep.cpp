@@ -220,7 +220,7 @@ class Sweep {
     const bool feasible = evaluate(program_, chain);
     TANGRAM_ASSERT(feasible);
     if (!feasible) return 0;
-    best_ = std::min(best_, chain.time);
+    best_ = std::min(best_, of_interest(chain.time, limits_.accepted_gap));
     const std::int64_t period = chain.period;
     if (chain.time >= limits_.incumbent) return period;
     const bool known = std::any_of(result_.chains.begin(), result_.chains.end(), [&](const Chain& other) {
@@ -239,7 +239,7 @@ class Sweep {
   const FastestPlans fastest_;
   Frontiers frontiers_;
   const Hops hops_;
-  std::int64_t best_;
+  std::int64_t best_;  // only times below it are of interest
   std::int64_t unfinished_ = kNever;
   std::int64_t next_order_ = 0;
   std::priority_queue<Window> queue_;
@@ -247,6 +247,11 @@ class Sweep {
 };
 
 }  // namespace
+
+std::int64_t of_interest(std::int64_t time, double accepted_gap) {
+  if (!(accepted_gap > 0) || time == kNever) return time;
+  return static_cast<std::int64_t>(std::floor(static_cast<double>(time) / (1 + accepted_gap)));
+}
 
 ProgramResult solve(const Program& program, const ProgramLimits& limits) { return Sweep(program, limits).run(); }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "space.hpp"
+#include "tangram/compose/program.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::compose {
@@ -166,13 +167,18 @@ SearchResult search_target(Target target, const model::Model& model, const clust
       first = false;
     }
     merge(std::move(found), options.top, all);
-    if (!all.best.empty()) options.incumbent = all.best.front().closed_form;
+    if (!all.best.empty()) {
+      const std::int64_t best = all.best.front().closed_form.value();
+      options.incumbent = std::min(options.incumbent, Nanoseconds(of_interest(best, options.accepted_gap)));
+    }
   }
   all.space.rules.push_back(rule_of(target));
   if (all.best.empty()) return all;
   const Nanoseconds best = all.best.front().closed_form;
-  all.optimal = open >= best;
-  all.search_bound = all.optimal ? best : std::max(open, all.relaxed_bound);
+  const Nanoseconds wanted(of_interest(best.value(), options.accepted_gap));
+  all.finished = open >= wanted;
+  all.search_bound = std::min(best, std::max(std::min(open, wanted), all.relaxed_bound));
+  all.optimal = all.search_bound == best;
   return all;
 }
 

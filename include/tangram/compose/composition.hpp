@@ -102,6 +102,7 @@ struct SearchResult {
   std::vector<Composition> best;  ///< by closed form, at most `top`; empty: infeasible
   Space space;
   bool optimal = false;       ///< best.front() attains the minimum of t over the space, of the frontiers returned
+  bool finished = false;      ///< the budget did not end it: `optimal`, or within the gap that was accepted
   Nanoseconds search_bound;   ///< no plan of the space is faster than this
   Nanoseconds relaxed_bound;  ///< valid for all granularities, pipelines and techniques
   SearchStatistics statistics;

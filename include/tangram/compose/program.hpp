@@ -114,8 +114,13 @@ struct Chain {
 /// fastest plan for every number of microbatches in flight.
 using Refine = std::function<std::vector<Candidate>(int option, int signature)>;
 
+/// The times below which another plan is of interest to somebody who has one of `time` and does not mind if it is
+/// slower than the best by this share.
+[[nodiscard]] std::int64_t of_interest(std::int64_t time, double accepted_gap);
+
 struct ProgramLimits {
   std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
+  double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
   std::int64_t label_budget = INT64_MAX;
   int beam = 96;               ///< width of the quick pass that seeds the incumbent; 0: no quick pass
   double window_ratio = 1.02;  ///< periods of one window differ by at most this factor
@@ -126,7 +131,7 @@ struct ProgramLimits {
 struct ProgramResult {
   std::vector<Chain> chains;       ///< ascending time, then canonical order; the first one is the best found
   bool finished = true;            ///< false: the label budget ended the search
-  std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than min(bound, incumbent)
+  std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than this, or than incumbent
   std::int64_t labels = 0;         ///< of the exact search: what label_budget counts
   std::int64_t quick_labels = 0;   ///< of the quick passes
   std::int64_t states = 0;
@@ -136,7 +141,8 @@ struct ProgramResult {
 };
 
 /// The label-setting dynamic program of design.md 5.4 over windows of the period, best bound first. Exact when it
-/// finishes: either chains.front().time is the minimum over the program, or there is no chain faster than incumbent.
+/// finishes and no gap is accepted: either chains.front().time is the minimum over the program, or there is no chain
+/// faster than incumbent.
 /// Time and memory are governed by the number of labels; each costs O(extensions kept by the completion bound).
 [[nodiscard]] ProgramResult solve(const Program& program, const ProgramLimits& limits);
 

@@ -47,6 +47,7 @@ struct SearchOptions {
   Constraints constraints;
   std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
+  double accepted_gap = 0;                     ///< the search ends once no plan can be faster by more than this share
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
 };
 

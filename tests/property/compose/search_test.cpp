@@ -4,21 +4,17 @@
 #include <tbb/global_control.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "search_case.hpp"
 #include "search_truth.hpp"
+#include "support/cases.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
+using tangram::testing::cases;
 
 namespace {
-
-int cases(int usual) {
-  const char* factor = std::getenv("TANGRAM_TEST_FACTOR");
-  return factor ? usual * std::atoi(factor) : usual;
-}
 
 compose::SearchResult found(const SearchCase& job, const compose::SearchOptions& options = {}) {
   const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
@@ -246,6 +242,27 @@ TEST_CASE("a driver that runs out of budget says so, and its bound still holds")
     if (!result.optimal) ++ended;
   }
   CHECK(ended > cases(10));
+}
+
+TEST_CASE("an accepted gap is kept, and the bound below it holds") {
+  std::mt19937_64 random(36);
+  int spared = 0;
+  for (int i = 0; i < cases(400); ++i) {
+    const SearchCase job = random_search_case(random, {});
+    const std::optional<std::int64_t> best = SearchTruth(job).best();
+    compose::SearchOptions options;
+    options.accepted_gap = i % 3 == 0 ? 0.3 : 0.03;
+    const compose::SearchResult result = found(job, options);
+    INFO("case " << i);
+    REQUIRE(result.best.empty() == !best.has_value());
+    if (!best) continue;
+    REQUIRE(result.finished);
+    const std::int64_t time = result.best.front().closed_form.value();
+    CHECK(result.search_bound.value() <= *best);
+    CHECK(compose::of_interest(time, options.accepted_gap) <= result.search_bound.value());
+    if (time > *best) ++spared;
+  }
+  CHECK(spared > 0);
 }
 
 TEST_CASE("the driver's answer does not depend on the number of threads") {

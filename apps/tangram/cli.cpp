@@ -52,11 +52,15 @@ constexpr CommandText kCommands[] = {
      "  tangram plan fleet.json model.yaml\n"
      "  tangram plan fleet.json hf/config.json --global-batch 512 --seq-len 4096 -o plan.json\n"
      "  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted\n"
+     "  tangram plan fleet.json model.yaml --add gpu=H100,nodes=2 --drop rack=r3\n"
      "  tangram plan fleet.json model.yaml --against plan.json --detailed-exitcode -o next.json\n",
      "Decides which GPUs form which pipeline stage, how many layers each stage holds and how each is\n"
      "parallelized inside. Every plan is checked and simulated before it is shown. MODEL is a model.yaml\n"
      "or a Hugging Face config.json; one of the two files may be - (standard input). --json prints the\n"
      "launch plan itself, the same bytes as -o writes.\n"
+     "\n"
+     "--drop, --add and --set change the fleet for this run, in this order: nodes by name, label or GPU type;\n"
+     "links between values of a label; network, compute, memory and price of nodes and of GPU types.\n"
      "\n"
      "--against PLAN prices a plan that runs already on the fleet as it is now, GPUs by host name and number. It\n"
      "is kept, and -o writes it unchanged, while it fits and no other gains --min-gain; otherwise the plan that\n"
@@ -64,7 +68,8 @@ constexpr CommandText kCommands[] = {
      "prints the decision.\n"},
     {Command::kIslands, "islands", "CLUSTER", "show which GPUs are alike, and why",
      "  tangram islands fleet.json\n"
-     "  tangram islands fleet.json --island-tolerance 5%\n",
+     "  tangram islands fleet.json --island-tolerance 5%\n"
+     "  tangram islands fleet.json --set 'node(a-07).compute=70%'\n",
      "Groups GPUs that are alike in compute, memory and connectivity, for each level of the links.\n"},
     {Command::kCluster, "cluster", "from-slurm|from-kubernetes|from-nvidia-smi|probe [FILE...]",
      "write cluster.json from what a fleet reports",
@@ -351,6 +356,7 @@ class Grammar {
       sub->add_option("--sample", cache_.sample, "verify: how many answers of each plugin, or all (default: 20)")
           ->type_name("N");
     }
+    if (takes_edits(text.command)) add_edits(*sub);
     add_settings(*sub, text.command);
     sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");
     sub->add_flag("-q,--quiet", invocation_.quiet, "nothing on standard error but errors");
@@ -358,6 +364,20 @@ class Grammar {
     if (text.command == Command::kPlan || text.command == Command::kIslands) {
       sub->add_flag("--show-origin", invocation_.show_origin, "show where each setting comes from, and stop");
     }
+  }
+
+  /// Commands for which the fleet may be another than the file's.
+  static bool takes_edits(Command command) {
+    return command == Command::kPlan || command == Command::kIslands || command == Command::kCompare;
+  }
+
+  void add_edits(CLI::App& sub) {
+    const auto edit = [&](const char* name, std::vector<std::string>& target, const char* help) {
+      sub.add_option(name, target, help)->type_name("WHAT")->allow_extra_args(false);
+    };
+    edit("--drop", invocation_.edits.drop, "what if these were gone: rack=r3, node=a-[01-04], gpu=V100");
+    edit("--add", invocation_.edits.add, "what if there were more: gpu=H100,nodes=2");
+    edit("--set", invocation_.edits.set, "what if: link(zone:a,zone:b).bandwidth=10Gbit, node(a-07).compute=70%");
   }
 
   void add_settings(CLI::App& sub, Command command) {

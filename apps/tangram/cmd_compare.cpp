@@ -60,7 +60,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (!planners) return refuse(planners.error());
   const auto modes = modes_of(arguments.mode);
   if (!modes) return refuse(modes.error());
-  const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings);
+  const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits);
   if (!inputs) return refuse(inputs.error());
   std::optional<io::OutputFile> html;
   if (!arguments.html.empty()) {

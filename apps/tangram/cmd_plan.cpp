@@ -43,11 +43,11 @@ void load_old(const std::string& path, Inputs& inputs, Diagnostics& mistakes) {
 }
 
 /// All files, with the mistakes of all.
-Expected<Inputs> load_inputs(const PlanArguments& arguments, const Settings& settings) {
+Expected<Inputs> load_inputs(const PlanArguments& arguments, const Context& context) {
   Inputs inputs;
   Diagnostics mistakes;
-  take(load_planning_inputs(arguments.cluster, arguments.model, settings), static_cast<PlanningInputs&>(inputs),
-       mistakes);
+  take(load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits),
+       static_cast<PlanningInputs&>(inputs), mistakes);
   if (!arguments.against.empty()) load_old(arguments.against, inputs, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
@@ -171,7 +171,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments, context.settings)) return refuse(*wrong);
   if (const auto wrong = wish_complaint(context.settings)) return refuse(*wrong);
-  const auto inputs = load_inputs(arguments, context.settings);
+  const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
   auto output = open_output(context, arguments.output);
   if (!output) return refuse(output.error());

@@ -10,6 +10,7 @@
 #include "exit_codes.hpp"
 #include "options.hpp"
 #include "signals.hpp"
+#include "tangram/cluster/edits.hpp"
 #include "terminal.hpp"
 
 namespace tangram::app {
@@ -19,6 +20,7 @@ struct Context {
   Terminal& terminal;
   SignalGuard& signals;
   bool json = false;
+  cluster::Edits edits = {};  ///< what if the fleet were another
 };
 
 [[nodiscard]] ExitCode run_plan(const PlanArguments& arguments, const Context& context);

@@ -19,9 +19,10 @@ auto load(const std::string& path, Reader reader) -> decltype(reader(std::string
 
 }  // namespace
 
-Expected<cluster::Fleet> load_fleet(const std::string& path) {
-  return load(path,
-              [](std::string text, std::string file) { return cluster::read_fleet(std::move(text), std::move(file)); });
+Expected<cluster::Fleet> load_fleet(const std::string& path, const cluster::Edits& edits) {
+  auto fleet = load(
+      path, [](std::string text, std::string file) { return cluster::read_fleet(std::move(text), std::move(file)); });
+  return fleet ? cluster::edited(std::move(*fleet), edits) : fleet;
 }
 
 Expected<model::Model> load_model(const std::string& path, const model::JobOverrides& overrides) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tangram/accuracy/measurement.hpp"
+#include "tangram/cluster/edits.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
@@ -24,7 +25,8 @@ void take(Loaded loaded, Target& target, Diagnostics& mistakes) {
   }
 }
 
-[[nodiscard]] Expected<cluster::Fleet> load_fleet(const std::string& path);
+/// With what --drop, --add and --set change in it.
+[[nodiscard]] Expected<cluster::Fleet> load_fleet(const std::string& path, const cluster::Edits& edits = {});
 [[nodiscard]] Expected<model::Model> load_model(const std::string& path, const model::JobOverrides& overrides = {});
 /// Profiles of the GPU types in the catalogue and in the fleet, with the mistakes of all files.
 [[nodiscard]] Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,

@@ -43,7 +43,7 @@ ExitCode run(const Invocation& invocation, SignalGuard& signals) {
   }
   Terminal terminal(
       detect_traits(settings->text("color"), invocation.quiet, invocation.verbosity, environment_variable));
-  const Context context{*settings, terminal, signals, invocation.json};
+  const Context context{*settings, terminal, signals, invocation.json, invocation.edits};
   if (invocation.show_origin) return print_text(context, show_origin(invocation.command, *settings));
   try {
     return dispatch(invocation, context);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "settings.hpp"
+#include "tangram/cluster/edits.hpp"
 
 namespace tangram::app {
 
@@ -118,6 +119,7 @@ struct Invocation {
   bool quiet = false;
   int verbosity = 0;
   bool show_origin = false;
+  cluster::Edits edits;  ///< --drop, --add, --set, as written
 };
 
 }  // namespace tangram::app

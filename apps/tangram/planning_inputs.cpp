@@ -36,10 +36,10 @@ void restrict_techniques(const Settings& settings, model::Model& model) {
 }  // namespace
 
 Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
-                                              const Settings& settings) {
+                                              const Settings& settings, const cluster::Edits& edits) {
   PlanningInputs inputs;
   Diagnostics mistakes;
-  take(load_fleet(cluster), inputs.fleet, mistakes);
+  take(load_fleet(cluster, edits), inputs.fleet, mistakes);
   const bool fleet = mistakes.empty();
   take(load_model(model, overrides_of(settings)), inputs.model, mistakes);
   // Without a fleet its GPU types are unknown, and every profile of one would be blamed.

@@ -6,6 +6,7 @@
 
 #include "planning.hpp"
 #include "settings.hpp"
+#include "tangram/cluster/edits.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
@@ -18,9 +19,9 @@ struct PlanningInputs {
   cost::ProfileSet profiles;
 };
 
-/// All files, with the mistakes of all.
+/// All files, with the mistakes of all; the fleet with what --drop, --add and --set change in it.
 [[nodiscard]] Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
-                                                            const Settings& settings);
+                                                            const Settings& settings, const cluster::Edits& edits = {});
 
 /// Tolerance of the islands and effort of the search.
 [[nodiscard]] PlanningOptions planning_options(const Settings& settings);

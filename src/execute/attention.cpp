@@ -24,9 +24,11 @@ Heads heads_of(const Place& place, const SmallBlock& shape) {
   return {own.first, own.length(), shape.head_width, shape.heads / shape.kv_heads};
 }
 
-bool sees(const SmallBlock& shape, int query, int key) {
-  if (shape.causal && key > query) return false;
-  return shape.window == 0 || std::abs(query - key) < shape.window;
+/// The positions that a query looks at; what lies outside has no weight.
+Range seen(const SmallBlock& shape, int query, int positions) {
+  Range range{0, shape.causal ? query + 1 : positions};
+  if (shape.window == 0) return range;
+  return {std::max(range.first, query - shape.window + 1), std::min(range.last, query + shape.window)};
 }
 
 /// Softmax of the scores of one sample and head; a row per own position, a column per position.
@@ -36,34 +38,34 @@ Matrix probabilities(const Place& place, const AttentionWeights& weights, const 
   const Range own = place.context_range();
   const int q0 = head * heads.width;
   const int k0 = heads.key_value(head) * heads.width;
+  const double root = std::sqrt(heads.width);
   Matrix out(own.length(), place.positions);
   for (int i = 0; i < own.length(); ++i) {
+    const Range range = seen(weights.shape, own.first + i, place.positions);
+    const double* q = kept.query.row(sample * own.length() + i) + q0;
+    double* p = out.row(i);
     double highest = -std::numeric_limits<double>::infinity();
-    for (int j = 0; j < place.positions; ++j) {
-      if (!sees(weights.shape, own.first + i, j)) continue;
-      const double* q = kept.query.row(sample * own.length() + i) + q0;
+    for (int j = range.first; j < range.last; ++j) {
       const double* k = kept.key.row(sample * place.positions + j) + k0;
       double score = 0;
       for (int c = 0; c < heads.width; ++c) score += q[c] * k[c];
-      out.at(i, j) = score / std::sqrt(heads.width);
-      highest = std::max(highest, out.at(i, j));
+      p[j] = score / root;
+      highest = std::max(highest, p[j]);
     }
     double sum = 0;
-    for (int j = 0; j < place.positions; ++j) {
-      if (!sees(weights.shape, own.first + i, j)) continue;
-      out.at(i, j) = std::exp(out.at(i, j) - highest);
-      sum += out.at(i, j);
-    }
-    for (int j = 0; j < place.positions; ++j) out.at(i, j) /= sum;
+    for (int j = range.first; j < range.last; ++j) sum += p[j] = std::exp(p[j] - highest);
+    for (int j = range.first; j < range.last; ++j) p[j] /= sum;
   }
   return out;
 }
 
-void attend(const Place& place, const Heads& heads, const Matrix& p, int sample, int head, KeptAttention& kept) {
+void attend(const Place& place, const SmallBlock& shape, const Matrix& p, int sample, int head, KeptAttention& kept) {
+  const Heads heads = heads_of(place, shape);
   const int k0 = heads.key_value(head) * heads.width;
   for (int i = 0; i < p.rows(); ++i) {
+    const Range range = seen(shape, place.context_range().first + i, p.columns());
     double* out = kept.attended.row(sample * p.rows() + i) + head * heads.width;
-    for (int j = 0; j < p.columns(); ++j) {
+    for (int j = range.first; j < range.last; ++j) {
       const double* v = kept.value.row(sample * place.positions + j) + k0;
       for (int c = 0; c < heads.width; ++c) out[c] += p.at(i, j) * v[c];
     }
@@ -75,8 +77,9 @@ struct HeadGradients {
 };
 
 // P = softmax(S), S = q k^T / sqrt(d), out = P v:  dP = dout v^T,  dS = P (dP - sum(P dP)).
-void attend_backward(const Place& place, const Heads& heads, const Matrix& p, int sample, int head,
+void attend_backward(const Place& place, const SmallBlock& shape, const Matrix& p, int sample, int head,
                      const KeptAttention& kept, const Matrix& gradient, HeadGradients& out) {
+  const Heads heads = heads_of(place, shape);
   const double scale = 1 / std::sqrt(heads.width);
   const int q0 = head * heads.width;
   const int k0 = heads.key_value(head) * heads.width;
@@ -84,8 +87,9 @@ void attend_backward(const Place& place, const Heads& heads, const Matrix& p, in
   for (int i = 0; i < p.rows(); ++i) {
     const int row = sample * p.rows() + i;
     const double* d = gradient.row(row) + q0;
+    const Range range = seen(shape, place.context_range().first + i, p.columns());
     double along = 0;
-    for (int j = 0; j < p.columns(); ++j) {
+    for (int j = range.first; j < range.last; ++j) {
       const double* v = kept.value.row(sample * place.positions + j) + k0;
       double* dv = out.value.row(sample * place.positions + j) + k0;
       double sum = 0;
@@ -96,7 +100,7 @@ void attend_backward(const Place& place, const Heads& heads, const Matrix& p, in
       dp[static_cast<std::size_t>(j)] = sum;
       along += p.at(i, j) * sum;
     }
-    for (int j = 0; j < p.columns(); ++j) {
+    for (int j = range.first; j < range.last; ++j) {
       const double ds = p.at(i, j) * (dp[static_cast<std::size_t>(j)] - along) * scale;
       const double* q = kept.query.row(row) + q0;
       const double* k = kept.key.row(sample * place.positions + j) + k0;
@@ -126,7 +130,7 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
   for (int s = 0; s < place.samples; ++s) {
     for (int h = 0; h < heads.count; ++h) {
       Matrix p = probabilities(place, weights, kept, s, h);
-      attend(place, heads, p, s, h, kept);
+      attend(place, weights.shape, p, s, h, kept);
       if (keep_probabilities) kept.probabilities.push_back(std::move(p));
     }
   }
@@ -144,10 +148,10 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
   for (int s = 0; s < place.samples; ++s) {
     for (int h = 0; h < heads.count; ++h) {
       if (kept.probabilities.empty()) {
-        attend_backward(place, heads, probabilities(place, weights, kept, s, h), s, h, kept, attended, d);
+        attend_backward(place, weights.shape, probabilities(place, weights, kept, s, h), s, h, kept, attended, d);
       } else {
         const Matrix& p = kept.probabilities[static_cast<std::size_t>(s * heads.count + h)];
-        attend_backward(place, heads, p, s, h, kept, attended, d);
+        attend_backward(place, weights.shape, p, s, h, kept, attended, d);
       }
     }
   }

@@ -27,10 +27,11 @@ class Reducer {
       : plan_(plan),
         pipelines_(kept_pipelines(plan)),
         blocks_(kept_blocks(plan, pipelines_)),
-        model_(small_model(plan, blocks_)),
-        positions_(plan, model_.positions),
+        folds_(context_folds(plan)),
+        model_(small_model(plan, blocks_, folds_)),
+        positions_(plan, model_.positions * folds_),
         job_rank_(plan.ranks.size(), -1) {
-    model_.positions = positions_.total();
+    model_.positions = positions_.total() / folds_;
   }
 
   Reduction reduce() {
@@ -80,6 +81,7 @@ class Reducer {
   JobPart part_of(const plan::Stage& stage, const plan::Part& from, std::int64_t before, const SampleScale& samples) {
     JobPart part;
     part.degrees = from.strategy.degrees;
+    part.degrees.cp /= folds_;
     part.degrees.dp = samples.per(samples_kept(from, before, samples)) / samples.per(from.samples_per_replica());
     part.policy = from.strategy.policy;
     part.first_rank = static_cast<int>(job_.ranks.size());
@@ -112,7 +114,7 @@ class Reducer {
       if (keeps(part, lane, before, samples)) new_lane[static_cast<std::size_t>(lane)] = lanes++;
     }
     for (int i = 0; i < d.gpus(); ++i) {
-      if (!keeps(part, i / (d.tp * d.cp), before, samples)) continue;
+      if (!keeps(part, i / (d.tp * d.cp), before, samples) || i / d.tp % d.cp >= d.cp / folds_) continue;
       const plan::Rank& from = plan_.ranks[static_cast<std::size_t>(part.first_rank + i)];
       rank.number = from.rank;
       rank.tp = from.tp;
@@ -149,6 +151,14 @@ class Reducer {
     return static_cast<int>(std::ranges::lower_bound(blocks_, block) - blocks_.begin());
   }
 
+  [[nodiscard]] int widest_context() const {
+    int widest = 1;
+    for (const plan::Stage& stage : plan_.stages) {
+      for (const plan::Part& part : stage.parts) widest = std::max(widest, part.strategy.degrees.cp);
+    }
+    return widest;
+  }
+
   [[nodiscard]] std::vector<Shrunk> shrunk(const Job& job) const {
     std::vector<Shrunk> list;
     const auto note = [&](const char* what, std::int64_t kept, std::int64_t of) {
@@ -157,6 +167,7 @@ class Reducer {
     note("pipelines", static_cast<std::int64_t>(job.pipelines.size()),
          static_cast<std::int64_t>(plan_.pipelines.size()));
     note("ranks", static_cast<std::int64_t>(job.ranks.size()), static_cast<std::int64_t>(plan_.ranks.size()));
+    note("cp ranks", widest_context() / folds_, widest_context());
     note("blocks", static_cast<std::int64_t>(blocks_.size()), plan_.model.block_count());
     std::int64_t microbatches = 0;
     std::int64_t of_microbatches = 0;
@@ -174,6 +185,7 @@ class Reducer {
   const plan::LaunchPlan& plan_;
   std::vector<int> pipelines_;
   std::vector<int> blocks_;
+  int folds_;  ///< of the sequence
   SmallModel model_;
   PositionScale positions_;
   std::vector<int> job_rank_;  ///< of each rank of the plan; -1: left out

@@ -1,7 +1,8 @@
 // From a launch plan to a job that two cores run in seconds. Goes in: a plan whose structure holds. Comes out: the job,
-// and what was left out of the plan. Every stage, every degree but dp, every part, every boundary with its mismatch and
-// every warm-up stay; replicas that repeat each other, pipelines that do, blocks inside a run of equal ones and
-// microbatches of the steady state are left out, and widths are small.
+// and what was left out of the plan. Every stage, every part, every degree but dp and cp, every boundary with its
+// mismatch and every warm-up stay; replicas that repeat each other, pipelines that do, ends of sequences that all cp
+// groups cut alike, blocks inside a run of equal ones and microbatches of the steady state are left out, and widths are
+// small.
 #pragma once
 
 #include <vector>
@@ -33,7 +34,11 @@ struct Window {
 /// Of a pipeline: of windows that are alike, two (one where that would be more than kMostRanks).
 [[nodiscard]] std::vector<Window> kept_windows(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline);
 
-/// The small model: widths that every degree of the plan divides.
-[[nodiscard]] SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks);
+/// Sequences end after one in so many parts, and ranks that work behind the end are left out: as many parts as every
+/// cp of the plan can be divided into with two ranks left, and no group of experts cut.
+[[nodiscard]] int context_folds(const plan::LaunchPlan& plan);
+
+/// The small model: widths that every degree of the plan divides. `folds`: of context_folds().
+[[nodiscard]] SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks, int folds);
 
 }  // namespace tangram::execute

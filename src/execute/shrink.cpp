@@ -66,6 +66,7 @@ std::vector<std::int64_t> kind_of(const plan::LaunchPlan& plan, const plan::Pipe
 
 std::int64_t ranks_in(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline,
                       const std::vector<Window>& windows) {
+  const int folds = context_folds(plan);
   std::int64_t ranks = 0;
   for (const Window& window : windows) {
     const auto samples = kind_of(plan, pipeline, window);
@@ -73,7 +74,7 @@ std::int64_t ranks_in(const plan::LaunchPlan& plan, const plan::Pipeline& pipeli
     for (const int id : pipeline.stages) {
       for (const plan::Part& part : plan.stage(id).parts) {
         const cost::Degrees& d = part.strategy.degrees;
-        ranks += samples[k++] / part.samples_per_replica() * d.tp * d.cp;
+        ranks += samples[k++] / part.samples_per_replica() * d.tp * (d.cp / folds);
       }
     }
   }
@@ -99,6 +100,26 @@ std::vector<int> kept_pipelines(const plan::LaunchPlan& plan) {
     if (++seen[kind_of(plan, pipeline)] <= kAlike) kept.push_back(pipeline.id);
   }
   return kept;
+}
+
+int context_folds(const plan::LaunchPlan& plan) {
+  int common = 0;
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) common = std::gcd(common, part.strategy.degrees.cp);
+  }
+  const auto good = [&](int folds) {
+    return std::ranges::all_of(plan.stages, [&](const plan::Stage& stage) {
+      return std::ranges::all_of(stage.parts, [&](const plan::Part& part) {
+        const cost::Degrees& d = part.strategy.degrees;
+        const int kept = d.cp / folds;
+        return kept >= kAlike && d.tp * kept % (d.ep * d.etp) == 0;
+      });
+    });
+  };
+  for (int folds = common; folds > 1; --folds) {
+    if (common % folds == 0 && good(folds)) return folds;
+  }
+  return 1;
 }
 
 std::vector<Window> kept_windows(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {

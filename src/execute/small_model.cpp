@@ -56,13 +56,13 @@ void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const C
 
 }  // namespace
 
-SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks) {
+SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks, int folds) {
   constexpr int kLeastVocabulary = 11;
   constexpr int kLeastPositions = 8;
   const CommonDegrees common = common_degrees(plan);
   SmallModel small;
   small.vocabulary = at_least(kLeastVocabulary, common.tp);
-  small.positions = at_least(kLeastPositions, common.positions);
+  small.positions = at_least(kLeastPositions * folds, common.positions) / folds;
   small.tied = plan.model.tied_embeddings;
   bool causal_behind = false;
   for (auto it = blocks.rbegin(); it != blocks.rend(); ++it) {

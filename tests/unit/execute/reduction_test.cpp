@@ -63,6 +63,28 @@ TEST_CASE("microbatches fill the deepest warm-up and two more") {
   CHECK(reduce(plan).job.pipelines[0].microbatches == 7);
 }
 
+TEST_CASE("sequences end where every cp is cut, with two ranks left and no expert group torn") {
+  const auto folds = [](cost::Degrees one, cost::Degrees other) {
+    return context_folds(make_plan(make_model("mm"), {{4, 1, {{1, {{one, 4}}}, {2, {{other, 4}}}}}}));
+  };
+  CHECK(folds({4, 64, 1, 1, 1, true}, {8, 64, 1, 1, 1, true}) == 32);  // two of 64 are left
+  CHECK(folds({1, 4, 1, 1, 1, false}, {1, 6, 1, 1, 1, false}) == 2);   // two of four, three of six
+  CHECK(folds({1, 4, 1, 1, 1, false}, {1, 1, 1, 1, 1, false}) == 1);
+  CHECK(folds({1, 2, 1, 1, 1, false}, {1, 2, 1, 1, 1, false}) == 1);
+  CHECK(folds({2, 8, 1, 8, 1, true}, {1, 8, 1, 1, 1, false}) == 2);    // experts on 8 ranks: tp 2 x cp 4
+  CHECK(folds({1, 8, 2, 16, 1, false}, {1, 8, 1, 1, 1, false}) == 1);  // experts over two replicas
+}
+
+// tp 4 beside tp 8: 8 lines of the grid for each of the two context ranks that are left, of 64.
+TEST_CASE("ranks behind the end of the sequence are left out") {
+  const plan::LaunchPlan plan =
+      make_plan(make_model("dd"), {{1, 1, {{1, {{{4, 64, 1, 1, 1, true}, 1}}}, {2, {{{8, 64, 1, 1, 1, true}, 1}}}}}});
+  const Job job = reduce(plan).job;
+  CHECK(job.model.positions == 16);
+  CHECK(job.pipelines[0].stages[0].parts[0].degrees.cp == 2);
+  CHECK(job.ranks.size() == 2 * 4 + 2 * 8);
+}
+
 // A grid of 8 lines on 64 positions; the plan lists a transfer that ends at 30 instead of 32.
 TEST_CASE("a transfer that ends beside the grid keeps a place of its own") {
   plan::LaunchPlan plan =

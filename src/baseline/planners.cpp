@@ -6,7 +6,7 @@ namespace tangram::baseline {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames{"megatron", "amp", "metis", "sailor"};
+constexpr std::array<std::string_view, 5> kNames{"megatron", "amp", "metis", "sailor", "flashflex"};
 
 }  // namespace
 
@@ -31,6 +31,7 @@ std::unique_ptr<BaselinePlanner> make_planner(std::string_view name) {
   if (name == "amp") return make_amp();
   if (name == "metis") return make_metis();
   if (name == "sailor") return make_sailor();
+  if (name == "flashflex") return make_flashflex();
   return nullptr;
 }
 

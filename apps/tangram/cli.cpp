@@ -102,7 +102,9 @@ constexpr CommandText kCommands[] = {
      "The others are written anew from what is published of them: megatron (one set of degrees for all GPUs, by\n"
      "hand), amp, metis, sailor, flashflex. faithful has the published programs' defects, repaired has not. Of each\n"
      "the first plan of its own ranking that runs counts; what became of its first is said. Then our plan without\n"
-     "each technique that it uses, and without all that others do not have.\n"},
+     "each technique that it uses, and without all that others do not have. --plan adds launch plans, or what the\n"
+     "published programs themselves wrote: Metis' ranked list, Sailor's plan JSON, AMP's ranks, FlashFlex'\n"
+     "hetero_configs.\n"},
     {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
      "  tangram diff old.json new.json\n"
      "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
@@ -310,6 +312,9 @@ class Grammar {
           ->delimiter(',')
           ->type_name("NAMES");
       sub->add_option("--mode", compare_.mode, "faithful, repaired or both (default: both)")->type_name("MODE");
+      sub->add_option("--plan", compare_.plans, "a launch plan, or what Metis, Sailor, AMP or FlashFlex wrote")
+          ->allow_extra_args(false)
+          ->type_name("FILE");
       sub->add_option("--html", compare_.html, "write a report for browsers here")->type_name("FILE");
       sub->add_flag("--no-ablation", compare_.no_ablation, "do not plan without each technique");
     }

@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "compare_view.hpp"
+#include "inputs.hpp"
 #include "planning_inputs.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/io/file.hpp"
@@ -40,11 +41,25 @@ Expected<std::vector<Mode>> modes_of(const std::string& mode) {
                             "modes: faithful, repaired, both"));
 }
 
+Expected<std::vector<GivenPlan>> given_plans(const std::vector<std::string>& paths) {
+  std::vector<GivenPlan> plans;
+  Diagnostics mistakes;
+  for (const std::string& path : paths) {
+    std::string text;
+    take(io::read_file(path), text, mistakes);
+    plans.push_back({path, std::move(text)});
+  }
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  return plans;
+}
+
 std::optional<Diagnostics> complaint(const CompareArguments& arguments) {
   if (arguments.cluster == "-" && arguments.model == "-") {
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
-  for (const std::string& input : {arguments.cluster, arguments.model}) {
+  std::vector<std::string> inputs = arguments.plans;
+  inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
+  for (const std::string& input : inputs) {
     if (arguments.html.empty() || !io::same_file(arguments.html, input)) continue;
     return usage_mistake("overwrites-input", fmt::format("--html {} would overwrite an input", arguments.html));
   }
@@ -62,6 +77,8 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (!modes) return refuse(modes.error());
   const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits);
   if (!inputs) return refuse(inputs.error());
+  auto plans = given_plans(arguments.plans);
+  if (!plans) return refuse(plans.error());
   std::optional<io::OutputFile> html;
   if (!arguments.html.empty()) {
     auto opened = context.signals.open(arguments.html);
@@ -72,7 +89,8 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  ComparingOptions options{planning_options(context.settings), *planners, *modes, !arguments.no_ablation};
+  ComparingOptions options{planning_options(context.settings), *planners, *modes, std::move(*plans),
+                           !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.planning.search.profiles = &inputs->profiles;
   const auto comparison = compare(*inputs, options, [&](const compose::Progress& progress) {
     context.terminal.progress(progress.phase.empty() ? "planning" : progress.phase);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "tangram/baseline/results.hpp"
 #include "tangram/model/techniques.hpp"
 
 namespace tangram::app {
@@ -47,7 +48,8 @@ class Comparer {
       : inputs_(inputs),
         options_(options),
         progress_(progress),
-        hierarchy_(cluster::find_islands(inputs.fleet, options.planning.island_tolerance)) {}
+        hierarchy_(cluster::find_islands(inputs.fleet, options.planning.island_tolerance)),
+        input_(baseline::read_input(inputs.fleet, inputs.model, options.planning.search.profiles)) {}
 
   Expected<Comparison> run() {
     Comparison comparison;
@@ -58,6 +60,7 @@ class Comparer {
     comparison.ours = std::move(planned->plan);
     comparison.search_finished = planned->search_finished;
     comparison.labels = planned->statistics.labels;
+    if (auto wrong = add_given(comparison); !wrong.empty()) return fail(std::move(wrong));
     add_planners(comparison);
     if (options_.ablation) add_ablation(comparison);
     return comparison;
@@ -68,11 +71,12 @@ class Comparer {
     if (progress_) progress_({0, 0, std::move(phase), Nanoseconds::max()});
   }
 
-  void add_planners(Comparison& comparison) {
-    const cost::ProfileSet* profiles = options_.planning.search.profiles;
-    const baseline::PlannerInput input = baseline::read_input(inputs_.fleet, inputs_.model, profiles);
-    const baseline::Judge judge{inputs_.fleet, hierarchy_, inputs_.model, profiles,
-                                fleet_peak(inputs_.fleet, inputs_.model.job.precision)};
+  [[nodiscard]] baseline::Judge judge() const {
+    return {inputs_.fleet, hierarchy_, inputs_.model, options_.planning.search.profiles,
+            fleet_peak(inputs_.fleet, inputs_.model.job.precision)};
+  }
+
+  void add_planners(Comparison& comparison) const {
     for (const std::string& name : options_.planners) {
       const auto planner = baseline::make_planner(name);
       for (const baseline::Mode mode : options_.modes) {
@@ -83,14 +87,35 @@ class Comparer {
         line.summary = planner->info().summary;
         line.lacks.assign(planner->info().lacks.begin(), planner->info().lacks.end());
         const double start = cpu_seconds();
-        const baseline::Proposals proposals = planner->propose(input, mode, {});
+        const baseline::Proposals proposals = planner->propose(input_, mode, {});
         line.planning_s = cpu_seconds() - start;
         line.effort = proposals.effort;
         line.notes = proposals.notes;
-        line.verdict = baseline::first_usable(proposals, input, judge);
+        line.verdict = baseline::first_usable(proposals, input_, judge());
         comparison.planners.push_back(std::move(line));
       }
     }
+  }
+
+  /// Plans from outside; what is wrong with their files.
+  Diagnostics add_given(Comparison& comparison) const {
+    Diagnostics wrong;
+    for (const GivenPlan& given : options_.plans) {
+      ComparedPlanner line;
+      line.name = given.file;
+      line.mode = "given";
+      if (given.text.find("\"tangram.launch_plan/1\"") != std::string::npos) {
+        auto plan = plan::read_plan(given.text, given.file);
+        if (plan) line.verdict.judged.push_back(baseline::judge(std::move(*plan), judge()));
+        if (!plan) wrong.insert(wrong.end(), plan.error().begin(), plan.error().end());
+      } else {
+        auto results = baseline::judge_results(given.text, given.file, input_, judge());
+        if (results) line.verdict = std::move(results->verdict);
+        if (!results) wrong.insert(wrong.end(), results.error().begin(), results.error().end());
+      }
+      comparison.planners.push_back(std::move(line));
+    }
+    return wrong;
   }
 
   void add_ablation(Comparison& comparison) {
@@ -119,6 +144,7 @@ class Comparer {
   const ComparingOptions& options_;
   const compose::ProgressCallback& progress_;
   cluster::IslandHierarchy hierarchy_;
+  baseline::PlannerInput input_;
 };
 
 }  // namespace

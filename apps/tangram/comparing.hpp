@@ -46,10 +46,17 @@ struct Comparison {
   [[nodiscard]] double iteration_s() const;
 };
 
+/// A plan from outside: what another program wrote, by the name of its file.
+struct GivenPlan {
+  std::string file;
+  std::string text;
+};
+
 struct ComparingOptions {
   PlanningOptions planning;
   std::vector<std::string> planners;  ///< names that baseline::make_planner knows
   std::vector<baseline::Mode> modes;
+  std::vector<GivenPlan> plans;  ///< launch plans, or results of the others' own programs
   bool ablation = true;
 };
 

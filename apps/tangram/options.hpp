@@ -46,7 +46,8 @@ struct CompareArguments {
   std::string model;
   std::vector<std::string> planners;  ///< empty: all
   std::string mode = "both";
-  std::string html;  ///< empty: not written
+  std::vector<std::string> plans;  ///< files to compare with, too
+  std::string html;                ///< empty: not written
   bool no_ablation = false;
 };
 struct DiffArguments {

@@ -86,14 +86,25 @@ importing::Job job_of(const Draft& draft, const PlannerInput& input,
   return job;
 }
 
+Label label_of(const plan::Violation& violation) {
+  if (violation.code == "blocks-not-covered") return Label::kLayersMissing;
+  return violation.code == "memory-exceeded" ? Label::kOutOfMemory : Label::kInexpressible;
+}
+
+/// What is worst counts: layers that are missing, then memory.
 void judge_plan(Candidate& candidate, const Judge& by) {
+  const auto weight = [](Label label) {
+    return label == Label::kLayersMissing   ? 3
+           : label == Label::kOutOfMemory   ? 2
+           : label == Label::kInexpressible ? 1
+                                            : 0;
+  };
   for (const plan::Violation& violation : plan::check(*candidate.plan, by.fleet, &by.model).violations) {
     if (std::ranges::find(kHarmless, violation.code) != kHarmless.end()) continue;
-    const bool memory = violation.code == "memory-exceeded";
-    if (candidate.label == Label::kOutOfMemory && !memory) continue;
-    candidate.label = memory ? Label::kOutOfMemory : Label::kInexpressible;
+    const Label label = label_of(violation);
+    if (weight(label) <= weight(candidate.label)) continue;
+    candidate.label = label;
     candidate.reason = fmt::format("{} {}", violation.where, violation.message);
-    if (memory) return;
   }
 }
 
@@ -160,6 +171,17 @@ Candidate judge(const Draft& draft, std::int64_t rank, const PlannerInput& input
     if (says_the_same(candidate)) judge_cuts(candidate, pipeline, input.units());
   }
   if (says_the_same(candidate)) give_plan(candidate, draft, input, by);
+  return candidate;
+}
+
+Candidate judge(plan::LaunchPlan plan, const Judge& by) {
+  Candidate candidate;
+  candidate.claimed = to_seconds(plan.predicted.iteration);
+  candidate.text = fmt::format("{} stages", plan.stages.size());
+  candidate.plan = std::move(plan);
+  judge_plan(candidate, by);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(*candidate.plan));
+  simulate::predict(*candidate.plan, result, by.fleet_peak);
   return candidate;
 }
 

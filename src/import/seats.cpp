@@ -48,7 +48,10 @@ bool read_number(std::string_view text, int& value) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0;
 }
 
-bool is_rank_map(const SourceFile& file) { return file.text.starts_with("rank,"); }
+/// The ranked list of Metis begins alike: its second word is the cost.
+bool is_rank_map(const SourceFile& file) {
+  return file.text.starts_with("rank,") && !file.text.starts_with("rank, cost");
+}
 
 /// "slots=" in the first line that says something.
 bool is_host_file(const SourceFile& file) {

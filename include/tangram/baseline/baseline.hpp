@@ -64,9 +64,9 @@ struct Draft {
 
 /// Counts, never seconds, so that results do not depend on the machine.
 struct Budget {
-  std::int64_t plans = 300'000;     ///< examined
-  std::int64_t steps = 20'000'000;  ///< of a dynamic program
-  std::int64_t kept = 5'000;        ///< of those costed, the best by the planner's claim
+  std::int64_t plans = 100'000;    ///< examined
+  std::int64_t steps = 5'000'000;  ///< of a dynamic program
+  std::int64_t kept = 5'000;       ///< of those costed, the best by the planner's claim
 };
 
 struct Effort {
@@ -120,6 +120,9 @@ struct Judge {
 };
 
 [[nodiscard]] Candidate judge(const Draft& draft, std::int64_t rank, const PlannerInput& input, const Judge& by);
+
+/// A launch plan of whatever origin for this fleet and model. Its claim is the iteration it was written with.
+[[nodiscard]] Candidate judge(plan::LaunchPlan plan, const Judge& by);
 
 struct Verdict {
   std::vector<Candidate> judged;  ///< the planner's first, and those up to the first that runs

@@ -1,0 +1,129 @@
+#include "tangram/baseline/results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "amp_results.hpp"
+#include "tangram/import/import.hpp"
+
+namespace tangram::baseline {
+
+namespace {
+
+using importing::Source;
+
+std::optional<std::pair<std::string, Source>> program_of(const std::string& text) {
+  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
+  if (says("\"hetero_configs\"")) return std::pair("flashflex", Source::kFlashflex);
+  if (says("\"pipeline_list\"") || says("\"layers_per_stage\"")) return std::pair("sailor", Source::kSailor);
+  if (says("rank, cost, node_sequence") || says("DeviceType.")) return std::pair("metis", Source::kMetis);
+  return std::nullopt;
+}
+
+Diagnostic unknown_format(const std::string& file) {
+  Diagnostic d;
+  d.code = "unknown-results";
+  d.where = {file, 1, 1};
+  d.message = "these are not results of a planner that is known here";
+  d.hint = "Metis' ranked list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs, or a launch plan";
+  return d;
+}
+
+/// What Metis says of its plans beside the plans themselves.
+class MetisClaims {
+ public:
+  explicit MetisClaims(const std::string& text) {
+    std::map<std::string, double> longest;
+    for (std::size_t first = 0; first < text.size();) {
+      const std::size_t end = std::min(text.find('\n', first), text.size());
+      read(std::string_view(text).substr(first, end - first), longest);
+      first = end + 1;
+    }
+    for (auto& [rank, claim] : claims_) claim.mis_costed = claim.seconds < longest[claim.plan];
+  }
+
+  void tell(Candidate& candidate) const {
+    const auto claim = claims_.find(candidate.rank);
+    if (claim == claims_.end()) return;
+    candidate.claimed = claim->second.seconds;
+    if (!claim->second.mis_costed || candidate.label != Label::kOk) return;
+    candidate.label = Label::kMisCosted;
+    candidate.reason = "the same plan is listed again with a longer time";
+  }
+
+ private:
+  struct Claim {
+    double seconds = 0;
+    std::string plan;  ///< the rest of the line
+    bool mis_costed = false;
+  };
+
+  /// "rank, milliseconds, plan"; anything else is not looked at.
+  void read(std::string_view line, std::map<std::string, double>& longest) {
+    std::int64_t rank = 0;
+    double milliseconds = 0;
+    const char* end = line.data() + line.size();
+    const auto after = std::from_chars(line.data(), end, rank);
+    if (after.ec != std::errc() || end - after.ptr < 2 || *after.ptr != ',' || after.ptr[1] != ' ') return;
+    const auto then = std::from_chars(after.ptr + 2, end, milliseconds);
+    if (then.ec != std::errc()) return;
+    const std::string plan(then.ptr, end);
+    double& most = longest[plan];
+    most = std::max(most, milliseconds / 1000);
+    claims_.emplace(rank, Claim{milliseconds / 1000, plan, false});
+  }
+
+  std::map<std::int64_t, Claim> claims_;
+};
+
+Label label_of(const std::string& code) {
+  if (code == "no-head" || code == "no-embedding") return Label::kLayersMissing;
+  return code == "empty-stage" ? Label::kStageEmpty : Label::kInexpressible;
+}
+
+Candidate imported(const importing::ReadJob& job, std::int64_t rank, const Judge& by) {
+  importing::Options options;
+  options.profiles = by.profiles;
+  options.hierarchy = &by.hierarchy;
+  auto made = importing::make_plan(job, by.fleet, by.model, options);
+  if (made) {
+    Candidate candidate = judge(std::move(made->plan), by);
+    candidate.rank = rank;
+    candidate.claimed = 0;
+    return candidate;
+  }
+  const Diagnostic& why = made.error().front();
+  return {rank, 0, label_of(why.code), why.message, {}, std::nullopt};
+}
+
+}  // namespace
+
+Expected<Results> judge_results(const std::string& text, const std::string& file, const PlannerInput& input,
+                                const Judge& by, std::int64_t most) {
+  if (is_amp_list(text)) {
+    const auto proposals = read_amp(text, file, input);
+    if (!proposals) return fail(proposals.error());
+    return Results{"amp", first_usable(*proposals, input, by, most)};
+  }
+  const auto program = program_of(text);
+  if (!program) return fail(unknown_format(file));
+  Results results{program->first, {}};
+  const MetisClaims claims(text);
+  const std::int64_t last = program->second == Source::kMetis ? most : 1;
+  for (std::int64_t rank = 1; rank <= last; ++rank) {
+    const auto job = importing::read_job(program->second, {{file, text}}, rank);
+    if (!job && rank == 1) return fail(job.error());
+    if (!job) break;  // the end of the list
+    Candidate candidate = imported(*job, rank, by);
+    if (program->second == Source::kMetis) claims.tell(candidate);
+    results.verdict.judged.push_back(std::move(candidate));
+    if (results.verdict.judged.back().runs()) break;
+  }
+  return results;
+}
+
+}  // namespace tangram::baseline

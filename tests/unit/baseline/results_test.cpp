@@ -1,0 +1,88 @@
+// Files in the forms that the published programs write.
+#include "tangram/baseline/results.hpp"
+
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::baseline;
+
+namespace {
+
+constexpr const char* kFleet = R"({"schema": "tangram.cluster/1", "name": "small", "nodes": [
+  {"name": "a", "gpus": [{"type": "A100-40GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 50, "kind": "ethernet"}},
+  {"name": "v", "gpus": [{"type": "V100-16GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 25, "kind": "ethernet"}}]})";
+
+constexpr const char* kModel = R"(schema: tangram.model/1
+name: small
+architecture: {vocabulary: 32000, hidden: 1024, layers: 8, heads: 16, ffn_hidden: 4096, gated: false, norm: layernorm}
+training: {sequence_length: 1024, global_batch_samples: 64, precision: fp16}
+)";
+
+struct Setting {
+  cluster::Fleet fleet = *cluster::read_fleet(kFleet, "fleet.json");
+  model::Model model = *model::read_model(kModel, "model.yaml");
+  cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, 0.1);
+  PlannerInput input = read_input(fleet, model, nullptr);
+  Judge judge_by{fleet, hierarchy, model, nullptr, FlopsPerSecond(1e15)};
+
+  [[nodiscard]] std::vector<Candidate> judged(const std::string& text, const std::string& program) const {
+    auto results = judge_results(text, "file", input, judge_by);
+    if (!results) FAIL(render(results.error()));
+    CHECK(results->program == program);
+    return std::move(results->verdict.judged);
+  }
+  [[nodiscard]] std::string errors(const std::string& text) const {
+    const auto results = judge_results(text, "file", input, judge_by);
+    return results ? "" : render(results.error());
+  }
+};
+
+constexpr const char* kMetis = R"(some log line
+len(costs): 5
+rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), batches(number of batch), layer_partition
+1, 400.0, (<DeviceType.V100: 'v100'>, <DeviceType.A100: 'a100'>), [4, 4], [(2, 2), (4, 1)], 8, [0, 4, 9]
+2, 490.0, (<DeviceType.V100: 'v100'>, <DeviceType.A100: 'a100'>), [2, 2, 4], [(1, 2), (1, 2), (4, 1)], 8, [0, 4, 4, 10]
+3, 500.5, (<DeviceType.A100: 'a100'>, <DeviceType.V100: 'v100'>), [4, 4], [(4, 1), (2, 2)], 16, [0, 7, 10]
+4, 900.5, (<DeviceType.A100: 'a100'>, <DeviceType.V100: 'v100'>), [4, 4], [(4, 1), (2, 2)], 16, [0, 7, 10]
+)";
+
+constexpr const char* kSailor = R"({"plan": {"mbs": 2, "pipelines": [{"num_stages": 2,
+  "layers_per_stage": [[0, 1, 2], [3, 4, 5, 6, 7, 8, 9]], "dp_degrees": [2, 2],
+  "tmp_stages": [[[[["V100-16", 1, "z"]], 1], [[["V100-16", 1, "z"]], 1]], [[[["A100-40", 2, "z"]], 2], [[["A100-40", 2, "z"]], 2]]]}]},
+  "estimated_throughput": 0.5})";
+
+constexpr const char* kAmp =
+    "rank 1: ((2, {'mp_deg': tensor(2), 'dp_deg': tensor(2), 'pp_deg': tensor(2)}, {0: [0, 1]}, [0, 8, 14]), 1.25)\n";
+
+}  // namespace
+
+TEST_CASE("Metis' ranked list is tried from its top") {
+  const auto plans = Setting().judged(kMetis, "metis");
+  REQUIRE(plans.size() == 3);
+  CHECK(plans[0].label == Label::kLayersMissing);
+  CHECK(plans[1].label == Label::kStageEmpty);
+  // Listed twice: the shorter claim is of one stage alone. It runs all the same.
+  CHECK(plans[2].label == Label::kMisCosted);
+  CHECK(plans[2].claimed == Approx(0.5005));
+  REQUIRE(plans[2].runs());
+  CHECK(plans[2].plan->stages[0].last == 6);  // seven units: the embedding and six blocks
+  CHECK(plans[2].plan->stages[1].parts.front().strategy.degrees.tp == 2);
+}
+
+TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
+  const Setting setting;
+  const auto sailor = setting.judged(kSailor, "sailor");
+  REQUIRE(sailor.front().runs());
+  CHECK(sailor.front().plan->pipelines.front().microbatches == 16);  // 64 / (2 x 2)
+  const auto amp = setting.judged(kAmp, "amp");
+  REQUIRE(amp.front().runs());
+  CHECK(amp.front().plan->stages.front().last == 6);  // 8 of 14 layers: embedding, cast and six blocks
+  CHECK(amp.front().claimed == Approx(1.25));
+}
+
+TEST_CASE("what is no result is refused with its place") {
+  const Setting setting;
+  CHECK(setting.errors("hello\n").find("file:1:1: error: these are not results") == 0);
+  CHECK(setting.errors("rank 1: ((2, {'mp_deg': 2}))\n").find("file:1:1: error: this is no plan of AMP") == 0);
+  CHECK_FALSE(setting.errors("1, 5, (<DeviceType.A100: 'a100'>), [8], [(8, 1)], 16\n").empty());
+}

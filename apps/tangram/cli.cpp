@@ -104,7 +104,7 @@ constexpr CommandText kCommands[] = {
      "the first plan of its own ranking that runs counts; what became of its first is said. Then our plan without\n"
      "each technique that it uses, and without all that others do not have. --plan adds launch plans, or what the\n"
      "published programs themselves wrote: Metis' ranked list, Sailor's plan JSON, AMP's ranks, FlashFlex'\n"
-     "hetero_configs.\n"},
+     "hetero_configs; --write-inputs writes what Metis and Sailor read, for runs of your own.\n"},
     {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
      "  tangram diff old.json new.json\n"
      "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
@@ -316,6 +316,8 @@ class Grammar {
           ->allow_extra_args(false)
           ->type_name("FILE");
       sub->add_option("--html", compare_.html, "write a report for browsers here")->type_name("FILE");
+      sub->add_option("--write-inputs", compare_.inputs, "write what Metis and Sailor read to this folder, and stop")
+          ->type_name("FOLDER");
       sub->add_flag("--no-ablation", compare_.no_ablation, "do not plan without each technique");
     }
     if (text.command == Command::kDiff) {

@@ -11,6 +11,7 @@
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
 #include "tangram/base/spelling.hpp"
+#include "tangram/baseline/planner_files.hpp"
 #include "tangram/io/file.hpp"
 
 namespace tangram::app {
@@ -66,6 +67,30 @@ std::optional<Diagnostics> complaint(const CompareArguments& arguments) {
   return std::nullopt;
 }
 
+/// Hosts, profiles and the rest, for the programs themselves.
+ExitCode write_inputs(const std::string& path, const PlanningInputs& inputs, const Context& context) {
+  const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
+  auto folder = context.signals.open_folder(path);
+  if (!folder) return refuse(folder.error());
+  const auto made = baseline::write_planner_files(
+      inputs.fleet,
+      baseline::read_input(inputs.fleet, inputs.model, inputs.profiles.empty() ? nullptr : &inputs.profiles));
+  nlohmann::ordered_json names = nlohmann::ordered_json::array();
+  for (const baseline::PlannerFile& file : made.files) {
+    if (const auto added = folder->add(file.path, file.text); !added) return refuse(added.error());
+    names.push_back(file.path);
+  }
+  if (const auto done = folder->commit(); !done) return refuse(done.error());
+  context.signals.release();
+  for (const std::string& note : made.notes) context.terminal.note(note);
+  const nlohmann::ordered_json document{{"schema", "tangram.planner_files/1"},
+                                        {"status", "ok"},
+                                        {"folder", path},
+                                        {"files", names},
+                                        {"notes", made.notes}};
+  return print_result(context, fmt::format("wrote {} files to {}\n", made.files.size(), path), document);
+}
+
 }  // namespace
 
 ExitCode run_compare(const CompareArguments& arguments, const Context& context) {
@@ -77,6 +102,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (!modes) return refuse(modes.error());
   const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits);
   if (!inputs) return refuse(inputs.error());
+  if (!arguments.inputs.empty()) return write_inputs(arguments.inputs, *inputs, context);
   auto plans = given_plans(arguments.plans);
   if (!plans) return refuse(plans.error());
   std::optional<io::OutputFile> html;

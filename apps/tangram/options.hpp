@@ -48,6 +48,7 @@ struct CompareArguments {
   std::string mode = "both";
   std::vector<std::string> plans;  ///< files to compare with, too
   std::string html;                ///< empty: not written
+  std::string inputs;              ///< folder for what other programs read; empty: not written
   bool no_ablation = false;
 };
 struct DiffArguments {

@@ -1,7 +1,10 @@
 // Files in the forms that the published programs write.
 #include "tangram/baseline/results.hpp"
 
+#include <algorithm>
+
 #include "support/catch.hpp"
+#include "tangram/baseline/planner_files.hpp"
 
 using namespace tangram;
 using namespace tangram::baseline;
@@ -85,4 +88,20 @@ TEST_CASE("what is no result is refused with its place") {
   CHECK(setting.errors("hello\n").find("file:1:1: error: these are not results") == 0);
   CHECK(setting.errors("rank 1: ((2, {'mp_deg': 2}))\n").find("file:1:1: error: this is no plan of AMP") == 0);
   CHECK_FALSE(setting.errors("1, 5, (<DeviceType.A100: 'a100'>), [8], [(8, 1)], 16\n").empty());
+}
+
+TEST_CASE("what the programs read is written from our profiles") {
+  const Setting setting;
+  const PlannerFiles files = write_planner_files(setting.fleet, setting.input);
+  const auto text = [&](const std::string& path) {
+    const auto file = std::ranges::find(files.files, path, &PlannerFile::path);
+    if (file == files.files.end()) FAIL("there is no " << path);
+    return file->text;
+  };
+  CHECK(text("metis/hostfile") == "a slots=4\nv slots=4\n");
+  CHECK(text("metis/clusterfile.json").find("\"instance_type\": \"V100\"") != std::string::npos);
+  CHECK(text("metis/profile/DeviceType.A100_tp2_bs4.json").find("\"layer_compute_total_ms\"") != std::string::npos);
+  CHECK(text("sailor/cluster.json") == "{\"A100-40_tangram\": 4, \"V100-16_tangram\": 4}\n");
+  CHECK(text("sailor/profiles/V100-16/profile.json").find("\"9\": [") != std::string::npos);  // ten units
+  CHECK(files.notes.empty());
 }

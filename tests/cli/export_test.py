@@ -53,6 +53,9 @@ def main(binary, configs):
         run(binary, "plan", inputs / "tiny.json", inputs / "mini.yaml", "--target", "megatron", "-q", "-o", plan)
         for form in ("generic", "megatron"):
             run(binary, "export", plan, "--to", form, "-o", scratch / form)
+        windows = scratch / "windows.json"
+        run(binary, "plan", inputs / "tiny.json", inputs / "windows.yaml", "--target", "megatron", "-q", "-o", windows)
+        run(binary, "export", windows, "--to", "megatron", "-o", scratch / "windows")
         wrapped = (("slurm", "generic"), ("kubernetes", "generic"), ("slurm", "megatron"), ("kubernetes", "megatron"))
         for form, program in wrapped:
             run(binary, "export", plan, "--to", form, "--program", program, "-o", scratch / f"{form}-{program}")

@@ -105,6 +105,12 @@ constexpr CommandText kCommands[] = {
      "each technique that it uses, and without all that others do not have. --plan adds launch plans, or what the\n"
      "published programs themselves wrote: Metis' ranked list, Sailor's plan JSON, AMP's ranks, FlashFlex'\n"
      "hetero_configs; --write-inputs writes what Metis and Sailor read, for runs of your own.\n"},
+    {Command::kExplain, "explain", "PLAN CLUSTER", "say why a plan is as it is",
+     "  tangram explain plan.json fleet.json\n"
+     "  tangram explain plan.json fleet.json --json | jq .limits\n",
+     "Prices what is next to the plan: a tenth more of compute, memory bandwidth and links (what limits it), a\n"
+     "layer to the other side of each cut, other degrees of each stage, the next best plan. Then plans anew with\n"
+     "a node more of each GPU type and without an island of each class. CLUSTER is the fleet it was made for.\n"},
     {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
      "  tangram diff old.json new.json\n"
      "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
@@ -375,7 +381,8 @@ class Grammar {
 
   /// Commands for which the fleet may be another than the file's.
   static bool takes_edits(Command command) {
-    return command == Command::kPlan || command == Command::kIslands || command == Command::kCompare;
+    return command == Command::kPlan || command == Command::kIslands || command == Command::kCompare ||
+           command == Command::kExplain;
   }
 
   void add_edits(CLI::App& sub) {
@@ -428,6 +435,8 @@ class Grammar {
       case Command::kCompare:
         return {{"CLUSTER", "cluster.json", &compare_.cluster, true},
                 {"MODEL", "model.yaml or config.json", &compare_.model, true}};
+      case Command::kExplain:
+        return {{"PLAN", "a launch plan", &explain_.plan, true}, {"CLUSTER", "cluster.json", &explain_.cluster, true}};
       case Command::kDiff:
         return {{"OLD", "a launch plan", &diff_.before, true}, {"NEW", "a launch plan", &diff_.after, true}};
       case Command::kVerify: return {{"PLAN", "a launch plan", &verify_.plan, true}};
@@ -458,6 +467,7 @@ class Grammar {
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
       case Command::kCompare: return compare_;
+      case Command::kExplain: return explain_;
       case Command::kDiff: return diff_;
       case Command::kVerify: return verify_;
       case Command::kExport: return export_;
@@ -544,6 +554,7 @@ class Grammar {
   CheckArguments check_;
   SimulateArguments simulate_;
   CompareArguments compare_;
+  ExplainArguments explain_;
   DiffArguments diff_;
   VerifyArguments verify_;
   ExportArguments export_;

@@ -29,6 +29,7 @@ struct Context {
 [[nodiscard]] ExitCode run_check(const CheckArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_simulate(const SimulateArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_compare(const CompareArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_explain(const ExplainArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_diff(const DiffArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_verify(const VerifyArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_export(const ExportArguments& arguments, const Context& context);

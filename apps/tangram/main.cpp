@@ -19,6 +19,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
     ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
     ExitCode operator()(const CompareArguments& a) const { return run_compare(a, context); }
+    ExitCode operator()(const ExplainArguments& a) const { return run_explain(a, context); }
     ExitCode operator()(const DiffArguments& a) const { return run_diff(a, context); }
     ExitCode operator()(const VerifyArguments& a) const { return run_verify(a, context); }
     ExitCode operator()(const ExportArguments& a) const { return run_export(a, context); }

@@ -51,6 +51,10 @@ struct CompareArguments {
   std::string inputs;              ///< folder for what other programs read; empty: not written
   bool no_ablation = false;
 };
+struct ExplainArguments {
+  std::string plan;
+  std::string cluster;
+};
 struct DiffArguments {
   std::string before;
   std::string after;
@@ -109,8 +113,8 @@ struct SchemaArguments {
 struct VersionArguments {};
 
 using Arguments =
-    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, DiffArguments,
-                 CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
+    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, ExplainArguments,
+                 DiffArguments, CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
                  AccuracyArguments, ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {

@@ -20,12 +20,15 @@ namespace {
 
 constexpr Command kPlanOnly[] = {Command::kPlan};
 constexpr Command kPlanners[] = {Command::kPlan, Command::kCompare};
-constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport, Command::kCompare};
+constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport, Command::kCompare,
+                                    Command::kExplain};
+constexpr Command kSearchers[] = {Command::kPlan, Command::kCompare, Command::kExplain};
 
 std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
 
 std::vector<SettingDefinition> make_definitions() {
   const auto plan = commands(kPlanOnly);
+  const auto searchers = commands(kSearchers);
   const auto planners = commands(kPlanners);
   const compose::SearchOptions search;
   return {
@@ -95,7 +98,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "measured times to use: a.json,b.json",
        {},
-       {Command::kPlan, Command::kImport, Command::kAccuracy, Command::kCompare}},
+       {Command::kPlan, Command::kImport, Command::kAccuracy, Command::kCompare, Command::kExplain}},
       {"parallelizer",
        "",
        SettingKind::kNames,
@@ -143,7 +146,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "most pipelines in data parallel (default: any number)",
        {},
-       planners},
+       searchers},
       {"island-tolerance",
        "",
        SettingKind::kShare,
@@ -160,7 +163,7 @@ std::vector<SettingDefinition> make_definitions() {
        std::to_string(search.top),
        "plans that are simulated before the best is taken",
        {},
-       planners},
+       searchers},
       {"time-budget",
        "",
        SettingKind::kCount,
@@ -168,7 +171,7 @@ std::vector<SettingDefinition> make_definitions() {
        std::to_string(search.label_budget),
        "search effort: labels of the composer",
        {},
-       planners},
+       searchers},
       {"accept-gap",
        "",
        SettingKind::kShare,
@@ -176,7 +179,7 @@ std::vector<SettingDefinition> make_definitions() {
        "0",
        "end the search once no plan can be faster by more than this: 3%",
        {},
-       planners},
+       searchers},
       {"jobs",
        "j",
        SettingKind::kCount,
@@ -184,7 +187,7 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        "threads (default: one per core); never changes the result",
        {},
-       planners},
+       searchers},
       {"color", "", SettingKind::kChoice, "WHEN", "auto", "auto, always or never", {"auto", "always", "never"}, {}},
   };
 }

@@ -21,6 +21,7 @@ enum class Command : std::uint8_t {
   kCluster,
   kCheck,
   kSimulate,
+  kExplain,
   kDiff,
   kCompare,
   kVerify,

@@ -119,19 +119,37 @@ class Locator {
   FleetGpus gpus_;
 };
 
-/// Where a part lies in several classes all the same, because their links differ, its own class answers for the slowest
-/// link between them.
-void slow_down_split_classes(const Located& located, cluster::IslandLevel& level) {
+/// Classes that a part lies in all the same, because their links differ, answer for each other: the least of each, and
+/// the slowest link between them.
+void join_classes(const std::set<int>& numbers, cluster::IslandLevel& level) {
+  const auto of = [&](int number) -> cluster::IslandClass& { return level.classes[static_cast<std::size_t>(number)]; };
+  cluster::IslandClass common = of(*numbers.begin());
+  for (const int a : numbers) {
+    common.device = cluster::slower_of(common.device, of(a).device);
+    common.inside_member = cluster::slower_of(common.inside_member, of(a).inside_member);
+    common.between_members = cluster::slower_of(common.between_members, of(a).between_members);
+    common.between_islands = cluster::slower_of(common.between_islands, of(a).between_islands);
+    common.price_per_gpu_hour = std::max(common.price_per_gpu_hour, of(a).price_per_gpu_hour);
+    for (const int b : numbers) {
+      if (a != b) common.between_islands = cluster::slower_of(common.between_islands, level.link(a, b));
+    }
+  }
+  for (const int a : numbers) {
+    cluster::IslandClass& its_class = of(a);
+    its_class.alias = common.alias;
+    its_class.device = common.device;
+    its_class.inside_member = common.inside_member;
+    its_class.between_members = common.between_members;
+    its_class.between_islands = common.between_islands;
+    its_class.price_per_gpu_hour = common.price_per_gpu_hour;
+  }
+}
+
+void join_split_classes(const Located& located, cluster::IslandLevel& level) {
   for (const auto& pipeline : located.spread) {
     for (const auto& stage : pipeline) {
       for (const plan::Spread& spread : stage) {
-        for (const int a : spread.classes) {
-          for (const int b : spread.classes) {
-            if (a == b) continue;
-            cluster::Link& link = level.classes[static_cast<std::size_t>(a)].between_islands;
-            link = cluster::slower_of(link, level.link(a, b));
-          }
-        }
+        if (spread.classes.size() > 1) join_classes(spread.classes, level);
       }
     }
   }
@@ -164,7 +182,7 @@ class Refitter {
       located = locator.best(hierarchy);
     }
     cluster::IslandLevel& level = hierarchy.levels[located.level];
-    slow_down_split_classes(located, level);
+    join_split_classes(located, level);
 
     std::vector<compose::Composition> compositions;
     for (std::size_t p = 0; p < old_.pipelines.size(); ++p) {

@@ -90,7 +90,9 @@ std::vector<double> Metis::speeds(const std::vector<MetisStage>& stages) const {
 double Metis::memory_there(const MetisStage& stage) const {
   double pooled = 0;
   for (const Replica& replica : stage.replicas) {
-    pooled += replica.tp * input_.kinds[static_cast<std::size_t>(replica.kind)].memory;
+    const GpuKind& kind = input_.kinds[static_cast<std::size_t>(replica.kind)];
+    // Its cluster file has the whole memory of a GPU.
+    pooled += replica.tp * std::max(kind.memory, kind.device.memory.as_double());
   }
   return pooled;
 }

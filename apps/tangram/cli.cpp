@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "exit_codes.hpp"
+#include "manual.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/execute/verify.hpp"
 
@@ -191,6 +192,12 @@ constexpr CommandText kCommands[] = {
     {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
      "  tangram schema cluster > cluster.schema.json\n",
      "NAME is cluster, model, profile, launch_plan or measurements.\n"},
+    {Command::kCompletion, "completion", "bash|zsh|fish", "print what makes a shell complete commands and options",
+     "  source <(tangram completion bash)\n"
+     "  tangram completion zsh > \"${fpath[1]}/_tangram\"\n"
+     "  tangram completion fish > ~/.config/fish/completions/tangram.fish\n",
+     ""},
+    {Command::kManual, "manual", "", "print the manual page", "  tangram manual | man -l -\n", ""},
     {Command::kVersion, "version", "", "print the version", "  tangram version --json\n", ""},
 };
 
@@ -374,7 +381,7 @@ class Grammar {
     sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");
     sub->add_flag("-q,--quiet", invocation_.quiet, "nothing on standard error but errors");
     sub->add_flag("-v,--verbose", invocation_.verbosity, "say more on standard error");
-    if (text.command == Command::kPlan || text.command == Command::kIslands) {
+    if (takes_edits(text.command)) {  // what settings decide about
       sub->add_flag("--show-origin", invocation_.show_origin, "show where each setting comes from, and stop");
     }
   }
@@ -454,6 +461,8 @@ class Grammar {
                 {"NAME", "of verify and clear: one plugin alone", &cache_.name, false}};
       case Command::kSchema:
         return {{"NAME", "cluster, model, profile, launch_plan or measurements", &schema_.name, true}};
+      case Command::kCompletion: return {{"SHELL", "bash, zsh or fish", &shell_, true}};
+      case Command::kManual:
       case Command::kVersion: return {};
     }
     return {};
@@ -477,9 +486,44 @@ class Grammar {
       case Command::kParallelizers: return parallelizers_;
       case Command::kCache: return cache_;
       case Command::kSchema: return schema_;
+      case Command::kCompletion:
+      case Command::kManual:
       case Command::kVersion: return VersionArguments{};
     }
     return VersionArguments{};
+  }
+
+  /// The commands with their options, as the grammar has them.
+  std::vector<CommandManual> manual() const {
+    std::vector<CommandManual> commands;
+    for (const CommandText& text : kCommands) {
+      CommandManual command{text.name, text.usage, text.summary, text.examples, text.details, {}};
+      for (const CLI::Option* option : root_.get_subcommand(text.name)->get_options()) {
+        if (option->get_lnames().empty()) continue;
+        const auto& shorts = option->get_snames();
+        OptionManual entry{shorts.empty() ? "" : shorts.front(),
+                           option->get_lnames().front(),
+                           option->get_type_name(),
+                           option->get_description(),
+                           {}};
+        for (const SettingDefinition& definition : setting_definitions()) {
+          if (definition.name == entry.name && definition.kind == SettingKind::kChoice)
+            entry.choices = definition.choices;
+        }
+        command.options.push_back(std::move(entry));
+      }
+      commands.push_back(std::move(command));
+    }
+    return commands;
+  }
+
+  Expected<std::variant<Invocation, HelpText>> completion() const {
+    if (shell_ == "bash") return HelpText{bash_completion(manual())};
+    if (shell_ == "zsh") return HelpText{zsh_completion(manual())};
+    if (shell_ == "fish") return HelpText{fish_completion(manual())};
+    const std::vector<std::string> known{"bash", "zsh", "fish"};
+    return fail(usage_error("unknown-shell", fmt::format("there is no completion for \"{}\"", shell_),
+                            suggestion(shell_, known, "shells: bash, zsh, fish")));
   }
 
   Expected<std::variant<Invocation, HelpText>> interpret() {
@@ -496,6 +540,10 @@ class Grammar {
       if (given || !positional.required || invocation_.show_origin) continue;
       return fail(
           usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), positional.name), hint_to_help()));
+    }
+    if (invocation_.command == Command::kCompletion) return completion();
+    if (invocation_.command == Command::kManual) {
+      return HelpText{manual_page(manual(), "plans LLM training on mixed GPU fleets", kExitTable)};
     }
     invocation_.arguments = arguments(invocation_.command);
     return invocation_;
@@ -564,6 +612,7 @@ class Grammar {
   ParallelizersArguments parallelizers_;
   CacheArguments cache_;
   SchemaArguments schema_;
+  std::string shell_;
   bool version_ = false;
 };
 

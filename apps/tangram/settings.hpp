@@ -32,6 +32,8 @@ enum class Command : std::uint8_t {
   kParallelizers,
   kCache,
   kSchema,
+  kCompletion,
+  kManual,
   kVersion
 };
 

@@ -94,7 +94,9 @@ constexpr CommandText kCommands[] = {
     {Command::kSimulate, "simulate", "PLAN", "run a plan's schedule event by event",
      "  tangram simulate plan.json\n"
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
-     "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes.\n"},
+     "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes. Plans are made for\n"
+     "transfers that run beside the passes; --blocking shows what they take where a stage stops until its transfers\n"
+     "are through, as Megatron-LM's stages do without interleaving.\n"},
     {Command::kCompare, "compare", "CLUSTER MODEL", "compare this planner with others",
      "  tangram compare fleet.json model.yaml\n"
      "  tangram compare fleet.json model.yaml --with metis,sailor --mode faithful\n"
@@ -360,6 +362,7 @@ class Grammar {
     }
     if (text.command == Command::kSimulate) {
       sub->add_option("--trace", simulate_.trace, "write a Chrome trace here")->type_name("FILE");
+      sub->add_flag("--blocking", simulate_.blocking, "stages stop for transfers, as in Megatron-LM's 1F1B");
     }
     if (text.command == Command::kVerify) {
       sub->add_option("--inject", verify_.fault, fault_help())->type_name("FAULT");

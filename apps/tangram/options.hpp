@@ -39,7 +39,8 @@ struct CheckArguments {
 };
 struct SimulateArguments {
   std::string plan;
-  std::string trace;  ///< empty: no trace
+  std::string trace;      ///< empty: no trace
+  bool blocking = false;  ///< transfers stop both stages
 };
 struct CompareArguments {
   std::string cluster;

@@ -18,11 +18,12 @@ SimStage stage_of(const plan::Stage& stage) {
 
 }  // namespace
 
-Schedule schedule_of(const plan::LaunchPlan& plan) {
+Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers) {
   Schedule schedule;
   for (const plan::Pipeline& pipeline : plan.pipelines) {
     SimPipeline run;
     run.microbatches = pipeline.microbatches;
+    run.transfers = transfers;
     for (const int id : pipeline.stages) {
       SimStage stage = stage_of(plan.stage(id));
       const auto boundary = std::find_if(plan.boundaries.begin(), plan.boundaries.end(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "blocking_run.hpp"
 #include "pipeline_run.hpp"
 
 namespace tangram::simulate {
@@ -63,30 +64,38 @@ void sort_events(std::vector<Event>& events) {
   std::sort(events.begin(), events.end(), [&](const Event& a, const Event& b) { return key(a) < key(b); });
 }
 
+/// Runs a pipeline and takes over what it did. False: it cannot finish.
+template <class Run>
+bool take(Run run, const SimPipeline& pipeline, int id, Result& result, std::vector<Nanoseconds>& last_backwards) {
+  if (!run.run()) return false;
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const SimPart& slowest = slowest_part(pipeline.kind, pipeline.stages[s]);
+    const Nanoseconds last = run.last_backward(s);
+    last_backwards.push_back(last);
+    result.last_backward = std::max(result.last_backward, last);
+    result.optimizer_start = std::max(result.optimizer_start, sync_end(pipeline.stages[s], last));
+    result.stages.push_back({id, static_cast<int>(s), compute_of(pipeline.kind, slowest) * pipeline.microbatches,
+                             slowest.exposed_sync, Nanoseconds(0), run.max_in_flight(s)});
+  }
+  return true;
+}
+
 }  // namespace
 
 Result simulate(const Schedule& schedule, bool record) {
   Result result;
-  std::vector<std::vector<Nanoseconds>> last_backwards;  // [pipeline][stage]
+  std::vector<std::vector<Nanoseconds>> last_backwards(schedule.pipelines.size());  // [pipeline][stage]
+  std::vector<Event>* events = record ? &result.events : nullptr;
   for (std::size_t p = 0; p < schedule.pipelines.size(); ++p) {
     const SimPipeline& pipeline = schedule.pipelines[p];
-    PipelineRun run(pipeline, static_cast<int>(p), record ? &result.events : nullptr);
-    if (!run.run()) {
-      Result stuck;
-      stuck.deadlock = true;
-      return stuck;
-    }
-    last_backwards.emplace_back();
-    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const SimPart& slowest = slowest_part(pipeline.kind, pipeline.stages[s]);
-      const Nanoseconds last = run.last_backward(s);
-      last_backwards.back().push_back(last);
-      result.last_backward = std::max(result.last_backward, last);
-      result.optimizer_start = std::max(result.optimizer_start, sync_end(pipeline.stages[s], last));
-      result.stages.push_back({static_cast<int>(p), static_cast<int>(s),
-                               compute_of(pipeline.kind, slowest) * pipeline.microbatches, slowest.exposed_sync,
-                               Nanoseconds(0), run.max_in_flight(s)});
-    }
+    const auto id = static_cast<int>(p);
+    const bool finished = pipeline.transfers == Transfers::kBlocking
+                              ? take(BlockingRun(pipeline, id, events), pipeline, id, result, last_backwards[p])
+                              : take(PipelineRun(pipeline, id, events), pipeline, id, result, last_backwards[p]);
+    if (finished) continue;
+    Result stuck;
+    stuck.deadlock = true;
+    return stuck;
   }
 
   for (StageUse& use : result.stages) use.idle = result.optimizer_start - use.busy - use.exposed_sync;

@@ -11,8 +11,7 @@
 
 namespace tangram::simulate {
 
-/// Which pass an executor runs when. Transfers never block: a pass starts once its executor is free and its input
-/// there.
+/// Which pass an executor runs when.
 enum class ScheduleKind : std::uint8_t {
   k1F1B,         ///< PipeDream-Flush (Narayanan et al., arXiv 2006.09503, section 3): one forward, one backward
   kInterleaved,  ///< 1F1B over several model chunks a stage, as Megatron-LM runs it (arXiv 2104.04473, section 2.2)
@@ -21,6 +20,14 @@ enum class ScheduleKind : std::uint8_t {
   /// the latest where its in-flight limit asks for them. Never slower than 1F1B; without latency, and with equal stages
   /// of F = B = W, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2).
   kZeroBubble,
+};
+
+/// What a stage does while its transfers are under way.
+enum class Transfers : std::uint8_t {
+  kAsynchronous,  ///< a pass starts once its executor is free and its input there
+  /// Of k1F1B: a stage waits until what it sends is taken and what it expects is there, a send and a receive at a time
+  /// where both are due, as Megatron-LM does without interleaving.
+  kBlocking,
 };
 
 /// One model chunk of a stage: chunk c of stage s holds the layers of place c * S + s in the model.
@@ -57,6 +64,7 @@ struct SimPipeline {
   std::int64_t microbatches = 1;
   ScheduleKind kind = ScheduleKind::k1F1B;
   std::int64_t group = 0;  ///< of kInterleaved: microbatches that pass a chunk in a row; 0: as many as stages
+  Transfers transfers = Transfers::kAsynchronous;
 };
 
 /// Model chunks of each stage.
@@ -127,7 +135,7 @@ struct Result {
 [[nodiscard]] Result simulate(const Schedule& schedule, bool record = false);
 
 /// The written times, warm-ups and boundaries, taken as they are.
-[[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan);
+[[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers = Transfers::kAsynchronous);
 
 /// Dollars per hour of the GPUs that the plan uses; 0 when any of their prices is unknown.
 [[nodiscard]] double dollars_per_hour(const plan::LaunchPlan& plan);

@@ -168,12 +168,20 @@ Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose
   return refusals;
 }
 
+/// Slower by so much, transfers that block are named.
+constexpr double kWorthSaying = 1.001;
+
 /// What the target costs; the plan without it is searched for as well.
 std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(generic.predicted.iteration);
-  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it", to_string(target),
-                     (own / other - 1) * 100, own, other);
+  const std::string note = fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it",
+                                       to_string(target), (own / other - 1) * 100, own, other);
+  // The search and the predictions know transfers that run beside the passes; Megatron-LM's schedule, which all targets
+  // run, stops for them.
+  const simulate::Result stopped = simulate::simulate(simulate::schedule_of(plan, simulate::Transfers::kBlocking));
+  if (stopped.deadlock || to_seconds(stopped.iteration) < own * kWorthSaying) return note;
+  return note + fmt::format("; {:.4g} s where stages stop for transfers", to_seconds(stopped.iteration));
 }
 
 /// Less is better.

@@ -58,8 +58,7 @@ class Metis {
 
  private:
   [[nodiscard]] double stage_seconds(const MetisStage& stage, int first, int last) const;
-  [[nodiscard]] double memory_needed(const MetisLayout& layout, const MetisStage& stage, int depth_left, int first,
-                                     int last) const;
+  [[nodiscard]] double memory_needed(const MetisLayout& layout, const MetisStage& stage, int first, int last) const;
   [[nodiscard]] double memory_there(const MetisStage& stage) const;
   [[nodiscard]] double bandwidth(const MetisStage& stage) const;
   [[nodiscard]] double sync_seconds(const MetisStage& stage, int first, int last) const;

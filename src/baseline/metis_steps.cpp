@@ -98,9 +98,7 @@ double Metis::memory_there(const MetisStage& stage) const {
 }
 
 /// The original: one replica's worth, by the type of rank 0, whatever the stage runs on; against the pooled memory.
-double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, int depth_left, int first,
-                            int last) const {
-  static_cast<void>(depth_left);
+double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, int first, int last) const {
   const int lead = layout.row.front();
   const std::int64_t each = input_.batch / stage.strategy.dp / layout.batches;
   const GridPoint* point = input_.at(lead, stage.strategy.tp, profiled(each));
@@ -154,7 +152,7 @@ std::vector<int> Metis::partition(const MetisLayout& layout, const std::vector<M
     headroom.assign(stages.size(), 0);
     std::vector<double> fill(stages.size());
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      const double needed = memory_needed(layout, stages[s], 0, cuts[s], cuts[s + 1]);
+      const double needed = memory_needed(layout, stages[s], cuts[s], cuts[s + 1]);
       headroom[s] = memory_there(stages[s]) - needed;
       fill[s] = needed / memory_there(stages[s]);
     }

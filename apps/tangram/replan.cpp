@@ -63,7 +63,7 @@ std::string exchange_text(const plan::LaunchPlan& old, const plan::LaunchPlan& n
   }
   std::string boundary_text;
   most = notable / std::max<std::int64_t>(1, now.pipelines.front().microbatches);
-  for (std::size_t b = 0; b < now.boundaries.size(); ++b) {
+  for (std::size_t b = 0; b < std::min(now.boundaries.size(), old.boundaries.size()); ++b) {
     const Nanoseconds growth = now.boundaries[b].latency - old.boundaries[b].latency;
     if (growth <= most) continue;
     most = growth;

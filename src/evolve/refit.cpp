@@ -23,6 +23,16 @@ std::vector<Gpu> gone_gpus(const plan::LaunchPlan& plan, const FleetGpus& gpus) 
   return gone;
 }
 
+/// Every layer once, in order: what pricing takes for granted and a file need not keep to.
+bool is_chain(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  int next = 0;
+  for (const int id : pipeline.stages) {
+    if (plan.stage(id).first != next) return false;
+    next = plan.stage(id).last;
+  }
+  return next == plan.model.block_count();
+}
+
 /// What all GPUs of a part can be relied on for.
 struct Common {
   cluster::GpuType device;
@@ -166,6 +176,11 @@ class Refitter {
       result_.misfits.push_back({"other-model", "", "the plan is of another model"});
     } else if (!same_job(old_.model, model_)) {
       result_.misfits.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
+    }
+    for (const plan::Pipeline& pipeline : old_.pipelines) {
+      if (is_chain(old_, pipeline)) continue;
+      result_.misfits.push_back({"broken-chain", "pipeline " + std::to_string(pipeline.id),
+                                 "its stages do not hold every layer once, in order"});
     }
     result_.gone = gone_gpus(old_, FleetGpus(fleet_));
     if (result_.misfits.empty() && result_.gone.empty()) price();

@@ -13,7 +13,8 @@
 namespace tangram::evolve {
 
 struct Misfit {
-  std::string code;   ///< stable: "other-model", "other-job", "unsupported", or that of a check's violation
+  std::string
+      code;  ///< stable: "other-model", "other-job", "broken-chain", "unsupported", or that of a check's violation
   std::string where;  ///< "stage 3"; empty: the plan
   std::string text;
 };

@@ -112,6 +112,16 @@ TEST_CASE("memory that is gone is a misfit of the check") {
   CHECK(now.misfits[0].where == "stage 0 part 0");
 }
 
+TEST_CASE("a plan whose stages do not hold every layer once is not priced") {
+  World world = make_world();
+  plan::LaunchPlan old = two_stages(world);
+  std::swap(old.pipelines[0].stages[0], old.pipelines[0].stages[1]);
+  CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
+  old = two_stages(world);
+  old.stages[1].first = 0;
+  CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
+}
+
 TEST_CASE("spare hosts of the same kind take over") {
   World world = make_world();
   const plan::LaunchPlan old = two_stages(world);

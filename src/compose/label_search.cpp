@@ -116,19 +116,19 @@ struct Budget {
 
 class Search {
  public:
-  Search(const Program& program, Frontiers& frontiers, const Hops& hops, const CompletionBound& bound,
-         const LabelQuery& query)
-      : program_(program),
-        frontiers_(frontiers),
+  Search(const LabelGround& ground, const CompletionBound& bound, const LabelQuery& query)
+      : program_(ground.program),
+        frontiers_(ground.frontiers),
         bound_(bound),
         query_(query),
-        algebra_(program, hops, query.period),
-        hops_(hops),
+        algebra_(ground.program, ground.hops, query.period),
+        hops_(ground.hops),
+        backward_(ground.backward.at(query.period)),
         cutoff_(query.cutoff) {
     encode_radices();
-    extensions_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
+    extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
     open_groups_.resize(static_cast<std::size_t>(bound.depths()) + 1);
-    positions_.resize(static_cast<std::size_t>(program.blocks) + 1);
+    positions_.resize(static_cast<std::size_t>(program_.blocks) + 1);
   }
 
   LabelAnswer run() {
@@ -387,7 +387,9 @@ class Search {
     if (program_.classic_warmup) key.depth = node.label.n;
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
     if (created_now) position.states.push_back({key, {}, 0});
-    const Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
+    Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
+    candidate.standing.a =
+        std::max(candidate.standing.a, candidate.standing.latency + backward_[static_cast<std::size_t>(left)]);
     if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(entry->second)])) return;
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
@@ -446,6 +448,7 @@ class Search {
   const LabelQuery query_;
   const LabelAlgebra algebra_;
   const Hops& hops_;
+  const std::vector<std::int64_t> backward_;  // [blocks left], BackwardFloor
   std::int64_t cutoff_;
   std::vector<Radix> radices_;
   struct OpenGroups {
@@ -468,9 +471,8 @@ class Search {
 
 }  // namespace
 
-LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const Hops& hops, const CompletionBound& bound,
-                          const LabelQuery& query) {
-  return Search(program, frontiers, hops, bound, query).run();
+LabelAnswer search_labels(const LabelGround& ground, const CompletionBound& bound, const LabelQuery& query) {
+  return Search(ground, bound, query).run();
 }
 
 }  // namespace tangram::compose

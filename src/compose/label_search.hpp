@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backward_floor.hpp"
 #include "completion_bound.hpp"
 #include "frontiers.hpp"
 #include "label.hpp"
@@ -32,7 +33,15 @@ struct LabelAnswer {
   CutYield cuts;
 };
 
-[[nodiscard]] LabelAnswer search_labels(const Program& program, Frontiers& frontiers, const Hops& hops,
-                                        const CompletionBound& bound, const LabelQuery& query);
+/// What all label searches of a program share.
+struct LabelGround {
+  const Program& program;
+  Frontiers& frontiers;
+  const Hops& hops;
+  const BackwardFloor& backward;
+};
+
+[[nodiscard]] LabelAnswer search_labels(const LabelGround& ground, const CompletionBound& bound,
+                                        const LabelQuery& query);
 
 }  // namespace tangram::compose

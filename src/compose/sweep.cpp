@@ -19,9 +19,8 @@ namespace {
 
 constexpr int kFirstAscent = 24;          // subgradient steps of a window without a parent
 constexpr int kChildAscent = 10;          // of a window that inherits multipliers
-constexpr double kLadder = 1.15;          // steps of the quick pass
+constexpr double kLadder = 1.05;          // steps of the quick pass
 constexpr int kSplitsWithoutBudget = 24;  // only to raise the bound that is reported
-constexpr int kNarrower = 4;              // of the quick pass where there is an incumbent already
 constexpr double kFarFromBound = 1.15;    // incumbents this far above a program's bound call for a quick pass
 constexpr std::int64_t kNever = INT64_MAX;
 
@@ -56,6 +55,7 @@ class Sweep {
         fastest_(program),
         frontiers_(program, limits_.refine),
         hops_(program),
+        backward_(program),
         best_(limits.incumbent) {}
 
   ProgramResult run() {
@@ -117,25 +117,27 @@ class Sweep {
   // A quick pass over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
   void seed(std::int64_t lowest, std::int64_t highest, bool mixed) {
     std::vector<double> multipliers;
-    for (std::int64_t hi = lowest;;) {
-      const std::int64_t base = (program_.microbatches - 1) * hi;
+    for (std::int64_t lo = lowest, hi = lowest;;) {
+      const std::int64_t base = (program_.microbatches - 1) * lo;
       if (best_ != kNever && base >= best_) return;
       const CompletionBound bound(program_, fastest_, hi, multipliers,
                                   multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
-      if (bound.root() != kNoCompletion) {
-        multipliers = bound.multipliers();
+      const std::int64_t cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
+      if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
+      if (bound.root() <= static_cast<double>(cutoff) + 1.0) {
         LabelQuery query;
         query.period = hi;
-        query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1;
-        query.beam = best_ == kNever ? limits_.beam : std::max(1, limits_.beam / kNarrower);
+        query.cutoff = cutoff;
+        query.beam = limits_.beam;
         query.mixed = mixed;
-        const LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
+        const LabelAnswer answer = search_labels(ground_, bound, query);
         result_.quick_labels += answer.labels;
         result_.states += answer.states;
         result_.cuts += answer.cuts;
         if (answer.chain) keep(*answer.chain);
       }
       if (hi >= highest || program_.microbatches == 1) return;
+      lo = hi + 1;
       hi = std::min(highest, static_cast<std::int64_t>(static_cast<double>(hi) * kLadder) + 1);
     }
   }
@@ -180,7 +182,7 @@ class Sweep {
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
-      LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
+      LabelAnswer answer = search_labels(ground_, bound, query);
       result_.labels += answer.labels;
       result_.states += answer.states;
       result_.cuts += answer.cuts;
@@ -203,7 +205,7 @@ class Sweep {
     query.period = hi;
     query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - (program_.microbatches - 1) * window.lo;
     query.beam = limits_.beam;
-    const LabelAnswer answer = search_labels(program_, frontiers_, hops_, bound, query);
+    const LabelAnswer answer = search_labels(ground_, bound, query);
     result_.quick_labels += answer.labels;
     result_.states += answer.states;
     result_.cuts += answer.cuts;
@@ -239,6 +241,8 @@ class Sweep {
   const FastestPlans fastest_;
   Frontiers frontiers_;
   const Hops hops_;
+  const BackwardFloor backward_;
+  const LabelGround ground_{program_, frontiers_, hops_, backward_};
   std::int64_t best_;  // only times below it are of interest
   std::int64_t unfinished_ = kNever;
   std::int64_t next_order_ = 0;

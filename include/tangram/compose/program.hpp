@@ -52,7 +52,9 @@ struct Program {
   int signatures = 0;
   std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
   std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
-  std::int64_t slowest = 0;                       ///< largest T behind outlines; whole frontiers say it themselves
+  /// [option * signatures + signature] least T - F of any plan. Only where frontiers are outlines, as the next two.
+  std::vector<std::int64_t> least_backward;
+  std::int64_t slowest = 0;  ///< largest T behind outlines; whole frontiers say it themselves
   /// [option * (blocks + 1) + last] of the slice [0, last), both components ascending. Only where frontiers are
   /// outlines; whole frontiers say it themselves.
   std::vector<std::vector<Drain>> drains;

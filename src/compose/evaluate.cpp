@@ -16,7 +16,7 @@ const Price& boundary_after(const Program& program, const Chain& chain, std::siz
                        program.options[static_cast<std::size_t>(to.option)].key);
 }
 
-// The recursion of design.md 5.1, from the last stage to the first. True when every stage holds its microbatches.
+// The recursion of README.md, from the last stage to the first. True when every stage holds its microbatches.
 bool in_flight_at(const Program& program, const Chain& chain, std::int64_t period, std::vector<std::int64_t>& n) {
   std::int64_t q = 0;
   std::int64_t downstream = 0;

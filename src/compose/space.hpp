@@ -1,4 +1,4 @@
-// The named space (design.md 5.5): which shapes, replica counts and microbatch sizes are searched. Goes in: island
+// The named space (README.md): which shapes, replica counts and microbatch sizes are searched. Goes in: island
 // levels and the job. Comes out: fixed lists, a function of the inputs alone.
 #pragma once
 

@@ -73,7 +73,7 @@ using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
 
 [[nodiscard]] Recomputed check_costs(const LaunchPlan& plan, Findings& findings);
 
-/// In-flight microbatches, warm-up, period and closed form (design.md 5.1 and 5.4). Returns the closed form.
+/// In-flight microbatches, warm-up, period and closed form (src/compose/README.md). Returns the closed form.
 [[nodiscard]] Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings);
 
 /// Hosts, GPUs, links and the model against what they really are.

@@ -10,7 +10,7 @@
 
 namespace tangram {
 
-/// What went wrong, in the terms of the exit codes (interfaces.md section 1).
+/// What went wrong, in the terms of the exit codes of the program.
 enum class ErrorKind : std::uint8_t { kInput, kInfeasible, kIncomplete, kPlugin, kUsage, kInternal };
 
 /// A place in an input file. Lines and columns start at 1; 0 means unknown. Columns count bytes.

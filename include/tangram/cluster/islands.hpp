@@ -1,6 +1,6 @@
 // Which GPUs are alike. Goes in: a fleet and a tolerance. Comes out: for each level of the link hierarchy the islands
 // (sets of GPUs alike in compute, memory and connectivity, connected by fast links) and the classes of interchangeable
-// islands, in which the planner only counts. Metrics decide, not names (design.md 5.6).
+// islands, in which the planner only counts. Metrics decide, not names.
 #pragma once
 
 #include <string>

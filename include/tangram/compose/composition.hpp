@@ -27,7 +27,7 @@ struct StageChoice {
   Nanoseconds F;                  ///< max over parts of forward
   Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
-  std::int64_t in_flight = 1;  ///< n_s of design.md 5.1, capped at M
+  std::int64_t in_flight = 1;  ///< n of src/compose/README.md, capped at M
   cost::BoundaryCost to_next;  ///< zero for the last stage
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
   /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the
@@ -46,13 +46,13 @@ struct Composition {
   std::int64_t microbatches = 1;  ///< M of one pipeline
   std::vector<StageChoice> stages;
   Nanoseconds period;
-  Nanoseconds closed_form;  ///< t of design.md 5.4
+  Nanoseconds closed_form;  ///< t of src/compose/README.md
 };
 
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 
-/// The named space that `optimal` speaks of (design.md 5.5), as printed in the plan.
+/// The named space that `optimal` speaks of (src/compose/README.md), as printed in the plan.
 struct Space {
   std::string name = "tangram/space-1";
   std::vector<std::string> levels;

@@ -108,7 +108,7 @@ struct Chain {
   std::int64_t time = 0;                ///< t = A + (M-1) P + max o
 };
 
-/// Closed form of a chain (design.md 5.1 and 5.4): finds the smallest whole-nanosecond period at which every T and link
+/// Closed form of a chain (src/compose/README.md): finds the smallest whole-nanosecond period at which every T and link
 /// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
 
@@ -142,8 +142,8 @@ struct ProgramResult {
   std::int64_t frontier_plans = 0;  ///< of the frontiers that were made whole
 };
 
-/// The label-setting dynamic program of design.md 5.4 over windows of the period, best bound first. Exact when it
-/// finishes and no gap is accepted: either chains.front().time is the minimum over the program, or there is no chain
+/// The label-setting dynamic program of src/compose/README.md over windows of the period, best bound first. Exact when
+/// it finishes and no gap is accepted: either chains.front().time is the minimum over the program, or there is no chain
 /// faster than incumbent.
 /// Time and memory are governed by the number of labels; each costs O(extensions kept by the completion bound).
 [[nodiscard]] ProgramResult solve(const Program& program, const ProgramLimits& limits);

@@ -1,6 +1,7 @@
 // What one stage costs. Goes in: a slice, a shape, degrees, a memory policy, samples per microbatch. Comes out:
 // times without gradient synchronisation, the synchronisation, the optimizer step, and every term of memory
-// (design.md section 6). Two steps, because stages of equal degrees share the first one.
+// (parameters, gradients, optimizer state, activations, buffers). Two steps, because stages of equal degrees share the
+// first one.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +92,7 @@ struct StageCost {
   Provenance provenance = Provenance::kModelled;
 
   [[nodiscard]] Bytes static_memory() const { return parameters + gradients + optimizer_state; }
-  /// Peak with n microbatches in flight (design.md 5.2).
+  /// Peak with n microbatches in flight.
   [[nodiscard]] Bytes peak(std::int64_t in_flight) const {
     return static_memory() + transient + activation * in_flight;
   }
@@ -157,7 +158,7 @@ inline constexpr double kSyncOverlap = 0.80;
 
 /// One-way latency and link occupancy of handing `bytes` from one shape to another.
 struct BoundaryCost {
-  Nanoseconds latency;    ///< c of design.md 5.1, occupancy included
+  Nanoseconds latency;    ///< c of src/compose/README.md, occupancy included
   Nanoseconds occupancy;  ///< how long the link is busy
   auto operator<=>(const BoundaryCost&) const = default;
 };

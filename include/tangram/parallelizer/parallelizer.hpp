@@ -1,6 +1,6 @@
 // The narrow interface behind which heterogeneity ends. Goes in: queries "best ways to run this slice on this shape".
 // Comes out: for each a set of one-stage partial plans, never one winner. Built-in and outside parallelizers are the
-// same to the caller (interfaces.md section 6).
+// same to the caller.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Exact dominance. Goes in: candidates of one key. Comes out: those that no other beats in every component.
 //
 // One stage is the vector (T, F, A, o, n_max): T = f + w, F = f, A = T + exposed gradient sync, o = optimizer step,
-// and the most microbatches in flight. Smaller, smaller, smaller, smaller, larger is better (design.md 5.3; o is a
+// and the most microbatches in flight. Smaller, smaller, smaller, smaller, larger is better (o is a
 // component because the step waits for the slowest stage).
 #pragma once
 

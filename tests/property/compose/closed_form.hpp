@@ -1,5 +1,5 @@
-// The time of one pipeline from the inequalities of design.md 5.1, in plain numbers. Shares no code with the composer:
-// inequalities instead of the recursion, and a search for the period of its own.
+// The time of one pipeline from the inequalities of src/compose/README.md, in plain numbers. Shares no code with the
+// composer: inequalities instead of the recursion, and a search for the period of its own.
 #pragma once
 
 #include <cstdint>

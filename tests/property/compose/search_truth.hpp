@@ -1,6 +1,6 @@
 // The minimum over the named space by plain enumeration, and the price of one composition. Shares no code with the
 // composer: shapes, splits, links and what crosses islands are worked out here from their definitions
-// (design.md 5.4 and 5.5, space.hpp, pricing.hpp, links.hpp); only the prices of single transfers are the cost model's.
+// (src/compose/README.md, space.hpp, pricing.hpp, links.hpp); only the prices of single transfers are the cost model's.
 #pragma once
 
 #include <cstdint>

@@ -142,7 +142,7 @@ void price_boundary(const World& world, compose::StageChoice& from, const compos
   }
 }
 
-// design.md 5.1 and 5.4 at the smallest period that stage times and occupancies allow.
+// The closed form at the smallest period that stage times and occupancies allow.
 void schedule(compose::Composition& composition) {
   std::int64_t period = 1;
   for (const auto& s : composition.stages) {

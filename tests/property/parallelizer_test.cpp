@@ -9,7 +9,7 @@
 
 using namespace tangram;
 using namespace tangram::parallelizer;
-using tangram::testing::cases;
+using tangram::testing::enough;
 using tangram::testing::holds;
 
 namespace {
@@ -256,7 +256,7 @@ TEST_CASE("property parallelizer: the frontier is that of all strategies") {
       ++feasible;
     }
   });
-  CHECK(feasible > cases(1000));
+  CHECK(feasible > enough(1000));
 }
 
 TEST_CASE("property parallelizer: the frontier is that of all strategies with measured collectives as well") {

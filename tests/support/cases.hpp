@@ -12,4 +12,8 @@ inline int cases(int usual) {
   return share == nullptr ? usual : std::max(1, static_cast<int>(usual * std::atof(share)));
 }
 
+/// What a count over cases(...) must reach where the usual number of cases reaches `usual`: half of its share when
+/// fewer are tried, because few cases scatter more.
+inline int enough(int usual) { return cases(usual) < usual ? cases(usual) / 2 : usual; }
+
 }  // namespace tangram::testing

@@ -113,7 +113,8 @@ constexpr CommandText kCommands[] = {
      "  tangram explain plan.json fleet.json --json | jq .limits\n",
      "Prices what is next to the plan: a tenth more of compute, memory bandwidth and links (what limits it), a\n"
      "layer to the other side of each cut, other degrees of each stage, the next best plan. Then plans anew with\n"
-     "a node more of each GPU type and without an island of each class. CLUSTER is the fleet it was made for.\n"},
+     "a tenth more memory on each GPU type (which limit binds), with a node more of each class and without an\n"
+     "island of each class. CLUSTER is the fleet it was made for; --target the runtime, if it is not any.\n"},
     {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
      "  tangram diff old.json new.json\n"
      "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
@@ -400,7 +401,7 @@ class Grammar {
       sub.add_option(name, target, help)->type_name("WHAT")->allow_extra_args(false);
     };
     edit("--drop", invocation_.edits.drop, "what if these were gone: rack=r3, node=a-[01-04], gpu=V100");
-    edit("--add", invocation_.edits.add, "what if there were more: gpu=H100,nodes=2");
+    edit("--add", invocation_.edits.add, "what if there were more: gpu=H100,nodes=2 or like=a-07,nodes=2");
     edit("--set", invocation_.edits.set, "what if: link(zone:a,zone:b).bandwidth=10Gbit, node(a-07).compute=70%");
   }
 

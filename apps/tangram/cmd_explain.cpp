@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "commands.hpp"
-#include "explanation.hpp"
+#include "explanation_view.hpp"
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
 
@@ -41,6 +41,7 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
   PlanningOptions options = planning_options(context.settings);
+  options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress("explaining: " + p.phase); };
   const auto explanation = explain(inputs->plan, inputs->fleet, options, progress);

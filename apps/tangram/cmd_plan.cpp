@@ -23,14 +23,6 @@ namespace tangram::app {
 
 namespace {
 
-compose::Target target_of(const Settings& settings) {
-  using compose::Target;
-  for (const Target target : {Target::kMegatron, Target::kFlagscale, Target::kMimo}) {
-    if (settings.text("target") == to_string(target)) return target;
-  }
-  return Target::kGeneric;
-}
-
 struct Inputs : PlanningInputs {
   std::string old_text;  // of the plan that is planned against; empty: none
   plan::LaunchPlan old;

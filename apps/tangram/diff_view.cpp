@@ -17,16 +17,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownTransfers = 8;  // pairs of hosts; the rest is counted (--json has all)
 
-std::string bytes_text(Bytes bytes) {
-  const double gib = bytes.as_double() / (1024.0 * 1024.0 * 1024.0);
-  return gib >= 100 ? fmt::format("{:.0f} GiB", gib)
-         : gib >= 1 ? fmt::format("{:.1f} GiB", gib)
-                    : fmt::format("{:.0f} MiB", gib * 1024);
-}
-
 std::string state_text(const evolve::State& state) {
-  return fmt::format("{} of parameters, {} of optimizer state", bytes_text(state.parameters),
-                     bytes_text(state.optimizer));
+  return fmt::format("{} of parameters, {} of optimizer state", people_bytes(state.parameters),
+                     people_bytes(state.optimizer));
 }
 
 /// "a" where both are equal, else "a -> b"; one alone where there is no other.
@@ -161,7 +154,7 @@ std::string transfer_table(const evolve::Resharding& resharding, const Terminal&
   Table table({{"from"}, {"to"}, {"parameters", true}, {"optimizer state", true}});
   for (std::size_t i = 0; i < largest.size() && i < kShownTransfers; ++i) {
     const evolve::HostTransfer& t = largest[i];
-    table.add({{t.from}, {t.to}, {bytes_text(t.state.parameters)}, {bytes_text(t.state.optimizer)}});
+    table.add({{t.from}, {t.to}, {people_bytes(t.state.parameters)}, {people_bytes(t.state.optimizer)}});
   }
   std::string out = "\n" + table.render(terminal);
   if (largest.size() > kShownTransfers) {

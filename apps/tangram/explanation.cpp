@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 
 #include "plan_view.hpp"
 #include "table.hpp"
 #include "tangram/cluster/edits.hpp"
+#include "tangram/cluster/islands.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
 
@@ -16,9 +17,7 @@ namespace tangram::app {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr double kFaster = 1.1;               // what one thing is made faster by
+constexpr double kMore = 1.1;                 // what one thing is made faster or larger by
 constexpr std::size_t kAlternatives = 3;      // strategies of a stage that are simulated
 constexpr int kCandidates = 8;                // plans among which the next best is looked for
 constexpr std::size_t kExplainedStages = 16;  // of the first pipeline; later stages are like these
@@ -32,6 +31,9 @@ class Explainer {
   Expected<Explanation> run() {
     evolve::Refit now = evolve::refit(plan_, fleet_, plan_.model, refit_options());
     if (!now.fits()) return fail(misfit(now));
+    if (const auto refused = reasons_against(*now.plan, options_.target); !refused.empty()) {
+      return fail(refusal(refused.front()));
+    }
     if (auto done = predict(*now.plan, fleet_); !done) return fail(std::move(done.error()));
     result_.iteration = now.plan->predicted.iteration;
     note_memory(*now.plan);
@@ -58,6 +60,15 @@ class Explainer {
     return {d};
   }
 
+  [[nodiscard]] Diagnostics refusal(const plan::TargetReason& reason) const {
+    Diagnostic d;
+    d.kind = ErrorKind::kInfeasible;
+    d.code = reason.code;
+    d.message = fmt::format("{} cannot run the plan: {}", to_string(options_.target), reason.text);
+    d.hint = "leave --target out, or name the runtime that the plan was made for";
+    return {d};
+  }
+
   void say(const std::string& phase) const {
     compose::Progress progress;
     progress.phase = phase;
@@ -65,55 +76,59 @@ class Explainer {
   }
 
   /// The variant on a fleet, simulated.
-  [[nodiscard]] Alternative priced(std::string what, const plan::LaunchPlan& variant,
+  [[nodiscard]] Alternative priced(Alternative changed, const plan::LaunchPlan& variant,
                                    const cluster::Fleet& fleet) const {
     evolve::Refit refit = evolve::refit(variant, fleet, variant.model, refit_options());
     if (!refit.fits()) {
-      return {std::move(what), std::nullopt,
-              refit.misfits.empty() ? "GPUs are gone" : reason_of(refit.misfits.front())};
+      changed.why_not = refit.misfits.empty() ? "GPUs are gone" : reason_of(refit.misfits.front());
+    } else if (const auto refused = reasons_against(*refit.plan, options_.target); !refused.empty()) {
+      changed.why_not = refused.front().text;
+    } else if (!predict(*refit.plan, fleet)) {
+      changed.why_not = "its schedule cannot finish";
+    } else {
+      changed.iteration = refit.plan->predicted.iteration;
     }
-    if (!predict(*refit.plan, fleet)) return {std::move(what), std::nullopt, "its schedule cannot finish"};
-    return {std::move(what), refit.plan->predicted.iteration, ""};
+    return changed;
   }
 
-  static std::string reason_of(const evolve::Misfit& misfit) {
-    if (misfit.code == "memory-exceeded") return fmt::format("{} has too little memory", misfit.where);
+  static Nanoseconds time_of(const Alternative& a) { return a.iteration.value_or(Nanoseconds::max()); }
+
+  /// Parts are named where a stage has several.
+  [[nodiscard]] std::string reason_of(const evolve::Misfit& misfit) const {
+    const bool mixed = std::ranges::any_of(plan_.stages, [](const plan::Stage& s) { return s.parts.size() > 1; });
+    const std::string where = mixed ? misfit.where : misfit.where.substr(0, misfit.where.find(" part"));
+    if (misfit.code == "memory-exceeded") return fmt::format("{} has too little memory", where);
     return misfit.text;
   }
 
   void note_memory(const plan::LaunchPlan& now) {
     for (const int id : now.pipelines.front().stages) {
-      MemoryUse fullest{id, 0, 1, 0};
+      std::vector<MemoryUse> uses;
       for (const plan::Part& part : now.stage(id).parts) {
-        const plan::PartPrediction& p = part.predicted;
-        const double share = p.peak_memory.as_double() / p.usable_memory.as_double();
-        if (share < fullest.share) continue;
-        const std::int64_t room =
-            (p.usable_memory - p.peak_memory).value() / std::max<std::int64_t>(1, p.activation.value());
-        fullest = {id, share, p.in_flight, room};
+        uses.push_back({id, now.island(part.island).device.name, part.predicted});
       }
-      result_.memory.push_back(fullest);
+      result_.memory.push_back(*std::ranges::max_element(uses, {}, &MemoryUse::share));
     }
     std::ranges::stable_sort(result_.memory, std::greater<>(), &MemoryUse::share);
   }
 
   void find_limits() {
     say("what limits the plan");
-    const auto try_fleet = [&](const char* what, const auto& change) {
+    const auto try_fleet = [&](const char* what, const char* of, const auto& change) {
       cluster::Fleet faster = fleet_;
       for (cluster::Node& node : faster.nodes) change(node);
-      result_.limits.push_back(priced(what, plan_, faster));
+      result_.limits.push_back(priced({what, of, {}, {}}, plan_, faster));
     };
-    const auto quicken = [](BytesPerSecond& rate) { rate = rate * kFaster; };
-    try_fleet("matrix products a tenth faster", [](cluster::Node& node) {
+    const auto quicken = [](BytesPerSecond& rate) { rate = rate * kMore; };
+    try_fleet("matrix products a tenth faster", "compute", [](cluster::Node& node) {
       for (cluster::DeviceGroup& group : node.groups) {
-        for (FlopsPerSecond& peak : group.device.peak) peak = peak * kFaster;
+        for (FlopsPerSecond& peak : group.device.peak) peak = peak * kMore;
       }
     });
-    try_fleet("memory bandwidth a tenth more", [&](cluster::Node& node) {
+    try_fleet("memory bandwidth a tenth more", "memory bandwidth", [&](cluster::Node& node) {
       for (cluster::DeviceGroup& group : node.groups) quicken(group.device.memory_bandwidth);
     });
-    try_fleet("links inside nodes a tenth faster", [&](cluster::Node& node) {
+    try_fleet("links inside nodes a tenth faster", "links inside nodes", [&](cluster::Node& node) {
       for (cluster::DeviceGroup& group : node.groups) {
         for (BytesPerSecond* rate :
              {&group.link.bandwidth, &group.device.peer_link.bandwidth, &group.device.peer_pair}) {
@@ -126,9 +141,8 @@ class Explainer {
     for (cluster::Node& node : network.nodes) quicken(node.network.bandwidth);
     for (cluster::LinkRule& rule : network.rules) quicken(rule.link.bandwidth);
     for (cluster::Link& link : network.measured) quicken(link.bandwidth);
-    result_.limits.push_back(priced("network between nodes a tenth faster", plan_, network));
-    std::ranges::stable_sort(result_.limits, {},
-                             [](const Alternative& a) { return a.iteration.value_or(Nanoseconds::max()); });
+    result_.limits.push_back(priced({"network between nodes a tenth faster", "network", {}, {}}, plan_, network));
+    std::ranges::stable_sort(result_.limits, {}, time_of);
   }
 
   void try_cuts() {
@@ -139,8 +153,9 @@ class Explainer {
         const auto variant = evolve::with_cut_moved(plan_, stages[s], blocks);
         if (!variant) continue;
         const int layer = plan_.stage(stages[s]).last + std::min(blocks, 0);
-        result_.cuts.push_back(
-            priced(fmt::format("layer {} in stage {}", layer, blocks > 0 ? s : s + 1), *variant, fleet_));
+        result_.cuts.push_back(priced(
+            {fmt::format("layer {} in stage {}", layer, blocks > 0 ? s : s + 1), fmt::format("stage {}", s), {}, {}},
+            *variant, fleet_));
       }
     }
   }
@@ -184,11 +199,13 @@ class Explainer {
       for (std::size_t p = 0; p < stage.parts.size(); ++p) {
         std::optional<Alternative> best;
         for (const cost::Strategy& strategy : others_of(now, stage, stage.parts[p])) {
-          Alternative other = priced(fmt::format("stage {} with {} instead of {}", s, strategy_text(strategy),
-                                                 strategy_text(stage.parts[p].strategy)),
+          Alternative other = priced({fmt::format("stage {} with {} instead of {}", s, strategy_text(strategy),
+                                                  strategy_text(stage.parts[p].strategy)),
+                                      fmt::format("stage {}", s),
+                                      {},
+                                      {}},
                                      evolve::with_strategy(plan_, stage.id, p, strategy), fleet_);
-          const auto time = [](const Alternative& a) { return a.iteration.value_or(Nanoseconds::max()); };
-          if (!best || time(other) < time(*best)) best = std::move(other);
+          if (!best || time_of(other) < time_of(*best)) best = std::move(other);
         }
         if (best) result_.degrees.push_back(std::move(*best));
       }
@@ -196,34 +213,82 @@ class Explainer {
   }
 
   /// Planned anew on another fleet.
-  [[nodiscard]] Alternative planned(std::string what, const cluster::Fleet& fleet) const {
-    const auto found = make_plan(fleet, plan_.model, options_, progress_);
-    if (!found) return {std::move(what), std::nullopt, found.error().front().message};
-    return {std::move(what), found->plan.predicted.iteration, ""};
+  [[nodiscard]] Alternative planned(Alternative changed, const Expected<cluster::Fleet>& fleet) const {
+    if (!fleet) {
+      changed.why_not = fleet.error().front().message;
+    } else if (const auto found = make_plan(*fleet, plan_.model, options_, progress_); !found) {
+      changed.why_not = found.error().front().message;
+    } else {
+      changed.iteration = found->plan.predicted.iteration;
+    }
+    return changed;
+  }
+
+  /// On a fleet that has all the plan needs: where the search finds nothing faster, the plan itself remains.
+  [[nodiscard]] Alternative planned_with_more(Alternative changed, const Expected<cluster::Fleet>& fleet) const {
+    Alternative found = planned(std::move(changed), fleet);
+    if (fleet && time_of(found) > result_.iteration) found.iteration = result_.iteration;
+    return found;
   }
 
   void plan_others() {
     find_next_best();
+    try_memory();
+    add_nodes();
+    drop_islands();
+  }
+
+  void try_memory() {
     std::set<std::string> types;
     for (const cluster::Node& node : fleet_.nodes) {
       for (const cluster::DeviceGroup& group : node.groups) types.insert(group.device.name);
     }
     for (const std::string& type : types) {
-      const auto fleet = cluster::edited(fleet_, {{}, {fmt::format("gpu={},nodes=1", type)}, {}});
-      if (fleet) result_.more.push_back(planned(fmt::format("one node more with {}", type), *fleet));
+      cluster::Fleet larger = fleet_;
+      for (cluster::Node& node : larger.nodes) {
+        for (cluster::DeviceGroup& group : node.groups) {
+          if (group.device.name != type) continue;
+          group.device.memory = Bytes(static_cast<std::int64_t>(group.device.memory.as_double() * kMore));
+        }
+      }
+      result_.more_memory.push_back(
+          planned_with_more({fmt::format("a tenth more memory on {}", type), type, {}, {}}, larger));
     }
-    std::set<std::string> classes;
+    std::ranges::stable_sort(result_.more_memory, {}, time_of);
+  }
+
+  /// The level of islands that the plan was made on; the finest where it is not known.
+  [[nodiscard]] cluster::IslandLevel level_of_plan() const {
+    cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet_, options_.island_tolerance);
+    const auto level = std::ranges::find(hierarchy.levels, plan_.provenance.level, &cluster::IslandLevel::name);
+    return level == hierarchy.levels.end() ? hierarchy.levels.front() : *level;
+  }
+
+  void add_nodes() {
+    const cluster::IslandLevel level = level_of_plan();
+    for (const cluster::IslandClass& each : level.classes) {
+      const cluster::Island& island = level.islands[static_cast<std::size_t>(each.islands.front())];
+      const std::string& node = fleet_.nodes[island.members.front().node].name;
+      result_.more.push_back(
+          planned_with_more({fmt::format("one node more like {} ({})", node, each.alias), each.alias, {}, {}},
+                            cluster::edited(fleet_, {{}, {"like=" + node}, {}})));
+    }
+  }
+
+  void drop_islands() {
+    std::map<std::string, std::vector<const plan::PlanIsland*>> classes;
+    for (const plan::PlanIsland& island : plan_.islands) classes[island.island_class].push_back(&island);
     for (const plan::PlanIsland& island : plan_.islands) {
-      if (!classes.insert(island.island_class).second) continue;
+      const auto& alike = classes[island.island_class];
+      if (alike.front() != &island) continue;
       cluster::Edits edits;
       for (const plan::HostGpus& host : island.nodes) edits.drop.push_back("node=" + host.host);
-      const std::string what = fmt::format("without island {} ({})", island.id, island.island_class);
-      const auto fleet = cluster::edited(fleet_, edits);
-      if (fleet) {
-        result_.fewer.push_back(planned(what, *fleet));
-      } else {
-        result_.fewer.push_back({what, std::nullopt, "nothing is left of the fleet"});
-      }
+      const std::string others = alike.size() > 1 ? fmt::format(", one of {} alike", alike.size()) : "";
+      result_.fewer.push_back(planned({fmt::format("without island {} ({}{})", island.id, island.island_class, others),
+                                       island.island_class,
+                                       {},
+                                       {}},
+                                      cluster::edited(fleet_, edits)));
     }
   }
 
@@ -243,7 +308,7 @@ class Explainer {
                                                     counted(static_cast<std::int64_t>(other.stages.size()), "stage"),
                                                     other.pipelines.front().microbatch, thousands(counts.moved()),
                                                     thousands(static_cast<std::int64_t>(other.ranks.size()))),
-                                        time, ""};
+                                        plan::plan_digest(other), time, ""};
       }
       return best;
     };
@@ -257,90 +322,16 @@ class Explainer {
   Explanation result_;
 };
 
-std::string price_text(const Alternative& alternative, Nanoseconds now) {
-  if (!alternative.iteration) return alternative.why_not;
-  const double change = alternative.iteration->as_double() / now.as_double() - 1;
-  return fmt::format("{} an iteration ({:+.2f} %)", people_time(to_seconds(*alternative.iteration)), change * 100);
-}
-
-std::string section(const char* title, const std::vector<Alternative>& list, Nanoseconds now,
-                    const Terminal& terminal) {
-  if (list.empty()) return "";
-  Table table({{title, false, 30}, {"takes", false, 30}});
-  for (const Alternative& a : list) table.add({{a.what}, {price_text(a, now)}});
-  return "\n" + table.render(terminal);
-}
-
-std::string memory_text(const Explanation& explanation) {
-  const MemoryUse& fullest = explanation.memory.front();
-  return fmt::format("memory    fullest: stage {} with {:.1f} % of what is usable, {}; room for {} more\n",
-                     fullest.stage, fullest.share * 100, counted(fullest.in_flight, "microbatch") + " in flight",
-                     thousands(fullest.room));
-}
-
-/// The largest gain of a tenth.
-std::string limit_text(const Explanation& explanation) {
-  const Alternative& first = explanation.limits.front();
-  if (!first.iteration) return "";
-  const double gain = explanation.iteration.as_double() / first.iteration->as_double() - 1;
-  return fmt::format("limit     {} would make it {:.1f} % faster\n", first.what, gain * 100);
-}
-
-Json alternative_json(const Alternative& a, Nanoseconds now) {
-  Json json{{"what", a.what}};
-  json["iteration_s"] = a.iteration ? Json(to_seconds(*a.iteration)) : Json(nullptr);
-  json["change"] = a.iteration ? Json(a.iteration->as_double() / now.as_double() - 1) : Json(nullptr);
-  if (!a.why_not.empty()) json["why_not"] = a.why_not;
-  return json;
-}
-
 }  // namespace
+
+std::int64_t MemoryUse::room() const {
+  return (predicted.usable_memory - predicted.peak_memory).value() /
+         std::max<std::int64_t>(1, predicted.activation.value());
+}
 
 Expected<Explanation> explain(const plan::LaunchPlan& plan, const cluster::Fleet& fleet, const PlanningOptions& options,
                               const compose::ProgressCallback& progress) {
   return Explainer(plan, fleet, options, progress).run();
-}
-
-std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanation& e, const Terminal& terminal) {
-  const plan::Predicted& p = plan.predicted;
-  std::string out = fmt::format(
-      "plan      {} an iteration; slowest is stage {}: computes {:.0f} %, bubble {:.0f} %, exposed "
-      "sync {:.0f} %\n",
-      people_time(to_seconds(e.iteration)), p.bottleneck_stage, p.breakdown.compute / to_seconds(p.iteration) * 100,
-      p.bubble_fraction * 100, p.breakdown.exposed_sync / to_seconds(p.iteration) * 100);
-  out += limit_text(e) + memory_text(e);
-  if (e.next_best) out += fmt::format("next best {}: {}\n", price_text(*e.next_best, e.iteration), e.next_best->what);
-  out += section("what limits it", e.limits, e.iteration, terminal);
-  out += section("why these cuts", e.cuts, e.iteration, terminal);
-  out += section("why these degrees", e.degrees, e.iteration, terminal);
-  out += section("what a node more brings", e.more, e.iteration, terminal);
-  out += section("what an island is worth", e.fewer, e.iteration, terminal);
-  return out;
-}
-
-Json explanation_json(const plan::LaunchPlan& plan, const Explanation& e) {
-  Json json;
-  json["schema"] = "tangram.explanation/1";
-  json["status"] = "ok";
-  json["plan_id"] = plan::plan_digest(plan);
-  json["iteration_s"] = to_seconds(e.iteration);
-  json["bottleneck_stage"] = plan.predicted.bottleneck_stage;
-  json["memory"] = Json::array();
-  for (const MemoryUse& use : e.memory) {
-    json["memory"].push_back(
-        {{"stage", use.stage}, {"share", use.share}, {"in_flight", use.in_flight}, {"room", use.room}});
-  }
-  const auto list = [&](const char* name, const std::vector<Alternative>& alternatives) {
-    json[name] = Json::array();
-    for (const Alternative& a : alternatives) json[name].push_back(alternative_json(a, e.iteration));
-  };
-  json["next_best"] = e.next_best ? alternative_json(*e.next_best, e.iteration) : Json(nullptr);
-  list("limits", e.limits);
-  list("cuts", e.cuts);
-  list("degrees", e.degrees);
-  list("more", e.more);
-  list("fewer", e.fewer);
-  return json;
 }
 
 }  // namespace tangram::app

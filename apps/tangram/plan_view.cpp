@@ -14,19 +14,7 @@ namespace {
 
 constexpr int kBarWidth = 6;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-constexpr std::size_t kLabelWidth = 10;
-constexpr std::size_t kTextWidth = kPageWidth - kLabelWidth;
 constexpr double kTight = 0.95;  // of the usable memory: worth a color
-
-/// A label of ten columns, then text, wrapped.
-std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
-  std::string out;
-  for (const std::string& line : wrapped(text, kTextWidth)) {
-    const std::string margin(kLabelWidth - (out.empty() ? label.size() : 0), ' ');
-    out += fmt::format("{}{}{}\n", out.empty() ? terminal.styled(label, Style::kDim) : "", margin, line);
-  }
-  return out;
-}
 
 std::string billions(std::int64_t parameters) {
   const auto p = static_cast<double>(parameters);

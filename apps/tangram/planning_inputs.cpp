@@ -62,4 +62,12 @@ PlanningOptions planning_options(const Settings& settings) {
   return options;
 }
 
+compose::Target target_of(const Settings& settings) {
+  using compose::Target;
+  for (const Target target : {Target::kMegatron, Target::kFlagscale, Target::kMimo}) {
+    if (settings.text("target") == to_string(target)) return target;
+  }
+  return Target::kGeneric;
+}
+
 }  // namespace tangram::app

@@ -26,4 +26,6 @@ struct PlanningInputs {
 /// Tolerance of the islands and effort of the search.
 [[nodiscard]] PlanningOptions planning_options(const Settings& settings);
 
+[[nodiscard]] compose::Target target_of(const Settings& settings);
+
 }  // namespace tangram::app

@@ -57,7 +57,7 @@ std::vector<SettingDefinition> make_definitions() {
        "generic",
        "plan what this can run: generic, megatron, flagscale, mimo",
        {"generic", "megatron", "flagscale", "mimo"},
-       plan},
+       {Command::kPlan, Command::kExplain}},
       {"global-batch",
        "",
        SettingKind::kCount,

@@ -132,6 +132,16 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   return lines;
 }
 
+std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
+  constexpr std::size_t kLabelWidth = 10;
+  std::string out;
+  for (const std::string& line : wrapped(text, kPageWidth - kLabelWidth)) {
+    const std::string margin(kLabelWidth - (out.empty() ? label.size() : 0), ' ');
+    out += fmt::format("{}{}{}\n", out.empty() ? terminal.styled(label, Style::kDim) : "", margin, line);
+  }
+  return out;
+}
+
 std::string counted(std::int64_t count, std::string_view noun) {
   const char* plural = noun.ends_with("ch") || noun.ends_with("s") ? "es" : "s";
   return fmt::format("{} {}{}", thousands(count), noun, count == 1 ? "" : plural);
@@ -159,6 +169,13 @@ std::string people_time(double seconds) {
   }
   const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
   return fmt::format("{:.{}f} {}", value, decimals, unit);
+}
+
+std::string people_bytes(Bytes bytes) {
+  const double gib = bytes.as_double() / (1024.0 * 1024.0 * 1024.0);
+  return gib >= 100 ? fmt::format("{:.0f} GiB", gib)
+         : gib >= 1 ? fmt::format("{:.1f} GiB", gib)
+                    : fmt::format("{:.0f} MiB", gib * 1024);
 }
 
 std::string thousands(std::int64_t value) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tangram/base/units.hpp"
 #include "terminal.hpp"
 
 namespace tangram::app {
@@ -41,6 +42,9 @@ class Table {
 /// Lines of at most `width` characters, broken at spaces; a longer word stays whole. 0: one line.
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
+/// A label of ten columns, then text, wrapped beside it.
+[[nodiscard]] std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text);
+
 /// "1 stage", "1,024 ranks"
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 
@@ -52,6 +56,9 @@ class Table {
 
 /// Three significant digits and a unit that fits: "12.3 ms", "1.04 s".
 [[nodiscard]] std::string people_time(double seconds);
+
+/// "135 GiB", "2.5 GiB", "80 MiB"
+[[nodiscard]] std::string people_bytes(Bytes bytes);
 
 /// "1,234,567"
 [[nodiscard]] std::string thousands(std::int64_t value);

@@ -148,6 +148,7 @@ Expected<void> drop(const std::string& argument, Fleet& fleet) {
 /// What --add says.
 struct Addition {
   Word gpu;
+  Word like;  // instead of gpu
   std::int64_t nodes = 1;
   std::optional<std::int64_t> count;
   std::optional<BytesPerSecond> network;
@@ -165,6 +166,7 @@ Expected<void> put(Expected<T> value, Into& into) {
 Expected<void> read_member(const EditText& text, const Assignment& member, Addition& addition) {
   const std::string_view key = member.key.text;
   if (key == "gpu") return addition.gpu = member.value, done();
+  if (key == "like") return addition.like = member.value, done();
   if (key == "nodes") return put(text.count(member.value, kMostAdded), addition.nodes);
   if (key == "count") return put(text.count(member.value, 1024), addition.count);
   if (key == "network") return put(text.rate(member.value), addition.network);
@@ -182,7 +184,11 @@ Expected<Addition> read_addition(const EditText& text) {
     if (!member) return fail(member.error());
     if (auto read = read_member(text, *member, addition); !read) return fail(std::move(read.error()));
   }
-  if (addition.gpu.text.empty()) return text.error(text.all(), "which GPUs?", "gpu=TYPE,nodes=N");
+  const bool type = !addition.gpu.text.empty();
+  const bool node = !addition.like.text.empty();
+  if (!type && !node) return text.error(text.all(), "which GPUs?", "gpu=TYPE,nodes=N or like=NODE,nodes=N");
+  if (type && node) return text.error(addition.like, "gpu= and like= both say which GPUs", "leave one of them out");
+  if (node && addition.count) return text.error(addition.like, "a node like another has as many GPUs");
   return addition;
 }
 
@@ -211,7 +217,15 @@ Expected<Node> new_node(const EditText& text, const Addition& addition, const st
   return fleet->nodes.front();
 }
 
-Expected<Node> like_addition(const EditText& text, const Addition& addition, const Fleet& fleet) {
+/// A node with all that another one has.
+Expected<Node> copied_node(const EditText& text, const Addition& addition, const Fleet& fleet) {
+  const auto model = std::ranges::find(fleet.nodes, addition.like.text, &Node::name);
+  if (model == fleet.nodes.end()) return text.unknown(addition.like, "node", node_names(fleet));
+  return *model;
+}
+
+/// A node with GPUs of one type, and of what it has else what the first of the fleet with that type has.
+Expected<Node> node_of_type(const EditText& text, const Addition& addition, const Fleet& fleet) {
   std::vector<std::string> names = types_of(fleet);
   auto type = type_called(text, addition.gpu, names);
   if (!type) {
@@ -232,8 +246,6 @@ Expected<Node> like_addition(const EditText& text, const Addition& addition, con
                         "a count that they divide");
     }
   }
-  if (addition.network) node.network.bandwidth = *addition.network;
-  if (addition.latency) node.network.latency = *addition.latency;
   return node;
 }
 
@@ -262,8 +274,10 @@ Expected<void> add(const std::string& argument, Fleet& fleet) {
   const EditText text("--add", argument);
   const auto addition = read_addition(text);
   if (!addition) return fail(addition.error());
-  auto node = like_addition(text, *addition, fleet);
+  auto node = addition->like.text.empty() ? node_of_type(text, *addition, fleet) : copied_node(text, *addition, fleet);
   if (!node) return fail(std::move(node.error()));
+  if (addition->network) node->network.bandwidth = *addition->network;
+  if (addition->latency) node->network.latency = *addition->latency;
   for (const auto& [key, value] : addition->labels) node->labels[key] = value;
   int number = 1;
   for (std::int64_t i = 0; i < addition->nodes; ++i) {

@@ -4,6 +4,7 @@
 //   drop   node=NAME or a range, gpu=TYPE, LABEL=VALUE       "rack=r3", "node=a-[01-04]"
 //   add    gpu=TYPE,nodes=N[,count=GPUs][,network=RATE][,latency=TIME][,LABEL=VALUE...]     "gpu=H100,nodes=2"
 //          nodes like the first one with that type, if there is one; else count and network must be said
+//          like=NAME,nodes=N[,...] instead of gpu and count: nodes with all that this one has
 //   set    link(LABEL:VALUE,LABEL:VALUE).bandwidth=RATE      also link(LABEL): between different values; .latency=TIME
 //          node(NAME or LABEL:VALUE).network=RATE, .compute=SHARE, .memory=SHARE, .price=DOLLARS
 //          gpu(TYPE).compute=SHARE, .memory=SHARE, .price=DOLLARS

@@ -56,6 +56,20 @@ TEST_CASE("edits: added nodes are like those that are there, in their rack unles
   CHECK(other.between(0, 1).bandwidth.value() == Approx(1.25e9));
 }
 
+TEST_CASE("edits: added nodes are like one of them, as it is now") {
+  const Fleet hot = with({{}, {}, {"node(b).compute=70%"}});
+  const auto fleet = edited(hot, {{}, {"like=b,nodes=2"}, {}});
+  REQUIRE(fleet);
+  REQUIRE(names(*fleet) == std::vector<std::string>{"a", "added-1", "added-2", "b", "c"});
+  CHECK(fleet->nodes[1].groups == hot.nodes[1].groups);
+  CHECK(fleet->nodes[1].labels == hot.nodes[1].labels);
+  CHECK_FALSE(fleet->nodes[1].groups == fleet->nodes[0].groups);
+  const Fleet other = with({{}, {"like=c,rack=r1,network=100Gbit"}, {}});
+  CHECK(other.nodes[1].groups == two_racks().nodes[2].groups);
+  CHECK(other.nodes[1].labels.at("rack") == "r1");
+  CHECK(other.nodes[1].network.bandwidth.value() == Approx(12.5e9));
+}
+
 TEST_CASE("edits: a type the fleet has not comes from the catalogue") {
   const Fleet fleet = with({{}, {"gpu=L40S,nodes=1,count=8,network=200Gbit"}, {}});
   REQUIRE(fleet.nodes.size() == 4);
@@ -106,7 +120,14 @@ TEST_CASE("edits: mistakes point into the argument") {
   CHECK(error_of({{}, {"gpu=A100,,nodes=1"}, {}}) ==
         "--add:1:10: error: something is missing here\n  gpu=A100,,nodes=1\n           ^\n");
   CHECK(error_of({{}, {"nodes=1"}, {}}) ==
-        "--add:1:1: error: which GPUs?\n  nodes=1\n  ^~~~~~~\n  hint: gpu=TYPE,nodes=N\n");
+        "--add:1:1: error: which GPUs?\n  nodes=1\n  ^~~~~~~\n  hint: gpu=TYPE,nodes=N or like=NODE,nodes=N\n");
+  CHECK(error_of({{}, {"like=node-9"}, {}}) ==
+        "--add:1:6: error: there is no node \"node-9\"\n  like=node-9\n       ^~~~~~\n  hint: known: a, b, c\n");
+  CHECK(error_of({{}, {"gpu=A100,like=a"}, {}}) ==
+        "--add:1:15: error: gpu= and like= both say which GPUs\n  gpu=A100,like=a\n                ^\n"
+        "  hint: leave one of them out\n");
+  CHECK(error_of({{}, {"like=a,count=4"}, {}}) ==
+        "--add:1:6: error: a node like another has as many GPUs\n  like=a,count=4\n       ^\n");
   CHECK(error_of({{}, {"gpu=H100-80GB-SXM"}, {}}) ==
         "--add:1:5: error: the fleet has no H100-80GB-SXM to take count and network from\n  gpu=H100-80GB-SXM\n"
         "      ^~~~~~~~~~~~~\n  hint: add count=8,network=400Gbit\n");

@@ -1,0 +1,136 @@
+#include "explanation_view.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "table.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kWorthSaying = 0.001;  // smaller gains of more memory are rounding of the search
+
+/// What an iteration takes more; negative: less.
+double change_of(const Alternative& alternative, Nanoseconds now) {
+  return alternative.iteration->as_double() / now.as_double() - 1;
+}
+
+double gain_of(const Alternative& alternative, Nanoseconds now) {
+  return alternative.iteration ? now.as_double() / alternative.iteration->as_double() - 1 : 0;
+}
+
+std::string price_text(const Alternative& alternative, Nanoseconds now) {
+  if (!alternative.iteration) return alternative.why_not;
+  return fmt::format("{} an iteration ({:+.2f} %)", people_time(to_seconds(*alternative.iteration)),
+                     change_of(alternative, now) * 100);
+}
+
+std::string section(const char* title, const std::vector<Alternative>& list, Nanoseconds now,
+                    const Terminal& terminal) {
+  if (list.empty()) return "";
+  Table table({{title, false, 30}, {"takes", false, 30}});
+  for (const Alternative& a : list) table.add({{a.what}, {price_text(a, now)}});
+  return "\n" + table.render(terminal);
+}
+
+std::string plan_text(const plan::Predicted& p, Nanoseconds iteration) {
+  const double whole = to_seconds(p.iteration);
+  return fmt::format("{} an iteration; slowest is stage {}: computes {:.0f} %, bubble {:.0f} %, exposed sync {:.0f} %",
+                     people_time(to_seconds(iteration)), p.bottleneck_stage, p.breakdown.compute / whole * 100,
+                     p.bubble_fraction * 100, p.breakdown.exposed_sync / whole * 100);
+}
+
+/// The largest gain of a tenth.
+std::string limit_text(const Explanation& e) {
+  const Alternative& first = e.limits.front();
+  return fmt::format("{} would make it {:.1f} % faster", first.what, gain_of(first, e.iteration) * 100);
+}
+
+/// What fills the fullest memory, and whether more of any would help.
+std::string memory_text(const Explanation& e) {
+  const MemoryUse& fullest = e.memory.front();
+  const plan::PartPrediction& p = fullest.predicted;
+  const std::string fill = fmt::format(
+      "stage {} ({}) is fullest, {:.1f} % of {}: {} of parameters, gradients and optimizer, {} of {}, {} of buffers; "
+      "room for {} more",
+      fullest.stage, fullest.gpu_type, fullest.share() * 100, people_bytes(p.usable_memory),
+      people_bytes(p.static_memory), counted(p.in_flight, "microbatch") + " in flight", people_bytes(p.activation),
+      people_bytes(p.transient), fullest.room() > 0 ? thousands(fullest.room()) : "no");
+  const Alternative& first = e.more_memory.front();
+  const double gain = gain_of(first, e.iteration);
+  if (gain < kWorthSaying) return fill + ". No memory limit binds: a tenth more of any gives no faster plan";
+  return fill + fmt::format(". This limit binds: {} would make it {:.1f} % faster", first.what, gain * 100);
+}
+
+Json alternative_json(const Alternative& a, Nanoseconds now) {
+  Json json{{"what", a.what}, {"of", a.of}};
+  json["iteration_s"] = a.iteration ? Json(to_seconds(*a.iteration)) : Json(nullptr);
+  json["change"] = a.iteration ? Json(change_of(a, now)) : Json(nullptr);
+  if (!a.why_not.empty()) json["why_not"] = a.why_not;
+  return json;
+}
+
+Json memory_json(const MemoryUse& use) {
+  const plan::PartPrediction& p = use.predicted;
+  return {{"stage", use.stage},
+          {"gpu_type", use.gpu_type},
+          {"share", use.share()},
+          {"usable_bytes", p.usable_memory.value()},
+          {"peak_bytes", p.peak_memory.value()},
+          {"static_bytes", p.static_memory.value()},
+          {"transient_bytes", p.transient.value()},
+          {"activation_bytes", p.activation.value()},
+          {"in_flight", p.in_flight},
+          {"room", use.room()}};
+}
+
+}  // namespace
+
+std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanation& e, const Terminal& terminal) {
+  std::string out = labelled(terminal, "plan", plan_text(plan.predicted, e.iteration));
+  if (plan.provenance.objective != "throughput") {
+    out += labelled(terminal, "made for",
+                    fmt::format("the least {}; what follows compares times alone",
+                                plan.provenance.objective == "cost" ? "cost" : "number of GPUs"));
+  }
+  out += labelled(terminal, "limit", limit_text(e)) + labelled(terminal, "memory", memory_text(e));
+  out += labelled(terminal, "next best",
+                  e.next_best ? fmt::format("{}: {}", price_text(*e.next_best, e.iteration), e.next_best->what)
+                              : "none: the search found no plan beside this one");
+  out += section("what limits it", e.limits, e.iteration, terminal);
+  out += section("what memory limits", e.more_memory, e.iteration, terminal);
+  out += section("why these cuts", e.cuts, e.iteration, terminal);
+  out += section("why these degrees", e.degrees, e.iteration, terminal);
+  out += section("what a node more brings", e.more, e.iteration, terminal);
+  out += section("what an island is worth", e.fewer, e.iteration, terminal);
+  return out;
+}
+
+Json explanation_json(const plan::LaunchPlan& plan, const Explanation& e) {
+  Json json;
+  json["schema"] = "tangram.explanation/1";
+  json["status"] = "ok";
+  json["plan_id"] = plan::plan_digest(plan);
+  json["iteration_s"] = to_seconds(e.iteration);
+  json["bottleneck_stage"] = plan.predicted.bottleneck_stage;
+  const auto list = [&](const char* name, const std::vector<Alternative>& alternatives) {
+    json[name] = Json::array();
+    for (const Alternative& a : alternatives) json[name].push_back(alternative_json(a, e.iteration));
+  };
+  list("limits", e.limits);
+  json["memory"] = Json::array();
+  for (const MemoryUse& use : e.memory) json["memory"].push_back(memory_json(use));
+  list("more_memory", e.more_memory);
+  list("cuts", e.cuts);
+  list("degrees", e.degrees);
+  json["next_best"] = e.next_best ? alternative_json(*e.next_best, e.iteration) : Json(nullptr);
+  list("more", e.more);
+  list("fewer", e.fewer);
+  return json;
+}
+
+}  // namespace tangram::app

@@ -192,9 +192,14 @@ constexpr CommandText kCommands[] = {
      "first, and reports what they answer otherwise now; clear forgets all answers, or those of one plugin;\n"
      "path prints where the file is. Keep it on a disk of this machine: network file systems have no locks\n"
      "that it can trust. Exit 5: verify found a difference, or a plugin that does not answer.\n"},
-    {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file format",
-     "  tangram schema cluster > cluster.schema.json\n",
-     "NAME is cluster, model, profile, launch_plan or measurements.\n"},
+    {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file or of what --json prints",
+     "  tangram schema cluster > cluster.schema.json\n"
+     "  tangram schema replan\n",
+     "Files: cluster, model, profile, measurements, launch_plan.\n"
+     "What --json prints: accuracy, cache, check, choices (plan --pareto), comparison (compare), conformance\n"
+     "(parallelizers test), diff, error, explanation (explain), export, inventory (cluster), islands, parallelizers,\n"
+     "planner_files (compare --write-inputs), replan (plan --against), simulation (simulate), verification (verify),\n"
+     "version. The NAME is that in a document's own \"schema\": \"tangram.NAME/1\".\n"},
     {Command::kCompletion, "completion", "bash|zsh|fish", "print what makes a shell complete commands and options",
      "  source <(tangram completion bash)\n"
      "  tangram completion zsh > \"${fpath[1]}/_tangram\"\n"
@@ -463,8 +468,7 @@ class Grammar {
       case Command::kCache:
         return {{"ACTION", "show, verify, clear or path", &cache_.action, true},
                 {"NAME", "of verify and clear: one plugin alone", &cache_.name, false}};
-      case Command::kSchema:
-        return {{"NAME", "cluster, model, profile, launch_plan or measurements", &schema_.name, true}};
+      case Command::kSchema: return {{"NAME", "of a schema; all are listed above", &schema_.name, true}};
       case Command::kCompletion: return {{"SHELL", "bash, zsh or fish", &shell_, true}};
       case Command::kManual:
       case Command::kVersion: return {};

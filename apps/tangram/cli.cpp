@@ -468,7 +468,9 @@ class Grammar {
       case Command::kCache:
         return {{"ACTION", "show, verify, clear or path", &cache_.action, true},
                 {"NAME", "of verify and clear: one plugin alone", &cache_.name, false}};
-      case Command::kSchema: return {{"NAME", "of a schema; all are listed above", &schema_.name, true}};
+      case Command::kSchema:
+        return {
+            {"NAME", "cluster, model, profile, launch_plan, measurements, or what --json prints", &schema_.name, true}};
       case Command::kCompletion: return {{"SHELL", "bash, zsh or fish", &shell_, true}};
       case Command::kManual:
       case Command::kVersion: return {};
@@ -538,17 +540,15 @@ class Grammar {
     const auto parsed = root_.get_subcommands();
     if (parsed.empty()) return without_command();
     const CLI::App& sub = *parsed.front();
-    if (const auto before = root_.remaining(); !before.empty()) return fail(unknown_root_option(before.front()));
+    if (const auto before = root_.remaining(); !before.empty()) {
+      if (before.front() == "help") return HelpText{sub.help()};
+      return fail(unknown_before_command(before.front()));
+    }
     if (auto extra = complaint_about_extras(sub)) return fail(std::move(*extra));
     for (const CommandText& text : kCommands) {
       if (sub.get_name() == text.name) invocation_.command = text.command;
     }
-    for (const Positional& positional : positionals(invocation_.command)) {
-      const bool given = positional.list != nullptr ? !positional.list->empty() : !positional.target->empty();
-      if (given || !positional.required || invocation_.show_origin) continue;
-      return fail(
-          usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), positional.name), hint_to_help()));
-    }
+    if (auto missing = complaint_about_missing(sub)) return fail(std::move(*missing));
     if (invocation_.command == Command::kCompletion) return completion();
     if (invocation_.command == Command::kManual) {
       return HelpText{manual_page(manual(), "plans LLM training on mixed GPU fleets", kExitTable)};
@@ -561,14 +561,17 @@ class Grammar {
     if (version_) return invocation_;
     const std::vector<std::string> words = root_.remaining();
     if (words.empty()) return fail(usage_error("missing-command", "which command?", hint_to_help()));
-    std::vector<std::string> names;
-    for (const CommandText& text : kCommands) names.emplace_back(text.name);
-    if (words.front().starts_with('-')) return fail(unknown_root_option(words.front()));
-    return fail(usage_error("unknown-command", fmt::format("unknown command \"{}\"", words.front()),
-                            suggestion(words.front(), names, fmt::format("commands: {}", fmt::join(names, ", ")))));
+    if (words.size() == 1 && words.front() == "help") return HelpText{root_.help()};
+    return fail(unknown_before_command(words.front() == "help" ? words[1] : words.front()));
   }
 
-  static Diagnostic unknown_root_option(const std::string& word) {
+  static Diagnostic unknown_before_command(const std::string& word) {
+    if (!word.starts_with('-')) {
+      std::vector<std::string> names;
+      for (const CommandText& text : kCommands) names.emplace_back(text.name);
+      return usage_error("unknown-command", fmt::format("unknown command \"{}\"", word),
+                         suggestion(word, names, fmt::format("commands: {}", fmt::join(names, ", "))));
+    }
     return usage_error("unknown-option", fmt::format("there is no option {} before the command", word),
                        "options of a command come after it, as in tangram plan --json");
   }
@@ -589,6 +592,19 @@ class Grammar {
     }
     return usage_error("extra-argument",
                        fmt::format("{} takes no further argument \"{}\"", sub.get_name(), words.front()),
+                       hint_to_help());
+  }
+
+  /// All arguments that are not there, each with what it is.
+  std::optional<Diagnostic> complaint_about_missing(const CLI::App& sub) {
+    if (invocation_.show_origin) return std::nullopt;
+    std::vector<std::string> missing;
+    for (const Positional& positional : positionals(invocation_.command)) {
+      const bool given = positional.list != nullptr ? !positional.list->empty() : !positional.target->empty();
+      if (!given && positional.required) missing.push_back(fmt::format("{} ({})", positional.name, positional.help));
+    }
+    if (missing.empty()) return std::nullopt;
+    return usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), fmt::join(missing, " and ")),
                        hint_to_help());
   }
 

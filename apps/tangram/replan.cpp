@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -85,6 +86,40 @@ std::string slowdown_text(const plan::LaunchPlan& old, const plan::LaunchPlan& n
   if (slower.empty()) text += exchange_text(old, now);
   if (slower.size() > kShownSlower) text += fmt::format("; and {} more stages", slower.size() - kShownSlower);
   return text;
+}
+
+/// GPUs of each type.
+std::map<std::string, int> gpus_by_type(const plan::LaunchPlan& plan) {
+  std::map<std::string, int> used;
+  for (const plan::Rank& rank : plan.ranks) ++used[plan.island(rank.island).device.name];
+  return used;
+}
+
+/// What another plan does otherwise, to gain what it gains: "4 more A100-80GB-SXM, 7 stages instead of 6".
+std::string otherwise_text(const plan::LaunchPlan& before, const plan::LaunchPlan& after,
+                           const evolve::Difference& difference) {
+  std::vector<std::string> texts;
+  std::map<std::string, int> more = gpus_by_type(after);
+  for (const auto& [type, gpus] : gpus_by_type(before)) more[type] -= gpus;
+  for (const auto& [type, gpus] : more) {
+    if (gpus != 0) texts.push_back(fmt::format("{} {} {}", std::abs(gpus), gpus > 0 ? "more" : "fewer", type));
+  }
+  const auto instead = [&](std::size_t now, std::size_t then, std::string_view what) {
+    if (now != then)
+      texts.push_back(fmt::format("{} instead of {}", counted(static_cast<std::int64_t>(now), what), then));
+  };
+  instead(after.pipelines.size(), before.pipelines.size(), "pipeline");
+  instead(after.stages.size(), before.stages.size(), "stage");
+  const auto stages_with = [&](bool evolve::StagePair::* otherwise, const char* what) {
+    const auto count = std::ranges::count_if(difference.stages, [&](const evolve::StagePair& pair) {
+      return pair.before >= 0 && pair.after >= 0 && pair.*otherwise;
+    });
+    if (count > 0) texts.push_back(fmt::format("other {} in {}", what, counted(count, "stage")));
+  };
+  stages_with(&evolve::StagePair::layers, "layers");
+  stages_with(&evolve::StagePair::inside, "parallelism");
+  if (texts.empty()) texts.push_back("other microbatches or places of GPUs");
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
@@ -194,7 +229,9 @@ class Replanner {
           {"no-gain", fmt::format("the best plan that was found gains {}, less than {}",
                                   percent(std::max(0.0, result_.gain)), percent(result_.min_gain))});
     } else if (fits_) {
-      result_.reasons.push_back({"faster-plan", fmt::format("another plan gains {}", percent(result_.gain))});
+      result_.reasons.push_back(
+          {"faster-plan", fmt::format("another plan gains {}: {}", percent(result_.gain),
+                                      otherwise_text(*result_.now, result_.next, result_.moves.difference))});
     } else if (spares) {
       result_.reasons.push_back({"spares", "other hosts of the same kind take over"});
     }

@@ -169,7 +169,7 @@ std::vector<SettingDefinition> make_definitions() {
        SettingKind::kCount,
        "STATES",
        std::to_string(search.label_budget),
-       "search effort: labels of the composer",
+       "search effort: labels of the composer, not seconds",
        {},
        searchers},
       {"accept-gap",
@@ -268,10 +268,10 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
     }
     case SettingKind::kCount:
       if (parse_count(text)) return std::nullopt;
-      return Complaint{fmt::format("\"{}\" is not a whole number of at least 1", text), ""};
+      return Complaint{fmt::format("\"{}\" is not a whole number of at least 1", text), std::string(definition.help)};
     case SettingKind::kAmount:
       if (parse_amount(text)) return std::nullopt;
-      return Complaint{fmt::format("\"{}\" is not a number above 0", text), ""};
+      return Complaint{fmt::format("\"{}\" is not a number above 0", text), std::string(definition.help)};
     case SettingKind::kShare:
       if (parse_share(text)) return std::nullopt;
       return Complaint{fmt::format("\"{}\" is not a share of at least 0 and below 1", text), "write 0.1 or 10%"};

@@ -4,6 +4,7 @@
 
 #include "gpu_records.hpp"
 #include "tangram/cluster/fleet.hpp"
+#include "tangram/io/schema.hpp"
 
 namespace tangram::cluster {
 
@@ -18,7 +19,7 @@ Diagnostics read_into(GpuTable& table, std::string text, std::string file) {
   if (!document) return std::move(document.error());
   Diagnostics mistakes;
   io::ObjectReader reader(*document, document->root, "", mistakes);
-  static_cast<void>(reader.choice<int>("schema", {{"tangram.gpus/1", 1}}));
+  if (!io::has_schema(reader, "tangram.gpus/1")) return mistakes;
   read_gpu_records(reader, table);
   reader.finish();
   return mistakes;

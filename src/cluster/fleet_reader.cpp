@@ -55,6 +55,7 @@
 #include "gpu_records.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/cluster/fleet.hpp"
+#include "tangram/io/schema.hpp"
 
 namespace tangram::cluster {
 
@@ -97,7 +98,7 @@ Expected<Fleet> read_fleet(std::string text, std::string file) {
 
   Diagnostics mistakes;
   io::ObjectReader root(*document, document->root, "", mistakes);
-  static_cast<void>(root.choice<int>("schema", {{"tangram.cluster/1", 1}}));
+  if (!io::has_schema(root, "tangram.cluster/1")) return fail(std::move(mistakes));
   Fleet fleet;
   fleet.name = root.string_or("name", "fleet");
   GpuTable types = catalogue_table();

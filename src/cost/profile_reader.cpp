@@ -36,6 +36,7 @@
 #include "tangram/base/spelling.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/cost/profile_traps.hpp"
+#include "tangram/io/schema.hpp"
 #include "tangram/model/block_record.hpp"
 
 namespace tangram::cost {
@@ -204,7 +205,7 @@ CollectiveCurve read_curve(io::ObjectReader& reader, const Profile& profile) {
 
 Profile read_profile(io::ObjectReader& reader, std::span<const cluster::GpuType> devices) {
   Profile profile;
-  static_cast<void>(reader.choice<int>("schema", {{"tangram.profile/1", 1}}));
+  if (!io::has_schema(reader, "tangram.profile/1")) return profile;
   read_device(reader, devices, profile);
   profile.source = reader.string("source");
   read_date(reader, profile);

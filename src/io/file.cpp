@@ -30,7 +30,10 @@ Diagnostic cannot_read(const std::string& path, int error) {
 }
 
 Diagnostic cannot_write(const std::string& path, int error) {
-  return file_error(path, "cannot-write", fmt::format("cannot write the file: {}", reason(error)));
+  Diagnostic d = file_error(path, "cannot-write", fmt::format("cannot write the file: {}", reason(error)));
+  if (error == ENOENT)
+    d.hint = fmt::format("there is no folder {}", std::filesystem::path(path).parent_path().string());
+  return d;
 }
 
 class Descriptor {

@@ -135,6 +135,10 @@ class Explainer {
     std::transform(lower.begin(), lower.end(), lower.begin(),
                    [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
     if (lower == "none" || lower == "nil") lower = "null";
+    const bool first = text_.substr(0, at_).find_first_not_of(" \t\r\n") == std::string_view::npos;
+    if (first && char_at(text_, at_ + length) == ':') {
+      return {span, fmt::format("unknown word \"{}\"", word), "JSON is wanted here; this looks like YAML or a message"};
+    }
     const bool known = lower == "true" || lower == "false" || lower == "null";
     return {span, fmt::format("unknown word \"{}\"", word),
             known ? fmt::format("write {}", lower) : std::string("a string needs double quotes")};

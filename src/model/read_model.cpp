@@ -83,6 +83,7 @@
 
 #include "blueprint.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/io/schema.hpp"
 
 namespace tangram::model {
 
@@ -102,13 +103,6 @@ std::string beside(const std::string& file, const std::string& relative) {
   const std::filesystem::path target(relative);
   if (target.is_absolute()) return relative;
   return (std::filesystem::path(file).parent_path() / target).lexically_normal().string();
-}
-
-void check_schema(io::ObjectReader& reader) {
-  const std::string schema = reader.string("schema");
-  if (schema.empty() || schema == kSchema) return;
-  reader.error_at("schema", "unknown-schema", fmt::format("unknown schema \"{}\"", schema),
-                  fmt::format("this program reads \"{}\"", kSchema));
 }
 
 // A file that cannot be read is a mistake of the line that names it.
@@ -142,9 +136,28 @@ Blueprint read_blueprint(io::ObjectReader& reader) {
   return import_file(reader, from);
 }
 
+/// Whether the value under this key, or one that it must suit, is not the file's.
+bool is_overridden(std::string_view key, const JobOverrides& overrides) {
+  if (key == "sequence_length") return overrides.sequence_length.has_value();
+  return key == "microbatch" && (overrides.microbatch || overrides.global_batch);
+}
+
+/// What an override says is at no place of the file.
+Diagnostic unplaced(const Conflict& conflict) {
+  Diagnostic d;
+  d.code = "inconsistent-value";
+  d.message = conflict.message;
+  d.hint = conflict.hint;
+  return d;
+}
+
 void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& training, const Blueprint& blueprint,
-                      const Job& job) {
+                      const Job& job, const JobOverrides& overrides) {
   for (const Conflict& conflict : conflicts(blueprint, job)) {
+    if (is_overridden(conflict.key, overrides)) {
+      model.sink().push_back(unplaced(conflict));
+      continue;
+    }
     io::ObjectReader& blamed = training && !conflict.key.empty() ? *training : model;
     blamed.error_at(conflict.key.empty() ? "architecture" : conflict.key, "inconsistent-value", conflict.message,
                     conflict.hint);
@@ -160,14 +173,14 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
                     "expected tangram.model/1 or the config.json of a Hugging Face model");
     return fail(std::move(mistakes));
   }
-  check_schema(reader);
+  if (!io::has_schema(reader, kSchema)) return fail(std::move(mistakes));
   const std::string name = reader.string_or("name", name_of_file(document.file));
   Blueprint blueprint = read_blueprint(reader);
   Job job;
   auto training = reader.object("training");
   if (training) job = read_job(*training, overrides);
   reader.finish();
-  if (mistakes.empty()) report_conflicts(reader, training, blueprint, job);
+  if (mistakes.empty()) report_conflicts(reader, training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name;
   return assemble(std::move(blueprint), std::move(job));
@@ -180,7 +193,7 @@ Expected<Model> read_hf_document(const io::Document& document, const JobOverride
   Job job = default_job(blueprint, overrides);
   io::ObjectReader reader(document, document.root, "", mistakes);
   std::optional<io::ObjectReader> no_training;
-  report_conflicts(reader, no_training, blueprint, job);
+  report_conflicts(reader, no_training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name_of_file(document.file);
   return assemble(std::move(blueprint), std::move(job));

@@ -10,6 +10,7 @@
 #include "record_json.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "tangram/io/schema.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::plan {
@@ -432,7 +433,7 @@ void read_profile_into(cost::ProfileSet& profiles, io::ObjectReader& reader,
 
 LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
   LaunchPlan plan;
-  expect(reader, "schema", kSchema);
+  if (!io::has_schema(reader, kSchema)) return plan;
   plan.plan_id = reader.string("plan_id");
   if (auto provenance = reader.object("provenance")) plan.provenance = read_provenance(*provenance);
   if (auto fleet = reader.object("fleet")) {

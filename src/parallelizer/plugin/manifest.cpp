@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "tangram/io/reader.hpp"
+#include "tangram/io/schema.hpp"
 #include "tangram/parallelizer/plugin_places.hpp"
 
 namespace tangram::parallelizer {
@@ -32,8 +33,7 @@ Expected<PluginSpec> read_manifest(std::string text, const std::string& file) {
   const std::filesystem::path path(file);
   PluginSpec spec;
   spec.name = path.stem().string();
-  if (reader.valid()) {
-    reader.choice<int>("schema", {{"tangram.parallelizer/1", 1}});
+  if (reader.valid() && io::has_schema(reader, "tangram.parallelizer/1")) {
     spec.summary = reader.string_or("summary", "");
     spec.command = reader.strings_if("command");
     if (spec.command.empty()) reader.error_at("command", "missing-key", "\"command\" names no program");

@@ -111,7 +111,9 @@ TEST_CASE("file: a bad output path fails at once") {
   const auto nowhere = OutputFile::open(folder.file("no/out"));
   REQUIRE_FALSE(nowhere);
   CHECK(render(nowhere.error()) ==
-        folder.file("no/out") + ": error: cannot write the file: No such file or directory\n");
+        folder.file("no/out") +
+            ": error: cannot write the file: No such file or directory\n  hint: there is no folder " +
+            folder.file("no") + "\n");
   CHECK_FALSE(OutputFile::open(folder.file("")));
 }
 

@@ -131,6 +131,8 @@ TEST_CASE("json: what is wrong, where, and what to do") {
       {"{'a': 1}", "1:2: error: strings need double quotes\n  {'a': 1}\n   ^\n  hint: write \" instead of '\n"},
       {"[True]", "1:2: error: unknown word \"True\"\n  [True]\n   ^~~~\n  hint: write true\n"},
       {"[None]", "1:2: error: unknown word \"None\"\n  [None]\n   ^~~~\n  hint: write null\n"},
+      {"a: 1",
+       "1:1: error: unknown word \"a\"\n  a: 1\n  ^\n  hint: JSON is wanted here; this looks like YAML or a message\n"},
       {"[bf16]", "1:2: error: unknown word \"bf16\"\n  [bf16]\n   ^~~~\n  hint: a string needs double quotes\n"},
       {"[NaN]", "1:2: error: unknown word \"NaN\"\n  [NaN]\n   ^~~\n  hint: a string needs double quotes\n"},
       {"[truer]", "1:2: error: unknown word \"truer\"\n  [truer]\n   ^~~~~\n  hint: a string needs double quotes\n"},

@@ -133,7 +133,7 @@ TEST_CASE("mistakes in a plan file are reported where they are") {
   const std::string text = write_plan(plan);
   SECTION("another schema") {
     const auto error = first_error(edited(text, "launch_plan/1", "launch_plan/9"));
-    CHECK(error.code == "inconsistent");
+    CHECK(error.code == "unknown-schema");
     CHECK(error.where.line == 2);
   }
   SECTION("a key nobody knows") {

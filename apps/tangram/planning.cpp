@@ -154,15 +154,24 @@ Diagnostics bugs_of(const plan::CheckReport& report) {
   return bugs;
 }
 
+/// Rules against the model hold for every plan of it.
+bool is_of_model(const plan::TargetReason& reason) { return reason.code.find("_MODEL_") != std::string::npos; }
+
 Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose::Target target) {
+  const bool model = std::ranges::any_of(reasons, is_of_model);
   Diagnostics refusals;
   for (const plan::TargetReason& reason : reasons) {
+    if (model && !is_of_model(reason)) continue;
     Diagnostic diagnostic;
     diagnostic.kind = ErrorKind::kInfeasible;
     diagnostic.code = reason.code;
-    diagnostic.message = fmt::format("{} cannot run the best plans that were found: {}: {}", to_string(target),
-                                     reason.code, reason.text);
-    if (refusals.empty()) diagnostic.hint = "simulate more plans with --top, or plan for --target generic";
+    diagnostic.message =
+        fmt::format("{} cannot {}: {}: {}", to_string(target),
+                    model ? "train this model" : "run the best plans that were found", reason.code, reason.text);
+    if (refusals.empty()) {
+      diagnostic.hint =
+          model ? "plan for --target generic" : "simulate more plans with --top, or plan for --target generic";
+    }
     refusals.push_back(std::move(diagnostic));
   }
   return refusals;

@@ -140,13 +140,23 @@ class Searcher {
     incumbent_ = std::min(incumbent_, of_interest(best, accepted_gap_));
   }
 
+  // Classes of GPU types that the constraints leave out have no shapes.
+  [[nodiscard]] std::vector<ClassShare> shares_of(const cluster::IslandLevel& level, int replicas) const {
+    std::vector<ClassShare> shares = share_classes(level, replicas);
+    const std::vector<std::string>& types = options_.constraints.gpu_types;
+    for (std::size_t k = 0; k < shares.size() && !types.empty(); ++k) {
+      if (std::ranges::find(types, level.classes[k].device.name) == types.end()) shares[k] = {};
+    }
+    return shares;
+  }
+
   // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
   void scout(std::int64_t b) {
     const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, 1);
     if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) return;  // only replicas use this size
     const Setting setting{0, 1, b, model_.job.global_batch / b};
     const cluster::IslandLevel& level = hierarchy_.levels.front();
-    std::vector<ClassShare> shares = share_classes(level, 1);
+    std::vector<ClassShare> shares = shares_of(level, 1);
     for (ClassShare& share : shares) {
       const auto excess = static_cast<std::ptrdiff_t>(share.shapes.size()) - kScoutShapes;
       if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
@@ -195,7 +205,7 @@ class Searcher {
     std::vector<std::vector<std::vector<OptionPart>>> options;
     for (const Setting& setting : settings) {
       const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
-      shares.push_back(share_classes(level, setting.replicas));
+      shares.push_back(shares_of(level, setting.replicas));
       options.push_back(single_options(level, shares.back(), b, slowest(setting), store));
     }
     store.ask();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -74,17 +76,63 @@ std::vector<Constraints> uniform_cases(Target target, const model::Model& model,
   return cases;
 }
 
-/// Both ends of a tied embedding have the same tp: one case for each.
+using Types = std::set<std::string>;
+
+/// GPU types by host, of hosts with several.
+std::set<Types> mixed_hosts(const cluster::IslandHierarchy& hierarchy) {
+  const cluster::IslandLevel& level = hierarchy.levels.front();
+  std::map<std::size_t, Types> types;
+  for (const cluster::Island& island : level.islands) {
+    const std::string& name = level.classes[static_cast<std::size_t>(island.island_class)].device.name;
+    for (const cluster::IslandMember& member : island.members) types[member.node].insert(name);
+  }
+  std::set<Types> mixed;
+  for (auto& [node, on_host] : types) {
+    if (on_host.size() > 1) mixed.insert(std::move(on_host));
+  }
+  return mixed;
+}
+
+/// The largest sets of GPU types of which no host has two; {{}}, which leaves none out, where every host has one.
+std::vector<Types> types_apart(const cluster::IslandHierarchy& hierarchy) {
+  const std::set<Types> mixed = mixed_hosts(hierarchy);
+  if (mixed.empty()) return {Types{}};
+  Types all;
+  for (const cluster::IslandClass& c : hierarchy.levels.front().classes) all.insert(c.device.name);
+  const auto fits = [&](const Types& chosen, const std::string& type) {
+    return std::ranges::none_of(mixed, [&](const Types& host) {
+      return host.contains(type) && std::ranges::any_of(chosen, [&](const std::string& c) { return host.contains(c); });
+    });
+  };
+  // Each type first, then whatever else fits: every type is in one of the sets.
+  std::set<Types> sets;
+  for (const std::string& first : all) {
+    Types chosen{first};
+    for (const std::string& type : all) {
+      if (fits(chosen, type)) chosen.insert(type);
+    }
+    sets.insert(std::move(chosen));
+  }
+  return {sets.begin(), sets.end()};
+}
+
+/// Both ends of a tied embedding have the same tp: one case for each. A host has one GPU type: one case for each set of
+/// types that share no host.
 std::vector<Constraints> mesh_cases(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  std::set<int> widths;
+  if (model.tied_embeddings) {
+    for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
+  }
   Constraints constraints = common_demands(model.job);
   constraints.demands.whole_stage_experts = true;
-  if (!model.tied_embeddings) return {constraints};
-  std::set<int> widths;
-  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
   std::vector<Constraints> cases;
-  for (const int tp : widths) {
-    constraints.demands.tp_at_ends = tp;
-    cases.push_back(constraints);
+  for (const Types& types : types_apart(hierarchy)) {
+    constraints.gpu_types.assign(types.begin(), types.end());
+    for (const int tp : widths) {
+      constraints.demands.tp_at_ends = tp;
+      cases.push_back(constraints);
+    }
+    if (widths.empty()) cases.push_back(constraints);
   }
   return cases;
 }
@@ -138,7 +186,7 @@ std::string rule_of(Target target) {
              "sequence parallelism with tp, ZeRO-1, classic warm-up";
     case Target::kFlagscale:
       return "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, experts over "
-             "whole stages, classic warm-up";
+             "whole stages, classic warm-up, one GPU type on all hosts that have several of them";
     case Target::kMimo: return "target mimo: as megatron, tp a power of two, no cp, an encoder is one stage";
   }
   return "";

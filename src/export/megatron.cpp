@@ -54,7 +54,8 @@ Expected<Export> export_megatron(const plan::LaunchPlan& plan) {
   out.files.push_back({"hostfile", hostfile(order)});
   const Program program{"[ARGUMENT...]",
                         "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n"
-                        "# shellcheck source=arguments.sh\n"
+                        "megatron_arguments=()\n"
+                        "# shellcheck source=/dev/null\n"
                         "source \"$here/arguments.sh\"\n",
                         "\"${MEGATRON_LM:-.}/pretrain_gpt.py\" \"${megatron_arguments[@]}\" \"$@\""};
   for (File& file : start_scripts(plan, order, variables, program)) out.files.push_back(std::move(file));

@@ -119,3 +119,45 @@ TEST_CASE("planning: a target's plan is what the target can run, and no faster t
     }
   }
 }
+
+TEST_CASE("planning: FlagScale's plan has one GPU type on each host") {
+  // GPUs 0 and 1 of both desks are RTX 3080, 2 and 3 RTX 4090. The plan without the 3080 is faster than that without
+  // the 4090, and keeps the numbers of the 4090. What is alone on its host may be in either.
+  const std::string file = std::string(TANGRAM_SOURCE_DIR) + "/configs/clusters/rtx-mixed-hosts.json";
+  const auto fleet = load_fleet(file);
+  const auto wider = load_fleet(file, {{}, {"gpu=A10,nodes=1,count=2,network=10Gbit"}, {}});
+  REQUIRE(fleet);
+  REQUIRE(wider);
+  model::Model model = mini_model();
+  model.job.global_batch = 512;
+  PlanningOptions options;
+  options.target = compose::Target::kFlagscale;
+  const auto planned = make_plan(*fleet, model, options);
+  REQUIRE(planned);
+  const plan::LaunchPlan& plan = planned->plan;
+  CHECK(reasons_against(plan, options.target).empty());
+  CHECK(plan::check(plan, *fleet, nullptr).ok());
+  CHECK(plan.ranks.size() == 4);
+  for (const plan::Rank& rank : plan.ranks) {
+    CHECK(plan.island(rank.island).device.name == "RTX-4090");
+    CHECK(rank.gpu >= 2);
+  }
+  std::vector<std::vector<std::string>> types;
+  for (const compose::Constraints& c : compose::cases_of(options.target, model, cluster::find_islands(*wider, 0.1))) {
+    types.push_back(c.gpu_types);
+  }
+  CHECK(types == std::vector<std::vector<std::string>>{{"A10", "RTX-3080"}, {"A10", "RTX-4090"}});
+}
+
+TEST_CASE("planning: a model that a target cannot train is refused as that") {
+  const auto model = load_model(std::string(TANGRAM_SOURCE_DIR) + "/configs/models/opt-350m.yaml");
+  REQUIRE(model);
+  PlanningOptions options;
+  options.target = compose::Target::kFlagscale;
+  const auto planned = make_plan(tiny_fleet(), *model, options);
+  REQUIRE_FALSE(planned);
+  for (const Diagnostic& d : planned.error()) {
+    CHECK(d.message.starts_with("flagscale cannot train this model: FS_MODEL_"));
+    CHECK(d.kind == ErrorKind::kInfeasible);
+  }
+}

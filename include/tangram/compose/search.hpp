@@ -22,8 +22,9 @@ namespace tangram::compose {
 
 /// What a target adds to the space (target.hpp).
 struct Constraints {
-  parallelizer::Demands demands;  ///< of every stage
-  bool classic_warmup = false;    ///< Program::classic_warmup
+  parallelizer::Demands demands;       ///< of every stage
+  bool classic_warmup = false;         ///< Program::classic_warmup
+  std::vector<std::string> gpu_types;  ///< of classes that stages may use; empty: all
 };
 
 using MicroDollarsPerHour = Quantity<struct MicroDollarsPerHourTag, std::int64_t>;

@@ -17,7 +17,7 @@ namespace tangram::compose {
 enum class Target : std::uint8_t {
   kGeneric,    ///< no demands
   kMegatron,   ///< one set of degrees, one ZeRO stage, one recompute mode for all stages
-  kFlagscale,  ///< degrees differ; no cp, sp with tp, ZeRO-1, experts over whole stages
+  kFlagscale,  ///< degrees differ; no cp, sp with tp, ZeRO-1, experts over whole stages, one GPU type a host
   kMimo,       ///< as Megatron-LM, without cp, encoders and decoder in stages of their own
 };
 

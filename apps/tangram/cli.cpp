@@ -140,8 +140,8 @@ constexpr CommandText kCommands[] = {
      "scripts), flagscale (FlagScale's heterogeneous training), slurm (a heterogeneous job) or kubernetes (a\n"
      "JobSet) around generic or megatron; sailor, flashflex and galvatron write what these planners compare.\n"
      "A plan that cannot be said in a format is refused with every reason: plan --target finds one that a\n"
-     "runtime can run. The folder is written whole or not at all,\n"
-     "and must not exist or be empty. Exit 3: refused.\n"},
+     "runtime can run. The folder is written whole or not at all, and must not exist or be empty.\n"
+     "Exit 3: refused.\n"},
     {Command::kImport, "import", "FILE... --from FORMAT --cluster CLUSTER --model MODEL",
      "read a job back into a launch plan",
      "  tangram import pretrain.sh hostfile --from megatron --cluster fleet.json --model model.yaml -o plan.json\n"
@@ -346,21 +346,25 @@ class Grammar {
       sub->add_flag("--exit-code", diff_.exit_code, "exit 2 where the plans differ");
     }
     if (text.command == Command::kExport) {
-      sub->add_option("--to", export_.to, "format of the files")->type_name("FORMAT");
+      sub->add_option("--to", export_.to,
+                      "generic, megatron, flagscale, slurm, kubernetes, sailor, flashflex, galvatron")
+          ->type_name("FORMAT");
       sub->add_option("-o,--output", export_.output, "folder to write")->type_name("FOLDER");
       sub->add_option("--program", export_.program, "what slurm and kubernetes start: generic (default) or megatron")
           ->type_name("FORMAT");
       sub->add_option("--image", export_.image, "container of kubernetes")->type_name("IMAGE");
     }
     if (text.command == Command::kImport) {
-      sub->add_option("--from", import_.from, "format of the files")->type_name("FORMAT");
+      sub->add_option("--from", import_.from, "megatron, flagscale, sailor, galvatron, flashflex or metis")
+          ->type_name("FORMAT");
       sub->add_option("--cluster", import_.cluster, "the fleet the job runs on")->type_name("CLUSTER");
       sub->add_option("--model", import_.model, "the model it trains")->type_name("MODEL");
       sub->add_option("--rank", import_.rank, "which plan of a list (metis, sailor); 1 is the first")->type_name("N");
       sub->add_option("-o,--output", import_.output, "write the plan here")->type_name("FILE");
     }
     if (text.command == Command::kProfile) {
-      sub->add_option("--from", profile_.from, "the tool that measured")->type_name("TOOL");
+      sub->add_option("--from", profile_.from, "the tool that measured: sailor, metis, galvatron, amp, nccl-tests")
+          ->type_name("TOOL");
       sub->add_option("--gpu", profile_.gpu, "GPU type, as the catalogue names it")->type_name("NAME");
       sub->add_option("--model", profile_.model, "the model that was measured")->type_name("MODEL");
       sub->add_option("--date", profile_.date, "when it was measured: YYYY-MM-DD")->type_name("DATE");
@@ -377,7 +381,7 @@ class Grammar {
       sub->add_flag("--summary", accuracy_.summary, "show the groups alone, not every measurement");
       sub->add_option("--gpus", accuracy_.gpus, "GPU types that come before those of the program")->type_name("FILE");
       sub->add_option("--without", accuracy_.without,
-                      "predict as if there were no hierarchical collectives, no overlap")
+                      "hierarchical, overlap: predict without collectives in two levels, without overlap")
           ->delimiter(',')
           ->type_name("METHOD");
     }

@@ -64,7 +64,8 @@ class Explainer {
     Diagnostic d;
     d.kind = ErrorKind::kInfeasible;
     d.code = reason.code;
-    d.message = fmt::format("{} cannot run the plan: {}", to_string(options_.target), reason.text);
+    d.message = fmt::format("{} cannot run this plan, which breaks the rule {}: {}", to_string(options_.target),
+                            reason.code, reason.text);
     d.hint = "leave --target out, or name the runtime that the plan was made for";
     return {d};
   }

@@ -166,8 +166,9 @@ Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose
     diagnostic.kind = ErrorKind::kInfeasible;
     diagnostic.code = reason.code;
     diagnostic.message =
-        fmt::format("{} cannot {}: {}: {}", to_string(target),
-                    model ? "train this model" : "run the best plans that were found", reason.code, reason.text);
+        fmt::format("{} cannot {} the rule {}: {}", to_string(target),
+                    model ? "train this model, which breaks" : "run the best plans that were found, which break",
+                    reason.code, reason.text);
     if (refusals.empty()) {
       diagnostic.hint =
           model ? "plan for --target generic" : "simulate more plans with --top, or plan for --target generic";

@@ -27,8 +27,8 @@ void Refusals::add(const plan::TargetReason& reason) {
   Diagnostic diagnostic;
   diagnostic.kind = ErrorKind::kInfeasible;
   diagnostic.code = reason.code;
-  diagnostic.message =
-      fmt::format("{} cannot run this plan: {}: {}{}", format_, reason.code, reason.text, stages_text(reason.stages));
+  diagnostic.message = fmt::format("{} cannot run this plan, which breaks the rule {}: {}{}", format_, reason.code,
+                                   reason.text, stages_text(reason.stages));
   if (diagnostics_.empty()) diagnostic.hint = remedy_;
   diagnostics_.push_back(std::move(diagnostic));
 }

@@ -157,7 +157,7 @@ TEST_CASE("planning: a model that a target cannot train is refused as that") {
   const auto planned = make_plan(tiny_fleet(), *model, options);
   REQUIRE_FALSE(planned);
   for (const Diagnostic& d : planned.error()) {
-    CHECK(d.message.starts_with("flagscale cannot train this model: FS_MODEL_"));
+    CHECK(d.message.starts_with("flagscale cannot train this model, which breaks the rule FS_MODEL_"));
     CHECK(d.kind == ErrorKind::kInfeasible);
   }
 }

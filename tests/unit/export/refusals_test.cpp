@@ -17,7 +17,8 @@ TEST_CASE("a refusal names the rule, the stages and what to do") {
   CHECK(first.kind == ErrorKind::kInfeasible);
   CHECK(first.code == "MLM_TP_VARIES");
   CHECK(first.message ==
-        "megatron cannot run this plan: MLM_TP_VARIES: tensor parallelism is one value for all stages (stages 1, 2)");
+        "megatron cannot run this plan, which breaks the rule MLM_TP_VARIES: tensor parallelism is one value for all "
+        "stages (stages 1, 2)");
   CHECK(
       first.hint ==
       "tangram plan --target megatron finds the best plan that megatron can run; the format generic takes every plan");

@@ -12,6 +12,7 @@
 #include "tangram/cluster/islands.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
+#include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::app {
 
@@ -172,7 +173,7 @@ class Explainer {
     return shape;
   }
 
-  /// The best strategies with other degrees, in the order of their time.
+  /// The fastest strategy of each other set of degrees, the fastest few of them.
   [[nodiscard]] std::vector<cost::Strategy> others_of(const plan::LaunchPlan& now, const plan::Stage& stage,
                                                       const plan::Part& part) const {
     parallelizer::Query query;
@@ -181,14 +182,28 @@ class Explainer {
     query.samples = static_cast<int>(part.samples);
     query.max_in_flight = stage.warmup + 1;
     query.allow = plan_.model.job.allow;
-    const auto enumerator = parallelizer::make_enumerator(plan_.model, options_.search.profiles);
-    std::vector<cost::Strategy> others;
-    std::set<cost::Degrees> seen{part.strategy.degrees};
-    const std::vector<parallelizer::Outcome> outcomes = enumerator->solve(std::span(&query, 1));
-    for (const parallelizer::PartialPlan& partial : outcomes.front().plans) {
-      if (others.size() >= kAlternatives || !seen.insert(partial.strategy.degrees).second) continue;
-      others.push_back(partial.strategy);
+    std::vector<parallelizer::Query> queries;
+    const auto traits = parallelizer::traits_of(plan_.model, query.slice);
+    for (const cost::Degrees& degrees :
+         parallelizer::enumerate_degrees(query.shape, query.samples, traits, query.allow)) {
+      // Sequence parallelism is free where there is tensor parallelism: leaving it out is no other way to divide a
+      // stage.
+      const bool without_sp = degrees.tp > 1 && query.allow.sp && !degrees.sequence_parallel;
+      if (without_sp || degrees == part.strategy.degrees) continue;
+      query.demands.degrees = degrees;
+      queries.push_back(query);
     }
+    const auto time_of_plan = [](const parallelizer::PartialPlan& p) { return p.cost.forward + p.cost.backward; };
+    const auto enumerator = parallelizer::make_enumerator(plan_.model, options_.search.profiles);
+    std::vector<parallelizer::PartialPlan> fastest;
+    for (const parallelizer::Outcome& outcome : enumerator->solve(queries)) {
+      if (outcome.plans.empty()) continue;
+      fastest.push_back(*std::ranges::min_element(outcome.plans, {}, time_of_plan));
+    }
+    std::ranges::stable_sort(fastest, {}, time_of_plan);
+    fastest.resize(std::min(fastest.size(), kAlternatives));
+    std::vector<cost::Strategy> others;
+    for (const parallelizer::PartialPlan& partial : fastest) others.push_back(partial.strategy);
     return others;
   }
 

@@ -192,6 +192,13 @@ constexpr CommandText kCommands[] = {
      "first, and reports what they answer otherwise now; clear forgets all answers, or those of one plugin;\n"
      "path prints where the file is. Keep it on a disk of this machine: network file systems have no locks\n"
      "that it can trust. Exit 5: verify found a difference, or a plugin that does not answer.\n"},
+    {Command::kWorker, "worker", "HOST:PORT...", "run plugins for a planner elsewhere",
+     "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers slurm --worker-cores 64\n"
+     "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers mpi \\\n"
+     "    --worker-launcher 'mpirun --hostfile hosts' --worker-cores 64\n",
+     "plan --workers starts this through srun or mpirun, once per worker, on whatever nodes they choose. It calls\n"
+     "back over TCP, runs plugins as a local worker would, and ends with the planner. tangram and the plugins\n"
+     "are needed at the same paths on all nodes.\n"},
     {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file or of what --json prints",
      "  tangram schema cluster > cluster.schema.json\n"
      "  tangram schema replan\n",
@@ -472,6 +479,8 @@ class Grammar {
       case Command::kCache:
         return {{"ACTION", "show, verify, clear or path", &cache_.action, true},
                 {"NAME", "of verify and clear: one plugin alone", &cache_.name, false}};
+      case Command::kWorker:
+        return {{"HOST:PORT", "where the planner may be reached", nullptr, true, &worker_.addresses}};
       case Command::kSchema:
         return {
             {"NAME", "cluster, model, profile, launch_plan, measurements, or what --json prints", &schema_.name, true}};
@@ -499,6 +508,7 @@ class Grammar {
       case Command::kAccuracy: return accuracy_;
       case Command::kParallelizers: return parallelizers_;
       case Command::kCache: return cache_;
+      case Command::kWorker: return worker_;
       case Command::kSchema: return schema_;
       case Command::kCompletion:
       case Command::kManual:
@@ -639,6 +649,7 @@ class Grammar {
   AccuracyArguments accuracy_;
   ParallelizersArguments parallelizers_;
   CacheArguments cache_;
+  WorkerArguments worker_;
   SchemaArguments schema_;
   std::string shell_;
   bool version_ = false;

@@ -164,7 +164,8 @@ void compare(const std::vector<CachedAnswer>& kept, parallelizer::AnswerSource& 
 }
 
 Verified verify_plugin(const CachedPlugin& plugin, std::int64_t most, parallelizer::AnswerCache& cache,
-                       const parallelizer::Launcher& launcher, const Context& context) {
+                       const parallelizer::PluginOptions& options, parallelizer::Launcher& launcher,
+                       const Context& context) {
   Verified verified{plugin, "verified", "", 0, {}, {}};
   const auto spec = parallelizer::find_plugin(plugin.found_as, plugin_places(context.settings));
   if (!spec) {
@@ -177,8 +178,6 @@ Verified verify_plugin(const CachedPlugin& plugin, std::int64_t most, paralleliz
     verified.says = "the plugin is another now: what is kept does not count";
     return verified;
   }
-  const parallelizer::PluginOptions options{planning_slots(context.settings),
-                                            [&](const std::string& line) { context.terminal.progress(line); }};
   const auto pool = parallelizer::make_worker_pool(*spec, options, launcher);
   if (!pool->plugin()) {
     verified.state = "silent";
@@ -246,12 +245,16 @@ ExitCode verify(const std::string& file, const CacheArguments& arguments, const 
   if (*cache && !arguments.name.empty() && !holds(**cache, arguments.name)) {
     return report(context.terminal, context.json, nobody_of_that_name(arguments.name));
   }
-  const auto launcher = parallelizer::make_local_launcher();
+  const Progress progress = [&](const std::string& line) { context.terminal.progress(line); };
+  const auto options = plugin_options(context.settings, worker_slots(context.settings), progress);
+  if (!options) return report(context.terminal, context.json, options.error());
+  const auto launcher = make_launcher(context.settings, options->slots, 1, progress);
+  if (!launcher) return report(context.terminal, context.json, launcher.error());
   std::vector<Verified> all;
   if (*cache) {
     for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
       if (plugin.answers == 0 || !is_named(plugin, arguments.name)) continue;
-      all.push_back(verify_plugin(plugin, *most, **cache, *launcher, context));
+      all.push_back(verify_plugin(plugin, *most, **cache, *options, **launcher, context));
     }
     context.terminal.clear_progress();
     if ((*cache)->problem()) return report(context.terminal, context.json, {*(*cache)->problem()});

@@ -24,7 +24,7 @@ struct Listed {
   std::string todo;  ///< when it is not
 };
 
-Listed listed(const parallelizer::FoundPlugin& found, const parallelizer::Launcher& launcher) {
+Listed listed(const parallelizer::FoundPlugin& found, parallelizer::Launcher& launcher) {
   Listed line{found.spec.name, "ready", "", found.where, found.spec.summary, ""};
   if (!found.mistakes.empty()) {
     line.state = "bad manifest";
@@ -48,15 +48,14 @@ Listed listed(const parallelizer::FoundPlugin& found, const parallelizer::Launch
   return line;
 }
 
-std::vector<Listed> list_all(const Context& context) {
+std::vector<Listed> list_all(const Context& context, parallelizer::Launcher& launcher) {
   std::vector<Listed> lines;
   for (const parallelizer::BuiltIn& built_in : parallelizer::built_ins()) {
     lines.push_back({std::string(built_in.name), "built in", "", "", std::string(built_in.summary), ""});
   }
-  const auto launcher = parallelizer::make_local_launcher();
   for (const auto& found : parallelizer::find_plugins(plugin_places(context.settings))) {
     context.terminal.progress(fmt::format("starting {}", found.spec.name));
-    lines.push_back(listed(found, *launcher));
+    lines.push_back(listed(found, launcher));
   }
   context.terminal.clear_progress();
   return lines;
@@ -81,7 +80,10 @@ std::string list_for_people(const std::vector<Listed>& lines, const parallelizer
 }
 
 ExitCode list(const Context& context) {
-  const std::vector<Listed> lines = list_all(context);
+  const Progress progress = [&](const std::string& line) { context.terminal.progress(line); };
+  const auto launcher = make_launcher(context.settings, 1, 1, progress);
+  if (!launcher) return report(context.terminal, context.json, launcher.error());
+  const std::vector<Listed> lines = list_all(context, **launcher);
   const parallelizer::PluginPlaces places = plugin_places(context.settings);
   Json document;
   document["schema"] = "tangram.parallelizers/1";
@@ -115,9 +117,13 @@ std::string report_for_people(const parallelizer::ConformanceReport& report, con
 ExitCode test(const std::string& name, const Context& context) {
   const auto spec = parallelizer::find_plugin(name, plugin_places(context.settings));
   if (!spec) return report(context.terminal, context.json, spec.error());
-  const auto launcher = parallelizer::make_local_launcher();
-  const parallelizer::PluginOptions options{1, [&](const std::string& line) { context.terminal.progress(line); }};
-  const parallelizer::ConformanceReport tested = parallelizer::test_plugin(*spec, options, *launcher);
+  constexpr int kPools = 3;  // the test has so many at once, of one worker each
+  const Progress progress = [&](const std::string& line) { context.terminal.progress(line); };
+  const auto options = plugin_options(context.settings, 1, progress);
+  if (!options) return report(context.terminal, context.json, options.error());
+  const auto launcher = make_launcher(context.settings, kPools, spec->threads, progress);
+  if (!launcher) return report(context.terminal, context.json, launcher.error());
+  const parallelizer::ConformanceReport tested = parallelizer::test_plugin(*spec, *options, **launcher);
   context.terminal.clear_progress();
   const ExitCode code = tested.ok() ? ExitCode::kOk : ExitCode::kPlugin;
   Json document;

@@ -38,6 +38,7 @@ struct Context {
 [[nodiscard]] ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_parallelizers(const ParallelizersArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_cache(const CacheArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_worker(const WorkerArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_schema(const SchemaArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_version(const VersionArguments& arguments, const Context& context);
 

@@ -28,6 +28,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const AccuracyArguments& a) const { return run_accuracy(a, context); }
     ExitCode operator()(const ParallelizersArguments& a) const { return run_parallelizers(a, context); }
     ExitCode operator()(const CacheArguments& a) const { return run_cache(a, context); }
+    ExitCode operator()(const WorkerArguments& a) const { return run_worker(a, context); }
     ExitCode operator()(const SchemaArguments& a) const { return run_schema(a, context); }
     ExitCode operator()(const VersionArguments& a) const { return run_version(a, context); }
   };

@@ -108,15 +108,19 @@ struct CacheArguments {
   std::string name;           ///< empty: not given
   std::string sample = "20";  ///< verify: answers of each plugin, or "all"
 };
+/// `worker HOST:PORT...`, which srun and mpirun start.
+struct WorkerArguments {
+  std::vector<std::string> addresses;
+};
 struct SchemaArguments {
   std::string name;
 };
 struct VersionArguments {};
 
-using Arguments =
-    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, ExplainArguments,
-                 DiffArguments, CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
-                 AccuracyArguments, ParallelizersArguments, CacheArguments, SchemaArguments, VersionArguments>;
+using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
+                               ExplainArguments, DiffArguments, CompareArguments, VerifyArguments, ExportArguments,
+                               ImportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
+                               CacheArguments, WorkerArguments, SchemaArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

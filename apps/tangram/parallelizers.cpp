@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "tangram/parallelizer/registry.hpp"
 
@@ -63,6 +62,17 @@ Expected<void> open_cache(const Settings& settings, Planners& planners) {
   return {};
 }
 
+Expected<std::unique_ptr<parallelizer::AnswerSource>> start_pool(const Settings& settings,
+                                                                 const parallelizer::PluginSpec& spec,
+                                                                 const Progress& progress, Planners& planners) {
+  const auto options = plugin_options(settings, worker_slots(settings), progress);
+  if (!options) return fail(options.error());
+  auto launcher = make_launcher(settings, most_workers(spec, *options), spec.threads, progress);
+  if (!launcher) return fail(std::move(launcher.error()));
+  planners.launchers.push_back(std::move(*launcher));
+  return parallelizer::make_worker_pool(spec, *options, *planners.launchers.back());
+}
+
 /// Only a clock was in the way.
 bool only_late(const parallelizer::Tally& tally) {
   return tally.timed_out && std::ranges::all_of(tally.failed, [](const parallelizer::CountedReason& reason) {
@@ -89,11 +99,6 @@ parallelizer::PluginPlaces plugin_places(const Settings& settings) {
   return places;
 }
 
-int planning_slots(const Settings& settings) {
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  return static_cast<int>(std::min<std::int64_t>(settings.count("jobs").value_or(cores), 4096));
-}
-
 std::string cache_file(const Settings& settings) {
   const std::string& said = settings.text("cache");
   if (said == "off") return "";
@@ -116,9 +121,8 @@ std::vector<const parallelizer::Parallelizer*> Planners::all() const {
 }
 
 Expected<Planners> make_planners(const Settings& settings, const model::Model& model, const cost::ProfileSet* profiles,
-                                 const std::function<void(const std::string&)>& progress) {
+                                 const Progress& progress) {
   Planners planners;
-  planners.launcher = parallelizer::make_local_launcher();
   const parallelizer::PluginPlaces places = plugin_places(settings);
   Diagnostics mistakes;
   for (const std::string& name : settings.files("parallelizer")) {
@@ -136,7 +140,9 @@ Expected<Planners> make_planners(const Settings& settings, const model::Model& m
     if (settings.enabled("offline")) {
       source = parallelizer::make_offline_source(*spec, *planners.cache);
     } else {
-      source = parallelizer::make_worker_pool(*spec, {planning_slots(settings), progress}, *planners.launcher);
+      auto pool = start_pool(settings, *spec, progress, planners);
+      if (!pool) return fail(std::move(pool.error()));
+      source = std::move(*pool);
       if (planners.cache) source = parallelizer::make_cached_source(*spec, std::move(source), *planners.cache);
     }
     planners.owned.push_back(parallelizer::make_plugin_parallelizer(spec->name, std::move(source), model, profiles));

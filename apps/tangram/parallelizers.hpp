@@ -13,15 +13,13 @@
 #include "tangram/parallelizer/answer_cache.hpp"
 #include "tangram/parallelizer/plugin_places.hpp"
 #include "tangram/parallelizer/tally.hpp"
+#include "workers.hpp"
 
 namespace tangram::app {
 
 /// --parallelizer-path, then beside the program (configs/parallelizers of the source tree,
 /// share/tangram/parallelizers), the user's configuration folder, and the PATH.
 [[nodiscard]] parallelizer::PluginPlaces plugin_places(const Settings& settings);
-
-/// Threads that planning may use: --jobs, or one per core.
-[[nodiscard]] int planning_slots(const Settings& settings);
 
 /// --cache, or where the cache is by default; empty: it is off.
 [[nodiscard]] std::string cache_file(const Settings& settings);
@@ -30,9 +28,9 @@ namespace tangram::app {
 
 /// Owns what the parallelizers stand on.
 struct Planners {
-  std::unique_ptr<parallelizer::AnswerCache> cache;  ///< null: off, or not needed, or unusable
-  std::optional<Diagnostic> cache_problem;           ///< why it could not be opened
-  std::unique_ptr<parallelizer::Launcher> launcher;
+  std::unique_ptr<parallelizer::AnswerCache> cache;                ///< null: off, or not needed, or unusable
+  std::optional<Diagnostic> cache_problem;                         ///< why it could not be opened
+  std::vector<std::unique_ptr<parallelizer::Launcher>> launchers;  ///< one of each plugin that may be started
   std::vector<std::unique_ptr<parallelizer::Parallelizer>> owned;
 
   [[nodiscard]] std::vector<const parallelizer::Parallelizer*> all() const;
@@ -44,8 +42,7 @@ struct Planners {
 /// --offline none is started, and what the cache lacks fails. Model and profiles must outlive the result; null: no
 /// profiles.
 [[nodiscard]] Expected<Planners> make_planners(const Settings& settings, const model::Model& model,
-                                               const cost::ProfileSet* profiles,
-                                               const std::function<void(const std::string&)>& progress);
+                                               const cost::ProfileSet* profiles, const Progress& progress);
 
 /// One line: "parallelizer a failed on 2 of 40 queries: ...". Requires failures.
 [[nodiscard]] std::string failure_text(const parallelizer::Tally& tally);

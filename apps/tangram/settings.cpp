@@ -22,6 +22,7 @@ constexpr Command kPlanOnly[] = {Command::kPlan};
 constexpr Command kPlanners[] = {Command::kPlan, Command::kCompare};
 constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport, Command::kCompare,
                                     Command::kExplain};
+constexpr Command kPluginUsers[] = {Command::kPlan, Command::kParallelizers, Command::kCache};
 constexpr Command kSearchers[] = {Command::kPlan, Command::kCompare, Command::kExplain};
 
 std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
@@ -139,6 +140,46 @@ std::vector<SettingDefinition> make_definitions() {
        "start no plugin: take its answers from the cache alone",
        {"true", "false"},
        plan},
+      {"workers",
+       "",
+       SettingKind::kChoice,
+       "WHERE",
+       "local",
+       "where plugins run: local, or as tasks of slurm (srun) or mpi (mpirun)",
+       {"local", "slurm", "mpi"},
+       commands(kPluginUsers)},
+      {"worker-cores",
+       "",
+       SettingKind::kCount,
+       "N",
+       "",
+       "cores that the workers of a plugin may use together (default: those of a Slurm allocation, or --jobs)",
+       {},
+       {Command::kPlan, Command::kCache}},
+      {"worker-launcher",
+       "",
+       SettingKind::kText,
+       "COMMAND",
+       "",
+       "srun or mpirun with options of your own: \"srun --partition=cpu\"",
+       {},
+       commands(kPluginUsers)},
+      {"worker-wait",
+       "",
+       SettingKind::kAmount,
+       "SECONDS",
+       "300",
+       "how long srun or mpirun may take until workers run",
+       {},
+       commands(kPluginUsers)},
+      {"plugin-log-dir",
+       "",
+       SettingKind::kFile,
+       "FOLDER",
+       "",
+       "keep all that plugins print: NAME-1.log for the first worker",
+       {},
+       commands(kPluginUsers)},
       {"max-pipelines",
        "",
        SettingKind::kCount,
@@ -286,7 +327,8 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
       if (split_list(text).empty()) return Complaint{"names nobody", ""};
       return std::nullopt;  // looked for where they are used
     case SettingKind::kFile:
-    case SettingKind::kFiles: return std::nullopt;  // opened where they are read
+    case SettingKind::kFiles:
+    case SettingKind::kText: return std::nullopt;  // opened, or understood, where they are used
   }
   return std::nullopt;
 }

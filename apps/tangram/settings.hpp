@@ -31,13 +31,25 @@ enum class Command : std::uint8_t {
   kAccuracy,
   kParallelizers,
   kCache,
+  kWorker,
   kSchema,
   kCompletion,
   kManual,
   kVersion
 };
 
-enum class SettingKind : std::uint8_t { kChoice, kSwitch, kCount, kAmount, kShare, kTechniques, kFile, kFiles, kNames };
+enum class SettingKind : std::uint8_t {
+  kChoice,
+  kSwitch,
+  kCount,
+  kAmount,
+  kShare,
+  kTechniques,
+  kFile,
+  kFiles,
+  kNames,
+  kText
+};
 
 struct SettingDefinition {
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Twelve parallelizers that misbehave, through the real binary: none changes the plan that the enumerator makes alone, none
 leaves a process behind, and each is named in the plan with its reason. And: answers use all workers, the number of workers
-changes nothing, and killing the planner takes its workers with it.
+changes nothing, killing the planner takes its workers with it, and what they print is kept. The same through an engine, where
+agents may be killed as well.
 
-    misbehaviour_test.py BINARY
+    misbehaviour_test.py BINARY [ENGINE]     local (default), stand-in, mpi or slurm (engines.py)
 """
 import json
 import os
@@ -16,11 +17,17 @@ import uuid
 from collections import Counter
 from pathlib import Path
 
+import engines
+
 BINARY = os.path.abspath(sys.argv[1])
 HERE = Path(__file__).resolve().parent
 PLUGIN = str(HERE / "misbehave.py")
 INPUTS = HERE.parent / "cli" / "inputs"
-MARK = f"TANGRAM_TEST_MARK={uuid.uuid4()}"  # in the environment of every worker and of all that they start
+ENGINE = sys.argv[2] if len(sys.argv) > 2 else "local"
+MARK = f"TANGRAM_TEST_MARK={uuid.uuid4()}"  # in the environment of planner, engine, workers and all that they start
+WORKERS = 16
+FEW = ["--microbatch", "8"]  # hundreds of questions, not thousands
+placed = []                  # the options of the engine
 
 # mode: exit code, kind of reason, its code, part of its text
 MISBEHAVIOUR = {
@@ -43,7 +50,7 @@ def marked_processes():
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and MARK.encode() in (entry / "environ").read_bytes().split(b"\0"):
+            if entry.name.isdigit() and int(entry.name) != os.getpid() and MARK.encode() in (entry / "environ").read_bytes().split(b"\0"):
                 found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             pass
@@ -70,7 +77,7 @@ def write_manifest(folder, mode, timeout_s=0.5, **variables):
 
 def command(folder, parallelizers, output, *options):
     return [BINARY, "plan", str(INPUTS / "tiny.json"), str(INPUTS / "mini.yaml"), "--parallelizer", parallelizers,
-            "--parallelizer-path", str(folder), "-o", str(output), *options]
+            "--parallelizer-path", str(folder), "-o", str(output), *placed, *options]
 
 
 def plan(folder, parallelizers, *options):
@@ -114,22 +121,26 @@ def check_alone(folder):
     print("ok: without anybody else there is no plan: exit 5, and 6 where time alone was short")
 
 
+def workers(count):
+    return ["-j" if ENGINE == "local" else "--worker-cores", str(count)]
+
+
 def check_workers(folder):
     answered_by = folder / "answered_by"
     write_manifest(folder, "slow", timeout_s=60, ANSWERED_BY=str(answered_by))
-    workers = 16
-    done, document, many = plan(folder, "slow", "-j", str(workers))
+    many = [] if ENGINE == "local" else FEW
+    done, document, _ = plan(folder, "slow", *many, *workers(WORKERS))
     assert done.returncode == 0, done.stderr
     (outsider,) = document["provenance"]["outside_parallelizers"]
     answers = Counter(answered_by.read_text().split())
-    assert outsider["queries"] >= 2000 and sum(answers.values()) == outsider["queries"], (outsider, answers)
-    fair = sum(answers.values()) / workers
+    assert outsider["queries"] >= (300 if many else 2000) and sum(answers.values()) == outsider["queries"], (outsider, answers)
+    fair = sum(answers.values()) / WORKERS
     # The first worker says hello before the others are started.
-    assert len(answers) == workers and min(answers.values()) > fair / 2, answers
+    assert len(answers) == WORKERS and min(answers.values()) > fair / 2, answers
     print(f"ok: {outsider['queries']} queries of 50 ms: {len(answers)} workers answered "
           f"{min(answers.values())} to {max(answers.values())} each")
     write_manifest(folder, "good")
-    texts = {plan(folder, "enumerator,good", "-j", str(jobs))[2] for jobs in (1, 2, 7)}
+    texts = {plan(folder, "enumerator,good", *many, *workers(count))[2] for count in (1, 2, 7)}
     assert len(texts) == 1, "the plan depends on the number of workers"
     print("ok: one, two and seven workers make the same file")
 
@@ -144,16 +155,73 @@ def check_kill(folder):
         planner.send_signal(number)
         planner.wait()
         assert wait_until(lambda: not marked_processes()), (number, marked_processes())
+        if ENGINE == "slurm":
+            assert wait_until(lambda: not jobs()), jobs()
         print(f"ok: {number.name} of the planner takes workers, their children and their daemons with it")
 
 
+def jobs():
+    return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
+
+
+def check_logs(folder):
+    logs = folder / "made" / "logs"
+    plan(folder, "enumerator,segfault", "--plugin-log-dir", str(logs), *workers(2))
+    kept = sorted(logs.iterdir())
+    # Three questions may fail, each is asked twice, and a third worker may have been started meanwhile.
+    assert len(kept) >= 6 and kept[0].name == "segfault-1.log", kept
+    assert sum(log.read_text() == "about to crash\n" for log in kept) >= 6, [log.read_text() for log in kept]
+    (folder / "file").write_text("")
+    done, _, _ = plan(folder, "enumerator,segfault", "--plugin-log-dir", str(folder / "file" / "logs"))
+    assert done.returncode == 4 and "--plugin-log-dir" in done.stderr, done.stderr
+    print(f"ok: what {len(kept)} workers printed is in {kept[0].name} and so on")
+
+
+def agents():
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and is_agent(entry)]
+
+
+def is_agent(entry):
+    try:
+        words = (entry / "cmdline").read_bytes().split(b"\0")
+        marked = MARK.encode() in (entry / "environ").read_bytes().split(b"\0")
+        return marked and words[:2] == [BINARY.encode(), b"worker"]
+    except OSError:
+        return False
+
+
+def check_lost_agent(folder):
+    """A node that fails costs time, no answer: its question goes to another worker."""
+    answered_by = folder / "lost"
+    write_manifest(folder, "slow", timeout_s=60, ANSWERED_BY=str(answered_by))
+    _, _, reference = plan(folder, "slow", *FEW, *workers(4))
+    answered_by.unlink()
+    output = folder / "lost.out"
+    planner = subprocess.Popen(command(folder, "slow", output, *FEW, *workers(4)), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    assert wait_until(lambda: answered_by.exists() and len(answered_by.read_text().split()) > 20)
+    os.kill(max(agents()), signal.SIGKILL)
+    _, errors = planner.communicate(timeout=120)
+    assert planner.returncode == 0 and output.read_bytes() == reference, (planner.returncode, errors)
+    assert wait_until(lambda: not marked_processes()), marked_processes()
+    print("ok: SIGKILL of an agent in the middle: the same plan")
+
+
 def main():
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        check_misbehaviour(folder)
-        check_alone(folder)
-        check_workers(folder)
-        check_kill(folder)
+    try:
+        with tempfile.TemporaryDirectory() as name, engines.ENGINES[ENGINE](WORKERS) as options:
+            os.environ.update([MARK.split("=")])  # the engine's own daemons are not marked
+            placed.extend([*options, *workers(3)] if ENGINE != "local" else [])
+            folder = Path(name)
+            check_misbehaviour(folder)
+            check_alone(folder)
+            check_workers(folder)
+            check_logs(folder)
+            if ENGINE != "local":
+                check_lost_agent(folder)
+            check_kill(folder)
+    except engines.Missing as why:
+        engines.skip(why)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ struct ConformanceReport {
 
 /// Asks about a hundred small questions: slices of a model of eight blocks, one to sixteen A100, microbatches of one to
 /// sixteen samples, memory that suffices and memory that does not.
-[[nodiscard]] ConformanceReport test_plugin(const PluginSpec& spec, const PluginOptions& options,
-                                            const Launcher& launcher);
+[[nodiscard]] ConformanceReport test_plugin(const PluginSpec& spec, const PluginOptions& options, Launcher& launcher);
 
 }  // namespace tangram::parallelizer

@@ -1,6 +1,6 @@
 // How a worker of a plugin is started. Goes in: a command with its environment and limits. Comes out: a process that
-// speaks over a stream, whose end can be told and whose descendants die with it. Local processes are one way; another
-// launcher may start the same command through srun or mpirun, as long as it returns a stream.
+// speaks over a stream, whose end can be told and whose descendants die with it. Local processes are one way;
+// remote.hpp has another.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,8 @@ struct WorkerCommand {
   std::vector<std::string> arguments;                            ///< the program first: a path, or a name on PATH
   std::vector<std::pair<std::string, std::string>> environment;  ///< all of it: nothing else is inherited
   std::optional<Bytes> memory_limit;                             ///< of address space (RLIMIT_AS)
+  std::string folder = {};                                       ///< where it runs; empty: a folder of its own
+  std::chrono::milliseconds farewell{0};  ///< when it is to go: SIGTERM, and so long until it is killed
 };
 
 /// One running worker. Destroyed: it and all its descendants are gone.
@@ -36,7 +38,7 @@ class WorkerProcess {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  [[nodiscard]] virtual Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) const = 0;
+  [[nodiscard]] virtual Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) = 0;
 };
 
 /// The program of a command, as execvp looks for it, in the PATH that the worker will have. Empty: there is none.

@@ -52,11 +52,15 @@ struct PluginSpec {
 struct PluginOptions {
   int slots = 1;  ///< threads that all workers together may use: workers = slots / threads of one
   std::function<void(const std::string&)> progress;  ///< one line: "galvatron: 12 of 40 queries"
+  std::string log_folder = {};  ///< all that workers print, in files NAME-1.log, NAME-2.log; empty: not kept
 };
+
+/// How many workers of it may run at once.
+[[nodiscard]] int most_workers(const PluginSpec& spec, const PluginOptions& options);
 
 /// The worker pool of a plugin. Starts the first worker, which says hello. `launcher` must outlive it.
 [[nodiscard]] std::unique_ptr<AnswerSource> make_worker_pool(const PluginSpec& spec, const PluginOptions& options,
-                                                             const Launcher& launcher);
+                                                             Launcher& launcher);
 
 /// A parallelizer that asks `source` and re-checks what it says: recomputed with the program's own cost model (measured
 /// times of `profiles` included), so that plans of all parallelizers compare. `name` marks its plans. Model and

@@ -69,7 +69,7 @@ std::string places(const Query& query) {
 
 class Conformance {
  public:
-  Conformance(const PluginSpec& spec, const PluginOptions& options, const Launcher& launcher)
+  Conformance(const PluginSpec& spec, const PluginOptions& options, Launcher& launcher)
       : spec_(spec), options_(options), launcher_(launcher) {
     auto model = model::read_model(kModel, "conformance.yaml");
     TANGRAM_ASSERT(model.has_value());
@@ -254,7 +254,7 @@ class Conformance {
 
   const PluginSpec& spec_;
   const PluginOptions& options_;
-  const Launcher& launcher_;
+  Launcher& launcher_;
   model::Model model_;
   std::unique_ptr<Parallelizer> planner_;
   std::vector<Query> queries_;
@@ -266,7 +266,7 @@ class Conformance {
 
 bool ConformanceReport::ok() const { return std::ranges::all_of(checks, &ConformanceCheck::ok); }
 
-ConformanceReport test_plugin(const PluginSpec& spec, const PluginOptions& options, const Launcher& launcher) {
+ConformanceReport test_plugin(const PluginSpec& spec, const PluginOptions& options, Launcher& launcher) {
   return Conformance(spec, options, launcher).run();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "output_log.hpp"
 #include "tangram/parallelizer/launcher.hpp"
 
 namespace tangram::parallelizer {
@@ -19,7 +20,8 @@ inline constexpr std::size_t kKeptOutput = std::size_t{64} << 10;
 
 class Connection {
  public:
-  explicit Connection(std::unique_ptr<WorkerProcess> process) : process_(std::move(process)) {}
+  explicit Connection(std::unique_ptr<WorkerProcess> process, OutputLog log = {})
+      : process_(std::move(process)), log_(std::move(log)) {}
 
   void send(std::string_view text);  ///< queued, and written as far as the other end takes it
   void flush();
@@ -39,6 +41,7 @@ class Connection {
   void receive_output();
 
   std::unique_ptr<WorkerProcess> process_;
+  OutputLog log_;
   std::string outgoing_;
   std::size_t written_ = 0;
   std::string incoming_;

@@ -103,12 +103,16 @@ void clear_descendants() {
 }
 
 /// The status of the worker, once it has ended by itself or our owner wants it gone.
-int wait_for_end(pid_t worker) {
+int wait_for_end(pid_t worker, int farewell) {
   const int process = static_cast<int>(syscall(SYS_pidfd_open, worker, 0));  // glibc 2.36 declares it as C++
   pollfd events[] = {{kLife, POLLIN, 0}, {process, POLLIN, 0}};
   int status = 0;
   for (;;) {
     poll(events, 2, process < 0 ? 10 : -1);  // a kernel before 5.3: look from time to time
+    if (events[0].revents != 0 && farewell > 0) {
+      kill(worker, SIGTERM);
+      poll(&events[1], 1, farewell);
+    }
     if (events[0].revents != 0) kill(-worker, SIGKILL);
     if (events[0].revents != 0) kill(worker, SIGKILL);  // it may have left its group
     const int options = events[0].revents != 0 ? 0 : WNOHANG;
@@ -138,7 +142,7 @@ void run_guard(const GuardJob& job) {
     send({GuardReport::kNotRun, errno});
     _exit(0);
   }
-  const int status = wait_for_end(worker);
+  const int status = wait_for_end(worker, job.farewell);
   clear_descendants();
   send({GuardReport::kEnded, status});
   _exit(0);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "descriptor.hpp"
 #include "guard.hpp"
 #include "tangram/parallelizer/launcher.hpp"
 
@@ -29,29 +30,6 @@ Diagnostic system_failure(const std::string& what) {
   diagnostic.message = fmt::format("{}: {}", what, std::strerror(errno));
   return diagnostic;
 }
-
-/// A descriptor that closes itself.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { reset(); }
-
-  [[nodiscard]] int number() const { return number_; }
-  void reset() {
-    if (number_ >= 0) close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_ = -1;
-};
 
 /// Both ends of a pipe or a socket pair.
 struct Ends {
@@ -95,8 +73,10 @@ std::string describe(const GuardReport& report) {
 
 class LocalProcess final : public WorkerProcess {
  public:
-  LocalProcess(pid_t guard, Folder folder, Descriptor channel, Descriptor output, Descriptor life, Descriptor status)
+  LocalProcess(pid_t guard, milliseconds farewell, std::optional<Folder> folder, Descriptor channel, Descriptor output,
+               Descriptor life, Descriptor status)
       : guard_(guard),
+        farewell_(farewell),
         folder_(std::move(folder)),
         channel_(std::move(channel)),
         output_(std::move(output)),
@@ -111,7 +91,7 @@ class LocalProcess final : public WorkerProcess {
     if (guard_ < 0) return end_;
     const bool by_itself = read_report(grace);
     life_.reset();
-    if (!by_itself && !read_report(kMostForGuard)) kill(guard_, SIGKILL);
+    if (!by_itself && !read_report(farewell_ + kMostForGuard)) kill(guard_, SIGKILL);
     waitpid(guard_, nullptr, 0);
     guard_ = -1;
     end_ = by_itself ? describe(report_) : "killed";
@@ -133,7 +113,8 @@ class LocalProcess final : public WorkerProcess {
   }
 
   pid_t guard_;
-  Folder folder_;
+  milliseconds farewell_;
+  std::optional<Folder> folder_;  ///< its own; none where it runs in another
   Descriptor channel_;
   Descriptor output_;
   Descriptor life_;
@@ -150,20 +131,20 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-void make_non_blocking(const Descriptor& descriptor) {
-  fcntl(descriptor.number(), F_SETFL, fcntl(descriptor.number(), F_GETFL) | O_NONBLOCK);
-}
-
 class LocalLauncher final : public Launcher {
  public:
-  [[nodiscard]] Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) const override {
+  [[nodiscard]] Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) override {
     std::string program = find_program(command);
     if (program.empty()) {
       errno = ENOENT;
       return fail(system_failure(command.arguments.front()));
     }
-    auto folder = Folder::make();
-    if (!folder) return fail(std::move(folder.error()));
+    std::optional<Folder> own;
+    if (command.folder.empty()) {
+      auto made = Folder::make();
+      if (!made) return fail(std::move(made.error()));
+      own.emplace(std::move(*made));
+    }
     Ends channel;
     Ends output;
     Ends life;
@@ -181,16 +162,17 @@ class LocalLauncher final : public Launcher {
     job.channel = channel.theirs.number();
     job.output = output.theirs.number();
     job.program = program.c_str();
-    job.folder = folder->path().c_str();
+    job.folder = own ? own->path().c_str() : command.folder.c_str();
     job.arguments = argument_pointers.data();
     job.environment = variable_pointers.data();
+    job.farewell = static_cast<int>(command.farewell.count());
     job.memory_limit = command.memory_limit.value_or(Bytes(0)).value();
 
     const pid_t guard = fork();
     if (guard == 0) run_guard(job);
     if (guard < 0) return fail(system_failure("fork"));
-    return std::make_unique<LocalProcess>(guard, std::move(*folder), std::move(channel.ours), std::move(output.ours),
-                                          std::move(life.ours), std::move(status.ours));
+    return std::make_unique<LocalProcess>(guard, command.farewell, std::move(own), std::move(channel.ours),
+                                          std::move(output.ours), std::move(life.ours), std::move(status.ours));
   }
 
  private:

@@ -54,14 +54,13 @@ WorkerCommand worker_command(const PluginSpec& spec) {
   return command;
 }
 
-WorkerPool::WorkerPool(PluginSpec spec, PluginOptions options, const Launcher& launcher)
+WorkerPool::WorkerPool(PluginSpec spec, PluginOptions options, Launcher& launcher)
     : spec_(std::move(spec)),
       options_(std::move(options)),
       launcher_(launcher),
       command_(worker_command(spec_)),
       plugin_(fail(not_available("not started", ""))) {
-  most_workers_ =
-      static_cast<std::size_t>(std::clamp(options_.slots / std::max(1, spec_.threads), 1, spec_.max_workers));
+  most_workers_ = static_cast<std::size_t>(most_workers(spec_, options_));
   say_hello_first();
 }
 
@@ -85,13 +84,20 @@ bool WorkerPool::start_worker() {
   auto process = launcher_.launch(command_);
   if (!process) {
     ++failed_starts_;
-    last_start_ = process.error().front().message;
-    if (!plugin_) plugin_ = fail(not_available(last_start_, spec_.install));
+    const Diagnostic& why = process.error().front();
+    last_start_ = why.message;
+    if (!plugin_) plugin_ = fail(not_available(last_start_, why.hint.empty() ? spec_.install : why.hint));
     return false;
   }
-  workers_.push_back(std::make_unique<Worker>(std::move(*process)));
+  workers_.push_back(std::make_unique<Worker>(std::move(*process), next_log()));
   workers_.back()->deadline = Clock::now() + spec_.start_timeout;
   return true;
+}
+
+OutputLog WorkerPool::next_log() {
+  ++started_;
+  if (options_.log_folder.empty()) return {};
+  return OutputLog(fmt::format("{}/{}-{}.log", options_.log_folder, spec_.name, started_));
 }
 
 std::vector<Answer> WorkerPool::ask(std::span<const Question> questions, const AnswerCallback& came) {
@@ -269,8 +275,12 @@ void WorkerPool::tell_progress(const Batch& batch) const {
   options_.progress(fmt::format("{}: {} of {} queries", spec_.name, batch.answered(), all));
 }
 
+int most_workers(const PluginSpec& spec, const PluginOptions& options) {
+  return std::clamp(options.slots / std::max(1, spec.threads), 1, spec.max_workers);
+}
+
 std::unique_ptr<AnswerSource> make_worker_pool(const PluginSpec& spec, const PluginOptions& options,
-                                               const Launcher& launcher) {
+                                               Launcher& launcher) {
   return std::make_unique<WorkerPool>(spec, options, launcher);
 }
 

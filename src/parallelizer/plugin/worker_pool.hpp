@@ -18,7 +18,7 @@ namespace tangram::parallelizer {
 
 class WorkerPool final : public AnswerSource {
  public:
-  WorkerPool(PluginSpec spec, PluginOptions options, const Launcher& launcher);
+  WorkerPool(PluginSpec spec, PluginOptions options, Launcher& launcher);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
   ~WorkerPool() override;
@@ -31,7 +31,7 @@ class WorkerPool final : public AnswerSource {
   enum class State : std::uint8_t { kStarting, kIdle, kAsked, kCancelled, kGone };
 
   struct Worker {
-    explicit Worker(std::unique_ptr<WorkerProcess> process) : link(std::move(process)) {}
+    Worker(std::unique_ptr<WorkerProcess> process, OutputLog log) : link(std::move(process), std::move(log)) {}
     Connection link;
     State state = State::kStarting;
     Clock::time_point deadline;
@@ -42,6 +42,7 @@ class WorkerPool final : public AnswerSource {
 
   void say_hello_first();
   bool start_worker();
+  [[nodiscard]] OutputLog next_log();
   void start_workers(const Batch& batch);
   void hand_out(Batch& batch);
   void ask_worker(Worker& worker, std::size_t index, const Question& question);
@@ -57,11 +58,12 @@ class WorkerPool final : public AnswerSource {
 
   PluginSpec spec_;
   PluginOptions options_;
-  const Launcher& launcher_;
+  Launcher& launcher_;
   WorkerCommand command_;
   Expected<PluginInfo> plugin_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t most_workers_ = 1;
+  int started_ = 0;        ///< workers, ever: their logs are numbered
   int failed_starts_ = 0;  ///< in a row
   std::string last_start_;
   std::string last_printed_;

@@ -35,6 +35,8 @@ engine_class = arguments_class = None
 
 def load_galvatron():
     global engine_class, arguments_class
+    here = pathlib.Path(__file__).resolve().parent  # this file has the name of the package
+    sys.path[:] = [place for place in sys.path if pathlib.Path(place).resolve() != here]
     home = os.environ.get("GALVATRON_HOME")
     if home:
         sys.path.insert(0, home)

@@ -207,6 +207,26 @@ def check_lost_agent(folder):
     print("ok: SIGKILL of an agent in the middle: the same plan")
 
 
+def check_engine_trouble(folder):
+    """An engine that is not there, and one that ends before a worker has called."""
+    write_manifest(folder, "good")
+    for launcher, code, text in (
+            ("no-such-engine", 5, "no-such-engine is not on the PATH\n  hint: install Slurm's client commands"),
+            (str(folder / "nothing"), 5, "is no program\n  hint: install Slurm's client commands"),
+            ("false", 5, "false started no worker: exit 1")):
+        done, document, _ = plan(folder, "good", "--worker-launcher", launcher)
+        assert done.returncode == code and text in done.stderr and document is None, (launcher, done)
+    done, document, _ = plan(folder, "enumerator,good", "--worker-launcher", "false")
+    assert done.returncode == 5 and document is not None, done.stderr  # the enumerator's plan is written
+    nobody = {name: value for name, value in os.environ.items() if name != "TANGRAM_WORKER_SECRET"}
+    done = subprocess.run([BINARY, "worker", "127.0.0.1:1"], capture_output=True, text=True, check=False, env=nobody)
+    assert done.returncode == 5 and "nobody to work for" in done.stderr, done
+    done = subprocess.run([BINARY, "worker", "127.0.0.1:1"], capture_output=True, text=True, check=False,
+                          env={**nobody, "TANGRAM_WORKER_SECRET": f"{'0' * 32}:{'1' * 32}"})
+    assert done.returncode == 5 and "does not reach the planner at 127.0.0.1:1" in done.stderr, done
+    print("ok: engines that are missing or fail, and agents without a planner, say so")
+
+
 def main():
     try:
         with tempfile.TemporaryDirectory() as name, engines.ENGINES[ENGINE](WORKERS) as options:
@@ -219,6 +239,8 @@ def main():
             check_logs(folder)
             if ENGINE != "local":
                 check_lost_agent(folder)
+            if ENGINE == "stand-in":
+                check_engine_trouble(folder)
             check_kill(folder)
     except engines.Missing as why:
         engines.skip(why)

@@ -8,25 +8,13 @@ namespace tangram::app {
 
 namespace {
 
-const cluster::IslandClass* class_named(const cluster::IslandLevel& level, const std::string& alias) {
-  const auto found = std::find_if(level.classes.begin(), level.classes.end(),
-                                  [&](const cluster::IslandClass& c) { return c.alias == alias; });
-  return found == level.classes.end() ? nullptr : &*found;
-}
-
-bool is_used(const compose::Composition& composition, int island_class) {
-  return std::any_of(composition.stages.begin(), composition.stages.end(), [&](const compose::StageChoice& stage) {
-    return std::any_of(stage.parts.begin(), stage.parts.end(),
-                       [&](const compose::PartChoice& part) { return part.island_class == island_class; });
-  });
-}
-
-std::string reason_of(const plan::IdleGpus& idle, const compose::Composition& composition,
-                      const cluster::IslandClass& island_class, const compose::Wish& wish, bool optimal) {
-  if (idle.gpus < composition.replicas) {
-    return fmt::format("{} equal pipelines cannot share them", composition.replicas);
-  }
-  const char* more = is_used(composition, island_class.id) ? " more of" : "";
+std::string reason_of(const plan::IdleGpus& idle, const plan::LaunchPlan& plan, int equal_pipelines,
+                      const compose::Wish& wish) {
+  if (idle.gpus < equal_pipelines) return fmt::format("{} equal pipelines cannot share them", equal_pipelines);
+  const bool is_used = std::ranges::any_of(
+      plan.islands, [&](const plan::PlanIsland& island) { return island.island_class == idle.island_class; });
+  const char* more = is_used ? " more of" : "";
+  const bool optimal = plan.provenance.optimal;
   if (wish.objective == compose::Objective::kCost) {
     return optimal ? fmt::format("every searched plan with{} them costs more per token", more)
                    : fmt::format("no cheaper plan with{} them was found", more);
@@ -39,12 +27,8 @@ std::string reason_of(const plan::IdleGpus& idle, const compose::Composition& co
 
 }  // namespace
 
-void explain_idle(plan::LaunchPlan& plan, const compose::Composition& composition, const cluster::IslandLevel& level,
-                  const compose::Wish& wish, bool optimal) {
-  for (plan::IdleGpus& idle : plan.idle) {
-    const cluster::IslandClass* island_class = class_named(level, idle.island_class);
-    if (island_class != nullptr) idle.reason = reason_of(idle, composition, *island_class, wish, optimal);
-  }
+void explain_idle(plan::LaunchPlan& plan, int equal_pipelines, const compose::Wish& wish) {
+  for (plan::IdleGpus& idle : plan.idle) idle.reason = reason_of(idle, plan, equal_pipelines, wish);
 }
 
 }  // namespace tangram::app

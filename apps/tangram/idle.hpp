@@ -6,8 +6,7 @@
 
 namespace tangram::app {
 
-/// Fills plan.idle's reasons from what the search knows.
-void explain_idle(plan::LaunchPlan& plan, const compose::Composition& composition, const cluster::IslandLevel& level,
-                  const compose::Wish& wish, bool optimal);
+/// Fills plan.idle's reasons from what the search knows. `equal_pipelines`: so many aligned ones share all GPUs.
+void explain_idle(plan::LaunchPlan& plan, int equal_pipelines, const compose::Wish& wish);
 
 }  // namespace tangram::app

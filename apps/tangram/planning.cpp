@@ -8,6 +8,7 @@
 #include "idle.hpp"
 #include "parallelizers.hpp"
 #include "tangram/base/digest.hpp"
+#include "tangram/compose/ensemble.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/json_writer.hpp"
@@ -78,16 +79,12 @@ std::string wish_note(const compose::WishResult& result, compose::Objective obje
   return "";
 }
 
-/// What a reader must know about how the plan was chosen; empty when it is simply the best.
-std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::size_t chosen) {
+/// What a reader must know about the effort behind a plan; empty when it is simply the best.
+std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::string why_chosen) {
   const compose::SearchResult& result = granted.found;
   std::vector<std::string> notes;
   if (wish.objective != compose::Objective::kThroughput) notes.push_back(wish_note(granted, wish.objective));
-  if (chosen > 0) {
-    notes.push_back(fmt::format("number {} by closed form, the {} of {} simulated", chosen + 1,
-                                wish.objective == compose::Objective::kThroughput ? "fastest" : "best",
-                                result.best.size()));
-  }
+  if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
   if (!result.finished) {
     notes.push_back(fmt::format("the search ended with its budget after {} labels", result.statistics.labels));
   }
@@ -109,10 +106,9 @@ bool any_failed(const std::vector<parallelizer::Tally>& tallies) {
 }
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const cluster::IslandHierarchy& hierarchy, const compose::WishResult& granted,
-                    const compose::Wish& wish, std::size_t chosen) {
+                    const compose::WishResult& granted, const compose::Wish& wish) {
   const compose::SearchResult& result = granted.found;
-  const compose::Composition& composition = result.best[chosen];
+  const Nanoseconds closed_form = plan.predicted.closed_form;
   plan::PlanProvenance& p = plan.provenance;
   p.version = TANGRAM_VERSION;
   p.inputs = {{"cluster", fleet.digest}, {"model", model.digest}};
@@ -125,16 +121,15 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   p.space = space_text(result.space);
   p.search = search_text(granted, wish);
   p.objective = to_string(wish.objective);
-  p.level = hierarchy.levels[static_cast<std::size_t>(composition.level)].name;
   // `optimal` speaks of the closed form: a plan that simulation prefers keeps it only when it is as fast by that too.
   // Where a parallelizer left queries open, its frontiers are not those the space speaks of.
   const bool whole = !any_failed(result.parallelizers);
-  p.optimal = whole && result.optimal && composition.closed_form == result.best.front().closed_form;
+  p.optimal = whole && result.optimal && closed_form == result.best.front().closed_form;
   p.search_bound = whole ? result.search_bound : result.relaxed_bound;
   p.relaxed_bound = result.relaxed_bound;
-  p.search_gap = gap(composition.closed_form, p.search_bound);
-  p.relaxed_gap = gap(composition.closed_form, result.relaxed_bound);
-  p.note = note_of(granted, wish, chosen);
+  // Pipelines that are not alike are no part of what the search speaks of, and may be faster than its bound.
+  p.search_gap = std::max(0.0, gap(closed_form, p.search_bound));
+  p.relaxed_gap = gap(closed_form, result.relaxed_bound);
 }
 
 Diagnostic bug(std::string code, std::string message) {
@@ -177,6 +172,9 @@ Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose
   }
   return refusals;
 }
+
+/// Part of the label budget that the search for pipelines that are not alike may use beside the search itself.
+constexpr std::int64_t kUnequalShare = 4;
 
 /// Slower by so much, transfers that block are named.
 constexpr double kWorthSaying = 1.001;
@@ -221,17 +219,25 @@ class Planner {
   }
 
   [[nodiscard]] const cluster::IslandHierarchy& hierarchy() const { return hierarchy_; }
-  [[nodiscard]] const cluster::IslandLevel& level_of(const compose::Composition& composition) const {
-    return hierarchy_.levels[static_cast<std::size_t>(composition.level)];
-  }
   [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const {
     return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
   }
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const {
-    return plan::assemble(composition, fleet_, level_of(composition), model_, options_.search.profiles, options_.near);
+    return plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles,
+                          options_.near);
+  }
+  [[nodiscard]] compose::EnsembleSearch search_ensemble(const compose::SearchOptions& limits) const {
+    return compose::search_ensemble(model_, hierarchy_, parallelizers_, limits, progress_);
+  }
+  [[nodiscard]] plan::LaunchPlan assemble(const compose::Ensemble& ensemble) const {
+    return plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
   }
 
  private:
+  [[nodiscard]] const cluster::IslandLevel& level_at(int level) const {
+    return hierarchy_.levels[static_cast<std::size_t>(level)];
+  }
+
   const cluster::Fleet& fleet_;
   const model::Model& model_;
   const PlanningOptions& options_;
@@ -285,30 +291,76 @@ namespace {
 /// Plans that the target can run, simulated.
 struct Simulated {
   std::vector<plan::LaunchPlan> plans;
-  std::vector<std::size_t> numbers;  // of their compositions
+  std::vector<std::size_t> numbers;  // of their compositions; of pipelines that are not alike: one beyond those
   std::size_t best = 0;
+
+  Expected<void> add(plan::LaunchPlan plan, std::size_t number, const cluster::Fleet& fleet,
+                     compose::Objective objective) {
+    if (auto done = predict(plan, fleet); !done) return fail(std::move(done.error()));
+    plans.push_back(std::move(plan));
+    numbers.push_back(number);
+    if (worth(plans.back(), objective) < worth(plans[best], objective)) best = plans.size() - 1;
+    return {};
+  }
 };
 
 Expected<Simulated> simulate_all(const Planner& planner, const std::vector<compose::Composition>& compositions,
                                  const cluster::Fleet& fleet, const PlanningOptions& options) {
   Simulated simulated;
   std::vector<plan::TargetReason> refused;
-  const compose::Objective objective = options.wish.objective;
   for (std::size_t i = 0; i < compositions.size(); ++i) {
     plan::LaunchPlan candidate = planner.assemble(compositions[i]);
     if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
       if (refused.empty()) refused = std::move(reasons);
       continue;
     }
-    if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
-    simulated.plans.push_back(std::move(candidate));
-    simulated.numbers.push_back(i);
-    if (worth(simulated.plans.back(), objective) < worth(simulated.plans[simulated.best], objective)) {
-      simulated.best = simulated.plans.size() - 1;
+    if (auto added = simulated.add(std::move(candidate), i, fleet, options.wish.objective); !added) {
+      return fail(std::move(added.error()));
     }
   }
   if (simulated.plans.empty()) return fail(not_runnable(refused, options.target));
   return simulated;
+}
+
+/// Runtimes that are a target start equal pipelines; limits on money and GPUs are kept by the search for equal ones.
+bool may_differ(const PlanningOptions& options) {
+  return options.unequal_pipelines && options.target == compose::Target::kGeneric &&
+         options.wish.objective == compose::Objective::kThroughput && !options.wish.budget && !options.search.spend;
+}
+
+/// Pipelines that are not alike, where their closed form is better than that of the best that are.
+Expected<compose::SearchStatistics> add_unequal(const Planner& planner, const compose::SearchResult& found,
+                                                const cluster::Fleet& fleet, const PlanningOptions& options,
+                                                Simulated& simulated) {
+  compose::SearchOptions limits = options.search;
+  limits.incumbent = found.best.front().closed_form;
+  limits.label_budget /= kUnequalShare;
+  const compose::EnsembleSearch search = planner.search_ensemble(limits);
+  if (search.best) {
+    auto added = simulated.add(planner.assemble(*search.best), found.best.size(), fleet, options.wish.objective);
+    if (!added) return fail(std::move(added.error()));
+  }
+  return search.statistics;
+}
+
+/// Why this one of the simulated plans was taken; empty: it is the first by closed form.
+std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t equal, compose::Objective objective) {
+  const std::size_t number = simulated.numbers[taken];
+  if (taken != simulated.best) {
+    return fmt::format("number {} by closed form, taken because fewest GPUs change their work", number + 1);
+  }
+  if (number == equal) {
+    double best = 0;
+    for (std::size_t i = 0; i < simulated.plans.size(); ++i) {
+      const double seconds = to_seconds(simulated.plans[i].predicted.iteration);
+      if (simulated.numbers[i] < equal && (best == 0 || seconds < best)) best = seconds;
+    }
+    return fmt::format("pipelines with islands and shares of their own: {:.1f} % faster than the best equal ones",
+                       (best / to_seconds(simulated.plans[taken].predicted.iteration) - 1) * 100);
+  }
+  if (number == 0) return "";
+  return fmt::format("number {} by closed form, the {} of {} simulated", number + 1,
+                     objective == compose::Objective::kThroughput ? "fastest" : "best", equal);
 }
 
 }  // namespace
@@ -328,15 +380,17 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   planned.search_finished = found.finished;
   auto simulated = simulate_all(planner, found.best, fleet, options);
   if (!simulated) return fail(std::move(simulated.error()));
+  if (may_differ(options)) {
+    const auto effort = add_unequal(planner, found, fleet, options, *simulated);
+    if (!effort) return fail(effort.error());
+    planned.statistics += *effort;
+  }
   const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];
-  const compose::Composition& chosen = found.best[planned.chosen];
-  set_provenance(planned.plan, fleet, model, planner.hierarchy(), granted, options.wish, planned.chosen);
-  if (taken != simulated->best) {
-    planned.plan.provenance.note =
-        fmt::format("number {} by closed form, taken because fewest GPUs change their work", planned.chosen + 1);
-  }
+  set_provenance(planned.plan, fleet, model, granted, options.wish);
+  planned.plan.provenance.note =
+      note_of(granted, options.wish, why_taken(*simulated, taken, found.best.size(), options.wish.objective));
   if (options.search.profiles != nullptr) {
     planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
   }
@@ -351,12 +405,13 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
     note = target_note(planned.plan, generic->plan, options.target) + (note.empty() ? "" : "; ") + note;
   }
 
-  explain_idle(planned.plan, chosen, planner.level_of(chosen), options.wish, planned.plan.provenance.optimal);
+  const bool equal = planned.chosen < found.best.size();
+  explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.wish);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 
   const plan::CheckReport judged = plan::check(planned.plan, fleet, &model);
   if (!judged.ok()) return fail(bugs_of(judged));
-  planned.statistics = found.statistics;
+  planned.statistics += found.statistics;
   planned.parallelizers = std::move(found.parallelizers);
   planned.space = std::move(found.space);
   return planned;

@@ -19,6 +19,7 @@ struct PlanningOptions {
   compose::SearchOptions search;
   compose::Target target = compose::Target::kGeneric;
   compose::Wish wish;
+  bool unequal_pipelines = false;  ///< also look for pipelines that are not alike, where nothing speaks against them
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
   const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
   /// Index of the simulated plan to take; the last argument is that of the best. Empty: the best.
@@ -28,7 +29,8 @@ struct PlanningOptions {
 struct PlannedResult {
   plan::LaunchPlan plan;
   std::size_t candidates = 0;    ///< compositions that were simulated
-  std::size_t chosen = 0;        ///< index of the plan among them, in the order of the closed form
+  std::size_t chosen = 0;        ///< index of the plan among them, in the order of the closed form; behind the last:
+                                 ///< its pipelines are not alike
   bool search_finished = false;  ///< the label budget did not end it
   compose::SearchStatistics statistics;
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did

@@ -57,6 +57,7 @@ PlanningOptions planning_options(const Settings& settings) {
   };
   options.search.top = small("top", options.search.top);
   options.search.max_replicas = small("max-pipelines", kManyReplicas);
+  options.unequal_pipelines = settings.text("pipelines") == "any";
   options.search.accepted_gap = settings.share("accept-gap");
   options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
   return options;

@@ -244,4 +244,17 @@ LaunchPlan assemble(const compose::Composition& composition, const cluster::Flee
   return plan;
 }
 
+LaunchPlan assemble(const compose::Ensemble& ensemble, const cluster::Fleet& fleet, const cluster::IslandLevel& level,
+                    const model::Model& model, const cost::ProfileSet* profiles) {
+  std::vector<PlacedPipeline> pipelines;
+  for (const compose::PipelineGroup& group : ensemble.groups) {
+    for (auto& parts : place(group.composition, group.level)) {
+      pipelines.push_back({&group.composition, std::move(parts)});
+    }
+  }
+  LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
+  plan.predicted.closed_form = ensemble.closed_form;
+  return plan;
+}
+
 }  // namespace tangram::plan

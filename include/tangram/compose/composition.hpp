@@ -49,6 +49,20 @@ struct Composition {
   Nanoseconds closed_form;  ///< t of src/compose/README.md
 };
 
+/// Equal pipelines on GPUs of their own. Its gradients are reduced with those of all other groups, so that the stages' A
+/// counts all of them.
+struct PipelineGroup {
+  Composition composition;
+  cluster::IslandLevel level;  ///< with the islands and members that the group has; all classes, all links
+};
+
+/// Groups of pipelines that need not be alike and train one model together.
+struct Ensemble {
+  int level = 0;  ///< index into IslandHierarchy::levels
+  std::vector<PipelineGroup> groups;
+  Nanoseconds closed_form;  ///< of the group that is last
+};
+
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 

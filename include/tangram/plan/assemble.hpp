@@ -45,6 +45,11 @@ struct PlacedPipeline {
                                   const cluster::IslandLevel& level, const model::Model& model,
                                   const cost::ProfileSet* profiles = nullptr, const LaunchPlan* near = nullptr);
 
+/// Every group on what it has of the level, placed as a composition of its own.
+[[nodiscard]] LaunchPlan assemble(const compose::Ensemble& ensemble, const cluster::Fleet& fleet,
+                                  const cluster::IslandLevel& level, const model::Model& model,
+                                  const cost::ProfileSet* profiles = nullptr);
+
 /// The transfers of one boundary. Every GPU of a stage owns one shard of the microbatch: samples part by part and
 /// replica by replica (samples / dp each), the sequence cut into cp ranges and each of those into tp ranges. A transfer
 /// is a non-empty intersection of a sender's and a receiver's shard, so that each byte crosses the boundary once. With

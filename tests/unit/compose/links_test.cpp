@@ -38,6 +38,19 @@ TEST_CASE("stages of a class with several members may sit in different ones") {
   }
 }
 
+TEST_CASE("parts of a member may come to sit in the same one, and its inner link may be the slower one") {
+  // 20 GB/s between members; each of 8 GPUs reaches another at 4 GB/s.
+  cluster::IslandLevel level = level_of({class_of(8, 4, 1)});
+  level.classes[0].inside_member = {4_GBps, 9_us};
+  CHECK(gigabytes(link_between(level, {0, 2}, {0, 2})) == Approx(5));  // a quarter of the cards; inside 2 x 4
+  CHECK(gigabytes(link_between(level, {0, 1}, {0, 4})) == Approx(2.5));
+  CHECK(gigabytes(link_between(level, {0, 4}, {0, 4})) == Approx(10));
+  level.classes[0].inside_member = {1_GBps, 9_us};
+  CHECK(gigabytes(link_between(level, {0, 2}, {0, 2})) == Approx(2));
+  CHECK(link_between(level, {0, 2}, {0, 2}).latency == 9_us);
+  CHECK(gigabytes(link_between(level, {0, 8}, {0, 2})) == Approx(5));  // never in one member
+}
+
 TEST_CASE("stages of two classes share their members' network cards") {
   // 5 GB/s between whole members; 1 of 4 and 4 of 8 GPUs: the smaller share, a quarter.
   const cluster::IslandLevel level = level_of({class_of(4, 1, 1), class_of(8, 1, 1)});

@@ -1,0 +1,30 @@
+// Pipelines that are not alike: other islands, cuts and shares of the batch, which finish together. Goes in: model,
+// islands, parallelizers, the time to beat. Comes out: an ensemble that beats it, or none.
+//
+// An improvement search beside the named space: it deals the islands of a level out to groups of pipelines, searches
+// what each group has for its share of the batch as search() does, and shifts the shares until all finish together;
+// then islands change hands as long as that helps. Nothing it finds or does not find is a proof of anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "tangram/compose/composition.hpp"
+#include "tangram/compose/search.hpp"
+
+namespace tangram::compose {
+
+struct EnsembleSearch {
+  std::optional<Ensemble> best;  ///< faster than what was to beat
+  SearchStatistics statistics;
+  std::int64_t deals = 0;  ///< ways to deal out the islands that were tried
+};
+
+/// `options.incumbent` is the closed form to beat, `options.label_budget` for all searches together,
+/// `options.max_replicas` for the pipelines of all groups. Deterministic for any number of threads.
+[[nodiscard]] EnsembleSearch search_ensemble(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                             std::span<const parallelizer::Parallelizer* const> parallelizers,
+                                             const SearchOptions& options, const ProgressCallback& progress = {});
+
+}  // namespace tangram::compose

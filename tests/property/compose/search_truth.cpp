@@ -59,7 +59,11 @@ Link link(const IslandLevel& level, const Part& a, const Part& b) {
   if (a.gpus < from.gpus_per_member) share = std::min(share, static_cast<double>(a.gpus) / from.gpus_per_member);
   if (b.gpus < to.gpus_per_member) share = std::min(share, static_cast<double>(b.gpus) / to.gpus_per_member);
   result.bandwidth = BytesPerSecond(result.bandwidth.value() * share);
-  return result;
+  if (a.island_class != b.island_class || a.gpus > from.gpus_per_member - b.gpus) return result;
+  // There is room for both in one member.
+  Link inside = from.inside_member;
+  inside.bandwidth = BytesPerSecond(inside.bandwidth.value() * std::min(a.gpus, b.gpus));
+  return slower(result, inside);
 }
 
 bool better(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) { return a && (!b || *a < *b); }

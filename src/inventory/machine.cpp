@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -89,6 +90,8 @@ void take_pci_device(const hwloc_obj& object, Board& board) {
 
 Board look_at_board() {
   Board board;
+  // Everything asked for is in sysfs. Plugins would open displays, OpenCL and CUDA, and leave their memory behind.
+  ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return board;
   const std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, void (*)(hwloc_topology_t)> topology(

@@ -176,7 +176,9 @@ constexpr CommandText kCommands[] = {
      "  tangram parallelizers list\n"
      "  tangram parallelizers test galvatron\n"
      "  tangram parallelizers test ./my_planner.py\n"
-     "  tangram plan fleet.json model.yaml --parallelizer enumerator,./my_planner.py\n",
+     "  tangram plan fleet.json model.yaml --parallelizer enumerator,./my_planner.py\n"
+     "  tangram plan fleet.json model.yaml --parallelizer enumerator,layerwise    (tight memory; several times "
+     "slower)\n",
      "Parallelizers answer how to run a part of the model on equal GPUs. list shows those of the program and the\n"
      "plugins that are found (manifests in --parallelizer-path, beside the program, in the user's folder; programs\n"
      "tangram-parallelizer-NAME on the PATH), whether they start, and what to do if not. test asks one what a plan\n"

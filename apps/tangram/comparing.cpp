@@ -37,8 +37,12 @@ bool uses(const plan::LaunchPlan& plan, std::string_view technique) {
     if (technique == "ep") return s.degrees.ep > 1;
     if (technique == "cp") return s.degrees.cp > 1;
     if (technique == "sp") return s.degrees.sequence_parallel;
-    if (technique == "zero") return s.policy.zero > 0;
-    return s.policy.recompute != cost::RecomputeMode::kNone;
+    const auto in_runs = [&](const auto& wanted) { return std::ranges::any_of(s.policy.runs, wanted); };
+    if (technique == "zero") {
+      return s.policy.zero > 0 || in_runs([](const cost::BlockRun& run) { return run.policy.zero > 0; });
+    }
+    return s.policy.recompute != cost::RecomputeMode::kNone ||
+           in_runs([](const cost::BlockRun& run) { return run.policy.recompute != cost::RecomputeMode::kNone; });
   });
 }
 

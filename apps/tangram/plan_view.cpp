@@ -210,6 +210,34 @@ std::string outsider_line(const parallelizer::Tally& tally) {
 
 }  // namespace
 
+namespace {
+
+/// Of a mixture: how many blocks are under each ZeRO stage and recompute mode.
+void add_runs(const cost::MemoryPolicy& policy, std::vector<std::string>& words) {
+  const auto count = [&](const auto& wanted) {
+    int blocks = 0;
+    for (const cost::BlockRun& run : policy.runs) blocks += wanted(run.policy) ? run.blocks : 0;
+    return blocks;
+  };
+  const int all = count([](const auto&) { return true; });
+  for (const int zero : {1, 2, 3}) {
+    const int blocks = count([zero](const auto& block) { return block.zero == zero; });
+    if (blocks > 0)
+      words.push_back(blocks == all ? fmt::format("zero{}", zero) : fmt::format("zero{}:{}", zero, blocks));
+  }
+  if (count([&](const auto& block) { return block.zero == policy.zero; }) == 0) {
+    words.push_back(fmt::format("ends:zero{}", policy.zero));
+  }
+  const auto add = [&](model::RecomputeMode mode, const char* word) {
+    const int blocks = count([mode](const auto& block) { return block.recompute == mode; });
+    if (blocks > 0) words.push_back(fmt::format("{}:{}", word, blocks));
+  };
+  add(model::RecomputeMode::kSelective, "rc-selective");
+  add(model::RecomputeMode::kFull, "rc-full");
+}
+
+}  // namespace
+
 std::string strategy_text(const cost::Strategy& strategy) {
   const cost::Degrees& d = strategy.degrees;
   std::vector<std::string> words;
@@ -218,7 +246,11 @@ std::string strategy_text(const cost::Strategy& strategy) {
   if (d.dp > 1) words.push_back(fmt::format("dp{}", d.dp));
   if (d.ep > 1) words.push_back(fmt::format("ep{}", d.ep));
   if (d.ep > 1 && d.etp > 1) words.push_back(fmt::format("etp{}", d.etp));
-  if (strategy.policy.zero > 0) words.push_back(fmt::format("zero{}", strategy.policy.zero));
+  if (strategy.policy.is_mixed()) {
+    add_runs(strategy.policy, words);
+  } else if (strategy.policy.zero > 0) {
+    words.push_back(fmt::format("zero{}", strategy.policy.zero));
+  }
   switch (strategy.policy.recompute) {
     case model::RecomputeMode::kNone: break;
     case model::RecomputeMode::kSelective: words.emplace_back("rc-selective"); break;

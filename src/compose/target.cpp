@@ -56,6 +56,7 @@ Constraints common_demands(const model::Job& job) {
   constraints.classic_warmup = true;
   constraints.demands.sequence_parallel = job.allow.sp;
   constraints.demands.zero1 = job.allow.zero1;
+  constraints.demands.alike = true;
   return constraints;
 }
 

@@ -1,35 +1,103 @@
 #include "tangram/cost/stage.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace tangram::cost {
 namespace {
 
-/// Sums over the units of one slice, in doubles until everything is in.
+double backward_of(const UnitCost& unit, int zero) {
+  if (zero >= 3) return unit.backward + unit.zero3_backward;
+  return zero == 2 ? unit.backward + unit.zero2_scatter : unit.backward;
+}
+
+double kept_of(const UnitCost& unit, RecomputeMode mode) {
+  if (mode == RecomputeMode::kNone) return unit.activation_none;
+  return mode == RecomputeMode::kFull ? unit.activation_full : unit.activation_selective;
+}
+
+double recompute_of(const UnitCost& unit, RecomputeMode mode) {
+  if (mode == RecomputeMode::kNone) return 0;
+  return mode == RecomputeMode::kFull ? unit.recompute_full : unit.recompute_selective;
+}
+
+double zero_buffers(const UnitCosts& units, const UnitCost& unit, int zero) {
+  if (zero < 2) return 0;
+  const double parameters = unit.shared_parameters + unit.expert_parameters;
+  double bytes = parameters * static_cast<double>(units.gradient_bytes);
+  if (zero >= 3) bytes += 2 * parameters * static_cast<double>(units.parameter_bytes);
+  return bytes;
+}
+
+/// Sums over units of one ZeRO stage, in doubles until everything is in.
 struct Sums {
   double forward = 0;
+  double exposed = 0;  ///< gathers and scatters of backward
   double shared = 0;
   double expert = 0;
   double all = 0;
 
   void add(const UnitCost& unit, double count, int zero) {
     forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
+    exposed += count * (backward_of(unit, zero) - unit.backward);
     shared += count * unit.shared_parameters;
     expert += count * unit.expert_parameters;
     all += count * unit.all_parameters;
   }
+  [[nodiscard]] double whole() const { return shared + expert; }
+  [[nodiscard]] double shard(const ProcessGroups& groups) const {
+    return shared / groups.data.size() + expert / groups.expert_data.size();
+  }
 };
 
-Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, int zero) {
-  Sums sums;
-  if (slice.embedding) sums.add(units.embedding, 1, zero);
-  for (const auto& [type, count] : slice.runs) sums.add(units.blocks[static_cast<std::size_t>(type)], count, zero);
+/// By ZeRO stage.
+using SumsByZero = std::array<Sums, 4>;
+
+/// All blocks under one ZeRO stage, without recompute.
+auto alike(const UnitCosts& units, const model::SliceSignature& slice, int zero) {
+  return [&units, &slice, zero](const auto& visit) {
+    for (const auto& [type, count] : slice.runs) {
+      visit(units.blocks[static_cast<std::size_t>(type)], count, BlockPolicy{zero, RecomputeMode::kNone});
+    }
+  };
+}
+
+/// The slice's runs, cut where the policy changes; what runs are short of is as their last.
+auto run_by_run(const UnitCosts& units, const model::SliceSignature& slice, const std::vector<BlockRun>& runs) {
+  return [&units, &slice, &runs](const auto& visit) {
+    std::size_t run = 0;
+    int used = 0;
+    for (const auto& [type, count] : slice.runs) {
+      for (int left = count; left > 0;) {
+        while (run + 1 < runs.size() && used == runs[run].blocks) {
+          ++run;
+          used = 0;
+        }
+        const bool last = run + 1 == runs.size();
+        const int blocks = last ? left : std::min(left, runs[run].blocks - used);
+        visit(units.blocks[static_cast<std::size_t>(type)], blocks, runs[run].policy);
+        left -= blocks;
+        used += blocks;
+      }
+    }
+  };
+}
+
+/// `blocks(visit)` visits the blocks; the ends have `zero`.
+template <class Blocks>
+SumsByZero sum_units(const UnitCosts& units, const model::SliceSignature& slice, int zero, const Blocks& blocks) {
+  SumsByZero sums;
+  Sums& ends = sums[static_cast<std::size_t>(zero)];
+  if (slice.embedding) ends.add(units.embedding, 1, zero);
+  blocks([&](const UnitCost& unit, int count, const BlockPolicy& policy) {
+    sums[static_cast<std::size_t>(policy.zero)].add(unit, count, policy.zero);
+  });
   if (slice.head) {
-    sums.add(units.head, 1, zero);
+    ends.add(units.head, 1, zero);
     if (!slice.embedding) {  // a copy of the tied matrix
-      sums.shared += units.tied_parameters;
-      sums.all += units.tied_matrix;
+      ends.shared += units.tied_parameters;
+      ends.all += units.tied_matrix;
     }
   }
   return sums;
@@ -38,61 +106,164 @@ Sums sum_units(const UnitCosts& units, const model::SliceSignature& slice, int z
 /// What recompute changes, summed over the units of one slice.
 class RecomputeSums {
  public:
-  RecomputeSums(const UnitCosts& units, int zero)
-      : zero_(zero),
-        gradient_bytes_(static_cast<double>(units.gradient_bytes)),
-        parameter_bytes_(static_cast<double>(units.parameter_bytes)) {}
+  explicit RecomputeSums(const UnitCosts& units) : units_(units) {}
 
   /// `count` equal units, of which `recomputed` are recomputed.
-  void add(const UnitCost& unit, double count, RecomputeMode mode = RecomputeMode::kNone, double recomputed = 0) {
-    const bool full = mode == RecomputeMode::kFull;
-    const double kept = full ? unit.activation_full : unit.activation_selective;
-    backward += count * backward_of(unit);
-    backward += recomputed * (full ? unit.recompute_full : unit.recompute_selective);
+  void add(const UnitCost& unit, double count, int zero, RecomputeMode mode = RecomputeMode::kNone,
+           double recomputed = 0) {
+    const double kept = kept_of(unit, mode);
+    backward += count * backward_of(unit, zero);
+    backward += recomputed * recompute_of(unit, mode);
     activation += (count - recomputed) * unit.activation_none + recomputed * kept;
-    const double brought_back = recomputed > 0 ? unit.activation_none - kept : 0;
-    transient = std::max(transient, unit.working + brought_back + zero_buffers(unit));
+    const double working = unit.working + (recomputed > 0 ? unit.activation_none - kept : 0);
+    const double buffers = zero_buffers(units_, unit, zero);
+    beside_own_ = std::max(beside_own_, working + buffers);
+    working_ = std::max(working_, working);
+    buffers_ = std::max(buffers_, buffers);
+    lowest_zero_ = std::min(lowest_zero_, zero);
+    highest_zero_ = std::max(highest_zero_, zero);
   }
+
+  /// Units of one ZeRO stage have their own buffers beside them; else those of any other may be there.
+  [[nodiscard]] double transient() const { return lowest_zero_ < highest_zero_ ? working_ + buffers_ : beside_own_; }
 
   double backward = 0;
   double activation = 0;
-  double transient = 0;
 
  private:
-  [[nodiscard]] double backward_of(const UnitCost& unit) const {
-    if (zero_ >= 3) return unit.backward + unit.zero3_backward;
-    return zero_ == 2 ? unit.backward + unit.zero2_scatter : unit.backward;
-  }
-
-  [[nodiscard]] double zero_buffers(const UnitCost& unit) const {
-    if (zero_ < 2) return 0;
-    const double parameters = unit.shared_parameters + unit.expert_parameters;
-    double bytes = parameters * gradient_bytes_;
-    if (zero_ >= 3) bytes += 2 * parameters * parameter_bytes_;
-    return bytes;
-  }
-
-  int zero_;
-  double gradient_bytes_;
-  double parameter_bytes_;
+  const UnitCosts& units_;
+  double beside_own_ = 0;
+  double working_ = 0;
+  double buffers_ = 0;
+  int lowest_zero_ = 3;
+  int highest_zero_ = 0;
 };
 
 /// The head's recompute does not exist: its logits are used at once.
-RecomputeSums sum_recompute(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
-  RecomputeSums sums(units, policy.zero);
-  if (slice.embedding) sums.add(units.embedding, 1);
-  const RecomputeMode mode = policy.recompute;
-  int to_recompute = mode == RecomputeMode::kFull ? policy.recompute_layers : 0;
-  for (const auto& [type, count] : slice.runs) {
-    const int recomputed = mode == RecomputeMode::kSelective ? count : std::min(count, to_recompute);
-    sums.add(units.blocks[static_cast<std::size_t>(type)], count, mode, recomputed);
-    to_recompute -= std::min(count, to_recompute);
-  }
-  if (slice.head) sums.add(units.head, 1);
+template <class Blocks>
+RecomputeSums sum_with_ends(const UnitCosts& units, const model::SliceSignature& slice, int zero,
+                            const Blocks& blocks) {
+  RecomputeSums sums(units);
+  if (slice.embedding) sums.add(units.embedding, 1, zero);
+  blocks(sums);
+  if (slice.head) sums.add(units.head, 1, zero);
   return sums;
 }
 
-/// Send and receive buffers of the stage's two cuts, each for an activation and a gradient of one microbatch.
+RecomputeSums sum_recompute(const UnitCosts& units, const model::SliceSignature& slice, int zero, RecomputeMode mode,
+                            int layers) {
+  return sum_with_ends(units, slice, zero, [&](RecomputeSums& sums) {
+    int to_recompute = mode == RecomputeMode::kFull ? layers : 0;
+    for (const auto& [type, count] : slice.runs) {
+      const int recomputed = mode == RecomputeMode::kSelective ? count : std::min(count, to_recompute);
+      sums.add(units.blocks[static_cast<std::size_t>(type)], count, zero, mode, recomputed);
+      to_recompute -= std::min(count, to_recompute);
+    }
+  });
+}
+
+RecomputeCost rounded(const RecomputeSums& sums, double boundary) {
+  return {ceil_to_nanoseconds(sums.backward), ceil_to_bytes(sums.transient() + boundary),
+          ceil_to_bytes(sums.activation)};
+}
+
+double collective_of(Collective kind, double shared, double expert, std::int64_t bytes_per_parameter,
+                     const UnitCosts& units) {
+  if (shared + expert <= 0) return 0;
+  const double bytes = static_cast<double>(bytes_per_parameter);
+  return collective_seconds(kind, shared * bytes, units.groups.data, units.shape, units.curves) +
+         collective_seconds(kind, expert * bytes, units.groups.expert_data, units.shape, units.curves);
+}
+
+double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
+  const auto of = [&](Collective kind, const Sums& own) {
+    return collective_of(kind, own.shared, own.expert, units.gradient_bytes, units);
+  };
+  const double seconds = of(Collective::kAllReduce, sums[0]) + of(Collective::kReduceScatter, sums[1]);
+  return seconds > 0 ? seconds + kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0;
+}
+
+double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& units) {
+  const cluster::GpuType& device = units.shape.device;
+  // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
+  const double bytes =
+      owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
+  const double rate = device.memory_bandwidth.value() * device.compute.memory_efficiency;
+  const double seconds = std::max(bytes / rate, to_seconds(device.compute.kernel_launch));
+  return seconds + collective_of(Collective::kAllGather, sums[1].shared + sums[2].shared,
+                                 sums[1].expert + sums[2].expert, units.parameter_bytes, units);
+}
+
+/// What is sharded from ZeRO stage `from_stage` on: parameters on one GPU.
+double held(const SumsByZero& sums, std::size_t from_stage, const ProcessGroups& groups) {
+  double parameters = 0;
+  for (std::size_t zero = 0; zero < sums.size(); ++zero) {
+    parameters += zero >= from_stage ? sums[zero].shard(groups) : sums[zero].whole();
+  }
+  return parameters;
+}
+
+/// Forward, sync, step and memory that recompute does not change.
+StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
+  const auto bytes = [&](std::size_t from_stage, std::int64_t per_parameter) {
+    return ceil_to_bytes(held(sums, from_stage, units.groups) * static_cast<double>(per_parameter));
+  };
+  double forward = 0;
+  double all = 0;
+  for (const Sums& own : sums) {
+    forward += own.forward;
+    all += own.all;
+  }
+  StageCost cost;
+  cost.forward = ceil_to_nanoseconds(forward);
+  cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
+  cost.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, 1, units.groups), units));
+  cost.parameters = bytes(3, units.parameter_bytes);
+  cost.gradients = bytes(2, units.gradient_bytes);
+  cost.optimizer_state = bytes(1, units.optimizer_bytes);
+  cost.gradient_volume = ceil_to_bytes(all * static_cast<double>(units.gradient_bytes));
+  return cost;
+}
+
+StageCost with(StageCost cost, const RecomputeCost& variable) {
+  cost.backward = variable.backward;
+  cost.transient = variable.transient;
+  cost.activation = variable.activation;
+  return cost;
+}
+
+StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  const auto blocks = run_by_run(units, slice, policy.runs);
+  const RecomputeSums recompute = sum_with_ends(units, slice, policy.zero, [&](RecomputeSums& sums) {
+    blocks([&](const UnitCost& unit, int count, const BlockPolicy& own) {
+      sums.add(unit, count, own.zero, own.recompute, own.recompute == RecomputeMode::kNone ? 0 : count);
+    });
+  });
+  StageCost cost = with(fixed_cost(sum_units(units, slice, policy.zero, blocks), units),
+                        rounded(recompute, boundary_buffers(units, slice)));
+  cost.provenance = slice_provenance(units, slice);
+  return cost;
+}
+
+}  // namespace
+
+UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPolicy& policy) {
+  const auto [zero, mode] = policy;
+  SumsByZero sums;
+  Sums& own = sums[static_cast<std::size_t>(zero)];
+  own.add(unit, 1, zero);
+  UnitTerms terms;
+  terms.forward = own.forward;
+  terms.backward = backward_of(unit, zero) + recompute_of(unit, mode);
+  terms.held = held(sums, 3, units.groups) * static_cast<double>(units.parameter_bytes) +
+               held(sums, 2, units.groups) * static_cast<double>(units.gradient_bytes) +
+               held(sums, 1, units.groups) * static_cast<double>(units.optimizer_bytes);
+  terms.activation = kept_of(unit, mode);
+  terms.working = unit.working + (unit.activation_none - terms.activation);
+  terms.buffers = zero_buffers(units, unit, zero);
+  return terms;
+}
+
 double boundary_buffers(const UnitCosts& units, const model::SliceSignature& slice) {
   const Degrees& degrees = units.degrees;
   const int shards = degrees.dp * degrees.cp * (degrees.sequence_parallel ? degrees.tp : 1);
@@ -100,64 +271,25 @@ double boundary_buffers(const UnitCosts& units, const model::SliceSignature& sli
   return 2 * samples * static_cast<double>(slice.entry_bytes + slice.exit_bytes);
 }
 
-double collective_of(Collective kind, const Sums& sums, std::int64_t bytes_per_parameter, const UnitCosts& units) {
-  const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, sums.shared * bytes, units.groups.data, units.shape, units.curves) +
-         collective_seconds(kind, sums.expert * bytes, units.groups.expert_data, units.shape, units.curves);
-}
-
-double gradient_sync_seconds(const Sums& sums, int zero, const UnitCosts& units) {
-  if (zero >= 2) return 0;
-  const Collective kind = zero == 1 ? Collective::kReduceScatter : Collective::kAllReduce;
-  return collective_of(kind, sums, units.gradient_bytes, units);
-}
-
-double optimizer_seconds(const Sums& sums, double owned, int zero, const UnitCosts& units) {
-  const cluster::GpuType& device = units.shape.device;
-  // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
-  const double bytes =
-      owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
-  const double rate = device.memory_bandwidth.value() * device.compute.memory_efficiency;
-  double seconds = std::max(bytes / rate, to_seconds(device.compute.kernel_launch));
-  if (zero == 1 || zero == 2) seconds += collective_of(Collective::kAllGather, sums, units.parameter_bytes, units);
-  return seconds;
-}
-
-}  // namespace
-
 StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& slice, int zero)
-    : units_(&units), slice_(&slice), zero_(zero), boundary_(boundary_buffers(units, slice)) {
-  const Sums sums = sum_units(units, slice, zero);
-  const double shard = sums.shared / units.groups.data.size() + sums.expert / units.groups.expert_data.size();
-  const double whole = sums.shared + sums.expert;
-  const auto held = [&](int from_stage) { return zero >= from_stage ? shard : whole; };
-
-  fixed_.forward = ceil_to_nanoseconds(sums.forward);
-  fixed_.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, zero, units));
-  fixed_.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(1), zero, units));
-  fixed_.parameters = ceil_to_bytes(held(3) * static_cast<double>(units.parameter_bytes));
-  fixed_.gradients = ceil_to_bytes(held(2) * static_cast<double>(units.gradient_bytes));
-  fixed_.optimizer_state = ceil_to_bytes(held(1) * static_cast<double>(units.optimizer_bytes));
-  fixed_.gradient_volume = ceil_to_bytes(sums.all * static_cast<double>(units.gradient_bytes));
-}
+    : units_(&units),
+      slice_(&slice),
+      zero_(zero),
+      boundary_(boundary_buffers(units, slice)),
+      fixed_(fixed_cost(sum_units(units, slice, zero, alike(units, slice, zero)), units)) {}
 
 RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
-  const RecomputeSums sums = sum_recompute(*units_, *slice_, {zero_, mode, layers});
-  return {ceil_to_nanoseconds(sums.backward), ceil_to_bytes(sums.transient + boundary_),
-          ceil_to_bytes(sums.activation)};
+  return rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_);
 }
 
 StageCost StageCoster::cost(RecomputeMode mode, int layers) const {
-  const RecomputeCost variable = recompute(mode, layers);
-  StageCost cost = fixed_;
-  cost.backward = variable.backward;
-  cost.transient = variable.transient;
-  cost.activation = variable.activation;
+  StageCost cost = with(fixed_, recompute(mode, layers));
   cost.provenance = slice_provenance(*units_, *slice_);
   return cost;
 }
 
 StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  if (policy.is_mixed()) return mixed_cost(units, slice, policy);
   return StageCoster(units, slice, policy.zero).cost(policy.recompute, policy.recompute_layers);
 }
 

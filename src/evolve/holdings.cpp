@@ -37,6 +37,12 @@ Place place_of(const plan::Rank& rank, const cost::Degrees& degrees) {
           {rank.edp, std::max(1, degrees.edp())}};
 }
 
+/// Recompute holds nothing of its own.
+std::vector<cost::BlockRun> sharded_alike(const cost::MemoryPolicy& policy, const plan::Stage& stage) {
+  if (policy.is_mixed()) return policy.runs;
+  return {{stage.last - stage.first, {policy.zero}}};
+}
+
 class Holder {
  public:
   Holder(const plan::LaunchPlan& plan, const std::set<int>& cuts, Holdings& holdings)
@@ -47,8 +53,13 @@ class Holder {
     const cost::Strategy& strategy = stage.parts[static_cast<std::size_t>(rank.part)].strategy;
     gpu_ = {rank.host, rank.gpu};
     place_ = place_of(rank, strategy.degrees);
+    int first = stage.first;
+    for (const cost::BlockRun& run : sharded_alike(strategy.policy, stage)) {
+      zero_ = run.policy.zero;
+      for (auto cut = cuts_.lower_bound(first); *cut < first + run.blocks; ++cut) blocks(*cut, *std::next(cut));
+      first += run.blocks;
+    }
     zero_ = strategy.policy.zero;
-    for (auto cut = cuts_.lower_bound(stage.first); *cut < stage.last; ++cut) blocks(*cut, *std::next(cut));
     ends(stage);
   }
 
@@ -102,7 +113,13 @@ class Holder {
 
 std::set<int> cuts_of(const plan::LaunchPlan& plan) {
   std::set<int> cuts;
-  for (const plan::Stage& stage : plan.stages) cuts.insert({stage.first, stage.last});
+  for (const plan::Stage& stage : plan.stages) {
+    cuts.insert({stage.first, stage.last});
+    for (const plan::Part& part : stage.parts) {
+      int first = stage.first;
+      for (const cost::BlockRun& run : part.strategy.policy.runs) cuts.insert(first += run.blocks);
+    }
+  }
   return cuts;
 }
 

@@ -1,5 +1,7 @@
 #include "tangram/evolve/variants.hpp"
 
+#include <utility>
+
 namespace tangram::evolve {
 
 std::optional<plan::LaunchPlan> with_cut_moved(const plan::LaunchPlan& plan, int before, int blocks) {
@@ -10,6 +12,9 @@ std::optional<plan::LaunchPlan> with_cut_moved(const plan::LaunchPlan& plan, int
     if (stage.last == cut) stage.last += blocks;
     if (stage.first == cut) stage.first += blocks;
     if (stage.first >= stage.last) return std::nullopt;
+    for (plan::Part& part : stage.parts) {
+      part.strategy.policy = cost::fitted(std::move(part.strategy.policy), stage.last - stage.first);
+    }
   }
   return variant;
 }

@@ -9,7 +9,7 @@ Job one_process(const Job& job) {
   JobStage stage;
   stage.blocks = {0, static_cast<int>(job.model.blocks.size())};
   stage.embedding = stage.head = true;
-  stage.parts.emplace_back();
+  stage.parts.emplace_back().blocks.resize(job.model.blocks.size());
   JobPipeline pipeline;
   pipeline.microbatches = job.samples;
   pipeline.stages.push_back(stage);

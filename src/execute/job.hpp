@@ -41,12 +41,12 @@ struct SmallModel {
 };
 
 struct JobPart {
-  cost::Degrees degrees;  ///< dp: the replicas kept
-  cost::MemoryPolicy policy;
+  cost::Degrees degrees;                  ///< dp: the replicas kept
+  int zero_of_ends = 0;                   ///< of embedding and head
+  std::vector<cost::BlockPolicy> blocks;  ///< of the stage's, in order
   int first_rank = 0;
   int first_sample = 0;  ///< in the microbatch
   int samples_per_replica = 1;
-  int recomputed_blocks = 0;  ///< in full, from the stage's first
 };
 
 struct JobStage {

@@ -44,6 +44,7 @@ struct RankProgram::Layout {
   RankProgram& rank;
   std::vector<Parameter*>* list = nullptr;  // of the block or the end that is being made
   int order = 0;
+  int zero = 0;
 
   static Range all(int n) { return {0, n}; }
 
@@ -76,8 +77,7 @@ struct RankProgram::Layout {
     return weights;
   }
   Parameter* add(const std::string& name, const Slice& slice, Group* copies) {
-    rank.parameters_.push_back(
-        make_parameter(name, order++, slice, copies, copies->position(rank.place_.rank), rank.part_.policy.zero));
+    rank.parameters_.push_back(make_parameter(name, order++, slice, copies, copies->position(rank.place_.rank), zero));
     list->push_back(&rank.parameters_.back());
     return list->back();
   }
@@ -116,13 +116,14 @@ struct RankProgram::Layout {
     }
   }
 
-  void block(const SmallBlock& shape, bool recomputed) {
+  void block(const SmallBlock& shape, const cost::BlockPolicy& policy) {
     const std::string name = "block " + std::to_string(shape.index);
     const Place& place = rank.place_;
     Block& block = rank.blocks_.emplace_back();
     list = &block.weights;
-    block.recompute = recomputed;
-    block.keep_probabilities = rank.part_.policy.recompute != cost::RecomputeMode::kSelective;
+    zero = policy.zero;
+    block.recompute = policy.recompute == cost::RecomputeMode::kFull;
+    block.keep_probabilities = policy.recompute != cost::RecomputeMode::kSelective;
     block.parallel_attention = shape.parallel_attention;
     block.first_norm = norm(name + " first norm");
     if (!shape.parallel_attention) block.second_norm = norm(name + " second norm");
@@ -155,6 +156,7 @@ void RankProgram::make_weights() {
   constexpr const char* kTable = "token table";
   Layout layout{*this};
   const SmallModel& model = job_.model;
+  layout.zero = part_.zero_of_ends;
   if (stage_.embedding) {
     layout.list = &embedding_list_;
     embedding_.tokens = layout.table(kTable);
@@ -164,9 +166,11 @@ void RankProgram::make_weights() {
   }
   for (int b = stage_.blocks.first; b < stage_.blocks.last; ++b) {
     layout.order = (b + 1) * kPerBlock;
-    layout.block(model.blocks[static_cast<std::size_t>(b)], b - stage_.blocks.first < part_.recomputed_blocks);
+    const auto position = static_cast<std::size_t>(b - stage_.blocks.first);
+    layout.block(model.blocks[static_cast<std::size_t>(b)], part_.blocks[position]);
   }
   if (!stage_.head) return;
+  layout.zero = part_.zero_of_ends;
   layout.list = &head_list_;
   if (model.tied && stage_.embedding) {
     head_.table = embedding_.tokens;

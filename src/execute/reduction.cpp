@@ -83,15 +83,25 @@ class Reducer {
     part.degrees = from.strategy.degrees;
     part.degrees.cp /= folds_;
     part.degrees.dp = samples.per(samples_kept(from, before, samples)) / samples.per(from.samples_per_replica());
-    part.policy = from.strategy.policy;
+    part.zero_of_ends = from.strategy.policy.zero;
+    part.blocks = policies_of(stage, from.strategy.policy);
     part.first_rank = static_cast<int>(job_.ranks.size());
     part.first_sample = samples.at(before);
     part.samples_per_replica = samples.per(from.samples_per_replica());
-    if (from.strategy.policy.recompute == cost::RecomputeMode::kFull) {
-      part.recomputed_blocks =
-          small_block(stage.first + from.strategy.policy.recompute_layers) - small_block(stage.first);
-    }
     return part;
+  }
+
+  /// Of the stage's blocks that are kept.
+  [[nodiscard]] std::vector<cost::BlockPolicy> policies_of(const plan::Stage& stage,
+                                                           const cost::MemoryPolicy& policy) const {
+    std::vector<cost::BlockPolicy> policies;
+    int first = stage.first;
+    for (const cost::BlockRun& run : cost::runs_of(policy, stage.last - stage.first)) {
+      const int kept = small_block(first + run.blocks) - small_block(first);
+      policies.insert(policies.end(), static_cast<std::size_t>(kept), run.policy);
+      first += run.blocks;
+    }
+    return policies;
   }
 
   static std::int64_t samples_kept(const plan::Part& part, std::int64_t before, const SampleScale& samples) {

@@ -154,7 +154,12 @@ std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int
       const plan::Stage& stage = plan.stage(s);
       keep_around(stage.first);
       keep_around(stage.last);
-      for (const plan::Part& part : stage.parts) keep_around(stage.first + part.strategy.policy.recompute_layers);
+      for (const plan::Part& part : stage.parts) {
+        int edge = stage.first;
+        for (const cost::BlockRun& run : cost::runs_of(part.strategy.policy, stage.last - stage.first)) {
+          keep_around(edge += run.blocks);
+        }
+      }
     }
   }
   return {kept.begin(), kept.end()};

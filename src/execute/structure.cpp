@@ -97,6 +97,16 @@ std::string indivisible(const LaunchPlan& plan, const plan::Stage& stage, const 
   return {};
 }
 
+bool is_possible(const cost::MemoryPolicy& policy, int blocks) {
+  int told = 0;
+  for (const cost::BlockRun& run : policy.runs) {
+    if (run.policy.zero < 0 || run.policy.zero > 3 || run.blocks < 1 || run.blocks > blocks - told) return false;
+    told += run.blocks;
+  }
+  return policy.zero >= 0 && policy.zero <= 3 && policy.recompute_layers >= 0 && policy.recompute_layers <= blocks &&
+         (!policy.is_mixed() || told == blocks);
+}
+
 void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& findings) {
   const plan::Pipeline& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
   std::int64_t samples = 0;
@@ -106,8 +116,7 @@ void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& f
       findings.add("degrees-invalid", at_stage(stage.id), "cannot divide its " + what);
     }
     const cost::MemoryPolicy& policy = part.strategy.policy;
-    if (policy.zero < 0 || policy.zero > 3 || policy.recompute_layers < 0 ||
-        policy.recompute_layers > stage.last - stage.first) {
+    if (!is_possible(policy, stage.last - stage.first)) {
       findings.add("degrees-invalid", at_stage(stage.id), "ZeRO goes from 0 to 3, recompute to the stage's layers");
     }
   }

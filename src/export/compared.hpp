@@ -17,6 +17,13 @@ template <class Broken>
   return false;
 }
 
+/// Mixtures, which most of them do not know.
+inline void refuse_mixed_layers(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  refusals.none(
+      plan, [](const auto& s) { return any_part(s, [](const auto& p) { return p.strategy.policy.is_mixed(); }); },
+      prefix + "_LAYERS_VARY", "the layers of a stage are treated alike");
+}
+
 /// cp and ep, which the planner does not know.
 inline void refuse_context_and_experts(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   refusals.none(

@@ -26,6 +26,7 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
       plan, [](const auto& s) { return strategy_of(s).degrees.dp > 1; }, "FLASHFLEX_DP",
       "data parallelism is several pipelines, never inside a stage");
   refuse_context_and_experts(refusals, plan, "FLASHFLEX");
+  refuse_mixed_layers(refusals, plan, "FLASHFLEX");
   refusals.none(
       plan, [](const auto& s) { return strategy_of(s).policy.zero > 0; }, "FLASHFLEX_ZERO",
       "it does not shard the optimizer");

@@ -18,6 +18,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Of every layer of a stage, in order.
+std::vector<cost::BlockPolicy> layers_of(const plan::Stage& stage) {
+  std::vector<cost::BlockPolicy> layers;
+  for (const cost::BlockRun& run : cost::runs_of(strategy_of(stage).policy, stage.last - stage.first)) {
+    layers.insert(layers.end(), static_cast<std::size_t>(run.blocks), run.policy);
+  }
+  return layers;
+}
+
+/// Whether some layer of the stage, or an end that it holds, has this ZeRO stage.
+bool shards_with(const plan::Stage& stage, int zero) {
+  const bool ends = (stage.embedding || stage.head) && strategy_of(stage).policy.zero == zero;
+  return ends || std::ranges::any_of(layers_of(stage), [&](const auto& layer) { return layer.zero == zero; });
+}
+
+/// ZeRO of what is not sharded with ZeRO-3: one value for all layers. 3: there is nothing else.
+int default_zero(const plan::LaunchPlan& plan) {
+  for (const int zero : {0, 1, 2}) {
+    if (std::ranges::any_of(plan.stages, [&](const auto& stage) { return shards_with(stage, zero); })) return zero;
+  }
+  return 3;
+}
+
 Refusals refusals_of(const plan::LaunchPlan& plan) {
   Refusals refusals("galvatron", "plan one GPU type with --target megatron --forbid zero1");
   const auto& first = strategy_of(plan.stages.front());
@@ -32,13 +55,21 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
       plan, [&](const auto& s) { return strategy_of(s).degrees.gpus() != first.degrees.gpus(); }, "GALVATRON_GPUS_VARY",
       "every stage has the same number of GPUs");
   refusals.none(
-      plan, [](const auto& s) { return strategy_of(s).policy.zero == 1; }, "GALVATRON_ZERO",
+      plan, [](const auto& s) { return shards_with(s, 1); }, "GALVATRON_ZERO",
       "it has plain data parallelism, ZeRO-2 and ZeRO-3");
   refusals.none(
-      plan, [&](const auto& s) { return strategy_of(s).policy.zero != first.policy.zero; }, "GALVATRON_ZERO_VARIES",
-      "ZeRO is the same in all stages");
+      plan, [&](const auto& s) { return shards_with(s, 2) && default_zero(plan) < 2; }, "GALVATRON_ZERO_VARIES",
+      "layers that are not sharded with ZeRO-3 are all under ZeRO-2, or none is");
+  const int of_ends = first.policy.zero;
   refusals.none(
-      plan, [](const auto& s) { return strategy_of(s).policy.recompute == model::RecomputeMode::kSelective; },
+      plan, [&](const auto& s) { return s.head && (strategy_of(s).policy.zero == 3) != (of_ends == 3); },
+      "GALVATRON_ENDS_VARY", "embedding and head are both sharded with ZeRO-3, or neither");
+  refusals.none(
+      plan,
+      [](const auto& s) {
+        return std::ranges::any_of(
+            layers_of(s), [](const auto& layer) { return layer.recompute == model::RecomputeMode::kSelective; });
+      },
       "GALVATRON_RECOMPUTE", "a layer is recomputed in full or not at all");
   return refusals;
 }
@@ -66,18 +97,22 @@ Expected<Export> export_galvatron(const plan::LaunchPlan& plan) {
   if (!refusals.empty()) return std::move(refusals).fail();
   const auto stages = stages_of_replica(plan);
   const auto degrees = [](const plan::Stage& stage) -> const cost::Degrees& { return strategy_of(stage).degrees; };
-  const int zero = strategy_of(*stages.front()).policy.zero;
+  const int zero = default_zero(plan);
+  const auto layer_of = [](const plan::Stage& stage, int layer) {
+    return layers_of(stage)[static_cast<std::size_t>(layer)];
+  };
   Json document;
   document["pp_deg"] = stages.size();
   document["tp_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).tp; });
   document["tp_consecutive_flags"] = per_layer(stages, [](const auto&, int) { return 1; });
-  document["dp_types_enc"] = per_layer(stages, [](const auto&, int) { return 0; });
+  document["dp_types_enc"] =
+      per_layer(stages, [&](const auto& s, int layer) { return zero < 3 && layer_of(s, layer).zero == 3 ? 1 : 0; });
   document["use_sp"] = per_layer(stages, [](const auto&, int) { return 0; });
   document["cp_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).cp; });
   document["ep_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).ep; });
   document["tp_of_ep_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).etp; });
   document["checkpoint"] = per_layer(
-      stages, [](const auto& s, int layer) { return layer < strategy_of(s).policy.recompute_layers ? 1 : 0; });
+      stages, [&](const auto& s, int layer) { return layer_of(s, layer).recompute != model::RecomputeMode::kNone; });
   document["global_bsz"] = samples_per_iteration(plan);
   document["chunks"] = plan.pipelines.front().microbatches;
   document["pp_division"] = division(stages);
@@ -86,7 +121,7 @@ Expected<Export> export_galvatron(const plan::LaunchPlan& plan) {
   document["vtp"] = degrees(*stages.front()).tp;
   document["vsp"] = 0;
   document["vcp"] = degrees(*stages.front()).cp;
-  document["embed_sdp"] = zero == 3 ? 1 : 0;
+  document["embed_sdp"] = strategy_of(*stages.front()).policy.zero == 3 ? 1 : 0;
   Export out;
   out.files.push_back({"galvatron_config.json", io::write_canonical(document)});
   const plan::LaunchOrder order = plan::stage_order(plan);  // ranks of a stage follow each other, tp first

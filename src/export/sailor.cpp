@@ -34,6 +34,7 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
       [&](const auto& s) { return any_part(s, [&](const auto& p) { return p.samples_per_replica() != samples; }); },
       "SAILOR_SAMPLES_VARY", "every replica of every stage takes equally many samples");
   refuse_context_and_experts(refusals, plan, "SAILOR");
+  refuse_mixed_layers(refusals, plan, "SAILOR");
   refusals.none(
       plan,
       [](const auto& s) { return any_part(s, [](const auto& p) { return p.strategy.degrees.sequence_parallel; }); },

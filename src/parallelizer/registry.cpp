@@ -9,6 +9,9 @@ constexpr BuiltIn kBuiltIns[] = {
     {"enumerator",
      "every tp, sp, cp, ep, dp, ZeRO stage and recompute of one stage, as Megatron-LM's users choose them",
      make_enumerator},
+    {"layerwise",
+     "ZeRO-3 and recompute chosen layer by layer, as Galvatron does: for memory-tight fleets, beside the enumerator",
+     make_layerwise},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The plan's structure from above: does every pipeline train the whole model on its share of the batch?
+#include <algorithm>
 #include <string>
 
 #include "findings.hpp"
@@ -89,7 +90,11 @@ void check_degrees(const Part& part, const std::string& where, Findings& finding
     findings.add("degrees-invalid", where, "sequence parallelism needs tensor parallelism");
   }
   const auto& policy = part.strategy.policy;
-  if (policy.zero < 0 || policy.zero > 3) findings.add("degrees-invalid", where, "ZeRO stages go from 0 to 3");
+  const auto is_stage = [](int zero) { return zero >= 0 && zero <= 3; };
+  if (!is_stage(policy.zero) ||
+      !std::ranges::all_of(policy.runs, [&](const cost::BlockRun& run) { return is_stage(run.policy.zero); })) {
+    findings.add("degrees-invalid", where, "ZeRO stages go from 0 to 3");
+  }
   if (policy.recompute_layers != 0 && policy.recompute != cost::RecomputeMode::kFull) {
     findings.add("recompute-layers", where, "layers are counted for full recompute alone");
   }
@@ -101,6 +106,16 @@ void check_recompute(const Stage& stage, const Part& part, const std::string& wh
     findings.add("recompute-layers", where,
                  "recomputes " + std::to_string(policy.recompute_layers) + " layers of " +
                      std::to_string(stage.last - stage.first));
+  }
+  if (!policy.is_mixed()) return;
+  std::int64_t blocks = 0;
+  for (const cost::BlockRun& run : policy.runs) blocks = sum(blocks, run.blocks);
+  if (blocks != stage.last - stage.first) {
+    findings.add("block-runs", where,
+                 "tells of " + std::to_string(blocks) + " blocks of " + std::to_string(stage.last - stage.first));
+  }
+  if (policy.recompute != cost::RecomputeMode::kNone) {
+    findings.add("block-runs", where, "recompute is told of the stage and of its blocks");
   }
 }
 
@@ -117,11 +132,19 @@ void check_allowed(const LaunchPlan& plan, const Part& part, const std::string& 
   forbid(allow.cp, d.cp > 1, "context parallelism");
   forbid(allow.ep, d.ep > 1, "expert parallelism");
   forbid(allow.dp, d.dp > 1, "data parallelism inside a stage");
-  forbid(allow.zero1, policy.zero == 1, "ZeRO-1");
-  forbid(allow.zero2, policy.zero == 2, "ZeRO-2");
-  forbid(allow.zero3, policy.zero == 3, "ZeRO-3");
-  forbid(allow.recompute_selective, policy.recompute == cost::RecomputeMode::kSelective, "selective recompute");
-  forbid(allow.recompute_full, policy.recompute == cost::RecomputeMode::kFull, "full recompute");
+  const auto zero = [&](int stage) {
+    const auto has = [&](const cost::BlockRun& run) { return run.policy.zero == stage; };
+    return policy.zero == stage || std::ranges::any_of(policy.runs, has);
+  };
+  const auto recompute = [&](cost::RecomputeMode mode) {
+    const auto has = [&](const cost::BlockRun& run) { return run.policy.recompute == mode; };
+    return policy.recompute == mode || std::ranges::any_of(policy.runs, has);
+  };
+  forbid(allow.zero1, zero(1), "ZeRO-1");
+  forbid(allow.zero2, zero(2), "ZeRO-2");
+  forbid(allow.zero3, zero(3), "ZeRO-3");
+  forbid(allow.recompute_selective, recompute(cost::RecomputeMode::kSelective), "selective recompute");
+  forbid(allow.recompute_full, recompute(cost::RecomputeMode::kFull), "full recompute");
 }
 
 void check_stages_listed(const LaunchPlan& plan, Findings& findings) {

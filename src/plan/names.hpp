@@ -21,6 +21,9 @@ inline constexpr std::string_view kRankOrder = "tp-cp-ep-dp-pp";
   return "overlap";
 }
 
+/// In the place of a recompute mode: it differs from block to block.
+inline constexpr std::string_view kMixed = "mixed";
+
 [[nodiscard]] constexpr std::string_view to_string(model::RecomputeMode mode) {
   switch (mode) {
     case model::RecomputeMode::kNone: return "none";

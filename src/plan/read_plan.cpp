@@ -251,17 +251,37 @@ cost::Degrees read_degrees(io::ObjectReader& reader) {
   return degrees;
 }
 
+cost::BlockRun read_block_run(io::ObjectReader& reader) {
+  using cost::RecomputeMode;
+  cost::BlockRun run;
+  run.blocks = static_cast<int>(reader.integer("blocks", {1, kMostDegree}));
+  run.policy.zero = static_cast<int>(reader.integer("zero", {0, 3}));
+  run.policy.recompute = reader.choice<RecomputeMode>(
+      "recompute",
+      {{"none", RecomputeMode::kNone}, {"selective", RecomputeMode::kSelective}, {"full", RecomputeMode::kFull}});
+  reader.finish();
+  return run;
+}
+
 cost::MemoryPolicy read_policy(io::ObjectReader& part) {
   using cost::RecomputeMode;
   cost::MemoryPolicy policy;
   policy.zero = static_cast<int>(part.integer("zero", {0, 3}));
   if (auto recompute = part.object("recompute")) {
-    policy.recompute = recompute->choice<RecomputeMode>(
-        "granularity",
-        {{"none", RecomputeMode::kNone}, {"selective", RecomputeMode::kSelective}, {"full", RecomputeMode::kFull}});
+    policy.recompute = recompute->choice<RecomputeMode>("granularity", {{"none", RecomputeMode::kNone},
+                                                                        {"selective", RecomputeMode::kSelective},
+                                                                        {"full", RecomputeMode::kFull},
+                                                                        {kMixed, RecomputeMode::kNone}});
+    const io::Node* said = recompute->raw("granularity");
+    if (said != nullptr && (said->text == kMixed) != part.has("block_runs")) {
+      recompute->error_at("granularity", "inconsistent", "is \"mixed\" where there are block_runs, and only there");
+    }
     expect(*recompute, "method", recompute_method(policy.recompute));
     policy.recompute_layers = static_cast<int>(recompute->integer("layers", {0, kMostDegree}));
     recompute->finish();
+  }
+  if (part.has("block_runs")) {
+    for (auto& run : part.objects("block_runs")) policy.runs.push_back(read_block_run(run));
   }
   return policy;
 }

@@ -110,6 +110,9 @@ inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::stri
   rules.none(
       stages, [&](const Stage& s) { return exceeds_classic_warmup(plan, s); }, prefix + "_WARMUP",
       "stage s of S starts with S-1-s forward passes; extra microbatches in flight are not possible");
+  rules.none(
+      stages, [](const Stage& s) { return policy_of(s).is_mixed(); }, prefix + "_LAYERS_VARY",
+      "blocks of a stage are treated alike: one ZeRO stage, one recompute mode");
 }
 
 /// Whose optimizer state no other rank shares: its ZeRO stage says nothing.

@@ -160,9 +160,14 @@ Json part_json(const Part& part) {
   out["ranks"] = {{"first", part.first_rank}, {"count", degrees.gpus()}};
   out["members"] = part.members;
   out["zero"] = policy.zero;
-  out["recompute"] = {{"granularity", std::string(to_string(policy.recompute))},
+  out["recompute"] = {{"granularity", std::string(policy.is_mixed() ? kMixed : to_string(policy.recompute))},
                       {"method", std::string(recompute_method(policy.recompute))},
                       {"layers", policy.recompute_layers}};
+  for (const cost::BlockRun& run : policy.runs) {
+    out["block_runs"].push_back({{"blocks", run.blocks},
+                                 {"zero", run.policy.zero},
+                                 {"recompute", std::string(to_string(run.policy.recompute))}});
+  }
   out["parallelizer"] = part.parallelizer;
   if (!part.opaque.empty()) out["opaque"] = part.opaque;
   out["predicted"] = prediction_json(part.predicted);

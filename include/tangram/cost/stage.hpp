@@ -108,10 +108,30 @@ struct StageCost {
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
 ///             plus send and receive buffers of both cuts
+/// Where units differ in their ZeRO stage:
+///   transient gathers run ahead while any unit is at work: the largest working set, and beside it the largest of
+///             ZeRO's buffers
+///   sync      of the units with ZeRO-0 and 1; while the others gather and scatter, the links are taken and hide
+///             nothing: kSyncOverlap of that exposed time is added, which is what hiding would take off
 /// zero > 0 is meaningful only when there is something to shard over. The gradient all-reduce between the two ends of a
 /// tied embedding is not in here: it crosses stages.
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
                                    const MemoryPolicy& policy);
+
+/// What one unit adds to a stage of its degrees, unrounded: the first four are added up, of the last two the largest
+/// counts. For callers that choose a policy block by block.
+struct UnitTerms {
+  double forward = 0;     ///< seconds
+  double backward = 0;    ///< seconds, recompute and what ZeRO exposes included
+  double held = 0;        ///< bytes of parameters, gradients and optimizer state
+  double activation = 0;  ///< bytes per in-flight microbatch
+  double working = 0;     ///< bytes, with what recompute brings back
+  double buffers = 0;     ///< bytes of ZeRO: unsharded gradients, gathered parameters
+};
+[[nodiscard]] UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPolicy& policy);
+
+/// Bytes of send and receive buffers of the stage's two cuts, each for an activation and a gradient of one microbatch.
+[[nodiscard]] double boundary_buffers(const UnitCosts& units, const model::SliceSignature& slice);
 
 /// What of a StageCost recompute changes.
 struct RecomputeCost {
@@ -120,9 +140,9 @@ struct RecomputeCost {
   Bytes activation;
 };
 
-/// stage_cost of one slice at fixed degrees and ZeRO stage, for callers that try many ways to recompute: what recompute
-/// does not change is added up once, and the same to the nanosecond and the byte in all of them. Both arguments must
-/// outlive it.
+/// stage_cost of one slice at fixed degrees and one ZeRO stage, for callers that try many ways to recompute: what
+/// recompute does not change is added up once, and the same to the nanosecond and the byte in all of them. Both
+/// arguments must outlive it.
 class StageCoster {
  public:
   StageCoster(const UnitCosts& units, const model::SliceSignature& slice, int zero);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <vector>
 
 #include "tangram/model/model.hpp"
 
@@ -24,13 +25,39 @@ struct Degrees {
   auto operator<=>(const Degrees&) const = default;
 };
 
-/// What trades time for memory at fixed degrees.
-struct MemoryPolicy {
+/// What trades time for memory in one block.
+struct BlockPolicy {
   int zero = 0;  ///< 0..3 over dp x cp (experts: over edp)
   RecomputeMode recompute = RecomputeMode::kNone;
-  int recompute_layers = 0;  ///< blocks recomputed in full, from the stage's first; kFull only
-  auto operator<=>(const MemoryPolicy&) const = default;
+  auto operator<=>(const BlockPolicy&) const = default;
 };
+
+/// Blocks in a row that are treated alike.
+struct BlockRun {
+  int blocks = 0;
+  BlockPolicy policy;
+  auto operator<=>(const BlockRun&) const = default;
+};
+
+/// What trades time for memory at fixed degrees. Most stages treat their blocks alike, or recompute some of them in
+/// full; where they do not, `runs` tells of every block.
+struct MemoryPolicy {
+  int zero = 0;  ///< 0..3 over dp x cp (experts: over edp); beside `runs` of embedding and head alone
+  RecomputeMode recompute = RecomputeMode::kNone;
+  int recompute_layers = 0;  ///< blocks recomputed in full, from the stage's first; kFull only
+  std::vector<BlockRun>
+      runs{};  // NOLINT(readability-redundant-member-init): g++ and clang warn of every policy without
+  auto operator<=>(const MemoryPolicy&) const = default;
+
+  [[nodiscard]] bool is_mixed() const { return !runs.empty(); }
+};
+
+/// A policy in runs, for a stage of so many blocks: one or two, or those it has.
+[[nodiscard]] std::vector<BlockRun> runs_of(const MemoryPolicy& policy, int blocks);
+/// For a stage of so many blocks: the last run gives or takes what other runs leave.
+[[nodiscard]] MemoryPolicy fitted(MemoryPolicy policy, int blocks);
+/// The shortest way to say it: `runs` only where the other members cannot. `zero` is of embedding and head.
+[[nodiscard]] MemoryPolicy policy_of_runs(int zero, const std::vector<BlockRun>& runs);
 
 struct Strategy {
   Degrees degrees;

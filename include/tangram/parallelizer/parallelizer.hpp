@@ -23,7 +23,8 @@ struct Demands {
   bool zero1 = false;                                           ///< wherever there is something to shard over
   bool whole_stage_experts = false;  ///< ep > 1 only with ep x etp over all GPUs of a stage, but the first stage's
   bool whole_modules = false;        ///< encoders (blocks that are not causal) are one stage, without decoder blocks
-  int tp_at_ends = 0;                ///< tp of the stages with embedding and head; 0: any
+  bool alike = false;  ///< no mixture: one ZeRO stage, one recompute mode (in full also of a stage's first blocks)
+  int tp_at_ends = 0;  ///< tp of the stages with embedding and head; 0: any
 
   bool operator==(const Demands&) const = default;
 };
@@ -124,5 +125,13 @@ class Parallelizer {
 /// modelled ones. Both arguments must outlive the parallelizer.
 [[nodiscard]] std::unique_ptr<Parallelizer> make_enumerator(const model::Model& model,
                                                             const cost::ProfileSet* profiles = nullptr);
+
+/// Mixtures: what the enumerator chooses for a stage is chosen layer by layer, at degrees that hold for the stage. For
+/// each of 1, 2, ... max_in_flight microbatches in flight the fastest way of all to have so many: never slower than the
+/// enumerator's, of whose slower plans with less synchronisation or a shorter forward pass it has none. To be asked
+/// beside it: then the frontier is the union. The rest as make_enumerator, but where runtimes treat the blocks of a
+/// stage alike: there the answer is the enumerator's.
+[[nodiscard]] std::unique_ptr<Parallelizer> make_layerwise(const model::Model& model,
+                                                           const cost::ProfileSet* profiles = nullptr);
 
 }  // namespace tangram::parallelizer

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "../keep_frontier.hpp"
 #include "claims.hpp"
 #include "messages.hpp"
 #include "tangram/parallelizer/degrees.hpp"
-#include "tangram/prune/frontier.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -54,6 +54,7 @@ std::string unmet(const model::Model& model, const Query& query, const cost::Str
   const Demands& demands = query.demands;
   const auto& [degrees, policy] = strategy;
   if (!admits(demands, model, query.slice, degrees)) return "other degrees than the target's runtime demands here";
+  if (demands.alike && policy.is_mixed()) return "the target's runtime treats the blocks of a stage alike";
   if (demands.recompute && policy.recompute != *demands.recompute) return "another recompute mode than the target's";
   const bool whole =
       policy.recompute != cost::RecomputeMode::kFull || policy.recompute_layers == query.slice.block_count();
@@ -142,25 +143,6 @@ Judged<PartialPlan> recompute(const model::Model& model, const cost::ProfileSet*
                                                plan.cost.peak(1).value(), query.shape.device.usable().value())});
   }
   return plan;
-}
-
-/// In the order and to the extent that an Outcome promises.
-void keep_frontier(std::vector<PartialPlan>& plans, std::int64_t max_in_flight) {
-  std::vector<prune::Candidate> candidates;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const cost::StageCost& c = plans[i].cost;
-    candidates.push_back({.T = (c.forward + c.backward).value(),
-                          .F = c.forward.value(),
-                          .A = c.gradient_sync.value(),
-                          .o = c.optimizer_step.value(),
-                          .n_max = std::min(plans[i].n_max, max_in_flight),
-                          .source = static_cast<std::int32_t>(i)});
-  }
-  std::vector<PartialPlan> kept;
-  for (const prune::Candidate& candidate : prune::pareto(candidates)) {
-    kept.push_back(std::move(plans[static_cast<std::size_t>(candidate.source)]));
-  }
-  plans = std::move(kept);
 }
 
 void note_claim(Outcome& outcome, const Claims& claims, const cost::StageCost& cost) {

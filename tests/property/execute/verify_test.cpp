@@ -51,6 +51,15 @@ PartSpec random_part(int samples, int blocks) {
   part.policy.recompute =
       any_of(std::vector{cost::RecomputeMode::kNone, cost::RecomputeMode::kSelective, cost::RecomputeMode::kFull});
   if (part.policy.recompute == cost::RecomputeMode::kFull) part.policy.recompute_layers = pick(1, blocks);
+  if (pick(0, 3) == 0) {  // a mixture
+    std::vector<cost::BlockRun> runs;
+    for (int b = 0; b < blocks; ++b) {
+      runs.push_back({1,
+                      {pick(0, 3), any_of(std::vector{cost::RecomputeMode::kNone, cost::RecomputeMode::kSelective,
+                                                      cost::RecomputeMode::kFull})}});
+    }
+    part.policy = cost::policy_of_runs(part.policy.zero, runs);
+  }
   return part;
 }
 

@@ -52,6 +52,38 @@ std::map<int, int> blocks_of(const Composition& plan) {
   return blocks;
 }
 
+/// A GPU of 300 TFLOP/s and 3 TB/s, and one that is three times slower in everything the cost model knows.
+cluster::GpuType fast_gpu() {
+  cluster::GpuType fast = device("fast", 1);
+  fast.memory = 80_GiB;
+  fast.memory_bandwidth = 3000_GBps;
+  fast.peak.fill(300_TFLOPs);
+  fast.compute.kernel_launch = 1_us;
+  return fast;
+}
+cluster::GpuType slow_gpu() {
+  cluster::GpuType slow = fast_gpu();
+  slow.name = "slow";
+  slow.memory_bandwidth = 1000_GBps;
+  slow.peak.fill(100_TFLOPs);
+  slow.compute.kernel_launch = 3_us;
+  return slow;
+}
+
+/// 16 blocks of a 1,024-wide model with a head that is next to nothing.
+model::Model sixteen_real(std::int64_t microbatches) {
+  model::Model model = sixteen(microbatches);
+  model.types[0].hidden = 1024;
+  model.types[0].tokens = 1024;
+  model.types[0].attention.heads = model.types[0].attention.kv_heads = 8;
+  model.types[0].attention.head_dim = 128;
+  model.types[0].feed_forward.hidden = 4096;
+  model.hidden = 1024;
+  model.vocabulary = 128;
+  model.job.sequence_length = 1024;
+  return model;
+}
+
 }  // namespace
 
 TEST_CASE("three times the speed takes three times the layers") {
@@ -103,31 +135,37 @@ TEST_CASE("few microbatches leave the slow GPU idle") {
 }
 
 TEST_CASE("the built-in parallelizer puts the boundary in the same place") {
-  // A GPU that is three times slower in everything the cost model knows: peak, memory bandwidth, launches. Blocks of a
-  // 1,024-wide model; the head of 128 words is next to nothing and belongs to the fast GPU, which comes last:
-  // 12 fast blocks and the head are closer to 4 slow ones than any other cut.
-  cluster::GpuType fast = device("fast", 1);
-  fast.memory = 80_GiB;
-  fast.memory_bandwidth = 3000_GBps;
-  fast.peak.fill(300_TFLOPs);
-  fast.compute.kernel_launch = 1_us;
-  cluster::GpuType slow = fast;
-  slow.name = "slow";
-  slow.memory_bandwidth = 1000_GBps;
-  slow.peak.fill(100_TFLOPs);
-  slow.compute.kernel_launch = 3_us;
-  model::Model model = sixteen(64);
-  model.types[0].hidden = 1024;
-  model.types[0].tokens = 1024;
-  model.types[0].attention.heads = model.types[0].attention.kv_heads = 8;
-  model.types[0].attention.head_dim = 128;
-  model.types[0].feed_forward.hidden = 4096;
-  model.hidden = 1024;
-  model.vocabulary = 128;
-  model.job.sequence_length = 1024;
+  // The slow GPU is three times slower. The head of 128 words belongs to the fast GPU, which comes last: 12 fast blocks
+  // and the head are closer to 4 slow ones than any other cut.
+  const model::Model model = sixteen_real(64);
   const auto parallelizer = parallelizer::make_enumerator(model);
-  const Composition plan = best(model, two_gpus(fast, slow), *parallelizer);
+  const Composition plan = best(model, two_gpus(fast_gpu(), slow_gpu()), *parallelizer);
   CHECK(blocks_of(plan) == std::map<int, int>{{0, 12}, {1, 4}});
   REQUIRE(plan.stages.size() == 2);
   CHECK(plan.stages[0].parts.front().island_class == 1);
+}
+
+TEST_CASE("with mixtures of layers beside it the enumerator's best plan is never slower, and faster in little memory") {
+  const model::Model model = sixteen_real(64);
+  const auto enumerator = parallelizer::make_enumerator(model);
+  const auto layerwise = parallelizer::make_layerwise(model);
+  const parallelizer::Parallelizer* const alone[] = {enumerator.get()};
+  const parallelizer::Parallelizer* const both[] = {enumerator.get(), layerwise.get()};
+  int feasible = 0;
+  int faster = 0;
+  for (int mebibytes = 2000; mebibytes <= 6000; mebibytes += 250) {
+    cluster::GpuType fast = fast_gpu();
+    cluster::GpuType slow = slow_gpu();
+    fast.memory = slow.memory = Bytes(std::int64_t{mebibytes} << 20);
+    const cluster::IslandHierarchy fleet = two_gpus(fast, slow);
+    const SearchResult without = search(model, fleet, alone, {});
+    const SearchResult with = search(model, fleet, both, {});
+    if (without.best.empty()) continue;
+    REQUIRE_FALSE(with.best.empty());
+    CHECK(with.best.front().closed_form <= without.best.front().closed_form);
+    ++feasible;
+    faster += with.best.front().closed_form < without.best.front().closed_form ? 1 : 0;
+  }
+  CHECK(feasible >= 10);
+  CHECK(faster >= 1);
 }

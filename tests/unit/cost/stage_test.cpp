@@ -188,6 +188,59 @@ TEST_CASE("gradients that kernels of their own accumulate cost a pass over them"
   CHECK(narrow.blocks[0].backward == units_of(model, shape_of(round_gpu(), 1, 1), {}, 1).blocks[0].backward);
 }
 
+TEST_CASE("a mixture adds up what each block costs under its own policy") {
+  // Four blocks of a middle stage on two replicas: the first under ZeRO-3 and recomputed in full, the second recomputed
+  // selectively, all but the first under ZeRO-1.
+  const model::Model model = small_model(6);
+  const Degrees replicated{1, 1, 2, 1, 1, false};
+  const UnitCosts units = units_of(model, shape_of(round_gpu(), 1, 2), replicated, 2);
+  const model::SliceSignature slice = model::signature(model, 1, 5);
+  MemoryPolicy mixed = policy(1);
+  mixed.runs = {{1, {3, RecomputeMode::kFull}}, {1, {1, RecomputeMode::kSelective}}, {2, {1, RecomputeMode::kNone}}};
+  const StageCost cost = stage_cost(units, slice, mixed);
+  const StageCost plain = stage_cost(units, slice, policy(1));
+  const UnitCost& u = units.blocks[0];
+  CHECK(to_seconds(cost.forward) == Approx(4 * u.forward + u.zero3_gather).epsilon(1e-6));
+  CHECK(to_seconds(cost.backward) ==
+        Approx(4 * u.backward + u.zero3_backward + u.recompute_full + u.recompute_selective).epsilon(1e-6));
+  CHECK(cost.activation.as_double() ==
+        Approx(u.activation_full + u.activation_selective + 2 * u.activation_none).epsilon(1e-6));
+  // Of n parameters a block ZeRO-1 holds n and n, and half of the state; ZeRO-3 half of everything.
+  const double n = u.shared_parameters;
+  CHECK(cost.parameters.as_double() == Approx(3.5 * n * static_cast<double>(units.parameter_bytes)).epsilon(1e-6));
+  CHECK(cost.gradients.as_double() == Approx(3.5 * n * static_cast<double>(units.gradient_bytes)).epsilon(1e-6));
+  CHECK(cost.optimizer_state == plain.optimizer_state);
+  // The largest working set is the recomputed block's; beside it the sharded block's gradient and twice its parameters.
+  const double buffers = n * static_cast<double>(units.gradient_bytes + 2 * units.parameter_bytes);
+  const double cuts = boundary_buffers(units, slice);
+  CHECK(cost.transient.as_double() ==
+        Approx(u.working + u.activation_none - u.activation_full + buffers + cuts).epsilon(1e-6));
+  // Three blocks' gradients are left for the end, and what the first exposes in backward hides nothing of them.
+  const double scatter = collective_seconds(
+      Collective::kReduceScatter, 3 * n * static_cast<double>(units.gradient_bytes), units.groups.data, units.shape);
+  CHECK(to_seconds(cost.gradient_sync) == Approx(scatter + kSyncOverlap * u.zero3_backward).epsilon(1e-5));
+  CHECK(cost.gradient_volume == plain.gradient_volume);
+}
+
+TEST_CASE("blocks that are alike cost the same in runs") {
+  const model::Model model = small_model(6);
+  const UnitCosts units = units_of(model, shape_of(round_gpu(), 1, 2), {1, 1, 2, 1, 1, false}, 2);
+  const model::SliceSignature slice = model::signature(model, 0, 6);
+  for (const int zero : {0, 1, 2, 3}) {
+    MemoryPolicy runs = policy(zero);
+    runs.runs = {{2, {zero, RecomputeMode::kFull}}, {4, {zero, RecomputeMode::kNone}}};
+    const StageCost a = stage_cost(units, slice, runs);
+    const StageCost b = stage_cost(units, slice, policy(zero, RecomputeMode::kFull, 2));
+    CHECK(a.forward == b.forward);
+    CHECK(to_seconds(a.backward) == Approx(to_seconds(b.backward)));
+    CHECK(a.gradient_sync == b.gradient_sync);
+    CHECK(a.optimizer_step == b.optimizer_step);
+    CHECK(a.static_memory() == b.static_memory());
+    CHECK(a.transient == b.transient);
+    CHECK(a.activation.as_double() == Approx(b.activation.as_double()));
+  }
+}
+
 TEST_CASE("full recompute counts layers from the stage's first block") {
   // Two types: the first two blocks are of type 0, then three of type 1. Recomputing 3 layers: both of type 0, one
   // of 1.

@@ -88,6 +88,21 @@ TEST_CASE("ZeRO divides the optimizer state alone") {
   CHECK(back.within.optimizer == Bytes(7 * all * kOptimizerBytes));
 }
 
+TEST_CASE("ZeRO divides the blocks that it is for") {
+  // dp 8; the first block of eight under ZeRO-3, the others whole: nothing moves from whole to that, and back an eighth
+  // of what ZeRO-3 of all blocks and ends would take, were all blocks equal: parameters are lacking now as well.
+  World world = make_world();
+  const plan::LaunchPlan whole = on_one_node(world, strategy(1, 1, 8, 1, 1, 0));
+  plan::LaunchPlan mixed = whole;
+  mixed.stages[0].parts[0].strategy.policy.runs = {{1, {3}}, {7, {0}}};
+  CHECK(resharding(mixed, mixed, nullptr).moved() == Bytes(0));
+  CHECK(resharding(whole, mixed, nullptr).moved() == Bytes(0));
+  const Resharding back = resharding(mixed, whole, nullptr);
+  const std::int64_t first = model::parameters(whole.model.block(0)).total();
+  CHECK(back.within.optimizer == Bytes(7 * first * kOptimizerBytes));
+  CHECK(back.within.parameters == Bytes(7 * first * whole.model.job.parameter_bytes));
+}
+
 TEST_CASE("a layer that changes its stage crosses between the hosts") {
   // Cut at 3 -> cut at 4: block 3 (dense) goes from B's stage to A's, where all eight ranks (tp 1, dp 4 is 4 GPUs of
   // a0) hold it whole: 4 copies. B's ranks keep what they have.

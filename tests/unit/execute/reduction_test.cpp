@@ -54,7 +54,8 @@ TEST_CASE("blocks stay on both sides of everything that changes") {
       make_plan(make_model("ddddmmmmmmmmmmmmmmmm"),
                 {{1, 2, {{10, {{{}, 1}}}, {20, {{{}, 1, {0, cost::RecomputeMode::kFull, 2}}}}}}});
   CHECK(kept_blocks(plan, {0}) == std::vector<int>{0, 3, 4, 9, 10, 11, 12, 19});
-  CHECK(reduce(plan).job.pipelines[0].stages[1].parts[0].recomputed_blocks == 2);
+  const std::vector<cost::BlockPolicy> kept = reduce(plan).job.pipelines[0].stages[1].parts[0].blocks;
+  CHECK(std::ranges::count(kept, cost::RecomputeMode::kFull, &cost::BlockPolicy::recompute) == 2);
 }
 
 TEST_CASE("microbatches fill the deepest warm-up and two more") {

@@ -76,6 +76,17 @@ TEST_CASE("every ZeRO stage and recompute mode computes what one process compute
   }
 }
 
+TEST_CASE("blocks of a stage may differ in ZeRO stage and recompute mode") {
+  const auto mixed = [](int zero_of_ends) {
+    return cost::policy_of_runs(
+        zero_of_ends, {{1, {3, RecomputeMode::kFull}}, {1, {1, RecomputeMode::kSelective}}, {1, {2}}, {1, {0}}});
+  };
+  for (const int zero : {0, 1, 2, 3}) {
+    check_good(one_stage("dmdm", {2, 1, 2, 2, 1, true}, mixed(zero)));
+    check_good(one_stage("dddd", {1, 2, 2, 1, 1, false}, mixed(zero)));
+  }
+}
+
 TEST_CASE("stages of different degrees hand over what the plan lists") {
   check_good(three_stages());
   // dp 3 and dp 4 share no cut but the microbatch's ends; cp meets tp.

@@ -71,6 +71,7 @@ TEST_CASE("sailor refuses what its plans cannot say") {
        {"SAILOR_SP", [](auto& p) { strategy(p, 1).degrees.sequence_parallel = true; }},
        {"SAILOR_ZERO", [](auto& p) { strategy(p, 1).policy.zero = 1; }},
        {"SAILOR_RECOMPUTE_VARIES", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }},
+       {"SAILOR_LAYERS_VARY", [](auto& p) { strategy(p, 1).policy.runs = {{1, {3}}, {4, {0}}}; }},
        {"SAILOR_TP_DIVIDES", [](auto& p) { strategy(p, 1).degrees.tp = 3; }}});
 }
 
@@ -82,6 +83,7 @@ TEST_CASE("flashflex refuses what its plans cannot say") {
        {"FLASHFLEX_CP", [](auto& p) { strategy(p, 1).degrees.cp = 2; }},
        {"FLASHFLEX_EP", [](auto& p) { strategy(p, 1).degrees.ep = 2; }},
        {"FLASHFLEX_ZERO", [](auto& p) { strategy(p, 1).policy.zero = 1; }},
+       {"FLASHFLEX_LAYERS_VARY", [](auto& p) { strategy(p, 1).policy.runs = {{1, {3}}, {2, {0}}}; }},
        {"FLASHFLEX_RECOMPUTE", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }},
        {"FLASHFLEX_RECOMPUTE_VARIES",
         [](auto& p) { strategy(p, 1).policy = {0, cost::RecomputeMode::kFull, p.stages[1].last - p.stages[1].first}; }},
@@ -102,5 +104,19 @@ TEST_CASE("galvatron refuses what its strategies cannot say") {
        {"GALVATRON_GPUS_VARY", [](auto& p) { strategy(p, 1).degrees.dp = 4; }},
        {"GALVATRON_ZERO", [](auto& p) { strategy(p, 1).policy.zero = 1; }},
        {"GALVATRON_ZERO_VARIES", [](auto& p) { strategy(p, 1).policy.zero = 2; }},
+       {"GALVATRON_ENDS_VARY", [](auto& p) { strategy(p, 1).policy.zero = 3; }},
        {"GALVATRON_RECOMPUTE", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }}});
+}
+
+TEST_CASE("galvatron is told of each layer") {
+  // Three blocks under plain data parallelism, two of them recomputed; then two of five under ZeRO-3.
+  plan::LaunchPlan plan = example::plain_stages();
+  strategy(plan, 0).policy = {0, cost::RecomputeMode::kFull, 2};
+  strategy(plan, 1).policy.runs = {{1, {3, cost::RecomputeMode::kFull}}, {1, {3}}, {3, {0}}};
+  const auto exported = export_galvatron(plan);
+  REQUIRE(exported.has_value());
+  const std::string& text = exported->files.front().text;
+  CHECK(text.find(R"("dp_types_enc": "0,0,0,1,1,0,0,0")") != std::string::npos);
+  CHECK(text.find(R"("checkpoint": "1,1,0,1,0,0,0,0")") != std::string::npos);
+  CHECK(text.find(R"("default_dp_type": "ddp")") != std::string::npos);
 }

@@ -62,6 +62,21 @@ TEST_CASE("demands: an encoder is one stage of its own") {
   CHECK_FALSE(admitted(0, 4));
 }
 
+TEST_CASE("demands: where blocks are alike, the layer-wise parallelizer answers as the enumerator does") {
+  const auto model = fixtures::dense_model(6);
+  for (const Demands& demands : {Demands{.alike = true}, Demands{.zero1 = true}}) {
+    auto asked = fixtures::query(model, fixtures::shape(1, 4, 24_GiB), 4, 8);
+    asked.demands = demands;
+    const auto mixed = make_layerwise(model)->solve(std::span(&asked, 1));
+    const auto alike = make_enumerator(model)->solve(std::span(&asked, 1));
+    REQUIRE(mixed.front().plans.size() == alike.front().plans.size());
+    for (std::size_t i = 0; i < mixed.front().plans.size(); ++i) {
+      CHECK(mixed.front().plans[i].strategy == alike.front().plans[i].strategy);
+      CHECK(mixed.front().plans[i].parallelizer == "layerwise");
+    }
+  }
+}
+
 TEST_CASE("demands: one recompute mode and ZeRO-1 wherever there is something to shard") {
   const auto model = dense_model(8);
   for (const auto mode : {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {

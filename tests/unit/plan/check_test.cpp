@@ -60,6 +60,18 @@ const std::vector<Fault>& faults() {
        [](LaunchPlan& p) { part(p, 2, 1).strategy.degrees.sequence_parallel = true; }},
       {"recompute-layers", "more layers than there are",
        [](LaunchPlan& p) { part(p, 0).strategy.policy = {0, cost::RecomputeMode::kFull, 4}; }},
+      {"block-runs", "a block that nothing is said of",
+       [](LaunchPlan& p) { part(p, 0).strategy.policy.runs = {{1, {3}}, {1, {0}}}; }},
+      {"block-runs", "recompute told twice",
+       [](LaunchPlan& p) {
+         part(p, 0).strategy.policy = {0, cost::RecomputeMode::kSelective, 0};
+         part(p, 0).strategy.policy.runs = {{1, {3}}, {2, {0}}};
+       }},
+      {"technique-forbidden", "a mixture with a forbidden mode",
+       [](LaunchPlan& p) {
+         p.model.job.allow.recompute_full = false;
+         part(p, 0).strategy.policy.runs = {{1, {0, cost::RecomputeMode::kFull}}, {2, {3}}};
+       }},
       {"technique-forbidden", "a forbidden degree", [](LaunchPlan& p) { p.model.job.allow.cp = false; }},
       {"technique-forbidden", "a forbidden mixed stage", [](LaunchPlan& p) { p.model.job.allow.mixed_stages = false; }},
       {"microbatch-fixed", "another microbatch", [](LaunchPlan& p) { p.model.job.microbatch = 2; }},

@@ -69,6 +69,21 @@ TEST_CASE("what is written is read back") {
   CHECK(write_plan(*read) == text);
 }
 
+TEST_CASE("a mixture is written block by block and read back") {
+  LaunchPlan plan = example_plan();
+  const std::string alike = write_plan(plan);
+  CHECK(alike.find("block_runs") == std::string::npos);
+  cost::MemoryPolicy& policy = plan.stages[0].parts[0].strategy.policy;
+  policy = cost::policy_of_runs(1, {{1, {3, cost::RecomputeMode::kFull}}, {2, {1, cost::RecomputeMode::kSelective}}});
+  const std::string text = write_plan(plan);
+  const auto read = read_plan(text, "plan.json");
+  REQUIRE(read.has_value());
+  check_equal(*read, plan);
+  CHECK(first_error(edited(text, "\"mixed\"", "\"none\"")).code == "inconsistent");
+  CHECK(first_error(edited(alike, "\"granularity\": \"none\"", "\"granularity\": \"mixed\"")).code == "inconsistent");
+  CHECK(first_error(edited(text, "\"blocks\": 2", "\"blocks\": 0")).code == "out-of-range");
+}
+
 TEST_CASE("a space that is not canonical JSON stays the text it was") {
   LaunchPlan plan = example_plan();
   plan.provenance.space = R"({ "a": 1 })";

@@ -95,6 +95,7 @@ TEST_CASE("megatron takes equal stages and refuses others with a reason") {
                       policy(p, 0) = {1, RecomputeMode::kFull, 2};
                       policy(p, 1) = {1, RecomputeMode::kFull, 3};
                     }},
+                   {"MLM_LAYERS_VARY", [](LaunchPlan& p) { policy(p, 1).runs = {{1, {3}}, {1, {1}}}; }},
                    {"MLM_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
                    {"MLM_MIXED_STAGE", [](LaunchPlan& p) { p.stages[1].parts.push_back(p.stages[1].parts.front()); }}});
 }

@@ -158,8 +158,8 @@ TEST_CASE("property layerwise: for each number in flight the fastest of all assi
     feasible += outcome.plans.empty() ? 0 : 1;
     if (outcome.plans.empty()) RC_ASSERT(!outcome.message.empty());
   });
-  CHECK(feasible > enough(1000));
-  CHECK(mixed > enough(300));
+  CHECK(feasible >= enough(1000));
+  CHECK(mixed >= enough(300));
 }
 
 TEST_CASE("property layerwise: no plan of the enumerator is faster with as much in flight") {

@@ -33,5 +33,5 @@ TEST_CASE("with classic warm-ups the composer's optimum is the brute force's, an
       REQUIRE(std::min(best.in_flight[s], program.microbatches) <= static_cast<std::int64_t>(best.stages.size() - s));
     }
   }
-  CHECK(slower > enough(100));
+  CHECK(slower >= enough(100));
 }

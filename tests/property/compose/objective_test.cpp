@@ -92,8 +92,8 @@ TEST_CASE("the cheapest plan is the cheapest of the fastest under every limit") 
     CHECK(result.bound == result.value);
     slower_than_fastest += best.closed_form.value() > *quickest ? 1 : 0;
   }
-  CHECK(feasible > enough(250));
-  CHECK(slower_than_fastest > enough(20));
+  CHECK(feasible >= enough(250));
+  CHECK(slower_than_fastest >= enough(20));
 }
 
 TEST_CASE("the fewest GPUs are the smallest limit under which the time is reached") {
@@ -122,8 +122,8 @@ TEST_CASE("the fewest GPUs are the smallest limit under which the time is reache
     REQUIRE(beyond.found.best.empty());
     CHECK(beyond.found.infeasible.front().code == "throughput-out-of-reach");
   }
-  CHECK(feasible > enough(250));
-  CHECK(fewer > enough(20));
+  CHECK(feasible >= enough(250));
+  CHECK(fewer >= enough(20));
 }
 
 TEST_CASE("a budget only leaves what it pays for") {
@@ -145,8 +145,8 @@ TEST_CASE("a budget only leaves what it pays for") {
       refused += result.found.infeasible.front().code == "budget-too-small" ? 1 : 0;
     }
   }
-  CHECK(bought > enough(200));
-  CHECK(refused > enough(10));
+  CHECK(bought >= enough(200));
+  CHECK(refused >= enough(10));
 }
 
 TEST_CASE("the list of choices holds the fastest plan and nothing that another one beats") {
@@ -176,5 +176,5 @@ TEST_CASE("the list of choices holds the fastest plan and nothing that another o
       }
     }
   }
-  CHECK(several > enough(40));
+  CHECK(several >= enough(40));
 }

@@ -124,12 +124,12 @@ TEST_CASE("the driver's optimum is that of the whole space") {
   SECTION("everything at once") {
     const Seen seen = compare({}, 21, cases(2000));
     // What makes the space wide also decides now and then.
-    CHECK(seen.feasible > enough(1000));
-    CHECK(seen.chains > enough(300));
-    CHECK(seen.mixed > enough(70));
-    CHECK(seen.replicated > enough(80));
-    CHECK(seen.extras > enough(80));
-    CHECK(seen.tied > enough(100));
+    CHECK(seen.feasible >= enough(1000));
+    CHECK(seen.chains >= enough(300));
+    CHECK(seen.mixed >= enough(70));
+    CHECK(seen.replicated >= enough(80));
+    CHECK(seen.extras >= enough(80));
+    CHECK(seen.tied >= enough(100));
   }
   SECTION("memory for all, fast links") {
     compare({.most_gpus = 4, .tight_memory = false, .slow_links = false}, 22, cases(800));
@@ -166,8 +166,8 @@ TEST_CASE("an island more never makes the driver's optimum worse") {
     ++changed;
     if (now < old) ++faster;
   }
-  CHECK(changed > enough(50));
-  CHECK(faster > enough(10));
+  CHECK(changed >= enough(50));
+  CHECK(faster >= enough(10));
 }
 
 TEST_CASE("more memory never makes the driver's optimum worse") {
@@ -181,7 +181,7 @@ TEST_CASE("more memory never makes the driver's optimum worse") {
     CHECK(now <= old);
     if (now < old) ++faster;
   }
-  CHECK(faster > enough(20));
+  CHECK(faster >= enough(20));
 }
 
 TEST_CASE("forbidding never makes the driver's optimum better, and is obeyed") {
@@ -222,7 +222,7 @@ TEST_CASE("forbidding never makes the driver's optimum better, and is obeyed") {
       if (forbidden > allowed) ++slower;
     }
     INFO(rule.name);
-    CHECK(slower > enough(5));
+    CHECK(slower >= enough(5));
   }
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("a driver that runs out of budget says so, and its bound still holds")
     if (result.optimal) CHECK(result.best.front().closed_form.value() == *best);
     if (!result.optimal) ++ended;
   }
-  CHECK(ended > enough(10));
+  CHECK(ended >= enough(10));
 }
 
 TEST_CASE("an accepted gap is kept, and the bound below it holds") {

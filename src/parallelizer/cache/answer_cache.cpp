@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "../plugin/messages.hpp"
+#include "../words.hpp"
 #include "database.hpp"
 #include "schema.hpp"
 #include "tangram/base/digest.hpp"
@@ -43,16 +44,6 @@ std::string materials_text(const Question& question) {
   std::string text;
   for (const auto& material : question.materials) text += (text.empty() ? "" : " ") + material->digest;
   return text;
-}
-
-std::vector<std::string> split_words(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find(' ', from), text.size());
-    words.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
-  return words;
 }
 
 std::string key_of(const std::string& identity, const Question& question) {
@@ -98,7 +89,8 @@ void AnswerCache::Tables::drop_unused_materials() const {
   std::set<std::string> used;
   Statement rows(database, "SELECT DISTINCT materials FROM answer");
   while (rows.next()) {
-    for (std::string& word : split_words(rows.text(0))) used.insert(std::move(word));
+    const std::string digests = rows.text(0);
+    for (const std::string_view word : words_of(digests)) used.emplace(word);
   }
   std::vector<std::string> unused;
   Statement all(database, "SELECT digest FROM material");
@@ -289,9 +281,11 @@ std::vector<CachedAnswer> AnswerCache::sample(const std::string& identity, std::
     Statement members(database, "SELECT members FROM material WHERE digest = ?");
     while (rows.next()) {
       CachedAnswer answer{rows.text(0), Question{rows.text(1), {}}, rows.text(3)};
-      for (std::string& word : split_words(rows.text(2))) {
-        if (members.with(word).next()) {
-          answer.question.materials.push_back(std::make_shared<const Material>(Material{word, members.text(0)}));
+      const std::string digests = rows.text(2);
+      for (const std::string_view word : words_of(digests)) {
+        const std::string name(word);
+        if (members.with(name).next()) {
+          answer.question.materials.push_back(std::make_shared<const Material>(Material{name, members.text(0)}));
         }
         members.again();
       }

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "../words.hpp"
+
 namespace tangram::parallelizer {
 namespace {
 
@@ -30,17 +32,6 @@ std::string random_digits() {
   std::string digits;
   for (const unsigned char byte : bytes) digits += fmt::format("{:02x}", byte);
   return digits;
-}
-
-/// The words between single spaces.
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (!line.empty()) {
-    const std::size_t space = std::min(line.find(' '), line.size());
-    words.push_back(line.substr(0, space));
-    line.remove_prefix(std::min(space + 1, line.size()));
-  }
-  return words;
 }
 
 std::optional<std::int64_t> number_from(std::string_view text) {

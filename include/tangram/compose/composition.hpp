@@ -49,8 +49,8 @@ struct Composition {
   Nanoseconds closed_form;  ///< t of src/compose/README.md
 };
 
-/// Equal pipelines on GPUs of their own. Its gradients are reduced with those of all other groups, so that the stages' A
-/// counts all of them.
+/// Equal pipelines on GPUs of their own. Its gradients are reduced with those of all other groups, so that the stages'
+/// A counts all of them.
 struct PipelineGroup {
   Composition composition;
   cluster::IslandLevel level;  ///< with the islands and members that the group has; all classes, all links

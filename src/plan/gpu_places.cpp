@@ -1,7 +1,6 @@
 #include "tangram/plan/gpu_places.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tangram::plan {
 
@@ -35,7 +34,10 @@ Spread locate(PlacedPart& part, const GpuPlaces& places) {
     islands.insert(where.island);
     spread.classes.insert(where.island_class);
   }
+  // Five GPUs of two members count as five members of one, between which the links are not better than they are.
+  const auto gpus = static_cast<int>(part.gpus.size());
   part.members = static_cast<int>(members.size());
+  while (gpus % part.members != 0) ++part.members;
   spread.spills = islands.size() > 1;
   return spread;
 }
@@ -49,12 +51,15 @@ cluster::DeviceShape shape_of(const PlacedPart& part, cluster::IslandClass islan
   if (inside || whole) return cluster::make_shape(island_class, gpus);
   cluster::DeviceShape shape;
   shape.device = island_class.device;
-  // GPUs of every member: the largest number that all of them can be divided into.
-  shape.nodes = part.members == 1 ? 1 : std::gcd(gpus, part.members);
+  shape.nodes = part.members;
   shape.per_node = gpus / shape.nodes;
   shape.intra = island_class.inside_member;
   shape.inter = island_class.between_members;
-  shape.inter.bandwidth = shape.inter.bandwidth * std::min(1.0, static_cast<double>(shape.per_node) / member);
+  // Of a node's network its GPUs have their share.
+  std::set<std::size_t> nodes;
+  for (const GpuSlot& gpu : part.gpus) nodes.insert(gpu.node);
+  const double on_each = static_cast<double>(gpus) / static_cast<double>(nodes.size());
+  shape.inter.bandwidth = shape.inter.bandwidth * std::min(1.0, on_each / member);
   return shape;
 }
 

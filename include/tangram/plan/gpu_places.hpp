@@ -34,8 +34,7 @@ struct Spread {
 /// Notes islands and members in the part, whose nodes and GPU numbers are given.
 [[nodiscard]] Spread locate(PlacedPart& part, const GpuPlaces& places);
 
-/// The shape a part's GPUs form; where they are neither whole members nor an even part of one (check() says so), the
-/// members they touch with equally many each.
+/// The shape a part's GPUs form. Where they are neither whole members nor an even part of one, check() says so.
 [[nodiscard]] cluster::DeviceShape shape_of(const PlacedPart& part, cluster::IslandClass island_class, bool spills);
 
 }  // namespace tangram::plan

@@ -16,7 +16,8 @@ namespace tangram::baseline {
 namespace {
 
 /// Rules of our own plans that others need not keep: their times are estimated all the same.
-constexpr std::array kHarmless{"shape-invalid", "member-split", "batch-sum", "cost-differs", "closed-form-differs"};
+constexpr std::array kHarmless{"shape-invalid",       "member-split",     "batch-sum",         "cost-differs",
+                               "closed-form-differs", "boundary-latency", "boundary-occupancy"};
 
 /// What can be told from the cuts alone.
 void judge_cuts(Candidate& candidate, const DraftPipeline& pipeline, int units) {

@@ -21,8 +21,9 @@ constexpr std::int64_t kMostSamples = 16;  // of a replica, as profiled
 std::vector<int> usable_gpus(const PlannerInput& input) {
   std::vector<std::size_t> order(input.kinds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto speed = [&](std::size_t k) { return input.seconds(static_cast<int>(k), 1, 1, 0, input.units()); };
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return speed(a) < speed(b); });
+  std::ranges::sort(order, {}, [&](std::size_t k) {
+    return std::pair(input.seconds(static_cast<int>(k), 1, 1, 0, input.units()), k);
+  });
   int room = 1;
   while (room * 2 <= input.gpus()) room *= 2;
   std::vector<int> gpus(input.kinds.size(), 0);

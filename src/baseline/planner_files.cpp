@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -19,6 +21,8 @@ constexpr double kMB = 1024.0 * 1024.0;
 constexpr double kMetisRate = 1024.0 * 1024.0 * 1000.0;  // bytes/s of its GB/s
 constexpr double kLeastResidue = 1e-3;                   // milliseconds; it drops plans where there is none
 constexpr const char* kZone = "tangram";
+constexpr int kMostSailorTensor = 4;  // its tables of a stage's parameters end there: beyond, every stage would fit
+constexpr std::array kSailorKnows{"A100-40", "V100-16", "GH-96"};  // of all others its memory table says 0
 
 /// "A100" of "A100-80GB-SXM": what these programs call it.
 std::string family(const GpuKind& kind) { return kind.name.substr(0, kind.name.find('-')); }
@@ -124,19 +128,80 @@ class SailorFiles {
     Json quotas = Json::object();
     for (std::size_t k = 0; k < input_.kinds.size(); ++k) {
       const GpuKind& kind = input_.kinds[k];
-      const std::string zone = kind.region.empty() ? kZone : kind.region;
       const std::string name = sailor_name(kind);
-      cluster[fmt::format("{}_{}", name, zone)] = kind.gpus;
-      quotas[name][zone] = kind.gpus;
+      const std::string place = fmt::format("{}_{}", name, zone(kind));
+      if (cluster.contains(place)) {
+        out_.notes.push_back(fmt::format("sailor: two GPU types are called {}; the profile is of the first", place));
+      }
+      cluster[place] = cluster.value(place, 0) + kind.gpus;
+      quotas[name][zone(kind)] = cluster[place];
+      if (!types_.emplace(name, static_cast<int>(k)).second) continue;
       out_.files.push_back({fmt::format("sailor/profiles/{}/profile.json", name), profile(static_cast<int>(k))});
+      if (std::ranges::find(kSailorKnows, name) == kSailorKnows.end()) {
+        out_.notes.push_back(fmt::format("sailor: its memory table (planner_utils.cpp) has no {}: add {} GiB", name,
+                                         name.substr(name.rfind('-') + 1)));
+      }
     }
     out_.files.push_back({"sailor/cluster.json", text(cluster)});
     out_.files.push_back({"sailor/quotas.json", text(quotas)});
     out_.files.push_back({"sailor/training_config.json", training()});
     out_.files.push_back({"sailor/llm_info.json", sizes()});
+    out_.files.push_back({"sailor/network.json", network()});
+    out_.files.push_back({"sailor/communication_cost.json", traffic_prices()});
   }
 
  private:
+  static std::string zone(const GpuKind& kind) { return kind.region.empty() ? kZone : kind.region; }
+
+  [[nodiscard]] std::set<std::string> zones() const {
+    std::set<std::string> names;
+    for (const GpuKind& kind : input_.kinds) names.insert(zone(kind));
+    return names;
+  }
+
+  /// Numbers of GPUs of a node that send or receive together. The program takes them for the degrees of tensor
+  /// parallelism that there are.
+  [[nodiscard]] std::vector<int> counts(int kind) const {
+    std::vector<int> list;
+    const int most = std::min(input_.kinds[static_cast<std::size_t>(kind)].per_node, kMostSailorTensor);
+    for (int gpus = 1; gpus <= most; gpus *= 2) list.push_back(gpus);
+    return list;
+  }
+
+  /// Zone, type and number of the senders, then of the receivers: GB/s as a polynomial of the message's size, here a
+  /// constant, and the most bytes/s. The program looks up any type in any zone.
+  [[nodiscard]] std::string network() const {
+    Json json = Json::object();
+    for (const std::string& zone : zones()) {
+      for (const auto& [name, kind] : types_) {
+        for (const int gpus : counts(kind)) json[zone][name][std::to_string(gpus)] = receivers(kind, gpus);
+      }
+    }
+    return text(json);
+  }
+
+  [[nodiscard]] Json receivers(int from, int gpus) const {
+    Json json = Json::object();
+    for (const std::string& zone : zones()) {
+      for (const auto& [name, kind] : types_) {
+        for (const int there : counts(kind)) {
+          const double rate = 1 / input_.message(1, from, gpus, kind, there);
+          json[zone][name][std::to_string(there)] = Json::array({Json::array({0, 0, rate / 1e9}), rate});
+        }
+      }
+    }
+    return json;
+  }
+
+  /// Dollars of a GB between zones. It plans for throughput, where these do not count.
+  [[nodiscard]] std::string traffic_prices() const {
+    Json json = Json::object();
+    for (const std::string& from : zones()) {
+      for (const std::string& to : zones()) json[from][to] = 0;
+    }
+    return text(json);
+  }
+
   [[nodiscard]] std::string profile(int kind) const {
     Json json = Json::object();
     for (const auto& [key, point] : input_.grid) {
@@ -191,6 +256,7 @@ class SailorFiles {
 
   const PlannerInput& input_;
   PlannerFiles& out_;
+  std::map<std::string, int> types_;  // first kind of each name
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "amp_results.hpp"
 #include "tangram/import/import.hpp"
+#include "tangram/import/job.hpp"
 
 namespace tangram::baseline {
 
@@ -93,11 +94,11 @@ Candidate imported(const importing::ReadJob& job, std::int64_t rank, const Judge
   if (made) {
     Candidate candidate = judge(std::move(made->plan), by);
     candidate.rank = rank;
-    candidate.claimed = 0;
+    candidate.claimed = job.job().claimed_seconds;
     return candidate;
   }
   const Diagnostic& why = made.error().front();
-  return {rank, 0, label_of(why.code), why.message, {}, std::nullopt};
+  return {rank, job.job().claimed_seconds, label_of(why.code), why.message, {}, std::nullopt};
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ Expected<Results> judge_results(const std::string& text, const std::string& file
   if (!program) return fail(unknown_format(file));
   Results results{program->first, {}};
   const MetisClaims claims(text);
-  const std::int64_t last = program->second == Source::kMetis ? most : 1;
+  const bool ranked = program->second == Source::kMetis || program->second == Source::kSailor;
+  const std::int64_t last = ranked ? most : 1;
   for (std::int64_t rank = 1; rank <= last; ++rank) {
     const auto job = importing::read_job(program->second, {{file, text}}, rank);
     if (!job && rank == 1) return fail(job.error());

@@ -20,6 +20,7 @@ namespace {
 /// What the rest of a pipeline is at best, in the program's own order: one figure, not a frontier.
 struct Rest {
   double seconds = std::numeric_limits<double>::infinity();  ///< joined, with its microbatches
+  double first = 0;                                          ///< of its first stage, and to send from there
   double straggler = 0;
   double sum = 0;
   double exchange = 0;
@@ -30,83 +31,124 @@ struct Rest {
 /// One number of stages, samples and replicas.
 class Program {
  public:
-  Program(const PlannerInput& input, const Sailor& sailor, std::vector<int> cuts, std::int64_t samples, int dp,
-          std::vector<std::vector<int>> tp, std::int64_t& steps)
+  Program(const PlannerInput& input, Mode mode, const Sailor& sailor, std::vector<int> cuts, std::int64_t samples,
+          int dp, std::vector<std::vector<int>> tp, std::int64_t& steps)
       : input_(input),
+        mode_(mode),
         sailor_(sailor),
         cuts_(std::move(cuts)),
         samples_(samples),
         dp_(dp),
         tp_(std::move(tp)),
         steps_(steps),
-        microbatches_(sailor_microbatches(input.batch, samples, dp)) {}
+        microbatches_(sailor_microbatches(input.batch, samples, dp)),
+        order_(alphabet(input)) {}
 
   const Rest& solve(std::size_t depth, const std::vector<int>& left) {
     const auto key = std::pair(depth, left);
     if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
-    Rest best;
-    std::vector<int> counts(left.size(), 0);
-    for (const std::string& region : regions()) share_out(depth, region, 0, dp_, left, counts, best);
-    return memo_.emplace(key, std::move(best)).first->second;
+    Choice choice{depth, left, std::vector<int>(left.size(), 0), {}, 0, {}};
+    for (const std::string& region : regions()) {
+      choice.region = region;
+      share_out(choice, 0, dp_);
+    }
+    return memo_.emplace(key, std::move(choice.best)).first->second;
   }
 
  private:
+  /// One stage and how the program looks through what it may be made of.
+  struct Choice {
+    std::size_t depth;
+    const std::vector<int>& left;  ///< GPUs of each kind
+    std::vector<int> counts;       ///< replicas of each kind
+    std::string region;
+    double before;  ///< time by itself of the last stage that was looked at
+    Rest best;
+  };
+
+  /// Types in alphabetical order, as the program counts them.
+  static std::vector<std::size_t> alphabet(const PlannerInput& input) {
+    std::vector<std::size_t> order(input.kinds.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t kind) { return std::pair(input.kinds[kind].name, kind); });
+    return order;
+  }
+
   [[nodiscard]] std::set<std::string> regions() const {
     std::set<std::string> names;
     for (const GpuKind& kind : input_.kinds) names.insert(kind.region);
     return names;
   }
 
-  /// All ways to give `replicas` to the kinds from `kind` on; the gradients of a stage stay in one region.
-  void share_out(std::size_t depth, const std::string& region, std::size_t kind, int replicas,
-                 const std::vector<int>& left, std::vector<int>& counts, Rest& best) {
+  /// All ways to give `replicas` to the kinds from the `at`th on; the gradients of a stage stay in one region.
+  void share_out(Choice& choice, std::size_t at, int replicas) {
     if (steps_ <= 0) return;
-    if (kind == left.size()) {
-      if (replicas == 0) consider(depth, left, counts, best);
+    if (at == order_.size()) {
+      if (replicas == 0) consider(choice);
       return;
     }
-    const int tp = tp_[depth][kind];
-    const bool here = tp > 0 && input_.kinds[kind].region == region;
-    const int most = here ? std::min(replicas, left[kind] / tp) : 0;
-    for (int count = most; count >= 0; --count) {
-      counts[kind] = count;
-      share_out(depth, region, kind + 1, replicas - count, left, counts, best);
+    const std::size_t kind = order_[at];
+    const int tp = tp_[choice.depth][kind];
+    const bool here = tp > 0 && input_.kinds[kind].region == choice.region;
+    const int most = here ? std::min(replicas, choice.left[kind] / tp) : 0;
+    for (int count = 0; count <= most; ++count) {
+      choice.counts[kind] = count;
+      share_out(choice, at + 1, replicas - count);
     }
-    counts[kind] = 0;
+    choice.counts[kind] = 0;
   }
 
-  void consider(std::size_t depth, const std::vector<int>& left, const std::vector<int>& counts, Rest& best) {
+  [[nodiscard]] SailorStage stage_of(const Choice& choice) const {
+    SailorStage stage{cuts_[choice.depth], cuts_[choice.depth + 1], {}};
+    for (const std::size_t kind : order_) {
+      if (choice.counts[kind] == 0) continue;
+      stage.shares.push_back({static_cast<int>(kind), tp_[choice.depth][kind], choice.counts[kind]});
+    }
+    return stage;
+  }
+
+  void consider(Choice& choice) {
     --steps_;
-    SailorStage stage{cuts_[depth], cuts_[depth + 1], {}};
-    std::vector<int> rest = left;
-    for (std::size_t k = 0; k < counts.size(); ++k) {
-      if (counts[k] == 0) continue;
-      stage.shares.push_back({static_cast<int>(k), tp_[depth][k], counts[k]});
-      rest[k] -= counts[k] * tp_[depth][k];
-    }
-    const double seconds = sailor_.compute(stage, samples_);
     Rest here;
-    here.straggler = seconds;
-    here.sum = seconds;
-    here.exchange = sailor_.sync(stage, dp_);
-    if (depth + 2 < cuts_.size()) {
-      const Rest& next = solve(depth + 1, rest);
-      if (!std::isfinite(next.seconds)) return;
-      const double sent = sailor_.send(stage, next.stage, samples_);
-      // The last stage sends its gradients where the one before it sends activations.
-      here.straggler = std::max(seconds + sent, next.next == nullptr ? next.sum + sent : next.straggler);
-      here.sum += 2 * sent + next.sum;
-      here.exchange = std::max(here.exchange, next.exchange);
-      here.next = &next;
-    } else if (depth == 0) {
-      here.sum += sailor_.update(stage, samples_);
+    here.stage = stage_of(choice);
+    const double alone = sailor_.alone(here.stage, samples_, dp_);
+    if (choice.depth + 2 == cuts_.size()) {
+      close(choice, here, alone);
+      return;
     }
+    // The original passes over a stage that takes as long as the last one, whatever it would leave to the others.
+    if (mode_ == Mode::kFaithful && alone == choice.before) return;
+    choice.before = alone;
+    precede(choice, here);
+  }
+
+  /// The last stage goes by its time alone, its update included.
+  void close(Choice& choice, Rest& here, double alone) const {
+    here.first = here.straggler = here.sum = sailor_.compute(here.stage, samples_);
+    here.exchange = sailor_.sync(here.stage, dp_);
+    here.seconds = alone;
+    if (here.seconds < choice.best.seconds) choice.best = std::move(here);
+  }
+
+  void precede(Choice& choice, Rest& here) {
+    std::vector<int> left = choice.left;
+    for (const SailorShare& share : here.stage.shares)
+      left[static_cast<std::size_t>(share.kind)] -= share.count * share.tp;
+    const Rest& next = solve(choice.depth + 1, left);
+    if (!std::isfinite(next.seconds)) return;
+    const double seconds = sailor_.compute(here.stage, samples_);
+    const double sent = sailor_.send(here.stage, next.stage, samples_);
+    here.first = seconds + sent;
+    here.straggler = std::max({here.first, next.first + sent, next.straggler});
+    here.sum = seconds + 2 * sent + next.sum;
+    here.exchange = std::max(sailor_.sync(here.stage, dp_), next.exchange);
+    here.next = &next;
     here.seconds = static_cast<double>(microbatches_ - 1) * here.straggler + here.sum + here.exchange;
-    here.stage = std::move(stage);
-    if (here.seconds < best.seconds) best = std::move(here);
+    if (here.seconds < choice.best.seconds) choice.best = std::move(here);
   }
 
   const PlannerInput& input_;
+  Mode mode_;
   const Sailor& sailor_;
   std::vector<int> cuts_;
   std::int64_t samples_;
@@ -114,6 +156,7 @@ class Program {
   std::vector<std::vector<int>> tp_;  // [stage][kind]; 0: the kind has too little memory
   std::int64_t& steps_;
   std::int64_t microbatches_;
+  std::vector<std::size_t> order_;
   std::map<std::pair<std::size_t, std::vector<int>>, Rest> memo_;
 };
 
@@ -144,9 +187,8 @@ class Search {
   [[nodiscard]] int rules() const { return mode_ == Mode::kFaithful ? 1 : 1 << std::min<std::size_t>(gpus_.size(), 4); }
   [[nodiscard]] bool takes_least(std::size_t kind, int rule) const {
     if (mode_ == Mode::kRepaired) return kind < 4 && (rule >> kind & 1) != 0;
-    if (gpus_.size() == 1) return false;
-    const auto first = std::ranges::min_element(input_.kinds, {}, &GpuKind::name);
-    return input_.kinds[kind].name == first->name;
+    const auto [first, last] = std::ranges::minmax_element(input_.kinds, {}, &GpuKind::name);
+    return first->name != last->name && input_.kinds[kind].name == first->name;
   }
 
   [[nodiscard]] std::vector<std::vector<int>> degrees(const std::vector<int>& cuts, std::int64_t samples,
@@ -159,10 +201,21 @@ class Search {
         const auto kind = static_cast<int>(k);
         const auto c = static_cast<std::size_t>(s);
         const int least = sailor_.least_tp(kind, samples, cuts[c], cuts[c + 1], stages - 1 - s);
-        row.push_back(least == 0 || takes_least(k, rule) ? least : std::max(least, sailor_.scaling_tp(kind, samples)));
+        row.push_back(least == 0 || takes_least(k, rule)
+                          ? least
+                          : std::max(least, sailor_.scaling_tp(kind, samples, cuts[c], cuts[c + 1])));
       }
     }
+    if (mode_ == Mode::kFaithful) drop_short_kinds(tp);
     return tp;
+  }
+
+  /// The original leaves out a type that has too little memory for any one of the stages.
+  static void drop_short_kinds(std::vector<std::vector<int>>& tp) {
+    for (std::size_t k = 0; k < tp.front().size(); ++k) {
+      if (std::ranges::none_of(tp, [k](const auto& stage) { return stage[k] == 0; })) continue;
+      for (auto& stage : tp) stage[k] = 0;
+    }
   }
 
   /// Fewer replicas only as long as that is faster.
@@ -172,22 +225,23 @@ class Search {
     double before = std::numeric_limits<double>::infinity();
     for (const int dp : replica_counts(samples)) {
       if (dp * stages > input_.gpus() || steps_ <= 0) continue;
-      Program program(input_, sailor_, cuts, samples, dp, tp, steps_);
+      Program program(input_, mode_, sailor_, cuts, samples, dp, tp, steps_);
       const Rest& best = program.solve(0, gpus_);
       if (!std::isfinite(best.seconds)) continue;
       ++result_.effort.costed;
-      keep(best, samples, dp);
       if (best.seconds >= before) return;
+      keep(best, samples, dp);
       before = best.seconds;
     }
   }
 
-  /// The most replicas of each number of microbatches, descending; in the repaired mode only those that share the batch
-  /// evenly.
+  /// The fewest replicas for each number of microbatches, descending; in the repaired mode only those that share the
+  /// batch evenly. The original has a table of replicas that ends before the number of GPUs.
   [[nodiscard]] std::vector<int> replica_counts(std::int64_t samples) const {
     std::vector<int> counts;
     std::int64_t microbatches = 0;
-    for (int dp = 1; dp <= input_.gpus() && dp * samples <= input_.batch; ++dp) {
+    const int most = mode_ == Mode::kFaithful ? std::max(1, input_.gpus() - 1) : input_.gpus();
+    for (int dp = 1; dp <= most && dp * samples <= input_.batch; ++dp) {
       const std::int64_t now = sailor_microbatches(input_.batch, samples, dp);
       const bool whole = input_.batch % (samples * dp) == 0;
       if (now != microbatches && (whole || mode_ == Mode::kFaithful)) counts.push_back(dp);

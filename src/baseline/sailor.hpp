@@ -2,9 +2,9 @@
 // published runs. Goes in: profiles. Comes out: how much tensor parallelism a type needs, whether a stage fits, and the
 // time of a plan.
 //
-//   T = (M-1) max_s (t_s + send_s) + sum t_s + 2 sum send_s + max_s sync_s + update
+//   T = (M-1) max_s (t_s + send_(s-1) + send_s) + sum t_s + 2 sum send_s + max_s sync_s + update
 //   M = ceil(batch / (b dp)),   t_s the slowest replica's forward and backward of b samples,
-//   send_s to the next stage; of the last stage, the same as before it
+//   send_s to the next stage: activations there, gradients back
 //   sync_s: a ring over dp in buckets of 500 MB, each 2 (dp-1) messages of bucket / dp, of the unsharded stage
 #pragma once
 
@@ -34,18 +34,22 @@ class Sailor {
 
   /// The least tp with which a stage fits that `behind` others follow; 0: none.
   [[nodiscard]] int least_tp(int kind, std::int64_t samples, int first, int last, int behind) const;
-  /// tp is doubled as long as each step makes the model at least 1.5 times as fast.
-  [[nodiscard]] int scaling_tp(int kind, std::int64_t samples) const;
+  /// tp is doubled as long as each step makes the stage at least 1.5 times as fast.
+  [[nodiscard]] int scaling_tp(int kind, std::int64_t samples, int first, int last) const;
   [[nodiscard]] bool fits(int kind, int tp, std::int64_t samples, int first, int last, int behind) const;
 
   [[nodiscard]] double compute(const SailorStage& stage, std::int64_t samples) const;
   [[nodiscard]] double send(const SailorStage& from, const SailorStage& to, std::int64_t samples) const;
   [[nodiscard]] double sync(const SailorStage& stage, int dp) const;
-  /// Of a pipeline of one stage alone, and there of every unit as much as of the whole model.
+  /// Counts for a pipeline of one stage alone, and there of every unit as much as of the whole model.
   [[nodiscard]] double update(const SailorStage& stage, std::int64_t samples) const;
+  /// Of a stage by itself: what its choice goes by.
+  [[nodiscard]] double alone(const SailorStage& stage, std::int64_t samples, int dp) const;
   [[nodiscard]] double iteration(const std::vector<SailorStage>& stages, std::int64_t samples, int dp) const;
 
  private:
+  [[nodiscard]] std::vector<int> tensor_degrees() const;
+
   const PlannerInput& input_;
   Mode mode_;
 };

@@ -54,9 +54,9 @@ class Reader {
  private:
   /// Results of several searches stand in a list.
   const io::Node* result_of(const io::Node& root, std::int64_t rank) {
-    if (root.kind != io::NodeKind::kArray) return &root;
-    const auto size = static_cast<std::int64_t>(root.items.size());
-    if (rank <= size) return &root.items[static_cast<std::size_t>(rank - 1)];
+    const bool list = root.kind == io::NodeKind::kArray;
+    const auto size = list ? static_cast<std::int64_t>(root.items.size()) : 1;
+    if (rank <= size) return list ? &root.items[static_cast<std::size_t>(rank - 1)] : &root;
     lists_.complain(root, "no-such-rank", fmt::format("there are {} plans, none has rank {}", size, rank));
     return nullptr;
   }

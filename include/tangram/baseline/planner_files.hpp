@@ -2,7 +2,8 @@
 // one. Goes in: what planners read here. Comes out: files in a folder for each program.
 //
 //   metis/   hostfile, clusterfile.json, profile/DeviceType.TYPE_tpT_bsB.json (milliseconds, MB)
-//   sailor/  cluster.json, quotas.json, training_config.json, llm_info.json, profiles/TYPE/profile.json (seconds)
+//   sailor/  cluster.json, quotas.json, training_config.json, llm_info.json, network.json, communication_cost.json,
+//            profiles/TYPE/profile.json (seconds)
 #pragma once
 
 #include <string>

@@ -2,6 +2,8 @@
 #include "tangram/baseline/results.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <regex>
 
 #include "support/catch.hpp"
 #include "tangram/baseline/planner_files.hpp"
@@ -83,6 +85,30 @@ TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
   CHECK(amp.front().claimed == Approx(1.25));
 }
 
+TEST_CASE(
+    "replicas of a stage may be unequally many on its nodes, and lists of Sailor's plans are tried from the top") {
+  Setting setting;
+  const std::string two_nodes =
+      std::regex_replace(std::string(kFleet), std::regex("\"name\": \"a\""), "\"name\": \"a[1-2]\"");
+  setting.fleet = *cluster::read_fleet(two_nodes, "fleet.json");
+  setting.hierarchy = cluster::find_islands(setting.fleet, 0.1);
+  const auto stage_of = [](int replicas) {
+    std::string text = "[[[\"A100-40\", 1, \"z\"]], 1]";
+    for (int i = 1; i < replicas; ++i) text += ", [[[\"A100-40\", 1, \"z\"]], 1]";
+    return "{\"estimated_throughput\": 0.5, \"plan\": {\"mbs\": 1, \"pipelines\": [{\"num_stages\": 1, "
+           "\"layers_per_stage\": "
+           "[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]], \"tmp_stages\": [[" +
+           text + "]]}]}}";
+  };
+  // Nine GPUs are not there. Five are on two nodes: five members of one, whose network is 5/2 of a node's four shares.
+  const auto plans = setting.judged("[" + stage_of(9) + ", " + stage_of(5) + "]", "sailor");
+  REQUIRE(plans.size() == 2);
+  CHECK_FALSE(plans[0].runs());
+  REQUIRE(plans[1].runs());
+  CHECK(plans[1].claimed == Approx(2));
+  CHECK(plans[1].plan->stages.front().parts.front().members == 5);
+}
+
 TEST_CASE("what is no result is refused with its place") {
   const Setting setting;
   CHECK(setting.errors("hello\n").find("file:1:1: error: these are not results") == 0);
@@ -103,5 +129,10 @@ TEST_CASE("what the programs read is written from our profiles") {
   CHECK(text("metis/profile/DeviceType.A100_tp2_bs4.json").find("\"layer_compute_total_ms\"") != std::string::npos);
   CHECK(text("sailor/cluster.json") == "{\"A100-40_tangram\": 4, \"V100-16_tangram\": 4}\n");
   CHECK(text("sailor/profiles/V100-16/profile.json").find("\"9\": [") != std::string::npos);  // ten units
+  // Networks of 50 and 25 Gbit/s; of the slower two of four GPUs have half.
+  const auto network = nlohmann::json::parse(text("sailor/network.json"));
+  const auto& rate = network["tangram"]["A100-40"]["4"]["tangram"]["V100-16"]["2"];
+  CHECK(rate == nlohmann::json::parse("[[0, 0, 1.5625], 1562500000]"));
+  CHECK(nlohmann::json::parse(text("sailor/communication_cost.json"))["tangram"]["tangram"] == 0);
   CHECK(files.notes.empty());
 }

@@ -156,6 +156,7 @@ void give_plan(Candidate& candidate, const Draft& draft, const PlannerInput& inp
   }
   candidate.plan = std::move(made->plan);
   judge_plan(candidate, by);
+  if (candidate.rank > 1 && !candidate.runs()) return;  // nobody looks at it again
   const simulate::Result result = simulate::simulate(simulate::schedule_of(*candidate.plan));
   simulate::predict(*candidate.plan, result, by.fleet_peak);
 }

@@ -148,6 +148,9 @@ class Search {
     Draft draft;
     draft.claimed = claimed;
     DraftPipeline pipeline{input_.batch / layout.batches, layout.batches, {}};
+    int widest = 1;
+    for (const MetisStage& stage : stages) widest = std::max(widest, stage.strategy.tp);
+    draft.common = replica_degrees(input_.model, widest);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       pipeline.stages.push_back({cuts[s], cuts[s + 1], stages[s].replicas});
       if (stages[s].straddles) draft.label = Label::kInexpressible;

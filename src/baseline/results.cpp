@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "amp_results.hpp"
@@ -31,6 +33,20 @@ Diagnostic unknown_format(const std::string& file) {
   d.where = {file, 1, 1};
   d.message = "these are not results of a planner that is known here";
   d.hint = "Metis' ranked list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs, or a launch plan";
+  return d;
+}
+
+bool is_empty_list(const std::string& text) {
+  std::string rest = text;
+  std::erase_if(rest, [](unsigned char c) { return std::isspace(c) != 0; });
+  return rest == "[]";
+}
+
+Diagnostic no_plans(const std::string& file) {
+  Diagnostic d;
+  d.code = "no-plans";
+  d.where = {file, 1, 1};
+  d.message = "the list is empty: the program found no plan";
   return d;
 }
 
@@ -86,6 +102,25 @@ Label label_of(const std::string& code) {
   return code == "empty-stage" ? Label::kStageEmpty : Label::kInexpressible;
 }
 
+/// These programs know no experts: where they have tensor parallelism, those are sharded like everything else.
+importing::ReadJob with_experts(importing::ReadJob job, const model::Model& model) {
+  auto changed = std::make_unique<importing::Job>(job.job());
+  for (importing::JobPipeline& pipeline : changed->pipelines) {
+    for (importing::JobStage& stage : pipeline.stages) {
+      int least = stage.replicas.empty() ? 1 : stage.replicas.front().tp;
+      int most = least;
+      for (const importing::Replica& replica : stage.replicas) {
+        least = std::min(least, replica.tp);
+        most = std::max(most, replica.tp);
+      }
+      const cost::Degrees degrees = replica_degrees(model, most);
+      stage.common.sequence_parallel |= degrees.sequence_parallel;
+      if (least == most) stage.common.etp = degrees.etp;
+    }
+  }
+  return importing::ReadJob(std::move(changed));
+}
+
 Candidate imported(const importing::ReadJob& job, std::int64_t rank, const Judge& by) {
   importing::Options options;
   options.profiles = by.profiles;
@@ -111,16 +146,16 @@ Expected<Results> judge_results(const std::string& text, const std::string& file
     return Results{"amp", first_usable(*proposals, input, by, most)};
   }
   const auto program = program_of(text);
-  if (!program) return fail(unknown_format(file));
+  if (!program) return fail(is_empty_list(text) ? no_plans(file) : unknown_format(file));
   Results results{program->first, {}};
   const MetisClaims claims(text);
   const bool ranked = program->second == Source::kMetis || program->second == Source::kSailor;
   const std::int64_t last = ranked ? most : 1;
   for (std::int64_t rank = 1; rank <= last; ++rank) {
-    const auto job = importing::read_job(program->second, {{file, text}}, rank);
+    auto job = importing::read_job(program->second, {{file, text}}, rank);
     if (!job && rank == 1) return fail(job.error());
     if (!job) break;  // the end of the list
-    Candidate candidate = imported(*job, rank, by);
+    Candidate candidate = imported(with_experts(std::move(*job), by.model), rank, by);
     if (program->second == Source::kMetis) claims.tell(candidate);
     results.verdict.judged.push_back(std::move(candidate));
     if (results.verdict.judged.back().runs()) break;

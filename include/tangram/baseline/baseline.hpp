@@ -135,6 +135,6 @@ struct Verdict {
 
 /// As a user would who tries a ranked list from its top: the first plan that runs is taken. At most `most` are tried.
 [[nodiscard]] Verdict first_usable(const Proposals& proposals, const PlannerInput& input, const Judge& by,
-                                   std::int64_t most = 300);
+                                   std::int64_t most = 5000);
 
 }  // namespace tangram::baseline

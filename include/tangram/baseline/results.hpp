@@ -17,6 +17,6 @@ struct Results {
 /// The program is told by the content. Of a ranked list plans are tried from its top. A plan that Metis lists twice
 /// with different times was costed wrongly once: the shorter claim is labelled so.
 [[nodiscard]] Expected<Results> judge_results(const std::string& text, const std::string& file,
-                                              const PlannerInput& input, const Judge& by, std::int64_t most = 300);
+                                              const PlannerInput& input, const Judge& by, std::int64_t most = 5000);
 
 }  // namespace tangram::baseline

@@ -111,6 +111,7 @@ TEST_CASE(
 
 TEST_CASE("what is no result is refused with its place") {
   const Setting setting;
+  CHECK(setting.errors("[]\n").find("file:1:1: error: the list is empty") == 0);
   CHECK(setting.errors("hello\n").find("file:1:1: error: these are not results") == 0);
   CHECK(setting.errors("rank 1: ((2, {'mp_deg': 2}))\n").find("file:1:1: error: this is no plan of AMP") == 0);
   CHECK_FALSE(setting.errors("1, 5, (<DeviceType.A100: 'a100'>), [8], [(8, 1)], 16\n").empty());

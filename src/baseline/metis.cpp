@@ -141,9 +141,16 @@ class Search {
     return chosen;
   }
 
+  /// The original has no time for a share of a stage's samples of which a power of two is more than was profiled.
+  [[nodiscard]] static bool is_profiled(const MetisStage& stage) {
+    return std::ranges::all_of(stage.replicas,
+                               [](const Replica& replica) { return replica.samples < 2 * kMostSamples; });
+  }
+
   void keep(const MetisLayout& layout, const std::vector<MetisStage>& stages, const std::vector<int>& cuts) {
     const double claimed = metis_.cost(layout, stages, cuts);
     if (!std::isfinite(claimed)) return;
+    if (mode_ == Mode::kFaithful && !std::ranges::all_of(stages, is_profiled)) return;
     ++result_.effort.costed;
     Draft draft;
     draft.claimed = claimed;

@@ -15,6 +15,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kMemoryFactor = 5.0;  // the original's allowance over one layer's profiled memory
 constexpr int kMostAttempts = 3;
 constexpr double kOverload = 0.9;  // of the share that would just fit
+constexpr double kSettled = 0.01;  // of all layers: less than this need not find a stage
+constexpr double kNoRoom = 0.001;
 
 /// A number of samples that was not profiled is put together from powers of two.
 double seconds_of(const PlannerInput& input, const Replica& replica, int first, int last) {
@@ -32,6 +34,37 @@ std::int64_t profiled(std::int64_t samples) {
   std::int64_t size = 1;
   while (size < samples) size *= 2;
   return size;
+}
+
+/// Stages whose memory is overfull (`fill` above one) give up some of their share of the layers to the others, each of
+/// which takes as much as its memory allows, in proportion to the shares. False: there is too little room.
+bool shift_shares(std::vector<double>& shares, const std::vector<double>& fill) {
+  std::vector<double> before = shares;
+  std::vector<double> room(shares.size(), 0);
+  double surplus = 0;
+  for (std::size_t s = 0; s < shares.size(); ++s) {
+    if (fill[s] < 1) {
+      room[s] = shares[s] / fill[s] - shares[s];
+    } else {
+      shares[s] *= kOverload / fill[s];
+      surplus += before[s] - shares[s];
+    }
+  }
+  if (std::accumulate(room.begin(), room.end(), 0.0) < surplus) return false;
+  while (surplus > kSettled) {
+    double takers = 0;
+    for (std::size_t s = 0; s < shares.size(); ++s) takers += room[s] > kNoRoom ? before[s] : 0;
+    if (takers <= 0) return true;
+    const double offered = surplus;
+    for (std::size_t s = 0; s < shares.size(); ++s) {
+      if (room[s] <= kNoRoom) continue;
+      const double taken = std::min(room[s], offered * before[s] / takers);
+      shares[s] += taken;
+      room[s] -= taken;
+      surplus -= taken;
+    }
+  }
+  return true;
 }
 
 bool on_one_node(const PlannerInput& input, const MetisStage& stage) {
@@ -60,7 +93,7 @@ std::vector<MetisStage> Metis::stages(const MetisLayout& layout, const std::vect
       times.push_back(input_.seconds(replica.kind, tp, 1, 0, input_.units()));
       if (!std::isfinite(times.back())) return {};
     }
-    const auto shares = split_samples(each * dp, times);
+    const auto shares = split_samples(input_.batch / layout.batches, times);
     for (std::size_t d = 0; d < shares.size(); ++d) stage.replicas[d].samples = stage.one_kind ? each : shares[d];
     for (const Replica& replica : stage.replicas) {
       if (!std::isfinite(seconds_of(input_, replica, 0, input_.units()))) return {};
@@ -97,15 +130,31 @@ double Metis::memory_there(const MetisStage& stage) const {
   return pooled;
 }
 
-/// The original: one replica's worth, by the type of rank 0, whatever the stage runs on; against the pooled memory.
+/// The original, against the pooled memory: one replica's worth, by the type of rank 0, whatever the stage runs on. Of
+/// a stage of several types, what all GPUs of the cluster would hold if they shared its samples; a share that was not
+/// profiled counts as the powers of two it consists of, with the weights of each.
 double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, int first, int last) const {
   const int lead = layout.row.front();
-  const std::int64_t each = input_.batch / stage.strategy.dp / layout.batches;
-  const GridPoint* point = input_.at(lead, stage.strategy.tp, profiled(each));
-  if (point == nullptr) return kInfinity;
+  const auto [dp, tp] = stage.strategy;
+  const auto of = [&](std::int64_t samples) {
+    const GridPoint* point = input_.at(lead, tp, samples);
+    if (point == nullptr) return kInfinity;
+    double sum = 0;
+    for (int u = first; u < last; ++u) sum += memory_of(point->units[static_cast<std::size_t>(u)], 1);
+    return kMemoryFactor * sum;
+  };
+  if (stage.one_kind) return of(profiled(input_.batch / dp / layout.batches));
+  const std::size_t each = layout.row.size() / static_cast<std::size_t>(dp);
+  std::vector<double> times;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(dp); ++d) {
+    times.push_back(input_.seconds(layout.row[d * each], tp, 1, 0, input_.units()));
+    if (!std::isfinite(times.back())) return kInfinity;
+  }
   double sum = 0;
-  for (int u = first; u < last; ++u) sum += memory_of(point->units[static_cast<std::size_t>(u)], 1);
-  return kMemoryFactor * sum * (stage.one_kind ? 1 : stage.strategy.dp);
+  for (const std::int64_t share : split_samples(input_.batch / layout.batches, times)) {
+    for (std::int64_t bit = 1; bit <= share; bit *= 2) sum += (share & bit) != 0 ? of(bit) : 0;
+  }
+  return sum;
 }
 
 std::vector<int> Metis::exact_partition(const MetisLayout& layout, const std::vector<MetisStage>& stages) const {
@@ -149,28 +198,18 @@ std::vector<int> Metis::partition(const MetisLayout& layout, const std::vector<M
   std::vector<double> shares = speeds(stages);
   for (; attempts <= kMostAttempts; ++attempts) {
     const auto cuts = balance_by_sevenths(weights, shares);
-    headroom.assign(stages.size(), 0);
     std::vector<double> fill(stages.size());
+    headroom.assign(stages.size(), 0);
     for (std::size_t s = 0; s < stages.size(); ++s) {
+      const double there = memory_there(stages[s]);
       const double needed = memory_needed(layout, stages[s], cuts[s], cuts[s + 1]);
-      headroom[s] = memory_there(stages[s]) - needed;
-      fill[s] = needed / memory_there(stages[s]);
+      headroom[s] = there - needed;
+      fill[s] = needed / there;
     }
     if (std::ranges::all_of(headroom, [](double room) { return room >= 0; })) return cuts;
-    double taken = 0;
-    double others = 0;
-    for (std::size_t s = 0; s < shares.size(); ++s) {
-      if (fill[s] <= 1) others += shares[s];
-      if (fill[s] <= 1) continue;
-      const double kept = shares[s] / fill[s] * kOverload;
-      taken += shares[s] - kept;
-      shares[s] = kept;
-    }
-    if (others <= 0) break;
-    for (std::size_t s = 0; s < shares.size(); ++s) {
-      if (fill[s] <= 1) shares[s] += taken * shares[s] / others;
-    }
+    if (!shift_shares(shares, fill)) break;
   }
+  headroom.clear();
   return {};
 }
 

@@ -50,6 +50,18 @@ Diagnostic no_plans(const std::string& file) {
   return d;
 }
 
+/// Before its list Metis logs a hundred megabytes, of which the batch ("gbs=") alone counts. Their lines stay as blank
+/// ones, so that places in the file are right.
+std::string without_log(const std::string& text) {
+  const std::size_t list = text.find("\nrank, cost, node_sequence");
+  if (list == std::string::npos) return text;
+  std::string kept(
+      static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(list), '\n')), '\n');
+  const std::size_t batch = text.rfind("gbs=", list);
+  if (batch != std::string::npos) kept += text.substr(batch, text.find_first_not_of("0123456789", batch + 4) - batch);
+  return kept + text.substr(list);
+}
+
 /// What Metis says of its plans beside the plans themselves.
 class MetisClaims {
  public:
@@ -148,11 +160,12 @@ Expected<Results> judge_results(const std::string& text, const std::string& file
   const auto program = program_of(text);
   if (!program) return fail(is_empty_list(text) ? no_plans(file) : unknown_format(file));
   Results results{program->first, {}};
-  const MetisClaims claims(text);
+  const importing::SourceFile source{file, program->second == Source::kMetis ? without_log(text) : text};
+  const MetisClaims claims(source.text);
   const bool ranked = program->second == Source::kMetis || program->second == Source::kSailor;
   const std::int64_t last = ranked ? most : 1;
   for (std::int64_t rank = 1; rank <= last; ++rank) {
-    auto job = importing::read_job(program->second, {{file, text}}, rank);
+    auto job = importing::read_job(program->second, {source}, rank);
     if (!job && rank == 1) return fail(job.error());
     if (!job) break;  // the end of the list
     Candidate candidate = imported(with_experts(std::move(*job), by.model), rank, by);

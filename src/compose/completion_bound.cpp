@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "outlines.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -30,25 +32,6 @@ std::vector<double> least_round_trips(const Program& program) {
   return by_cut;
 }
 
-std::int64_t needed(const Program& program, int depth) { return std::min<std::int64_t>(depth, program.microbatches); }
-
-// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
-std::int64_t least_drain(const Program& program, int option, int last, int depth) {
-  if (program.drains.empty()) {
-    std::int64_t least = INT64_MAX;
-    for (const Candidate& c : program.frontier(option, program.signature_of(0, last))) {
-      if (c.n_max >= needed(program, depth)) least = std::min(least, c.A + c.o);
-    }
-    return least;
-  }
-  const auto at =
-      static_cast<std::size_t>(option) * static_cast<std::size_t>(program.blocks + 1) + static_cast<std::size_t>(last);
-  const std::vector<Drain>& drains = program.drains[at];
-  const auto found = std::find_if(drains.begin(), drains.end(),
-                                  [&](const Drain& drain) { return drain.n_max >= needed(program, depth); });
-  return found == drains.end() ? 0 : found->cost;
-}
-
 bool takes_no_more(const std::vector<Use>& a, const std::vector<Use>& b) {
   return std::all_of(a.begin(), a.end(), [&](const Use& use) {
     return std::any_of(b.begin(), b.end(), [&](const Use& other) {
@@ -59,7 +42,8 @@ bool takes_no_more(const std::vector<Use>& a, const std::vector<Use>& b) {
 
 }  // namespace
 
-FastestPlans::FastestPlans(const Program& program) : round_trip_(least_round_trips(program)) {
+FastestPlans::FastestPlans(const Program& program)
+    : round_trip_(least_round_trips(program)), weights_(block_weights(program)) {
   depths_ = static_cast<int>(
       std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
   blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
@@ -148,10 +132,11 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
                                  std::vector<double> multipliers, int iterations, double enough)
     : program_(program),
       fastest_(fastest),
+      capacity_(program, fastest, longest_period),
       supplies_(program.supplies()),
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {
-  if (!coverable()) return;
+  if (!capacity_.covers_all() || !coverable()) return;
   if (multipliers.size() != supplies_.size()) multipliers.assign(supplies_.size(), 0);
   ascend(std::move(multipliers), iterations, enough);
 }

@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "capacity.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
@@ -58,6 +59,8 @@ class FastestPlans {
   /// Blocks of the longest slice with the signature; 0: none has it.
   [[nodiscard]] int blocks_of(int signature) const { return blocks_of_[static_cast<std::size_t>(signature)]; }
   [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
+  /// Under which Capacity counts covers.
+  [[nodiscard]] const std::vector<BlockWeights>& weights() const { return weights_; }
 
  private:
   void add_signature_lists(const Program& program, int signature);
@@ -71,6 +74,7 @@ class FastestPlans {
   std::vector<std::size_t> first_list_of_;
   std::vector<int> blocks_of_;
   std::vector<double> round_trip_;
+  std::vector<BlockWeights> weights_;
 };
 
 class CompletionBound {
@@ -95,6 +99,8 @@ class CompletionBound {
   /// Of what is left of the program's supplies.
   [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return inner(lambda_, left); }
   [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return inner(weight_, left); }
+  /// What the units left can hold in whole stages. Only where there is a root.
+  [[nodiscard]] const Capacity& capacity() const { return capacity_; }
   /// Least latency of any boundary at the cut, both ways.
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
 
@@ -125,6 +131,7 @@ class CompletionBound {
 
   const Program& program_;
   const FastestPlans& fastest_;
+  const Capacity capacity_;
   std::vector<std::int64_t> supplies_;
   double longest_period_;
   int depths_ = 1;

@@ -8,6 +8,7 @@
 
 #include "cuts.hpp"
 #include "label.hpp"
+#include "outlines.hpp"
 #include "tangram/base/assert.hpp"
 
 namespace tangram::compose {
@@ -84,7 +85,7 @@ struct Position {
 struct Extension {
   double growth = 0;                     // of a label's bound, at least
   Candidate plan;                        // copied: it is looked at for every label
-  const Candidate* candidate = nullptr;  // where it came from
+  const Candidate* candidate = nullptr;  // where it came from; none of outlines
 };
 
 // Extensions by the same slice on the same option: one look at a state may rule out all of them.
@@ -137,7 +138,8 @@ class Search {
     for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
     answer_.labels = created();
     note_cuts();
-    if (best_) answer_.chain = trace_back();
+    answer_.found = best_.has_value();
+    if (best_ && !query_.outlines) answer_.chain = trace_back();
     answer_.value = best_value_;
     return std::move(answer_);
   }
@@ -212,7 +214,12 @@ class Search {
         if (!query_.mixed && program_.options[static_cast<std::size_t>(option)].uses.size() > 1) continue;
         const double fixed = hop + bound_.unit_price(option) + beyond - here;
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
-        add_group(lists, {0, option, n, 0, 0}, frontiers_.whole(option, signature), {depth, n == left, fixed, slack});
+        const GroupTerms terms{depth, n == left, fixed, slack};
+        if (query_.outlines) {
+          add_group(lists, {0, option, n, 0, 0}, outline(option, n, left, depth), terms);
+        } else {
+          add_group(lists, {0, option, n, 0, 0}, frontiers_.whole(option, signature), terms);
+        }
       }
     }
     const auto most = static_cast<std::size_t>(query_.beam) * kExtensionsPerBeam;
@@ -223,6 +230,11 @@ class Search {
     }
     std::sort(lists.groups.begin(), lists.groups.end(), smaller_growth);
     return lists;
+  }
+
+  [[nodiscard]] std::vector<Candidate> outline(int option, int blocks, int left, int depth) const {
+    if (blocks == left) return first_outline_of(program_, option, left, depth);
+    return outline_of(program_, option, program_.signature_of(left - blocks, left));
   }
 
   struct GroupTerms {
@@ -241,7 +253,7 @@ class Search {
       const double growth = static_cast<double>(cost) + terms.fixed;
       if (growth > terms.slack) continue;
       if (candidate.n_max < std::min<std::int64_t>(terms.depth, program_.microbatches)) continue;
-      lists.extensions.push_back({growth, candidate, &candidate});
+      lists.extensions.push_back({growth, candidate, query_.outlines ? nullptr : &candidate});
       if (query_.beam > 0 && !terms.is_first_stage) break;  // a quick pass takes the fastest plan that holds the depth
     }
     group.end = static_cast<std::uint32_t>(lists.extensions.size());
@@ -261,7 +273,8 @@ class Search {
 
   // Whether the units that are left once an option has taken its own can hold the blocks that are left.
   [[nodiscard]] bool is_coverable(int left, std::int64_t depth, int option, const Budget& budget) const {
-    return bound_.need(left, depth) <= budget.supply - bound_.unit_weight(option);
+    return bound_.need(left, depth) <= budget.supply - bound_.unit_weight(option) &&
+           bound_.capacity().covers_after(program_.options[static_cast<std::size_t>(option)], left, depth, budget.left);
   }
 
   // The groups for which a state has the units, now and for the blocks that remain.

@@ -21,12 +21,14 @@ struct LabelQuery {
   std::int64_t cutoff = 0;                ///< on A + max o
   int beam = 0;                           ///< labels kept per block position; 0: all
   bool mixed = true;                      ///< false: only options of one class
+  bool outlines = false;                  ///< of outlines.hpp instead of plans: gives a bound, and no chain
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
 };
 
 struct LabelAnswer {
-  std::optional<Chain> chain;  ///< stages only; not evaluated
-  std::int64_t value = 0;      ///< its A + max o
+  bool found = false;
+  std::int64_t value = 0;      ///< A + max o of the best chain
+  std::optional<Chain> chain;  ///< its stages; not evaluated. None of outlines
   bool finished = true;        ///< false: out of budget; the chain is then only the best seen
   std::int64_t labels = 0;
   std::int64_t states = 0;

@@ -21,7 +21,7 @@ constexpr int kScoutShapes = 3;               // of each class, in the first loo
 constexpr std::size_t kScoutSizes = 3;        // microbatch sizes of the first look
 constexpr double kUsualMicrobatches = 64;     // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;              // programs solved at once, each unaware of the others
-constexpr std::int64_t kFirstPassShare = 12;  // of the label budget that one program may use before all were tried
+constexpr std::int64_t kFirstPassShare = 48;  // of the label budget that one program may use before all were tried
 
 // Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
 std::size_t most_mixed_pairs(int gpus) {
@@ -340,7 +340,7 @@ class Searcher {
     std::stable_sort(unfinished.begin(), unfinished.end(),
                      [](const Task& a, const Task& b) { return a.bound < b.bound; });
     for (const Task& task : unfinished) {
-      if (task.bound >= incumbent_) continue;
+      if (task.bound >= std::min(incumbent_, open_bound_)) continue;  // no more can be proven
       const std::int64_t left = options_.label_budget - result_.statistics.labels;
       std::vector<Task> again;
       if (left > 0) {

@@ -17,12 +17,16 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kFirstAscent = 24;          // subgradient steps of a window without a parent
-constexpr int kChildAscent = 10;          // of a window that inherits multipliers
-constexpr double kLadder = 1.05;          // steps of the quick pass
-constexpr int kSplitsWithoutBudget = 24;  // only to raise the bound that is reported
-constexpr double kFarFromBound = 1.15;    // incumbents this far above a program's bound call for a quick pass
+constexpr int kFirstAscent = 24;         // subgradient steps of a window without a parent
+constexpr int kChildAscent = 10;         // of a window that inherits multipliers
+constexpr double kLadder = 1.05;         // steps of the quick pass
+constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
+constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
+constexpr double kFirstProbe = 0.01;     // of the shortest period: how far beyond it outlines are searched first
+constexpr double kLastProbe = 0.001;     // periods closer than this are told apart by windows
+constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such search
 constexpr std::int64_t kNever = INT64_MAX;
+constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
 
 struct Window {
   std::int64_t lo = 0;
@@ -30,6 +34,7 @@ struct Window {
   std::int64_t bound = 0;  // on the time of any chain whose period lies in it
   std::vector<double> multipliers;
   std::int64_t order = 0;
+  bool outlined = false;  // its bound is that of outlines
 
   bool operator<(const Window& other) const {  // for a queue that pops the smallest bound, the earliest first
     return std::pair(bound, order) > std::pair(other.bound, other.order);
@@ -67,28 +72,15 @@ class Sweep {
       seed(lowest, highest, false);
       if (best_ == kNever) seed(lowest, highest, true);
     }
-    int splits_without_budget = 0;
-    while (!queue_.empty()) {
-      const Window window = queue_.top();
-      queue_.pop();
-      if (window.bound >= best_) break;
-      if (result_.labels >= limits_.label_budget && ++splits_without_budget > kSplitsWithoutBudget) {
-        give_up(window);  // the smallest bound of all that is left
-        break;
-      }
-      if (is_narrow(window)) {
-        solve_window(window);
-      } else {
-        split(window);
-      }
-    }
+    if (!queue_.empty()) raise_lowest(lowest, highest);
+    search_windows();
     result_.bound = std::min(unfinished_, best_);
     result_.frontier_plans = frontiers_.made();
     return std::move(result_);
   }
 
  private:
-  // No chain's period is below the fastest slowest stage it must contain, nor is one above the latency of all of it.
+  // No chain's period is below that at which the units hold all blocks, nor is one above the latency of all of it.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> period_range() const {
     std::int64_t fastest = kNever;
     std::int64_t slowest = program_.slowest;  // a slower plan with less to synchronise may need a longer period
@@ -100,8 +92,8 @@ class Sweep {
     if (fastest == kNever) return {1, 0};
     std::int64_t hop = 0;
     for (const Price& price : program_.prices) hop = std::max(hop, price.latency);
-    const std::int64_t longest = (slowest + 2 * hop) * program_.blocks;
-    return {std::max<std::int64_t>(1, fastest), std::max<std::int64_t>(1, longest)};
+    const std::int64_t longest = std::max<std::int64_t>(1, (slowest + 2 * hop) * program_.blocks);
+    return {std::max(fastest, shortest_period(program_, fastest_, longest)), longest};
   }
 
   [[nodiscard]] bool is_narrow(const Window& window) const {
@@ -114,6 +106,28 @@ class Sweep {
     return best_ == kNever || static_cast<double>(best_) > kFarFromBound * static_cast<double>(bound);
   }
 
+  // Smallest bound first.
+  void search_windows() {
+    for (int looked_on = 0; !queue_.empty();) {
+      Window window = queue_.top();
+      queue_.pop();
+      if (window.bound >= best_) break;
+      if (!result_.finished && ++looked_on > kWindowsWithoutProof) {
+        give_up(window);  // the smallest bound of all that is left
+        break;
+      }
+      if (!is_narrow(window)) {
+        split(window);
+      } else if (!result_.finished) {
+        look_at(window);
+      } else if (!window.outlined) {
+        outline(std::move(window));
+      } else {
+        solve_window(window);
+      }
+    }
+  }
+
   // A quick pass over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
   void seed(std::int64_t lowest, std::int64_t highest, bool mixed) {
     std::vector<double> multipliers;
@@ -122,7 +136,7 @@ class Sweep {
       if (best_ != kNever && base >= best_) return;
       const CompletionBound bound(program_, fastest_, hi, multipliers,
                                   multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
-      const std::int64_t cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
+      const std::int64_t cutoff = cutoff_at(base);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
       if (bound.root() <= static_cast<double>(cutoff) + 1.0) {
         LabelQuery query;
@@ -132,14 +146,53 @@ class Sweep {
         query.mixed = mixed;
         const LabelAnswer answer = search_labels(ground_, bound, query);
         result_.quick_labels += answer.labels;
-        result_.states += answer.states;
-        result_.cuts += answer.cuts;
+        count(answer);
         if (answer.chain) keep(*answer.chain);
       }
       if (hi >= highest || program_.microbatches == 1) return;
       lo = hi + 1;
       hi = std::min(highest, static_cast<std::int64_t>(static_cast<double>(hi) * kLadder) + 1);
     }
+  }
+
+  // Units, memory and links may rule out periods that the units' capacity alone does not. A search of outlines rules
+  // out all periods up to its own at once; it is quick where they are far too short, hence from there in growing steps.
+  void raise_lowest(std::int64_t lowest, std::int64_t highest) {
+    if (best_ == kNever || program_.microbatches == 1) return;
+    std::int64_t lo = lowest;
+    std::int64_t limit = std::min(highest, (best_ - 1) / (program_.microbatches - 1));
+    for (double step = kFirstProbe; step >= kLastProbe && lo < limit;) {
+      const std::int64_t period = std::min(limit, static_cast<std::int64_t>(static_cast<double>(lo) * (1 + step)) + 1);
+      const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, kChildAscent, kNoCompletion);
+      const std::int64_t most = (limits_.label_budget - result_.labels) / kProbeShare;
+      const LabelAnswer answer = search_outlines(bound, period, cutoff_at((program_.microbatches - 1) * lo), most);
+      if (answer.finished && !answer.found) {
+        lo = period + 1;
+        step *= 2;
+      } else {
+        limit = period - 1;
+        step /= 4;
+      }
+    }
+    if (lo == lowest) return;
+    const std::vector<double> multipliers = queue_.top().multipliers;
+    queue_ = {};
+    push(lo, highest, multipliers, kChildAscent);
+  }
+
+  LabelAnswer search_outlines(const CompletionBound& bound, std::int64_t period, std::int64_t cutoff,
+                              std::int64_t most_labels) {
+    LabelQuery query;
+    query.period = period;
+    query.cutoff = cutoff;
+    query.outlines = true;
+    query.label_budget = most_labels;
+    LabelAnswer answer;
+    if (bound.root() == kNoCompletion || bound.root() > static_cast<double>(cutoff) + 1.0) return answer;
+    answer = search_labels(ground_, bound, query);
+    count(answer);
+    result_.labels += answer.labels;
+    return answer;
   }
 
   // Queues [lo, hi] unless its bound says that nothing in it is of interest.
@@ -158,7 +211,7 @@ class Sweep {
       ++result_.cuts.windows_by_bound;
       return;
     }
-    queue_.push({lo, hi, time, bound.multipliers(), next_order_++});
+    queue_.push({lo, hi, time, bound.multipliers(), next_order_++, false});
   }
 
   void split(const Window& window) {
@@ -166,6 +219,29 @@ class Sweep {
     const std::int64_t cut = std::clamp(static_cast<std::int64_t>(middle), window.lo, window.hi - 1);
     push(window.lo, cut, window.multipliers, kChildAscent);
     push(cut + 1, window.hi, window.multipliers, kChildAscent);
+  }
+
+  // Outlines say at little cost that nothing in the window is of interest, or which windows to solve first.
+  void outline(Window window) {
+    const std::int64_t base = (program_.microbatches - 1) * window.lo;
+    const CompletionBound bound(program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion);
+    const std::int64_t most = limits_.label_budget - result_.labels;
+    if (most <= 0) return give_up(window);
+    const LabelAnswer answer = search_outlines(bound, window.hi, cutoff_at(base), most);
+    if (!answer.finished) return look_at(window);
+    if (!answer.found) return;
+    window.bound = std::max(window.bound, base + answer.value);
+    window.outlined = true;
+    queue_.push(std::move(window));
+  }
+
+  [[nodiscard]] std::int64_t cutoff_at(std::int64_t base) const {
+    return best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
+  }
+
+  void count(const LabelAnswer& answer) {
+    result_.states += answer.states;
+    result_.cuts += answer.cuts;
   }
 
   void solve_window(const Window& window) {
@@ -178,14 +254,13 @@ class Sweep {
       multipliers = bound.multipliers();
       LabelQuery query;
       query.period = hi;
-      query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
+      query.cutoff = cutoff_at(base);
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
       LabelAnswer answer = search_labels(ground_, bound, query);
       result_.labels += answer.labels;
-      result_.states += answer.states;
-      result_.cuts += answer.cuts;
+      count(answer);
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
       if (!answer.finished) {
@@ -199,16 +274,23 @@ class Sweep {
     }
   }
 
+  // A window that is not solved: the quick pass may still find something in it.
+  void look_at(const Window& window) {
+    const CompletionBound bound(program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion);
+    if (bound.root() == kNoCompletion) return;
+    if (limits_.beam > 0) skim(window, window.hi, bound);
+    give_up(window);
+  }
+
   // The quick pass in one window, where the exact search had to stop.
   void skim(const Window& window, std::int64_t hi, const CompletionBound& bound) {
     LabelQuery query;
     query.period = hi;
-    query.cutoff = best_ == kNever ? INT64_MAX / 4 : best_ - 1 - (program_.microbatches - 1) * window.lo;
+    query.cutoff = cutoff_at((program_.microbatches - 1) * window.lo);
     query.beam = limits_.beam;
     const LabelAnswer answer = search_labels(ground_, bound, query);
     result_.quick_labels += answer.labels;
-    result_.states += answer.states;
-    result_.cuts += answer.cuts;
+    count(answer);
     if (answer.chain) keep(*answer.chain);
   }
 
@@ -273,9 +355,11 @@ std::int64_t root_bound(const Program& program, std::int64_t interest) {
   const FastestPlans plans(program);
   std::vector<double> multipliers;
   constexpr double kRatio = 1.25;
-  for (std::int64_t lo = std::max<std::int64_t>(1, fastest);;) {
+  const std::int64_t shortest = shortest_period(program, plans, kLongestPeriod);
+  if (shortest == kNever) return kNever;
+  for (std::int64_t lo = std::max(fastest, shortest);;) {
     const bool last = lo >= slowest;
-    const std::int64_t hi = last ? INT64_MAX / 16 : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
+    const std::int64_t hi = last ? kLongestPeriod : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
     const std::int64_t base = (program.microbatches - 1) * lo;
     if (base >= std::min(best, interest)) break;
     const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;

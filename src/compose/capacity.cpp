@@ -1,0 +1,238 @@
+#include "capacity.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "completion_bound.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr std::int64_t kBlock = 1024;  // weight of a block: mixed stages count in parts of it
+constexpr int kFewOfKind = 4;          // kinds of which a program has less than a part of so many say little
+
+BlockWeights weights_of(const Program& program, const std::vector<std::int64_t>& block) {
+  BlockWeights weights;
+  weights.of_first.assign(1, 0);
+  for (const std::int64_t weight : block) weights.of_first.push_back(weights.of_first.back() + weight);
+  weights.of_signature.assign(static_cast<std::size_t>(program.signatures), 0);
+  for (int first = 0; first < program.blocks; ++first) {
+    for (int last = first + 1; last <= program.blocks; ++last) {
+      std::int64_t& heaviest = weights.of_signature[static_cast<std::size_t>(program.signature_of(first, last))];
+      heaviest = std::max(heaviest, weights.of_first[static_cast<std::size_t>(last)] -
+                                        weights.of_first[static_cast<std::size_t>(first)]);
+    }
+  }
+  return weights;
+}
+
+// The fastest any option runs a block on its own: tells whether the ends, which hold more than their block, are no
+// smaller than the kind.
+std::int64_t fastest_alone(const Program& program, int block) {
+  std::int64_t fastest = INT64_MAX;
+  for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
+    const auto& frontier = program.frontier(option, program.signature_of(block, block + 1));
+    if (!frontier.empty()) fastest = std::min(fastest, frontier.front().T);
+  }
+  return fastest;
+}
+
+}  // namespace
+
+std::vector<BlockWeights> block_weights(const Program& program) {
+  std::map<int, int> count;  // of blocks, by signature
+  for (int block = 0; block < program.blocks; ++block) ++count[program.signature_of(block, block + 1)];
+  const auto blocks = static_cast<std::size_t>(program.blocks);
+  std::vector<BlockWeights> all{weights_of(program, std::vector<std::int64_t>(blocks, kBlock))};
+  for (const auto& [signature, blocks_of_kind] : count) {
+    if (blocks_of_kind * kFewOfKind < program.blocks || blocks_of_kind == program.blocks) continue;
+    std::vector<std::int64_t> weight(blocks, 0);
+    std::int64_t of_kind = INT64_MAX;
+    for (int block = 0; block < program.blocks; ++block) {
+      if (program.signature_of(block, block + 1) != signature) continue;
+      weight[static_cast<std::size_t>(block)] = kBlock;
+      of_kind = fastest_alone(program, block);
+    }
+    for (const int end : {0, program.blocks - 1}) {
+      if (fastest_alone(program, end) >= of_kind) weight[static_cast<std::size_t>(end)] = kBlock;
+    }
+    if (weight != std::vector<std::int64_t>(blocks, kBlock)) all.push_back(weights_of(program, weight));
+  }
+  return all;
+}
+
+Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period, RootAlone)
+    : program_(program), fastest_(fastest), period_(longest_period), depths_(fastest.depths()) {
+  choose_weights();
+}
+
+Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period)
+    : Capacity(program, fastest, longest_period, RootAlone{}) {
+  if (covers_all_) fill_tables();
+}
+
+// Those under which least is left over.
+void Capacity::choose_weights() {
+  double least = 0;
+  for (const BlockWeights& weights : fastest_.weights()) {
+    const std::int64_t needed = weights.of_first.back();
+    const std::int64_t held = held_by_all(heaviest_slices(weights));
+    if (held < needed) covers_all_ = false;
+    const double spare = static_cast<double>(held) / static_cast<double>(needed);
+    if (weights_ != nullptr && spare >= least) continue;
+    least = spare;
+    weights_ = &weights;
+  }
+}
+
+// [option] at a depth of 1.
+std::vector<std::int64_t> Capacity::heaviest_slices(const BlockWeights& weights) const {
+  std::vector<std::int64_t> slices(program_.options.size(), 0);
+  for (int signature = 0; signature < program_.signatures; ++signature) {
+    const std::int64_t weight = weights.of_signature[static_cast<std::size_t>(signature)];
+    for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
+      if (entry.T > static_cast<double>(period_)) break;
+      std::int64_t& heaviest = slices[static_cast<std::size_t>(entry.option)];
+      heaviest = std::max(heaviest, weight);
+    }
+  }
+  return slices;
+}
+
+// What stages of every class can be: units and weight, from the heaviest slices of the options.
+std::vector<std::vector<Capacity::Item>> Capacity::items_of(std::span<const std::int64_t> slices) const {
+  std::vector<std::vector<Item>> items(program_.inventory.size());
+  std::vector<double> dense(items.size(), 0);  // weight that a unit of the class holds at most
+  for (std::size_t option = 0; option < slices.size(); ++option) {
+    const std::vector<Use>& uses = program_.options[option].uses;
+    if (slices[option] == 0 || uses.size() != 1) continue;
+    const auto k = static_cast<std::size_t>(uses.front().island_class);
+    items[k].push_back({uses.front().units, slices[option]});
+    dense[k] = std::max(dense[k], static_cast<double>(slices[option]) / uses.front().units);
+  }
+  for (std::size_t option = 0; option < slices.size(); ++option) {
+    const std::vector<Use>& uses = program_.options[option].uses;
+    if (slices[option] == 0 || uses.size() == 1) continue;
+    double together = 0;
+    for (const Use& use : uses) together += dense[static_cast<std::size_t>(use.island_class)] * use.units;
+    std::int64_t rest = slices[option];
+    for (const Use& use : uses) {
+      const auto k = static_cast<std::size_t>(use.island_class);
+      const double share = together > 0 ? dense[k] * use.units / together : 1;
+      const bool is_last = &use == &uses.back();
+      const std::int64_t part =
+          is_last ? rest : std::min(rest, static_cast<std::int64_t>(share * static_cast<double>(slices[option])));
+      rest -= part;
+      items[k].push_back({use.units, part});
+    }
+  }
+  return items;
+}
+
+// [u] the most that items can hold on u units, each as often as wanted.
+void Capacity::fill_row(std::span<const Item> items, std::span<std::int64_t> row) {
+  row.front() = 0;
+  for (std::size_t u = 1; u < row.size(); ++u) {
+    row[u] = row[u - 1];
+    for (const Item& item : items) {
+      const auto units = static_cast<std::size_t>(item.units);
+      if (units <= u) row[u] = std::max(row[u], row[u - units] + item.weight);
+    }
+  }
+}
+
+std::int64_t Capacity::held_by_all(std::span<const std::int64_t> slices) const {
+  const std::vector<std::vector<Item>> items = items_of(slices);
+  std::int64_t held = 0;
+  std::vector<std::int64_t> row;
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    row.resize(static_cast<std::size_t>(program_.inventory[k]) + 1);
+    fill_row(items[k], row);
+    held += row.back();
+  }
+  return held;
+}
+
+// [depth * options + option]
+std::vector<std::int64_t> Capacity::heaviest_slices_by_depth() const {
+  const std::size_t options = program_.options.size();
+  std::vector<std::int64_t> slices(options * static_cast<std::size_t>(depths_ + 1), 0);
+  for (int signature = 0; signature < program_.signatures; ++signature) {
+    const std::int64_t weight = weights_->of_signature[static_cast<std::size_t>(signature)];
+    for (int depth = 1; depth <= depths_; ++depth) {
+      // What holds a depth holds all smaller ones: the last of a run of equal lists stands for them.
+      const std::size_t list = fastest_.list_at(signature, depth);
+      if (depth < depths_ && fastest_.list_at(signature, depth + 1) == list) continue;
+      for (const FastestPlans::Entry& entry : fastest_.list(list)) {
+        if (entry.T > static_cast<double>(period_)) break;
+        std::int64_t& heaviest =
+            slices[static_cast<std::size_t>(depth) * options + static_cast<std::size_t>(entry.option)];
+        heaviest = std::max(heaviest, weight);
+      }
+    }
+  }
+  for (int depth = depths_ - 1; depth >= 1; --depth) {
+    for (std::size_t option = 0; option < options; ++option) {
+      std::int64_t& here = slices[static_cast<std::size_t>(depth) * options + option];
+      here = std::max(here, slices[static_cast<std::size_t>(depth + 1) * options + option]);
+    }
+  }
+  return slices;
+}
+
+void Capacity::fill_tables() {
+  const std::size_t options = program_.options.size();
+  const std::size_t classes = program_.inventory.size();
+  const std::vector<std::int64_t> slices = heaviest_slices_by_depth();
+  rows_.assign(static_cast<std::size_t>(depths_ + 1) * classes, 0);
+  std::vector<std::vector<Item>> before;
+  for (int depth = 1; depth <= depths_; ++depth) {
+    std::vector<std::vector<Item>> items =
+        items_of(std::span(slices).subspan(static_cast<std::size_t>(depth) * options, options));
+    for (std::size_t k = 0; k < classes; ++k) {
+      std::size_t& begin = rows_[static_cast<std::size_t>(depth) * classes + k];
+      if (depth > 1 && items[k] == before[k]) {
+        begin = rows_[static_cast<std::size_t>(depth - 1) * classes + k];
+        continue;
+      }
+      const auto length = static_cast<std::size_t>(program_.inventory[k]) + 1;
+      begin = tables_.size();
+      tables_.resize(begin + length);
+      fill_row(items[k], std::span(tables_).subspan(begin, length));
+    }
+    before = std::move(items);
+  }
+}
+
+bool Capacity::covers_after(const Option& option, int blocks, std::int64_t depth,
+                            std::span<const std::int64_t> left) const {
+  const std::size_t classes = program_.inventory.size();
+  const std::size_t* const rows = &rows_[static_cast<std::size_t>(std::min<std::int64_t>(depth, depths_)) * classes];
+  std::int64_t held = 0;
+  for (std::size_t k = 0; k < classes; ++k) held += tables_[rows[k] + static_cast<std::size_t>(left[k])];
+  for (const Use& use : option.uses) {
+    const auto k = static_cast<std::size_t>(use.island_class);
+    const auto before = static_cast<std::size_t>(left[k]);
+    if (use.units > left[k]) return false;
+    held += tables_[rows[k] + before - static_cast<std::size_t>(use.units)] - tables_[rows[k] + before];
+  }
+  return held >= weights_->of_first[static_cast<std::size_t>(blocks)];
+}
+
+std::int64_t shortest_period(const Program& program, const FastestPlans& fastest, std::int64_t longest) {
+  const auto covers_all = [&](std::int64_t period) {
+    return Capacity(program, fastest, period, Capacity::RootAlone{}).covers_all();
+  };
+  if (!covers_all(longest)) return INT64_MAX;
+  std::int64_t too_short = 0;
+  std::int64_t enough = longest;
+  while (too_short + 1 < enough) {
+    const std::int64_t middle = too_short + (enough - too_short) / 2;
+    (covers_all(middle) ? enough : too_short) = middle;
+  }
+  return enough;
+}
+
+}  // namespace tangram::compose

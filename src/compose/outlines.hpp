@@ -1,0 +1,28 @@
+// What a program says of its plans without their whole frontiers: the fastest plan for every number of microbatches in
+// flight, and the least that a first stage adds to the end. Goes in: a program, of outlines or of whole frontiers.
+// Comes out: lower bounds on what any plan takes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tangram/compose/program.hpp"
+
+namespace tangram::compose {
+
+/// Microbatches that a stage at the depth holds: never more than there are.
+[[nodiscard]] inline std::int64_t needed(const Program& program, int depth) {
+  return depth < program.microbatches ? depth : program.microbatches;
+}
+
+/// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
+[[nodiscard]] std::int64_t least_drain(const Program& program, int option, int last, int depth);
+
+/// The (T, n_max) staircase of a slice, ascending. Every plan of it is no faster than the first step that holds as
+/// many, so that a chain of steps takes no longer than one of plans: A is T, o and F are zero.
+[[nodiscard]] std::vector<Candidate> outline_of(const Program& program, int option, int signature);
+
+/// The same of [0, last) as the first stage at a depth: A is at least what it adds to the end.
+[[nodiscard]] std::vector<Candidate> first_outline_of(const Program& program, int option, int last, int depth);
+
+}  // namespace tangram::compose

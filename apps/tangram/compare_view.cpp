@@ -86,6 +86,15 @@ std::string ablation_table(const Comparison& comparison, const Terminal& termina
   return table.render(terminal);
 }
 
+std::string formula_table(const Comparison& comparison, const Terminal& terminal) {
+  Table table({{"by the formula of", false, 17}, {"its plan", true}, {"ours", true}, {"ours in its space", true}});
+  const auto text = [](const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; };
+  for (const FormulaLine& line : comparison.formulas) {
+    table.add({{line.planner}, {text(line.its_plan)}, {text(line.ours)}, {text(line.ours_in_its_space)}});
+  }
+  return table.render(terminal);
+}
+
 std::string notes_of(const Comparison& comparison) {
   std::string out;
   for (const ComparedPlanner& line : comparison.planners) {
@@ -139,6 +148,7 @@ std::string comparison_for_people(const Comparison& comparison, const Terminal& 
                                 ours.model.name, ours.fleet_name, ours.fleet_gpus, plans_table(comparison, terminal));
   if (const std::string notes = notes_of(comparison); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
+  if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);
   return out;
 }
 
@@ -159,6 +169,14 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
     entry["iteration_s"] = step.iteration_s > 0 ? Json(step.iteration_s) : Json(nullptr);
     entry["slower"] = step.iteration_s > 0 ? Json(step.iteration_s / comparison.iteration_s()) : Json(nullptr);
     json["ablation"].push_back(std::move(entry));
+  }
+  json["formulas"] = Json::array();
+  for (const FormulaLine& line : comparison.formulas) {
+    const auto number = [](const std::optional<double>& seconds) { return seconds ? Json(*seconds) : Json(nullptr); };
+    json["formulas"].push_back({{"planner", line.planner},
+                                {"its_plan_s", number(line.its_plan)},
+                                {"ours_s", number(line.ours)},
+                                {"ours_in_its_space_s", number(line.ours_in_its_space)}});
   }
   return json;
 }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "tangram/baseline/formulas.hpp"
 #include "tangram/baseline/results.hpp"
 #include "tangram/model/techniques.hpp"
 
@@ -20,6 +21,8 @@ namespace {
 constexpr std::array kTechniques{"ep", "cp", "sp", "zero", "recompute", "mixed_stages", "replicas"};
 /// The space of Metis and Sailor: mixed stages are theirs as well.
 constexpr std::array kTheirs{"ep", "cp", "sp", "zero", "recompute", "replicas"};
+
+constexpr std::array kWithFormula{"metis", "sailor"};
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -67,6 +70,7 @@ class Comparer {
     if (auto wrong = add_given(comparison); !wrong.empty()) return fail(std::move(wrong));
     add_planners(comparison);
     if (options_.ablation) add_ablation(comparison);
+    add_formulas(comparison);
     return comparison;
   }
 
@@ -131,17 +135,34 @@ class Comparer {
   void add_step(Comparison& comparison, std::vector<std::string> forbidden, std::string what) {
     AblationStep step{std::move(forbidden), std::move(what), true, comparison.iteration_s()};
     step.used = std::ranges::any_of(step.forbidden, [&](const auto& name) { return uses(comparison.ours, name); });
-    if (step.used) step.iteration_s = without(step.forbidden);
+    reduced_ = comparison.ours;
+    if (step.used) reduced_ = without(step.forbidden);
+    step.iteration_s = reduced_ ? to_seconds(reduced_->predicted.iteration) : 0;
     comparison.ablation.push_back(std::move(step));
   }
 
-  /// Iteration of our best plan without these; 0: there is none.
-  double without(const std::vector<std::string>& forbidden) const {
+  /// Our best plan without these, if there is one.
+  std::optional<plan::LaunchPlan> without(const std::vector<std::string>& forbidden) const {
     say(fmt::format("planning without {}", fmt::join(forbidden, ", ")));
     model::Model model = inputs_.model;
     for (const std::string& name : forbidden) static_cast<void>(model::set_technique(model.job.allow, name, false));
-    const auto planned = make_plan(inputs_.fleet, model, options_.planning, progress_);
-    return planned ? to_seconds(planned->plan.predicted.iteration) : 0;
+    auto planned = make_plan(inputs_.fleet, model, options_.planning, progress_);
+    if (!planned) return std::nullopt;
+    return std::move(planned->plan);
+  }
+
+  /// After the ablation, whose last step is the space of both planners.
+  void add_formulas(Comparison& comparison) const {
+    for (const ComparedPlanner& line : comparison.planners) {
+      if (line.mode != baseline::to_string(baseline::Mode::kFaithful)) continue;
+      if (std::ranges::find(kWithFormula, line.name) == kWithFormula.end()) continue;
+      const auto claim = [&](const plan::LaunchPlan* plan) {
+        return plan == nullptr ? std::nullopt : baseline::claim_of(line.name, *plan, input_);
+      };
+      const baseline::Candidate* usable = line.verdict.usable();
+      comparison.formulas.push_back({line.name, claim(usable == nullptr ? nullptr : &*usable->plan),
+                                     claim(&comparison.ours), claim(reduced_ ? &*reduced_ : nullptr)});
+    }
   }
 
   const PlanningInputs& inputs_;
@@ -149,6 +170,7 @@ class Comparer {
   const compose::ProgressCallback& progress_;
   cluster::IslandHierarchy hierarchy_;
   baseline::PlannerInput input_;
+  std::optional<plan::LaunchPlan> reduced_;  // of the last step of the ablation
 };
 
 }  // namespace

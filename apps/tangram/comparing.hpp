@@ -35,6 +35,14 @@ struct AblationStep {
   double iteration_s = 0;  ///< 0: no plan fits
 };
 
+/// A planner's own cost formula, of plans that all run. None: it has no words for that plan.
+struct FormulaLine {
+  std::string planner;
+  std::optional<double> its_plan;
+  std::optional<double> ours;
+  std::optional<double> ours_in_its_space;  ///< of our search without what the planner lacks
+};
+
 struct Comparison {
   plan::LaunchPlan ours;
   bool search_finished = false;
@@ -42,6 +50,7 @@ struct Comparison {
   std::int64_t labels = 0;
   std::vector<ComparedPlanner> planners;
   std::vector<AblationStep> ablation;
+  std::vector<FormulaLine> formulas;  ///< of the planners that have one and were asked, in the faithful mode
 
   [[nodiscard]] double iteration_s() const;
 };

@@ -11,28 +11,33 @@ using Item = std::vector<int>;  // stages that are permuted as one
 
 int gpus_of(const Item& item) { return std::accumulate(item.begin(), item.end(), 0); }
 
-/// Neighbours of the smallest number of GPUs, two by two.
-std::vector<Item> merge_smallest(const std::vector<Item>& items) {
+/// Of the first `pairs` pairs of neighbours those with the fewest GPUs become one.
+std::vector<Item> merge_pairs(const std::vector<Item>& items, std::size_t pairs) {
   const int smallest = gpus_of(items.front());
   std::vector<Item> merged;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const bool pair = i + 1 < items.size() && gpus_of(items[i]) == smallest && gpus_of(items[i + 1]) == smallest;
+    const bool whole = i % 2 == 0 && i / 2 < pairs && i + 1 < items.size();
     merged.push_back(items[i]);
-    if (pair) merged.back().insert(merged.back().end(), items[i + 1].begin(), items[i + 1].end());
-    if (pair) ++i;
+    if (!whole || gpus_of(items[i]) != smallest || gpus_of(items[i + 1]) != smallest) continue;
+    ++i;
+    merged.back().insert(merged.back().end(), items[i].begin(), items[i].end());
   }
   return merged;
 }
 
+/// As many pairs as there are items too many, or all pairs of the smallest where those are more; again until it is
+/// enough or leads nowhere.
 std::vector<Item> merged_items(const DeviceGroups& sizes, int most) {
   std::vector<Item> items;
   for (const int size : sizes) items.push_back({size});
-  const auto order = [](const Item& a, const Item& b) { return std::pair(gpus_of(a), a) < std::pair(gpus_of(b), b); };
-  while (static_cast<int>(items.size()) > most) {
-    std::ranges::sort(items, order);
-    auto merged = merge_smallest(items);
-    if (merged.size() == items.size()) break;
-    items = std::move(merged);
+  int excess = static_cast<int>(items.size()) - most;
+  while (excess > 0) {
+    const auto other = std::ranges::find_if(items, [&](const Item& item) { return item != items.front(); });
+    const auto alike = static_cast<int>(other - items.begin()) + (other != items.end() ? 1 : 0);
+    const int pairs = std::max(excess, alike / 2);
+    items = merge_pairs(items, static_cast<std::size_t>(pairs));
+    excess = static_cast<int>(items.size()) - most;
+    if (excess == pairs) break;
   }
   std::ranges::sort(items);
   return items;

@@ -105,6 +105,15 @@ TEST_CASE("the layouts of GPUs are those that Metis enumerates") {
   CHECK(layouts(128, 34, 1, 4) == 78);
   CHECK(layouts(256, 34, 1, 4) == 22);
   CHECK(layouts(256, 82, 1, 4) == 283);
+  // Permutations of 6: the settings of its published results.
+  CHECK(layouts(8, 34, 1, 6) == 41);
+  CHECK(layouts(16, 34, 1, 6) == 389);
+  CHECK(layouts(32, 34, 1, 6) == 5007);
+  CHECK(layouts(64, 34, 1, 6) == 17741);
+  CHECK(layouts(64, 82, 1, 6) == 77175);
+  CHECK(layouts(128, 34, 1, 6) == 222);
+  CHECK(layouts(256, 34, 1, 6) == 38);
+  CHECK(layouts(256, 82, 1, 6) == 1055);
   // The paper's settings: variance 0.5, permutations of 10.
   CHECK(layouts(8, 34, 0.5, 10) == 56);
   CHECK(layouts(16, 10, 0.5, 10) == 3222);

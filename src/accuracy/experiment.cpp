@@ -209,6 +209,16 @@ Reason cut_model(Experiment& experiment, const Measurement& m) {
   return std::nullopt;
 }
 
+/// Gathers before each pass, and nothing beside them.
+void shard_eagerly(Experiment& experiment) {
+  for (Stage& stage : experiment.stages) {
+    for (Part& part : stage.parts) {
+      part.shape.methods.overlapped = false;
+      part.shape.methods.gathered_once = false;
+    }
+  }
+}
+
 /// ZeRO-3 inside a pipeline works as ZeRO-1 does.
 int planned_zero(const Measurement& m, std::size_t stages) {
   const int zero = zero_stage(m);
@@ -219,7 +229,10 @@ int planned_zero(const Measurement& m, std::size_t stages) {
 
 void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& methods) {
   for (Stage& stage : experiment.stages) {
-    for (Part& part : stage.parts) part.shape.methods = methods;
+    for (Part& part : stage.parts) {
+      part.shape.methods.hierarchical &= methods.hierarchical;
+      part.shape.methods.overlapped &= methods.overlapped;
+    }
   }
   if (methods.overlapped) return;
   experiment.overlaps_sync = false;
@@ -246,6 +259,9 @@ Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuT
   if (auto wrong = set_batch(experiment, m, stages->front().size())) return fail(*wrong);
   if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);
   if (auto wrong = cut_model(experiment, m)) return fail(*wrong);
+  if (shards_eagerly(m, device)) shard_eagerly(experiment);
+  experiment.keeps_both_gradients = keeps_both_gradients(m, experiment.model.job);
+  experiment.communicators = communicators_counted(m, experiment);
   return experiment;
 }
 

@@ -6,11 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "tangram/accuracy/experiment.hpp"
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/cluster/gpu.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::accuracy {
+
+/// Megatron-LM's model in DeepSpeed's engine.
+inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 
 /// "h100_80gb", "V100-16GB-SXM (p3.8xlarge)", "4xGH-96" to the catalogue's type: the published name must have every
 /// word of the product and no other memory size; the more words in common the better, and server modules come before
@@ -35,6 +39,12 @@ namespace tangram::accuracy {
 [[nodiscard]] model::RecomputeMode find_recompute(const Measurement& measurement);
 /// As printed; fully sharded without a stage is 3.
 [[nodiscard]] int zero_stage(const Measurement& measurement);
+/// DeepSpeed's ZeRO-3 of 2021.
+[[nodiscard]] bool shards_eagerly(const Measurement& measurement, const cluster::GpuType& device);
+/// DeepSpeed's bf16 optimizer.
+[[nodiscard]] bool keeps_both_gradients(const Measurement& measurement, const model::Job& job);
+/// Communicators whose buffers the printed peak of memory holds: none but in the driver's count.
+[[nodiscard]] int communicators_counted(const Measurement& measurement, const Experiment& experiment);
 
 /// The model with its job: sequence, batch, precision, attention.
 [[nodiscard]] Expected<model::Model> find_model(const Measurement& measurement, const cluster::GpuType& device);

@@ -137,6 +137,18 @@ cluster::Link node_fabric(const Measurement& measurement, const cluster::GpuType
   return fabric;
 }
 
+int communicators_counted(const Measurement& m, const Experiment& experiment) {
+  if (!m.of_driver) return 0;
+  const cost::Degrees& degrees = experiment.stages.front().parts.front().degrees;
+  const bool pipeline = experiment.stages.size() > 1;
+  int kinds = pipeline ? 1 : 0;
+  for (const int degree : {degrees.tp, degrees.cp, degrees.dp, degrees.ep}) kinds += degree > 1 ? 1 : 0;
+  const int makers = m.framework == kMegatronDeepSpeed ? 2 : 1;
+  constexpr int kEveryRank = 1;
+  constexpr int kNeighbours = 2;
+  return kEveryRank + makers * kinds + (pipeline ? kNeighbours : 0);
+}
+
 bool is_recent(const cluster::GpuType& device) {
   return device.architecture == "hopper" || device.architecture == "blackwell" || device.architecture == "cdna3" ||
          device.architecture == "cdna4";

@@ -115,6 +115,11 @@ Expected<model::Model> known_model(const Measurement& m) {
   return fail(reason(fmt::format("no dimensions are printed, and configs/models knows no \"{}\"", m.model.name)));
 }
 
+bool fuses_accumulation(const Measurement& m, const cluster::GpuType& device) {
+  const bool younger = m.sequence_parallel.value_or(false) || (zero_stage(m) >= 2 && !shards_eagerly(m, device));
+  return is_recent(device) || younger;
+}
+
 }  // namespace
 
 Expected<DType> find_precision(const Measurement& m, const cluster::GpuType& device) {
@@ -138,7 +143,8 @@ Expected<DType> find_precision(const Measurement& m, const cluster::GpuType& dev
 
 bool uses_fused_attention(const Measurement& m, const cluster::GpuType& device) {
   if (m.flash_attention) return *m.flash_attention;
-  return is_recent(device) || zero_stage(m) >= 2;  // as long as the precision allows it: find_model
+  // As long as the precision allows it: find_model.
+  return is_recent(device) || (zero_stage(m) >= 2 && !shards_eagerly(m, device));
 }
 
 bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& device) {
@@ -154,6 +160,15 @@ model::RecomputeMode find_recompute(const Measurement& m) {
 
 int zero_stage(const Measurement& m) { return m.zero.value_or(m.fully_sharded ? 3 : 0); }
 
+bool keeps_both_gradients(const Measurement& m, const model::Job& job) {
+  return m.framework == kMegatronDeepSpeed && job.gradient_bytes > job.parameter_bytes && zero_stage(m) < 2;
+}
+
+bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
+  const bool could_take_bf16 = device.peak_of(DType::kBf16).value() > 0;
+  return m.zero == 3 && contains(lower(m.precision), "fp16") && could_take_bf16 && !is_recent(device);
+}
+
 Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& device) {
   const bool described = m.model.hidden > 0 && m.model.layers > 0;
   auto model = described ? described_model(m) : known_model(m);
@@ -162,7 +177,8 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   if (!precision) return tl::unexpected(precision.error());
   model::set_precision(model->job, *precision);
   if (!m.gradient_dtype.empty()) model->job.gradient_bytes = m.gradient_dtype == "fp32" ? 4 : 2;
-  model->job.fused_accumulation = is_recent(device) || zero_stage(m) >= 2;
+  model->job.fused_accumulation = fuses_accumulation(m, device);
+  model->job.blocking_launches = m.launch_blocking;
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   model->job.dropout = !is_recent(device);
   const std::string variant = lower(m.variant);

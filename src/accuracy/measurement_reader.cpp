@@ -226,6 +226,8 @@ void read_options(const Row& row, Measurement& out) {
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
   out.variant = row.text("variant");
+  out.framework = row.text("framework");
+  out.launch_blocking = row.boolean("launch_blocking").value_or(false);
 }
 
 void read_uneven_plan(const Row& row, Measurement& out) {
@@ -300,6 +302,7 @@ double device_peak(const Row& row) {
 /// What the device holds, or where only that is printed what the allocator handed out ("max_mem_mb", "..._allocated").
 void read_peak_memory(const Row& row, Measurement& out) {
   out.peak_memory = device_peak(row);
+  out.of_driver = row.text("memory_from") == "nvidia-smi";
   if (out.peak_memory > 0) return;
   out.peak_memory = row.number("max_mem_mb").value_or(0) * kMebi;
   if (out.peak_memory == 0) out.peak_memory = largest_of_list(row.text("stage_peak_allocated"));

@@ -212,7 +212,8 @@ Expected<std::vector<PartPrice>> price_stage(const Experiment& experiment, std::
     const SlicePrice& all = price->all;
     const double peak = all.static_memory + all.transient + held(experiment, index) * all.activation;
     prediction.peak_allocated = std::max(prediction.peak_allocated, peak);
-    prediction.peak_memory = std::max(prediction.peak_memory, peak * (1 + kFragmentation) + kContextBytes);
+    const double beside = kContextBytes + experiment.communicators * kCommunicatorBytes;
+    prediction.peak_memory = std::max(prediction.peak_memory, peak * (1 + kFragmentation) + beside);
     prediction.usable_share = std::max(prediction.usable_share, peak / part.shape.device.usable().as_double());
     prediction.step_s = std::max(prediction.step_s, all.step);
     prices.push_back(std::move(*price));

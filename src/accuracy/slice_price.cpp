@@ -37,6 +37,11 @@ SlicePrice price_whole(const Experiment& experiment, const Chunk& chunk, const c
   price.sync = to_seconds(cost.gradient_sync);
   price.step = to_seconds(cost.optimizer_step);
   price.static_memory = cost.static_memory().as_double();
+  if (experiment.keeps_both_gradients) {
+    const model::Job& job = experiment.model.job;
+    price.static_memory +=
+        cost.gradients.as_double() * static_cast<double>(job.parameter_bytes) / static_cast<double>(job.gradient_bytes);
+  }
   price.transient = cost.transient.as_double();
   price.activation = cost.activation.as_double();
   price.gradient_volume = cost.gradient_volume.as_double();

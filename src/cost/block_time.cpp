@@ -219,7 +219,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, columns);
   if (block.feed_forward.is_moe()) time.compute += experts(c);
   const Passes device = time.compute;
-  time.compute = host_bound(device, c.rates);
+  time.compute = host_bound(device, c.rates, job.blocking_launches);
   time.selective_compute = selective_seconds(c, projection, attend);
 
   const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;

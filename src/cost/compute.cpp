@@ -93,11 +93,15 @@ double gemm_seconds(const Gemm& gemm, double element, double result, double rate
 
 double streaming_seconds(double bytes, const DeviceRates& device) { return bytes / device.memory + device.launch; }
 
-Passes host_bound(const Passes& passes, const DeviceRates& device) {
-  Passes bound = passes;
-  bound.forward = std::max(bound.forward, passes.forward_kernels * device.host_issue);
-  bound.backward = std::max(bound.backward, passes.backward_kernels * device.host_issue);
-  return bound;
+Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking) {
+  const auto bound = [&](double seconds, int kernels) {
+    const double host = kernels * device.host_issue;
+    return blocking ? seconds + host : std::max(seconds, host);
+  };
+  Passes result = passes;
+  result.forward = bound(passes.forward, passes.forward_kernels);
+  result.backward = bound(passes.backward, passes.backward_kernels);
+  return result;
 }
 
 namespace {

@@ -133,12 +133,19 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
   return bytes;
 }
 
+std::int64_t wide_gradient_bytes(const model::Job& job) {
+  constexpr std::int64_t kWide = 4;
+  return job.optimizer.state_bytes_per_parameter > 0 && job.gradient_bytes < kWide ? kWide : 0;
+}
+
 StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job) {
   const double share = parameters / ranks;
   StateBytes state;
   state.parameters = (zero >= 3 ? share : parameters) * static_cast<double>(job.parameter_bytes);
   state.gradients = (zero >= 2 ? share : parameters) * static_cast<double>(job.gradient_bytes);
-  state.optimizer = (zero >= 1 ? share : parameters) * static_cast<double>(job.optimizer.state_bytes_per_parameter);
+  const std::int64_t each = job.optimizer.state_bytes_per_parameter;
+  state.optimizer =
+      zero >= 1 ? share * static_cast<double>(each + wide_gradient_bytes(job)) : parameters * static_cast<double>(each);
   return state;
 }
 

@@ -17,16 +17,18 @@ double kept_of(const UnitCost& unit, RecomputeMode mode) {
   return mode == RecomputeMode::kFull ? unit.activation_full : unit.activation_selective;
 }
 
-double recompute_of(const UnitCost& unit, RecomputeMode mode) {
+double recompute_of(const UnitCost& unit, int zero, RecomputeMode mode) {
   if (mode == RecomputeMode::kNone) return 0;
-  return mode == RecomputeMode::kFull ? unit.recompute_full : unit.recompute_selective;
+  if (mode == RecomputeMode::kSelective) return unit.recompute_selective;
+  return zero >= 3 ? unit.recompute_full + unit.zero3_recompute : unit.recompute_full;
 }
 
 double zero_buffers(const UnitCosts& units, const UnitCost& unit, int zero) {
   if (zero < 2) return 0;
   const double parameters = unit.shared_parameters + unit.expert_parameters;
   double bytes = parameters * static_cast<double>(units.gradient_bytes);
-  if (zero >= 3) bytes += 2 * parameters * static_cast<double>(units.parameter_bytes);
+  const double gathered = units.shape.methods.gathered_once ? 2 : 1;  // the next unit's as well
+  if (zero >= 3) bytes += gathered * parameters * static_cast<double>(units.parameter_bytes);
   return bytes;
 }
 
@@ -113,7 +115,7 @@ class RecomputeSums {
            double recomputed = 0) {
     const double kept = kept_of(unit, mode);
     backward += count * backward_of(unit, zero);
-    backward += recomputed * recompute_of(unit, mode);
+    backward += recomputed * recompute_of(unit, zero, mode);
     activation += (count - recomputed) * unit.activation_none + recomputed * kept;
     const double working = unit.working + (recomputed > 0 ? unit.activation_none - kept : 0);
     const double buffers = zero_buffers(units_, unit, zero);
@@ -194,20 +196,32 @@ double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& 
                                  sums[1].expert + sums[2].expert, units.parameter_bytes, units);
 }
 
-/// What is sharded from ZeRO stage `from_stage` on: parameters on one GPU.
-double held(const SumsByZero& sums, std::size_t from_stage, const ProcessGroups& groups) {
-  double parameters = 0;
+/// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
+double held(const SumsByZero& sums, std::size_t from_stage, const ProcessGroups& groups, std::int64_t whole = 1,
+            std::int64_t shard = 1) {
+  double bytes = 0;
   for (std::size_t zero = 0; zero < sums.size(); ++zero) {
-    parameters += zero >= from_stage ? sums[zero].shard(groups) : sums[zero].whole();
+    bytes += zero >= from_stage ? sums[zero].shard(groups) * static_cast<double>(shard)
+                                : sums[zero].whole() * static_cast<double>(whole);
   }
-  return parameters;
+  return bytes;
+}
+
+/// Bytes of the state of parameters on one GPU.
+struct HeldState {
+  double parameters = 0;
+  double gradients = 0;
+  double optimizer = 0;
+};
+
+HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
+  return {held(sums, 3, units.groups, units.parameter_bytes, units.parameter_bytes),
+          held(sums, 2, units.groups, units.gradient_bytes, units.gradient_bytes),
+          held(sums, 1, units.groups, units.optimizer_bytes, units.sharded_optimizer_bytes)};
 }
 
 /// Forward, sync, step and memory that recompute does not change.
 StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
-  const auto bytes = [&](std::size_t from_stage, std::int64_t per_parameter) {
-    return ceil_to_bytes(held(sums, from_stage, units.groups) * static_cast<double>(per_parameter));
-  };
   double forward = 0;
   double all = 0;
   for (const Sums& own : sums) {
@@ -218,9 +232,10 @@ StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
   cost.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, 1, units.groups), units));
-  cost.parameters = bytes(3, units.parameter_bytes);
-  cost.gradients = bytes(2, units.gradient_bytes);
-  cost.optimizer_state = bytes(1, units.optimizer_bytes);
+  const HeldState state = held_state(sums, units);
+  cost.parameters = ceil_to_bytes(state.parameters);
+  cost.gradients = ceil_to_bytes(state.gradients);
+  cost.optimizer_state = ceil_to_bytes(state.optimizer);
   cost.gradient_volume = ceil_to_bytes(all * static_cast<double>(units.gradient_bytes));
   return cost;
 }
@@ -254,10 +269,9 @@ UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPo
   own.add(unit, 1, zero);
   UnitTerms terms;
   terms.forward = own.forward;
-  terms.backward = backward_of(unit, zero) + recompute_of(unit, mode);
-  terms.held = held(sums, 3, units.groups) * static_cast<double>(units.parameter_bytes) +
-               held(sums, 2, units.groups) * static_cast<double>(units.gradient_bytes) +
-               held(sums, 1, units.groups) * static_cast<double>(units.optimizer_bytes);
+  terms.backward = backward_of(unit, zero) + recompute_of(unit, zero, mode);
+  const HeldState state = held_state(sums, units);
+  terms.held = state.parameters + state.gradients + state.optimizer;
   terms.activation = kept_of(unit, mode);
   terms.working = unit.working + (unit.activation_none - terms.activation);
   terms.buffers = zero_buffers(units, unit, zero);

@@ -53,24 +53,51 @@ double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t by
          collective_seconds(kind, unit.expert_parameters * bytes, units.groups.expert_data, units.shape, units.curves);
 }
 
-void set_zero(UnitCost& unit, const BlockTime& time, const UnitCosts& units) {
-  const double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
-  const double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
+/// Copies of a unit's whole parameters or gradients around a collective that takes a list of shards.
+double copy_seconds(const UnitCost& unit, std::int64_t bytes_per_parameter, double passes, const DeviceRates& rates) {
+  const double parameters = unit.shared_parameters + unit.expert_parameters;
+  return streaming_seconds(passes * static_cast<double>(bytes_per_parameter) * parameters, rates);
+}
+
+/// A list of shards is a tensor of its own: gathers clear the target (written) and copy each shard to its place (read,
+/// written), scatters copy each shard into the list (PyTorch's ProcessGroupNCCL.cpp; DeepSpeed's
+/// runtime/zero/partition_parameters.py of 2021).
+constexpr double kGatherCopies = 3;
+constexpr double kScatterCopies = 2;
+
+void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, const UnitCosts& units) {
+  double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
+  double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
+  if (!units.shape.methods.gathered_once) {
+    const DeviceRates rates = device_rates(units.shape.device, job.precision);
+    gather += copy_seconds(unit, units.parameter_bytes, kGatherCopies, rates);
+    scatter += copy_seconds(unit, units.gradient_bytes, kScatterCopies, rates);
+  }
   const double share = units.shape.methods.overlapped ? 1 : 0;
   const double forward = share * (time.compute.forward - time.overlapped.forward);
   const double backward = share * (time.compute.backward - time.overlapped.backward);
   unit.zero3_gather = seconds_beside(gather, forward, kShardedExposure);
   unit.zero3_backward = seconds_beside(gather + scatter, backward, kShardedExposure);
+  if (!units.shape.methods.gathered_once) unit.zero3_recompute = unit.zero3_gather;
   unit.zero2_scatter = seconds_beside(scatter, backward, kShardedExposure);
 }
 
-/// Gradients that kernels of their own add to the main ones: converted (read, written wide), and added (both read, the
-/// main ones written), as DeepSpeed's runtime/bf16_optimizer.py does.
+/// Gradients that kernels of their own add to the main ones: converted to wider ones (read, written wide), as
+/// DeepSpeed's runtime/bf16_optimizer.py does, and added (both read, the main ones written).
 void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& units) {
-  if (job.fused_accumulation || units.gradient_bytes <= units.parameter_bytes) return;
-  const double bytes = static_cast<double>(units.parameter_bytes + 4 * units.gradient_bytes);
+  if (job.fused_accumulation) return;
+  const bool converted = units.gradient_bytes > units.parameter_bytes;
+  const std::int64_t conversion = converted ? units.parameter_bytes + units.gradient_bytes : 0;
+  const double bytes = static_cast<double>(conversion + 3 * units.gradient_bytes);
   const DeviceRates rates = device_rates(units.shape.device, job.precision);
   unit.backward += streaming_seconds((unit.shared_parameters + unit.expert_parameters) * bytes, rates);
+}
+
+void set_state_bytes(UnitCosts& units, const model::Job& job) {
+  units.parameter_bytes = job.parameter_bytes;
+  units.gradient_bytes = job.gradient_bytes;
+  units.optimizer_bytes = job.optimizer.state_bytes_per_parameter;
+  units.sharded_optimizer_bytes = units.optimizer_bytes + wide_gradient_bytes(job);
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
@@ -86,7 +113,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.expert_parameters = local.expert;
   unit.all_parameters = static_cast<double>(model::parameters(block).total());
   add_accumulation(unit, model.job, units);
-  set_zero(unit, time, units);
+  set_zero(unit, time, model.job, units);
   return unit;
 }
 
@@ -112,7 +139,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   unit.all_parameters = static_cast<double>(model.embedding_parameters());
   unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
   add_accumulation(unit, model.job, units);
-  set_zero(unit, time, units);
+  set_zero(unit, time, model.job, units);
   return unit;
 }
 
@@ -130,7 +157,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
     unit.shared_parameters += matrix.local - matrix.whole;
   }
   add_accumulation(unit, model.job, units);
-  set_zero(unit, time, units);
+  set_zero(unit, time, model.job, units);
   return unit;
 }
 
@@ -180,9 +207,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
   units.samples = samples;
   units.shape = shape;
   units.groups = process_groups(degrees, shape);
-  units.parameter_bytes = model.job.parameter_bytes;
-  units.gradient_bytes = model.job.gradient_bytes;
-  units.optimizer_bytes = model.job.optimizer.state_bytes_per_parameter;
+  set_state_bytes(units, model.job);
   add_units(units, model, profiles != nullptr ? *profiles : ProfileSet{});
   if (model.tied_embeddings) {
     const Matrix matrix = vocabulary_matrix(model, degrees.tp);

@@ -163,6 +163,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);
+  job.blocking_launches = reader.boolean_or("blocking_launches", job.blocking_launches);
   job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
   job.allow = read_techniques(reader);
   reader.finish();

@@ -57,7 +57,8 @@
 //       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
 //     flash_attention: true
 //     dropout: true                   # of models with LayerNorm and biases; others train without
-//     fused_gradient_accumulation: true # weight-gradient products add into fp32 main gradients, else extra kernels do
+//     fused_gradient_accumulation: true # weight-gradient products add into the main gradients, else extra kernels do
+//     blocking_launches: false        # the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)
 //     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched

@@ -111,6 +111,7 @@ ordered_json training_json(const Job& job) {
   out["dropout"] = job.dropout;
   out["overlap_tp_communication"] = job.overlap_tp;
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;
+  if (job.blocking_launches) out["blocking_launches"] = true;
   out["loss_normalization"] = job.loss_normalization;
   if (job.microbatch > 0) out["microbatch"] = job.microbatch;
   out["forbid"] = forbidden_json(job.allow);

@@ -8,10 +8,16 @@
 //               printed, the model of that name in configs/models
 //   precision   as printed; else bf16 where the GPU's matrix units have it, fp16 elsewhere
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
-//               never with 4-byte activations, which fused kernels do not take
+//               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
+//   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
+//               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
+//               that nothing runs beside, and lets parameters go after each pass, a recomputed one included
+//               (deepspeed/runtime/zero/partition_parameters.py and stage3.py of its time)
 //   sync        reduced beside backward on Hopper and later; after it in the software of earlier machines
-//   gradients   of fp32 beside 16-bit parameters are added up by the weight-gradient products on Hopper and later and
-//               under FSDP, by kernels of their own in the software of earlier machines
+//   gradients   of microbatches are added up by the weight-gradient products on Hopper and later, under FSDP and with
+//               sequence parallelism (Megatron-LM got both in 2022), by kernels of their own in the software of earlier
+//               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
+//               16-bit gradients as well
 //   transfers   between stages block both on machines before Hopper, unless virtual stages are interleaved
 //   mixed       replicas of a stage on several GPU types, equal in tp and cp, reduce their gradients in one group
 //   network     of the cloud instance that the GPU group names; else as printed, as "8x200 Gb/s", "100 Gb/s per node",
@@ -23,6 +29,10 @@
 //   sharding    FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until the last microbatch
 //               (torchtitan's default), as ZeRO-1 does
 //   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups
+//   memory      with the buffers of collectives where the driver's count is printed (nvidia-smi): of a communicator for
+//               all ranks, of one for each kind of group (tp, cp, dp, ep, pp), which Megatron-LM's code
+//               (mpu/initialize.py) and DeepSpeed's (runtime/pipe/topology.py) both make where they run together, and
+//               of one for each neighbour in the pipeline (PyTorch makes it for each pair that sends)
 //   layers      equal numbers; where they do not divide, embedding and head count as one layer each
 #pragma once
 
@@ -66,9 +76,11 @@ struct Experiment {
   std::vector<Stage> stages;
   int zero = 0;
   cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
-  bool overlaps_sync = true;        ///< gradients are reduced while backward runs
-  bool blocking_transfers = false;  ///< stages wait for what they send to each other
-  std::int64_t microbatch = 1;      ///< samples of a stage
+  bool overlaps_sync = true;          ///< gradients are reduced while backward runs
+  bool blocking_transfers = false;    ///< stages wait for what they send to each other
+  bool keeps_both_gradients = false;  ///< 16-bit ones beside main ones of fp32
+  int communicators = 0;              ///< whose buffers the published peak of memory holds
+  std::int64_t microbatch = 1;        ///< samples of a stage
   std::int64_t microbatches = 1;
   int gpus = 0;
 };

@@ -69,6 +69,8 @@ struct Measurement {
   std::string precision;
   std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision
   std::string variant;
+  std::string framework;         ///< as published: "Megatron-DeepSpeed"; "": not printed
+  bool launch_blocking = false;  ///< CUDA_LAUNCH_BLOCKING=1
 
   // Plans that are not uniform.
   std::vector<int> layers_per_stage;  ///< embedding and head counted as layers where they are units
@@ -84,6 +86,7 @@ struct Measurement {
   bool derived = false;       ///< computed from FLOP/s
   double peak_memory = 0;     ///< bytes, of the fullest GPU; 0: not published
   bool of_allocator = false;  ///< the peak of allocated tensors, without context and fragmentation
+  bool of_driver = false;     ///< all that the driver counts (nvidia-smi), buffers of collectives included
 
   /// Stages say their GPUs themselves.
   [[nodiscard]] bool uneven() const { return !stage_replicas.empty() || !stage_gpus.empty(); }

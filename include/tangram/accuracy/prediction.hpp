@@ -11,6 +11,9 @@ namespace tangram::accuracy {
 /// allocator cannot use of what it holds. The same figures stand behind the reserve of the GPU types (configs/gpus).
 inline constexpr double kContextBytes = 1024.0 * 1024.0 * 1024.0;
 inline constexpr double kFragmentation = 0.05;
+/// Buffers of one communicator beyond two ranks on GPUs joined by NVLink, as measured on four A100
+/// (github.com/NVIDIA/nccl/issues/964): 688 MiB.
+inline constexpr double kCommunicatorBytes = 688.0 * 1024.0 * 1024.0;
 
 struct Prediction {
   double iteration_s = 0;

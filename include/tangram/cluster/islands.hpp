@@ -75,8 +75,9 @@ struct IslandHierarchy {
 /// What software does to make exchanges short. All of it is what NCCL and the frameworks do; without one of them the
 /// model shows what it brings.
 struct ExchangeMethods {
-  bool hierarchical = true;  ///< collectives over several members run inside them first
-  bool overlapped = true;    ///< exchanges run beside compute where nothing waits for them
+  bool hierarchical = true;   ///< collectives over several members run inside them first
+  bool overlapped = true;     ///< exchanges run beside compute where nothing waits for them
+  bool gathered_once = true;  ///< ZeRO-3 gathers in place, once for a recomputed pass and the backward pass after it
   bool operator==(const ExchangeMethods&) const = default;
 };
 

@@ -70,8 +70,9 @@ struct Passes {
   }
 };
 
-/// The same when the host cannot issue faster: each direction at least its kernels times host_issue.
-[[nodiscard]] Passes host_bound(const Passes& passes, const DeviceRates& device);
+/// The same when the host cannot issue faster: each direction at least its kernels times host_issue. A host that waits
+/// for each kernel (`blocking`) issues nothing meanwhile: its time comes on top.
+[[nodiscard]] Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking = false);
 
 /// A linear layer on `rows` rows: forward rows x in x out; backward is its two own products, the input gradient
 /// (rows x out x in) and the weight gradient (in x rows x out, accumulated in `gradient` bytes a value).

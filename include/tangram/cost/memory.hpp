@@ -50,6 +50,10 @@ struct StateBytes {
   double gradients = 0;
   double optimizer = 0;
 };
+/// Bytes a parameter of the fp32 copy that a sharded optimizer makes of its share of narrower gradients: 16 bytes in
+/// all beside 12 of state (Megatron-LM, docs/user-guide/features/dist_optimizer.md; DeepSpeed's memory estimators).
+[[nodiscard]] std::int64_t wide_gradient_bytes(const model::Job& job);
+
 /// `ranks`: size of the group ZeRO shards over.
 [[nodiscard]] StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job);
 

@@ -31,6 +31,7 @@ struct UnitCost {
   double recompute_full = 0;
   double zero3_gather = 0;       ///< ZeRO-3: exposed seconds of gathering parameters, added to forward
   double zero3_backward = 0;     ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
+  double zero3_recompute = 0;    ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
   double zero2_scatter = 0;      ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
   double shared_parameters = 0;  ///< on this GPU before ZeRO, sharded over dp x cp by ZeRO
   double expert_parameters = 0;  ///< on this GPU before ZeRO, sharded over edp by ZeRO
@@ -56,7 +57,8 @@ struct UnitCosts {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
-  std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
+  std::int64_t sharded_optimizer_bytes = 12;  ///< from ZeRO-1 on
+  std::vector<Provenance> block_provenance;   ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
   Provenance head_provenance = Provenance::kModelled;
 };

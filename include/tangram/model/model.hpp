@@ -114,6 +114,7 @@ struct Job {
   /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and
   /// DeepSpeed before 2022.
   bool fused_accumulation = true;
+  bool blocking_launches = false;  ///< the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;

@@ -269,3 +269,22 @@ TEST_CASE("cuts and models that do not fit are refused") {
   m.precision = "NVFP4";
   CHECK(refusal(m) == "4-bit floating point is not modelled");
 }
+
+TEST_CASE("what software did without stays away, and can be taken away") {
+  Measurement m = fixtures::complete();
+  m.zero = 3;
+  m.precision = "fp16";
+  Experiment experiment = fixtures::expressed(m);
+  const auto& methods = experiment.stages.front().parts.front().shape.methods;
+  CHECK_FALSE(methods.overlapped);
+  CHECK_FALSE(methods.gathered_once);
+  CHECK(methods.hierarchical);
+  restrict_methods(experiment, {});
+  CHECK_FALSE(methods.overlapped);
+  cluster::ExchangeMethods flat;
+  flat.hierarchical = false;
+  restrict_methods(experiment, flat);
+  CHECK_FALSE(methods.hierarchical);
+  m.precision = "bf16";
+  CHECK(fixtures::expressed(m).stages.front().parts.front().shape.methods == cluster::ExchangeMethods{});
+}

@@ -280,3 +280,39 @@ TEST_CASE("dimensions that make no model are refused") {
   facts.heads = 7;
   CHECK(model_refusal(facts).starts_with("the printed dimensions make no model: "));
 }
+
+TEST_CASE("ZeRO-3 in fp16 where bf16 would do is of the time before fused attention") {
+  Measurement m = fixtures::complete();
+  m.zero = 3;
+  m.precision = "fp16";
+  CHECK(shards_eagerly(m, device("A100")));
+  CHECK_FALSE(uses_fused_attention(m, device("A100")));
+  CHECK_FALSE(shards_eagerly(m, device("V100")));  // has no bf16 to do without
+  CHECK_FALSE(shards_eagerly(m, device("H100")));
+  m.precision = "amp_bf16";
+  CHECK_FALSE(shards_eagerly(m, device("A100")));
+  CHECK(uses_fused_attention(m, device("A100")));
+}
+
+TEST_CASE("the driver counts the buffers of every communicator") {
+  Measurement m = fixtures::complete();  // 16 GPUs
+  m.tp = 4;
+  m.pp = 2;
+  CHECK(fixtures::expressed(m).communicators == 0);
+  m.of_driver = true;
+  CHECK(fixtures::expressed(m).communicators == 1 + 3 + 2);  // all ranks; tp, dp and pp; two neighbours
+  m.framework = "Megatron-DeepSpeed";
+  CHECK(fixtures::expressed(m).communicators == 1 + 2 * 3 + 2);
+  m.pp = 1;
+  CHECK(fixtures::expressed(m).communicators == 1 + 2 * 2);
+}
+
+TEST_CASE("DeepSpeed's bf16 optimizer keeps gradients of both widths") {
+  Measurement m = fixtures::complete();
+  m.precision = "bf16";
+  CHECK_FALSE(fixtures::expressed(m).keeps_both_gradients);
+  m.framework = "Megatron-DeepSpeed";
+  CHECK(fixtures::expressed(m).keeps_both_gradients);
+  m.precision = "fp16";  // adds up in 16 bits
+  CHECK_FALSE(fixtures::expressed(m).keeps_both_gradients);
+}

@@ -235,3 +235,15 @@ TEST_CASE("schedules without an end in sight are refused") {
   CHECK(prediction.error().front().message ==
         "1000000000 microbatches through 2 pipeline positions are too many to simulate");
 }
+
+TEST_CASE("memory holds 16-bit gradients beside wide ones, and buffers of communicators, where software does") {
+  Experiment experiment = round_pipeline(1, 1, 2, 4);
+  const double plain = predicted(experiment).peak_allocated;
+  experiment.keeps_both_gradients = true;
+  const double parameters = 2 * static_cast<double>(model::parameters(experiment.model.types.front()).total());
+  const Prediction both = predicted(experiment);
+  CHECK(both.peak_allocated - plain == Approx(2 * parameters));
+  experiment.communicators = 3;
+  CHECK(predicted(experiment).peak_allocated == both.peak_allocated);
+  CHECK(predicted(experiment).peak_memory - both.peak_memory == Approx(3 * kCommunicatorBytes));
+}

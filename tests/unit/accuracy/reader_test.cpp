@@ -254,3 +254,14 @@ TEST_CASE("texts of any length are read without running out of stack") {
   CHECK(row(R"("stage_peak_allocated": ")" + digits + R"( MB")").peak_memory == 0);
   CHECK(row(R"("stage_peak_allocated": "5)" + std::string(300'000, ' ') + R"(MB")").peak_memory == 0);
 }
+
+TEST_CASE("software and what memory was read from are facts of a row") {
+  const Measurement m = row(R"("framework": "Megatron-DeepSpeed", "launch_blocking": true, "max_mem_gb": 40,
+    "memory_from": "nvidia-smi")");
+  CHECK(m.framework == "Megatron-DeepSpeed");
+  CHECK(m.launch_blocking);
+  CHECK(m.of_driver);
+  const Measurement plain = row(R"("max_mem_gb": 40)");
+  CHECK_FALSE(plain.launch_blocking);
+  CHECK_FALSE(plain.of_driver);
+}

@@ -57,6 +57,15 @@ TEST_CASE("a slow host bounds a block of many small kernels") {
   CHECK(bound.backward == Approx(80e-6));
 }
 
+TEST_CASE("a host that waits for each kernel adds its own time") {
+  cluster::GpuType gpu = round_gpu();
+  gpu.compute.host_issue = 10_us;
+  // 20 us of the device and 3 kernels of 10 us, 80 us and 5.
+  const Passes bound = host_bound({20e-6, 80e-6, 3, 5}, device_rates(gpu, DType::kBf16), true);
+  CHECK(bound.forward == Approx(50e-6));
+  CHECK(bound.backward == Approx(130e-6));
+}
+
 TEST_CASE("a thin product is bound by its bytes") {
   // 1 x 8192 x 8192: the weight alone is 8192^2 * 2 = 134217728 bytes: 134.2 us; its 0.13 GFLOP would
   // take 1.3 us.

@@ -117,6 +117,18 @@ TEST_CASE("parameter state by ZeRO stage") {
   CHECK(total(3) == Approx(18'000 / 8.0));
 }
 
+TEST_CASE("a sharded optimizer holds an fp32 copy of its 16-bit gradients") {
+  // fp16: 2 + 2 + 12 bytes a parameter; ZeRO-1 over 8: 4 + 16/8.
+  model::Job job;
+  model::set_precision(job, DType::kFp16);
+  const auto total = [&](int zero) {
+    const StateBytes state = sharded_state(1000, 8, zero, job);
+    return state.parameters + state.gradients + state.optimizer;
+  };
+  CHECK(total(0) == Approx(16'000));
+  CHECK(total(1) == Approx(6'000));
+}
+
 TEST_CASE("kv heads are replicated when tp exceeds them") {
   // h 1024, 8 heads of 128, 2 kv heads, no feed-forward, tp 8: a rank holds one query head, one whole kv head (K and
   // V), its slice of the output: 4 * 128 * 1024; and both norms.

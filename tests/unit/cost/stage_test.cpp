@@ -182,10 +182,40 @@ TEST_CASE("gradients that kernels of their own accumulate cost a pass over them"
   CHECK(apart.blocks[0].backward - fused.blocks[0].backward ==
         Approx(18 * fused.blocks[0].shared_parameters / 1e12).epsilon(1e-6));
   CHECK(apart.blocks[0].forward == fused.blocks[0].forward);
-  model.job.gradient_bytes = 2;  // nothing to convert: the products write where the optimizer reads
+  model.job.gradient_bytes = 2;  // nothing to convert, but added all the same: 2 + 2 + 2
   const UnitCosts narrow = units_of(model, shape_of(round_gpu(), 1, 1), {}, 1);
   model.job.fused_accumulation = true;
-  CHECK(narrow.blocks[0].backward == units_of(model, shape_of(round_gpu(), 1, 1), {}, 1).blocks[0].backward);
+  const double none = units_of(model, shape_of(round_gpu(), 1, 1), {}, 1).blocks[0].backward;
+  CHECK(narrow.blocks[0].backward - none == Approx(6 * fused.blocks[0].shared_parameters / 1e12).epsilon(1e-6));
+}
+
+TEST_CASE("a sharded optimizer widens its share of 16-bit gradients") {
+  // ZeRO-1 over two: 2 + 2 of parameters and gradients, (12 + 4) / 2 of state; all in one block of even size.
+  model::Model model = small_model(1);
+  model.job.gradient_bytes = 2;
+  const UnitCosts units = units_of(model, shape_of(round_gpu(), 1, 2), data(2), 2);
+  CHECK(stage_cost(units, inner(1), policy(1)).static_memory().value() ==
+        Approx(12 * units.blocks[0].shared_parameters));
+  CHECK(unit_terms(units, units.blocks[0], {1, RecomputeMode::kNone}).held ==
+        Approx(12 * units.blocks[0].shared_parameters));
+}
+
+TEST_CASE("ZeRO-3 that lets parameters go after each pass gathers them for recompute as well") {
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 4);
+  const model::Model model = small_model(1);
+  const auto recompute = [&](int zero) {
+    const UnitCosts units = units_of(model, shape, data(4), 4);
+    return stage_cost(units, inner(1), policy(zero, RecomputeMode::kFull, 1)).backward -
+           stage_cost(units, inner(1), policy(zero)).backward;
+  };
+  const Nanoseconds kept = recompute(3);
+  const Nanoseconds plain = recompute(1);
+  CHECK(to_seconds(kept) == Approx(to_seconds(plain)).margin(2e-9));
+  shape.methods.gathered_once = false;
+  const double gather = units_of(model, shape, data(4), 4).blocks[0].zero3_gather;
+  REQUIRE(gather > 0);
+  CHECK(to_seconds(recompute(3) - kept) == Approx(gather).margin(2e-9));
+  CHECK(recompute(1) == plain);
 }
 
 TEST_CASE("a mixture adds up what each block costs under its own policy") {

@@ -50,16 +50,13 @@ Diagnostic no_plans(const std::string& file) {
   return d;
 }
 
-/// Before its list Metis logs a hundred megabytes, of which the batch ("gbs=") alone counts. Their lines stay as blank
-/// ones, so that places in the file are right.
+/// Before its list Metis logs a hundred megabytes. Their lines stay as blank ones, so that places in the file are
+/// right.
 std::string without_log(const std::string& text) {
   const std::size_t list = text.find("\nrank, cost, node_sequence");
   if (list == std::string::npos) return text;
-  std::string kept(
-      static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(list), '\n')), '\n');
-  const std::size_t batch = text.rfind("gbs=", list);
-  if (batch != std::string::npos) kept += text.substr(batch, text.find_first_not_of("0123456789", batch + 4) - batch);
-  return kept + text.substr(list);
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(list), '\n');
+  return std::string(static_cast<std::size_t>(lines), '\n') + text.substr(list);
 }
 
 /// What Metis says of its plans beside the plans themselves.

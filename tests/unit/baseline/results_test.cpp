@@ -74,6 +74,12 @@ TEST_CASE("Metis' ranked list is tried from its top") {
   CHECK(plans[2].plan->stages[1].parts.front().strategy.degrees.tp == 2);
 }
 
+TEST_CASE("mistakes behind Metis' log are shown where they are in the file") {
+  const std::string log = "inter_stage_plan: InterStagePlan(batches=8, gbs=64)\ncost: 4\n";
+  const std::string header = "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg)\n";
+  CHECK(Setting().errors(log + header + "1, 500.5, nothing\n").find("file:4:") == 0);
+}
+
 TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
   const Setting setting;
   const auto sailor = setting.judged(kSailor, "sailor");

@@ -19,7 +19,7 @@ EXAMPLES = {
     "zero1": ("nvlink-pairs", "llama-3-8b"),
     "zero2": ("a100-40-and-80", "pythia-2.8b"),
     "zero3": ("azure-mixed", "llama-3-8b-128k"),
-    "recompute-selective": ("rtx-mixed-hosts", "pythia-2.8b"),
+    "recompute-selective": ("rtx-mixed-hosts", "gpt-neo-2.7b"),
     "recompute-full": ("rtx-mixed-hosts", "gpt-6.7b"),
     "mixed": ("h100-a100-v100", "opt-350m"),
     "replicas": ("nvlink-pairs", "llama-3-8b"),

@@ -152,6 +152,19 @@ std::string table(const Comparison& comparison) {
   return out + "</table></div>\n";
 }
 
+std::string formulas(const Comparison& comparison) {
+  std::string out =
+      "<table>\n<tr><th>by the formula of</th><th class=\"n\">its plan</th><th class=\"n\">ours</th>"
+      "<th class=\"n\">ours in its space</th></tr>\n";
+  const auto text = [](const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; };
+  for (const FormulaLine& line : comparison.formulas) {
+    out += fmt::format(R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
+                       "\n",
+                       escaped(line.planner), text(line.its_plan), text(line.ours), text(line.ours_in_its_space));
+  }
+  return out + "</table>\n";
+}
+
 }  // namespace
 
 std::string comparison_html(const Comparison& comparison) {
@@ -169,6 +182,7 @@ std::string comparison_html(const Comparison& comparison) {
         "<h2>What each technique brings</h2>\n" + chart(ablation(comparison), "iteration time without each technique");
   }
   out += "<h2>How they were found</h2>\n" + table(comparison);
+  if (!comparison.formulas.empty()) out += "<h2>What their own formulas say</h2>\n" + formulas(comparison);
   return out + "</body></html>\n";
 }
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kMostDepths = 64;
 constexpr double kStepDecay = 0.85;
-constexpr int kCoverSteps = 8;
 constexpr double kCoverTolerance = 1e-9;  // relative; absorbs the rounding of sums of weights
 
 std::vector<double> least_round_trips(const Program& program) {
@@ -151,32 +150,15 @@ double CompletionBound::violation(const std::vector<double>& prices, const Relax
   return relaxation.whole - inner(prices, supplies_);
 }
 
-// Looks for weights under which even the cheapest cover takes more than there is. Leaves the most telling weights and
-// their table behind.
+// Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.
 bool CompletionBound::coverable() {
-  std::vector<double> weight = capacity_weights();
-  double best = -kNoCompletion;
-  std::vector<double> table;
-  double step = 0.5;
-  for (int i = 0; i <= kCoverSteps; ++i) {
-    const Relaxation relaxation = relax(weight, false, table);
-    if (relaxation.whole == kNoCompletion) return false;
-    const double supply = inner(weight, supplies_);
-    const double value = supply > 0 ? violation(weight, relaxation) / supply : 0;
-    if (value > best) {
-      best = value;
-      weight_ = weight;
-      need_ = table;
-    }
-    if (best > kCoverTolerance) return false;
-    for (std::size_t k = 0; k < weight.size(); ++k) {
-      const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies_[k]));
-      weight[k] = std::max(0.0, weight[k] * (1.0 + step * (relaxation.usage[k] / most - 1.0)));
-    }
-    step *= kStepDecay;
-  }
+  weight_ = capacity_weights();
+  const Relaxation relaxation = relax(weight_, false, need_);
+  if (relaxation.whole == kNoCompletion) return false;
+  const double supply = inner(weight_, supplies_);
+  if (violation(weight_, relaxation) > kCoverTolerance * supply) return false;
   // Loosened once, so that sums of weights rounded in another order still compare as they should.
-  const double slack = kCoverTolerance * std::max(1.0, inner(weight_, supplies_));
+  const double slack = kCoverTolerance * std::max(1.0, supply);
   for (double& value : need_) value -= slack;
   unit_weight_ = option_prices(weight_);
   return true;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kFirstAscent = 24;         // subgradient steps of a window without a parent
 constexpr int kChildAscent = 10;         // of a window that inherits multipliers
-constexpr double kLadder = 1.05;         // steps of the quick pass
+constexpr double kLadder = 1.025;        // steps of the quick pass
 constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
 constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
 constexpr double kFirstProbe = 0.01;     // of the shortest period: how far beyond it outlines are searched first

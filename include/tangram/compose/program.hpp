@@ -124,7 +124,7 @@ struct ProgramLimits {
   std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
   double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
   std::int64_t label_budget = INT64_MAX;
-  int beam = 24;               ///< width of the quick pass that seeds the incumbent; 0: no quick pass
+  int beam = 16;               ///< width of the quick pass that seeds the incumbent; 0: no quick pass
   double window_ratio = 1.02;  ///< periods of one window differ by at most this factor
   int keep = 8;                ///< chains returned
   Refine refine;               ///< empty: the program's frontiers are whole

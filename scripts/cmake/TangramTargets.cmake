@@ -34,6 +34,13 @@ if(TANGRAM_CCACHE AND NOT TANGRAM_COVERAGE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TANGRAM_CCACHE}")
 endif()
 
+# tangram_compile_quickly(target): not optimized under sanitizers, where compiling it takes longer than running it.
+function(tangram_compile_quickly target)
+  if(TANGRAM_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # tangram_module(name SOURCES a.cpp ... PUBLIC targets PRIVATE targets): the static library tangram_<name>.
 # PUBLIC names what its headers need, PRIVATE what only its sources need.
 function(tangram_module name)
@@ -52,5 +59,8 @@ function(tangram_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} tangram_options tangram_warnings Catch2::Catch2WithMain)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE TANGRAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(ARG_LABEL STREQUAL "unit")
+    tangram_compile_quickly(${name})
+  endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()

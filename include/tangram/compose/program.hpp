@@ -134,7 +134,7 @@ struct ProgramResult {
   std::vector<Chain> chains;       ///< ascending time, then canonical order; the first one is the best found
   bool finished = true;            ///< false: the label budget ended the search
   std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than this, or than incumbent
-  std::int64_t labels = 0;         ///< of the exact search: what label_budget counts
+  std::int64_t labels = 0;         ///< of outlines and of the exact search: what label_budget counts
   std::int64_t quick_labels = 0;   ///< of the quick passes
   std::int64_t states = 0;
   std::int64_t windows = 0;

@@ -41,6 +41,13 @@ struct Window {
   }
 };
 
+// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long; where units do
+// not suffice, their prices grow without end.
+std::int64_t whole_nanoseconds(double bound) {
+  if (!(bound < static_cast<double>(kLongestPeriod))) return kNever;
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound - 1.0)));
+}
+
 bool earlier(const Chain& a, const Chain& b) {
   if (a.time != b.time) return a.time < b.time;
   if (a.stages.size() != b.stages.size()) return a.stages.size() < b.stages.size();
@@ -201,17 +208,12 @@ class Sweep {
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
     const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough);
-    if (bound.root() == kNoCompletion) {
+    const std::int64_t rest = whole_nanoseconds(bound.root());
+    if (rest == kNever || base + rest >= best_) {
       ++result_.cuts.windows_by_bound;
       return;
     }
-    const std::int64_t time =
-        base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0)));
-    if (time >= best_) {
-      ++result_.cuts.windows_by_bound;
-      return;
-    }
-    queue_.push({lo, hi, time, bound.multipliers(), next_order_++, false});
+    queue_.push({lo, hi, base + rest, bound.multipliers(), next_order_++, false});
   }
 
   void split(const Window& window) {
@@ -365,10 +367,9 @@ std::int64_t root_bound(const Program& program, std::int64_t interest) {
     const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;
     const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent,
                                 enough);
-    if (bound.root() != kNoCompletion) {
+    if (const std::int64_t rest = whole_nanoseconds(bound.root()); rest != kNever) {
       multipliers = bound.multipliers();
-      best =
-          std::min(best, base + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound.root() - 1.0))));
+      best = std::min(best, base + rest);
       if (interest != kNever && best < interest) break;
     }
     if (last) break;

@@ -1,6 +1,7 @@
 // Every planner on a small mixed fleet: its drafts become launch plans that hold what is claimed of them.
 #include <algorithm>
 
+#include "small_setting.hpp"
 #include "support/catch.hpp"
 #include "tangram/baseline/baseline.hpp"
 #include "tangram/plan/check.hpp"
@@ -11,22 +12,8 @@ using namespace tangram::baseline;
 namespace {
 
 // [A100x4 a] [A100x4 b] [V100x4 c] [V100x4 d] over Ethernet.
-constexpr const char* kFleet = R"({"schema": "tangram.cluster/1", "name": "small", "nodes": [
-  {"name": "a-[1-2]", "gpus": [{"type": "A100-40GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 50, "kind": "ethernet"}},
-  {"name": "v-[1-2]", "gpus": [{"type": "V100-16GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 25, "kind": "ethernet"}}]})";
-
-constexpr const char* kModel = R"(schema: tangram.model/1
-name: small
-architecture: {vocabulary: 32000, hidden: 1024, layers: 12, heads: 16, ffn_hidden: 4096, gated: false, norm: layernorm}
-training: {sequence_length: 1024, global_batch_samples: 64, precision: fp16}
-)";
-
-struct Setting {
-  cluster::Fleet fleet = *cluster::read_fleet(kFleet, "fleet.json");
-  model::Model model = *model::read_model(kModel, "model.yaml");
-  cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, 0.1);
-  PlannerInput input = read_input(fleet, model, nullptr);
-  Judge judge{fleet, hierarchy, model, nullptr, FlopsPerSecond(1e15)};
+struct Setting : SmallSetting {
+  Setting() : SmallSetting{"a-[1-2]", "v-[1-2]", 12} {}
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <regex>
 
+#include "small_setting.hpp"
 #include "support/catch.hpp"
 #include "tangram/baseline/planner_files.hpp"
 
@@ -13,31 +13,15 @@ using namespace tangram::baseline;
 
 namespace {
 
-constexpr const char* kFleet = R"({"schema": "tangram.cluster/1", "name": "small", "nodes": [
-  {"name": "a", "gpus": [{"type": "A100-40GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 50, "kind": "ethernet"}},
-  {"name": "v", "gpus": [{"type": "V100-16GB-SXM", "count": 4}], "network": {"bandwidth_gbit_s": 25, "kind": "ethernet"}}]})";
-
-constexpr const char* kModel = R"(schema: tangram.model/1
-name: small
-architecture: {vocabulary: 32000, hidden: 1024, layers: 8, heads: 16, ffn_hidden: 4096, gated: false, norm: layernorm}
-training: {sequence_length: 1024, global_batch_samples: 64, precision: fp16}
-)";
-
-struct Setting {
-  cluster::Fleet fleet = *cluster::read_fleet(kFleet, "fleet.json");
-  model::Model model = *model::read_model(kModel, "model.yaml");
-  cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, 0.1);
-  PlannerInput input = read_input(fleet, model, nullptr);
-  Judge judge_by{fleet, hierarchy, model, nullptr, FlopsPerSecond(1e15)};
-
+struct Setting : SmallSetting {
   [[nodiscard]] std::vector<Candidate> judged(const std::string& text, const std::string& program) const {
-    auto results = judge_results(text, "file", input, judge_by);
+    auto results = judge_results(text, "file", input, judge);
     if (!results) FAIL(render(results.error()));
     CHECK(results->program == program);
     return std::move(results->verdict.judged);
   }
   [[nodiscard]] std::string errors(const std::string& text) const {
-    const auto results = judge_results(text, "file", input, judge_by);
+    const auto results = judge_results(text, "file", input, judge);
     return results ? "" : render(results.error());
   }
 };
@@ -93,11 +77,7 @@ TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
 
 TEST_CASE(
     "replicas of a stage may be unequally many on its nodes, and lists of Sailor's plans are tried from the top") {
-  Setting setting;
-  const std::string two_nodes =
-      std::regex_replace(std::string(kFleet), std::regex("\"name\": \"a\""), "\"name\": \"a[1-2]\"");
-  setting.fleet = *cluster::read_fleet(two_nodes, "fleet.json");
-  setting.hierarchy = cluster::find_islands(setting.fleet, 0.1);
+  const Setting setting{{"a[1-2]"}};
   const auto stage_of = [](int replicas) {
     std::string text = "[[[\"A100-40\", 1, \"z\"]], 1]";
     for (int i = 1; i < replicas; ++i) text += ", [[[\"A100-40\", 1, \"z\"]], 1]";

@@ -1,4 +1,4 @@
-// Lines of words, as the cache keeps them and as planner and agents exchange them.
+// Lists in one text, as the cache keeps them and as planner and agents exchange them.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,17 @@
 
 namespace tangram::parallelizer {
 
-/// The words between single spaces: two spaces in a row have an empty one between them.
-[[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (!line.empty()) {
-    const std::size_t space = std::min(line.find(' '), line.size());
-    words.push_back(line.substr(0, space));
-    line.remove_prefix(std::min(space + 1, line.size()));
+/// The parts between separators: two in a row have an empty one between them, the last may end with one.
+[[nodiscard]] inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return words;
+  return parts;
 }
+
+[[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view line) { return parts_of(line, ' '); }
 
 }  // namespace tangram::parallelizer

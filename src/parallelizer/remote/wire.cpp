@@ -46,16 +46,6 @@ void append(std::string& payload, std::string_view text) {
   payload += '\0';
 }
 
-std::vector<std::string> strings_of(std::string_view payload) {
-  std::vector<std::string> strings;
-  while (!payload.empty()) {
-    const std::size_t end = std::min(payload.find('\0'), payload.size());
-    strings.emplace_back(payload.substr(0, end));
-    payload.remove_prefix(std::min(end + 1, payload.size()));
-  }
-  return strings;
-}
-
 /// The numbers of a start line.
 struct StartLine {
   std::int64_t launch = 0;
@@ -80,18 +70,18 @@ std::optional<StartLine> read_start_line(const std::vector<std::string_view>& wo
 }
 
 std::optional<StartOrder> start_order(const StartLine& line, std::string_view payload) {
-  std::vector<std::string> strings = strings_of(payload);
+  const std::vector<std::string_view> strings = parts_of(payload, '\0');
   if (strings.size() != line.arguments + line.variables) return std::nullopt;
   StartOrder order;
   order.launch = line.launch;
   if (line.memory > 0) order.command.memory_limit = Bytes(line.memory);
   for (std::size_t i = 0; i < strings.size(); ++i) {
     if (i < line.arguments) {
-      order.command.arguments.push_back(std::move(strings[i]));
+      order.command.arguments.emplace_back(strings[i]);
       continue;
     }
     const std::size_t equals = strings[i].find('=');
-    if (equals == std::string::npos) return std::nullopt;
+    if (equals == std::string_view::npos) return std::nullopt;
     order.command.environment.emplace_back(strings[i].substr(0, equals), strings[i].substr(equals + 1));
   }
   return order;

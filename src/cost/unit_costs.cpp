@@ -53,25 +53,25 @@ double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t by
          collective_seconds(kind, unit.expert_parameters * bytes, units.groups.expert_data, units.shape, units.curves);
 }
 
-/// Copies of a unit's whole parameters or gradients around a collective that takes a list of shards.
-double copy_seconds(const UnitCost& unit, std::int64_t bytes_per_parameter, double passes, const DeviceRates& rates) {
+/// Kernels that read and write so many bytes for each of a unit's parameters.
+double pass_seconds(const UnitCost& unit, std::int64_t bytes_per_parameter, const DeviceRates& rates) {
   const double parameters = unit.shared_parameters + unit.expert_parameters;
-  return streaming_seconds(passes * static_cast<double>(bytes_per_parameter) * parameters, rates);
+  return streaming_seconds(static_cast<double>(bytes_per_parameter) * parameters, rates);
 }
 
 /// A list of shards is a tensor of its own: gathers clear the target (written) and copy each shard to its place (read,
 /// written), scatters copy each shard into the list (PyTorch's ProcessGroupNCCL.cpp; DeepSpeed's
 /// runtime/zero/partition_parameters.py of 2021).
-constexpr double kGatherCopies = 3;
-constexpr double kScatterCopies = 2;
+constexpr std::int64_t kGatherCopies = 3;
+constexpr std::int64_t kScatterCopies = 2;
 
 void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, const UnitCosts& units) {
   double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
   double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
   if (!units.shape.methods.gathered_once) {
     const DeviceRates rates = device_rates(units.shape.device, job.precision);
-    gather += copy_seconds(unit, units.parameter_bytes, kGatherCopies, rates);
-    scatter += copy_seconds(unit, units.gradient_bytes, kScatterCopies, rates);
+    gather += pass_seconds(unit, kGatherCopies * units.parameter_bytes, rates);
+    scatter += pass_seconds(unit, kScatterCopies * units.gradient_bytes, rates);
   }
   const double share = units.shape.methods.overlapped ? 1 : 0;
   const double forward = share * (time.compute.forward - time.overlapped.forward);
@@ -88,9 +88,8 @@ void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& un
   if (job.fused_accumulation) return;
   const bool converted = units.gradient_bytes > units.parameter_bytes;
   const std::int64_t conversion = converted ? units.parameter_bytes + units.gradient_bytes : 0;
-  const double bytes = static_cast<double>(conversion + 3 * units.gradient_bytes);
   const DeviceRates rates = device_rates(units.shape.device, job.precision);
-  unit.backward += streaming_seconds((unit.shared_parameters + unit.expert_parameters) * bytes, rates);
+  unit.backward += pass_seconds(unit, conversion + 3 * units.gradient_bytes, rates);
 }
 
 void set_state_bytes(UnitCosts& units, const model::Job& job) {

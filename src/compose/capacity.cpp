@@ -87,16 +87,20 @@ void Capacity::choose_weights() {
   }
 }
 
+// Raises the heaviest slice of every option that runs one of this weight within the period.
+void Capacity::note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const {
+  for (const FastestPlans::Entry& entry : fastest_.list(list)) {
+    if (entry.T > static_cast<double>(period_)) break;
+    std::int64_t& slice = heaviest[static_cast<std::size_t>(entry.option)];
+    slice = std::max(slice, weight);
+  }
+}
+
 // [option] at a depth of 1.
 std::vector<std::int64_t> Capacity::heaviest_slices(const BlockWeights& weights) const {
   std::vector<std::int64_t> slices(program_.options.size(), 0);
   for (int signature = 0; signature < program_.signatures; ++signature) {
-    const std::int64_t weight = weights.of_signature[static_cast<std::size_t>(signature)];
-    for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
-      if (entry.T > static_cast<double>(period_)) break;
-      std::int64_t& heaviest = slices[static_cast<std::size_t>(entry.option)];
-      heaviest = std::max(heaviest, weight);
-    }
+    note_slices(fastest_.list_at(signature, 1), weights.of_signature[static_cast<std::size_t>(signature)], slices);
   }
   return slices;
 }
@@ -165,12 +169,7 @@ std::vector<std::int64_t> Capacity::heaviest_slices_by_depth() const {
       // What holds a depth holds all smaller ones: the last of a run of equal lists stands for them.
       const std::size_t list = fastest_.list_at(signature, depth);
       if (depth < depths_ && fastest_.list_at(signature, depth + 1) == list) continue;
-      for (const FastestPlans::Entry& entry : fastest_.list(list)) {
-        if (entry.T > static_cast<double>(period_)) break;
-        std::int64_t& heaviest =
-            slices[static_cast<std::size_t>(depth) * options + static_cast<std::size_t>(entry.option)];
-        heaviest = std::max(heaviest, weight);
-      }
+      note_slices(list, weight, std::span(slices).subspan(static_cast<std::size_t>(depth) * options, options));
     }
   }
   for (int depth = depths_ - 1; depth >= 1; --depth) {

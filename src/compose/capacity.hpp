@@ -55,6 +55,7 @@ class Capacity {
   Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period, RootAlone);
 
   void choose_weights();
+  void note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const;
   [[nodiscard]] std::vector<std::int64_t> heaviest_slices(const BlockWeights& weights) const;
   [[nodiscard]] std::vector<std::int64_t> heaviest_slices_by_depth() const;
   [[nodiscard]] std::vector<std::vector<Item>> items_of(std::span<const std::int64_t> slices) const;

@@ -146,21 +146,17 @@ double CompletionBound::inner(const std::vector<double>& prices, std::span<const
   return sum;
 }
 
-double CompletionBound::violation(const std::vector<double>& prices, const Relaxation& relaxation) const {
-  return relaxation.whole - inner(prices, supplies_);
-}
-
 // Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.
 bool CompletionBound::coverable() {
   weight_ = capacity_weights();
-  const Relaxation relaxation = relax(weight_, false, need_);
-  if (relaxation.whole == kNoCompletion) return false;
+  unit_weight_ = option_prices(weight_);
+  const double whole = relax(unit_weight_, false, need_);
+  if (whole == kNoCompletion) return false;
   const double supply = inner(weight_, supplies_);
-  if (violation(weight_, relaxation) > kCoverTolerance * supply) return false;
+  if (whole - supply > kCoverTolerance * supply) return false;
   // Loosened once, so that sums of weights rounded in another order still compare as they should.
   const double slack = kCoverTolerance * std::max(1.0, supply);
   for (double& value : need_) value -= slack;
-  unit_weight_ = option_prices(weight_);
   return true;
 }
 
@@ -188,12 +184,14 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
   double best_value = -kNoCompletion;
   double step = 0;
   for (int i = 0; i <= iterations; ++i) {
-    const Relaxation relaxation = relax(lambda, true, phi_);
-    if (relaxation.whole == kNoCompletion) return;
-    const double value = violation(lambda, relaxation);
+    const std::vector<double> option_price = option_prices(lambda);
+    const double whole = relax(option_price, true, phi_);
+    if (whole == kNoCompletion) return;
+    const double value = whole - inner(lambda, supplies_);
+    const std::vector<double> usage = usage_of(option_price);
     double norm = 0;
     const auto excess_of = [&](std::size_t k) {
-      return relaxation.usage[k] / static_cast<double>(std::max<std::int64_t>(1, supplies_[k])) - 1.0;
+      return usage[k] / static_cast<double>(std::max<std::int64_t>(1, supplies_[k])) - 1.0;
     };
     for (std::size_t k = 0; k < supplies_.size(); ++k) {
       const double excess = excess_of(k);
@@ -204,7 +202,7 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
       best = lambda;
     }
     if (norm < 1e-12 || best_value >= enough || i == iterations) break;
-    if (i == 0) step = 0.5 * std::max(relaxation.whole, 1.0);
+    if (i == 0) step = 0.5 * std::max(whole, 1.0);
     for (std::size_t k = 0; k < supplies_.size(); ++k) {
       const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies_[k]));
       lambda[k] = std::max(0.0, lambda[k] + step * excess_of(k) / most / std::sqrt(norm));
@@ -212,8 +210,8 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     step *= kStepDecay;
   }
   lambda_ = best;
-  root_ = violation(best, relax(best, true, phi_));
   unit_price_ = option_prices(lambda_);
+  root_ = relax(unit_price_, true, phi_) - inner(lambda_, supplies_);
 }
 
 std::vector<double> CompletionBound::option_prices(const std::vector<double>& prices) const {
@@ -229,16 +227,11 @@ std::vector<double> CompletionBound::option_prices(const std::vector<double>& pr
   return result;
 }
 
-// Fills `table` with phi (or need) for the prices; returns the value for the whole model and the units it takes.
-CompletionBound::Relaxation CompletionBound::relax(const std::vector<double>& prices, bool with_time,
-                                                   std::vector<double>& table) {
-  const std::vector<double> option_price = option_prices(prices);
+// Fills `table` with phi (or need) for the prices; returns the value for the whole model.
+double CompletionBound::relax(const std::vector<double>& option_price, bool with_time, std::vector<double>& table) {
   fill_envelope(option_price, with_time);
   fill_table(with_time, table);
-  Relaxation relaxation;
-  relaxation.whole = table[cell(program_.blocks, 1)];
-  if (relaxation.whole != kNoCompletion) relaxation.usage = usage_of(option_price, with_time, table);
-  return relaxation;
+  return table[cell(program_.blocks, 1)];
 }
 
 void CompletionBound::fill_envelope(const std::vector<double>& option_price, bool with_time) {
@@ -287,23 +280,23 @@ void CompletionBound::fill_table(bool with_time, std::vector<double>& table) con
   }
 }
 
-// Follows the choices that the table was made of, found again by their values: few cells are on the way.
-std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_price, bool with_time,
-                                              const std::vector<double>& table) const {
+// The supplies that the solution behind phi takes: follows the choices that it was made of, found again by their
+// values; few cells are on the way.
+std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_price) const {
   std::vector<double> usage(supplies_.size(), 0);
   for (int i = program_.blocks, d = 1; i > 0;) {
     const int next = std::min(d + 1, depths_);
     double best = first_envelope_[cell(i, d)];
     int blocks = i;
     for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
-      const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + table[cell(i - n, next)];
+      const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + phi_[cell(i - n, next)];
       if (cost >= best) continue;
       best = cost;
       blocks = n;
     }
     const std::size_t list =
         blocks == i ? fastest_.first_list_at(i, d) : fastest_.list_at(program_.signature_of(i - blocks, i), d);
-    const int option = cheapest_option(list, option_price, with_time);
+    const int option = cheapest_option(list, option_price);
     add_use(option, usage);
     i -= blocks;
     d = next;
@@ -317,12 +310,12 @@ void CompletionBound::add_use(int option, std::vector<double>& usage) const {
   if (!program_.unit_spend.empty()) usage.back() += static_cast<double>(program_.spend_of(taken));
 }
 
-int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>& option_price, bool with_time) const {
+int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>& option_price) const {
   double best = kNoCompletion;
   int option = 0;
   for (const FastestPlans::Entry& entry : fastest_.list(list)) {
     if (entry.T > longest_period_) break;
-    const double cost = (with_time ? entry.cost : 0.0) + option_price[static_cast<std::size_t>(entry.option)];
+    const double cost = entry.cost + option_price[static_cast<std::size_t>(entry.option)];
     if (cost >= best) continue;
     best = cost;
     option = entry.option;

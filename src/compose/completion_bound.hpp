@@ -105,21 +105,15 @@ class CompletionBound {
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
 
  private:
-  struct Relaxation {
-    double whole = 0;           // value of covering all blocks
-    std::vector<double> usage;  // of the supplies, by its solution
-  };
   [[nodiscard]] bool coverable();
   void ascend(std::vector<double> lambda, int iterations, double enough);
-  Relaxation relax(const std::vector<double>& prices, bool with_time, std::vector<double>& table);
+  double relax(const std::vector<double>& option_price, bool with_time, std::vector<double>& table);
   void fill_envelope(const std::vector<double>& option_price, bool with_time);
   void fill_table(bool with_time, std::vector<double>& table) const;
-  [[nodiscard]] std::vector<double> usage_of(const std::vector<double>& option_price, bool with_time,
-                                             const std::vector<double>& table) const;
-  [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price, bool with_time) const;
+  [[nodiscard]] std::vector<double> usage_of(const std::vector<double>& option_price) const;
+  [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price) const;
   [[nodiscard]] std::vector<double> capacity_weights() const;
   [[nodiscard]] std::vector<double> option_prices(const std::vector<double>& prices) const;
-  [[nodiscard]] double violation(const std::vector<double>& prices, const Relaxation& relaxation) const;
   [[nodiscard]] static double inner(const std::vector<double>& prices, std::span<const std::int64_t> amounts);
   void add_use(int option, std::vector<double>& usage) const;
   [[nodiscard]] std::size_t cell(int blocks, int depth) const {

@@ -252,7 +252,7 @@ class Search {
       const std::int64_t cost = terms.is_first_stage ? candidate.A + candidate.o : candidate.T;
       const double growth = static_cast<double>(cost) + terms.fixed;
       if (growth > terms.slack) continue;
-      if (candidate.n_max < std::min<std::int64_t>(terms.depth, program_.microbatches)) continue;
+      if (candidate.n_max < needed(program_, terms.depth)) continue;
       lists.extensions.push_back({growth, candidate, query_.outlines ? nullptr : &candidate});
       if (query_.beam > 0 && !terms.is_first_stage) break;  // a quick pass takes the fastest plan that holds the depth
     }
@@ -301,7 +301,7 @@ class Search {
   [[nodiscard]] bool can_extend(int option, int signature, int depth, double time) const {
     for (const Candidate& candidate : program_.frontier(option, signature)) {
       if (candidate.T > query_.period || static_cast<double>(candidate.T) > time) return false;
-      if (candidate.n_max >= std::min<std::int64_t>(depth, program_.microbatches)) return true;
+      if (candidate.n_max >= needed(program_, depth)) return true;
     }
     return false;
   }

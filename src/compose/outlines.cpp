@@ -21,14 +21,8 @@ std::int64_t least_drain(const Program& program, int option, int last, int depth
 }
 
 std::vector<Candidate> outline_of(const Program& program, int option, int signature) {
-  std::vector<Candidate> steps;
-  for (const Candidate& plan : program.frontier(option, signature)) {
-    if (!steps.empty() && plan.n_max <= steps.back().n_max) continue;
-    Candidate step;
-    step.T = step.A = plan.T;
-    step.n_max = plan.n_max;
-    steps.push_back(step);
-  }
+  std::vector<Candidate> steps = rising(program.frontier(option, signature));
+  for (Candidate& step : steps) step = {.T = step.T, .A = step.T, .n_max = step.n_max};
   return steps;
 }
 

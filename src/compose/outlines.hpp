@@ -15,6 +15,16 @@ namespace tangram::compose {
   return depth < program.microbatches ? depth : program.microbatches;
 }
 
+/// Of steps in ascending order of cost those that hold more microbatches than all before.
+template <class Step>
+[[nodiscard]] std::vector<Step> rising(const std::vector<Step>& steps) {
+  std::vector<Step> result;
+  for (const Step& step : steps) {
+    if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
+  }
+  return result;
+}
+
 /// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
 [[nodiscard]] std::int64_t least_drain(const Program& program, int option, int last, int depth);
 

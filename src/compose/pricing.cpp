@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "outlines.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::compose {
@@ -150,11 +151,7 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
 std::vector<Candidate> staircase(std::vector<Candidate> steps) {
   std::sort(steps.begin(), steps.end(),
             [](const Candidate& a, const Candidate& b) { return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max); });
-  std::vector<Candidate> result;
-  for (const Candidate& step : steps) {
-    if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
-  }
-  return result;
+  return rising(steps);
 }
 
 std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans) {
@@ -171,11 +168,7 @@ std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans) {
 std::vector<Drain> staircase(std::vector<Drain> steps) {
   std::sort(steps.begin(), steps.end(),
             [](const Drain& a, const Drain& b) { return std::tie(a.cost, b.n_max) < std::tie(b.cost, a.n_max); });
-  std::vector<Drain> result;
-  for (const Drain& step : steps) {
-    if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
-  }
-  return result;
+  return rising(steps);
 }
 
 std::vector<Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {

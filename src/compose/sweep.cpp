@@ -48,6 +48,15 @@ std::int64_t whole_nanoseconds(double bound) {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound - 1.0)));
 }
 
+// T of the slowest plan; 0: there is none. All stages fit a period of so much.
+std::int64_t slowest_stage(const Program& program) {
+  std::int64_t slowest = 0;
+  for (const auto& frontier : program.frontiers) {
+    if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
+  }
+  return slowest;
+}
+
 bool earlier(const Chain& a, const Chain& b) {
   if (a.time != b.time) return a.time < b.time;
   if (a.stages.size() != b.stages.size()) return a.stages.size() < b.stages.size();
@@ -89,18 +98,13 @@ class Sweep {
  private:
   // No chain's period is below that at which the units hold all blocks, nor is one above the latency of all of it.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> period_range() const {
-    std::int64_t fastest = kNever;
-    std::int64_t slowest = program_.slowest;  // a slower plan with less to synchronise may need a longer period
-    for (const auto& frontier : program_.frontiers) {
-      if (frontier.empty()) continue;
-      fastest = std::min(fastest, frontier.front().T);
-      slowest = std::max(slowest, frontier.back().T);
-    }
-    if (fastest == kNever) return {1, 0};
+    // A slower plan with less to synchronise may need a longer period than those of an outline.
+    const std::int64_t stage = slowest_stage(program_);
+    const std::int64_t slowest = std::max(program_.slowest, stage);
     std::int64_t hop = 0;
     for (const Price& price : program_.prices) hop = std::max(hop, price.latency);
     const std::int64_t longest = std::max<std::int64_t>(1, (slowest + 2 * hop) * program_.blocks);
-    return {std::max(fastest, shortest_period(program_, fastest_, longest)), longest};
+    return {shortest_period(program_, fastest_, stage), longest};
   }
 
   [[nodiscard]] bool is_narrow(const Window& window) const {
@@ -126,7 +130,7 @@ class Sweep {
       if (!is_narrow(window)) {
         split(window);
       } else if (!result_.finished) {
-        look_at(window);
+        look_at(window, bound_of(window));
       } else if (!window.outlined) {
         outline(std::move(window));
       } else {
@@ -143,19 +147,8 @@ class Sweep {
       if (best_ != kNever && base >= best_) return;
       const CompletionBound bound(program_, fastest_, hi, multipliers,
                                   multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
-      const std::int64_t cutoff = cutoff_at(base);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
-      if (bound.root() <= static_cast<double>(cutoff) + 1.0) {
-        LabelQuery query;
-        query.period = hi;
-        query.cutoff = cutoff;
-        query.beam = limits_.beam;
-        query.mixed = mixed;
-        const LabelAnswer answer = search_labels(ground_, bound, query);
-        result_.quick_labels += answer.labels;
-        count(answer);
-        if (answer.chain) keep(*answer.chain);
-      }
+      if (bound.root() <= static_cast<double>(cutoff_at(base)) + 1.0) skim(bound, hi, base, mixed);
       if (hi >= highest || program_.microbatches == 1) return;
       lo = hi + 1;
       hi = std::min(highest, static_cast<std::int64_t>(static_cast<double>(hi) * kLadder) + 1);
@@ -226,11 +219,11 @@ class Sweep {
   // Outlines say at little cost that nothing in the window is of interest, or which windows to solve first.
   void outline(Window window) {
     const std::int64_t base = (program_.microbatches - 1) * window.lo;
-    const CompletionBound bound(program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion);
     const std::int64_t most = limits_.label_budget - result_.labels;
     if (most <= 0) return give_up(window);
+    const CompletionBound bound = bound_of(window);
     const LabelAnswer answer = search_outlines(bound, window.hi, cutoff_at(base), most);
-    if (!answer.finished) return look_at(window);
+    if (!answer.finished) return look_at(window, bound);
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
     window.outlined = true;
@@ -266,7 +259,7 @@ class Sweep {
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
       if (!answer.finished) {
-        if (limits_.beam > 0) skim(window, hi, bound);
+        if (limits_.beam > 0) skim(bound, hi, base, true);
         return give_up(window);
       }
       if (!answer.chain) return;
@@ -276,24 +269,28 @@ class Sweep {
     }
   }
 
+  [[nodiscard]] CompletionBound bound_of(const Window& window) const {
+    return {program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion};
+  }
+
   // A window that is not solved: the quick pass may still find something in it.
-  void look_at(const Window& window) {
-    const CompletionBound bound(program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion);
+  void look_at(const Window& window, const CompletionBound& bound) {
     if (bound.root() == kNoCompletion) return;
-    if (limits_.beam > 0) skim(window, window.hi, bound);
+    if (limits_.beam > 0) skim(bound, window.hi, (program_.microbatches - 1) * window.lo, true);
     give_up(window);
   }
 
-  // The quick pass in one window, where the exact search had to stop.
-  void skim(const Window& window, std::int64_t hi, const CompletionBound& bound) {
+  // The quick pass at one period, for chains whose periods take at least `base`.
+  void skim(const CompletionBound& bound, std::int64_t period, std::int64_t base, bool mixed) {
     LabelQuery query;
-    query.period = hi;
-    query.cutoff = cutoff_at((program_.microbatches - 1) * window.lo);
+    query.period = period;
+    query.cutoff = cutoff_at(base);
     query.beam = limits_.beam;
-    const LabelAnswer answer = search_labels(ground_, bound, query);
+    query.mixed = mixed;
+    LabelAnswer answer = search_labels(ground_, bound, query);
     result_.quick_labels += answer.labels;
     count(answer);
-    if (answer.chain) keep(*answer.chain);
+    if (answer.chain) keep(std::move(*answer.chain));
   }
 
   void give_up(const Window& window) {
@@ -346,20 +343,14 @@ ProgramResult solve(const Program& program, const ProgramLimits& limits) { retur
 std::int64_t root_bound(const Program& program, std::int64_t interest) {
   // Windows whose bounds are taken without search; the smallest of a fixed geometric partition.
   std::int64_t best = kNever;
-  std::int64_t fastest = kNever;
-  std::int64_t slowest = 0;
-  for (const auto& frontier : program.frontiers) {
-    if (frontier.empty()) continue;
-    fastest = std::min(fastest, frontier.front().T);
-    slowest = std::max(slowest, frontier.back().T);
-  }
-  if (fastest == kNever) return kNever;
+  const std::int64_t slowest = slowest_stage(program);
+  if (slowest == 0) return kNever;
   const FastestPlans plans(program);
   std::vector<double> multipliers;
   constexpr double kRatio = 1.25;
-  const std::int64_t shortest = shortest_period(program, plans, kLongestPeriod);
+  const std::int64_t shortest = shortest_period(program, plans, slowest);
   if (shortest == kNever) return kNever;
-  for (std::int64_t lo = std::max(fastest, shortest);;) {
+  for (std::int64_t lo = shortest;;) {
     const bool last = lo >= slowest;
     const std::int64_t hi = last ? kLongestPeriod : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
     const std::int64_t base = (program.microbatches - 1) * lo;

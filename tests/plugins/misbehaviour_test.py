@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Twelve parallelizers that misbehave, through the real binary: none changes the plan that the enumerator makes alone, none
-leaves a process behind, and each is named in the plan with its reason. And: answers use all workers, the number of workers
-changes nothing, killing the planner takes its workers with it, and what they print is kept. The same through an engine, where
-agents may be killed as well.
+leaves a process or a folder behind, and each is named in the plan with its reason. And: answers use all workers, the number of
+workers changes nothing, killing the planner takes its workers with it, and what they print is kept. The same through an engine,
+where agents may be killed as well.
 
     misbehaviour_test.py BINARY [ENGINE]     local (default), stand-in, mpi or slurm (engines.py)
 """
@@ -160,6 +160,12 @@ def check_kill(folder):
         print(f"ok: {number.name} of the planner takes workers, their children and their daemons with it")
 
 
+def check_folders(temporary):
+    left = lambda: list(temporary.glob("tangram-worker-*"))
+    assert wait_until(lambda: not left()), left()
+    print("ok: no worker's folder is left")
+
+
 def jobs():
     return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
 
@@ -231,6 +237,8 @@ def main():
     try:
         with tempfile.TemporaryDirectory() as name, engines.ENGINES[ENGINE](WORKERS) as options:
             os.environ.update([MARK.split("=")])  # the engine's own daemons are not marked
+            os.environ["TMPDIR"] = str(Path(name) / "temporary")
+            Path(os.environ["TMPDIR"]).mkdir()
             placed.extend([*options, *workers(3)] if ENGINE != "local" else [])
             folder = Path(name)
             check_misbehaviour(folder)
@@ -242,6 +250,8 @@ def main():
             if ENGINE == "stand-in":
                 check_engine_trouble(folder)
             check_kill(folder)
+            if ENGINE != "slurm":  # slurmd kills whatever a job has left at once, guards included
+                check_folders(Path(os.environ["TMPDIR"]))
     except engines.Missing as why:
         engines.skip(why)
 

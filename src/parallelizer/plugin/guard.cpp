@@ -91,15 +91,23 @@ void kill_children() {
   close(file);
 }
 
-/// Until there is nobody left: each that dies hands its own children to us.
-void clear_descendants() {
-  for (int waited = 0; waited < kPatience; ++waited) {
+/// Until there is nobody left: each that dies hands its own children to us. They have `grace` milliseconds to go by
+/// themselves: other guards may be among them, with workers and folders of their own to see to.
+void clear_descendants(int grace) {
+  for (int waited = 0; waited < grace + kPatience; ++waited) {
     const pid_t gone = waitpid(-1, nullptr, WNOHANG);
     if (gone > 0) continue;
     if (gone < 0 && errno != EINTR) return;  // ECHILD
-    kill_children();
+    if (waited >= grace) kill_children();
     poll(nullptr, 0, 1);
   }
+}
+
+/// Removing a tree takes memory of the heap, which is not ours to use: another program does it.
+[[noreturn]] void become_remover(const char* folder) {
+  char* const nothing[] = {nullptr};
+  execle("/bin/rm", "rm", "-rf", "--", folder, nullptr, nothing);
+  _exit(127);
 }
 
 /// The status of the worker, once it has ended by itself or our owner wants it gone.
@@ -143,8 +151,9 @@ void run_guard(const GuardJob& job) {
     _exit(0);
   }
   const int status = wait_for_end(worker, job.farewell);
-  clear_descendants();
+  clear_descendants(job.farewell);
   send({GuardReport::kEnded, status});
+  if (job.takes_folder) become_remover(job.folder);
   _exit(0);
 }
 

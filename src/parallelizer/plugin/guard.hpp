@@ -1,5 +1,6 @@
 // The process between us and a worker. Goes in: open descriptors and a command, prepared before the fork. Comes out:
-// the worker's end on the status pipe; nothing of the worker survives, whatever kills us and whatever it forked.
+// the worker's end on the status pipe; nothing of the worker survives, neither processes nor files in a folder of its
+// own, whatever kills us and whatever it forked.
 //
 // The guard is forked without exec from a program with threads: it only makes async-signal-safe calls and allocates
 // nothing. It is the subreaper (prctl(2), PR_SET_CHILD_SUBREAPER) of all the worker starts, daemons in sessions of
@@ -17,10 +18,11 @@ struct GuardJob {
   int output = -1;   ///< becomes its stdout and stderr
   const char* program = nullptr;
   const char* folder = nullptr;  ///< becomes its working directory
+  bool takes_folder = false;     ///< the folder is the worker's own, and goes with it
   char* const* arguments = nullptr;
   char* const* environment = nullptr;
   std::int64_t memory_limit = 0;  ///< bytes; 0: none
-  int farewell = 0;               ///< milliseconds from SIGTERM to SIGKILL; 0: SIGKILL at once
+  int farewell = 0;  ///< milliseconds from SIGTERM to SIGKILL, and then for what it started; 0: SIGKILL at once
 };
 
 struct GuardReport {

@@ -37,7 +37,7 @@ struct Ends {
   Descriptor theirs;
 };
 
-/// A private folder that goes with the worker.
+/// A private folder. The guard takes it along with the worker; we do where no guard came to be.
 class Folder {
  public:
   static Expected<Folder> make() {
@@ -91,7 +91,7 @@ class LocalProcess final : public WorkerProcess {
     if (guard_ < 0) return end_;
     const bool by_itself = read_report(grace);
     life_.reset();
-    if (!by_itself && !read_report(farewell_ + kMostForGuard)) kill(guard_, SIGKILL);
+    if (!by_itself && !read_report(2 * farewell_ + kMostForGuard)) kill(guard_, SIGKILL);
     waitpid(guard_, nullptr, 0);
     guard_ = -1;
     end_ = by_itself ? describe(report_) : "killed";
@@ -163,6 +163,7 @@ class LocalLauncher final : public Launcher {
     job.output = output.theirs.number();
     job.program = program.c_str();
     job.folder = own ? own->path().c_str() : command.folder.c_str();
+    job.takes_folder = own.has_value();
     job.arguments = argument_pointers.data();
     job.environment = variable_pointers.data();
     job.farewell = static_cast<int>(command.farewell.count());

@@ -35,11 +35,15 @@ Expected<std::unique_ptr<parallelizer::AnswerCache>> open_existing(const std::st
   return parallelizer::AnswerCache::open(file, cache_limit(settings));
 }
 
+std::optional<Diagnostic> problem_of(const std::unique_ptr<parallelizer::AnswerCache>& cache) {
+  return cache != nullptr ? cache->problem() : std::nullopt;
+}
+
 ExitCode show(const std::string& file, const Context& context) {
   const auto cache = open_existing(file, context.settings);
   if (!cache) return report(context.terminal, context.json, cache.error());
   const parallelizer::CacheContents contents = *cache ? (*cache)->contents() : parallelizer::CacheContents{};
-  if (*cache && (*cache)->problem()) return report(context.terminal, context.json, {*(*cache)->problem()});
+  if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
 
   Table table(
       {{"plugin"}, {"version"}, {"answers", true}, {"size", true}, {"hits", true}, {"misses", true}, {"found as"}});
@@ -94,7 +98,7 @@ ExitCode clear(const std::string& file, const std::string& name, const Context& 
       return report(context.terminal, context.json, nobody_of_that_name(name));
     }
     gone = (*cache)->clear(name);
-    if ((*cache)->problem()) return report(context.terminal, context.json, {*(*cache)->problem()});
+    if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
   }
   Json document = document_of(file);
   document["cleared"] = gone;
@@ -147,18 +151,20 @@ std::string answer_text(const std::string& body) {
 void compare(const std::vector<CachedAnswer>& kept, parallelizer::AnswerSource& pool, parallelizer::AnswerCache& cache,
              Verified& verified) {
   std::vector<parallelizer::Question> questions;
+  questions.reserve(kept.size());
   for (const CachedAnswer& answer : kept) questions.push_back(answer.question);
   const std::vector<parallelizer::Answer> fresh = pool.ask(questions, {});
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const std::string asked = question_text(kept[i].question.body);
-    if (fresh[i].failure) {
-      verified.unanswered.push_back(fmt::format("{}: {}", asked, fresh[i].failure->message));
-    } else if (equal_answers(kept[i].body, fresh[i].body)) {
+    const parallelizer::Answer& now = fresh[i];
+    if (now.failure) {
+      verified.unanswered.push_back(fmt::format("{}: {}", asked, now.failure->message));
+    } else if (equal_answers(kept[i].body, now.body)) {
       ++verified.same;
       cache.note_verified(kept[i].key);
     } else {
       verified.different.push_back(
-          fmt::format("{}: kept {}, now {}", asked, answer_text(kept[i].body), answer_text(fresh[i].body)));
+          fmt::format("{}: kept {}, now {}", asked, answer_text(kept[i].body), answer_text(now.body)));
     }
   }
 }
@@ -257,7 +263,7 @@ ExitCode verify(const std::string& file, const CacheArguments& arguments, const 
       all.push_back(verify_plugin(plugin, *most, **cache, *options, **launcher, context));
     }
     context.terminal.clear_progress();
-    if ((*cache)->problem()) return report(context.terminal, context.json, {*(*cache)->problem()});
+    if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
   }
   const ExitCode code = std::ranges::all_of(all, &Verified::ok) ? ExitCode::kOk : ExitCode::kPlugin;
   Json document = document_of(file);

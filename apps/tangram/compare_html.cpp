@@ -119,16 +119,16 @@ std::vector<Bar> ablation(const Comparison& comparison) {
 }
 
 std::string row(const ComparedPlanner& line) {
-  const baseline::Candidate* usable = line.verdict.usable();
+  const plan::LaunchPlan* plan = line.verdict.plan();
   const baseline::Candidate* reported = line.verdict.reported();
   const plan::Predicted none;
-  const plan::Predicted& p = usable != nullptr ? usable->plan->predicted : none;
+  const plan::Predicted& p = plan != nullptr ? plan->predicted : none;
   return fmt::format(
       R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}{}</td>)"
       R"(<td class="n">{}</td><td>{}</td><td>{}</td></tr>)"
       "\n",
-      escaped(label_of(line)), usable != nullptr ? people_time(to_seconds(p.iteration)) : "-",
-      usable != nullptr ? fmt::format("{}", usable->plan->ranks.size()) : "-",
+      escaped(label_of(line)), plan != nullptr ? people_time(to_seconds(p.iteration)) : "-",
+      plan != nullptr ? fmt::format("{}", plan->ranks.size()) : "-",
       p.cost_per_mtoken > 0 ? fmt::format("{:.3f}", p.cost_per_mtoken) : "-", thousands(line.effort.examined),
       line.effort.cut ? "+" : "", line.planning_s > 0 ? people_time(line.planning_s) : "-",
       reported == nullptr ? "no plan" : baseline::to_string(reported->label),

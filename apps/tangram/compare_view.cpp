@@ -57,14 +57,15 @@ std::string plans_table(const Comparison& comparison, const Terminal& terminal) 
              {"ok"}});
   for (const ComparedPlanner& line : comparison.planners) {
     const Candidate* usable = line.verdict.usable();
+    const plan::LaunchPlan* plan = line.verdict.plan();
     const double ratio = line.iteration_s() / comparison.iteration_s();
     const bool slower = ratio < 1;
     table.add({{name_of(line)},
                {usable != nullptr ? people_time(line.iteration_s()) : "-"},
                {usable != nullptr ? fmt::format("{:.2f}x", ratio) : "alone", slower ? Style::kRed : Style::kGreen},
                {usable != nullptr && usable->claimed > 0 ? people_time(usable->claimed) : "-"},
-               {usable != nullptr ? fmt::format("{}", usable->plan->ranks.size()) : "-"},
-               {usable != nullptr ? dollars(usable->plan->predicted.cost_per_mtoken) : "-"},
+               {plan != nullptr ? fmt::format("{}", plan->ranks.size()) : "-"},
+               {plan != nullptr ? dollars(plan->predicted.cost_per_mtoken) : "-"},
                {thousands(line.effort.examined) + (line.effort.cut ? "+" : "")},
                {planning_text(line.planning_s)},
                {first_text(line)}});
@@ -144,8 +145,9 @@ Json planner_json(const ComparedPlanner& line, double ours) {
 
 std::string comparison_for_people(const Comparison& comparison, const Terminal& terminal) {
   const plan::LaunchPlan& ours = comparison.ours;
-  std::string out = fmt::format("{} on {} ({} GPUs): all plans under one simulator and one memory model\n\n{}",
-                                ours.model.name, ours.fleet_name, ours.fleet_gpus, plans_table(comparison, terminal));
+  std::string out =
+      fmt::format("{} on {} ({}): all plans under one simulator and one memory model\n\n{}", ours.model.name,
+                  ours.fleet_name, counted(ours.fleet_gpus, "GPU"), plans_table(comparison, terminal));
   if (const std::string notes = notes_of(comparison); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
   if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);

@@ -159,9 +159,8 @@ class Comparer {
       const auto claim = [&](const plan::LaunchPlan* plan) {
         return plan == nullptr ? std::nullopt : baseline::claim_of(line.name, *plan, input_);
       };
-      const baseline::Candidate* usable = line.verdict.usable();
-      comparison.formulas.push_back({line.name, claim(usable == nullptr ? nullptr : &*usable->plan),
-                                     claim(&comparison.ours), claim(reduced_ ? &*reduced_ : nullptr)});
+      comparison.formulas.push_back(
+          {line.name, claim(line.verdict.plan()), claim(&comparison.ours), claim(reduced_ ? &*reduced_ : nullptr)});
     }
   }
 
@@ -176,8 +175,8 @@ class Comparer {
 }  // namespace
 
 double ComparedPlanner::iteration_s() const {
-  const baseline::Candidate* usable = verdict.usable();
-  return usable != nullptr ? to_seconds(usable->plan->predicted.iteration) : std::numeric_limits<double>::infinity();
+  const plan::LaunchPlan* plan = verdict.plan();
+  return plan != nullptr ? to_seconds(plan->predicted.iteration) : std::numeric_limits<double>::infinity();
 }
 
 double Comparison::iteration_s() const { return to_seconds(ours.predicted.iteration); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "plan_view.hpp"
 #include "table.hpp"
@@ -28,22 +29,27 @@ std::string change_text(const std::string& before, const std::string& after) {
   return before == after ? before : fmt::format("{} -> {}", before, after);
 }
 
+/// What `text_of` says of each part.
+template <class TextOf>
+std::string joined(const plan::Stage& stage, std::string_view separator, const TextOf& text_of) {
+  std::string text;
+  for (const plan::Part& part : stage.parts) {
+    if (!text.empty()) text += separator;
+    text += text_of(part);
+  }
+  return text;
+}
+
 std::string parallel_text(const plan::Stage& stage) {
-  std::vector<std::string> parts;
-  for (const plan::Part& part : stage.parts) parts.push_back(strategy_text(part.strategy));
-  return fmt::format("{}", fmt::join(parts, " | "));
+  return joined(stage, " | ", [](const plan::Part& part) { return strategy_text(part.strategy); });
 }
 
 std::string devices_text(const plan::LaunchPlan& plan, const plan::Stage& stage) {
-  std::vector<std::string> parts;
-  for (const plan::Part& part : stage.parts) parts.push_back(gpus_text(plan, part));
-  return fmt::format("{}", fmt::join(parts, " + "));
+  return joined(stage, " + ", [&](const plan::Part& part) { return gpus_text(plan, part); });
 }
 
 std::string samples_text(const plan::Stage& stage) {
-  std::vector<std::string> parts;
-  for (const plan::Part& part : stage.parts) parts.push_back(std::to_string(part.samples_per_replica()));
-  return fmt::format("{}", fmt::join(parts, "+"));
+  return joined(stage, "+", [](const plan::Part& part) { return std::to_string(part.samples_per_replica()); });
 }
 
 /// What a stage is to people, or nothing where it is not there.

@@ -31,16 +31,17 @@ class Explainer {
 
   Expected<Explanation> run() {
     evolve::Refit now = evolve::refit(plan_, fleet_, plan_.model, refit_options());
-    if (!now.fits()) return fail(misfit(now));
-    if (const auto refused = reasons_against(*now.plan, options_.target); !refused.empty()) {
+    plan::LaunchPlan* const plan = now.fitting();
+    if (plan == nullptr) return fail(misfit(now));
+    if (const auto refused = reasons_against(*plan, options_.target); !refused.empty()) {
       return fail(refusal(refused.front()));
     }
-    if (auto done = predict(*now.plan, fleet_); !done) return fail(std::move(done.error()));
-    result_.iteration = now.plan->predicted.iteration;
-    note_memory(*now.plan);
+    if (auto done = predict(*plan, fleet_); !done) return fail(std::move(done.error()));
+    result_.iteration = plan->predicted.iteration;
+    note_memory(*plan);
     find_limits();
     try_cuts();
-    try_degrees(*now.plan);
+    try_degrees(*plan);
     plan_others();
     return std::move(result_);
   }
@@ -81,14 +82,15 @@ class Explainer {
   [[nodiscard]] Alternative priced(Alternative changed, const plan::LaunchPlan& variant,
                                    const cluster::Fleet& fleet) const {
     evolve::Refit refit = evolve::refit(variant, fleet, variant.model, refit_options());
-    if (!refit.fits()) {
+    plan::LaunchPlan* const plan = refit.fitting();
+    if (plan == nullptr) {
       changed.why_not = refit.misfits.empty() ? "GPUs are gone" : reason_of(refit.misfits.front());
-    } else if (const auto refused = reasons_against(*refit.plan, options_.target); !refused.empty()) {
+    } else if (const auto refused = reasons_against(*plan, options_.target); !refused.empty()) {
       changed.why_not = refused.front().text;
-    } else if (!predict(*refit.plan, fleet)) {
+    } else if (!predict(*plan, fleet)) {
       changed.why_not = "its schedule cannot finish";
     } else {
-      changed.iteration = refit.plan->predicted.iteration;
+      changed.iteration = plan->predicted.iteration;
     }
     return changed;
   }
@@ -203,6 +205,7 @@ class Explainer {
     std::ranges::stable_sort(fastest, {}, time_of_plan);
     fastest.resize(std::min(fastest.size(), kAlternatives));
     std::vector<cost::Strategy> others;
+    others.reserve(fastest.size());
     for (const parallelizer::PartialPlan& partial : fastest) others.push_back(partial.strategy);
     return others;
   }

@@ -94,6 +94,7 @@ std::vector<std::string> CommandManual::actions() const {
 
 std::string bash_completion(const std::vector<CommandManual>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CommandManual& command : commands) names.push_back(command.name);
   std::string values;
   std::string options;

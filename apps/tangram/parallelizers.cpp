@@ -116,6 +116,7 @@ std::optional<Diagnostic> Planners::trouble_with_cache() const {
 
 std::vector<const parallelizer::Parallelizer*> Planners::all() const {
   std::vector<const parallelizer::Parallelizer*> result;
+  result.reserve(owned.size());
   for (const auto& planner : owned) result.push_back(planner.get());
   return result;
 }

@@ -183,8 +183,8 @@ constexpr double kWorthSaying = 1.001;
 std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(generic.predicted.iteration);
-  const std::string note = fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it",
-                                       to_string(target), (own / other - 1) * 100, own, other);
+  std::string note = fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it",
+                                 to_string(target), (own / other - 1) * 100, own, other);
   // The search and the predictions know transfers that run beside the passes; Megatron-LM's schedule, which all targets
   // run, stops for them.
   const simulate::Result stopped = simulate::simulate(simulate::schedule_of(plan, simulate::Transfers::kBlocking));

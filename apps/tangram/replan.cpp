@@ -118,7 +118,7 @@ std::string otherwise_text(const plan::LaunchPlan& before, const plan::LaunchPla
   };
   stages_with(&evolve::StagePair::layers, "layers");
   stages_with(&evolve::StagePair::inside, "parallelism");
-  if (texts.empty()) texts.push_back("other microbatches or places of GPUs");
+  if (texts.empty()) texts.emplace_back("other microbatches or places of GPUs");
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -139,14 +139,15 @@ class Replanner {
   Expected<Replanned> run(const compose::ProgressCallback& progress) {
     look_at_old();
     auto planned = make_plan(fleet_, model_, options_, progress);
-    if (!planned && !fits_ && !spare_) return fail(std::move(planned.error()));
     if (planned) {
       result_.search_finished = planned->search_finished;
       result_.parallelizers = std::move(planned->parallelizers);
       take(std::move(planned->plan));
     } else {
+      const plan::LaunchPlan* const left = fitting() != nullptr ? fitting() : spare_ ? &*spare_ : nullptr;
+      if (left == nullptr) return fail(std::move(planned.error()));
       decision_ = evolve::decide(old_cost(), spare_candidates(), result_.min_gain);
-      take(fits_ ? *result_.now : *spare_);
+      take(*left);
     }
     return std::move(result_);
   }
@@ -158,9 +159,10 @@ class Replanner {
     evolve::Refit refit = evolve::refit(result_.old, fleet_, model_, options);
     if (!refit.gone.empty()) result_.reasons.push_back({"gpus-gone", gone_text(result_.old, refit.gone)});
     note_misfits(refit);
-    fits_ = refit.fits() && runs(*refit.plan);
+    plan::LaunchPlan* const plan = refit.fitting();
+    fits_ = plan != nullptr && runs(*plan);
     result_.now = std::move(refit.plan);
-    if (fits_) note_slowdown();
+    if (fitting() != nullptr) note_slowdown(*fitting());
     if (!refit.gone.empty() && refit.misfits.empty()) look_for_spares(refit.gone, options);
   }
 
@@ -180,26 +182,29 @@ class Replanner {
     return refused.empty() && done;
   }
 
-  void note_slowdown() {
-    const auto slower = evolve::slowdowns(result_.old, *result_.now, fleet_);
-    const double factor = result_.now->predicted.iteration.as_double() / result_.old.predicted.iteration.as_double();
+  /// The old plan on the fleet of now, if it can go on.
+  [[nodiscard]] const plan::LaunchPlan* fitting() const { return fits_ && result_.now ? &*result_.now : nullptr; }
+
+  void note_slowdown(const plan::LaunchPlan& now) {
+    const auto slower = evolve::slowdowns(result_.old, now, fleet_);
+    const double factor = now.predicted.iteration.as_double() / result_.old.predicted.iteration.as_double();
     if (slower.empty() && factor <= 1.005) return;
-    result_.reasons.push_back({"slower", slowdown_text(result_.old, *result_.now, slower)});
+    result_.reasons.push_back({"slower", slowdown_text(result_.old, now, slower)});
   }
 
   void look_for_spares(const std::vector<evolve::Gpu>& gone, const evolve::RefitOptions& options) {
     const auto repaired = evolve::with_spares(result_.old, gone, fleet_);
     if (!repaired) return;
     evolve::Refit refit = evolve::refit(*repaired, fleet_, model_, options);
-    if (!refit.fits() || !reasons_against(*refit.plan, options_.target).empty() || !predict(*refit.plan, fleet_))
-      return;
-    spare_ = std::move(refit.plan);
-    spare_->provenance.note = "the plan before, with other hosts in place of those that are gone";
+    plan::LaunchPlan* const plan = refit.fitting();
+    if (plan == nullptr || !reasons_against(*plan, options_.target).empty() || !predict(*plan, fleet_)) return;
+    plan->provenance.note = "the plan before, with other hosts in place of those that are gone";
+    spare_ = std::move(*plan);
   }
 
   [[nodiscard]] double cost_of(const plan::LaunchPlan& plan) const { return worth_of(plan, options_.wish.objective); }
   [[nodiscard]] std::optional<double> old_cost() const {
-    return fits_ ? std::optional(cost_of(*result_.now)) : std::nullopt;
+    return fitting() != nullptr ? std::optional(cost_of(*fitting())) : std::nullopt;
   }
   [[nodiscard]] evolve::Candidate candidate_of(const plan::LaunchPlan& plan) const {
     return {cost_of(plan), evolve::count_roles(evolve::roles_of(result_.old), evolve::roles_of(plan)).moved()};
@@ -211,6 +216,7 @@ class Replanner {
   /// Decides among the plans that were found and the old one with spares; the latter comes last.
   std::size_t choose(const std::vector<plan::LaunchPlan>& plans, std::size_t best) {
     std::vector<evolve::Candidate> candidates;
+    candidates.reserve(plans.size() + 1);
     for (const plan::LaunchPlan& plan : plans) candidates.push_back(candidate_of(plan));
     found_ = candidates.size();
     if (spare_) candidates.push_back(candidate_of(*spare_));
@@ -228,10 +234,10 @@ class Replanner {
       result_.reasons.push_back(
           {"no-gain", fmt::format("the best plan that was found gains {}, less than {}",
                                   percent(std::max(0.0, result_.gain)), percent(result_.min_gain))});
-    } else if (fits_) {
+    } else if (fitting() != nullptr) {
       result_.reasons.push_back(
           {"faster-plan", fmt::format("another plan gains {}: {}", percent(result_.gain),
-                                      otherwise_text(*result_.now, result_.next, result_.moves.difference))});
+                                      otherwise_text(*fitting(), result_.next, result_.moves.difference))});
     } else if (spares) {
       result_.reasons.push_back({"spares", "other hosts of the same kind take over"});
     }

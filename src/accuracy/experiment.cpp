@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -17,12 +18,21 @@ namespace {
 
 using Reason = std::optional<Diagnostic>;
 
+/// As printed; 0: not printed.
+struct Batch {
+  std::int64_t global = 0;
+  std::int64_t microbatch = 0;  ///< of a replica
+};
+
+Batch batch_of(const Measurement& m) { return {m.global_batch.value_or(0), m.microbatch.value_or(0)}; }
+
 /// What is missing, or not modelled at all.
 Reason why_incomplete(const Measurement& m) {
   const bool degrees = m.tp || m.model_parallel.value_or(0) > 0 || m.uneven();
   if (!degrees) return reason("the parallel degrees are not printed");
-  if (m.microbatch.value_or(0) < 1) return reason("the microbatch is not printed");
-  if (m.global_batch.value_or(0) < 1) return reason("the global batch is not printed");
+  const Batch batch = batch_of(m);
+  if (batch.microbatch < 1) return reason("the microbatch is not printed");
+  if (batch.global < 1) return reason("the global batch is not printed");
   if (m.sequence.value_or(0) < 1) return reason("the sequence length is not printed");
   if (m.offloads_activations) return reason("activations were offloaded to the host");
   if (m.uneven() && m.cp.value_or(1) > 1) return reason("uneven stages with context parallelism");
@@ -39,9 +49,10 @@ struct Uniform {
 /// Where only the product of tp and pp was printed, tp fills a node.
 Uniform uniform_degrees(const Measurement& m, int per_node) {
   Uniform degrees{m.tp.value_or(1), m.pp.value_or(1), m.cp.value_or(1)};
-  if (!m.tp && m.model_parallel.value_or(0) > 0) {
-    degrees.tp = std::gcd(*m.model_parallel, per_node);
-    degrees.pp = m.pp.value_or(static_cast<int>(*m.model_parallel / degrees.tp));
+  const std::int64_t product = m.model_parallel.value_or(0);
+  if (!m.tp && product > 0) {
+    degrees.tp = std::gcd(product, per_node);
+    degrees.pp = m.pp.value_or(static_cast<int>(product / degrees.tp));
   }
   return {std::max<std::int64_t>(1, degrees.tp), std::max<std::int64_t>(1, degrees.pp),
           std::max<std::int64_t>(1, degrees.cp)};
@@ -130,18 +141,18 @@ Expected<StageReplicas> find_stages(const Measurement& m, const Machine& machine
   return stages;
 }
 
-Reason set_batch(Experiment& experiment, const Measurement& m, std::size_t replicas) {
-  const std::int64_t microbatch = *m.microbatch * static_cast<std::int64_t>(replicas);
-  if (microbatch > *m.global_batch) {
-    return reason(fmt::format("a batch of {} is smaller than {} replicas of microbatch {}", *m.global_batch, replicas,
-                              *m.microbatch));
+Reason set_batch(Experiment& experiment, const Batch& batch, std::size_t replicas) {
+  const std::int64_t microbatch = batch.microbatch * static_cast<std::int64_t>(replicas);
+  if (microbatch > batch.global) {
+    return reason(fmt::format("a batch of {} is smaller than {} replicas of microbatch {}", batch.global, replicas,
+                              batch.microbatch));
   }
-  if (*m.global_batch % microbatch != 0) {
-    return reason(fmt::format("a batch of {} is no multiple of {} replicas of microbatch {}", *m.global_batch, replicas,
-                              *m.microbatch));
+  if (batch.global % microbatch != 0) {
+    return reason(fmt::format("a batch of {} is no multiple of {} replicas of microbatch {}", batch.global, replicas,
+                              batch.microbatch));
   }
   experiment.microbatch = microbatch;
-  experiment.microbatches = *m.global_batch / microbatch;
+  experiment.microbatches = batch.global / microbatch;
   return std::nullopt;
 }
 
@@ -164,7 +175,7 @@ Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& 
   const cost::Degrees degrees = common_degrees(m, *machine.gpus.front().device);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = experiment.stages.emplace_back();
-    auto parts = make_parts(stages[s], degrees, static_cast<int>(*m.microbatch), machine);
+    auto parts = make_parts(stages[s], degrees, static_cast<int>(batch_of(m).microbatch), machine);
     if (!parts) return parts.error().front();
     stage.parts = std::move(*parts);
     connect(stage, flat(stages[s]), flat(stages[(s + 1) % stages.size()]), machine);
@@ -256,7 +267,7 @@ Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuT
   experiment.overlaps_sync = is_recent(device);
   experiment.blocking_transfers = !is_recent(device) && m.virtual_stages == 1;
   experiment.recompute = find_recompute(m);
-  if (auto wrong = set_batch(experiment, m, stages->front().size())) return fail(*wrong);
+  if (auto wrong = set_batch(experiment, batch_of(m), stages->front().size())) return fail(*wrong);
   if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);
   if (auto wrong = cut_model(experiment, m)) return fail(*wrong);
   if (shards_eagerly(m, device)) shard_eagerly(experiment);

@@ -85,6 +85,7 @@ class Row {
 
   std::vector<const Node*> items_of(std::string_view key, const Node& list) const {
     std::vector<const Node*> result;
+    result.reserve(list.items.size());
     if (list.kind != NodeKind::kArray) wrong(key, list, "an array");
     for (const Node& item : list.items) result.push_back(&item);
     return result;

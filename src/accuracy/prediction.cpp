@@ -127,6 +127,7 @@ std::vector<double> gradient_syncs(const Experiment& experiment, std::size_t ind
   }
   const double crossing = parts_sync(stage, parts);
   std::vector<double> seconds;
+  seconds.reserve(parts.size());
   for (const PartPrice& part : parts) seconds.push_back(part.all.sync + crossing + tied);
   return seconds;
 }

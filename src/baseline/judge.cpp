@@ -93,14 +93,14 @@ Label label_of(const plan::Violation& violation) {
 }
 
 /// What is worst counts: layers that are missing, then memory.
-void judge_plan(Candidate& candidate, const Judge& by) {
+void judge_plan(Candidate& candidate, const plan::LaunchPlan& plan, const Judge& by) {
   const auto weight = [](Label label) {
     return label == Label::kLayersMissing   ? 3
            : label == Label::kOutOfMemory   ? 2
            : label == Label::kInexpressible ? 1
                                             : 0;
   };
-  for (const plan::Violation& violation : plan::check(*candidate.plan, by.fleet, &by.model).violations) {
+  for (const plan::Violation& violation : plan::check(plan, by.fleet, &by.model).violations) {
     if (std::ranges::find(kHarmless, violation.code) != kHarmless.end()) continue;
     const Label label = label_of(violation);
     if (weight(label) <= weight(candidate.label)) continue;
@@ -154,11 +154,11 @@ void give_plan(Candidate& candidate, const Draft& draft, const PlannerInput& inp
     candidate.reason = made.error().front().message;
     return;
   }
-  candidate.plan = std::move(made->plan);
-  judge_plan(candidate, by);
+  plan::LaunchPlan& plan = candidate.plan.emplace(std::move(made->plan));
+  judge_plan(candidate, plan, by);
   if (candidate.rank > 1 && !candidate.runs()) return;  // nobody looks at it again
-  const simulate::Result result = simulate::simulate(simulate::schedule_of(*candidate.plan));
-  simulate::predict(*candidate.plan, result, by.fleet_peak);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  simulate::predict(plan, result, by.fleet_peak);
 }
 
 bool says_the_same(const Candidate& candidate) {
@@ -176,14 +176,14 @@ Candidate judge(const Draft& draft, std::int64_t rank, const PlannerInput& input
   return candidate;
 }
 
-Candidate judge(plan::LaunchPlan plan, const Judge& by) {
+Candidate judge(plan::LaunchPlan given, const Judge& by) {
   Candidate candidate;
-  candidate.claimed = to_seconds(plan.predicted.iteration);
-  candidate.text = fmt::format("{} stages", plan.stages.size());
-  candidate.plan = std::move(plan);
-  judge_plan(candidate, by);
-  const simulate::Result result = simulate::simulate(simulate::schedule_of(*candidate.plan));
-  simulate::predict(*candidate.plan, result, by.fleet_peak);
+  candidate.claimed = to_seconds(given.predicted.iteration);
+  candidate.text = fmt::format("{} stages", given.stages.size());
+  plan::LaunchPlan& plan = candidate.plan.emplace(std::move(given));
+  judge_plan(candidate, plan, by);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  simulate::predict(plan, result, by.fleet_peak);
   return candidate;
 }
 

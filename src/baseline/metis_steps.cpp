@@ -114,6 +114,7 @@ double Metis::stage_seconds(const MetisStage& stage, int first, int last) const 
 
 std::vector<double> Metis::speeds(const std::vector<MetisStage>& stages) const {
   std::vector<double> speeds;
+  speeds.reserve(stages.size());
   for (const MetisStage& stage : stages) speeds.push_back(1 / stage_seconds(stage, 0, input_.units()));
   const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   for (double& speed : speeds) speed /= sum;
@@ -192,6 +193,7 @@ std::vector<int> Metis::partition(const MetisLayout& layout, const std::vector<M
   if (mode_ == Mode::kRepaired) return exact_partition(layout, stages);
   // Weights: one sample without tensor parallelism on the type that is read first.
   std::vector<double> weights;
+  weights.reserve(static_cast<std::size_t>(input_.units()));
   const double whole = input_.seconds(0, 1, 1, 0, input_.units());
   for (int u = 0; u < input_.units(); ++u) weights.push_back(input_.seconds(0, 1, 1, u, u + 1) / whole);
   if (!std::isfinite(whole)) return {};

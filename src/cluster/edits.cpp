@@ -47,6 +47,7 @@ std::vector<std::string> label_values(const Fleet& fleet, std::string_view key) 
 
 std::vector<std::string> node_names(const Fleet& fleet) {
   std::vector<std::string> names;
+  names.reserve(fleet.nodes.size());
   for (const Node& node : fleet.nodes) names.push_back(node.name);
   return names;
 }
@@ -276,8 +277,8 @@ Expected<void> add(const std::string& argument, Fleet& fleet) {
   if (!addition) return fail(addition.error());
   auto node = addition->like.text.empty() ? node_of_type(text, *addition, fleet) : copied_node(text, *addition, fleet);
   if (!node) return fail(std::move(node.error()));
-  if (addition->network) node->network.bandwidth = *addition->network;
-  if (addition->latency) node->network.latency = *addition->latency;
+  node->network.bandwidth = addition->network.value_or(node->network.bandwidth);
+  node->network.latency = addition->latency.value_or(node->network.latency);
   for (const auto& [key, value] : addition->labels) node->labels[key] = value;
   int number = 1;
   for (std::int64_t i = 0; i < addition->nodes; ++i) {

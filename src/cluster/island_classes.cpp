@@ -142,6 +142,7 @@ IslandClass describe_class(const Strands& strands, const Partition& partition, c
 
 std::vector<IslandMember> members_of(const Strands& strands, const std::vector<StrandMember>& island) {
   std::vector<IslandMember> members;
+  members.reserve(island.size());
   for (const StrandMember& member : island) members.push_back(strands.island_member(member));
   std::sort(members.begin(), members.end(), [](const IslandMember& a, const IslandMember& b) {
     return std::tie(a.node, a.first_gpu) < std::tie(b.node, b.first_gpu);

@@ -88,7 +88,7 @@ class Improver {
   EnsembleSearch run() {
     if (model_.job.allow.replicas && options_.max_replicas > 1) {
       for (std::size_t level = 0; level < hierarchy_.levels.size(); ++level) try_level(static_cast<int>(level));
-      while (found_.best && !out_of_budget() && climb()) {
+      while (!out_of_budget() && climb()) {
       }
     }
     return std::move(found_);
@@ -113,6 +113,7 @@ class Improver {
 
   /// From the best deal to a better one beside it.
   bool climb() {
+    if (!found_.best) return false;
     const int level = found_.best->level;
     for (const Deal& deal : neighbours_of(best_deal_)) {
       if (out_of_budget()) return false;
@@ -207,6 +208,7 @@ class Improver {
     }
     const double time = samples / rate;
     std::vector<double> weights;
+    weights.reserve(lines.size());
     for (const auto& [fixed, per_time] : lines) weights.push_back(std::max(0.0, (time - fixed) * per_time));
     return shares_by(weights);
   }

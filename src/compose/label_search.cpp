@@ -139,7 +139,7 @@ class Search {
     answer_.labels = created();
     note_cuts();
     answer_.found = best_.has_value();
-    if (best_ && !query_.outlines) answer_.chain = trace_back();
+    if (best_ && !query_.outlines) answer_.chain = trace_back(*best_);
     answer_.value = best_value_;
     return std::move(answer_);
   }
@@ -439,10 +439,10 @@ class Search {
     return true;
   }
 
-  Chain trace_back() const {
+  Chain trace_back(const Node& last) const {
     Chain chain;
     int first = 0;
-    for (const Node* node = &*best_; node->parent >= 0; node = &nodes_[static_cast<std::size_t>(node->parent)]) {
+    for (const Node* node = &last; node->parent >= 0; node = &nodes_[static_cast<std::size_t>(node->parent)]) {
       chain.stages.push_back({node->option, first, first + node->blocks, *node->candidate});
       first += node->blocks;
     }
@@ -472,8 +472,8 @@ class Search {
   std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
   std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded
   std::vector<Position> positions_;
-  enum GroupCut : std::size_t { kByUnits, kBySpending, kByRemainderOfGroup, kGroupCuts };
-  enum LabelCut : std::size_t { kByTime, kByBound, kByRemainder, kLabelCuts };
+  enum GroupCut : std::uint8_t { kByUnits, kBySpending, kByRemainderOfGroup, kGroupCuts };
+  enum LabelCut : std::uint8_t { kByTime, kByBound, kByRemainder, kLabelCuts };
   CutList<kGroupCuts> group_cuts_;
   CutList<kLabelCuts> label_cuts_;
   std::vector<Node> nodes_;

@@ -114,7 +114,7 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
     if (created) bytes_of_kind.push_back(bytes);
     program.cut_kind[static_cast<std::size_t>(cut)] = entry->second;
   }
-  if (bytes_of_kind.empty()) bytes_of_kind.push_back(Bytes(0));
+  if (bytes_of_kind.empty()) bytes_of_kind.emplace_back(0);
   program.cut_kinds = static_cast<int>(bytes_of_kind.size());
   std::vector<std::vector<Placement>> representative(static_cast<std::size_t>(program.keys));
   for (std::size_t i = 0; i < program.options.size(); ++i) {

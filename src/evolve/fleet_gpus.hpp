@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tangram/base/assert.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/evolve/difference.hpp"
 
@@ -32,6 +33,13 @@ class FleetGpus {
       number -= groups[g].count;
     }
     return std::nullopt;
+  }
+
+  /// Of one that is there.
+  [[nodiscard]] Where at(const Gpu& gpu) const {
+    const std::optional<Where> where = find(gpu);
+    TANGRAM_ASSERT(where);
+    return where.value_or(Where{});
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "fleet_gpus.hpp"
 #include "tangram/cluster/slowest.hpp"
@@ -46,22 +48,19 @@ cluster::Fleet evened(const plan::LaunchPlan& plan, const cluster::Fleet& fleet)
   const FleetGpus gpus(fleet);
   for (const plan::Stage& stage : plan.stages) {
     for (const plan::Part& part : stage.parts) {
-      std::optional<Common> common;
-      for (const bool take : {true, false}) {  // first find the least, then give it to all
-        for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
-          const plan::Rank& rank = plan.rank(part, i);
-          const FleetGpus::Where where = *gpus.find({rank.host, rank.gpu});
-          cluster::Node& node = even.nodes[where.node];
-          cluster::DeviceGroup& group = node.groups[where.group];
-          if (!take) {
-            std::tie(group.device, group.link, node.network) = std::tie(common->device, common->link, common->network);
-          } else if (!common) {
-            common = {group.device, group.link, node.network};
-          } else {
-            common = {cluster::slower_of(common->device, group.device), cluster::slower_of(common->link, group.link),
-                      cluster::slower_of(common->network, node.network)};
-          }
-        }
+      std::vector<std::pair<cluster::Node*, cluster::DeviceGroup*>> places;
+      for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
+        const plan::Rank& rank = plan.rank(part, i);
+        const FleetGpus::Where where = gpus.at({rank.host, rank.gpu});
+        places.emplace_back(&even.nodes[where.node], &even.nodes[where.node].groups[where.group]);
+      }
+      Common least{places.front().second->device, places.front().second->link, places.front().first->network};
+      for (const auto& [node, group] : places) {
+        least = {cluster::slower_of(least.device, group->device), cluster::slower_of(least.link, group->link),
+                 cluster::slower_of(least.network, node->network)};
+      }
+      for (const auto& [node, group] : places) {
+        std::tie(group->device, group->link, node->network) = std::tie(least.device, least.link, least.network);
       }
     }
   }
@@ -120,7 +119,7 @@ class Locator {
     plan::PlacedPart placed;
     for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
       const plan::Rank& rank = plan_.rank(part, i);
-      placed.gpus.push_back({gpus_.find({rank.host, rank.gpu})->node, rank.gpu, 0});
+      placed.gpus.push_back({gpus_.at({rank.host, rank.gpu}).node, rank.gpu, 0});
     }
     return placed;
   }
@@ -210,6 +209,7 @@ class Refitter {
       compositions.push_back(std::move(*composition));
     }
     std::vector<plan::PlacedPipeline> pipelines;
+    pipelines.reserve(compositions.size());
     for (std::size_t p = 0; p < compositions.size(); ++p) pipelines.push_back({&compositions[p], located.placed[p]});
     finish(plan::assemble(pipelines, fleet_, level, model_, options_.profiles));
   }

@@ -61,10 +61,11 @@ Matrix probabilities(const Place& place, const AttentionWeights& weights, const 
 
 void attend(const Place& place, const SmallBlock& shape, const Matrix& p, int sample, int head, KeptAttention& kept) {
   const Heads heads = heads_of(place, shape);
+  const int q0 = head * heads.width;
   const int k0 = heads.key_value(head) * heads.width;
   for (int i = 0; i < p.rows(); ++i) {
     const Range range = seen(shape, place.context_range().first + i, p.columns());
-    double* out = kept.attended.row(sample * p.rows() + i) + head * heads.width;
+    double* out = kept.attended.row(sample * p.rows() + i) + q0;
     for (int j = range.first; j < range.last; ++j) {
       const double* v = kept.value.row(sample * place.positions + j) + k0;
       for (int c = 0; c < heads.width; ++c) out[c] += p.at(i, j) * v[c];
@@ -150,7 +151,7 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
       if (kept.probabilities.empty()) {
         attend_backward(place, weights.shape, probabilities(place, weights, kept, s, h), s, h, kept, attended, d);
       } else {
-        const Matrix& p = kept.probabilities[static_cast<std::size_t>(s * heads.count + h)];
+        const Matrix& p = kept.probabilities[flat_index(s, heads.count, h)];
         attend_backward(place, weights.shape, p, s, h, kept, attended, d);
       }
     }

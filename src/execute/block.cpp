@@ -1,5 +1,8 @@
 #include "block.hpp"
 
+#include <optional>
+#include <utility>
+
 namespace tangram::execute {
 
 namespace {
@@ -43,24 +46,28 @@ Task<Matrix> backward(const Place& place, const Block& block, KeptBlock& kept, M
     const Matrix again = co_await keep_all(place, block, std::move(input), kept);
   }
   Matrix to_narrow(gradient.rows(), gradient.columns());
-  Matrix to_wide;
+  std::optional<Matrix> beside_attention;
   if (block.experts.experts > 0) {
     Matrix d = co_await experts_backward(place, block.experts, kept.experts, place.to_shard(gradient));
     to_narrow += co_await place.from_shard(std::move(d));
   }
   if (!block.wide.empty()) {
     const Matrix d = co_await place.leave_backward(gradient);
-    to_wide = feed_forward_backward(block.wide.front(), kept.wide.front(), d);
+    Matrix to_wide = feed_forward_backward(block.wide.front(), kept.wide.front(), d);
     for (std::size_t i = 1; i < block.wide.size(); ++i) {
       to_wide += feed_forward_backward(block.wide[i], kept.wide[i], d);
     }
-    if (!block.parallel_attention) to_narrow += co_await place.enter_backward(std::move(to_wide));
+    if (block.parallel_attention) {
+      beside_attention = std::move(to_wide);
+    } else {
+      to_narrow += co_await place.enter_backward(std::move(to_wide));
+    }
   }
   if (!block.parallel_attention) gradient += norm_backward(*block.second_norm, kept.second_norm, to_narrow);
 
   const Matrix d = co_await place.leave_backward(gradient);
   Matrix attended = co_await attention_backward(place, block.attention, kept.attention, d);
-  if (block.parallel_attention && !block.wide.empty()) attended += to_wide;
+  if (beside_attention) attended += *beside_attention;
   Matrix to_normed = co_await place.enter_backward(std::move(attended));
   if (block.parallel_attention) to_normed += to_narrow;
   gradient += norm_backward(*block.first_norm, kept.first_norm, to_normed);

@@ -66,7 +66,7 @@ Task<Dispatched> dispatch(const Place& place, const ExpertsWeights& weights, Dep
   Dispatched arrived;
   for (int e = 0; e < held; ++e) {
     std::vector<int>& counts = arrived.counts.emplace_back();
-    arrived.rows.push_back(stacked(meeting->deposits, static_cast<std::size_t>(place.ep * held + e), counts));
+    arrived.rows.push_back(stacked(meeting->deposits, flat_index(place.ep, held, e), counts));
   }
   co_return arrived;
 }
@@ -84,7 +84,7 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
     for (int m = 0; m < members; ++m) {
       Matrix one(arrived.counts[static_cast<std::size_t>(e)][static_cast<std::size_t>(m)], all.columns());
       for (int i = 0; i < one.rows(); ++i) std::copy_n(all.row(next++), all.columns(), one.row(i));
-      deposit[static_cast<std::size_t>(m * held + e)] = std::move(one);
+      deposit[flat_index(m, held, e)] = std::move(one);
     }
   }
   const auto meeting =
@@ -92,11 +92,11 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
   const int own = place.experts->position(place.rank);
   std::vector<Matrix> result;
   for (int expert = 0; expert < weights.experts; ++expert) {
-    const int owner = expert / held * place.degrees.etp;
-    const auto index = static_cast<std::size_t>(own * held + expert % held);
-    Matrix sum = meeting->deposits[static_cast<std::size_t>(owner)][index];
-    for (int t = 1; t < place.degrees.etp; ++t) {
-      sum += meeting->deposits[static_cast<std::size_t>(owner + t)][index];
+    const auto owner = static_cast<std::size_t>(expert / held * place.degrees.etp);
+    const std::size_t index = flat_index(own, held, expert % held);
+    Matrix sum = meeting->deposits[owner][index];
+    for (std::size_t t = 1; t < static_cast<std::size_t>(place.degrees.etp); ++t) {
+      sum += meeting->deposits[owner + t][index];
     }
     result.push_back(std::move(sum));
   }
@@ -112,6 +112,7 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
   for (const auto& rows : kept.rows) outgoing.push_back(take_rows(input, rows));
   kept.arrived = co_await dispatch(place, weights, std::move(outgoing));
   std::vector<Matrix> answers;
+  answers.reserve(weights.held.size());
   kept.held.resize(weights.held.size());
   for (std::size_t e = 0; e < weights.held.size(); ++e) {
     answers.push_back(feed_forward(weights.held[e], std::move(kept.arrived.rows[e]), kept.held[e]));
@@ -150,6 +151,7 @@ Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights,
   }
   const Dispatched arrived = co_await dispatch(place, weights, std::move(outgoing));
   std::vector<Matrix> answers;
+  answers.reserve(weights.held.size());
   for (std::size_t e = 0; e < weights.held.size(); ++e) {
     answers.push_back(feed_forward_backward(weights.held[e], kept.held[e], arrived.rows[e]));
   }

@@ -1,11 +1,17 @@
 // Small dense fp64 matrices. An activation is one: a row per (sample, position), samples first; a column per feature.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace tangram::execute {
+
+/// Of what stands row by row.
+[[nodiscard]] inline std::size_t flat_index(int row, int columns, int column) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+}
 
 class Matrix {
  public:

@@ -1,6 +1,7 @@
 #include "rank.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "pass_order.hpp"
 
@@ -96,11 +97,10 @@ void RankProgram::make_routes() {
 }
 
 std::vector<std::int64_t> RankProgram::samples_of(std::int64_t microbatch) const {
-  std::vector<std::int64_t> samples;
-  for (int s = 0; s < part_.samples_per_replica; ++s) {
-    samples.push_back(pipeline_.first_sample + microbatch * pipeline_.microbatch + part_.first_sample +
-                      self_.dp * part_.samples_per_replica + s);
-  }
+  const std::int64_t replica = part_.samples_per_replica;
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(replica));
+  std::iota(samples.begin(), samples.end(),
+            pipeline_.first_sample + microbatch * pipeline_.microbatch + part_.first_sample + self_.dp * replica);
   return samples;
 }
 

@@ -125,7 +125,7 @@ class Reducer {
     }
     for (int i = 0; i < d.gpus(); ++i) {
       if (!keeps(part, i / (d.tp * d.cp), before, samples) || i / d.tp % d.cp >= d.cp / folds_) continue;
-      const plan::Rank& from = plan_.ranks[static_cast<std::size_t>(part.first_rank + i)];
+      const plan::Rank& from = plan_.rank(part, i);
       rank.number = from.rank;
       rank.tp = from.tp;
       rank.cp = from.cp;

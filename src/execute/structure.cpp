@@ -144,7 +144,7 @@ void find_swapped_ranks(const LaunchPlan& plan, const plan::Stage& stage, std::s
   const cost::Degrees& d = part.strategy.degrees;
   if (d.gpus() % (std::int64_t{d.ep} * d.etp) != 0) return;
   for (int i = 0; i < d.gpus(); ++i) {
-    const plan::Rank& rank = plan.ranks[static_cast<std::size_t>(part.first_rank + i)];
+    const plan::Rank& rank = plan.rank(part, i);
     if (rank.stage != stage.id || rank.part != static_cast<int>(p)) {
       findings.add(
           "rank-order", at_rank(rank.rank),
@@ -164,9 +164,8 @@ void find_shared_ranks(const LaunchPlan& plan, Collected& findings) {
   std::vector<int> owners(plan.ranks.size(), 0);
   for (const plan::Stage& stage : plan.stages) {
     for (const plan::Part& part : stage.parts) {
-      for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
-        ++owners[static_cast<std::size_t>(part.first_rank + i)];
-      }
+      const auto first = owners.begin() + part.first_rank;
+      std::for_each(first, first + part.strategy.degrees.gpus(), [](int& count) { ++count; });
     }
   }
   for (std::size_t r = 0; r < owners.size(); ++r) {

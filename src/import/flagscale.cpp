@@ -108,7 +108,7 @@ class HeteroReader {
     const io::Node& list = *hetero_.find("hetero_process_meshes");
     // A microbatch is as large as the first mesh makes it, and every mesh has to cut it evenly.
     const std::int64_t microbatch = samples * meshes_.front().dp;
-    const std::int64_t batch = *job.overrides.global_batch;
+    const std::int64_t batch = arguments_.count("global-batch-size");
     if (batch % microbatch != 0) {
       arguments_.error_at("global-batch-size", "batch-does-not-divide",
                           fmt::format("{} samples are not whole microbatches of {}", batch, microbatch));

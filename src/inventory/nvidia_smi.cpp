@@ -197,15 +197,15 @@ std::map<std::string, Host> hosts_of(const Request& request, Collector& collecto
 Expected<Inventory> from_nvidia_smi(const Request& request, std::span<const cluster::GpuType> devices) {
   Collector collector(request, devices, "nvidia-smi");
   for (const auto& [name, host] : hosts_of(request, collector)) {
-    const io::Document& any = host.query ? *host.query : *host.topology;
-    if (!collector.claim(any, Text{name, 0, 0})) continue;
-    if (!host.query && any.text.find("GPU0") == std::string::npos) {
-      collector.blame(error_at(any, Text{}, "unknown-report", "this is no report of nvidia-smi",
+    const std::optional<io::Document>& any = host.query ? host.query : host.topology;
+    if (!any || !collector.claim(*any, Text{name, 0, 0})) continue;
+    if (!host.query && any->text.find("GPU0") == std::string::npos) {
+      collector.blame(error_at(*any, Text{}, "unknown-report", "this is no report of nvidia-smi",
                                "give what nvidia-smi -q -x prints (HOST.xml), and nvidia-smi topo -m (HOST.txt)"));
       continue;
     }
     if (!host.query) {
-      collector.blame(error_at(any, Text{}, "missing-report", fmt::format("nothing tells which GPUs \"{}\" has", name),
+      collector.blame(error_at(*any, Text{}, "missing-report", fmt::format("nothing tells which GPUs \"{}\" has", name),
                                fmt::format("give {}.xml too: nvidia-smi -q -x", name)));
       continue;
     }

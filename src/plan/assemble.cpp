@@ -238,6 +238,7 @@ LaunchPlan assemble(const compose::Composition& composition, const cluster::Flee
   auto placed = place(composition, level);
   if (near != nullptr) settle(placed, composition, fleet, level, *near);
   std::vector<PlacedPipeline> pipelines;
+  pipelines.reserve(placed.size());
   for (auto& parts : placed) pipelines.push_back({&composition, std::move(parts)});
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
   plan.predicted.closed_form = composition.closed_form;

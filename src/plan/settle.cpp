@@ -155,6 +155,8 @@ class Settler {
     const auto& targets = level_.islands[static_cast<std::size_t>(to)].members;
     std::vector<MemberWork> contents;
     std::vector<MemberWork> places;
+    contents.reserve(sources.size());
+    places.reserve(targets.size());
     for (const cluster::IslandMember& member : sources) contents.push_back(new_work(member));
     for (const cluster::IslandMember& member : targets) places.push_back(old_work(member));
     const auto place_of = give_places<MemberWork>(contents, places, common_gpus);

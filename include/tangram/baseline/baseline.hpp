@@ -131,6 +131,11 @@ struct Verdict {
   [[nodiscard]] const Candidate* usable() const {
     return judged.empty() || !judged.back().runs() ? nullptr : &judged.back();
   }
+  /// Of the usable one.
+  [[nodiscard]] const plan::LaunchPlan* plan() const {
+    const Candidate* candidate = usable();
+    return candidate != nullptr && candidate->plan ? &*candidate->plan : nullptr;
+  }
 };
 
 /// As a user would who tries a ranked list from its top: the first plan that runs is taken. At most `most` are tried.

@@ -26,6 +26,8 @@ struct Refit {
   std::vector<Gpu> gone;  ///< GPUs of the plan that the fleet has not, by host and number
   std::vector<Misfit> misfits;
   [[nodiscard]] bool fits() const { return plan.has_value() && misfits.empty(); }
+  /// The plan, if it fits.
+  [[nodiscard]] plan::LaunchPlan* fitting() { return plan && misfits.empty() ? &*plan : nullptr; }
 };
 
 struct RefitOptions {

@@ -45,7 +45,7 @@ struct SimPart {
   Nanoseconds optimizer_step;
   /// Of kInterleaved, as many in all parts; they replace forward and backward. (Without an initializer g++ warns of
   /// every part written with the four times above.)
-  std::vector<SimChunk> chunks = {};  // NOLINT(readability-redundant-member-init)
+  std::vector<SimChunk> chunks = {};
   /// Of kZeroBubble: what of `backward` need not happen before the gradient leaves.
   Nanoseconds weight_gradient = Nanoseconds(0);
 };

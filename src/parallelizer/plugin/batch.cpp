@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace tangram::parallelizer {
@@ -73,11 +74,11 @@ std::vector<Answer> Batch::take_answers() {
   std::vector<Answer> result;
   result.reserve(answers_.size());
   for (std::size_t i = 0; i < answers_.size(); ++i) {
-    if (i > last || !answers_[i]) {
+    if (std::optional<Answer>& answer = answers_[i]; i <= last && answer) {
+      result.push_back(*std::move(answer));
+    } else {
       const Failure given_up{FailureKind::kGivenUp, "not asked any more after other failures", ""};
       result.push_back({{}, given_up});
-    } else {
-      result.push_back(std::move(*answers_[i]));
     }
   }
   return result;

@@ -105,7 +105,7 @@ class Conformance {
     const Expected<PluginInfo>& plugin = pool->plugin();
     if (!plugin) {
       const std::vector<Answer> words = pool->ask(std::vector<Question>(1), {});
-      if (words.front().failure) report_.printed = words.front().failure->output;
+      if (const auto& failure = words.front().failure) report_.printed = failure->output;
       check("starts and says hello", false, plugin.error().front().message);
       return nullptr;
     }
@@ -124,7 +124,7 @@ class Conformance {
       return true;
     }
     const auto index = static_cast<std::size_t>(failed - outcomes_.begin());
-    if (failed->failure) report_.printed = failed->failure->output;
+    if (const auto& failure = failed->failure) report_.printed = failure->output;
     check("answers every question", false, fmt::format("{}: {}", places(queries_[index]), failed->message));
     return false;
   }

@@ -147,11 +147,11 @@ Judged<PartialPlan> recompute(const model::Model& model, const cost::ProfileSet*
 
 void note_claim(Outcome& outcome, const Claims& claims, const cost::StageCost& cost) {
   const double recomputed = (cost.forward + cost.backward).as_double();
-  if (!claims.time() || recomputed <= 0) return;
-  const double ratio = *claims.time() / recomputed;
-  if (!outcome.claimed) outcome.claimed = ClaimRange{ratio, ratio};
-  outcome.claimed->least = std::min(outcome.claimed->least, ratio);
-  outcome.claimed->most = std::max(outcome.claimed->most, ratio);
+  const auto time = claims.time();
+  if (!time || recomputed <= 0) return;
+  const double ratio = *time / recomputed;
+  const ClaimRange before = outcome.claimed.value_or(ClaimRange{ratio, ratio});
+  outcome.claimed = ClaimRange{std::min(before.least, ratio), std::max(before.most, ratio)};
 }
 
 Outcome failed(Failure failure) {

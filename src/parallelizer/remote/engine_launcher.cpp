@@ -177,10 +177,7 @@ class EngineLauncher final : public Launcher {
   [[nodiscard]] Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) override {
     if (auto running = keep_running(); !running) return fail(std::move(running.error()));
     while (auto caller = reception_.next(milliseconds(0))) welcome(*caller);
-    for (;;) {
-      const auto idle = std::ranges::find_if(agents_, [](const auto& one) { return one->idle(); });
-      if (idle == agents_.end()) break;
-      const std::shared_ptr<Agent> agent = *idle;  // others may call meanwhile, and move the list
+    while (const std::shared_ptr<Agent> agent = idle_agent()) {
       auto started = start(agent, command);
       if (started || agent->control.open()) return started;  // otherwise that agent is lost: another may do
     }
@@ -188,6 +185,12 @@ class EngineLauncher final : public Launcher {
   }
 
  private:
+  /// Shared: others may call meanwhile, and move the list.
+  [[nodiscard]] std::shared_ptr<Agent> idle_agent() const {
+    const auto idle = std::ranges::find_if(agents_, [](const auto& one) { return one->idle(); });
+    return idle == agents_.end() ? nullptr : *idle;
+  }
+
   [[nodiscard]] std::string name() const { return std::filesystem::path(engine_program(options_)).filename().string(); }
 
   /// An engine with agents. A job that ended, with all of its agents, is started once more.
@@ -209,25 +212,24 @@ class EngineLauncher final : public Launcher {
     auto process = local_->launch(
         engine_process(engine_command(options_, mpi_, reception_.addresses()), to_text(reception_.secret())));
     if (!process) return fail(std::move(process.error()));
-    engine_.emplace(std::move(*process));
-    return wait_for_agents();
+    return wait_for_agents(engine_.emplace(std::move(*process)));
   }
 
   /// All of them, or those that are there a while after the first.
-  Expected<void> wait_for_agents() {
+  Expected<void> wait_for_agents(Connection& engine) {
     auto deadline = Clock::now() + options_.patience;
     const auto wanted = static_cast<std::size_t>(options_.workers);
     while (agents_.size() < wanted && Clock::now() < deadline) {
       const bool first = agents_.empty();
       if (auto caller = reception_.next(kLook)) welcome(*caller);
       if (first && !agents_.empty()) deadline = std::min(deadline, Clock::now() + kStragglers);
-      engine_->receive();
-      if (agents_.empty() && has_ended()) {
-        const std::string how = engine_->process().stop(kFarewell);
-        engine_->receive();
+      engine.receive();
+      if (agents_.empty() && (engine.closed() || !engine.prints())) {
+        const std::string how = engine.process().stop(kFarewell);
+        engine.receive();
         return fail(over(fmt::format("{} started no worker: {}", name(), how)));
       }
-      tell_progress(wanted);
+      tell_progress(engine, wanted);
     }
     if (agents_.empty()) {
       return fail(over(fmt::format("{}: no worker has called within {} s", name(),
@@ -236,8 +238,6 @@ class EngineLauncher final : public Launcher {
     return {};
   }
 
-  [[nodiscard]] bool has_ended() const { return engine_->closed() || !engine_->prints(); }
-
   [[nodiscard]] Diagnostics over(std::string what) const {
     const std::string said = engine_ ? complaint_of(engine_->printed()) : std::string();
     if (!said.empty()) what += fmt::format(": {}", said);
@@ -245,9 +245,9 @@ class EngineLauncher final : public Launcher {
                           "its options are those of --worker-launcher; --worker-wait says how long it may take");
   }
 
-  void tell_progress(std::size_t wanted) const {
+  void tell_progress(const Connection& engine, std::size_t wanted) const {
     if (!options_.progress) return;
-    const std::string said = last_line_of(engine_->printed());
+    const std::string said = last_line_of(engine.printed());
     options_.progress(
         fmt::format("{}: {} of {} workers{}{}", name(), agents_.size(), wanted, said.empty() ? "" : "; ", said));
   }

@@ -146,8 +146,8 @@ std::string for_people(const cluster::Fleet& fleet, const Terminal& terminal) {
   for (const auto& [type, counts] : types) {
     table.add({{type, Style::kBold}, {thousands(counts.first)}, {thousands(counts.second)}});
   }
-  return fmt::format("{}: {} GPUs on {} nodes\n\n{}", fleet.name, thousands(fleet.gpu_count()),
-                     thousands(static_cast<std::int64_t>(fleet.nodes.size())), table.render(terminal));
+  return fmt::format("{}: {} on {}\n\n{}", fleet.name, counted(fleet.gpu_count(), "GPU"),
+                     counted(static_cast<std::int64_t>(fleet.nodes.size()), "node"), table.render(terminal));
 }
 
 }  // namespace

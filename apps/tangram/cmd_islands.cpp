@@ -115,13 +115,13 @@ std::string links_text(const cluster::IslandLevel& level) {
 
 std::string for_people(const cluster::Fleet& fleet, const cluster::IslandHierarchy& hierarchy,
                        const Terminal& terminal) {
-  std::string out = fmt::format("{}: {} GPUs on {} nodes; GPUs of an island differ by at most {:g} %\n", fleet.name,
-                                thousands(fleet.gpu_count()), thousands(static_cast<std::int64_t>(fleet.nodes.size())),
-                                hierarchy.tolerance * 100);
+  std::string out = fmt::format(
+      "{}: {} on {}; GPUs of an island differ by at most {:g} %\n", fleet.name, counted(fleet.gpu_count(), "GPU"),
+      counted(static_cast<std::int64_t>(fleet.nodes.size()), "node"), hierarchy.tolerance * 100);
   for (const cluster::IslandLevel& level : hierarchy.levels) {
-    out +=
-        fmt::format("\nlevel \"{}\": {} island{} of {} class{}", level.name, level.islands.size(),
-                    level.islands.size() == 1 ? "" : "s", level.classes.size(), level.classes.size() == 1 ? "" : "es");
+    out += fmt::format("\nlevel \"{}\": {} of {}", level.name,
+                       counted(static_cast<std::int64_t>(level.islands.size()), "island"),
+                       counted(static_cast<std::int64_t>(level.classes.size()), "class"));
     if (level.threshold > 0) {
       out += fmt::format(", joined by links of at least {}", bandwidth_text(BytesPerSecond(level.threshold)));
     }

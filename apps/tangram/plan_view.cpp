@@ -272,7 +272,7 @@ std::string layers_text(const plan::Stage& stage) {
 std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal) {
   std::string out;
   out += labelled(terminal, "fleet",
-                  fmt::format("{}: {} GPUs, the plan uses {}", plan.fleet_name, thousands(plan.fleet_gpus),
+                  fmt::format("{}: {}, the plan uses {}", plan.fleet_name, counted(plan.fleet_gpus, "GPU"),
                               thousands(static_cast<std::int64_t>(plan.ranks.size()))));
   out += labelled(terminal, "model", model_line(plan.model));
   out += labelled(terminal, "batch", batch_line(plan));

@@ -85,7 +85,8 @@ void read_nodes(io::ObjectReader& root, const GpuTable& types, Fleet& fleet) {
   if (fleet.nodes.size() < 2) return;
   for (io::ObjectReader& group : groups) {
     if (group.valid() && !group.has("network")) {
-      group.error_at("network", "missing-key", "missing key \"network\"", "a fleet of several nodes needs it in each");
+      group.error_at("network", "missing-key", "missing key \"network\"",
+                     "each of several nodes needs it: \"network\": { \"bandwidth_gbit_s\": 100, \"kind\": \"roce\" }");
     }
   }
 }

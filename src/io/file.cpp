@@ -31,8 +31,11 @@ Diagnostic cannot_read(const std::string& path, int error) {
 
 Diagnostic cannot_write(const std::string& path, int error) {
   Diagnostic d = file_error(path, "cannot-write", fmt::format("cannot write the file: {}", reason(error)));
-  if (error == ENOENT)
-    d.hint = fmt::format("there is no folder {}", std::filesystem::path(path).parent_path().string());
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (error == ENOENT && !std::filesystem::exists(folder, ignored)) {
+    d.hint = fmt::format("there is no folder {}", folder.string());
+  }
   return d;
 }
 

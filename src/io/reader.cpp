@@ -209,7 +209,7 @@ std::vector<ObjectReader> ObjectReader::objects_of(std::string_view key, const N
   std::vector<ObjectReader> result;
   if (node == nullptr) return result;
   if (node->kind != NodeKind::kArray) {
-    wrong_type(key, *node, "an array of objects", {});
+    wrong_type(key, *node, "an array of objects", node->kind == NodeKind::kObject ? "write [ { ... } ]" : "");
     return result;
   }
   const std::string base = child_pointer(key);

@@ -26,7 +26,7 @@ std::string family_hint(std::string_view model_type, const std::vector<HfFamily>
   std::vector<std::string> names;
   names.reserve(families.size());
   for (const HfFamily& family : families) names.emplace_back(family.model_type);
-  std::string hint = fmt::format("supported are {}", fmt::join(names, ", "));
+  std::string hint = fmt::format("supported are {}; a model.yaml can describe others", fmt::join(names, ", "));
   if (const auto near = closest(model_type, names)) hint = fmt::format("did you mean \"{}\"? {}", *near, hint);
   return hint;
 }

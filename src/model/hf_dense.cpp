@@ -39,6 +39,15 @@ Blueprint import_mistral(HfConfig& config) {
   return out;
 }
 
+// Llama's layers with their matrices stored in fewer pieces; its class reads no bias, and absent means no window.
+Blueprint import_phi3(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {});
+  block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
+  hf_repeat(config, out, block);
+  return out;
+}
+
 // Qwen2 and Qwen3 use the window, when they use it at all, from layer max_window_layers on.
 void repeat_with_window(HfConfig& config, Blueprint& out, const BlockType& block) {
   const bool used = config.boolean_or("use_sliding_window", false);
@@ -94,8 +103,9 @@ Blueprint import_gemma2(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 6> kFamilies{{{"llama", import_llama},
+constexpr std::array<HfFamily, 7> kFamilies{{{"llama", import_llama},
                                              {"mistral", import_mistral},
+                                             {"phi3", import_phi3},
                                              {"qwen2", import_qwen2},
                                              {"qwen3", import_qwen3},
                                              {"gemma", import_gemma},

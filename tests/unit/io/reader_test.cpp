@@ -178,6 +178,7 @@ TEST_CASE("reader: wrong types, one error each, with what to write") {
         "c.json:7:7: error: expected an array of objects, got an object\n"
         "  \"os\": {},\n"
         "        ^\n"
+        "  hint: write [ { ... } ]\n"
         "c.json:8:12: error: expected a string, got an integer\n"
         "  \"l\": [\"x\", 1],\n"
         "             ^\n"

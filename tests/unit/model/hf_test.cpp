@@ -52,6 +52,8 @@ TEST_CASE("hugging face: defaults of the families") {
   CHECK(import("gemma", R"("num_key_value_heads": 8)").tied_embeddings);
   CHECK(import("gemma", R"("num_key_value_heads": 8)").types[0].attention.head_dim == 256);
   CHECK(import("mistral").types[0].attention.kv_heads == 8);
+  CHECK(import("phi3").types[0].attention.kv_heads == 8);  // as many as heads
+  CHECK_FALSE(import("phi3", R"("attention_bias": true)").types[0].attention.qkv_bias);
   CHECK(import("qwen2", R"("num_key_value_heads": 4)").types[0].attention.qkv_bias);
   CHECK_FALSE(import("qwen2", R"("num_key_value_heads": 4)").types[0].attention.output_bias);
   CHECK(import("qwen3", R"("num_key_value_heads": 4)").types[0].attention.qk_norm);
@@ -77,6 +79,8 @@ TEST_CASE("hugging face: sliding windows") {
   CHECK(windows(at_8k("gemma-2-9b")).substr(0, 6) == "w-w-w-");
   CHECK(windows(hf_model("gpt-neo-2.7b")).substr(0, 6) == "-w-w-w");
   CHECK(windows(import("mistral", R"("sliding_window": null)")) == "----");
+  CHECK(windows(import("phi3", R"("sliding_window": 64)")) == "wwww");
+  CHECK(windows(import("phi3")) == "----");
   const std::string qwen = R"("num_key_value_heads": 4, "sliding_window": 64, "max_window_layers": 3, )";
   CHECK(windows(import("qwen2", qwen + R"("use_sliding_window": true)")) == "---w");
   CHECK(windows(import("qwen2", qwen + R"("use_sliding_window": false)")) == "----");

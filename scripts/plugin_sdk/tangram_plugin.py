@@ -102,6 +102,27 @@ class Query:
         stage.update((name, value) for name, value in claims.items() if value is not None)
         return {"stages": [stage]}
 
+    def uniform_blocks(self):
+        """(count, shape, counted) of a slice whose blocks are all alike: their entry in the model file, and what the host
+        counted of one of them."""
+        if len(self.blocks) != 1:
+            raise Unsupported("several types of blocks in one slice")
+        name, count = self.blocks[0]
+
+        def entry(entries):
+            return next(one for one in entries if one["name"] == name)
+        return count, entry(self.model["file"]["architecture"]["types"]), entry(self.model["counted"]["blocks"])
+
+    def precision(self):
+        """bf16, fp16 or fp32, for planners that know neither fp8 nor TF32."""
+        said = self.model["file"]["training"]["precision"]
+        return {"fp8": "bf16", "tf32": "fp32"}.get(said, said)
+
+    def matrix_flops_per_s(self):
+        """What the GPU sustains in that precision."""
+        peak = self.gpu["peak_flops"]
+        return peak.get(self.precision(), max(peak.values())) * self.gpu["gemm_efficiency"]
+
     def progress(self, message):
         """One line for people who wait."""
         self._channel.send({"type": "progress", "id": self.id, "message": message})

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 BINARY = os.path.abspath(sys.argv[1])
 ADAPTERS = Path(__file__).resolve().parents[2] / "scripts" / "plugin_sdk" / "adapters"
@@ -38,7 +37,9 @@ def query(**more):
     values = {"blocks": [("dense", COUNT)], "model": model, "embedding": True, "head": False, "gpus": 4, "microbatch": 6,
               "allow": {"tp", "dp"}, "shape": {"collectives": rows},
               "gpu": {"peak_flops": {"bf16": RATE}, "gemm_efficiency": 1.0, "memory_bandwidth_bytes_per_s": BANDWIDTH}}
-    return SimpleNamespace(**{**values, **more})
+    question = aceso.tangram.Query.__new__(aceso.tangram.Query)  # of what the adapter looks at, not of a whole message
+    vars(question).update(values, **more)
+    return question
 
 
 def column(layers, machine, name, samples=1, tp=1):
@@ -48,7 +49,7 @@ def column(layers, machine, name, samples=1, tp=1):
 
 def check_profiles():
     layers = aceso.Layers(query())
-    machine = aceso.Machine(query(), layers.precision)
+    machine = aceso.Machine(query())
     # Korthikanti et al., arXiv 2205.05198: sbh (10 + 24 / t) bytes are kept of a layer whose scores are not.
     for samples, tp in ((1, 1), (2, 1), (1, 2), (4, 8)):
         kept = column(layers, machine, "activations", samples, tp) if tp <= 2 else sum(

@@ -72,19 +72,13 @@ class Layers:
     """The slice as operators; all of its layers are alike."""
 
     def __init__(self, query):
-        if len(query.blocks) != 1:
-            raise tangram.Unsupported("several types of blocks in one slice")
-        name, self.count = query.blocks[0]
-        file, counted = query.model["file"], query.model["counted"]
-        block = next(entry for entry in counted["blocks"] if entry["name"] == name)
+        self.count, shape, block = query.uniform_blocks()
         if block["expert_parameters"]:
             raise tangram.Unsupported("experts: Aceso has no expert parallelism")
-        shape = next(entry for entry in file["architecture"]["types"] if entry["name"] == name)
         if any(key not in shape for key in ("heads", "kv_heads", "head_dim", "ffn_hidden")):
             raise tangram.Unsupported("Aceso's operators are those of multi-head attention and a feed-forward network")
         self.heads = shape["heads"]
-        self.precision = {"fp8": "bf16", "tf32": "fp32"}.get(file["training"]["precision"],
-                                                              file["training"]["precision"])
+        file, counted = query.model["file"], query.model["counted"]
         tokens = file["training"]["sequence_length"]
         mask = tokens * shape["hidden"] if file["training"].get("dropout") else 0
         self.layer = layer_operators(shape, block, tokens, mask)
@@ -144,9 +138,8 @@ def layer_operators(shape, block, tokens, mask):
 
 
 class Machine:
-    def __init__(self, query, precision):
-        peak = query.gpu["peak_flops"]
-        self.rate = peak.get(precision, max(peak.values())) * query.gpu["gemm_efficiency"]
+    def __init__(self, query):
+        self.rate = query.matrix_flops_per_s()
         self.bandwidth = query.gpu["memory_bandwidth_bytes_per_s"]
         self.points = {}
         for row in query.shape["collectives"]:
@@ -191,7 +184,7 @@ def write_profiles(query, layers):
     folder = pathlib.Path.cwd() / "profiles"
     for made in (folder, pathlib.Path("logs/trends"), pathlib.Path("found/csv")):
         made.mkdir(parents=True, exist_ok=True)
-    machine = Machine(query, layers.precision)
+    machine = Machine(query)
     for samples in samples_of_a_replica(query):
         for tp in powers_of_two(query.gpus):
             rows = [machine.row(operator, samples, tp) for operator in layers.operators()]

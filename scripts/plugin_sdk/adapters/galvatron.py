@@ -53,22 +53,16 @@ class Layers:
     """What the profiles of one question are made of; all layers of the slice are alike."""
 
     def __init__(self, query):
-        if len(query.blocks) != 1:
-            raise tangram.Unsupported("several types of blocks in one slice")
-        name, self.count = query.blocks[0]
-        file, counted = query.model["file"], query.model["counted"]
-        block = next(entry for entry in counted["blocks"] if entry["name"] == name)
+        self.count, shape, block = query.uniform_blocks()
         if block["expert_parameters"]:
             raise tangram.Unsupported("experts: Galvatron's search has no expert parallelism")
-        shape = next(entry for entry in file["architecture"]["types"] if entry["name"] == name)
+        file, counted = query.model["file"], query.model["counted"]
         self.hidden = shape["hidden"]
         self.sequence = file["training"]["sequence_length"]
         self.vocabulary = file["architecture"]["vocabulary"]
-        self.precision = {"fp8": "bf16", "tf32": "fp32"}.get(file["training"]["precision"],
-                                                              file["training"]["precision"])
+        self.precision = query.precision()
         self.parameters = block["parameters"]
-        peak = query.gpu["peak_flops"]
-        rate = peak.get(self.precision, max(peak.values())) * query.gpu["gemm_efficiency"]
+        rate = query.matrix_flops_per_s()
         self.forward_ms = block["forward_flops_per_sample"] / rate * 1e3
         self.head_ms = counted["head_forward_flops_per_sample"] / rate * 1e3 if query.head else 0.0
         self.other_parameters = (query.embedding * counted["embedding_parameters"] +

@@ -156,11 +156,11 @@ std::string formulas(const Comparison& comparison) {
   std::string out =
       "<table>\n<tr><th>by the formula of</th><th class=\"n\">its plan</th><th class=\"n\">ours</th>"
       "<th class=\"n\">ours in its space</th></tr>\n";
-  const auto text = [](const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; };
   for (const FormulaLine& line : comparison.formulas) {
     out += fmt::format(R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
                        "\n",
-                       escaped(line.planner), text(line.its_plan), text(line.ours), text(line.ours_in_its_space));
+                       escaped(line.planner), claim_text(line.its_plan), claim_text(line.ours),
+                       claim_text(line.ours_in_its_space));
   }
   return out + "</table>\n";
 }

@@ -89,9 +89,9 @@ std::string ablation_table(const Comparison& comparison, const Terminal& termina
 
 std::string formula_table(const Comparison& comparison, const Terminal& terminal) {
   Table table({{"by the formula of", false, 17}, {"its plan", true}, {"ours", true}, {"ours in its space", true}});
-  const auto text = [](const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; };
   for (const FormulaLine& line : comparison.formulas) {
-    table.add({{line.planner}, {text(line.its_plan)}, {text(line.ours)}, {text(line.ours_in_its_space)}});
+    table.add(
+        {{line.planner}, {claim_text(line.its_plan)}, {claim_text(line.ours)}, {claim_text(line.ours_in_its_space)}});
   }
   return table.render(terminal);
 }
@@ -142,6 +142,8 @@ Json planner_json(const ComparedPlanner& line, double ours) {
 }
 
 }  // namespace
+
+std::string claim_text(const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; }
 
 std::string comparison_for_people(const Comparison& comparison, const Terminal& terminal) {
   const plan::LaunchPlan& ours = comparison.ours;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "comparing.hpp"
@@ -16,6 +17,9 @@ namespace tangram::app {
 /// ratio, iteration_s, gpus, cost_per_mtoken, planning_s, effort {...}, reported {...}, usable {...}, lacks, notes}],
 /// ablation [{forbidden, used, iteration_s, slower}]}. `ratio`: its time over ours; null where none of its plans runs.
 [[nodiscard]] nlohmann::ordered_json comparison_json(const Comparison& comparison);
+
+/// Of what a formula claims; "-" where it has no words for the plan.
+[[nodiscard]] std::string claim_text(const std::optional<double>& seconds);
 
 /// Self-contained: inline styles and SVG, light and dark, no script.
 [[nodiscard]] std::string comparison_html(const Comparison& comparison);

@@ -22,8 +22,6 @@ constexpr std::array kTechniques{"ep", "cp", "sp", "zero", "recompute", "mixed_s
 /// The space of Metis and Sailor: mixed stages are theirs as well.
 constexpr std::array kTheirs{"ep", "cp", "sp", "zero", "recompute", "replicas"};
 
-constexpr std::array kWithFormula{"metis", "sailor"};
-
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 bool uses(const plan::LaunchPlan& plan, std::string_view technique) {
@@ -155,7 +153,7 @@ class Comparer {
   void add_formulas(Comparison& comparison) const {
     for (const ComparedPlanner& line : comparison.planners) {
       if (line.mode != baseline::to_string(baseline::Mode::kFaithful)) continue;
-      if (std::ranges::find(kWithFormula, line.name) == kWithFormula.end()) continue;
+      if (!baseline::has_formula(line.name)) continue;
       const auto claim = [&](const plan::LaunchPlan* plan) {
         return plan == nullptr ? std::nullopt : baseline::claim_of(line.name, *plan, input_);
       };

@@ -1,6 +1,7 @@
 #include "tangram/baseline/formulas.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "metis.hpp"
@@ -100,14 +101,27 @@ std::optional<double> sailor_claim(const Overlaid& plan, const PlannerInput& inp
   return Sailor(input, Mode::kFaithful).iteration(stages, samples, static_cast<int>(dp));
 }
 
+struct Formula {
+  std::string_view planner;
+  std::optional<double> (*claim)(const Overlaid& plan, const PlannerInput& input);
+};
+
+constexpr std::array kFormulas{Formula{"metis", metis_claim}, Formula{"sailor", sailor_claim}};
+
+const Formula* formula_of(std::string_view planner) {
+  const auto found = std::ranges::find(kFormulas, planner, &Formula::planner);
+  return found == kFormulas.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
+bool has_formula(std::string_view planner) { return formula_of(planner) != nullptr; }
+
 std::optional<double> claim_of(std::string_view planner, const plan::LaunchPlan& plan, const PlannerInput& input) {
+  const Formula* formula = formula_of(planner);
   const auto all = overlaid(plan, input);
-  if (!all || all->stages.empty()) return std::nullopt;
-  const auto claim = planner == "metis"    ? metis_claim(*all, input)
-                     : planner == "sailor" ? sailor_claim(*all, input)
-                                           : std::nullopt;
+  if (formula == nullptr || !all || all->stages.empty()) return std::nullopt;
+  const auto claim = formula->claim(*all, input);
   // Infinite: at degrees or samples that were not profiled.
   return claim && std::isfinite(*claim) ? claim : std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include "settle.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/model/slice.hpp"
+#include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
 
@@ -201,12 +202,8 @@ cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSe
   for (const Stage& stage : plan.stages) {
     const model::SliceSignature slice = model::signature(plan.model, stage.first, stage.last);
     for (const Part& part : stage.parts) {
-      const cost::Degrees& degrees = part.strategy.degrees;
-      cluster::DeviceShape shape;
-      shape.device = plan.island(part.island).device;
-      shape.nodes = part.members;
-      shape.per_node = degrees.gpus() / part.members;
-      cost::collect_used(profiles, plan.model, slice, shape, degrees, static_cast<int>(part.samples), used);
+      cost::collect_used(profiles, plan.model, slice, shape_of(plan, part), part.strategy.degrees,
+                         static_cast<int>(part.samples), used);
     }
   }
   return profiles.select(used);

@@ -63,4 +63,15 @@ cluster::DeviceShape shape_of(const PlacedPart& part, cluster::IslandClass islan
   return shape;
 }
 
+cluster::DeviceShape shape_of(const LaunchPlan& plan, const Part& part) {
+  const PlanIsland& island = plan.island(part.island);
+  cluster::DeviceShape shape;
+  shape.device = island.device;
+  shape.nodes = part.members;
+  shape.per_node = part.strategy.degrees.gpus() / part.members;
+  shape.intra = island.inside_member;
+  shape.inter = island.between_members;
+  return shape;
+}
+
 }  // namespace tangram::plan

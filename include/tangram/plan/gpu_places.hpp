@@ -37,4 +37,7 @@ struct Spread {
 /// The shape a part's GPUs form. Where they are neither whole members nor an even part of one, check() says so.
 [[nodiscard]] cluster::DeviceShape shape_of(const PlacedPart& part, cluster::IslandClass island_class, bool spills);
 
+/// The same of a part of a finished plan, on one island.
+[[nodiscard]] cluster::DeviceShape shape_of(const LaunchPlan& plan, const Part& part);
+
 }  // namespace tangram::plan

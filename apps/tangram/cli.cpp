@@ -8,6 +8,7 @@
 
 #include "exit_codes.hpp"
 #include "manual.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/execute/verify.hpp"
 
@@ -16,12 +17,7 @@ namespace tangram::app {
 namespace {
 
 Diagnostic usage_error(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kUsage;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
+  return problem(ErrorKind::kUsage, std::move(code), std::move(message), std::move(hint));
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& known, std::string_view otherwise) {

@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/file.hpp"
@@ -195,12 +196,11 @@ std::optional<Diagnostics> not_one(const std::vector<cost::Profile>& found) {
   names.reserve(found.size());
   for (const cost::Profile& profile : found) names.push_back(profile.device.name);
   const bool same = std::ranges::all_of(names, [&](const std::string& name) { return name == names.front(); });
-  Diagnostic diagnostic;
-  diagnostic.code = "several-profiles";
-  diagnostic.message = same ? fmt::format("some times of {} hold the exchanges of tp, others do not", names.front())
-                            : fmt::format("the files are of {} GPU types: {}", names.size(), fmt::join(names, ", "));
-  diagnostic.hint = same ? "import them one by one" : "choose one with --gpu";
-  return Diagnostics{diagnostic};
+  return Diagnostics{
+      problem(ErrorKind::kInput, "several-profiles",
+              same ? fmt::format("some times of {} hold the exchanges of tp, others do not", names.front())
+                   : fmt::format("the files are of {} GPU types: {}", names.size(), fmt::join(names, ", ")),
+              same ? "import them one by one" : "choose one with --gpu")};
 }
 
 std::string note_text(const profiles::Note& note) {

@@ -7,6 +7,7 @@
 #include "inputs.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/simulate/simulate.hpp"
 
@@ -77,12 +78,8 @@ Json document_of(const plan::LaunchPlan& plan, const simulate::Result& result) {
 }
 
 Diagnostics deadlock() {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInfeasible;
-  diagnostic.code = "deadlock";
-  diagnostic.message = "the schedule cannot finish: two stages wait for each other";
-  diagnostic.hint = "a stage's warm-up must not be larger than that of the stage before it; see tangram check";
-  return {diagnostic};
+  return {problem(ErrorKind::kInfeasible, "deadlock", "the schedule cannot finish: two stages wait for each other",
+                  "a stage's warm-up must not be larger than that of the stage before it; see tangram check")};
 }
 
 }  // namespace

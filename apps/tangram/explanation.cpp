@@ -8,11 +8,13 @@
 
 #include "plan_view.hpp"
 #include "table.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/cluster/edits.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
 #include "tangram/parallelizer/degrees.hpp"
+#include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::app {
 
@@ -52,24 +54,18 @@ class Explainer {
   }
 
   static Diagnostics misfit(const evolve::Refit& refit) {
-    Diagnostic d;
-    d.kind = ErrorKind::kInfeasible;
-    d.code = "plan-does-not-fit";
-    d.message = refit.gone.empty() ? fmt::format("the plan does not fit the fleet: {}", refit.misfits.front().text)
-                                   : fmt::format("the fleet has no GPU {} of {}, which the plan uses",
-                                                 refit.gone.front().second, refit.gone.front().first);
-    d.hint = "give the fleet that the plan was made for, or plan anew with plan --against";
-    return {d};
+    return {problem(ErrorKind::kInfeasible, "plan-does-not-fit",
+                    refit.gone.empty() ? fmt::format("the plan does not fit the fleet: {}", refit.misfits.front().text)
+                                       : fmt::format("the fleet has no GPU {} of {}, which the plan uses",
+                                                     refit.gone.front().second, refit.gone.front().first),
+                    "give the fleet that the plan was made for, or plan anew with plan --against")};
   }
 
   [[nodiscard]] Diagnostics refusal(const plan::TargetReason& reason) const {
-    Diagnostic d;
-    d.kind = ErrorKind::kInfeasible;
-    d.code = reason.code;
-    d.message = fmt::format("{} cannot run this plan, which breaks the rule {}: {}", to_string(options_.target),
-                            reason.code, reason.text);
-    d.hint = "leave --target out, or name the runtime that the plan was made for";
-    return {d};
+    return {problem(ErrorKind::kInfeasible, reason.code,
+                    fmt::format("{} cannot run this plan, which breaks the rule {}: {}", to_string(options_.target),
+                                reason.code, reason.text),
+                    "leave --target out, or name the runtime that the plan was made for")};
   }
 
   void say(const std::string& phase) const {
@@ -164,23 +160,12 @@ class Explainer {
     }
   }
 
-  [[nodiscard]] static cluster::DeviceShape shape_of(const plan::LaunchPlan& now, const plan::Part& part) {
-    const plan::PlanIsland& island = now.island(part.island);
-    cluster::DeviceShape shape;
-    shape.device = island.device;
-    shape.nodes = part.members;
-    shape.per_node = part.strategy.degrees.gpus() / part.members;
-    shape.intra = island.inside_member;
-    shape.inter = island.between_members;
-    return shape;
-  }
-
   /// The fastest strategy of each other set of degrees, the fastest few of them.
   [[nodiscard]] std::vector<cost::Strategy> others_of(const plan::LaunchPlan& now, const plan::Stage& stage,
                                                       const plan::Part& part) const {
     parallelizer::Query query;
     query.slice = model::signature(plan_.model, stage.first, stage.last);
-    query.shape = shape_of(now, part);
+    query.shape = plan::shape_of(now, part);
     query.samples = static_cast<int>(part.samples);
     query.max_in_flight = stage.warmup + 1;
     query.allow = plan_.model.job.allow;

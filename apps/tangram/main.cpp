@@ -3,6 +3,7 @@
 
 #include "cli.hpp"
 #include "commands.hpp"
+#include "tangram/base/problem.hpp"
 
 namespace tangram::app {
 
@@ -50,12 +51,9 @@ ExitCode run(const Invocation& invocation, SignalGuard& signals) {
   try {
     return dispatch(invocation, context);
   } catch (const std::exception& bug) {
-    Diagnostic diagnostic;
-    diagnostic.kind = ErrorKind::kInternal;
-    diagnostic.code = "bug";
-    diagnostic.message = std::string("internal error: ") + bug.what();
-    diagnostic.hint = "this is a bug of tangram; please report it with the command and its input files";
-    return report(terminal, invocation.json, {diagnostic});
+    return report(terminal, invocation.json,
+                  {problem(ErrorKind::kInternal, "bug", std::string("internal error: ") + bug.what(),
+                           "this is a bug of tangram; please report it with the command and its input files")});
   }
 }
 

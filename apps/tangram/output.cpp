@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/io/json_writer.hpp"
 
 namespace tangram::app {
@@ -27,10 +28,7 @@ nlohmann::ordered_json json_of(const Diagnostic& diagnostic) {
 
 ExitCode print_text(const Context& context, const std::string& text, ExitCode code) {
   if (context.terminal.result(text)) return code;
-  Diagnostic diagnostic;
-  diagnostic.code = "write-failed";
-  diagnostic.message = "standard output could not be written";
-  context.terminal.error({diagnostic});
+  context.terminal.error({problem(ErrorKind::kInput, "write-failed", "standard output could not be written")});
   return ExitCode::kInternal;
 }
 
@@ -71,12 +69,7 @@ ExitCode report(Terminal& terminal, bool json, const Diagnostics& diagnostics) {
 }
 
 Diagnostics usage_mistake(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kUsage;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return {diagnostic};
+  return {problem(ErrorKind::kUsage, std::move(code), std::move(message), std::move(hint))};
 }
 
 }  // namespace tangram::app

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tangram/base/problem.hpp"
 #include "tangram/parallelizer/registry.hpp"
 
 namespace tangram::app {
@@ -37,12 +38,9 @@ std::string variable(const std::string& name) {
 const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
 Diagnostics no_cache_to_plan_from() {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kUsage;
-  diagnostic.code = "offline-without-cache";
-  diagnostic.message = "--offline takes answers of plugins from the cache, and there is none";
-  diagnostic.hint = "name its file with --cache FILE";
-  return {diagnostic};
+  return {problem(ErrorKind::kUsage, "offline-without-cache",
+                  "--offline takes answers of plugins from the cache, and there is none",
+                  "name its file with --cache FILE")};
 }
 
 /// Opens the cache for plugins. Only --offline cannot do without.

@@ -8,6 +8,7 @@
 #include "idle.hpp"
 #include "parallelizers.hpp"
 #include "tangram/base/digest.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/compose/ensemble.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/profile_file.hpp"
@@ -133,12 +134,8 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
 }
 
 Diagnostic bug(std::string code, std::string message) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInternal;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = "this is a bug of tangram; please report it with the input files";
-  return diagnostic;
+  return problem(ErrorKind::kInternal, std::move(code), std::move(message),
+                 "this is a bug of tangram; please report it with the input files");
 }
 
 Diagnostics bugs_of(const plan::CheckReport& report) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/io/file.hpp"
@@ -342,12 +343,7 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
 }
 
 Diagnostic usage_error(std::string_view place, const Complaint& what) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kUsage;
-  diagnostic.code = "bad-value";
-  diagnostic.message = fmt::format("{}: {}", place, what.message);
-  diagnostic.hint = what.hint;
-  return diagnostic;
+  return problem(ErrorKind::kUsage, "bad-value", fmt::format("{}: {}", place, what.message), what.hint);
 }
 
 /// The text of a scalar, or of a list of scalars joined by commas; nullopt for anything else.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "commands.hpp"
+#include "tangram/base/problem.hpp"
 
 namespace tangram::app {
 
@@ -67,12 +68,8 @@ Expected<compose::Wish> wish_of(const Settings& settings, const cluster::Fleet& 
   if (budget) wish.budget = compose::MicroDollarsPerHour(std::llround(*budget * 1e6));
   if (budget || wish.objective == Objective::kCost) {
     if (const auto names = types_without_price(fleet); !names.empty()) {
-      Diagnostic d;
-      d.kind = ErrorKind::kInput;
-      d.code = "no-price";
-      d.message = fmt::format("no price is known of {}", fmt::join(names, ", "));
-      d.hint = "give the nodes a \"price_per_hour_usd\" in the cluster file";
-      return fail(std::move(d));
+      return fail(problem(ErrorKind::kInput, "no-price", fmt::format("no price is known of {}", fmt::join(names, ", ")),
+                          "give the nodes a \"price_per_hour_usd\" in the cluster file"));
     }
   }
   if (const auto least = settings.amount("min-throughput")) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include "tangram/base/problem.hpp"
 #include "tangram/parallelizer/remote.hpp"
 
 namespace tangram::app {
@@ -42,11 +43,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 Diagnostic no_log_folder(const std::string& folder, const std::string& why) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInput;
-  diagnostic.code = "cannot-write";
-  diagnostic.message = fmt::format("--plugin-log-dir {}: {}", folder, why);
-  return diagnostic;
+  return problem(ErrorKind::kInput, "cannot-write", fmt::format("--plugin-log-dir {}: {}", folder, why));
 }
 
 Expected<void> make_log_folder(const std::string& folder) {

@@ -5,15 +5,12 @@
 #include <utility>
 
 #include "tangram/base/diagnostic.hpp"
+#include "tangram/base/problem.hpp"
 
 namespace tangram::accuracy {
 
 [[nodiscard]] inline Diagnostic reason(std::string message) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInfeasible;
-  diagnostic.code = "not-expressible";
-  diagnostic.message = std::move(message);
-  return diagnostic;
+  return problem(ErrorKind::kInfeasible, "not-expressible", std::move(message));
 }
 
 }  // namespace tangram::accuracy

@@ -11,6 +11,7 @@
 #include "relaxed_bound.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
@@ -354,13 +355,10 @@ class Searcher {
 
   void conclude() {
     if (result_.best.empty() && open_bound_ != INT64_MAX) {
-      Diagnostic d;
-      d.kind = ErrorKind::kIncomplete;
-      d.code = "budget-spent";
-      d.message =
-          "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open";
-      d.hint = "give the search more with --time-budget, or forbid techniques to make the space smaller";
-      result_.infeasible = {d};
+      result_.infeasible = {problem(
+          ErrorKind::kIncomplete, "budget-spent",
+          "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open",
+          "give the search more with --time-budget, or forbid techniques to make the space smaller")};
       return;
     }
     if (result_.best.empty()) {

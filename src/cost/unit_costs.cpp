@@ -1,6 +1,7 @@
 // From block times and bytes to the units that stage_cost adds up.
 #include <algorithm>
 
+#include "tangram/base/problem.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
 #include "tangram/cost/stage.hpp"
@@ -179,11 +180,7 @@ void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& pr
 }
 
 Diagnostic infeasible(std::string message) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInfeasible;
-  diagnostic.code = "unsupported-degrees";
-  diagnostic.message = std::move(message);
-  return diagnostic;
+  return problem(ErrorKind::kInfeasible, "unsupported-degrees", std::move(message));
 }
 
 }  // namespace

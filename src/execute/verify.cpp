@@ -10,6 +10,7 @@
 #include "run.hpp"
 #include "schedule.hpp"
 #include "structure.hpp"
+#include "tangram/base/problem.hpp"
 
 namespace tangram::execute {
 
@@ -21,12 +22,7 @@ constexpr std::int64_t kMostPositions = 2048;
 constexpr std::int64_t kMostSamples = 100'000;
 
 Diagnostic refusal(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInput;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
+  return problem(ErrorKind::kInput, std::move(code), std::move(message), std::move(hint));
 }
 
 std::vector<StageReport> stages_of(const plan::LaunchPlan& plan) {
@@ -99,9 +95,7 @@ Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& op
   plan::LaunchPlan plan = written;
   Misbehaviour misbehaviour;
   if (options.fault && !inject(*options.fault, plan, misbehaviour)) {
-    Diagnostic diagnostic = refusal("nothing-to-inject", "the plan has nothing that this fault could act on", "");
-    diagnostic.kind = ErrorKind::kUsage;
-    return fail(std::move(diagnostic));
+    return fail(problem(ErrorKind::kUsage, "nothing-to-inject", "the plan has nothing that this fault could act on"));
   }
   Report report;
   report.stages = stages_of(plan);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "name_ranges.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/inventory/inventory.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -68,12 +69,10 @@ std::optional<Diagnostic> missing_network(const Inventory& inventory) {
     if (!node.network) names.push_back(node.name);
   }
   if (names.empty()) return std::nullopt;
-  Diagnostic diagnostic;
-  diagnostic.code = "missing-network";
-  diagnostic.message = fmt::format("nothing tells how fast the network of {}{} is", names.front(),
-                                   names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "");
-  diagnostic.hint = "give cards, rate of each and kind: --network 8x400Gbit,infiniband; or logs of nccl-tests: --links";
-  return diagnostic;
+  return problem(ErrorKind::kInput, "missing-network",
+                 fmt::format("nothing tells how fast the network of {}{} is", names.front(),
+                             names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : ""),
+                 "give cards, rate of each and kind: --network 8x400Gbit,infiniband; or logs of nccl-tests: --links");
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tangram/base/problem.hpp"
+
 namespace tangram::inventory {
 
 Collector::Collector(const Request& request, std::span<const cluster::GpuType> devices, std::string name)
@@ -58,11 +60,7 @@ Expected<Inventory> Collector::finish() {
     if (inventory_.left_out.size() > kShown) {
       reasons += fmt::format("; and {} more", inventory_.left_out.size() - kShown);
     }
-    Diagnostic diagnostic;
-    diagnostic.code = "no-gpus";
-    diagnostic.message = "no node with GPUs that can be used";
-    diagnostic.hint = std::move(reasons);
-    blame(std::move(diagnostic));
+    blame(problem(ErrorKind::kInput, "no-gpus", "no node with GPUs that can be used", std::move(reasons)));
   }
   if (!mistakes_.empty()) return fail(std::move(mistakes_));
   return std::move(inventory_);

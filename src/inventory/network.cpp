@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "places.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/inventory/inventory.hpp"
 
@@ -16,12 +17,8 @@ constexpr double kGigabit = 1e9 / 8;
 constexpr double kMostGigabits = 1e6;
 
 tl::unexpected<Diagnostics> refuse(const std::string& text, const std::string& why, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kUsage;
-  diagnostic.code = "bad-value";
-  diagnostic.message = fmt::format("--network {}: {}", printable(text), why);
-  diagnostic.hint = std::move(hint);
-  return fail(std::move(diagnostic));
+  return fail(
+      problem(ErrorKind::kUsage, "bad-value", fmt::format("--network {}: {}", printable(text), why), std::move(hint)));
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known, std::string otherwise) {

@@ -83,6 +83,7 @@
 #include <filesystem>
 
 #include "blueprint.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/schema.hpp"
 
@@ -145,11 +146,7 @@ bool is_overridden(std::string_view key, const JobOverrides& overrides) {
 
 /// What an override says is at no place of the file.
 Diagnostic unplaced(const Conflict& conflict) {
-  Diagnostic d;
-  d.code = "inconsistent-value";
-  d.message = conflict.message;
-  d.hint = conflict.hint;
-  return d;
+  return problem(ErrorKind::kInput, "inconsistent-value", conflict.message, conflict.hint);
 }
 
 void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& training, const Blueprint& blueprint,
@@ -207,11 +204,8 @@ bool looks_like_hf(const io::Node& root) {
 
 Expected<void> check_override(std::string_view what, std::int64_t value, std::int64_t min) {
   if (value >= min && value <= kTokens.max) return {};
-  Diagnostic d;
-  d.kind = ErrorKind::kUsage;
-  d.code = "out-of-range";
-  d.message = fmt::format("{} must be between {} and {}, not {}", what, min, kTokens.max, value);
-  return fail(std::move(d));
+  return fail(problem(ErrorKind::kUsage, "out-of-range",
+                      fmt::format("{} must be between {} and {}, not {}", what, min, kTokens.max, value)));
 }
 
 Expected<void> check_overrides(const JobOverrides& overrides) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "context.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/profiles/gpu_names.hpp"
 
@@ -37,11 +38,7 @@ const ToolEntry& entry_of(Tool tool) {
 }
 
 Diagnostic plain(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
+  return problem(ErrorKind::kInput, std::move(code), std::move(message), std::move(hint));
 }
 
 std::optional<Diagnostic> complaint(const Request& request, std::span<const cluster::GpuType> devices) {

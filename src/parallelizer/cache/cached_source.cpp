@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "../plugin/batch.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/parallelizer/answer_cache.hpp"
 
 namespace tangram::parallelizer {
@@ -17,12 +18,9 @@ bool lasts(const std::string& body) {
 }
 
 Diagnostics never_asked(const PluginSpec& spec) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kPlugin;
-  diagnostic.code = "not-cached";
-  diagnostic.message = spec.name + " as it is now was never asked anything that the cache holds";
-  diagnostic.hint = "plan once without --offline: that fills the cache";
-  return {diagnostic};
+  return {problem(ErrorKind::kPlugin, "not-cached",
+                  spec.name + " as it is now was never asked anything that the cache holds",
+                  "plan once without --offline: that fills the cache")};
 }
 
 class CachedSource final : public AnswerSource {

@@ -14,6 +14,7 @@
 
 #include "descriptor.hpp"
 #include "guard.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/parallelizer/launcher.hpp"
 
 namespace tangram::parallelizer {
@@ -24,11 +25,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kMostForGuard{3'000};  // it kills and reaps: longer than its own patience
 
 Diagnostic system_failure(const std::string& what) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kPlugin;
-  diagnostic.code = "worker-not-started";
-  diagnostic.message = fmt::format("{}: {}", what, std::strerror(errno));
-  return diagnostic;
+  return problem(ErrorKind::kPlugin, "worker-not-started", fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
 /// Both ends of a pipe or a socket pair.
@@ -153,7 +150,8 @@ class LocalLauncher final : public Launcher {
 
     std::vector<std::string> arguments = command.arguments;
     std::vector<std::string> variables;
-    for (const auto& [name, value] : command.environment) variables.push_back(name + "=" + value);
+    variables.reserve(command.environment.size());
+    for (const auto& [name, value] : command.environment) variables.push_back(fmt::format("{}={}", name, value));
     const std::vector<char*> argument_pointers = pointers(arguments);
     const std::vector<char*> variable_pointers = pointers(variables);
     GuardJob job;

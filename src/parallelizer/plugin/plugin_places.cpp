@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/parallelizer/registry.hpp"
@@ -78,14 +79,10 @@ Diagnostic unknown(const std::string& name, const PluginPlaces& places) {
     if (!found.hidden) known.push_back(found.spec.name);
   }
   const auto near = closest(name, known);
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kUsage;
-  diagnostic.code = "unknown-parallelizer";
-  diagnostic.message = fmt::format("there is no parallelizer \"{}\"", name);
-  diagnostic.hint =
+  return problem(
+      ErrorKind::kUsage, "unknown-parallelizer", fmt::format("there is no parallelizer \"{}\"", name),
       near ? fmt::format("did you mean \"{}\"?", *near)
-           : fmt::format("there are {}; tangram parallelizers list says where it looks", fmt::join(known, ", "));
-  return diagnostic;
+           : fmt::format("there are {}; tangram parallelizers list says where it looks", fmt::join(known, ", ")));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tangram/base/problem.hpp"
+
 namespace tangram::parallelizer {
 namespace {
 
@@ -17,12 +19,7 @@ constexpr milliseconds kByeGrace{500};
 constexpr int kStartTries = 2;
 
 Diagnostics not_available(const std::string& message, const std::string& hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kPlugin;
-  diagnostic.code = "plugin-unavailable";
-  diagnostic.message = message;
-  diagnostic.hint = hint;
-  return {diagnostic};
+  return {problem(ErrorKind::kPlugin, "plugin-unavailable", message, hint)};
 }
 
 std::string too_late(const char* what, milliseconds limit) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "sockets.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/parallelizer/remote.hpp"
 #include "wire.hpp"
 
@@ -26,12 +27,7 @@ constexpr milliseconds kLastWords{2'000};  // what a worker left in its pipes, t
 constexpr int kRounds = 3;
 
 Diagnostic agent_error(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kPlugin;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
+  return problem(ErrorKind::kPlugin, std::move(code), std::move(message), std::move(hint));
 }
 
 std::string host_name() {

@@ -10,6 +10,7 @@
 #include "../plugin/messages.hpp"
 #include "engine.hpp"
 #include "reception.hpp"
+#include "tangram/base/problem.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -31,12 +32,7 @@ constexpr std::size_t kMostWords = 400;          // of an engine's, in an error
 constexpr int kEngineStarts = 2;                 // a job that ends early is replaced once
 
 Diagnostics engine_failure(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kPlugin;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return {diagnostic};
+  return {problem(ErrorKind::kPlugin, std::move(code), std::move(message), std::move(hint))};
 }
 
 /// Without spaces and the dashes that mpirun frames its messages with.

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <memory>
 
+#include "tangram/base/problem.hpp"
+
 namespace tangram::parallelizer {
 namespace {
 
@@ -27,12 +29,8 @@ constexpr int kProbes = 3;
 constexpr int kSilenceMilliseconds = 30'000;
 
 Diagnostics no_network(const char* what) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kPlugin;
-  diagnostic.code = "no-network";
-  diagnostic.message = fmt::format("{}: {}", what, std::strerror(errno));
-  diagnostic.hint = "workers on other machines call back over TCP";
-  return {diagnostic};
+  return {problem(ErrorKind::kPlugin, "no-network", fmt::format("{}: {}", what, std::strerror(errno)),
+                  "workers on other machines call back over TCP")};
 }
 
 int left(Clock::time_point deadline) {

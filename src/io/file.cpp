@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "missing_folder.hpp"
+
 namespace tangram::io {
 
 namespace {
@@ -31,11 +33,7 @@ Diagnostic cannot_read(const std::string& path, int error) {
 
 Diagnostic cannot_write(const std::string& path, int error) {
   Diagnostic d = file_error(path, "cannot-write", fmt::format("cannot write the file: {}", reason(error)));
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (error == ENOENT && !std::filesystem::exists(folder, ignored)) {
-    d.hint = fmt::format("there is no folder {}", folder.string());
-  }
+  d.hint = missing_folder_hint(path, error);
   return d;
 }
 

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "missing_folder.hpp"
 #include "tangram/io/file.hpp"
 
 namespace tangram::io {
@@ -25,6 +26,7 @@ Diagnostic cannot_write(const std::string& path, int error) {
   diagnostic.code = "cannot-write";
   diagnostic.where.file = path;
   diagnostic.message = fmt::format("cannot write the folder: {}", std::generic_category().message(error));
+  diagnostic.hint = missing_folder_hint(path, error);
   return diagnostic;
 }
 

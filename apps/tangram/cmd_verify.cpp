@@ -52,6 +52,7 @@ std::string findings_text(const execute::Report& report, const Terminal& termina
 std::string reduced_text(const execute::Report& report) {
   if (report.shrunk.empty()) return "nothing: every rank, block and sample ran";
   std::vector<std::string> parts;
+  parts.reserve(report.shrunk.size());
   for (const execute::Shrunk& shrunk : report.shrunk) {
     parts.push_back(fmt::format("{} {} of {}", shrunk.what, thousands(shrunk.kept), thousands(shrunk.of)));
   }
@@ -70,6 +71,7 @@ std::string stage_table(const plan::LaunchPlan& plan, const execute::Report& rep
     if (!stage.executed) continue;
     const plan::Stage& written = plan.stage(stage.stage);
     std::vector<std::string> parallel;
+    parallel.reserve(written.parts.size());
     for (const plan::Part& part : written.parts) parallel.push_back(strategy_text(part.strategy));
     const bool right = stage.in_flight == stage.planned;
     table.add({{fmt::format("{}", stage.pipeline)},

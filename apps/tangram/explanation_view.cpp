@@ -16,7 +16,7 @@ constexpr double kWorthSaying = 0.001;  // smaller gains of more memory are roun
 
 /// What an iteration takes more; negative: less.
 double change_of(const Alternative& alternative, Nanoseconds now) {
-  return alternative.iteration->as_double() / now.as_double() - 1;
+  return alternative.iteration.value_or(now).as_double() / now.as_double() - 1;
 }
 
 double gain_of(const Alternative& alternative, Nanoseconds now) {

@@ -92,7 +92,9 @@ Expected<std::unique_ptr<parallelizer::Launcher>> make_launcher(const Settings& 
   options.agent = fs::read_symlink("/proc/self/exe", ignored).string();
   options.workers = workers;
   options.threads = threads;
-  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(*settings.amount("worker-wait") * 1e3));
+  if (const auto seconds = settings.amount("worker-wait")) {
+    options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3));
+  }
   options.progress = progress;
   return parallelizer::make_engine_launcher(std::move(options));
 }

@@ -21,9 +21,9 @@ Expected<Cut> even_cut(int layers, std::int64_t positions) {
     return fail(reason(fmt::format("{} layers cannot fill {} pipeline positions", layers, positions)));
   }
   Cut cut;
-  cut.blocks.assign(static_cast<std::size_t>(positions), static_cast<double>(layers / positions));
+  const std::int64_t each = (ends_count ? layers + 2 : layers) / positions;
+  cut.blocks.assign(static_cast<std::size_t>(positions), static_cast<double>(each));
   if (ends_count) {
-    std::ranges::fill(cut.blocks, static_cast<double>((layers + 2) / positions));
     cut.blocks.front() -= 1;
     cut.blocks.back() -= 1;
     return cut;

@@ -100,6 +100,7 @@ Expected<std::vector<Part>> make_parts(const std::vector<Replica>& replicas, cos
     ++group->replicas;
   }
   std::vector<Part> parts;
+  parts.reserve(groups.size());
   for (const ReplicaGroup& group : groups) parts.push_back(part_of(group, common, microbatch, machine));
   return parts;
 }

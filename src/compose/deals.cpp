@@ -14,6 +14,7 @@ constexpr int kMostEvenGroups = 8;
 
 std::vector<int> counts_of(const cluster::IslandLevel& level) {
   std::vector<int> counts;
+  counts.reserve(level.classes.size());
   for (const cluster::IslandClass& c : level.classes) counts.push_back(pieces_of(c));
   return counts;
 }

@@ -11,6 +11,7 @@ namespace {
 
 std::vector<Placement> placements_of(const StageChoice& stage) {
   std::vector<Placement> placements;
+  placements.reserve(stage.parts.size());
   for (const PartChoice& part : stage.parts) placements.push_back({part.island_class, part.gpus});
   return placements;
 }

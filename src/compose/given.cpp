@@ -13,6 +13,7 @@ namespace {
 
 std::vector<Placement> placements_of(const GivenStage& stage) {
   std::vector<Placement> placements;
+  placements.reserve(stage.parts.size());
   for (const GivenPart& part : stage.parts) placements.push_back({part.island_class, part.strategy.degrees.gpus()});
   return placements;
 }

@@ -65,6 +65,7 @@ double bound_at(const std::vector<WorkItem>& items, const std::vector<double>& p
 double fewest_for(double work_per_second, const std::vector<WorkItem>& items, const std::vector<double>& prices,
                   const cluster::IslandLevel& level) {
   std::vector<std::pair<double, int>> classes;
+  classes.reserve(level.classes.size());
   for (std::size_t k = 0; k < level.classes.size(); ++k) {
     classes.emplace_back(most_of_gpu(items, prices, k), level.classes[k].gpu_count());
   }
@@ -82,6 +83,7 @@ double fewest_for(double work_per_second, const std::vector<WorkItem>& items, co
 
 std::vector<double> prices_from(const std::vector<WorkItem>& items, std::size_t k) {
   std::vector<double> prices;
+  prices.reserve(items.size());
   for (const WorkItem& item : items) prices.push_back(item.seconds[k]);
   return prices;
 }

@@ -47,6 +47,7 @@ std::vector<Likeness> likenesses(const plan::LaunchPlan& before, const plan::Lau
     if (found != old_stage.end()) ++common[{found->second, stage}];
   }
   std::vector<Likeness> all;
+  all.reserve(common.size());
   for (const auto& [pair, gpus] : common) {
     all.push_back({gpus, common_layers(before.stage(pair.first), after.stage(pair.second)), pair.first, pair.second});
   }
@@ -103,6 +104,7 @@ std::vector<StagePair> pair_stages(const plan::LaunchPlan& before, const plan::L
   }
   pair_by_layers(before, after, old_of, taken);
   std::vector<StagePair> pairs;
+  pairs.reserve(after.stages.size());
   for (const plan::Stage& stage : after.stages) {
     pairs.push_back(compared(before, after, old_of[static_cast<std::size_t>(stage.id)], stage.id));
   }

@@ -35,7 +35,8 @@ bool must_agree(Collective operation) {
 
 const Matrix& Meeting::total(std::size_t k) {
   if (combined.size() <= k) combined.resize(k + 1);
-  if (combined[k]) return *combined[k];
+  std::optional<Matrix>& total = combined[k];
+  if (total) return *total;
   Matrix result = deposits.front()[k];
   for (std::size_t i = 1; i < deposits.size(); ++i) {
     const Matrix& other = deposits[i][k];
@@ -46,8 +47,7 @@ const Matrix& Meeting::total(std::size_t k) {
       result += other;
     }
   }
-  combined[k] = std::move(result);
-  return *combined[k];
+  return total.emplace(std::move(result));
 }
 
 int Group::position(int rank) const { return static_cast<int>(std::ranges::find(members, rank) - members.begin()); }

@@ -20,8 +20,9 @@ bool swap_ranks(plan::LaunchPlan& plan) {
   for (const plan::Stage& stage : plan.stages) {
     for (const plan::Part& part : stage.parts) {
       if (part.strategy.degrees.gpus() < 2) continue;
-      plan::Rank& a = plan.ranks[static_cast<std::size_t>(part.first_rank)];
-      plan::Rank& b = plan.ranks[static_cast<std::size_t>(part.first_rank + 1)];
+      const auto first = plan.ranks.begin() + part.first_rank;
+      plan::Rank& a = first[0];
+      plan::Rank& b = first[1];
       for (int plan::Rank::* coordinate :
            {&plan::Rank::tp, &plan::Rank::cp, &plan::Rank::dp, &plan::Rank::ep, &plan::Rank::etp, &plan::Rank::edp}) {
         std::swap(a.*coordinate, b.*coordinate);

@@ -1,6 +1,7 @@
 // Gradients and weights across copies: ZeRO 0 sums gradients everywhere, 1 and 2 leave each copy its shard of the sum,
 // 3 gathers the weights of a block whenever it is used (Rajbhandari et al., arXiv 1910.02054, section 5).
 #include <algorithm>
+#include <optional>
 
 #include "rank.hpp"
 
@@ -87,8 +88,9 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
   const auto meeting =
       co_await place_.ranks.exchange(*holders.group, place_.rank, Collective::kSumOfSlices, std::move(deposit));
   if (misbehaviour_.unreduced_stage == stage_.id && p.copies->size() == 1) co_return;
-  if (meeting->combined.empty()) meeting->combined.emplace_back(sum_of_slices(*meeting, holders));
-  const Matrix& whole = *meeting->combined.front();
+  meeting->combined.resize(1);
+  std::optional<Matrix>& shared = meeting->combined.front();
+  const Matrix& whole = shared ? *shared : shared.emplace(sum_of_slices(*meeting, holders));
   for (int k = 0; k < p.shard.length(); ++k) {
     p.shard_gradient[static_cast<std::size_t>(k)] = whole.values()[p.slice.place(p.shard.first + k)];
   }
@@ -96,6 +98,7 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
 
 Task<void> RankProgram::synchronise() {
   std::vector<Parameter*> all;
+  all.reserve(parameters_.size());
   for (Parameter& p : parameters_) all.push_back(&p);
   std::ranges::sort(all, {}, [](const Parameter* p) { return p->order; });
   for (Parameter* p : all) {

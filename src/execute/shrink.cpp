@@ -24,6 +24,7 @@ PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipelin
   for (const int id : pipeline.stages) {
     const plan::Stage& stage = plan.stage(id);
     std::vector<std::pair<std::int64_t, cost::Strategy>> parts;
+    parts.reserve(stage.parts.size());
     for (const plan::Part& part : stage.parts) parts.emplace_back(part.samples, part.strategy);
     std::get<2>(kind).emplace_back(stage.first, stage.last, stage.warmup, std::move(parts));
   }

@@ -86,6 +86,7 @@ std::string per_layer(const std::vector<const plan::Stage*>& stages, Value value
 
 std::string division(const std::vector<const plan::Stage*>& stages) {
   std::vector<int> layers;
+  layers.reserve(stages.size());
   for (const plan::Stage* stage : stages) layers.push_back(stage->last - stage->first);
   return fmt::format("{}", fmt::join(layers, ","));
 }

@@ -12,6 +12,7 @@ namespace {
 
 std::string request(const plan::LaunchOrder& order, const Component& component) {
   std::vector<std::string> hosts;
+  hosts.reserve(component.hosts.size());
   for (const std::size_t h : component.hosts) hosts.push_back(order.hosts[h].host);
   return fmt::format("#SBATCH --nodes={} --ntasks-per-node=1 --gpus-per-node={} --exclusive\n#SBATCH --nodelist={}\n",
                      hosts.size(), component.gpus, fmt::join(hosts, ","));

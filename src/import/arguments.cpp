@@ -121,9 +121,9 @@ const Argument* ArgumentMap::find(const std::string& name) const {
   return found == arguments_.end() ? nullptr : &found->second;
 }
 
-std::string ArgumentMap::text_or(const std::string& name, std::string fallback) const {
+std::string ArgumentMap::text_or(const std::string& name, const std::string& fallback) const {
   const Argument* found = find(name);
-  return found == nullptr ? std::move(fallback) : found->value;
+  return found == nullptr ? fallback : found->value;
 }
 
 std::int64_t ArgumentMap::count_or(const std::string& name, std::int64_t fallback) {

@@ -26,7 +26,7 @@ class ArgumentMap {
   [[nodiscard]] bool empty() const { return arguments_.empty(); }
   [[nodiscard]] const Argument* find(const std::string& name) const;
   [[nodiscard]] bool has(const std::string& name) const { return find(name) != nullptr; }
-  [[nodiscard]] std::string text_or(const std::string& name, std::string fallback) const;
+  [[nodiscard]] std::string text_or(const std::string& name, const std::string& fallback) const;
   /// A mistake is reported, and `fallback` returned.
   std::int64_t count_or(const std::string& name, std::int64_t fallback);
   /// The same; a missing one is a mistake.

@@ -146,6 +146,7 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
     compositions.push_back(std::move(*composition));
   }
   std::vector<plan::PlacedPipeline> pipelines;
+  pipelines.reserve(compositions.size());
   for (std::size_t p = 0; p < compositions.size(); ++p) {
     pipelines.push_back(placed(compositions[p], located.pipelines[p]));
   }

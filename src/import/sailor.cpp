@@ -121,7 +121,8 @@ class Reader {
       return;
     }
     const std::int64_t count = lists_.count(fields[1], {1, kMostDegree});
-    if ((gpus_ += count) > kMostGpus) {
+    gpus_ += count;
+    if (gpus_ > kMostGpus) {
       if (lists_.good()) lists_.complain(fields[1], "too-many-gpus", "the plan asks for more than 1,000,000 GPUs");
       return;
     }

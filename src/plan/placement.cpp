@@ -138,10 +138,12 @@ class ClassPool {
 std::vector<std::vector<std::vector<PlacedPart>>> place(const compose::Composition& composition,
                                                         const cluster::IslandLevel& level) {
   std::vector<std::vector<PlacedPart>> one_replica;
+  one_replica.reserve(composition.stages.size());
   for (const auto& stage : composition.stages) one_replica.emplace_back(stage.parts.size());
   std::vector placed(static_cast<std::size_t>(composition.replicas), one_replica);
 
   std::vector<ClassPool> pools;
+  pools.reserve(level.classes.size());
   for (const auto& island_class : level.classes) pools.emplace_back(island_class, level);
   for (const auto& request : requests_of(composition)) {
     placed[static_cast<std::size_t>(request.replica)][static_cast<std::size_t>(request.stage)]

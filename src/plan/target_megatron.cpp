@@ -60,7 +60,7 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   rules.none(
       stages,
       [&](const Stage& s) {
-        const int cp = degrees_of(s).cp;
+        const std::int64_t cp = degrees_of(s).cp;
         return cp > 1 && plan.model.job.sequence_length % (2 * cp) != 0;
       },
       "MLM_CP_SEQUENCE", "the sequence length must be divisible by twice the context parallelism");

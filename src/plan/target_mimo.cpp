@@ -40,6 +40,7 @@ void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std:
       "encoders are dense: expert degrees must be 1");
   if (stages.size() > pipelines) {
     std::vector<int> ids;
+    ids.reserve(stages.size());
     for (const Stage* stage : stages) ids.push_back(stage->id);
     rules.refuse("MIMO_ENCODER_PIPELINE", ids, "an encoder is one stage");
   }

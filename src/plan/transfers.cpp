@@ -85,6 +85,7 @@ std::vector<Transfer> boundary_transfers(const Stage& from, const Stage& to, std
 BoundaryMode boundary_mode(const std::vector<Transfer>& transfers) {
   const auto all_once = [&](int Transfer::* rank) {
     std::vector<int> seen;
+    seen.reserve(transfers.size());
     for (const auto& transfer : transfers) seen.push_back(transfer.*rank);
     std::ranges::sort(seen);
     return std::ranges::adjacent_find(seen) == seen.end();

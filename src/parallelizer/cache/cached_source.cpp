@@ -45,8 +45,8 @@ class CachedSource final : public AnswerSource {
     std::vector<Question> missed;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < questions.size(); ++i) {
-      if (found[i]) {
-        answers[i].body = std::move(*found[i]);
+      if (std::optional<std::string>& known = found[i]) {
+        answers[i].body = *std::move(known);
         if (came) came(i, answers[i].body);
       } else {
         missed.push_back(questions[i]);

@@ -15,7 +15,7 @@ const Json* member(const Json& object, const char* key) {
   return found == object.end() ? nullptr : &*found;
 }
 
-std::string text_of(const Json& object, const char* key, std::string otherwise = {}) {
+std::string text_of(const Json& object, const char* key, const std::string& otherwise = {}) {
   const Json* value = member(object, key);
   return value != nullptr && value->is_string() ? value->get<std::string>() : otherwise;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,7 @@ constexpr milliseconds kGreetingTime{5'000};
 constexpr std::size_t kMostStrangers = 2'048;  // an agent has up to three connections that are new at once
 
 /// Whether a stranger stays one, for now.
-enum class Heard { kMore, kNonsense, kGreeting };
+enum class Heard : std::uint8_t { kMore, kNonsense, kGreeting };
 
 /// Appends to `said` up to the end of the greeting, byte by byte: what follows belongs to the worker's stream.
 Heard listen_to(const Descriptor& socket, std::string& said) {

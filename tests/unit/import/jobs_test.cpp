@@ -26,6 +26,23 @@ std::string layout_errors(const std::string& layout) {
   return read ? "" : read.error().front().message;
 }
 
+/// FlagScale's training file with these lines under "system", microbatches of two samples in the first mesh.
+Expected<ReadJob> flagscale(const std::string& meshes, const std::string& recompute = "", int global_batch = 8) {
+  return read_job(Source::kFlagscale,
+                  {{"train.yaml", "system:\n  hetero:\n    enable_hetero: true\n    hetero_process_meshes: " + meshes +
+                                      "\n    hetero_pipeline_layer_split: [3, 3, 2]\n" + recompute +
+                                      "model:\n  seq_length: 1024\n  micro_batch_size: 2\n  global_batch_size: " +
+                                      std::to_string(global_batch) + "\n"}});
+}
+
+const std::string kThreeStages = "[2, 1, 1, 2, 2, 1, 1, 1, 4, 1]";
+
+/// Of three stages with this under "recompute".
+std::string recompute_error(const std::string& lines) {
+  const auto read = flagscale(kThreeStages, "  recompute:\n" + lines);
+  return read ? "" : read.error().front().message;
+}
+
 }  // namespace
 
 TEST_CASE("a script's quotes, escapes, comments and variables are those of a shell") {
@@ -142,4 +159,32 @@ TEST_CASE("FlagScale's meshes are stages") {
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().front().where == SourceLocation{"train.yaml", 5, 34});
   CHECK(wrong.error().front().message == "2 numbers of layers for 3 stages");
+}
+
+TEST_CASE("FlagScale recomputes stage by stage") {
+  // Entries are [stages, microbatches, value]: full, not, full; by blocks the first two, evenly the third.
+  const auto read = flagscale(kThreeStages,
+                              "  recompute:\n"
+                              "    recompute_granularity_per_stage_micro_batch: [[1, 2, 1], [1, 2, 0], [1, 2, 1]]\n"
+                              "    recompute_method_per_stage_micro_batch: [[2, 2, 1], [1, 2, 0]]\n"
+                              "    recompute_num_layers_per_stage_micro_batch: [[3, 1, 2, 1, 2]]\n");
+  REQUIRE(read);
+  const std::vector<JobStage>& stages = read->job().pipelines.front().stages;
+  CHECK(stages[0].policy.recompute == cost::RecomputeMode::kFull);
+  CHECK(stages[0].policy.recompute_layers == 2);
+  CHECK(stages[1].policy.recompute == cost::RecomputeMode::kNone);
+  CHECK(stages[2].policy.recompute_layers == 2);  // all that it has
+
+  const std::string granularity = "    recompute_granularity_per_stage_micro_batch: ";
+  CHECK(recompute_error(granularity + "[[3, 2]]\n") == "an entry is [stages, microbatches, value, ...]");
+  CHECK(recompute_error(granularity + "[[2, 2, 1]]\n") == "stage 2 has no entry");
+  CHECK(recompute_error(granularity + "[[3, 1, 1, 1, 0]]\n") == "microbatches of a stage are recomputed differently");
+}
+
+TEST_CASE("FlagScale's batch has to fit its meshes") {
+  const auto message = [](const Expected<ReadJob>& read) { return read ? "" : read.error().front().message; };
+  CHECK(message(flagscale("[2, 1, 1, 2]")) == "4 numbers are not whole meshes");
+  CHECK(message(flagscale("[1, 1, 1, 2000000, 1]")) == "the meshes ask for more than 1,000,000 GPUs");
+  CHECK(message(flagscale(kThreeStages, "", 6)) == "6 samples are not whole microbatches of 4");
+  CHECK(message(flagscale("[2, 1, 1, 2, 2, 1, 1, 1, 3, 1]")) == "microbatches of 4 samples cannot be split over dp 3");
 }

@@ -8,6 +8,7 @@ namespace {
 
 std::vector<std::string> names_of(const Job& job) {
   std::vector<std::string> names;
+  names.reserve(job.ranks.size());
   for (const JobRank& rank : job.ranks) names.push_back("rank " + std::to_string(rank.number));
   return names;
 }

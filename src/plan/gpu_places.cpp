@@ -10,10 +10,10 @@ GpuPlaces::GpuPlaces(const cluster::IslandLevel& level) {
     for (const cluster::IslandMember& m : island.members) {
       if (places_.size() <= m.node) places_.resize(m.node + 1);
       auto& node = places_[m.node];
-      const auto end = static_cast<std::size_t>(m.first_gpu + m.count);
+      const auto first = static_cast<std::size_t>(m.first_gpu);
+      const std::size_t end = first + static_cast<std::size_t>(m.count);
       if (node.size() < end) node.resize(end);
-      for (auto g = static_cast<std::size_t>(m.first_gpu); g < end; ++g)
-        node[g] = {island.id, island.island_class, member};
+      for (std::size_t g = first; g < end; ++g) node[g] = {island.id, island.island_class, member};
       ++member;
     }
   }

@@ -2,13 +2,12 @@
 
 namespace tangram::compose {
 
-Hops::Hops(const Program& program) : program_(program) {
+Hops::Hops(const Program& program, std::int64_t period) : program_(program), period_(period) {
   const auto keys = static_cast<std::size_t>(program.keys);
   longest_.assign(keys, 0);
-  busiest_.assign(keys, 0);
   for (std::size_t i = 0; i < program.prices.size(); ++i) {
+    if (program.prices[i].occupancy > period) continue;
     longest_[i % keys] = std::max(longest_[i % keys], program.prices[i].latency);
-    busiest_[i % keys] = std::max(busiest_[i % keys], program.prices[i].occupancy);
   }
   excess_.resize(static_cast<std::size_t>(program.cut_kinds));
   for (int cut = 0; cut <= program.blocks; ++cut) {
@@ -25,7 +24,10 @@ Hops::Excess Hops::excess_of(int cut) const {
     for (int y = 0; y < keys; ++y) {
       std::int64_t most = 0;
       for (int front = 0; front < keys; ++front) {
-        most = std::max(most, program_.price(cut, front, x).latency - program_.price(cut, front, y).latency);
+        const Price& to_x = program_.price(cut, front, x);
+        const Price& to_y = program_.price(cut, front, y);
+        if (to_y.occupancy > period_) continue;
+        most = std::max(most, to_x.occupancy > period_ ? kFar : to_x.latency - to_y.latency);
       }
       excess.push_back(most);
     }

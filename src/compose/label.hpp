@@ -40,33 +40,33 @@ struct Standing {
   int head = -1;           ///< price key; -1: no stage yet
 };
 
-/// What the boundary prices of a program mean for comparing labels; the same for all periods.
+/// What the boundary prices of a program mean for comparing labels at a period.
 class Hops {
  public:
-  explicit Hops(const Program& program);
+  Hops(const Program& program, std::int64_t period);
 
-  /// [x * keys + y]: how much longer the hop over a cut to a head x can be than that to a head y, for any stage in
-  /// front of them.
+  /// [x * keys + y]: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
+  /// the period allows in front of y. kFar: it does not allow all of these in front of x.
   using Excess = std::vector<std::int64_t>;
   [[nodiscard]] const Excess& excess_at(int cut) const {
     return excess_[static_cast<std::size_t>(program_.cut_kind[static_cast<std::size_t>(cut)])];
   }
   [[nodiscard]] std::int64_t longest(int head) const { return longest_[static_cast<std::size_t>(head)]; }
-  [[nodiscard]] std::int64_t busiest(int head) const { return busiest_[static_cast<std::size_t>(head)]; }
 
  private:
   [[nodiscard]] Excess excess_of(int cut) const;
 
   const Program& program_;
+  std::int64_t period_;
   std::vector<std::int64_t> longest_;  // latency, by key of the head
-  std::vector<std::int64_t> busiest_;  // occupancy
   std::vector<Excess> excess_;         // by kind of cut
 };
 
 class LabelAlgebra {
  public:
-  LabelAlgebra(const Program& program, const Hops& hops, std::int64_t period)
-      : program_(program), hops_(hops), period_(period) {}
+  /// `timeless`: how long a chain takes does not matter, only whether memory and links hold it at the period.
+  LabelAlgebra(const Program& program, const Hops& hops, std::int64_t period, bool timeless = false)
+      : program_(program), hops_(hops), period_(period), timeless_(timeless) {}
 
   /// Puts a stage with the plan `p` and the price key `key` in front of a label whose head has the key `head`, over the
   /// boundary at `cut` (no matter where head is -1). False: the period or the memory does not allow it.
@@ -106,12 +106,11 @@ class LabelAlgebra {
   /// = M. The sign of a difference tells, and there is no branch: which component decides cannot be foretold. No
   /// difference overflows, as none of the numbers is negative.
   [[nodiscard]] bool dominates(const Standing& x, const Standing& y, const Hops::Excess& excess) const {
-    // A link that may be too busy for x need not be so for y.
-    if (x.head != y.head && hops_.busiest(x.head) > period_) return false;
     const std::int64_t further = excess[static_cast<std::size_t>(x.head) * static_cast<std::size_t>(program_.keys) +
                                         static_cast<std::size_t>(y.head)];
     const std::int64_t within = y.room - x.reach;
     const std::int64_t no_more = y.q - x.q - 2 * further;
+    if (timeless_) return further < kFar && (within & no_more) >= 0;
     return ((y.latency - x.latency - 2 * further) | (y.a - x.a - further) | (y.o - x.o) | (within & no_more)) >= 0;
   }
 
@@ -119,6 +118,7 @@ class LabelAlgebra {
   const Program& program_;
   const Hops& hops_;
   std::int64_t period_;
+  bool timeless_;
 };
 
 }  // namespace tangram::compose

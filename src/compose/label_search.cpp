@@ -122,8 +122,8 @@ class Search {
         frontiers_(ground.frontiers),
         bound_(bound),
         query_(query),
-        algebra_(ground.program, ground.hops, query.period),
-        hops_(ground.hops),
+        hops_(ground.program, query.period),
+        algebra_(ground.program, hops_, query.period, query.timeless),
         backward_(ground.backward.at(query.period)),
         cutoff_(query.cutoff) {
     encode_radices();
@@ -135,7 +135,7 @@ class Search {
   LabelAnswer run() {
     nodes_.push_back(Node{});
     positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}, 0});
-    for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
+    for (int left = program_.blocks; left > 0 && answer_.finished && !is_answered(); --left) expand_position(left);
     answer_.labels = created();
     note_cuts();
     answer_.found = best_.has_value();
@@ -145,6 +145,9 @@ class Search {
   }
 
  private:
+  // Any chain answers a search that knows no time.
+  [[nodiscard]] bool is_answered() const { return query_.timeless && best_.has_value(); }
+
   // The root is there from the start.
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
 
@@ -401,6 +404,7 @@ class Search {
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
     if (created_now) position.states.push_back({key, {}, 0});
     Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
+    if (query_.timeless) candidate.standing.latency = 0;  // none is too late in the order to beat another
     candidate.standing.a =
         std::max(candidate.standing.a, candidate.standing.latency + backward_[static_cast<std::size_t>(left)]);
     if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(entry->second)])) return;
@@ -459,8 +463,8 @@ class Search {
   Frontiers& frontiers_;
   const CompletionBound& bound_;
   const LabelQuery query_;
+  const Hops hops_;
   const LabelAlgebra algebra_;
-  const Hops& hops_;
   const std::vector<std::int64_t> backward_;  // [blocks left], BackwardFloor
   std::int64_t cutoff_;
   std::vector<Radix> radices_;

@@ -18,10 +18,11 @@ namespace tangram::compose {
 
 struct LabelQuery {
   std::int64_t period = 0;
-  std::int64_t cutoff = 0;                ///< on A + max o
-  int beam = 0;                           ///< labels kept per block position; 0: all
-  bool mixed = true;                      ///< false: only options of one class
-  bool outlines = false;                  ///< of outlines.hpp instead of plans: gives a bound, and no chain
+  std::int64_t cutoff = 0;  ///< on A + max o
+  int beam = 0;             ///< labels kept per block position; 0: all
+  bool mixed = true;        ///< false: only options of one class
+  bool outlines = false;    ///< of outlines.hpp instead of plans: gives a bound, and no chain
+  bool timeless = false;    ///< only whether the period allows any chain, whatever its time: there must be no cutoff
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
 };
 
@@ -39,7 +40,6 @@ struct LabelAnswer {
 struct LabelGround {
   const Program& program;
   Frontiers& frontiers;
-  const Hops& hops;
   const BackwardFloor& backward;
 };
 

@@ -3,11 +3,13 @@
 // G(hi) plus (M-1) lo bounds all of a window; narrow windows are solved by label searches at falling hi.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <queue>
 #include <tuple>
 #include <utility>
 
 #include "completion_bound.hpp"
+#include "components.hpp"
 #include "label.hpp"
 #include "label_search.hpp"
 #include "tangram/base/assert.hpp"
@@ -26,6 +28,7 @@ constexpr double kFirstProbe = 0.01;     // of the shortest period: how far beyo
 constexpr double kLastProbe = 0.001;     // periods closer than this are told apart by windows
 constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such search
 constexpr std::int64_t kNever = INT64_MAX;
+constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
 constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
 
 struct Window {
@@ -75,7 +78,6 @@ class Sweep {
         limits_(limits),
         fastest_(program),
         frontiers_(program, limits_.refine),
-        hops_(program),
         backward_(program),
         best_(limits.incumbent) {}
 
@@ -155,17 +157,30 @@ class Sweep {
     }
   }
 
-  // Units, memory and links may rule out periods that the units' capacity alone does not. A search of outlines rules
-  // out all periods up to its own at once; it is quick where they are far too short, hence from there in growing steps.
+  // Units, memory and links may rule out periods that the units' capacity alone does not. A search that finds nothing
+  // rules out all periods up to its own at once; it is quick where they are far too short, hence from there in growing
+  // steps. First those that no chain fits, however slow, then those that none of interest does.
   void raise_lowest(std::int64_t lowest, std::int64_t highest) {
     if (best_ == kNever || program_.microbatches == 1) return;
-    std::int64_t lo = lowest;
-    std::int64_t limit = std::min(highest, (best_ - 1) / (program_.microbatches - 1));
+    const std::int64_t limit = std::min(highest, (best_ - 1) / (program_.microbatches - 1));
+    std::int64_t lo = raise(lowest, limit, true);
+    lo = raise(lo, limit, false);
+    if (lo == lowest) return;
+    const std::vector<double> multipliers = queue_.top().multipliers;
+    queue_ = {};
+    push(lo, highest, multipliers, kChildAscent);
+  }
+
+  [[nodiscard]] std::int64_t raise(std::int64_t lo, std::int64_t limit, bool timeless) {
     for (double step = kFirstProbe; step >= kLastProbe && lo < limit;) {
       const std::int64_t period = std::min(limit, static_cast<std::int64_t>(static_cast<double>(lo) * (1 + step)) + 1);
-      const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, kChildAscent, kNoCompletion);
+      const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, timeless ? 0 : kChildAscent,
+                                  kNoCompletion);
       const std::int64_t most = (limits_.label_budget - result_.labels) / kProbeShare;
-      const LabelAnswer answer = search_outlines(bound, period, cutoff_at((program_.microbatches - 1) * lo), most);
+      LabelQuery query = outlines_at(period, most);
+      query.timeless = timeless;
+      if (!timeless) query.cutoff = cutoff_at((program_.microbatches - 1) * lo);
+      const LabelAnswer answer = search_outlines(bound, query);
       if (answer.finished && !answer.found) {
         lo = period + 1;
         step *= 2;
@@ -174,21 +189,21 @@ class Sweep {
         step /= 4;
       }
     }
-    if (lo == lowest) return;
-    const std::vector<double> multipliers = queue_.top().multipliers;
-    queue_ = {};
-    push(lo, highest, multipliers, kChildAscent);
+    return lo;
   }
 
-  LabelAnswer search_outlines(const CompletionBound& bound, std::int64_t period, std::int64_t cutoff,
-                              std::int64_t most_labels) {
+  [[nodiscard]] static LabelQuery outlines_at(std::int64_t period, std::int64_t most_labels) {
     LabelQuery query;
     query.period = period;
-    query.cutoff = cutoff;
+    query.cutoff = kAnyTime;
     query.outlines = true;
     query.label_budget = most_labels;
+    return query;
+  }
+
+  LabelAnswer search_outlines(const CompletionBound& bound, const LabelQuery& query) {
     LabelAnswer answer;
-    if (bound.root() == kNoCompletion || bound.root() > static_cast<double>(cutoff) + 1.0) return answer;
+    if (bound.root() == kNoCompletion || bound.root() > static_cast<double>(query.cutoff) + 1.0) return answer;
     answer = search_labels(ground_, bound, query);
     count(answer);
     result_.labels += answer.labels;
@@ -222,7 +237,9 @@ class Sweep {
     const std::int64_t most = limits_.label_budget - result_.labels;
     if (most <= 0) return give_up(window);
     const CompletionBound bound = bound_of(window);
-    const LabelAnswer answer = search_outlines(bound, window.hi, cutoff_at(base), most);
+    LabelQuery query = outlines_at(window.hi, most);
+    query.cutoff = cutoff_at(base);
+    const LabelAnswer answer = search_outlines(bound, query);
     if (!answer.finished) return look_at(window, bound);
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
@@ -231,7 +248,7 @@ class Sweep {
   }
 
   [[nodiscard]] std::int64_t cutoff_at(std::int64_t base) const {
-    return best_ == kNever ? INT64_MAX / 4 : best_ - 1 - base;
+    return best_ == kNever ? kAnyTime : best_ - 1 - base;
   }
 
   void count(const LabelAnswer& answer) {
@@ -321,9 +338,8 @@ class Sweep {
   const ProgramLimits limits_;
   const FastestPlans fastest_;
   Frontiers frontiers_;
-  const Hops hops_;
   const BackwardFloor backward_;
-  const LabelGround ground_{program_, frontiers_, hops_, backward_};
+  const LabelGround ground_{program_, frontiers_, backward_};
   std::int64_t best_;  // only times below it are of interest
   std::int64_t unfinished_ = kNever;
   std::int64_t next_order_ = 0;
@@ -338,9 +354,52 @@ std::int64_t of_interest(std::int64_t time, double accepted_gap) {
   return static_cast<std::int64_t>(std::floor(static_cast<double>(time) / (1 + accepted_gap)));
 }
 
-ProgramResult solve(const Program& program, const ProgramLimits& limits) { return Sweep(program, limits).run(); }
+namespace {
 
-std::int64_t root_bound(const Program& program, std::int64_t interest) {
+// A component's chains and plans speak of the options of the whole program.
+ProgramResult solve_component(const Component& component, ProgramLimits limits) {
+  if (limits.refine) {
+    limits.refine = [refine = std::move(limits.refine), &component](int option, int signature) {
+      return refine(component.options[static_cast<std::size_t>(option)], signature);
+    };
+  }
+  ProgramResult result = Sweep(component.program, limits).run();
+  for (Chain& chain : result.chains) {
+    for (ChainStage& stage : chain.stages) stage.option = component.options[static_cast<std::size_t>(stage.option)];
+  }
+  return result;
+}
+
+void add(ProgramResult part, std::size_t keep, ProgramResult& whole) {
+  std::ranges::move(part.chains, std::back_inserter(whole.chains));
+  std::sort(whole.chains.begin(), whole.chains.end(), earlier);
+  if (whole.chains.size() > keep) whole.chains.resize(keep);
+  whole.finished = whole.finished && part.finished;
+  whole.bound = std::min(whole.bound, part.bound);
+  whole.labels += part.labels;
+  whole.quick_labels += part.quick_labels;
+  whole.states += part.states;
+  whole.windows += part.windows;
+  whole.cuts += part.cuts;
+  whole.frontier_plans += part.frontier_plans;
+}
+
+// Largest component first: it most likely has the best chain, and that cuts the others.
+ProgramResult solve_components(std::vector<Component> components, ProgramLimits limits) {
+  std::ranges::stable_sort(components, std::ranges::greater{}, [](const Component& c) { return c.options.size(); });
+  ProgramResult whole;
+  const std::int64_t budget = limits.label_budget;
+  for (const Component& component : components) {
+    limits.label_budget = budget - whole.labels;
+    add(solve_component(component, limits), static_cast<std::size_t>(limits.keep), whole);
+    if (!whole.chains.empty()) {
+      limits.incumbent = std::min(limits.incumbent, of_interest(whole.chains.front().time, limits.accepted_gap));
+    }
+  }
+  return whole;
+}
+
+std::int64_t root_bound_of_connected(const Program& program, std::int64_t interest) {
   // Windows whose bounds are taken without search; the smallest of a fixed geometric partition.
   std::int64_t best = kNever;
   const std::int64_t slowest = slowest_stage(program);
@@ -365,6 +424,24 @@ std::int64_t root_bound(const Program& program, std::int64_t interest) {
     }
     if (last) break;
     lo = hi + 1;
+  }
+  return best;
+}
+
+}  // namespace
+
+ProgramResult solve(const Program& program, const ProgramLimits& limits) {
+  std::vector<Component> components = components_of(program, limits.incumbent);
+  return components.empty() ? Sweep(program, limits).run() : solve_components(std::move(components), limits);
+}
+
+std::int64_t root_bound(const Program& program, std::int64_t interest) {
+  const std::vector<Component> components = components_of(program, interest);
+  if (components.empty()) return root_bound_of_connected(program, interest);
+  // A chain of no component takes as long as those of interest may not.
+  std::int64_t best = interest;
+  for (const Component& component : components) {
+    best = std::min(best, root_bound_of_connected(component.program, interest));
   }
   return best;
 }

@@ -57,6 +57,9 @@ TEST_CASE("the composer's optimum is the brute force's") {
     compare({.most_blocks = 8, .most_classes = 1, .most_units = 7, .mixed = false}, 5, cases(1000));
   }
   SECTION("no more than so much to spend") { compare({.tight_memory = false, .spend_limit = true}, 7, cases(3000)); }
+  SECTION("classes that hardly reach each other") {
+    compare({.tight_memory = false, .far_apart = true}, 8, cases(2000));
+  }
   SECTION("options that differ by their links") {
     compare({.most_blocks = 5, .most_classes = 1, .most_units = 4, .most_microbatches = 5, .mixed = false, .twins = 1},
             6, cases(4000));
@@ -66,7 +69,7 @@ TEST_CASE("the composer's optimum is the brute force's") {
 TEST_CASE("an incumbent only hides what is no better") {
   std::mt19937_64 random(11);
   for (int i = 0; i < cases(1000); ++i) {
-    const compose::Program program = random_program(random, {});
+    const compose::Program program = random_program(random, {.far_apart = i % 2 == 0});
     const std::optional<std::int64_t> best = optimum(program);
     if (!best) continue;
     compose::ProgramLimits limits;
@@ -74,6 +77,7 @@ TEST_CASE("an incumbent only hides what is no better") {
     CHECK_FALSE(optimum(program, limits).has_value());
     limits.incumbent = *best + 1;
     CHECK(optimum(program, limits) == best);
+    CHECK(compose::root_bound(program, limits.incumbent) <= *best);
   }
 }
 

@@ -52,7 +52,7 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
   for (int i = 0; i < cases(4000); ++i) {
     const std::int64_t period = pick(random, 4, 40);
     const compose::Program program = random_hops(random, 3, period);
-    const compose::Hops hops(program);
+    const compose::Hops hops(program, period);
     const LabelAlgebra algebra(program, hops, period);
     for (int pair = 0; pair < 40; ++pair) {
       const std::optional<Head> x = random_run(random, program, algebra, period);

@@ -36,6 +36,27 @@ void add_spend_limit(Program& program, std::mt19937_64& random) {
   program.most_spend = all * pick(random, 20, 110) / 100;
 }
 
+// Multiplies the prices between classes of two halves of the fleet.
+void part_classes(Program& program, std::mt19937_64& random) {
+  std::vector<int> half;
+  for (std::size_t k = 0; k < program.inventory.size(); ++k) half.push_back(pick(random, 0, 1));
+  const int factor = pick(random, 5, 200);
+  for (const compose::Option& from : program.options) {
+    for (const compose::Option& to : program.options) {
+      if (half[static_cast<std::size_t>(from.uses.front().island_class)] ==
+          half[static_cast<std::size_t>(to.uses.front().island_class)]) {
+        continue;
+      }
+      for (int kind = 0; kind < program.cut_kinds; ++kind) {
+        compose::Price& price =
+            program.prices[static_cast<std::size_t>((kind * program.keys + from.key) * program.keys + to.key)];
+        price.latency = (price.latency + 1) * factor;
+        price.occupancy = price.latency;
+      }
+    }
+  }
+}
+
 bool same_uses(const compose::Option& a, const compose::Option& b) {
   return std::equal(a.uses.begin(), a.uses.end(), b.uses.begin(), b.uses.end(),
                     [](const compose::Use& x, const compose::Use& y) {
@@ -116,6 +137,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
     price.occupancy = price.latency * pick(random, 0, 100) / 100;
     program.prices.push_back(price);
   }
+  if (flavour.far_apart) part_classes(program, random);
   return program;
 }
 

@@ -19,7 +19,8 @@ struct Flavour {
   bool tight_memory = true;
   bool mixed = true;
   bool spend_limit = false;
-  int twins = 0;  ///< further options with the same units as each, and other prices
+  bool far_apart = false;  ///< some classes only meet over links many times slower
+  int twins = 0;           ///< further options with the same units as each, and other prices
 };
 
 [[nodiscard]] compose::Program random_program(std::mt19937_64& random, const Flavour& flavour);

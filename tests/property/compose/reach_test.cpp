@@ -1,0 +1,71 @@
+// What is ruled out before chains are timed: options that never meet, and periods that nothing fits.
+#include <optional>
+#include <random>
+
+#include "brute_force.hpp"
+#include "completion_bound.hpp"
+#include "components.hpp"
+#include "label_search.hpp"
+#include "random_program.hpp"
+#include "support/cases.hpp"
+#include "support/catch.hpp"
+
+using namespace tangram;
+using namespace tangram::tests;
+using tangram::testing::cases;
+using tangram::testing::enough;
+
+TEST_CASE("every chain of interest lies in one component") {
+  std::mt19937_64 random(31);
+  int parted = 0;
+  for (int i = 0; i < cases(3000); ++i) {
+    const compose::Program program = random_program(random, {.most_blocks = 5, .far_apart = true});
+    const BruteForceAnswer truth = brute_force(program);
+    if (!truth.time) continue;
+    const std::int64_t interest = *truth.time + std::uniform_int_distribution<std::int64_t>(1, *truth.time)(random);
+    const std::vector<compose::Component> components = compose::components_of(program, interest);
+    if (components.empty()) continue;
+    ++parted;
+    std::optional<std::int64_t> best;
+    for (const compose::Component& component : components) {
+      const std::optional<std::int64_t> time = brute_force(component.program).time;
+      if (time && (!best || *time < *best)) best = time;
+    }
+    INFO("case " << i);
+    REQUIRE(best == truth.time);
+  }
+  CHECK(parted >= enough(500));
+}
+
+TEST_CASE("a timeless search finds a chain exactly where the period allows one") {
+  std::mt19937_64 random(32);
+  const compose::Refine whole;  // nothing to make so
+  int allowed = 0;
+  int ruled_out = 0;
+  for (int i = 0; i < cases(3000); ++i) {
+    const compose::Program program = random_program(random, {.most_blocks = 5, .far_apart = i % 2 == 0});
+    const compose::FastestPlans fastest(program);
+    const compose::BackwardFloor backward(program);
+    compose::Frontiers frontiers(program, whole);
+    std::int64_t slowest = 1;
+    for (const auto& frontier : program.frontiers) {
+      if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
+    }
+    const std::int64_t shortest = compose::shortest_period(program, fastest, slowest);
+    if (shortest == INT64_MAX) continue;
+    const std::int64_t period = std::uniform_int_distribution<std::int64_t>(shortest, shortest + shortest / 4)(random);
+    const compose::CompletionBound bound(program, fastest, period, {}, 0, compose::kNoCompletion);
+    if (bound.root() == compose::kNoCompletion) continue;
+    compose::LabelQuery query;
+    query.period = period;
+    query.cutoff = INT64_MAX / 4;
+    const compose::LabelAnswer timed = compose::search_labels({program, frontiers, backward}, bound, query);
+    query.outlines = query.timeless = true;
+    const compose::LabelAnswer timeless = compose::search_labels({program, frontiers, backward}, bound, query);
+    INFO("case " << i << " period " << period);
+    REQUIRE(timeless.found == timed.found);
+    ++(timed.found ? allowed : ruled_out);
+  }
+  CHECK(allowed >= enough(500));
+  CHECK(ruled_out >= enough(50));
+}

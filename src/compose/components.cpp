@@ -111,6 +111,7 @@ Component restrict(const Program& program, std::vector<int> options) {
     }
     inner.options.push_back(std::move(kept));
     append_row(program.frontiers, option, signatures, inner.frontiers);
+    append_row(program.least_forward, option, signatures, inner.least_forward);
     append_row(program.least_backward, option, signatures, inner.least_backward);
     append_row(program.drains, option, static_cast<std::size_t>(program.blocks) + 1, inner.drains);
   }

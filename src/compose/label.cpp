@@ -2,11 +2,12 @@
 
 namespace tangram::compose {
 
-Hops::Hops(const Program& program, std::int64_t period) : program_(program), period_(period) {
+Hops::Hops(const Program& program, std::int64_t period, Fronts fronts)
+    : program_(program), period_(period), fronts_(fronts) {
   const auto keys = static_cast<std::size_t>(program.keys);
   longest_.assign(keys, 0);
   for (std::size_t i = 0; i < program.prices.size(); ++i) {
-    if (program.prices[i].occupancy > period) continue;
+    if (!counts(program.prices[i])) continue;
     longest_[i % keys] = std::max(longest_[i % keys], program.prices[i].latency);
   }
   excess_.resize(static_cast<std::size_t>(program.cut_kinds));
@@ -26,7 +27,7 @@ Hops::Excess Hops::excess_of(int cut) const {
       for (int front = 0; front < keys; ++front) {
         const Price& to_x = program_.price(cut, front, x);
         const Price& to_y = program_.price(cut, front, y);
-        if (to_y.occupancy > period_) continue;
+        if (x == y || !counts(to_y)) continue;
         most = std::max(most, to_x.occupancy > period_ ? kFar : to_x.latency - to_y.latency);
       }
       excess.push_back(most);

@@ -43,7 +43,10 @@ struct Standing {
 /// What the boundary prices of a program mean for comparing labels at a period.
 class Hops {
  public:
-  Hops(const Program& program, std::int64_t period);
+  /// Stages in front that count: those that the period allows. kAny compares fewer labels whose heads differ, and a
+  /// narrow beam keeps a greater variety of them.
+  enum class Fronts : std::uint8_t { kAllowed, kAny };
+  Hops(const Program& program, std::int64_t period, Fronts fronts = Fronts::kAllowed);
 
   /// [x * keys + y]: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
   /// the period allows in front of y. kFar: it does not allow all of these in front of x.
@@ -55,9 +58,11 @@ class Hops {
 
  private:
   [[nodiscard]] Excess excess_of(int cut) const;
+  [[nodiscard]] bool counts(const Price& price) const { return fronts_ == Fronts::kAny || price.occupancy <= period_; }
 
   const Program& program_;
   std::int64_t period_;
+  Fronts fronts_;
   std::vector<std::int64_t> longest_;  // latency, by key of the head
   std::vector<Excess> excess_;         // by kind of cut
 };

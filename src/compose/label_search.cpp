@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@ namespace tangram::compose {
 
 namespace {
 
+constexpr int kFloorAscent = 8;
 constexpr std::size_t kExtensionsPerBeam = 4;
 constexpr std::size_t kInsertedPerBeam = 2;  // some of them are beaten by later ones
 
@@ -113,6 +115,8 @@ struct Budget {
   std::vector<std::int64_t> left;  // as in Program::supplies
   double refund = 0;
   double supply = 0;
+  double forward = 0;   // refund of the floor
+  double backward = 0;  // likewise
 };
 
 class Search {
@@ -122,9 +126,10 @@ class Search {
         frontiers_(ground.frontiers),
         bound_(bound),
         query_(query),
-        hops_(ground.program, query.period),
+        hops_(ground.program, query.period, query.beam > 0 ? Hops::Fronts::kAny : Hops::Fronts::kAllowed),
         algebra_(ground.program, hops_, query.period, query.timeless),
-        backward_(ground.backward.at(query.period)),
+        forward_(ground.ends.forward_at(query.period, ascent_of(query))),
+        backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff) {
     encode_radices();
     extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
@@ -145,6 +150,9 @@ class Search {
   }
 
  private:
+  // Outlines have nothing to synchronise, and a quick pass is not worth the prices.
+  static int ascent_of(const LabelQuery& query) { return query.outlines || query.beam > 0 ? 0 : kFloorAscent; }
+
   // Any chain answers a search that knows no time.
   [[nodiscard]] bool is_answered() const { return query_.timeless && best_.has_value(); }
 
@@ -219,9 +227,13 @@ class Search {
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
         const GroupTerms terms{depth, n == left, fixed, slack};
         if (query_.outlines) {
-          add_group(lists, {0, option, n, 0, 0}, outline(option, n, left, depth), terms);
+          add_group(lists, {0, option, n, 0, 0}, outline(option, n, left, depth), terms, {});
+        } else if (query_.joint) {
+          add_group(lists, {0, option, n, 0, 0}, frontiers_.joint(option, signature), terms,
+                    frontiers_.whole(option, signature));
         } else {
-          add_group(lists, {0, option, n, 0, 0}, frontiers_.whole(option, signature), terms);
+          const std::vector<Candidate>& whole = frontiers_.whole(option, signature);
+          add_group(lists, {0, option, n, 0, 0}, whole, terms, whole);
         }
       }
     }
@@ -247,8 +259,14 @@ class Search {
     double slack;  // growth that is too much
   };
 
-  void add_group(ExtensionLists& lists, ExtensionGroup group, const std::vector<Candidate>& frontier,
-                 const GroupTerms& terms) const {
+  [[nodiscard]] const Candidate* plan_of(const Candidate& candidate, std::span<const Candidate> plans) const {
+    if (plans.empty()) return nullptr;
+    return query_.joint ? &plans[static_cast<std::size_t>(candidate.source)] : &candidate;
+  }
+
+  // `plans`: what the candidates stand for, the same ones or by their source; none of outlines.
+  void add_group(ExtensionLists& lists, ExtensionGroup group, std::span<const Candidate> frontier,
+                 const GroupTerms& terms, std::span<const Candidate> plans) const {
     group.begin = static_cast<std::uint32_t>(lists.extensions.size());
     for (const Candidate& candidate : frontier) {
       if (candidate.T > query_.period || static_cast<double>(candidate.T) + terms.fixed > terms.slack) break;
@@ -256,7 +274,7 @@ class Search {
       const double growth = static_cast<double>(cost) + terms.fixed;
       if (growth > terms.slack) continue;
       if (candidate.n_max < needed(program_, terms.depth)) continue;
-      lists.extensions.push_back({growth, candidate, query_.outlines ? nullptr : &candidate});
+      lists.extensions.push_back({growth, candidate, plan_of(candidate, plans)});
       if (query_.beam > 0 && !terms.is_first_stage) break;  // a quick pass takes the fastest plan that holds the depth
     }
     group.end = static_cast<std::uint32_t>(lists.extensions.size());
@@ -320,7 +338,8 @@ class Search {
     for (const State& state : position.states) {
       if (!answer_.finished) break;
       const std::vector<std::int64_t> supplies = left_in(state.key);
-      const Budget budget{supplies, bound_.refund(supplies), bound_.supply(supplies)};
+      const Budget budget{supplies, bound_.refund(supplies), bound_.supply(supplies), forward_.refund(supplies),
+                          backward_.refund(supplies)};
       for (OpenGroups& open : open_groups_) open.known = false;
       for (const Held& held : state.labels) {
         if (answer_.finished) expand(held, state.key, left, budget);
@@ -382,6 +401,12 @@ class Search {
     cutoff_ = best_value_ - 1;
   }
 
+  // How late A + max o is at least, because of what the label has to synchronise.
+  [[nodiscard]] std::int64_t end_of(const Node& node, int left, const Budget& before) const {
+    const double refund = before.forward - forward_.unit_price(node.option);
+    return node.label.a + node.label.o + forward_.at(left, refund);
+  }
+
   // `before`: what was left before the label's first stage took its units.
   void insert(const Node& node, const StateKey& parent, const Option& option, int left, const Budget& before) {
     const std::int64_t depth = node.label.n + 1;
@@ -389,7 +414,7 @@ class Search {
     const double lower = static_cast<double>(node.label.latency) + bound_.phi(left, depth) - refund;
     const bool ruled_out = label_cuts_.any([&](std::size_t cut) {
       switch (cut) {
-        case kByTime: return node.label.a + node.label.o > cutoff_;
+        case kByTime: return end_of(node, left, before) > cutoff_;
         case kByBound: return lower > limit();
         default: return !is_coverable(left, depth, node.option, before);
       }
@@ -405,8 +430,9 @@ class Search {
     if (created_now) position.states.push_back({key, {}, 0});
     Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
     if (query_.timeless) candidate.standing.latency = 0;  // none is too late in the order to beat another
+    const double backward_refund = before.backward - backward_.unit_price(node.option);
     candidate.standing.a =
-        std::max(candidate.standing.a, candidate.standing.latency + backward_[static_cast<std::size_t>(left)]);
+        std::max(candidate.standing.a, candidate.standing.latency + backward_.at(left, backward_refund));
     if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(entry->second)])) return;
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
@@ -465,7 +491,8 @@ class Search {
   const LabelQuery query_;
   const Hops hops_;
   const LabelAlgebra algebra_;
-  const std::vector<std::int64_t> backward_;  // [blocks left], BackwardFloor
+  const CoverFloor forward_;
+  const CoverFloor backward_;
   std::int64_t cutoff_;
   std::vector<Radix> radices_;
   struct OpenGroups {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "backward_floor.hpp"
 #include "completion_bound.hpp"
+#include "cover_floor.hpp"
 #include "frontiers.hpp"
 #include "label.hpp"
 #include "tangram/compose/program.hpp"
@@ -22,7 +22,9 @@ struct LabelQuery {
   int beam = 0;             ///< labels kept per block position; 0: all
   bool mixed = true;        ///< false: only options of one class
   bool outlines = false;    ///< of outlines.hpp instead of plans: gives a bound, and no chain
-  bool timeless = false;    ///< only whether the period allows any chain, whatever its time: there must be no cutoff
+  bool joint =
+      false;  ///< every stage's own A + o counts, not the largest of each: the value is a lower bound, of a chain
+  bool timeless = false;  ///< only whether the period allows any chain, whatever its time: there must be no cutoff
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
 };
 
@@ -40,7 +42,7 @@ struct LabelAnswer {
 struct LabelGround {
   const Program& program;
   Frontiers& frontiers;
-  const BackwardFloor& backward;
+  const EndCosts& ends;
 };
 
 [[nodiscard]] LabelAnswer search_labels(const LabelGround& ground, const CompletionBound& bound,

@@ -214,6 +214,12 @@ std::int64_t slowest_of(const std::vector<StoredPlan>& plans) {
   return slowest;
 }
 
+std::int64_t least_forward(const std::vector<StoredPlan>& plans) {
+  std::int64_t least = INT64_MAX;
+  for (const StoredPlan& plan : plans) least = std::min(least, plan.cost.forward.value());
+  return least;
+}
+
 std::int64_t least_backward(const std::vector<StoredPlan>& plans) {
   std::int64_t least = INT64_MAX;
   for (const StoredPlan& plan : plans) least = std::min(least, plan.cost.backward.value());
@@ -252,11 +258,13 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   add_prices(priced, model, level);
   const auto count = static_cast<std::size_t>(signatures.size());
   program.frontiers.resize(priced.parts.size() * count);
+  program.least_forward.resize(program.frontiers.size(), INT64_MAX);
   program.least_backward.resize(program.frontiers.size(), INT64_MAX);
   priced.sources.resize(program.frontiers.size());
   for_each_key(
       priced, model, signatures, store, [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
         program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
+        program.least_forward[option * count + s] = std::max(least_forward(first), least_forward(last));
         // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer.
         program.least_backward[option * count + s] = std::min(least_backward(first), least_backward(last));
         program.frontiers[option * count + s] =

@@ -26,6 +26,7 @@ constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not ris
 constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
 constexpr double kFirstProbe = 0.01;     // of the shortest period: how far beyond it outlines are searched first
 constexpr double kLastProbe = 0.001;     // periods closer than this are told apart by windows
+constexpr double kNarrower = 0.75;  // what is left of a window after a joint search that makes another one worth it
 constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such search
 constexpr std::int64_t kNever = INT64_MAX;
 constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
@@ -38,6 +39,7 @@ struct Window {
   std::vector<double> multipliers;
   std::int64_t order = 0;
   bool outlined = false;  // its bound is that of outlines
+  bool hard = false;      // as those say
 
   bool operator<(const Window& other) const {  // for a queue that pops the smallest bound, the earliest first
     return std::pair(bound, order) > std::pair(other.bound, other.order);
@@ -78,7 +80,7 @@ class Sweep {
         limits_(limits),
         fastest_(program),
         frontiers_(program, limits_.refine),
-        backward_(program),
+        ends_(program),
         best_(limits.incumbent) {}
 
   ProgramResult run() {
@@ -159,19 +161,25 @@ class Sweep {
 
   // Units, memory and links may rule out periods that the units' capacity alone does not. A search that finds nothing
   // rules out all periods up to its own at once; it is quick where they are far too short, hence from there in growing
-  // steps. First those that no chain fits, however slow, then those that none of interest does.
+  // steps. Where that becomes hard, those that no chain fits, however slow, are ruled out first.
   void raise_lowest(std::int64_t lowest, std::int64_t highest) {
     if (best_ == kNever || program_.microbatches == 1) return;
     const std::int64_t limit = std::min(highest, (best_ - 1) / (program_.microbatches - 1));
-    std::int64_t lo = raise(lowest, limit, true);
-    lo = raise(lo, limit, false);
+    bool is_hard = false;
+    std::int64_t lo = raise(lowest, limit, false, is_hard);
+    if (is_hard) {
+      lo = raise(lo, limit, true, is_hard);
+      lo = raise(lo, limit, false, is_hard);
+    }
     if (lo == lowest) return;
     const std::vector<double> multipliers = queue_.top().multipliers;
     queue_ = {};
     push(lo, highest, multipliers, kChildAscent);
   }
 
-  [[nodiscard]] std::int64_t raise(std::int64_t lo, std::int64_t limit, bool timeless) {
+  // Stops where it first meets a search that is hard.
+  [[nodiscard]] std::int64_t raise(std::int64_t lo, std::int64_t limit, bool timeless, bool& is_hard) {
+    const bool may_be_hard = is_hard;
     for (double step = kFirstProbe; step >= kLastProbe && lo < limit;) {
       const std::int64_t period = std::min(limit, static_cast<std::int64_t>(static_cast<double>(lo) * (1 + step)) + 1);
       const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, timeless ? 0 : kChildAscent,
@@ -188,6 +196,8 @@ class Sweep {
         limit = period - 1;
         step /= 4;
       }
+      is_hard = is_hard || answer.labels > limits_.hard_search;
+      if (is_hard && !may_be_hard) break;
     }
     return lo;
   }
@@ -221,7 +231,7 @@ class Sweep {
       ++result_.cuts.windows_by_bound;
       return;
     }
-    queue_.push({lo, hi, base + rest, bound.multipliers(), next_order_++, false});
+    queue_.push({lo, hi, base + rest, bound.multipliers(), next_order_++, false, false});
   }
 
   void split(const Window& window) {
@@ -244,6 +254,7 @@ class Sweep {
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
     window.outlined = true;
+    window.hard = answer.labels > limits_.hard_search;
     queue_.push(std::move(window));
   }
 
@@ -256,10 +267,13 @@ class Sweep {
     result_.cuts += answer.cuts;
   }
 
+  // At falling periods. Hard ones first as if every stage's optimizer step ended with it: that takes a component off
+  // the labels, and where nothing of interest is left, the whole search need not be made.
   void solve_window(const Window& window) {
     ++result_.windows;
     const std::int64_t base = (program_.microbatches - 1) * window.lo;
     std::vector<double> multipliers = window.multipliers;
+    bool joint = window.hard;
     for (std::int64_t hi = window.hi; hi >= window.lo;) {
       const CompletionBound bound(program_, fastest_, hi, multipliers, 2, kNoCompletion);
       if (bound.root() == kNoCompletion) return;
@@ -267,6 +281,7 @@ class Sweep {
       LabelQuery query;
       query.period = hi;
       query.cutoff = cutoff_at(base);
+      query.joint = joint;
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
@@ -279,10 +294,19 @@ class Sweep {
         if (limits_.beam > 0) skim(bound, hi, base, true);
         return give_up(window);
       }
-      if (!answer.chain) return;
+      if (!answer.found) return;
       // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
-      hi = std::min(period - 1,
-                    program_.microbatches > 1 ? (best_ - 1 - answer.value) / (program_.microbatches - 1) : -1);
+      const std::int64_t solved = hi;
+      const std::int64_t below = query.joint ? hi : period - 1;
+      if (program_.microbatches > 1) {
+        hi = std::min(below, (best_ - 1 - answer.value) / (program_.microbatches - 1));
+      } else if (!query.joint) {
+        return;
+      }
+      const auto is_worth_joining = [&] {
+        return static_cast<double>(hi - window.lo) < kNarrower * static_cast<double>(solved - window.lo);
+      };
+      joint = window.hard && (!query.joint || is_worth_joining());
     }
   }
 
@@ -338,8 +362,8 @@ class Sweep {
   const ProgramLimits limits_;
   const FastestPlans fastest_;
   Frontiers frontiers_;
-  const BackwardFloor backward_;
-  const LabelGround ground_{program_, frontiers_, backward_};
+  const EndCosts ends_;
+  const LabelGround ground_{program_, frontiers_, ends_};
   std::int64_t best_;  // only times below it are of interest
   std::int64_t unfinished_ = kNever;
   std::int64_t next_order_ = 0;

@@ -52,7 +52,9 @@ struct Program {
   int signatures = 0;
   std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
   std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
-  /// [option * signatures + signature] least T - F of any plan. Only where frontiers are outlines, as the next two.
+  /// [option * signatures + signature] least F and least T - F of any plan. Only where frontiers are outlines, as the
+  /// next two.
+  std::vector<std::int64_t> least_forward;
   std::vector<std::int64_t> least_backward;
   std::int64_t slowest = 0;  ///< largest T behind outlines; whole frontiers say it themselves
   /// [option * (blocks + 1) + last] of the slice [0, last), both components ascending. Only where frontiers are
@@ -127,6 +129,8 @@ struct ProgramLimits {
   int beam = 16;               ///< width of the quick pass that seeds the incumbent; 0: no quick pass
   double window_ratio = 1.02;  ///< periods of one window differ by at most this factor
   int keep = 8;                ///< chains returned
+  /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.
+  std::int64_t hard_search = 512;
   Refine refine;               ///< empty: the program's frontiers are whole
 };
 

@@ -45,7 +45,7 @@ TEST_CASE("a timeless search finds a chain exactly where the period allows one")
   for (int i = 0; i < cases(3000); ++i) {
     const compose::Program program = random_program(random, {.most_blocks = 5, .far_apart = i % 2 == 0});
     const compose::FastestPlans fastest(program);
-    const compose::BackwardFloor backward(program);
+    const compose::EndCosts ends(program);
     compose::Frontiers frontiers(program, whole);
     std::int64_t slowest = 1;
     for (const auto& frontier : program.frontiers) {
@@ -59,13 +59,52 @@ TEST_CASE("a timeless search finds a chain exactly where the period allows one")
     compose::LabelQuery query;
     query.period = period;
     query.cutoff = INT64_MAX / 4;
-    const compose::LabelAnswer timed = compose::search_labels({program, frontiers, backward}, bound, query);
+    const compose::LabelAnswer timed = compose::search_labels({program, frontiers, ends}, bound, query);
     query.outlines = query.timeless = true;
-    const compose::LabelAnswer timeless = compose::search_labels({program, frontiers, backward}, bound, query);
+    const compose::LabelAnswer timeless = compose::search_labels({program, frontiers, ends}, bound, query);
     INFO("case " << i << " period " << period);
     REQUIRE(timeless.found == timed.found);
     ++(timed.found ? allowed : ruled_out);
   }
   CHECK(allowed >= enough(500));
   CHECK(ruled_out >= enough(50));
+}
+
+TEST_CASE("a joint search's chain is allowed, and no chain takes less than its value") {
+  std::mt19937_64 random(33);
+  const compose::Refine whole;
+  int exact = 0;
+  int below = 0;
+  for (int i = 0; i < cases(3000); ++i) {
+    const compose::Program program = random_program(random, {.most_blocks = 5});
+    const compose::FastestPlans fastest(program);
+    const compose::EndCosts ends(program);
+    compose::Frontiers frontiers(program, whole);
+    std::int64_t period = 1;
+    for (const auto& frontier : program.frontiers) {
+      if (!frontier.empty()) period = std::max(period, frontier.front().T);
+    }
+    const compose::CompletionBound bound(program, fastest, period, {}, 4, compose::kNoCompletion);
+    if (bound.root() == compose::kNoCompletion) continue;
+    compose::LabelQuery query;
+    query.period = period;
+    query.cutoff = INT64_MAX / 4;
+    const compose::LabelAnswer truth = compose::search_labels({program, frontiers, ends}, bound, query);
+    query.joint = true;
+    const compose::LabelAnswer joint = compose::search_labels({program, frontiers, ends}, bound, query);
+    INFO("case " << i);
+    REQUIRE(joint.found == truth.found);
+    if (!joint.found) continue;
+    REQUIRE(joint.value <= truth.value);
+    ++(joint.value == truth.value ? exact : below);
+    REQUIRE(closed_form(program, joint.chain->stages).has_value());
+    // A cutoff hides nothing up to it.
+    query.cutoff = joint.value;
+    REQUIRE(compose::search_labels({program, frontiers, ends}, bound, query).value == joint.value);
+    query.joint = false;
+    query.cutoff = truth.value;
+    REQUIRE(compose::search_labels({program, frontiers, ends}, bound, query).value == truth.value);
+  }
+  CHECK(exact >= enough(200));
+  CHECK(below >= enough(50));
 }

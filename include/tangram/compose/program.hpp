@@ -130,7 +130,7 @@ struct ProgramLimits {
   double window_ratio = 1.02;  ///< periods of one window differ by at most this factor
   int keep = 8;                ///< chains returned
   /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.
-  std::int64_t hard_search = 512;
+  std::int64_t hard_search = 8192;
   Refine refine;               ///< empty: the program's frontiers are whole
 };
 

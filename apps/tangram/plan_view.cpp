@@ -182,9 +182,9 @@ std::string gap_line(const plan::PlanProvenance& p) {
     return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
                        p.objective);
   }
-  std::string text =
-      p.optimal ? fmt::format("optimal in {}", space_name(p.space))
-                : fmt::format("at most {} slower than the best of {}", percent_gap(p.search_gap), space_name(p.space));
+  std::string text = p.optimal ? fmt::format("optimal in {}", space_name(p.space))
+                               : fmt::format("by closed form at most {} slower than the best of {}",
+                                             percent_gap(p.search_gap), space_name(p.space));
   text += fmt::format("; at most {} slower than any plan at all", percent_gap(p.relaxed_gap));
   return text;
 }

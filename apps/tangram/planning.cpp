@@ -327,14 +327,14 @@ bool may_differ(const PlanningOptions& options) {
 
 /// Pipelines that are not alike, where their closed form is better than that of the best that are.
 Expected<compose::SearchStatistics> add_unequal(const Planner& planner, const compose::SearchResult& found,
-                                                const cluster::Fleet& fleet, const PlanningOptions& options,
-                                                Simulated& simulated) {
+                                                std::size_t number, const cluster::Fleet& fleet,
+                                                const PlanningOptions& options, Simulated& simulated) {
   compose::SearchOptions limits = options.search;
   limits.incumbent = found.best.front().closed_form;
   limits.label_budget /= kUnequalShare;
   const compose::EnsembleSearch search = planner.search_ensemble(limits);
   if (search.best) {
-    auto added = simulated.add(planner.assemble(*search.best), found.best.size(), fleet, options.wish.objective);
+    auto added = simulated.add(planner.assemble(*search.best), number, fleet, options.wish.objective);
     if (!added) return fail(std::move(added.error()));
   }
   return search.statistics;
@@ -372,13 +372,16 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
     return fail(any_failed(found.parallelizers) ? failures_of(found.parallelizers) : std::move(found.infeasible));
   }
 
+  // Timetables speak of time alone.
+  if (options.wish.objective != compose::Objective::kThroughput) found.timed.clear();
+  const std::vector<compose::Composition> shortlist = found.shortlist();
   PlannedResult planned;
-  planned.candidates = found.best.size();
+  planned.candidates = shortlist.size();
   planned.search_finished = found.finished;
-  auto simulated = simulate_all(planner, found.best, fleet, options);
+  auto simulated = simulate_all(planner, shortlist, fleet, options);
   if (!simulated) return fail(std::move(simulated.error()));
   if (may_differ(options)) {
-    const auto effort = add_unequal(planner, found, fleet, options, *simulated);
+    const auto effort = add_unequal(planner, found, shortlist.size(), fleet, options, *simulated);
     if (!effort) return fail(effort.error());
     planned.statistics += *effort;
   }
@@ -387,7 +390,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   planned.chosen = simulated->numbers[taken];
   set_provenance(planned.plan, fleet, model, granted, options.wish);
   planned.plan.provenance.note =
-      note_of(granted, options.wish, why_taken(*simulated, taken, found.best.size(), options.wish.objective));
+      note_of(granted, options.wish, why_taken(*simulated, taken, shortlist.size(), options.wish.objective));
   if (options.search.profiles != nullptr) {
     planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
   }
@@ -402,7 +405,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
     note = target_note(planned.plan, generic->plan, options.target) + (note.empty() ? "" : "; ") + note;
   }
 
-  const bool equal = planned.chosen < found.best.size();
+  const bool equal = planned.chosen < shortlist.size();
   explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.wish);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 

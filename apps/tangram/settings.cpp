@@ -211,7 +211,7 @@ std::vector<SettingDefinition> make_definitions() {
        SettingKind::kCount,
        "K",
        std::to_string(search.top),
-       "plans that are simulated before the best is taken",
+       "plans to simulate, by closed form and as many by timetable, before the best is taken",
        {},
        searchers},
       {"time-budget",

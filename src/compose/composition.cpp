@@ -2,14 +2,42 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace tangram::compose {
+
+namespace {
+
+// Whether no schedule tells them apart.
+bool is_twin(const Composition& a, const Composition& b) {
+  const auto same = [](const StageChoice& x, const StageChoice& y) {
+    return std::tie(x.first, x.last, x.T, x.F, x.A, x.o, x.in_flight, x.to_next) ==
+           std::tie(y.first, y.last, y.T, y.F, y.A, y.o, y.in_flight, y.to_next);
+  };
+  return std::tie(a.level, a.replicas, a.microbatch, a.closed_form) ==
+             std::tie(b.level, b.replicas, b.microbatch, b.closed_form) &&
+         std::ranges::equal(a.stages, b.stages, same);
+}
+
+}  // namespace
 
 void keep_best(std::vector<Composition>& compositions, int most) {
   std::ranges::stable_sort(compositions, {}, [](const Composition& c) {
     return std::tuple(c.closed_form, c.stages.size(), c.replicas, c.microbatch, c.level);
   });
   if (compositions.size() > static_cast<std::size_t>(most)) compositions.resize(static_cast<std::size_t>(most));
+}
+
+void keep_fastest(std::vector<TimedComposition>& compositions, int most) {
+  std::ranges::stable_sort(compositions, {}, &TimedComposition::time);
+  std::vector<TimedComposition> kept;
+  for (TimedComposition& timed : compositions) {
+    if (kept.size() == static_cast<std::size_t>(most)) break;
+    const bool twice = std::ranges::any_of(
+        kept, [&](const TimedComposition& other) { return is_twin(other.composition, timed.composition); });
+    if (!twice) kept.push_back(std::move(timed));
+  }
+  compositions = std::move(kept);
 }
 
 CutYield& CutYield::operator+=(const CutYield& other) {
@@ -38,6 +66,17 @@ SearchStatistics& SearchStatistics::operator+=(const SearchStatistics& other) {
 
 bool SearchResult::is_out_of_budget() const {
   return !infeasible.empty() && infeasible.front().kind == ErrorKind::kIncomplete;
+}
+
+std::vector<Composition> SearchResult::shortlist() const {
+  std::vector<Composition> list = best;
+  for (const TimedComposition& one : timed) {
+    const bool twice =
+        std::ranges::any_of(list, [&](const Composition& other) { return is_twin(other, one.composition); });
+    if (!twice) list.push_back(one.composition);
+  }
+  if (list.size() > best.size()) keep_best(list, static_cast<int>(list.size()));
+  return list;
 }
 
 void SearchResult::add_effort_of(const SearchResult& other) {

@@ -145,6 +145,7 @@ class Search {
     note_cuts();
     answer_.found = best_.has_value();
     if (best_ && !query_.outlines) answer_.chain = trace_back(*best_);
+    for (const Node& node : complete_) answer_.chains.push_back(trace_back(node));
     answer_.value = best_value_;
     return std::move(answer_);
   }
@@ -396,6 +397,7 @@ class Search {
 
   void complete(const Node& node) {
     if (node.label.a + node.label.o > cutoff_) return;
+    if (query_.all) return complete_.push_back(node);
     best_ = node;
     best_value_ = node.label.a + node.label.o;
     cutoff_ = best_value_ - 1;
@@ -509,6 +511,7 @@ class Search {
   CutList<kLabelCuts> label_cuts_;
   std::vector<Node> nodes_;
   std::optional<Node> best_;
+  std::vector<Node> complete_;
   std::int64_t best_value_ = 0;
   LabelAnswer answer_;
 };

@@ -21,6 +21,7 @@ struct LabelQuery {
   std::int64_t cutoff = 0;  ///< on A + max o
   int beam = 0;             ///< labels kept per block position; 0: all
   bool mixed = true;        ///< false: only options of one class
+  bool all = false;         ///< every chain that the search comes by, not only the best
   bool outlines = false;    ///< of outlines.hpp instead of plans: gives a bound, and no chain
   bool joint =
       false;  ///< every stage's own A + o counts, not the largest of each: the value is a lower bound, of a chain
@@ -32,6 +33,7 @@ struct LabelAnswer {
   bool found = false;
   std::int64_t value = 0;      ///< A + max o of the best chain
   std::optional<Chain> chain;  ///< its stages; not evaluated. None of outlines
+  std::vector<Chain> chains;   ///< of `all`, not evaluated
   bool finished = true;        ///< false: out of budget; the chain is then only the best seen
   std::int64_t labels = 0;
   std::int64_t states = 0;

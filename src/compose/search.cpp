@@ -290,6 +290,7 @@ class Searcher {
     limits.accepted_gap = accepted_gap_;
     limits.label_budget = share;
     limits.keep = options_.top;
+    limits.timed_incumbent = result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value();
     limits.refine = [&](int option, int signature) {
       return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
     };
@@ -314,6 +315,12 @@ class Searcher {
           to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain));
     }
     keep_best(result_.best, options_.top);
+    for (const TimedChain& timed : solved.timed) {
+      result_.timed.push_back(
+          {Nanoseconds(timed.time),
+           to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, timed.chain)});
+    }
+    keep_fastest(result_.timed, options_.top);
     if (!solved.finished) unfinished.push_back({attempt.setting, solved.bound});
     attempt.priced = {};
     attempt.solved = {};

@@ -12,6 +12,7 @@
 #include "components.hpp"
 #include "label.hpp"
 #include "label_search.hpp"
+#include "near_best.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/compose/program.hpp"
 
@@ -95,6 +96,7 @@ class Sweep {
     if (!queue_.empty()) raise_lowest(lowest, highest);
     search_windows();
     result_.bound = std::min(unfinished_, best_);
+    look_near_best(lowest, highest);
     result_.frontier_plans = frontiers_.made();
     return std::move(result_);
   }
@@ -358,6 +360,14 @@ class Sweep {
     return period;
   }
 
+  void look_near_best(std::int64_t lowest, std::int64_t highest) {
+    if (result_.chains.empty() || limits_.beam <= 0) return;
+    NearBest near =
+        near_best(ground_, fastest_, {lowest, highest, best_, limits_.timed_incumbent, limits_.beam, result_.chains});
+    result_.quick_labels += near.labels;
+    result_.timed = std::move(near.timed);
+  }
+
   const Program& program_;
   const ProgramLimits limits_;
   const FastestPlans fastest_;
@@ -388,9 +398,11 @@ ProgramResult solve_component(const Component& component, ProgramLimits limits) 
     };
   }
   ProgramResult result = Sweep(component.program, limits).run();
-  for (Chain& chain : result.chains) {
+  const auto rename = [&](Chain& chain) {
     for (ChainStage& stage : chain.stages) stage.option = component.options[static_cast<std::size_t>(stage.option)];
-  }
+  };
+  std::ranges::for_each(result.chains, rename);
+  std::ranges::for_each(result.timed, rename, &TimedChain::chain);
   return result;
 }
 
@@ -398,6 +410,8 @@ void add(ProgramResult part, std::size_t keep, ProgramResult& whole) {
   std::ranges::move(part.chains, std::back_inserter(whole.chains));
   std::sort(whole.chains.begin(), whole.chains.end(), earlier);
   if (whole.chains.size() > keep) whole.chains.resize(keep);
+  std::ranges::move(part.timed, std::back_inserter(whole.timed));
+  std::ranges::stable_sort(whole.timed, {}, &TimedChain::time);
   whole.finished = whole.finished && part.finished;
   whole.bound = std::min(whole.bound, part.bound);
   whole.labels += part.labels;
@@ -416,6 +430,7 @@ ProgramResult solve_components(std::vector<Component> components, ProgramLimits 
   for (const Component& component : components) {
     limits.label_budget = budget - whole.labels;
     add(solve_component(component, limits), static_cast<std::size_t>(limits.keep), whole);
+    if (!whole.timed.empty()) limits.timed_incumbent = std::min(limits.timed_incumbent, whole.timed.front().time);
     if (!whole.chains.empty()) {
       limits.incumbent = std::min(limits.incumbent, of_interest(whole.chains.front().time, limits.accepted_gap));
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -148,6 +149,8 @@ Nanoseconds bound_of(const SearchResult& found) {
 void merge(SearchResult found, int top, SearchResult& all) {
   for (Composition& composition : found.best) all.best.push_back(std::move(composition));
   keep_best(all.best, top);
+  std::ranges::move(found.timed, std::back_inserter(all.timed));
+  keep_fastest(all.timed, top);
   all.add_effort_of(found);
   for (std::size_t i = 0; i < all.levels.size(); ++i) {
     all.levels[i].best = std::min(all.levels[i].best, found.levels[i].best);

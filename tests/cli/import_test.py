@@ -50,7 +50,7 @@ def main(binary, configs):
         ("flagscale", *tiny, "--forbid", "dp"),
         ("flagscale", *mixed),
         ("sailor", *tiny, "--allow", "tp,pp"),
-        ("sailor", *mixed, "--allow", "tp,dp,pp"),
+        ("sailor", *mixed, "--allow", "dp,pp"),
         ("flashflex", tiny[0], llama, "--allow", "tp,pp,replicas"),
         ("flashflex", desks, llama, "--allow", "tp,pp"),
         ("galvatron", *alike, "--target", "megatron", "--forbid", "zero1"),

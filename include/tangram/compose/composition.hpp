@@ -66,6 +66,15 @@ struct Ensemble {
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 
+/// A composition with its iteration time under 1F1B, pass by pass (src/compose/README.md).
+struct TimedComposition {
+  Nanoseconds time;
+  Composition composition;
+};
+
+/// Sorts by time and keeps the first `most`, none of them twice.
+void keep_fastest(std::vector<TimedComposition>& compositions, int most);
+
 /// The named space that `optimal` speaks of (src/compose/README.md), as printed in the plan.
 struct Space {
   std::string name = "tangram/space-1";
@@ -113,7 +122,8 @@ struct SearchStatistics {
 };
 
 struct SearchResult {
-  std::vector<Composition> best;  ///< by closed form, at most `top`; empty: infeasible
+  std::vector<Composition> best;        ///< by closed form, at most `top`; empty: infeasible
+  std::vector<TimedComposition> timed;  ///< of plans near those, the fastest pass by pass, at most `top`
   Space space;
   bool optimal = false;       ///< best.front() attains the minimum of t over the space, of the frontiers returned
   bool finished = false;      ///< the budget did not end it: `optimal`, or within the gap that was accepted
@@ -127,6 +137,9 @@ struct SearchResult {
 
   /// The budget ended before any plan was found.
   [[nodiscard]] bool is_out_of_budget() const;
+
+  /// What is worth simulating: `best`, in its order, or with `timed` by closed form; none of them twice.
+  [[nodiscard]] std::vector<Composition> shortlist() const;
 
   /// Counts in what another search, by the same parallelizers, took.
   void add_effort_of(const SearchResult& other);

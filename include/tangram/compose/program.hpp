@@ -110,6 +110,12 @@ struct Chain {
   std::int64_t time = 0;                ///< t = A + (M-1) P + max o
 };
 
+/// A chain with its iteration time under 1F1B, pass by pass; at most its closed form where links are fast.
+struct TimedChain {
+  Chain chain;
+  std::int64_t time = 0;
+};
+
 /// Closed form of a chain (src/compose/README.md): finds the smallest whole-nanosecond period at which every T and link
 /// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
@@ -131,11 +137,13 @@ struct ProgramLimits {
   int keep = 8;                ///< chains returned
   /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.
   std::int64_t hard_search = 8192;
-  Refine refine;               ///< empty: the program's frontiers are whole
+  std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
+  Refine refine;                             ///< empty: the program's frontiers are whole
 };
 
 struct ProgramResult {
   std::vector<Chain> chains;       ///< ascending time, then canonical order; the first one is the best found
+  std::vector<TimedChain> timed;   ///< of chains near those, the fastest pass by pass; at most as many
   bool finished = true;            ///< false: the label budget ended the search
   std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than this, or than incumbent
   std::int64_t labels = 0;         ///< of outlines and of the exact search: what label_budget counts

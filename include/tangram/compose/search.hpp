@@ -41,7 +41,7 @@ struct SpendLimit {
 };
 
 struct SearchOptions {
-  int top = 4;                            ///< compositions returned, for re-ranking by simulation
+  int top = 4;                            ///< compositions returned by closed form, and as many by timetable
   std::int64_t label_budget = 1'500'000;  ///< labels of the whole search; states, not seconds, decide
   int max_replicas = 1 << 20;             ///< --max-pipelines
   int max_parts = 2;                      ///< partial plans in a mixed stage; 1: none

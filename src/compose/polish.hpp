@@ -1,0 +1,18 @@
+// Local search by timetable. Goes in: a chain that is near the best by closed form, what it may be made of. Comes out:
+// a chain that none of the small changes tried makes faster. The closed form is what can be proven over all chains; the
+// timetable is nearer to the truth where later stages drain faster than the period.
+#pragma once
+
+#include <cstdint>
+
+#include "frontiers.hpp"
+#include "tangram/compose/program.hpp"
+
+namespace tangram::compose {
+
+/// Tries, over and over while anything helps: another plan of a stage, a boundary moved by one or two blocks, the
+/// options of two neighbours exchanged, another option of one class with units that are left. `start` is evaluated, and
+/// is what comes back when nothing helps. `effort` counts passes of timetables. Deterministic.
+[[nodiscard]] TimedChain polish(const Program& program, Frontiers& frontiers, Chain start, std::int64_t effort);
+
+}  // namespace tangram::compose

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "periods.hpp"
 #include "polish.hpp"
 #include "timetable.hpp"
 
@@ -12,11 +13,8 @@ namespace {
 
 constexpr double kReach = 0.04;              // slower by closed form than the best, at most
 constexpr double kReachOfFill = 0.25;        // of what fills and drains the pipeline, at most
-constexpr double kLadder = 1.025;            // from one period to the next
 constexpr std::size_t kStarts = 8;           // chains that are polished
 constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to polish one
-constexpr int kFirstAscent = 24;             // subgradient steps, without multipliers of another period
-constexpr int kNextAscent = 10;
 
 class Explorer {
  public:
@@ -42,12 +40,10 @@ class Explorer {
     const std::int64_t reach = this->reach();
     std::vector<double> multipliers;
     for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period;) {
-      const auto step = static_cast<std::int64_t>(static_cast<double>(lo) * kLadder) + 1;
-      const std::int64_t hi = std::min(query_.longest_period, step);
+      const std::int64_t hi = std::min(query_.longest_period, rung_from(lo));
       const std::int64_t base = (program_.microbatches - 1) * lo;
       if (base >= reach) return;
-      const CompletionBound bound(program_, fastest_, hi, multipliers, multipliers.empty() ? kFirstAscent : kNextAscent,
-                                  kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers), kNoCompletion);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
       if (bound.root() <= static_cast<double>(reach - base)) look_at(bound, hi, reach - base);
       if (program_.microbatches == 1) return;
@@ -57,9 +53,9 @@ class Explorer {
 
   // A timetable is below its closed form by no more than what fills and drains the pipeline.
   [[nodiscard]] std::int64_t reach() const {
-    const std::int64_t period = query_.chains.empty() ? query_.shortest_period : query_.chains.front().period;
-    const auto flow = static_cast<double>(program_.microbatches * period);
-    const auto best = static_cast<double>(query_.best);
+    const Chain& front = query_.chains.front();
+    const auto flow = static_cast<double>(program_.microbatches * front.period);
+    const auto best = static_cast<double>(front.time);
     return static_cast<std::int64_t>(best + std::min(kReach * best, kReachOfFill * std::max(0.0, best - flow)));
   }
 

@@ -15,10 +15,9 @@ namespace tangram::compose {
 struct NearBestQuery {
   std::int64_t shortest_period = 1;
   std::int64_t longest_period = 1;
-  std::int64_t best = 0;               ///< time of the best chain known; those a little slower are looked at
   std::int64_t incumbent = INT64_MAX;  ///< timetables of at least so much are of no interest
   int beam = 16;                       ///< of the quick passes that find chains
-  std::span<const Chain> chains;       ///< found before, evaluated
+  std::span<const Chain> chains;       ///< found before, evaluated, the best first: at least one
 };
 
 struct NearBest {

@@ -1,37 +1,28 @@
-// The search over periods. G(P) = min { A + max o : chains that P allows } never grows with P, because a longer period
-// only relaxes what a stage must hold. So the minimum of G(P) + (M-1) P is found by windows [lo, hi]: a relaxation of
-// G(hi) plus (M-1) lo bounds all of a window; narrow windows are solved by label searches at falling hi.
+#include "sweep.hpp"
+
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 #include <queue>
 #include <tuple>
 #include <utility>
 
 #include "completion_bound.hpp"
-#include "components.hpp"
 #include "label.hpp"
 #include "label_search.hpp"
 #include "near_best.hpp"
+#include "periods.hpp"
 #include "tangram/base/assert.hpp"
-#include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
 
 namespace {
 
-constexpr int kFirstAscent = 24;         // subgradient steps of a window without a parent
-constexpr int kChildAscent = 10;         // of a window that inherits multipliers
-constexpr double kLadder = 1.025;        // steps of the quick pass
 constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
 constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
 constexpr double kFirstProbe = 0.01;     // of the shortest period: how far beyond it outlines are searched first
 constexpr double kLastProbe = 0.001;     // periods closer than this are told apart by windows
 constexpr double kNarrower = 0.75;  // what is left of a window after a joint search that makes another one worth it
-constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such search
-constexpr std::int64_t kNever = INT64_MAX;
+constexpr std::int64_t kProbeShare = 8;           // of the labels left, for one such search
 constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
-constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
 
 struct Window {
   std::int64_t lo = 0;
@@ -46,33 +37,6 @@ struct Window {
     return std::pair(bound, order) > std::pair(other.bound, other.order);
   }
 };
-
-// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long; where units do
-// not suffice, their prices grow without end.
-std::int64_t whole_nanoseconds(double bound) {
-  if (!(bound < static_cast<double>(kLongestPeriod))) return kNever;
-  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound - 1.0)));
-}
-
-// T of the slowest plan; 0: there is none. All stages fit a period of so much.
-std::int64_t slowest_stage(const Program& program) {
-  std::int64_t slowest = 0;
-  for (const auto& frontier : program.frontiers) {
-    if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
-  }
-  return slowest;
-}
-
-bool earlier(const Chain& a, const Chain& b) {
-  if (a.time != b.time) return a.time < b.time;
-  if (a.stages.size() != b.stages.size()) return a.stages.size() < b.stages.size();
-  for (std::size_t s = 0; s < a.stages.size(); ++s) {
-    const auto ka = std::tuple(a.stages[s].last, a.stages[s].option, a.stages[s].candidate.source);
-    const auto kb = std::tuple(b.stages[s].last, b.stages[s].option, b.stages[s].candidate.source);
-    if (ka != kb) return ka < kb;
-  }
-  return false;
-}
 
 class Sweep {
  public:
@@ -151,13 +115,12 @@ class Sweep {
     for (std::int64_t lo = lowest, hi = lowest;;) {
       const std::int64_t base = (program_.microbatches - 1) * lo;
       if (best_ != kNever && base >= best_) return;
-      const CompletionBound bound(program_, fastest_, hi, multipliers,
-                                  multipliers.empty() ? kFirstAscent : kChildAscent, kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers), kNoCompletion);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
       if (bound.root() <= static_cast<double>(cutoff_at(base)) + 1.0) skim(bound, hi, base, mixed);
       if (hi >= highest || program_.microbatches == 1) return;
       lo = hi + 1;
-      hi = std::min(highest, static_cast<std::int64_t>(static_cast<double>(hi) * kLadder) + 1);
+      hi = std::min(highest, rung_from(hi));
     }
   }
 
@@ -176,7 +139,7 @@ class Sweep {
     if (lo == lowest) return;
     const std::vector<double> multipliers = queue_.top().multipliers;
     queue_ = {};
-    push(lo, highest, multipliers, kChildAscent);
+    push(lo, highest, multipliers, kNextAscent);
   }
 
   // Stops where it first meets a search that is hard.
@@ -184,7 +147,7 @@ class Sweep {
     const bool may_be_hard = is_hard;
     for (double step = kFirstProbe; step >= kLastProbe && lo < limit;) {
       const std::int64_t period = std::min(limit, static_cast<std::int64_t>(static_cast<double>(lo) * (1 + step)) + 1);
-      const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, timeless ? 0 : kChildAscent,
+      const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, timeless ? 0 : kNextAscent,
                                   kNoCompletion);
       const std::int64_t most = (limits_.label_budget - result_.labels) / kProbeShare;
       LabelQuery query = outlines_at(period, most);
@@ -239,8 +202,8 @@ class Sweep {
   void split(const Window& window) {
     const double middle = std::sqrt(static_cast<double>(window.lo) * static_cast<double>(window.hi));
     const std::int64_t cut = std::clamp(static_cast<std::int64_t>(middle), window.lo, window.hi - 1);
-    push(window.lo, cut, window.multipliers, kChildAscent);
-    push(cut + 1, window.hi, window.multipliers, kChildAscent);
+    push(window.lo, cut, window.multipliers, kNextAscent);
+    push(cut + 1, window.hi, window.multipliers, kNextAscent);
   }
 
   // Outlines say at little cost that nothing in the window is of interest, or which windows to solve first.
@@ -363,7 +326,7 @@ class Sweep {
   void look_near_best(std::int64_t lowest, std::int64_t highest) {
     if (result_.chains.empty() || limits_.beam <= 0) return;
     NearBest near =
-        near_best(ground_, fastest_, {lowest, highest, best_, limits_.timed_incumbent, limits_.beam, result_.chains});
+        near_best(ground_, fastest_, {lowest, highest, limits_.timed_incumbent, limits_.beam, result_.chains});
     result_.quick_labels += near.labels;
     result_.timed = std::move(near.timed);
   }
@@ -383,106 +346,17 @@ class Sweep {
 
 }  // namespace
 
-std::int64_t of_interest(std::int64_t time, double accepted_gap) {
-  if (!(accepted_gap > 0) || time == kNever) return time;
-  return static_cast<std::int64_t>(std::floor(static_cast<double>(time) / (1 + accepted_gap)));
-}
-
-namespace {
-
-// A component's chains and plans speak of the options of the whole program.
-ProgramResult solve_component(const Component& component, ProgramLimits limits) {
-  if (limits.refine) {
-    limits.refine = [refine = std::move(limits.refine), &component](int option, int signature) {
-      return refine(component.options[static_cast<std::size_t>(option)], signature);
-    };
+bool earlier(const Chain& a, const Chain& b) {
+  if (a.time != b.time) return a.time < b.time;
+  if (a.stages.size() != b.stages.size()) return a.stages.size() < b.stages.size();
+  for (std::size_t s = 0; s < a.stages.size(); ++s) {
+    const auto ka = std::tuple(a.stages[s].last, a.stages[s].option, a.stages[s].candidate.source);
+    const auto kb = std::tuple(b.stages[s].last, b.stages[s].option, b.stages[s].candidate.source);
+    if (ka != kb) return ka < kb;
   }
-  ProgramResult result = Sweep(component.program, limits).run();
-  const auto rename = [&](Chain& chain) {
-    for (ChainStage& stage : chain.stages) stage.option = component.options[static_cast<std::size_t>(stage.option)];
-  };
-  std::ranges::for_each(result.chains, rename);
-  std::ranges::for_each(result.timed, rename, &TimedChain::chain);
-  return result;
+  return false;
 }
 
-void add(ProgramResult part, std::size_t keep, ProgramResult& whole) {
-  std::ranges::move(part.chains, std::back_inserter(whole.chains));
-  std::sort(whole.chains.begin(), whole.chains.end(), earlier);
-  if (whole.chains.size() > keep) whole.chains.resize(keep);
-  std::ranges::move(part.timed, std::back_inserter(whole.timed));
-  std::ranges::stable_sort(whole.timed, {}, &TimedChain::time);
-  whole.finished = whole.finished && part.finished;
-  whole.bound = std::min(whole.bound, part.bound);
-  whole.labels += part.labels;
-  whole.quick_labels += part.quick_labels;
-  whole.states += part.states;
-  whole.windows += part.windows;
-  whole.cuts += part.cuts;
-  whole.frontier_plans += part.frontier_plans;
-}
-
-// Largest component first: it most likely has the best chain, and that cuts the others.
-ProgramResult solve_components(std::vector<Component> components, ProgramLimits limits) {
-  std::ranges::stable_sort(components, std::ranges::greater{}, [](const Component& c) { return c.options.size(); });
-  ProgramResult whole;
-  const std::int64_t budget = limits.label_budget;
-  for (const Component& component : components) {
-    limits.label_budget = budget - whole.labels;
-    add(solve_component(component, limits), static_cast<std::size_t>(limits.keep), whole);
-    if (!whole.timed.empty()) limits.timed_incumbent = std::min(limits.timed_incumbent, whole.timed.front().time);
-    if (!whole.chains.empty()) {
-      limits.incumbent = std::min(limits.incumbent, of_interest(whole.chains.front().time, limits.accepted_gap));
-    }
-  }
-  return whole;
-}
-
-std::int64_t root_bound_of_connected(const Program& program, std::int64_t interest) {
-  // Windows whose bounds are taken without search; the smallest of a fixed geometric partition.
-  std::int64_t best = kNever;
-  const std::int64_t slowest = slowest_stage(program);
-  if (slowest == 0) return kNever;
-  const FastestPlans plans(program);
-  std::vector<double> multipliers;
-  constexpr double kRatio = 1.25;
-  const std::int64_t shortest = shortest_period(program, plans, slowest);
-  if (shortest == kNever) return kNever;
-  for (std::int64_t lo = shortest;;) {
-    const bool last = lo >= slowest;
-    const std::int64_t hi = last ? kLongestPeriod : static_cast<std::int64_t>(static_cast<double>(lo) * kRatio) + 1;
-    const std::int64_t base = (program.microbatches - 1) * lo;
-    if (base >= std::min(best, interest)) break;
-    const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;
-    const CompletionBound bound(program, plans, hi, multipliers, multipliers.empty() ? kFirstAscent : kChildAscent,
-                                enough);
-    if (const std::int64_t rest = whole_nanoseconds(bound.root()); rest != kNever) {
-      multipliers = bound.multipliers();
-      best = std::min(best, base + rest);
-      if (interest != kNever && best < interest) break;
-    }
-    if (last) break;
-    lo = hi + 1;
-  }
-  return best;
-}
-
-}  // namespace
-
-ProgramResult solve(const Program& program, const ProgramLimits& limits) {
-  std::vector<Component> components = components_of(program, limits.incumbent);
-  return components.empty() ? Sweep(program, limits).run() : solve_components(std::move(components), limits);
-}
-
-std::int64_t root_bound(const Program& program, std::int64_t interest) {
-  const std::vector<Component> components = components_of(program, interest);
-  if (components.empty()) return root_bound_of_connected(program, interest);
-  // A chain of no component takes as long as those of interest may not.
-  std::int64_t best = interest;
-  for (const Component& component : components) {
-    best = std::min(best, root_bound_of_connected(component.program, interest));
-  }
-  return best;
-}
+ProgramResult sweep(const Program& program, const ProgramLimits& limits) { return Sweep(program, limits).run(); }
 
 }  // namespace tangram::compose

@@ -365,15 +365,15 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
   const Planner planner(fleet, model, options, progress);
-  auto granted = compose::search_wish(options.wish, model, planner.hierarchy(), options.search,
+  compose::SearchOptions search = options.search;
+  search.timed = options.wish.objective == compose::Objective::kThroughput;  // timetables speak of time alone
+  auto granted = compose::search_wish(options.wish, model, planner.hierarchy(), search,
                                       [&](const compose::SearchOptions& limits) { return planner.search(limits); });
   compose::SearchResult& found = granted.found;
   if (found.best.empty()) {
     return fail(any_failed(found.parallelizers) ? failures_of(found.parallelizers) : std::move(found.infeasible));
   }
 
-  // Timetables speak of time alone.
-  if (options.wish.objective != compose::Objective::kThroughput) found.timed.clear();
   const std::vector<compose::Composition> shortlist = found.shortlist();
   PlannedResult planned;
   planned.candidates = shortlist.size();

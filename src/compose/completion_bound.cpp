@@ -140,19 +140,13 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
   ascend(std::move(multipliers), iterations, enough);
 }
 
-double CompletionBound::inner(const std::vector<double>& prices, std::span<const std::int64_t> amounts) {
-  double sum = 0;
-  for (std::size_t k = 0; k < amounts.size(); ++k) sum += prices[k] * static_cast<double>(amounts[k]);
-  return sum;
-}
-
 // Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.
 bool CompletionBound::coverable() {
   weight_ = capacity_weights();
   unit_weight_ = option_prices(weight_);
   const double whole = relax(unit_weight_, false, need_);
   if (whole == kNoCompletion) return false;
-  const double supply = inner(weight_, supplies_);
+  const double supply = worth(weight_, supplies_);
   if (whole - supply > kCoverTolerance * supply) return false;
   // Loosened once, so that sums of weights rounded in another order still compare as they should.
   const double slack = kCoverTolerance * std::max(1.0, supply);
@@ -187,7 +181,7 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     const std::vector<double> option_price = option_prices(lambda);
     const double whole = relax(option_price, true, phi_);
     if (whole == kNoCompletion) return;
-    const double value = whole - inner(lambda, supplies_);
+    const double value = whole - worth(lambda, supplies_);
     const std::vector<double> usage = usage_of(option_price);
     double norm = 0;
     const auto excess_of = [&](std::size_t k) {
@@ -211,19 +205,13 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
   }
   lambda_ = best;
   unit_price_ = option_prices(lambda_);
-  root_ = relax(unit_price_, true, phi_) - inner(lambda_, supplies_);
+  root_ = relax(unit_price_, true, phi_) - worth(lambda_, supplies_);
 }
 
 std::vector<double> CompletionBound::option_prices(const std::vector<double>& prices) const {
-  std::vector<double> result(program_.options.size(), 0);
-  for (std::size_t option = 0; option < program_.options.size(); ++option) {
-    for (const Use& use : program_.options[option].uses) {
-      result[option] += prices[static_cast<std::size_t>(use.island_class)] * use.units;
-    }
-    if (!program_.unit_spend.empty()) {
-      result[option] += prices.back() * static_cast<double>(program_.spend_of(program_.options[option]));
-    }
-  }
+  std::vector<double> result;
+  result.reserve(program_.options.size());
+  for (const Option& option : program_.options) result.push_back(option_price(program_, option, prices));
   return result;
 }
 
@@ -297,17 +285,11 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
     const std::size_t list =
         blocks == i ? fastest_.first_list_at(i, d) : fastest_.list_at(program_.signature_of(i - blocks, i), d);
     const int option = cheapest_option(list, option_price);
-    add_use(option, usage);
+    add_use<double>(program_, program_.options[static_cast<std::size_t>(option)], 1, usage);
     i -= blocks;
     d = next;
   }
   return usage;
-}
-
-void CompletionBound::add_use(int option, std::vector<double>& usage) const {
-  const Option& taken = program_.options[static_cast<std::size_t>(option)];
-  for (const Use& use : taken.uses) usage[static_cast<std::size_t>(use.island_class)] += use.units;
-  if (!program_.unit_spend.empty()) usage.back() += static_cast<double>(program_.spend_of(taken));
 }
 
 int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>& option_price) const {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "capacity.hpp"
+#include "supplies.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
@@ -97,8 +98,8 @@ class CompletionBound {
   [[nodiscard]] double unit_price(int option) const { return unit_price_[static_cast<std::size_t>(option)]; }
   [[nodiscard]] double unit_weight(int option) const { return unit_weight_[static_cast<std::size_t>(option)]; }
   /// Of what is left of the program's supplies.
-  [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return inner(lambda_, left); }
-  [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return inner(weight_, left); }
+  [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return worth(lambda_, left); }
+  [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return worth(weight_, left); }
   /// What the units left can hold in whole stages. Only where there is a root.
   [[nodiscard]] const Capacity& capacity() const { return capacity_; }
   /// Least latency of any boundary at the cut, both ways.
@@ -114,8 +115,6 @@ class CompletionBound {
   [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price) const;
   [[nodiscard]] std::vector<double> capacity_weights() const;
   [[nodiscard]] std::vector<double> option_prices(const std::vector<double>& prices) const;
-  [[nodiscard]] static double inner(const std::vector<double>& prices, std::span<const std::int64_t> amounts);
-  void add_use(int option, std::vector<double>& usage) const;
   [[nodiscard]] std::size_t cell(int blocks, int depth) const {
     return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(depth);
   }

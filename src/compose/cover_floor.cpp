@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "supplies.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -57,11 +59,7 @@ void CoverFloor::note_hops() {
 
 void CoverFloor::price_options() {
   for (std::size_t option = 0; option < option_price_.size(); ++option) {
-    const Option& taken = program_.options[option];
-    double price = 0;
-    for (const Use& use : taken.uses) price += price_[static_cast<std::size_t>(use.island_class)] * use.units;
-    if (!program_.unit_spend.empty()) price += price_.back() * static_cast<double>(program_.spend_of(taken));
-    option_price_[option] = price;
+    option_price_[option] = option_price(program_, program_.options[option], price_);
   }
 }
 
@@ -107,9 +105,7 @@ std::vector<double> CoverFloor::usage() const {
   for (int left = program_.blocks; left > 0;) {
     const int first = left - last_slice_[static_cast<std::size_t>(left)];
     const auto signature = static_cast<std::size_t>(program_.signature_of(first, left));
-    const Option& option = program_.options[static_cast<std::size_t>(chosen_[signature])];
-    for (const Use& use : option.uses) taken[static_cast<std::size_t>(use.island_class)] += use.units;
-    if (!program_.unit_spend.empty()) taken.back() += static_cast<double>(program_.spend_of(option));
+    add_use<double>(program_, program_.options[static_cast<std::size_t>(chosen_[signature])], 1, taken);
     left = first;
   }
   return taken;
@@ -145,11 +141,7 @@ void CoverFloor::ascend(int steps) {
   cover();
 }
 
-double CoverFloor::refund(std::span<const std::int64_t> left) const {
-  double sum = 0;
-  for (std::size_t k = 0; k < left.size(); ++k) sum += price_[k] * static_cast<double>(left[k]);
-  return sum;
-}
+double CoverFloor::refund(std::span<const std::int64_t> left) const { return worth(price_, left); }
 
 // Less one for the rounding of doubles.
 std::int64_t CoverFloor::at(int blocks_left, double refund) const {

@@ -9,13 +9,6 @@ namespace {
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-const Price& boundary_after(const Program& program, const Chain& chain, std::size_t stage) {
-  const ChainStage& from = chain.stages[stage];
-  const ChainStage& to = chain.stages[stage + 1];
-  return program.price(from.last, program.options[static_cast<std::size_t>(from.option)].key,
-                       program.options[static_cast<std::size_t>(to.option)].key);
-}
-
 // The recursion of README.md, from the last stage to the first. True when every stage holds its microbatches.
 bool in_flight_at(const Program& program, const Chain& chain, std::int64_t period, std::vector<std::int64_t>& n) {
   std::int64_t q = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "supplies.hpp"
 #include "timetable.hpp"
 
 namespace tangram::compose {
@@ -105,9 +106,7 @@ class Polisher {
     std::vector<std::int64_t> left = program_.supplies();
     for (std::size_t s = 0; s < stages().size(); ++s) {
       if (s == without) continue;
-      const Option& option = program_.options[static_cast<std::size_t>(stages()[s].option)];
-      for (const Use& use : option.uses) left[static_cast<std::size_t>(use.island_class)] -= use.units;
-      if (!program_.unit_spend.empty()) left.back() -= program_.spend_of(option);
+      add_use<std::int64_t>(program_, program_.options[static_cast<std::size_t>(stages()[s].option)], -1, left);
     }
     return left;
   }

@@ -290,6 +290,7 @@ class Searcher {
     limits.accepted_gap = accepted_gap_;
     limits.label_budget = share;
     limits.keep = options_.top;
+    limits.timed = options_.timed;
     limits.timed_incumbent = result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value();
     limits.refine = [&](int option, int signature) {
       return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);

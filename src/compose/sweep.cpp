@@ -324,7 +324,7 @@ class Sweep {
   }
 
   void look_near_best(std::int64_t lowest, std::int64_t highest) {
-    if (result_.chains.empty() || limits_.beam <= 0) return;
+    if (!limits_.timed || result_.chains.empty() || limits_.beam <= 0) return;
     NearBest near =
         near_best(ground_, fastest_, {lowest, highest, limits_.timed_incumbent, limits_.beam, result_.chains});
     result_.quick_labels += near.labels;

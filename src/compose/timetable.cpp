@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::int64_t kNotYet = -1;
 
-const Price& boundary_after(const Program& program, const Chain& chain, std::size_t stage) {
-  const Option& from = program.options[static_cast<std::size_t>(chain.stages[stage].option)];
-  const Option& to = program.options[static_cast<std::size_t>(chain.stages[stage + 1].option)];
-  return program.price(chain.stages[stage].last, from.key, to.key);
-}
-
 // One stage on its way through the iteration.
 struct Executor {
   std::int64_t forward = 0;  // of one microbatch

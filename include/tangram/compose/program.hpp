@@ -110,6 +110,12 @@ struct Chain {
   std::int64_t time = 0;                ///< t = A + (M-1) P + max o
 };
 
+/// Between a stage of the chain and the next one.
+[[nodiscard]] inline const Price& boundary_after(const Program& program, const Chain& chain, std::size_t stage) {
+  const auto key = [&](std::size_t s) { return program.options[static_cast<std::size_t>(chain.stages[s].option)].key; };
+  return program.price(chain.stages[stage].last, key(stage), key(stage + 1));
+}
+
 /// A chain with its iteration time under 1F1B, pass by pass; at most its closed form where links are fast.
 struct TimedChain {
   Chain chain;
@@ -137,6 +143,7 @@ struct ProgramLimits {
   int keep = 8;                ///< chains returned
   /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.
   std::int64_t hard_search = 8192;
+  bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
   std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
   Refine refine;                             ///< empty: the program's frontiers are whole
 };

@@ -41,6 +41,7 @@ struct SpendLimit {
 };
 
 struct SearchOptions {
+  bool timed = false;                     ///< also look for plans that are faster pass by pass: SearchResult::timed
   int top = 4;                            ///< compositions returned by closed form, and as many by timetable
   std::int64_t label_budget = 1'500'000;  ///< labels of the whole search; states, not seconds, decide
   int max_replicas = 1 << 20;             ///< --max-pipelines

@@ -89,7 +89,9 @@ TEST_CASE("timetables are what the simulator says, and polished chains are made 
     flavour.spend_limit = i % 5 == 0;
     Program program = random_program(random, flavour);
     program.classic_warmup = i % 7 == 0;
-    const ProgramResult result = solve(program, {});
+    ProgramLimits limits;
+    limits.timed = true;
+    const ProgramResult result = solve(program, limits);
     INFO("case " << i);
     REQUIRE(result.timed.empty() == result.chains.empty());
     std::int64_t fastest = INT64_MAX;

@@ -47,7 +47,9 @@ class Walk {
     options.spend = limit;
     options.label_budget = std::max<std::int64_t>(1, options_.label_budget - effort_.statistics.labels);
     if (longest != Nanoseconds::max()) options.incumbent = std::min(options.incumbent, longest + Nanoseconds(1));
+    options.relaxed_bound = relaxed_;
     SearchResult found = search_(options);
+    relaxed_ = found.relaxed_bound;
     ++steps_;
     effort_.add_effort_of(found);
     return found;
@@ -60,6 +62,7 @@ class Walk {
   const SearchOptions& options_;
   const LimitedSearch& search_;
   SearchResult effort_;  // statistics and parallelizers alone
+  std::optional<Nanoseconds> relaxed_;
   std::int64_t steps_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pace_bound.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/cost/stage.hpp"
 
@@ -88,16 +89,30 @@ std::vector<double> prices_from(const std::vector<WorkItem>& items, std::size_t 
   return prices;
 }
 
-}  // namespace
-
-Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level,
-                          const cost::ProfileSet* profiles) {
+double work_over_speed(const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles) {
   const std::vector<WorkItem> items = work_items(model, level, profiles);
   double best = 0;
   for (std::size_t k = 0; k < level.classes.size(); ++k) {
     best = std::max(best, bound_at(items, prices_from(items, k), level));
   }
-  const double seconds = best * static_cast<double>(model.job.global_batch);
+  return best * static_cast<double>(model.job.global_batch);
+}
+
+double at_paces(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                const cost::ProfileSet* profiles) {
+  constexpr double kRounding = 1 - 1e-9;  // of sums in doubles
+  PaceProblem problem{paces_of(model, hierarchy, profiles), {}, item_counts(model), model.job.global_batch};
+  for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
+  const double seconds = pace_bound(problem);
+  return std::isfinite(seconds) ? seconds * kRounding : 0;  // where nothing fits, the search says why
+}
+
+}  // namespace
+
+Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy, bool modelled,
+                          const cost::ProfileSet* profiles) {
+  double seconds = work_over_speed(model, hierarchy.levels.front(), profiles);
+  if (modelled) seconds = std::max(seconds, at_paces(model, hierarchy, profiles));
   return Nanoseconds(static_cast<std::int64_t>(std::floor(seconds * 1e9)));
 }
 

@@ -1,10 +1,14 @@
-// A bound that needs no search: work over speed. Goes in: model and classes. Comes out: an iteration time that no plan
-// of any granularity, pipeline or technique can beat on these devices, as the cost model sees them.
+// A bound that needs no search. Goes in: model and islands. Comes out: an iteration time that no plan of any
+// granularity, pipeline or technique can beat on these devices, as the cost model sees them.
 //
-// Let a_jk be the least GPU-seconds of one sample of work item j (a block type, the head) on class k, c_j how often it
-// occurs, N_k the GPUs of k. Any plan splits B c_j samples of each item among the classes within N_k t GPU-seconds, so
-// by linear programming duality, for all prices y >= 0:   t >= B sum_j c_j y_j / sum_k N_k max_j (y_j / a_jk). Prices
-// are taken in turn from every class (y_j = a_jk), which is exact when the classes differ by a constant factor.
+// The plainest part is work over speed. Let a_jk be the least GPU-seconds of one sample of work item j (a block type,
+// the head) on class k, c_j how often it occurs, N_k the GPUs of k. Any plan splits B c_j samples of each item among
+// the classes within N_k t GPU-seconds, so by linear programming duality, for all prices y >= 0: t >= B sum_j c_j y_j /
+// sum_k N_k max_j (y_j / a_jk). Prices are taken in turn from every class (y_j = a_jk), which is exact when the classes
+// differ by a constant factor.
+//
+// Where all costs are known to be the cost model's own, pace_bound.hpp says more: what strategies really reach, and
+// what filling pipelines and synchronising gradients takes.
 #pragma once
 
 #include "tangram/cluster/islands.hpp"
@@ -13,8 +17,9 @@
 
 namespace tangram::compose {
 
-[[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandLevel& level,
-                                        const cost::ProfileSet* profiles = nullptr);
+/// `modelled`: all plans of stages are those of parallelizers whose info says so.
+[[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                        bool modelled, const cost::ProfileSet* profiles = nullptr);
 
 /// The same for money: dollars that an iteration costs at least, all work on the class where it is cheapest. Zero where
 /// a class has no price.

@@ -62,7 +62,7 @@ class Searcher {
   SearchResult run() {
     list_space();
     for (const parallelizer::Parallelizer* p : parallelizers_) result_.parallelizers.emplace_back().info = p->info();
-    result_.relaxed_bound = relaxed_bound(model_, hierarchy_.levels.front(), options_.profiles);
+    result_.relaxed_bound = options_.relaxed_bound ? *options_.relaxed_bound : without_search();
     if (least_state(model_) > usable_memory(hierarchy_.levels.front())) {  // no sharding helps
       conclude();
       return std::move(result_);
@@ -82,6 +82,12 @@ class Searcher {
   }
 
  private:
+  [[nodiscard]] Nanoseconds without_search() const {
+    const bool modelled =
+        std::ranges::all_of(parallelizers_, [](const parallelizer::Parallelizer* p) { return p->info().modelled; });
+    return relaxed_bound(model_, hierarchy_, modelled, options_.profiles);
+  }
+
   void list_space() {
     Space& space = result_.space;
     int gpus = 0;

@@ -214,6 +214,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     if (first) {
       all.space = found.space;
       all.relaxed_bound = found.relaxed_bound;
+      options.relaxed_bound = found.relaxed_bound;
       all.levels = found.levels;
       all.infeasible = found.infeasible;
       first = false;

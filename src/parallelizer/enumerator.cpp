@@ -25,7 +25,7 @@ class Enumerator final : public Parallelizer {
  private:
   const model::Model& model_;
   const cost::ProfileSet* profiles_;
-  ParallelizerInfo info_{.name = "enumerator", .version = "1", .deterministic = true};
+  ParallelizerInfo info_{.name = "enumerator", .version = "1", .deterministic = true, .modelled = true};
 };
 
 }  // namespace

@@ -326,7 +326,7 @@ class Layerwise final : public Parallelizer {
 
   const model::Model& model_;
   const cost::ProfileSet* profiles_;
-  ParallelizerInfo info_{.name = "layerwise", .version = "1", .deterministic = true};
+  ParallelizerInfo info_{.name = "layerwise", .version = "1", .deterministic = true, .modelled = true};
 };
 
 }  // namespace

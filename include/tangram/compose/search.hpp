@@ -51,6 +51,7 @@ struct SearchOptions {
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
   double accepted_gap = 0;                     ///< the search ends once no plan can be faster by more than this share
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
+  std::optional<Nanoseconds> relaxed_bound;    ///< where another search of the job on the fleet has worked it out
 };
 
 /// What the search is doing, for a progress line: done of total programs, and the best iteration time so far.

@@ -106,7 +106,8 @@ struct ParallelizerInfo {
   std::string name;
   std::string version;
   bool deterministic = true;
-  bool built_in = true;  ///< false: its answers are re-checked and its failures counted
+  bool built_in = true;   ///< false: its answers are re-checked and its failures counted
+  bool modelled = false;  ///< its costs are cost::stage_cost's, at degrees of degrees.hpp: bounds may count on it
 };
 
 class Parallelizer {

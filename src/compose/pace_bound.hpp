@@ -1,0 +1,22 @@
+// The least iteration time for blocks that run at given paces. README.md, "A bound without a search", has the argument.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "paces.hpp"
+
+namespace tangram::compose {
+
+/// What there is and what is to be done.
+struct PaceProblem {
+  std::vector<std::vector<Pace>> paces;  ///< by class
+  std::vector<double> gpus;              ///< by class
+  std::vector<double> counts;            ///< by item: how often a sample meets it
+  std::int64_t batch = 1;                ///< samples
+};
+
+/// Seconds. Infinite where some item has no pace.
+[[nodiscard]] double pace_bound(const PaceProblem& problem);
+
+}  // namespace tangram::compose

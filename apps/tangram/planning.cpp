@@ -59,6 +59,7 @@ std::string search_text(const compose::WishResult& result, const compose::Wish& 
                   {"groups_by_units", cuts.groups_by_units},
                   {"groups_by_spending", cuts.groups_by_spending},
                   {"groups_by_remainder", cuts.groups_by_remainder},
+                  {"groups_by_packing", cuts.groups_by_packing},
                   {"labels_by_time", cuts.labels_by_time},
                   {"labels_by_bound", cuts.labels_by_bound},
                   {"labels_by_remainder", cuts.labels_by_remainder},

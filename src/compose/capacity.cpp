@@ -10,8 +10,7 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::int64_t kBlock = 1024;  // weight of a block: mixed stages count in parts of it
-constexpr int kFewOfKind = 4;          // kinds of which a program has less than a part of so many say little
+constexpr int kFewOfKind = 4;  // kinds of which a program has less than a part of so many say little
 
 BlockWeights weights_of(const Program& program, const std::vector<std::int64_t>& block) {
   BlockWeights weights;
@@ -45,20 +44,20 @@ std::vector<BlockWeights> block_weights(const Program& program) {
   std::map<int, int> count;  // of blocks, by signature
   for (int block = 0; block < program.blocks; ++block) ++count[program.signature_of(block, block + 1)];
   const auto blocks = static_cast<std::size_t>(program.blocks);
-  std::vector<BlockWeights> all{weights_of(program, std::vector<std::int64_t>(blocks, kBlock))};
+  std::vector<BlockWeights> all{weights_of(program, std::vector<std::int64_t>(blocks, kBlockWeight))};
   for (const auto& [signature, blocks_of_kind] : count) {
     if (blocks_of_kind * kFewOfKind < program.blocks || blocks_of_kind == program.blocks) continue;
     std::vector<std::int64_t> weight(blocks, 0);
     std::int64_t of_kind = INT64_MAX;
     for (int block = 0; block < program.blocks; ++block) {
       if (program.signature_of(block, block + 1) != signature) continue;
-      weight[static_cast<std::size_t>(block)] = kBlock;
+      weight[static_cast<std::size_t>(block)] = kBlockWeight;
       of_kind = fastest_alone(program, block);
     }
     for (const int end : {0, program.blocks - 1}) {
-      if (fastest_alone(program, end) >= of_kind) weight[static_cast<std::size_t>(end)] = kBlock;
+      if (fastest_alone(program, end) >= of_kind) weight[static_cast<std::size_t>(end)] = kBlockWeight;
     }
-    if (weight != std::vector<std::int64_t>(blocks, kBlock)) all.push_back(weights_of(program, weight));
+    if (weight != std::vector<std::int64_t>(blocks, kBlockWeight)) all.push_back(weights_of(program, weight));
   }
   return all;
 }

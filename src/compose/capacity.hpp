@@ -23,6 +23,8 @@ namespace tangram::compose {
 
 class FastestPlans;
 
+inline constexpr std::int64_t kBlockWeight = 1024;  ///< of a block that counts: mixed stages count in parts of it
+
 /// Weights of blocks under which a cover is counted. The same for all periods.
 struct BlockWeights {
   std::vector<std::int64_t> of_signature;  ///< weight of the heaviest slice with the signature
@@ -36,6 +38,8 @@ class Capacity {
  public:
   Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period);
 
+  /// Those under which least is left over.
+  [[nodiscard]] const BlockWeights& weights() const { return *weights_; }
   /// Whether all units can hold all blocks. Where they can not, nothing else may be asked.
   [[nodiscard]] bool covers_all() const { return covers_all_; }
   /// Whether blocks [0, n) fit on what is left of the units once an option has taken its own, in stages that hold

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "outlines.hpp"
+#include "periods.hpp"
 
 namespace tangram::compose {
 
@@ -138,6 +139,20 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
   if (!capacity_.covers_all() || !coverable()) return;
   if (multipliers.size() != supplies_.size()) multipliers.assign(supplies_.size(), 0);
   ascend(std::move(multipliers), iterations, enough);
+}
+
+std::int64_t CompletionBound::least_end(std::int64_t enough) const {
+  const std::int64_t priced = whole_nanoseconds(root_);
+  if (priced >= enough) return priced;
+  return std::max(priced, whole_nanoseconds(packing().root()));
+}
+
+Packing& CompletionBound::packing() const {
+  if (!packing_) {
+    packing_ =
+        std::make_unique<Packing>(program_, fastest_, capacity_.weights(), static_cast<std::int64_t>(longest_period_));
+  }
+  return *packing_;
 }
 
 // Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.

@@ -19,10 +19,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "capacity.hpp"
+#include "packing.hpp"
 #include "supplies.hpp"
 #include "tangram/compose/program.hpp"
 
@@ -87,6 +89,9 @@ class CompletionBound {
 
   /// Lower bound on A + max o over all chains whose stages fit the period; kNoCompletion when there is none.
   [[nodiscard]] double root() const { return root_; }
+  /// The same in whole nanoseconds, or what whole stages say (packing.hpp) where that is more; they are not asked where
+  /// unit prices say `enough`. kNever: there is no chain.
+  [[nodiscard]] std::int64_t least_end(std::int64_t enough) const;
   [[nodiscard]] const std::vector<double>& multipliers() const { return lambda_; }
   [[nodiscard]] int depths() const { return depths_; }
 
@@ -104,6 +109,8 @@ class CompletionBound {
   [[nodiscard]] const Capacity& capacity() const { return capacity_; }
   /// Least latency of any boundary at the cut, both ways.
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
+  /// What it answers is remembered: not for several threads. Only where there is a root.
+  [[nodiscard]] Packing& packing() const;
 
  private:
   [[nodiscard]] bool coverable();
@@ -138,6 +145,7 @@ class CompletionBound {
   std::vector<double> unit_price_;
   std::vector<double> unit_weight_;
   double root_ = kNoCompletion;
+  mutable std::unique_ptr<Packing> packing_;  // made when it is first asked
 };
 
 }  // namespace tangram::compose

@@ -45,6 +45,7 @@ CutYield& CutYield::operator+=(const CutYield& other) {
   groups_by_units += other.groups_by_units;
   groups_by_spending += other.groups_by_spending;
   groups_by_remainder += other.groups_by_remainder;
+  groups_by_packing += other.groups_by_packing;
   labels_by_time += other.labels_by_time;
   labels_by_bound += other.labels_by_bound;
   labels_by_remainder += other.labels_by_remainder;

@@ -97,6 +97,7 @@ struct ExtensionGroup {
   int blocks = 0;
   std::uint32_t begin = 0;  // of its extensions, by growth
   std::uint32_t end = 0;
+  double ahead = 0;  // in a state: what the hop in front of its labels and the stages before the slice add at least
 };
 
 bool smaller_growth(const ExtensionGroup& a, const ExtensionGroup& b) {
@@ -127,7 +128,7 @@ class Search {
         bound_(bound),
         query_(query),
         hops_(ground.program, query.period, query.beam > 0 ? Hops::Fronts::kAny : Hops::Fronts::kAllowed),
-        algebra_(ground.program, hops_, query.period, query.timeless),
+        algebra_(ground.program, hops_, query.period),
         forward_(ground.ends.forward_at(query.period, ascent_of(query))),
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff) {
@@ -140,7 +141,7 @@ class Search {
   LabelAnswer run() {
     nodes_.push_back(Node{});
     positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}, 0});
-    for (int left = program_.blocks; left > 0 && answer_.finished && !is_answered(); --left) expand_position(left);
+    for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
     answer_.labels = created();
     note_cuts();
     answer_.found = best_.has_value();
@@ -153,9 +154,6 @@ class Search {
  private:
   // Outlines have nothing to synchronise, and a quick pass is not worth the prices.
   static int ascent_of(const LabelQuery& query) { return query.outlines || query.beam > 0 ? 0 : kFloorAscent; }
-
-  // Any chain answers a search that knows no time.
-  [[nodiscard]] bool is_answered() const { return query_.timeless && best_.has_value(); }
 
   // The root is there from the start.
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
@@ -314,9 +312,24 @@ class Search {
           default: return !is_coverable(left - group.blocks, depth + 1, group.option, budget);
         }
       });
-      if (!ruled_out) open.groups.push_back(group);
+      if (ruled_out) continue;
+      const double ahead = least_ahead(left, depth, group, budget);
+      if (ahead == kNoCompletion) continue;
+      open.groups.push_back(group);
+      open.groups.back().ahead = ahead;
     }
     return open.groups;
+  }
+
+  // A quick pass is not worth it.
+  [[nodiscard]] double least_ahead(int left, int depth, const ExtensionGroup& group, const Budget& budget) const {
+    if (query_.beam > 0 || group.blocks == left) return 0;
+    std::vector<std::int64_t> after = budget.left;
+    for (const Use& use : program_.options[static_cast<std::size_t>(group.option)].uses) {
+      after[static_cast<std::size_t>(use.island_class)] -= use.units;
+    }
+    const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
+    return hop + bound_.packing().rest(left - group.blocks, depth + 1, after);
   }
 
   // Looks at the outline only: is there a plan that holds the depth within the period and the time?
@@ -383,6 +396,10 @@ class Search {
       const Option& option = program_.options[static_cast<std::size_t>(group.option)];
       for (std::uint32_t i = group.begin; i < group.end; ++i) {
         if (lower + all[i].growth > limit()) break;
+        if (static_cast<double>(label.latency + all[i].plan.T) + group.ahead > limit()) {
+          ++answer_.cuts.groups_by_packing;
+          break;
+        }
         Node next{{}, held.node, group.option, group.blocks, all[i].candidate};
         if (!algebra_.prepend(label, held.standing.head, all[i].plan, option.key, left, next.label)) continue;
         if (group.blocks == left) {
@@ -431,7 +448,6 @@ class Search {
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
     if (created_now) position.states.push_back({key, {}, 0});
     Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
-    if (query_.timeless) candidate.standing.latency = 0;  // none is too late in the order to beat another
     const double backward_refund = before.backward - backward_.unit_price(node.option);
     candidate.standing.a =
         std::max(candidate.standing.a, candidate.standing.latency + backward_.at(left, backward_refund));

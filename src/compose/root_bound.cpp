@@ -28,7 +28,8 @@ std::int64_t root_bound_of_connected(const Program& program, std::int64_t intere
     if (base >= std::min(best, interest)) break;
     const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;
     const CompletionBound bound(program, plans, hi, multipliers, ascent_from(multipliers), enough);
-    if (const std::int64_t rest = whole_nanoseconds(bound.root()); rest != kNever) {
+    const std::int64_t rest = bound.least_end(interest == kNever ? kNever : interest - base);
+    if (rest != kNever) {
       multipliers = bound.multipliers();
       best = std::min(best, base + rest);
       if (interest != kNever && best < interest) break;

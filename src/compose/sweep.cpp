@@ -18,10 +18,7 @@ namespace {
 
 constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
 constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
-constexpr double kFirstProbe = 0.01;     // of the shortest period: how far beyond it outlines are searched first
-constexpr double kLastProbe = 0.001;     // periods closer than this are told apart by windows
 constexpr double kNarrower = 0.75;  // what is left of a window after a joint search that makes another one worth it
-constexpr std::int64_t kProbeShare = 8;           // of the labels left, for one such search
 constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
 
 struct Window {
@@ -57,7 +54,6 @@ class Sweep {
       seed(lowest, highest, false);
       if (best_ == kNever) seed(lowest, highest, true);
     }
-    if (!queue_.empty()) raise_lowest(lowest, highest);
     search_windows();
     result_.bound = std::min(unfinished_, best_);
     look_near_best(lowest, highest);
@@ -78,8 +74,9 @@ class Sweep {
   }
 
   [[nodiscard]] bool is_narrow(const Window& window) const {
-    return program_.microbatches == 1 ||
-           static_cast<double>(window.hi) <= limits_.window_ratio * static_cast<double>(window.lo) + 1.0;
+    const std::int64_t reference = best_ == kNever ? window.bound : best_;
+    const auto apart = static_cast<double>((program_.microbatches - 1) * (window.hi - window.lo));
+    return window.hi - window.lo <= 1 || apart <= limits_.window_share * static_cast<double>(reference);
   }
 
   [[nodiscard]] bool is_worth_seeding(std::int64_t bound) const {
@@ -124,49 +121,6 @@ class Sweep {
     }
   }
 
-  // Units, memory and links may rule out periods that the units' capacity alone does not. A search that finds nothing
-  // rules out all periods up to its own at once; it is quick where they are far too short, hence from there in growing
-  // steps. Where that becomes hard, those that no chain fits, however slow, are ruled out first.
-  void raise_lowest(std::int64_t lowest, std::int64_t highest) {
-    if (best_ == kNever || program_.microbatches == 1) return;
-    const std::int64_t limit = std::min(highest, (best_ - 1) / (program_.microbatches - 1));
-    bool is_hard = false;
-    std::int64_t lo = raise(lowest, limit, false, is_hard);
-    if (is_hard) {
-      lo = raise(lo, limit, true, is_hard);
-      lo = raise(lo, limit, false, is_hard);
-    }
-    if (lo == lowest) return;
-    const std::vector<double> multipliers = queue_.top().multipliers;
-    queue_ = {};
-    push(lo, highest, multipliers, kNextAscent);
-  }
-
-  // Stops where it first meets a search that is hard.
-  [[nodiscard]] std::int64_t raise(std::int64_t lo, std::int64_t limit, bool timeless, bool& is_hard) {
-    const bool may_be_hard = is_hard;
-    for (double step = kFirstProbe; step >= kLastProbe && lo < limit;) {
-      const std::int64_t period = std::min(limit, static_cast<std::int64_t>(static_cast<double>(lo) * (1 + step)) + 1);
-      const CompletionBound bound(program_, fastest_, period, queue_.top().multipliers, timeless ? 0 : kNextAscent,
-                                  kNoCompletion);
-      const std::int64_t most = (limits_.label_budget - result_.labels) / kProbeShare;
-      LabelQuery query = outlines_at(period, most);
-      query.timeless = timeless;
-      if (!timeless) query.cutoff = cutoff_at((program_.microbatches - 1) * lo);
-      const LabelAnswer answer = search_outlines(bound, query);
-      if (answer.finished && !answer.found) {
-        lo = period + 1;
-        step *= 2;
-      } else {
-        limit = period - 1;
-        step /= 4;
-      }
-      is_hard = is_hard || answer.labels > limits_.hard_search;
-      if (is_hard && !may_be_hard) break;
-    }
-    return lo;
-  }
-
   [[nodiscard]] static LabelQuery outlines_at(std::int64_t period, std::int64_t most_labels) {
     LabelQuery query;
     query.period = period;
@@ -191,7 +145,7 @@ class Sweep {
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
     const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough);
-    const std::int64_t rest = whole_nanoseconds(bound.root());
+    const std::int64_t rest = bound.least_end(best_ == kNever ? kNever : best_ - base);
     if (rest == kNever || base + rest >= best_) {
       ++result_.cuts.windows_by_bound;
       return;

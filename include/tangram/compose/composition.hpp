@@ -91,8 +91,9 @@ struct CutYield {
   std::int64_t groups_by_units = 0;      ///< not enough units left
   std::int64_t groups_by_spending = 0;   ///< over the spending limit
   std::int64_t groups_by_remainder = 0;  ///< the units left after them cannot hold the blocks left
-  std::int64_t labels_by_time = 0;       ///< A + max o reaches the cutoff
-  std::int64_t labels_by_bound = 0;      ///< completion bound reaches the cutoff
+  std::int64_t groups_by_packing = 0;  ///< in front of a label: whole stages on the units left after them take too long
+  std::int64_t labels_by_time = 0;     ///< A + max o reaches the cutoff
+  std::int64_t labels_by_bound = 0;    ///< completion bound reaches the cutoff
   std::int64_t labels_by_remainder = 0;  ///< the units left cannot hold the blocks left
   std::int64_t labels_by_dominance = 0;  ///< another label is no worse in anything
 

@@ -41,11 +41,11 @@ struct SpendLimit {
 };
 
 struct SearchOptions {
-  bool timed = false;                     ///< also look for plans that are faster pass by pass: SearchResult::timed
-  int top = 4;                            ///< compositions returned by closed form, and as many by timetable
-  std::int64_t label_budget = 1'500'000;  ///< labels of the whole search; states, not seconds, decide
-  int max_replicas = 1 << 20;             ///< --max-pipelines
-  int max_parts = 2;                      ///< partial plans in a mixed stage; 1: none
+  bool timed = false;                   ///< also look for plans that are faster pass by pass: SearchResult::timed
+  int top = 4;                          ///< compositions returned by closed form, and as many by timetable
+  std::int64_t label_budget = 600'000;  ///< labels of the whole search; states, not seconds, decide
+  int max_replicas = 1 << 20;           ///< --max-pipelines
+  int max_parts = 2;                    ///< partial plans in a mixed stage; 1: none
   Constraints constraints;
   std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest

@@ -19,7 +19,7 @@ TEST_CASE("with classic warm-ups the composer's optimum is the brute force's, an
     const auto truth = brute_force(program).time;
     compose::ProgramLimits limits;
     limits.beam = i % 3 == 0 ? 0 : 4;
-    limits.window_ratio = i % 2 == 0 ? 1.02 : 2.0;
+    limits.window_share = i % 2 == 0 ? 0.004 : 0.5;
     const compose::ProgramResult result = compose::solve(program, limits);
     INFO("case " << i);
     REQUIRE(result.finished);

@@ -2,53 +2,14 @@
 #include "capacity.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "completion_bound.hpp"
+#include "equal_blocks.hpp"
 #include "outlines.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram::compose;
-
-namespace {
-
-struct Speed {
-  std::vector<Use> uses;
-  std::int64_t per_block = 0;
-  std::int64_t n_max = 100;
-};
-
-/// Equal blocks; an option runs n of them in n times its time.
-Program equal_blocks(int blocks, std::vector<int> inventory, const std::vector<Speed>& speeds) {
-  Program program;
-  program.blocks = blocks;
-  program.microbatches = 8;
-  program.inventory = std::move(inventory);
-  program.signatures = blocks;
-  const auto stride = static_cast<std::size_t>(blocks) + 1;
-  program.signature.assign(stride * stride, -1);
-  for (int first = 0; first < blocks; ++first) {
-    for (int last = first + 1; last <= blocks; ++last) {
-      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] = last - first - 1;
-    }
-  }
-  for (const Speed& speed : speeds) {
-    program.options.push_back({speed.uses, 0});
-    for (int n = 1; n <= blocks; ++n) {
-      const std::int64_t time = speed.per_block * n;
-      program.frontiers.push_back({{.T = time, .A = time, .n_max = speed.n_max}});
-    }
-  }
-  program.keys = 1;
-  program.cut_kind.assign(stride, 0);
-  program.prices = {{0, 0}};
-  return program;
-}
-
-const Speed kFast{{{0, 1}}, 10};
-const Speed kSlow{{{1, 1}}, 15};
-
-}  // namespace
+using namespace tangram::compose::fixtures;
 
 TEST_CASE("capacity: parts of stages do not add up") {
   // Within 29, two fast units hold 2 blocks each and three slow ones 1 each: 7, where shares of stages would make it

@@ -69,8 +69,9 @@ class Hops {
 
 class LabelAlgebra {
  public:
-  LabelAlgebra(const Program& program, const Hops& hops, std::int64_t period)
-      : program_(program), hops_(hops), period_(period) {}
+  /// `timeless`: how long a chain takes does not matter, only whether memory and links hold it at the period.
+  LabelAlgebra(const Program& program, const Hops& hops, std::int64_t period, bool timeless = false)
+      : program_(program), hops_(hops), period_(period), timeless_(timeless) {}
 
   /// Puts a stage with the plan `p` and the price key `key` in front of a label whose head has the key `head`, over the
   /// boundary at `cut` (no matter where head is -1). False: the period or the memory does not allow it.
@@ -114,6 +115,7 @@ class LabelAlgebra {
                                         static_cast<std::size_t>(y.head)];
     const std::int64_t within = y.room - x.reach;
     const std::int64_t no_more = y.q - x.q - 2 * further;
+    if (timeless_) return further < kFar && (within & no_more) >= 0;
     return ((y.latency - x.latency - 2 * further) | (y.a - x.a - further) | (y.o - x.o) | (within & no_more)) >= 0;
   }
 
@@ -121,6 +123,7 @@ class LabelAlgebra {
   const Program& program_;
   const Hops& hops_;
   std::int64_t period_;
+  bool timeless_;
 };
 
 }  // namespace tangram::compose

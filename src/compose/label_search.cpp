@@ -128,7 +128,7 @@ class Search {
         bound_(bound),
         query_(query),
         hops_(ground.program, query.period, query.beam > 0 ? Hops::Fronts::kAny : Hops::Fronts::kAllowed),
-        algebra_(ground.program, hops_, query.period),
+        algebra_(ground.program, hops_, query.period, query.timeless),
         forward_(ground.ends.forward_at(query.period, ascent_of(query))),
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff) {
@@ -141,7 +141,7 @@ class Search {
   LabelAnswer run() {
     nodes_.push_back(Node{});
     positions_[static_cast<std::size_t>(program_.blocks)].states.push_back({StateKey{}, {Held{}}, 0});
-    for (int left = program_.blocks; left > 0 && answer_.finished; --left) expand_position(left);
+    for (int left = program_.blocks; left > 0 && answer_.finished && !is_answered(); --left) expand_position(left);
     answer_.labels = created();
     note_cuts();
     answer_.found = best_.has_value();
@@ -154,6 +154,9 @@ class Search {
  private:
   // Outlines have nothing to synchronise, and a quick pass is not worth the prices.
   static int ascent_of(const LabelQuery& query) { return query.outlines || query.beam > 0 ? 0 : kFloorAscent; }
+
+  // Any chain answers a search that knows no time.
+  [[nodiscard]] bool is_answered() const { return query_.timeless && best_.has_value(); }
 
   // The root is there from the start.
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
@@ -448,6 +451,7 @@ class Search {
     const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
     if (created_now) position.states.push_back({key, {}, 0});
     Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
+    if (query_.timeless) candidate.standing.latency = 0;  // none is too late in the order to beat another
     const double backward_refund = before.backward - backward_.unit_price(node.option);
     candidate.standing.a =
         std::max(candidate.standing.a, candidate.standing.latency + backward_.at(left, backward_refund));

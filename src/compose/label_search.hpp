@@ -24,6 +24,7 @@ struct LabelQuery {
   bool all = false;         ///< every chain that the search comes by, not only the best
   bool outlines = false;    ///< of outlines.hpp instead of plans: gives a bound, and no chain
   bool joint = false;       ///< A + o of each stage counts, not the largest of each: a lower bound, of a chain
+  bool timeless = false;    ///< only whether the period allows any chain, whatever its time: there must be no cutoff
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
 };
 

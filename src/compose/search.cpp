@@ -18,11 +18,11 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kScoutShapes = 3;               // of each class, in the first look
-constexpr std::size_t kScoutSizes = 3;        // microbatch sizes of the first look
-constexpr double kUsualMicrobatches = 64;     // sizes that give about so many are tried first
-constexpr std::size_t kWave = 4;              // programs solved at once, each unaware of the others
-constexpr std::int64_t kFirstPassShare = 96;  // of the label budget that one program may use before all were tried
+constexpr int kScoutShapes = 3;                // of each class, in the first look
+constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
+constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
+constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
+constexpr std::int64_t kFirstPassShare = 120;  // of the label budget that one program may use before all were tried
 
 // Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
 std::size_t most_mixed_pairs(int gpus) {

@@ -18,6 +18,9 @@ namespace {
 
 constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
 constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
+constexpr double kFirstStep = 0.01;      // of a period: how far beyond it is tried to rule out more
+constexpr double kLastStep = 0.004;      // periods closer than this are told apart by windows
+constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such try
 constexpr double kNarrower = 0.75;  // what is left of a window after a joint search that makes another one worth it
 constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
 
@@ -34,6 +37,8 @@ struct Window {
     return std::pair(bound, order) > std::pair(other.bound, other.order);
   }
 };
+
+enum class Question : std::uint8_t { kChainInTime, kAnyChain };
 
 class Sweep {
  public:
@@ -54,6 +59,8 @@ class Sweep {
       seed(lowest, highest, false);
       if (best_ == kNever) seed(lowest, highest, true);
     }
+    ruled_out_ = lowest - 1;
+    if (!queue_.empty() && is_worth_raising()) raise(queue_.top().multipliers, Question::kChainInTime);
     search_windows();
     result_.bound = std::min(unfinished_, best_);
     look_near_best(lowest, highest);
@@ -90,6 +97,10 @@ class Sweep {
       Window window = queue_.top();
       queue_.pop();
       if (window.bound >= best_) break;
+      if (window.lo <= ruled_out_) {
+        push(ruled_out_ + 1, window.hi, window.multipliers, kNextAscent);
+        continue;
+      }
       if (!result_.finished && ++looked_on > kWindowsWithoutProof) {
         give_up(window);  // the smallest bound of all that is left
         break;
@@ -139,8 +150,9 @@ class Sweep {
     return answer;
   }
 
-  // Queues [lo, hi] unless its bound says that nothing in it is of interest.
+  // Queues what of [lo, hi] may be of interest: periods alone may take too long, or the bound say so.
   void push(std::int64_t lo, std::int64_t hi, std::vector<double> multipliers, int ascent) {
+    if (best_ != kNever && program_.microbatches > 1) hi = std::min(hi, (best_ - 1) / (program_.microbatches - 1));
     if (lo > hi) return;
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
@@ -166,15 +178,56 @@ class Sweep {
     const std::int64_t most = limits_.label_budget - result_.labels;
     if (most <= 0) return give_up(window);
     const CompletionBound bound = bound_of(window);
-    LabelQuery query = outlines_at(window.hi, most);
+    const bool may_probe = !probed_ && is_worth_raising();
+    LabelQuery query = outlines_at(window.hi, may_probe ? std::min(most, limits_.hard_search) : most);
     query.cutoff = cutoff_at(base);
     const LabelAnswer answer = search_outlines(bound, query);
+    if (!answer.finished && query.label_budget < most) {
+      probed_ = true;
+      if (rules_out(window.hi, window.multipliers, Question::kAnyChain)) raise(window.multipliers, Question::kAnyChain);
+      return queue_.push(std::move(window));
+    }
     if (!answer.finished) return look_at(window, bound);
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
     window.outlined = true;
     window.hard = answer.labels > limits_.hard_search;
     queue_.push(std::move(window));
+  }
+
+  // With a small budget no step would get far.
+  [[nodiscard]] bool is_worth_raising() const {
+    return best_ != kNever && program_.microbatches > 1 && limits_.label_budget / kProbeShare >= limits_.hard_search;
+  }
+
+  // Rules out periods in growing steps, as long as that takes few labels.
+  void raise(const std::vector<double>& multipliers, Question question) {
+    std::int64_t limit = (best_ - 1) / (program_.microbatches - 1);
+    for (double step = kFirstStep; step >= kLastStep && ruled_out_ < limit;) {
+      const auto further = static_cast<std::int64_t>(static_cast<double>(ruled_out_) * (1 + step)) + 1;
+      const std::int64_t period = std::min(limit, further);
+      if (rules_out(period, multipliers, question)) {
+        step *= 2;
+      } else {
+        limit = period - 1;
+        step /= 4;
+      }
+    }
+  }
+
+  // Whether no chain is in time, or no chain at all, that the period allows: it then rules out all up to itself. What a
+  // period's capacity allows, memory and links may still rule out.
+  bool rules_out(std::int64_t period, const std::vector<double>& multipliers, Question question) {
+    const bool timeless = question == Question::kAnyChain;
+    const CompletionBound bound(program_, fastest_, period, multipliers, timeless ? 0 : kNextAscent, kNoCompletion);
+    const std::int64_t share = (limits_.label_budget - result_.labels) / kProbeShare;
+    LabelQuery query = outlines_at(period, timeless ? share : std::min(share, limits_.hard_search));
+    query.timeless = timeless;
+    if (!timeless) query.cutoff = cutoff_at((program_.microbatches - 1) * (ruled_out_ + 1));
+    const LabelAnswer answer = search_outlines(bound, query);
+    if (!answer.finished || answer.found) return false;
+    ruled_out_ = period;
+    return true;
   }
 
   [[nodiscard]] std::int64_t cutoff_at(std::int64_t base) const {
@@ -293,6 +346,8 @@ class Sweep {
   const LabelGround ground_{program_, frontiers_, ends_};
   std::int64_t best_;  // only times below it are of interest
   std::int64_t unfinished_ = kNever;
+  std::int64_t ruled_out_ = 0;  // no chain of interest has a period up to here
+  bool probed_ = false;
   std::int64_t next_order_ = 0;
   std::priority_queue<Window> queue_;
   ProgramResult result_;

@@ -141,7 +141,7 @@ struct ProgramLimits {
   int beam = 16;                ///< width of the quick pass that seeds the incumbent; 0: no quick pass
   double window_share = 0.005;  ///< how far the periods of a window may lie apart: all together, of the best time
   int keep = 8;                 ///< chains returned
-  /// Labels of a search of outlines from which on a joint one goes before the exact one.
+  /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.
   std::int64_t hard_search = 8192;
   bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
   std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into

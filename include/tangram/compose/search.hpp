@@ -43,7 +43,7 @@ struct SpendLimit {
 struct SearchOptions {
   bool timed = false;                   ///< also look for plans that are faster pass by pass: SearchResult::timed
   int top = 4;                          ///< compositions returned by closed form, and as many by timetable
-  std::int64_t label_budget = 600'000;  ///< labels of the whole search; states, not seconds, decide
+  std::int64_t label_budget = 750'000;  ///< labels of the whole search; states, not seconds, decide
   int max_replicas = 1 << 20;           ///< --max-pipelines
   int max_parts = 2;                    ///< partial plans in a mixed stage; 1: none
   Constraints constraints;

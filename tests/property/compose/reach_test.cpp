@@ -1,4 +1,5 @@
-// What is ruled out before chains are timed exactly: options that never meet, and windows whose joint chains are slow.
+// What is ruled out before chains are timed exactly: options that never meet, periods that nothing fits, and windows
+// whose joint chains are slow.
 #include <optional>
 #include <random>
 
@@ -35,6 +36,39 @@ TEST_CASE("every chain of interest lies in one component") {
     REQUIRE(best == truth.time);
   }
   CHECK(parted >= enough(500));
+}
+
+TEST_CASE("a timeless search finds a chain exactly where the period allows one") {
+  std::mt19937_64 random(32);
+  const compose::Refine whole;  // nothing to make so
+  int allowed = 0;
+  int ruled_out = 0;
+  for (int i = 0; i < cases(3000); ++i) {
+    const compose::Program program = random_program(random, {.most_blocks = 5, .far_apart = i % 2 == 0});
+    const compose::FastestPlans fastest(program);
+    const compose::EndCosts ends(program);
+    compose::Frontiers frontiers(program, whole);
+    std::int64_t slowest = 1;
+    for (const auto& frontier : program.frontiers) {
+      if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
+    }
+    const std::int64_t shortest = compose::shortest_period(program, fastest, slowest);
+    if (shortest == INT64_MAX) continue;
+    const std::int64_t period = std::uniform_int_distribution<std::int64_t>(shortest, shortest + shortest / 4)(random);
+    const compose::CompletionBound bound(program, fastest, period, {}, 0, compose::kNoCompletion);
+    if (bound.root() == compose::kNoCompletion) continue;
+    compose::LabelQuery query;
+    query.period = period;
+    query.cutoff = INT64_MAX / 4;
+    const compose::LabelAnswer timed = compose::search_labels({program, frontiers, ends}, bound, query);
+    query.outlines = query.timeless = true;
+    const compose::LabelAnswer timeless = compose::search_labels({program, frontiers, ends}, bound, query);
+    INFO("case " << i << " period " << period);
+    REQUIRE(timeless.found == timed.found);
+    ++(timed.found ? allowed : ruled_out);
+  }
+  CHECK(allowed >= enough(500));
+  CHECK(ruled_out >= enough(50));
 }
 
 TEST_CASE("a joint search's chain is allowed, and no chain takes less than its value") {

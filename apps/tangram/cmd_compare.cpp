@@ -115,7 +115,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  ComparingOptions options{planning_options(context.settings), *planners, *modes, std::move(*plans),
+  ComparingOptions options{planning_options(context.settings, inputs->fleet), *planners, *modes, std::move(*plans),
                            !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.planning.search.profiles = &inputs->profiles;
   const auto comparison = compare(*inputs, options, [&](const compose::Progress& progress) {

@@ -40,7 +40,7 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  PlanningOptions options = planning_options(context.settings);
+  PlanningOptions options = planning_options(context.settings, inputs->fleet);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress("explaining: " + p.phase); };

@@ -173,7 +173,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
   context.terminal.progress("finding islands");
-  PlanningOptions options = planning_options(context.settings);
+  PlanningOptions options = planning_options(context.settings, inputs->fleet);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const auto planners = make_planners(context.settings, inputs->model, options.search.profiles,

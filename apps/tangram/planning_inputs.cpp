@@ -49,7 +49,7 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   return inputs;
 }
 
-PlanningOptions planning_options(const Settings& settings) {
+PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet) {
   PlanningOptions options;
   options.island_tolerance = settings.share("island-tolerance");
   const auto small = [&](const char* name, std::int64_t otherwise) {
@@ -59,7 +59,7 @@ PlanningOptions planning_options(const Settings& settings) {
   options.search.max_replicas = small("max-pipelines", kManyReplicas);
   options.unequal_pipelines = settings.text("pipelines") == "any";
   options.search.accepted_gap = settings.share("accept-gap");
-  options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
+  options.search.label_budget = settings.count("time-budget").value_or(compose::usual_label_budget(fleet.gpu_count()));
   return options;
 }
 

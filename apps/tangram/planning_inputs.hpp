@@ -23,8 +23,8 @@ struct PlanningInputs {
 [[nodiscard]] Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
                                                             const Settings& settings, const cluster::Edits& edits = {});
 
-/// Tolerance of the islands and effort of the search.
-[[nodiscard]] PlanningOptions planning_options(const Settings& settings);
+/// Tolerance of the islands and effort of the search, where it is not set that of the fleet.
+[[nodiscard]] PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet);
 
 [[nodiscard]] compose::Target target_of(const Settings& settings);
 

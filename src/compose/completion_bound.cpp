@@ -129,16 +129,16 @@ void FastestPlans::add_list(const Program& program, std::vector<Entry>& entries)
 }
 
 CompletionBound::CompletionBound(const Program& program, const FastestPlans& fastest, std::int64_t longest_period,
-                                 std::vector<double> multipliers, int iterations, double enough)
+                                 std::vector<double> multipliers, int iterations, double enough, Extent extent)
     : program_(program),
       fastest_(fastest),
       capacity_(program, fastest, longest_period),
       supplies_(program.supplies()),
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {
-  if (!capacity_.covers_all() || !coverable()) return;
+  if (!capacity_.covers_all() || !coverable(extent)) return;
   if (multipliers.size() != supplies_.size()) multipliers.assign(supplies_.size(), 0);
-  ascend(std::move(multipliers), iterations, enough);
+  ascend(std::move(multipliers), iterations, enough, extent);
 }
 
 std::int64_t CompletionBound::least_end(std::int64_t enough) const {
@@ -156,10 +156,10 @@ Packing& CompletionBound::packing() const {
 }
 
 // Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.
-bool CompletionBound::coverable() {
+bool CompletionBound::coverable(Extent extent) {
   weight_ = capacity_weights();
   unit_weight_ = option_prices(weight_);
-  const double whole = relax(unit_weight_, false, need_);
+  const double whole = relax(unit_weight_, false, extent, need_);
   if (whole == kNoCompletion) return false;
   const double supply = worth(weight_, supplies_);
   if (whole - supply > kCoverTolerance * supply) return false;
@@ -188,13 +188,13 @@ std::vector<double> CompletionBound::capacity_weights() const {
   return weights;
 }
 
-void CompletionBound::ascend(std::vector<double> lambda, int iterations, double enough) {
+void CompletionBound::ascend(std::vector<double> lambda, int iterations, double enough, Extent extent) {
   std::vector<double> best = lambda;
   double best_value = -kNoCompletion;
   double step = 0;
   for (int i = 0; i <= iterations; ++i) {
     const std::vector<double> option_price = option_prices(lambda);
-    const double whole = relax(option_price, true, phi_);
+    const double whole = relax(option_price, true, Extent::kRoot, phi_);
     if (whole == kNoCompletion) return;
     const double value = whole - worth(lambda, supplies_);
     const std::vector<double> usage = usage_of(option_price);
@@ -219,8 +219,10 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     step *= kStepDecay;
   }
   lambda_ = best;
+  root_ = best_value;
+  if (extent == Extent::kRoot) return;
   unit_price_ = option_prices(lambda_);
-  root_ = relax(unit_price_, true, phi_) - worth(lambda_, supplies_);
+  relax(unit_price_, true, Extent::kAll, phi_);
 }
 
 std::vector<double> CompletionBound::option_prices(const std::vector<double>& prices) const {
@@ -231,9 +233,10 @@ std::vector<double> CompletionBound::option_prices(const std::vector<double>& pr
 }
 
 // Fills `table` with phi (or need) for the prices; returns the value for the whole model.
-double CompletionBound::relax(const std::vector<double>& option_price, bool with_time, std::vector<double>& table) {
+double CompletionBound::relax(const std::vector<double>& option_price, bool with_time, Extent extent,
+                              std::vector<double>& table) {
   fill_envelope(option_price, with_time);
-  fill_table(with_time, table);
+  fill_table(with_time, extent, table);
   return table[cell(program_.blocks, 1)];
 }
 
@@ -262,13 +265,15 @@ void CompletionBound::fill_envelope(const std::vector<double>& option_price, boo
   }
 }
 
-void CompletionBound::fill_table(bool with_time, std::vector<double>& table) const {
+// The root looks no deeper than there are blocks behind: each stage has one at least. Latency may hold more in flight.
+void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<double>& table) const {
   const int blocks = program_.blocks;
   table.assign(cell(blocks + 1, 0), kNoCompletion);
   for (int d = 0; d <= depths_; ++d) table[cell(0, d)] = 0;
   for (int i = 1; i <= blocks; ++i) {
     const int first_depth = i == blocks ? 1 : std::min(2, depths_);
-    const int last_depth = i == blocks ? 1 : depths_;
+    const int deepest = extent == Extent::kAll ? depths_ : std::min(depths_, blocks - i + 1);
+    const int last_depth = i == blocks ? 1 : deepest;
     const int deeper = std::min(last_depth, depths_ - 1);  // up to here the next depth is one more
     double* const here = &table[cell(i, 0)];
     for (int d = first_depth; d <= last_depth; ++d) here[d] = first_envelope_[cell(i, d)];

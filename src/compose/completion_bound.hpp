@@ -82,10 +82,12 @@ class FastestPlans {
 
 class CompletionBound {
  public:
+  enum class Extent : std::uint8_t { kAll, kRoot };
+
   /// `multipliers` (empty: zeros) warm-starts the ascent of `iterations` subgradient steps; it stops early once the
-  /// root value reaches `enough`.
+  /// root value reaches `enough`. kRoot: phi and need will not be asked.
   CompletionBound(const Program& program, const FastestPlans& fastest, std::int64_t longest_period,
-                  std::vector<double> multipliers, int iterations, double enough);
+                  std::vector<double> multipliers, int iterations, double enough, Extent extent = Extent::kAll);
 
   /// Lower bound on A + max o over all chains whose stages fit the period; kNoCompletion when there is none.
   [[nodiscard]] double root() const { return root_; }
@@ -113,11 +115,11 @@ class CompletionBound {
   [[nodiscard]] Packing& packing() const;
 
  private:
-  [[nodiscard]] bool coverable();
-  void ascend(std::vector<double> lambda, int iterations, double enough);
-  double relax(const std::vector<double>& option_price, bool with_time, std::vector<double>& table);
+  [[nodiscard]] bool coverable(Extent extent);
+  void ascend(std::vector<double> lambda, int iterations, double enough, Extent extent);
+  double relax(const std::vector<double>& option_price, bool with_time, Extent extent, std::vector<double>& table);
   void fill_envelope(const std::vector<double>& option_price, bool with_time);
-  void fill_table(bool with_time, std::vector<double>& table) const;
+  void fill_table(bool with_time, Extent extent, std::vector<double>& table) const;
   [[nodiscard]] std::vector<double> usage_of(const std::vector<double>& option_price) const;
   [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price) const;
   [[nodiscard]] std::vector<double> capacity_weights() const;

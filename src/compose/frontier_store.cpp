@@ -1,15 +1,19 @@
 #include "frontier_store.hpp"
 
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <map>
 
+#include "staircases.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::compose {
 
 namespace {
 
-constexpr std::size_t kLengthsPerRound = 8;  // lengths asked for together; later rounds profit from dead slices
+constexpr int kBlocksPerRound =
+    8;  // lengths that differ by less are asked for together; later rounds profit from dead slices
 
 std::int64_t time_of(const parallelizer::PartialPlan& plan) { return (plan.cost.forward + plan.cost.backward).value(); }
 
@@ -50,6 +54,7 @@ int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int
   entry.samples = samples;
   entry.slowest = slowest;
   entry.plans.resize(static_cast<std::size_t>(signatures_.size()));
+  entry.asked.assign(signatures_.by_length().size(), 0);
   entry.dead.assign(static_cast<std::size_t>(signatures_.size()), 1);
   entries_.push_back(std::move(entry));
   return static_cast<int>(entries_.size()) - 1;
@@ -60,29 +65,36 @@ struct FrontierStore::Round {
   std::vector<std::pair<std::size_t, int>> owners;  // entry, signature
 };
 
-FrontierStore::Round FrontierStore::make_round(std::size_t from) const {
-  const auto& lengths = signatures_.by_length();
+FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std::span<const int> lengths) const {
   Round round;
-  for (std::size_t e = asked_; e < entries_.size(); ++e) {
-    const Nanoseconds slowest(entries_[e].slowest);
-    for (std::size_t length = from; length < std::min(lengths.size(), from + kLengthsPerRound); ++length) {
-      for (const int id : lengths[length]) {
-        if (!is_worth_asking(entries_[e], id)) continue;
-        round.queries.push_back({signatures_.entry(id).signature, entries_[e].shape, entries_[e].samples,
-                                 limits_.max_in_flight, limits_.allow, limits_.demands,
-                                 is_typical_block(id) ? Nanoseconds::max() : slowest});
-        round.owners.emplace_back(e, id);
+  for (const int index : entries) {
+    const ShapePlans& entry = at(index);
+    const Nanoseconds slowest(entry.slowest);
+    for (const int length : lengths) {
+      if (entry.asked[static_cast<std::size_t>(length)] != 0) continue;
+      for (const int id : signatures_.by_length()[static_cast<std::size_t>(length)]) {
+        if (!is_worth_asking(entry, id)) continue;
+        round.queries.push_back({signatures_.entry(id).signature, entry.shape, entry.samples, limits_.max_in_flight,
+                                 limits_.allow, limits_.demands, is_typical_block(id) ? Nanoseconds::max() : slowest});
+        round.owners.emplace_back(static_cast<std::size_t>(index), id);
       }
     }
   }
   return round;
 }
 
-void FrontierStore::ask() {
-  for (std::size_t from = 1; from < signatures_.by_length().size(); from += kLengthsPerRound) {
-    const Round round = make_round(from);
-    if (round.queries.empty()) break;
-    for (std::size_t p = 0; p < parallelizers_.size(); ++p) {
+void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths) {
+  while (!lengths.empty()) {
+    const auto end = std::ranges::lower_bound(lengths, lengths.front() + kBlocksPerRound);
+    const std::span<const int> now = lengths.first(static_cast<std::size_t>(end - lengths.begin()));
+    lengths = lengths.subspan(now.size());
+    const Round round = make_round(entries, now);
+    for (const int index : entries) {
+      for (const int length : now) {
+        entries_[static_cast<std::size_t>(index)].asked[static_cast<std::size_t>(length)] = 1;
+      }
+    }
+    for (std::size_t p = 0; p < parallelizers_.size() && !round.queries.empty(); ++p) {
       std::vector<parallelizer::Outcome> outcomes = parallelizers_[p]->solve(round.queries);
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
         tallies_[p].add(outcomes[i]);
@@ -91,7 +103,32 @@ void FrontierStore::ask() {
     }
     queries_ += static_cast<std::int64_t>(round.queries.size() * parallelizers_.size());
   }
-  asked_ = entries_.size();
+  tbb::parallel_for(std::size_t{0}, entries.size(),
+                    [&](std::size_t i) { fill_staircases(entries_[static_cast<std::size_t>(entries[i])]); });
+}
+
+void FrontierStore::fill_staircases(ShapePlans& entry) const {
+  entry.staircases.resize(entry.plans.size());
+  for (std::size_t length = 1; length < entry.asked.size(); ++length) {
+    for (const int id : signatures_.by_length()[length]) {
+      entry.staircases[static_cast<std::size_t>(id)] = entry.asked[length] != 0
+                                                           ? staircase(entry.plans[static_cast<std::size_t>(id)])
+                                                           : staircase_of_unknown(entry, signatures_.entry(id));
+    }
+  }
+}
+
+// The longest part that is known and leaves out two blocks at least, and the rest. What a stage sends and receives
+// takes memory beside its blocks, but at the ends of the model; two blocks' inputs take as much.
+std::vector<Candidate> FrontierStore::staircase_of_unknown(const ShapePlans& entry,
+                                                           const SignatureTable::Entry& slice) const {
+  int cut = slice.last - 2;
+  while (entry.asked[static_cast<std::size_t>(cut - slice.first)] == 0) --cut;
+  std::vector<Candidate> steps = staircase_of_parts(
+      entry.staircases[static_cast<std::size_t>(signatures_.id(slice.first, cut))],
+      entry.staircases[static_cast<std::size_t>(signatures_.id(cut, slice.last))], limits_.max_in_flight);
+  std::erase_if(steps, [&](const Candidate& step) { return step.T > entry.slowest; });
+  return steps;
 }
 
 bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) const {
@@ -100,12 +137,10 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   const auto dead = [&](int first, int last) {
     return entry.dead[static_cast<std::size_t>(signatures_.id(first, last))] != 0;
   };
-  // Only slices at least a round shorter are known to be dead; within the first round everything is asked for.
-  const parallelizer::Demands& demands = limits_.demands;
-  const bool inherited = !demands.whole_modules && !demands.whole_stage_experts && demands.tp_at_ends == 0;
-  if (inherited && slice.last - slice.first > static_cast<int>(kLengthsPerRound)) {
-    const int shorter =
-        (slice.last - slice.first - 1) / static_cast<int>(kLengthsPerRound) * static_cast<int>(kLengthsPerRound);
+  // What the rounds before have shown of a part holds for the whole.
+  int shorter = slice.last - slice.first - 1;
+  while (shorter > 0 && entry.asked[static_cast<std::size_t>(shorter)] == 0) --shorter;
+  if (parallelizer::are_inherited(limits_.demands) && shorter > 0) {
     if (dead(slice.first, slice.first + shorter) || dead(slice.last - shorter, slice.last)) return false;
   }
   if (is_typical_block(signature)) return true;  // the split of mixed stages needs its time, however slow

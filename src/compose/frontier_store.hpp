@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
+#include "tangram/compose/program.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
@@ -56,10 +57,13 @@ struct ShapePlans {
   cluster::DeviceShape shape;
   int samples = 0;
   std::vector<std::vector<StoredPlan>> plans;
+  /// Of `plans`; of slices that were not asked for, those of shorter ones that make them up.
+  std::vector<std::vector<Candidate>> staircases;
   double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
-  std::vector<std::uint8_t> dead;  ///< infeasible, unsupported, or slower than the cut for every strategy
-  std::int64_t slowest = 0;        ///< ns: partial plans with a larger T are of no interest
-  Bytes shortage;                  ///< smallest memory shortage of a one-block slice that did not fit; 0: none
+  std::vector<std::uint8_t> dead;   ///< infeasible, unsupported, or slower than the cut for every strategy
+  std::int64_t slowest = 0;         ///< ns: partial plans with a larger T are of no interest
+  std::vector<std::uint8_t> asked;  ///< [blocks] whether slices of so many were asked for
+  Bytes shortage;                   ///< smallest memory shortage of a one-block slice that did not fit; 0: none
 };
 
 struct StoreLimits {
@@ -82,9 +86,10 @@ class FrontierStore {
   /// Index of the entry, added if new. `slowest`: partial plans with a larger T (ns) are of no interest; the largest of
   /// all calls before ask() counts.
   int want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest);
-  /// Asks every parallelizer for everything wanted since the last call; plans are kept in the order of parallelizers.
-  /// One that fails takes nothing away from the others.
-  void ask();
+  /// Asks every parallelizer for the entries' slices of so many blocks, ascending, as far as they were not asked for;
+  /// plans are kept in the order of parallelizers. One that fails takes nothing away from the others. Where not all
+  /// lengths are asked for, those of 1 to 4 blocks must be.
+  void ask(std::span<const int> entries, std::span<const int> lengths);
 
   [[nodiscard]] const ShapePlans& at(int index) const { return entries_[static_cast<std::size_t>(index)]; }
   /// One of the entry's plans with its texts.
@@ -98,7 +103,10 @@ class FrontierStore {
  private:
   struct Round;
 
-  [[nodiscard]] Round make_round(std::size_t from) const;
+  [[nodiscard]] Round make_round(std::span<const int> entries, std::span<const int> lengths) const;
+  void fill_staircases(ShapePlans& entry) const;
+  [[nodiscard]] std::vector<Candidate> staircase_of_unknown(const ShapePlans& entry,
+                                                            const SignatureTable::Entry& slice) const;
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
   [[nodiscard]] bool is_typical_block(int signature) const;
   void record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author);
@@ -110,7 +118,6 @@ class FrontierStore {
   StoreLimits limits_;
   std::vector<ShapePlans> entries_;
   std::vector<std::string> opaque_;
-  std::size_t asked_ = 0;
   std::int64_t queries_ = 0;
   std::int64_t partial_plans_ = 0;
   std::vector<parallelizer::Tally> tallies_;

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "outlines.hpp"
+#include "staircases.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::compose {
@@ -147,30 +147,6 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
   }
 }
 
-// The fastest plans for growing numbers of microbatches in flight; what only root_bound looks at is left out.
-std::vector<Candidate> staircase(std::vector<Candidate> steps) {
-  std::sort(steps.begin(), steps.end(),
-            [](const Candidate& a, const Candidate& b) { return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max); });
-  return rising(steps);
-}
-
-std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans) {
-  std::vector<Candidate> steps;
-  for (const StoredPlan& plan : plans) {
-    Candidate step;
-    step.T = step.A = (plan.cost.forward + plan.cost.backward).value();
-    step.n_max = plan.n_max;
-    steps.push_back(step);
-  }
-  return staircase(std::move(steps));
-}
-
-std::vector<Drain> staircase(std::vector<Drain> steps) {
-  std::sort(steps.begin(), steps.end(),
-            [](const Drain& a, const Drain& b) { return std::tie(a.cost, b.n_max) < std::tie(b.cost, a.n_max); });
-  return rising(steps);
-}
-
 std::vector<Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
   std::vector<Drain> steps;
   for (const StoredPlan& plan : plans) {
@@ -226,17 +202,20 @@ std::int64_t least_backward(const std::vector<StoredPlan>& plans) {
   return least;
 }
 
-std::vector<Candidate> staircase_of_both(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
-  std::vector<Candidate> steps;
-  for (const Candidate& x : a) {
-    for (const Candidate& y : b) {
-      Candidate step;
-      step.T = step.A = std::max(x.T, y.T);
-      step.n_max = std::min(x.n_max, y.n_max);
-      steps.push_back(step);
+void add_staircases(PricedProgram& priced, const model::Model& model, const SignatureTable& signatures,
+                    const FrontierStore& store) {
+  Program& program = priced.program;
+  const auto count = static_cast<std::size_t>(signatures.size());
+  for (std::size_t option = 0; option < priced.parts.size(); ++option) {
+    const std::vector<OptionPart>& parts = priced.parts[option];
+    for (std::size_t s = 0; s < count; ++s) {
+      const bool whole = signatures.entry(static_cast<int>(s)).signature.block_count() == model.block_count();
+      if (!model.job.allow.pipeline && !whole) continue;
+      const std::vector<Candidate>& first = store.at(parts.front().entry).staircases[s];
+      const std::vector<Candidate>& last = store.at(parts.back().entry).staircases[s];
+      program.frontiers[option * count + s] = parts.size() == 1 ? first : staircase_of_both(first, last);
     }
   }
-  return staircase(std::move(steps));
 }
 
 }  // namespace
@@ -261,15 +240,14 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   program.least_forward.resize(program.frontiers.size(), INT64_MAX);
   program.least_backward.resize(program.frontiers.size(), INT64_MAX);
   priced.sources.resize(program.frontiers.size());
-  for_each_key(
-      priced, model, signatures, store, [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
-        program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
-        program.least_forward[option * count + s] = std::max(least_forward(first), least_forward(last));
-        // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer.
-        program.least_backward[option * count + s] = std::min(least_backward(first), least_backward(last));
-        program.frontiers[option * count + s] =
-            priced.parts[option].size() == 1 ? staircase(first) : staircase_of_both(staircase(first), staircase(last));
-      });
+  add_staircases(priced, model, signatures, store);
+  for_each_key(priced, model, signatures, store,
+               [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+                 program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
+                 program.least_forward[option * count + s] = std::max(least_forward(first), least_forward(last));
+                 // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer.
+                 program.least_backward[option * count + s] = std::min(least_backward(first), least_backward(last));
+               });
   add_drains(priced, model, level, signatures, store);
   return priced;
 }

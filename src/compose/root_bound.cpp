@@ -27,7 +27,8 @@ std::int64_t root_bound_of_connected(const Program& program, std::int64_t intere
     const std::int64_t base = (program.microbatches - 1) * lo;
     if (base >= std::min(best, interest)) break;
     const double enough = interest == kNever ? kNoCompletion : static_cast<double>(interest - base) + 2.0;
-    const CompletionBound bound(program, plans, hi, multipliers, ascent_from(multipliers), enough);
+    const CompletionBound bound(program, plans, hi, multipliers, ascent_from(multipliers), enough,
+                                CompletionBound::Extent::kRoot);
     const std::int64_t rest = bound.least_end(interest == kNever ? kNever : interest - base);
     if (rest != kNever) {
       multipliers = bound.multipliers();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -22,13 +23,27 @@ constexpr int kScoutShapes = 3;                // of each class, in the first lo
 constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
 constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
-constexpr std::int64_t kFirstPassShare = 120;  // of the label budget that one program may use before all were tried
+constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
+constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of the budget
 
 // Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
 std::size_t most_mixed_pairs(int gpus) {
   if (gpus <= 32) return 24;
   if (gpus <= 128) return 12;
   return 4;
+}
+
+std::vector<int> all_lengths(int blocks) {
+  std::vector<int> lengths(static_cast<std::size_t>(blocks));
+  std::iota(lengths.begin(), lengths.end(), 1);
+  return lengths;
+}
+
+// Enough to say how fast the others can be at most, see FrontierStore.
+std::vector<int> few_lengths(int blocks) {
+  std::vector<int> lengths;
+  for (int length = 1; length <= blocks; length += length < 4 ? 1 : length) lengths.push_back(length);
+  return lengths;
 }
 
 struct Task {
@@ -43,6 +58,7 @@ struct Attempt {
   std::vector<std::vector<OptionPart>> options;
   PricedProgram priced;
   ProgramResult solved;
+  std::int64_t judged_at = INT64_MAX;  // incumbent that its relaxation was compared with
   bool cut = false;
 };
 
@@ -73,8 +89,7 @@ class Searcher {
     }
     accept_gap();
     for (const std::int64_t b : sizes_) {
-      const std::int64_t share = std::max<std::int64_t>(1, options_.label_budget / kFirstPassShare);
-      solve_size(b, settings_of(b), share, unfinished);
+      solve_size(b, settings_of(b), first_pass(), unfinished);
     }
     finish(std::move(unfinished));
     conclude();
@@ -83,9 +98,19 @@ class Searcher {
 
  private:
   [[nodiscard]] Nanoseconds without_search() const {
-    const bool modelled =
-        std::ranges::all_of(parallelizers_, [](const parallelizer::Parallelizer* p) { return p->info().modelled; });
-    return relaxed_bound(model_, hierarchy_, modelled, options_.profiles);
+    return relaxed_bound(model_, hierarchy_, is_modelled(), options_.profiles);
+  }
+
+  [[nodiscard]] bool is_modelled() const {
+    return std::ranges::all_of(parallelizers_, [](const parallelizer::Parallelizer* p) { return p->info().modelled; });
+  }
+
+  [[nodiscard]] StoreLimits store_limits(std::int64_t microbatches) const {
+    return {most_in_flight(microbatches), model_.job.allow, options_.constraints.demands, options_.profiles};
+  }
+
+  [[nodiscard]] std::int64_t first_pass() const {
+    return std::clamp<std::int64_t>(options_.label_budget / kFirstPassShare, 1, kFirstPass);
   }
 
   void list_space() {
@@ -168,18 +193,13 @@ class Searcher {
       const auto excess = static_cast<std::ptrdiff_t>(share.shapes.size()) - kScoutShapes;
       if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
     }
-    StoreLimits limits;
-    limits.max_in_flight = most_in_flight(setting.microbatches);
-    limits.allow = model_.job.allow;
-    limits.demands = options_.constraints.demands;
-    limits.profiles = options_.profiles;
-    FrontierStore store(model_, signatures_, parallelizers_, limits);
-    auto options = single_options(level, shares, b, incumbent_ / setting.microbatches, store);
-    store.ask();
+    FrontierStore store(model_, signatures_, parallelizers_, store_limits(setting.microbatches));
+    auto options = single_options(level, shares, b, slowest_of_interest(setting), store);
     std::vector<Attempt> attempts;
-    if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}, false});
+    if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
+    store.ask(entries_of(attempts), all_lengths(model_.block_count()));
     std::vector<Task> ignored;
-    solve_attempts(attempts, store, options_.label_budget / kFirstPassShare, ignored);
+    solve_attempts(attempts, store, first_pass(), ignored);
     count_queries(store);
   }
 
@@ -193,46 +213,82 @@ class Searcher {
     for (std::size_t i = 0; i < store.tallies().size(); ++i) result_.parallelizers[i].add(store.tallies()[i]);
   }
 
-  // All programs of one microbatch size share what the parallelizers say.
+  // All programs of one microbatch size share what the parallelizers say. Those are cut first that can not be of
+  // interest however fast the slices are that were not asked for.
   void solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
                   std::vector<Task>& unfinished) {
     if (settings.empty()) return;
     std::int64_t most = 1;
     for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
-    // A stage of time T makes an iteration of at least M T.
-    const auto slowest = [known = incumbent_](const Setting& s) { return known / s.microbatches; };
-    StoreLimits limits;
-    limits.max_in_flight = most_in_flight(most);
-    limits.allow = model_.job.allow;
-    limits.demands = options_.constraints.demands;
-    limits.profiles = options_.profiles;
-    FrontierStore store(model_, signatures_, parallelizers_, limits);
-
-    std::vector<std::vector<ClassShare>> shares;
-    std::vector<std::vector<std::vector<OptionPart>>> options;
-    for (const Setting& setting : settings) {
-      const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(setting.level)];
-      shares.push_back(shares_of(level, setting.replicas));
-      options.push_back(single_options(level, shares.back(), b, slowest(setting), store));
-    }
-    store.ask();
-    if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
-      for (std::size_t i = 0; i < settings.size(); ++i) {
-        const cluster::IslandLevel& level = hierarchy_.levels[static_cast<std::size_t>(settings[i].level)];
-        const auto mixed = mixed_options(level, options[i], b, slowest(settings[i]), store, pairs_);
-        options[i].insert(options[i].end(), mixed.begin(), mixed.end());
-      }
-      store.ask();
-    }
-    std::vector<Attempt> attempts;
-    for (std::size_t i = 0; i < settings.size(); ++i) {
-      report(settings[i]);
-      if (!options[i].empty())
-        attempts.push_back({settings[i], std::move(shares[i]), std::move(options[i]), {}, {}, false});
-    }
+    FrontierStore store(model_, signatures_, parallelizers_, store_limits(most));
+    std::vector<Attempt> attempts = attempts_at(b, settings, store);
+    const std::vector<int> lengths = all_lengths(model_.block_count());
+    const std::vector<int> first = may_drop() ? few_lengths(model_.block_count()) : lengths;
+    store.ask(entries_of(attempts), first);
+    if (model_.job.allow.mixed_stages && options_.max_parts > 1) add_mixed(b, first, attempts, store);
+    if (may_drop()) drop_hopeless(attempts, store);
+    store.ask(entries_of(attempts), lengths);
     solve_attempts(attempts, store, budget, unfinished);
     count_queries(store);
     note_shortage(store);
+  }
+
+  [[nodiscard]] bool may_drop() const {
+    return incumbent_ != INT64_MAX && is_modelled() && parallelizer::are_inherited(options_.constraints.demands);
+  }
+
+  // Those with shapes to run on.
+  std::vector<Attempt> attempts_at(std::int64_t b, const std::vector<Setting>& settings, FrontierStore& store) {
+    std::vector<Attempt> attempts;
+    for (const Setting& setting : settings) {
+      report(setting);
+      const cluster::IslandLevel& level = level_of(setting);
+      std::vector<ClassShare> shares = shares_of(level, setting.replicas);
+      auto options = single_options(level, shares, b, slowest_of_interest(setting), store);
+      if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
+    }
+    return attempts;
+  }
+
+  void add_mixed(std::int64_t b, std::span<const int> lengths, std::vector<Attempt>& attempts, FrontierStore& store) {
+    std::vector<int> entries;
+    for (Attempt& attempt : attempts) {
+      const std::int64_t slowest = slowest_of_interest(attempt.setting);
+      const auto mixed = mixed_options(level_of(attempt.setting), attempt.options, b, slowest, store, pairs_);
+      add_entries(mixed, entries);
+      attempt.options.insert(attempt.options.end(), mixed.begin(), mixed.end());
+    }
+    store.ask(distinct(std::move(entries)), lengths);
+  }
+
+  // What is left is outlined again with all its slices.
+  void drop_hopeless(std::vector<Attempt>& attempts, const FrontierStore& store) {
+    outline(attempts, store);
+    std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
+  }
+
+  // A stage of time T makes an iteration of at least M T.
+  [[nodiscard]] std::int64_t slowest_of_interest(const Setting& setting) const {
+    return incumbent_ / setting.microbatches;
+  }
+
+  static void add_entries(const std::vector<std::vector<OptionPart>>& options, std::vector<int>& entries) {
+    for (const auto& parts : options) {
+      for (const OptionPart& part : parts) entries.push_back(part.entry);
+    }
+  }
+
+  [[nodiscard]] static std::vector<int> distinct(std::vector<int> entries) {
+    std::ranges::sort(entries);
+    const auto rest = std::ranges::unique(entries);
+    entries.erase(rest.begin(), rest.end());
+    return entries;
+  }
+
+  [[nodiscard]] static std::vector<int> entries_of(const std::vector<Attempt>& attempts) {
+    std::vector<int> entries;
+    for (const Attempt& attempt : attempts) add_entries(attempt.options, entries);
+    return distinct(std::move(entries));
   }
 
   // In waves of fixed size: the programs of a wave know the same incumbent, so that nothing depends on which of them
@@ -255,10 +311,10 @@ class Searcher {
     tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
       Attempt& attempt = attempts[i];
       attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
-                                       std::move(attempt.options), signatures_, store);
+                                       attempt.options, signatures_, store);
       attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
       limit_spend(attempt);
-      attempt.cut = root_bound(attempt.priced.program, incumbent_) >= incumbent_;
+      judge(attempt);
     });
     std::vector<Attempt*> open;
     for (Attempt& attempt : attempts) {
@@ -275,6 +331,11 @@ class Searcher {
     return open;
   }
 
+  void judge(Attempt& attempt) const {
+    attempt.judged_at = incumbent_;
+    attempt.cut = root_bound(attempt.priced.program, incumbent_) >= incumbent_;
+  }
+
   // Every pipeline may spend an equal share.
   void limit_spend(Attempt& attempt) const {
     if (!options_.spend) return;
@@ -289,7 +350,7 @@ class Searcher {
 
   void solve_attempt(Attempt& attempt, const FrontierStore& store, std::int64_t share) const {
     PricedProgram& priced = attempt.priced;
-    attempt.cut = root_bound(priced.program, incumbent_) >= incumbent_;
+    if (incumbent_ < attempt.judged_at) judge(attempt);
     if (attempt.cut) return;
     ProgramLimits limits;
     limits.incumbent = incumbent_;
@@ -426,6 +487,11 @@ class Searcher {
 };
 
 }  // namespace
+
+std::int64_t usual_label_budget(int gpus) {
+  constexpr int kSmallFleet = 256;
+  return gpus <= kSmallFleet ? 2'000'000 : 750'000;
+}
 
 MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {
   return MicroDollarsPerHour(std::llround(island_class.device.price_per_hour.value() * 1e6));

@@ -156,7 +156,8 @@ class Sweep {
     if (lo > hi) return;
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
-    const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough);
+    const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough,
+                                CompletionBound::Extent::kRoot);
     const std::int64_t rest = bound.least_end(best_ == kNever ? kNever : best_ - base);
     if (rest == kNever || base + rest >= best_) {
       ++result_.cuts.windows_by_bound;

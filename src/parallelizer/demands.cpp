@@ -19,6 +19,10 @@ std::int64_t encoder_blocks(const model::Model& model, const model::SliceSignatu
 
 }  // namespace
 
+bool are_inherited(const Demands& demands) {
+  return !demands.whole_modules && !demands.whole_stage_experts && demands.tp_at_ends == 0;
+}
+
 bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice) {
   if (!demands.whole_modules) return true;
   const std::int64_t inside = encoder_blocks(model, slice);

@@ -1,10 +1,14 @@
 #include "settings.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "support/catch.hpp"
+#include "tangram/compose/search.hpp"
 
 using namespace tangram;
 using namespace tangram::app;
@@ -38,6 +42,14 @@ std::function<const char*(const std::string&)> environment(std::map<std::string,
 }
 
 }  // namespace
+
+TEST_CASE("settings: the help names the effort of a search that nobody sets") {
+  const auto definitions = setting_definitions();
+  const auto budget = std::ranges::find(definitions, "time-budget", &SettingDefinition::name);
+  REQUIRE(budget != definitions.end());
+  CHECK(budget->help.ends_with(fmt::format("(default: {} up to 256 GPUs, {} beyond)", compose::usual_label_budget(256),
+                                           compose::usual_label_budget(257))));
+}
 
 TEST_CASE("settings: each source beats the next") {
   const TemporaryFile user("top: 1\nmax_pipelines: 1\njobs: 1\nmicrobatch: 1\n");

@@ -1,12 +1,13 @@
 // The search over a named space. Goes in: model, island hierarchy, parallelizers. Comes out: the best compositions by
 // closed form, what was searched, and how far from the best possible the first one can be.
 //
-// For every island level, granularity, microbatch b and number of replicas R: query the parallelizers for every slice
-// signature on every shape, price what crosses islands (replica and mixed-stage gradient reduction, tied embeddings,
+// For every island level, granularity, microbatch b and number of replicas R: query the parallelizers for slice
+// signatures on every shape, price what crosses islands (replica and mixed-stage gradient reduction, tied embeddings,
 // boundaries), prune exactly, solve the composition program. Programs whose relaxation is no better than the best plan
-// so far are not solved.
+// so far are not solved; where slices of few lengths suffice to say so, no others are queried.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -40,12 +41,16 @@ struct SpendLimit {
   std::int64_t most = 0;
 };
 
+/// Labels that finish the search on nearly all fleets of up to 256 GPUs; on larger ones a label takes longer, and where
+/// so many do not finish it, few times as many do not either.
+[[nodiscard]] std::int64_t usual_label_budget(int gpus);
+
 struct SearchOptions {
-  bool timed = false;                   ///< also look for plans that are faster pass by pass: SearchResult::timed
-  int top = 4;                          ///< compositions returned by closed form, and as many by timetable
-  std::int64_t label_budget = 750'000;  ///< labels of the whole search; states, not seconds, decide
-  int max_replicas = 1 << 20;           ///< --max-pipelines
-  int max_parts = 2;                    ///< partial plans in a mixed stage; 1: none
+  bool timed = false;  ///< also look for plans that are faster pass by pass: SearchResult::timed
+  int top = 4;         ///< compositions returned by closed form, and as many by timetable
+  std::int64_t label_budget = usual_label_budget(INT_MAX);  ///< labels of the whole search; states, not seconds, decide
+  int max_replicas = 1 << 20;                               ///< --max-pipelines
+  int max_parts = 2;                                        ///< partial plans in a mixed stage; 1: none
   Constraints constraints;
   std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest

@@ -29,6 +29,9 @@ struct Demands {
   bool operator==(const Demands&) const = default;
 };
 
+/// Whether a slice can only have plans that its parts have: the demands are the same of all slices.
+[[nodiscard]] bool are_inherited(const Demands& demands);
+
 /// Whether a slice, or these degrees for it, are what is demanded.
 [[nodiscard]] bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice);
 [[nodiscard]] bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice,

@@ -26,7 +26,7 @@ TEST_CASE("property staircases: what is asked for is never below its parts") {
   int unknown = 0;
   int exact = 0;
   int bound_by_memory = 0;
-  holds(3000, [&] {
+  holds(1500, [&] {
     const model::Model model = random_model();
     const parallelizer::Query query = random_query(model);
     const auto enumerator = parallelizer::make_enumerator(model);

@@ -50,7 +50,8 @@ constexpr CommandText kCommands[] = {
      "  tangram plan fleet.json hf/config.json --global-batch 512 --seq-len 4096 -o plan.json\n"
      "  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted\n"
      "  tangram plan fleet.json model.yaml --add gpu=H100,nodes=2 --drop rack=r3\n"
-     "  tangram plan fleet.json model.yaml --against plan.json --detailed-exitcode -o next.json\n",
+     "  tangram plan fleet.json model.yaml --against plan.json --detailed-exitcode -o next.json\n"
+     "  tangram plan fleet.json model.yaml --against plan.json --ahead > /dev/null     (ready for the next change)\n",
      "Decides which GPUs form which pipeline stage, how many layers each stage holds and how each is\n"
      "parallelized inside. Every plan is checked and simulated before it is shown. MODEL is a model.yaml\n"
      "or a Hugging Face config.json; one of the two files may be - (standard input). --json prints the\n"
@@ -62,7 +63,12 @@ constexpr CommandText kCommands[] = {
      "--against PLAN prices a plan that runs already on the fleet as it is now, GPUs by host name and number. It\n"
      "is kept, and -o writes it unchanged, while it fits and no other gains --min-gain; otherwise the plan that\n"
      "gives fewest GPUs other work is taken among those within --min-gain of the best. Why is said; --json\n"
-     "prints the decision.\n"},
+     "prints the decision.\n"
+     "\n"
+     "Searches are kept (tangram cache), so that planning for a fleet that is alike but for names is a matter of\n"
+     "looking up. --ahead searches as well, when the plan is written, for fleets with any one node less and with\n"
+     "one more like any: then a change of that kind is looked up, too. With --against it prepares the next run\n"
+     "with --against; searches for --pipelines any are not kept.\n"},
     {Command::kIslands, "islands", "CLUSTER", "show which GPUs are alike, and why",
      "  tangram islands fleet.json\n"
      "  tangram islands fleet.json --island-tolerance 5%\n"
@@ -179,17 +185,20 @@ constexpr CommandText kCommands[] = {
      "plugins that are found (manifests in --parallelizer-path, beside the program, in the user's folder; programs\n"
      "tangram-parallelizer-NAME on the PATH), whether they start, and what to do if not. test asks one what a plan\n"
      "would ask and says what is wrong with its answers. NAME with a / is a manifest or a program.\n"},
-    {Command::kCache, "cache", "show|verify|clear|path [NAME]", "the answers of plugins that are kept",
+    {Command::kCache, "cache", "show|verify|clear|path [NAME]", "the searches and the answers of plugins that are kept",
      "  tangram cache show\n"
      "  tangram cache verify --sample 50\n"
      "  tangram cache clear galvatron\n"
      "  tangram plan fleet.json model.yaml --parallelizer galvatron --offline     (asks the cache alone)\n",
-     "plan keeps what plugins answer in one SQLite file, under the question and a digest of the plugin, and\n"
-     "asks only what is not there. Plans are the same with and without it. show counts answers, hits, misses\n"
-     "and bytes of each plugin; verify asks the plugins a sample again, those not verified for longest\n"
-     "first, and reports what they answer otherwise now; clear forgets all answers, or those of one plugin;\n"
-     "path prints where the file is. Keep it on a disk of this machine: network file systems have no locks\n"
-     "that it can trust. Exit 5: verify found a difference, or a plugin that does not answer.\n"},
+     "plan and explain keep whole searches in one SQLite file, under a digest of all they depend on: the\n"
+     "program, the model and its job, the islands without the names of hosts, options, profiles, plugins. plan\n"
+     "keeps what plugins answer, too, under the question and a digest of the plugin. What is there is looked\n"
+     "up; plans are the same with and without it. show counts searches, and answers, hits, misses and bytes of\n"
+     "each plugin; verify reads all searches, asks the plugins a sample again, those not verified for longest\n"
+     "first, and reports what is damaged and what they answer otherwise now; clear forgets all, or what one\n"
+     "plugin had a part in; path prints where the file is. Keep it on a disk of this machine: network file systems\n"
+     "have no locks that it can trust. Exit 5: verify found damage or a difference, or a plugin that does not\n"
+     "answer.\n"},
     {Command::kWorker, "worker", "HOST:PORT...", "run plugins for a planner elsewhere",
      "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers slurm --worker-cores 64\n"
      "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers mpi \\\n"

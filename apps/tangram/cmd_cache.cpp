@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "caches.hpp"
 #include "commands.hpp"
 #include "parallelizers.hpp"
 #include "table.hpp"
@@ -43,14 +44,17 @@ ExitCode show(const std::string& file, const Context& context) {
   const auto cache = open_existing(file, context.settings);
   if (!cache) return report(context.terminal, context.json, cache.error());
   const parallelizer::CacheContents contents = *cache ? (*cache)->contents() : parallelizer::CacheContents{};
+  const compose::KeptContents searches = *cache ? compose::kept_contents((*cache)->file()) : compose::KeptContents{};
+  const Bytes size = *cache ? (*cache)->file().used() : Bytes(0);
   if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
 
   Table table(
       {{"plugin"}, {"version"}, {"answers", true}, {"size", true}, {"hits", true}, {"misses", true}, {"found as"}});
   Json document = document_of(file);
-  document["bytes"] = contents.file.value();
+  document["bytes"] = size.value();
   document["limit_bytes"] = cache_limit(context.settings).value();
   document["answers"] = contents.answers;
+  document["searches"] = Json{{"kept", searches.searches}, {"bytes", searches.bytes.value()}, {"hits", searches.hits}};
   document["plugins"] = Json::array();
   for (const CachedPlugin& plugin : contents.plugins) {
     table.add({{plugin.name, Style::kBold},
@@ -70,7 +74,8 @@ ExitCode show(const std::string& file, const Context& context) {
                                        {"misses", plugin.misses}});
   }
   std::string text = contents.plugins.empty() ? "" : table.render(context.terminal) + "\n";
-  text += fmt::format("{}: {}, {} of at most {}\n", file, counted(contents.answers, "answer"), mebibytes(contents.file),
+  text += fmt::format("{}: {}, {} (found {}), {} of at most {}\n", file, counted(contents.answers, "answer"),
+                      counted(searches.searches, "search"), counted(searches.hits, "time"), mebibytes(size),
                       mebibytes(cache_limit(context.settings)));
   return print_result(context, text, document);
 }
@@ -93,16 +98,24 @@ ExitCode clear(const std::string& file, const std::string& name, const Context& 
   const auto cache = open_existing(file, context.settings);
   if (!cache) return report(context.terminal, context.json, cache.error());
   std::int64_t gone = 0;
+  std::int64_t searches = 0;
   if (*cache) {
     if (!name.empty() && !holds(**cache, name)) {
       return report(context.terminal, context.json, nobody_of_that_name(name));
     }
+    // What a plugin said is in the searches that it was asked for.
+    for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
+      if (!name.empty() && is_named(plugin, name)) searches += compose::clear_kept((*cache)->file(), plugin.identity);
+    }
+    if (name.empty()) searches = compose::clear_kept((*cache)->file());
     gone = (*cache)->clear(name);
     if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
   }
   Json document = document_of(file);
   document["cleared"] = gone;
-  return print_result(context, fmt::format("{} forgotten\n", counted(gone, "answer")), document);
+  document["cleared_searches"] = searches;
+  return print_result(
+      context, fmt::format("{} and {} forgotten\n", counted(gone, "answer"), counted(searches, "search")), document);
 }
 
 /// What asking a plugin again showed.
@@ -213,7 +226,13 @@ std::string verified_for_people(const std::vector<Verified>& all) {
     for (const std::string& line : v.unanswered) text += fmt::format("  unanswered: {}\n", line);
     if (!v.different.empty()) text += fmt::format("  tangram cache clear {} forgets its answers\n", v.plugin.found_as);
   }
-  return text.empty() ? "nothing to verify\n" : text;
+  return text;
+}
+
+std::string searches_for_people(const std::optional<compose::KeptState>& state) {
+  if (!state) return "";
+  return fmt::format("searches: {} read back, {} damaged{}\n", state->whole, state->damaged,
+                     state->damaged > 0 ? " and forgotten" : "");
 }
 
 Json verified_json(const std::vector<Verified>& all) {
@@ -257,7 +276,9 @@ ExitCode verify(const std::string& file, const CacheArguments& arguments, const 
   const auto launcher = make_launcher(context.settings, options->slots, 1, progress);
   if (!launcher) return report(context.terminal, context.json, launcher.error());
   std::vector<Verified> all;
+  std::optional<compose::KeptState> searches;
   if (*cache) {
+    if (arguments.name.empty()) searches = compose::verify_kept((*cache)->file());
     for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
       if (plugin.answers == 0 || !is_named(plugin, arguments.name)) continue;
       all.push_back(verify_plugin(plugin, *most, **cache, *options, **launcher, context));
@@ -265,11 +286,14 @@ ExitCode verify(const std::string& file, const CacheArguments& arguments, const 
     context.terminal.clear_progress();
     if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
   }
-  const ExitCode code = std::ranges::all_of(all, &Verified::ok) ? ExitCode::kOk : ExitCode::kPlugin;
+  const bool whole = std::ranges::all_of(all, &Verified::ok) && (!searches || searches->damaged == 0);
+  const ExitCode code = whole ? ExitCode::kOk : ExitCode::kPlugin;
   Json document = document_of(file);
   document["status"] = status_of(code);
   document["plugins"] = verified_json(all);
-  return print_result(context, verified_for_people(all), document, code);
+  const std::string text = verified_for_people(all) + searches_for_people(searches);
+  if (searches) document["searches"] = Json{{"whole", searches->whole}, {"damaged", searches->damaged}};
+  return print_result(context, text.empty() ? "nothing to verify\n" : text, document, code);
 }
 
 ExitCode path(const std::string& file, const Context& context) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "caches.hpp"
 #include "commands.hpp"
 #include "explanation_view.hpp"
 #include "inputs.hpp"
@@ -43,9 +44,12 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   PlanningOptions options = planning_options(context.settings, inputs->fleet);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
+  const Cache cache = open_cache(context.settings);
+  options.kept = cache.searches.get();
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress("explaining: " + p.phase); };
   const auto explanation = explain(inputs->plan, inputs->fleet, options, progress);
   context.terminal.clear_progress();
+  tell_cache(context, cache, /*needed=*/false);
   if (!explanation) return refuse(explanation.error());
   return print_result(context, explanation_for_people(inputs->plan, *explanation, context.terminal),
                       explanation_json(inputs->plan, *explanation));

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "ahead.hpp"
+#include "caches.hpp"
 #include "choices.hpp"
 #include "commands.hpp"
 #include "inputs.hpp"
@@ -15,6 +17,7 @@
 #include "planning_inputs.hpp"
 #include "replan.hpp"
 #include "table.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "wishes.hpp"
@@ -52,6 +55,10 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
   if (arguments.detailed_exitcode && arguments.against.empty()) {
     return usage_mistake("nothing-to-compare", "--detailed-exitcode tells whether a plan changes",
                          "say which plan with --against PLAN");
+  }
+  if (settings.enabled("ahead") && settings.count("pareto")) {
+    return usage_mistake("two-questions", "--ahead prepares the next plan, --pareto lists plans",
+                         "leave one of them out");
   }
   if (!arguments.against.empty() && settings.count("pareto")) {
     return usage_mistake("two-questions", "--pareto lists plans, --against decides about one", "leave one of them out");
@@ -97,12 +104,16 @@ ExitCode deliver(const Context& context, const PlanArguments& arguments, std::op
   return print_text(context, context.json ? told.json : to_stdout ? told.written : told.for_people, told.code);
 }
 
-void tell_trouble(const Context& context, const Planners& planners) {
-  if (const auto trouble = planners.trouble_with_cache()) {
-    context.terminal.note(fmt::format("plans without the answer cache: {}: {} ({})", trouble->where.file,
-                                      trouble->message, trouble->hint));
+/// What a plan is made with beside inputs and options.
+struct Means {
+  const Cache& cache;
+  const Planners& planners;
+
+  void tell(const Context& context) const {
+    const bool plugins = std::ranges::any_of(planners.all(), [](const auto* p) { return !p->info().built_in; });
+    tell_cache(context, cache, plugins);
   }
-}
+};
 
 /// What the parallelizers failed at, for people and as exit code.
 ExitCode tell_failures(const Context& context, const std::vector<parallelizer::Tally>& tallies) {
@@ -116,11 +127,11 @@ void tell_effort(const Context& context, const compose::SearchStatistics& s) {
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 }
 
-Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& options, const Planners& planners,
+Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& options, const Means& means,
                          const compose::ProgressCallback& progress, const Context& context) {
   auto planned = make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
-  tell_trouble(context, planners);
+  means.tell(context);
   if (!planned) return fail(std::move(planned.error()));
   tell_effort(context, planned->statistics);
   ExitCode code = tell_failures(context, planned->parallelizers);
@@ -130,13 +141,13 @@ Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& op
 }
 
 /// Where the old plan is kept, its text is written as it was: nothing changed.
-Expected<Told> plan_against(const Inputs& inputs, const PlanningOptions& options, const Planners& planners,
+Expected<Told> plan_against(const Inputs& inputs, const PlanningOptions& options, const Means& means,
                             const compose::ProgressCallback& progress, const PlanArguments& arguments,
                             const Context& context) {
   auto replanned =
       replan(inputs.old, inputs.fleet, inputs.model, options, context.settings.share("min-gain"), progress);
   context.terminal.clear_progress();
-  tell_trouble(context, planners);
+  means.tell(context);
   if (!replanned) return fail(std::move(replanned.error()));
   ExitCode code = tell_failures(context, replanned->parallelizers);
   if (code == ExitCode::kOk && replanned->change && arguments.detailed_exitcode) code = ExitCode::kDifferent;
@@ -146,15 +157,39 @@ Expected<Told> plan_against(const Inputs& inputs, const PlanningOptions& options
 }
 
 Expected<Told> plan_choices(const PlanningInputs& inputs, const PlanningOptions& options, std::int64_t most,
-                            const Planners& planners, const compose::ProgressCallback& progress,
-                            const Context& context) {
+                            const Means& means, const compose::ProgressCallback& progress, const Context& context) {
   auto choices = make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);
   context.terminal.clear_progress();
-  tell_trouble(context, planners);
+  means.tell(context);
   if (!choices) return fail(std::move(choices.error()));
   const ExitCode code = tell_failures(context, choices->parallelizers);
   const std::string text = choices_json(choices->plans);
   return Told{text, text, choices_for_people(choices->plans, context.terminal), code};
+}
+
+/// Searches have to be kept, by parallelizers whose searches can be.
+std::optional<Diagnostics> ahead_complaint(const Cache& cache, const PlanningOptions& options) {
+  if (cache.searches == nullptr) {
+    return no_cache(cache, "ahead-without-cache", "--ahead keeps searches in the cache, and there is none");
+  }
+  const parallelizer::ParallelizerInfo* unknown = compose::first_unknown(options.parallelizers);
+  if (unknown == nullptr) return std::nullopt;
+  return Diagnostics{
+      problem(ErrorKind::kPlugin, "ahead-unknown-parallelizer",
+              fmt::format("--ahead keeps searches, and those of parallelizer {} cannot be kept: it {}", unknown->name,
+                          unknown->deterministic ? "did not start" : "says that its answers differ from time to time"),
+              "leave --ahead out")};
+}
+
+void look_ahead(const PlanningInputs& inputs, const PlanningOptions& options, const compose::ProgressCallback& progress,
+                const Context& context) {
+  if (options.kept->made() > options.kept->kept()) {
+    context.terminal.note("did not search ahead: what a parallelizer failed at is not kept");
+    return;
+  }
+  const Ahead ahead = search_ahead(inputs.fleet, inputs.model, options, progress);
+  context.terminal.clear_progress();
+  context.terminal.note(ahead_text(ahead));
 }
 
 }  // namespace
@@ -176,22 +211,30 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   PlanningOptions options = planning_options(context.settings, inputs->fleet);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
-  const auto planners = make_planners(context.settings, inputs->model, options.search.profiles,
+  const Cache cache = open_cache(context.settings);
+  options.kept = cache.searches.get();
+  const auto planners = make_planners(context.settings, inputs->model, options.search.profiles, cache,
                                       [&](const std::string& line) { context.terminal.progress(line); });
   if (!planners) return refuse(planners.error());
   options.parallelizers = planners->all();
   auto wish = wish_of(context.settings, inputs->fleet, inputs->model);
   if (!wish) return refuse(wish.error());
   options.wish = *wish;
+  const bool ahead = context.settings.enabled("ahead");
+  if (const auto wrong = ahead ? ahead_complaint(cache, options) : std::nullopt) return refuse(*wrong);
 
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
+  const Means means{cache, *planners};
   const auto most = context.settings.count("pareto");
-  const auto told = most ? plan_choices(*inputs, options, *most, *planners, progress, context)
-                    : arguments.against.empty()
-                        ? plan_best(*inputs, options, *planners, progress, context)
-                        : plan_against(*inputs, options, *planners, progress, arguments, context);
+  const auto told = most                        ? plan_choices(*inputs, options, *most, means, progress, context)
+                    : arguments.against.empty() ? plan_best(*inputs, options, means, progress, context)
+                                                : plan_against(*inputs, options, means, progress, arguments, context);
   if (!told) return refuse(told.error());
-  return deliver(context, arguments, *output, *told);
+  const ExitCode code = deliver(context, arguments, *output, *told);
+  if (ahead && code != ExitCode::kInternal) {
+    look_ahead(*inputs, arguments.against.empty() ? options : replan_options(options), progress, context);
+  }
+  return code;
 }
 
 }  // namespace tangram::app

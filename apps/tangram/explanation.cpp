@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
+#include "neighbours.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/cluster/edits.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
@@ -275,7 +275,7 @@ class Explainer {
       const std::string& node = fleet_.nodes[island.members.front().node].name;
       result_.more.push_back(
           planned_with_more({fmt::format("one node more like {} ({})", node, each.alias), each.alias, {}, {}},
-                            cluster::edited(fleet_, {{}, {"like=" + node}, {}})));
+                            with_one_more(fleet_, node)));
     }
   }
 
@@ -285,14 +285,14 @@ class Explainer {
     for (const plan::PlanIsland& island : plan_.islands) {
       const auto& alike = classes[island.island_class];
       if (alike.front() != &island) continue;
-      cluster::Edits edits;
-      for (const plan::HostGpus& host : island.nodes) edits.drop.push_back("node=" + host.host);
+      std::vector<std::string> hosts;
+      for (const plan::HostGpus& host : island.nodes) hosts.push_back(host.host);
       const std::string others = alike.size() > 1 ? fmt::format(", one of {} alike", alike.size()) : "";
       result_.fewer.push_back(planned({fmt::format("without island {} ({}{})", island.id, island.island_class, others),
                                        island.island_class,
                                        {},
                                        {}},
-                                      cluster::edited(fleet_, edits)));
+                                      without_nodes(fleet_, hosts)));
     }
   }
 

@@ -37,25 +37,14 @@ std::string variable(const std::string& name) {
 
 const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
-Diagnostics no_cache_to_plan_from() {
-  return {problem(ErrorKind::kUsage, "offline-without-cache",
-                  "--offline takes answers of plugins from the cache, and there is none",
-                  "name its file with --cache FILE")};
-}
-
-/// Opens the cache for plugins. Only --offline cannot do without.
-Expected<void> open_cache(const Settings& settings, Planners& planners) {
-  const bool offline = settings.enabled("offline");
-  const std::string file = cache_file(settings);
-  if (planners.cache != nullptr || planners.cache_problem) return {};
-  if (file.empty()) return offline ? Expected<void>(fail(no_cache_to_plan_from())) : Expected<void>();
-  auto cache = parallelizer::AnswerCache::open(file, cache_limit(settings));
-  if (cache) {
-    planners.cache = std::move(*cache);
-  } else if (offline) {
-    return fail(std::move(cache.error()));
-  } else {
-    planners.cache_problem = cache.error().front();
+/// The cache of plugins' answers, where there is a file for it. Only --offline cannot do without.
+Expected<void> open_answers(const Settings& settings, const Cache& cache, Planners& planners) {
+  if (cache.file == nullptr && settings.enabled("offline")) {
+    return fail(no_cache(cache, "offline-without-cache",
+                         "--offline takes answers of plugins from the cache, and there is none"));
+  }
+  if (cache.file != nullptr && planners.answers == nullptr) {
+    planners.answers = std::make_unique<parallelizer::AnswerCache>(cache.file);
   }
   return {};
 }
@@ -97,21 +86,6 @@ parallelizer::PluginPlaces plugin_places(const Settings& settings) {
   return places;
 }
 
-std::string cache_file(const Settings& settings) {
-  const std::string& said = settings.text("cache");
-  if (said == "off") return "";
-  return said.empty() ? user_cache_path(environment_variable, "answers.sqlite") : said;
-}
-
-Bytes cache_limit(const Settings& settings) {
-  constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 30;
-  return Bytes(std::min(settings.count("cache-limit").value_or(1), kMostMebibytes) << 20);
-}
-
-std::optional<Diagnostic> Planners::trouble_with_cache() const {
-  return cache != nullptr ? cache->problem() : cache_problem;
-}
-
 std::vector<const parallelizer::Parallelizer*> Planners::all() const {
   std::vector<const parallelizer::Parallelizer*> result;
   result.reserve(owned.size());
@@ -120,7 +94,7 @@ std::vector<const parallelizer::Parallelizer*> Planners::all() const {
 }
 
 Expected<Planners> make_planners(const Settings& settings, const model::Model& model, const cost::ProfileSet* profiles,
-                                 const Progress& progress) {
+                                 const Cache& cache, const Progress& progress) {
   Planners planners;
   const parallelizer::PluginPlaces places = plugin_places(settings);
   Diagnostics mistakes;
@@ -134,15 +108,15 @@ Expected<Planners> make_planners(const Settings& settings, const model::Model& m
       mistakes.insert(mistakes.end(), spec.error().begin(), spec.error().end());
       continue;
     }
-    if (auto opened = open_cache(settings, planners); !opened) return fail(std::move(opened.error()));
+    if (auto opened = open_answers(settings, cache, planners); !opened) return fail(std::move(opened.error()));
     std::unique_ptr<parallelizer::AnswerSource> source;
     if (settings.enabled("offline")) {
-      source = parallelizer::make_offline_source(*spec, *planners.cache);
+      source = parallelizer::make_offline_source(*spec, *planners.answers);
     } else {
       auto pool = start_pool(settings, *spec, progress, planners);
       if (!pool) return fail(std::move(pool.error()));
       source = std::move(*pool);
-      if (planners.cache) source = parallelizer::make_cached_source(*spec, std::move(source), *planners.cache);
+      if (planners.answers) source = parallelizer::make_cached_source(*spec, std::move(source), *planners.answers);
     }
     planners.owned.push_back(parallelizer::make_plugin_parallelizer(spec->name, std::move(source), model, profiles));
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "caches.hpp"
 #include "exit_codes.hpp"
 #include "settings.hpp"
 #include "tangram/parallelizer/answer_cache.hpp"
@@ -21,28 +22,21 @@ namespace tangram::app {
 /// share/tangram/parallelizers), the user's configuration folder, and the PATH.
 [[nodiscard]] parallelizer::PluginPlaces plugin_places(const Settings& settings);
 
-/// --cache, or where the cache is by default; empty: it is off.
-[[nodiscard]] std::string cache_file(const Settings& settings);
-
-[[nodiscard]] Bytes cache_limit(const Settings& settings);
-
 /// Owns what the parallelizers stand on.
 struct Planners {
-  std::unique_ptr<parallelizer::AnswerCache> cache;                ///< null: off, or not needed, or unusable
-  std::optional<Diagnostic> cache_problem;                         ///< why it could not be opened
+  std::unique_ptr<parallelizer::AnswerCache> answers;              ///< null: there is no cache, or no plugin
   std::vector<std::unique_ptr<parallelizer::Launcher>> launchers;  ///< one of each plugin that may be started
   std::vector<std::unique_ptr<parallelizer::Parallelizer>> owned;
 
   [[nodiscard]] std::vector<const parallelizer::Parallelizer*> all() const;
-  /// Why the cache is of no use, or stopped being so; planning went on without it.
-  [[nodiscard]] std::optional<Diagnostic> trouble_with_cache() const;
 };
 
 /// Those of --parallelizer, in that order. A plugin that does not start is one whose every query fails; with
 /// --offline none is started, and what the cache lacks fails. Model and profiles must outlive the result; null: no
 /// profiles.
 [[nodiscard]] Expected<Planners> make_planners(const Settings& settings, const model::Model& model,
-                                               const cost::ProfileSet* profiles, const Progress& progress);
+                                               const cost::ProfileSet* profiles, const Cache& cache,
+                                               const Progress& progress);
 
 /// One line: "parallelizer a failed on 2 of 40 queries: ...". Requires failures.
 [[nodiscard]] std::string failure_text(const parallelizer::Tally& tally);

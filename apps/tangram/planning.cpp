@@ -218,7 +218,16 @@ class Planner {
 
   [[nodiscard]] const cluster::IslandHierarchy& hierarchy() const { return hierarchy_; }
   [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const {
+    if (options_.kept != nullptr) {
+      return options_.kept->search({options_.target, model_, hierarchy_, parallelizers_, limits}, progress_);
+    }
     return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
+  }
+  [[nodiscard]] compose::WishResult grant_wish() const {
+    compose::SearchOptions limits = options_.search;
+    limits.timed = options_.wish.objective == compose::Objective::kThroughput;  // timetables speak of time alone
+    return compose::search_wish(options_.wish, model_, hierarchy_, limits,
+                                [this](const compose::SearchOptions& each) { return search(each); });
   }
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const {
     return plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles,
@@ -341,6 +350,13 @@ Expected<compose::SearchStatistics> add_unequal(const Planner& planner, const co
   return search.statistics;
 }
 
+/// The plan that a target's is compared with.
+PlanningOptions for_any_runtime(PlanningOptions options) {
+  options.target = compose::Target::kGeneric;
+  options.choose = {};
+  return options;
+}
+
 /// Why this one of the simulated plans was taken; empty: it is the first by closed form.
 std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t equal, compose::Objective objective) {
   const std::size_t number = simulated.numbers[taken];
@@ -366,10 +382,7 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
 Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                   const PlanningOptions& options, const compose::ProgressCallback& progress) {
   const Planner planner(fleet, model, options, progress);
-  compose::SearchOptions search = options.search;
-  search.timed = options.wish.objective == compose::Objective::kThroughput;  // timetables speak of time alone
-  auto granted = compose::search_wish(options.wish, model, planner.hierarchy(), search,
-                                      [&](const compose::SearchOptions& limits) { return planner.search(limits); });
+  auto granted = planner.grant_wish();
   compose::SearchResult& found = granted.found;
   if (found.best.empty()) {
     return fail(any_failed(found.parallelizers) ? failures_of(found.parallelizers) : std::move(found.infeasible));
@@ -397,10 +410,7 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   }
 
   if (options.target != compose::Target::kGeneric) {
-    PlanningOptions free = options;
-    free.target = compose::Target::kGeneric;
-    free.choose = {};
-    const auto generic = make_plan(fleet, model, free, progress);
+    const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
     if (!generic) return fail(generic.error());
     std::string& note = planned.plan.provenance.note;
     note = target_note(planned.plan, generic->plan, options.target) + (note.empty() ? "" : "; ") + note;
@@ -416,6 +426,13 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   planned.parallelizers = std::move(found.parallelizers);
   planned.space = std::move(found.space);
   return planned;
+}
+
+void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanningOptions& options,
+                   const compose::ProgressCallback& progress) {
+  const bool feasible = !Planner(fleet, model, options, progress).grant_wish().found.best.empty();
+  if (options.target == compose::Target::kGeneric || !feasible) return;
+  make_searches(fleet, model, for_any_runtime(options), progress);
 }
 
 Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanningOptions& options,

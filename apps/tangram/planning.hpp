@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tangram/compose/kept_searches.hpp"
 #include "tangram/compose/objective.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/compose/target.hpp"
@@ -21,6 +22,7 @@ struct PlanningOptions {
   compose::Wish wish;
   bool unequal_pipelines = false;  ///< also look for pipelines that are not alike, where nothing speaks against them
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
+  compose::KeptSearches* kept = nullptr;   ///< searches are looked up and kept there; those for unequal pipelines not
   const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
   /// Index of the simulated plan to take; the last argument is that of the best. Empty: the best.
   std::function<std::size_t(const std::vector<plan::LaunchPlan>&, std::size_t)> choose;
@@ -57,6 +59,10 @@ struct PlannedResult {
 [[nodiscard]] Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                                 const PlanningOptions& options,
                                                 const compose::ProgressCallback& progress = {});
+
+/// The searches that make_plan makes, and nothing else: for options.kept.
+void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanningOptions& options,
+                   const compose::ProgressCallback& progress = {});
 
 struct Choices {
   std::vector<plan::LaunchPlan> plans;             ///< simulated, fastest first; never empty

@@ -128,11 +128,10 @@ class Replanner {
  public:
   Replanner(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model, PlanningOptions options,
             double min_gain)
-      : fleet_(fleet), model_(model), options_(std::move(options)) {
+      : fleet_(fleet), model_(model), options_(replan_options(std::move(options))) {
     result_.old = std::move(old);
     result_.min_gain = min_gain;
     options_.near = &result_.old;
-    options_.search.top = std::max(options_.search.top, kLeastCandidates);
     options_.choose = [this](const auto& plans, std::size_t best) { return choose(plans, best); };
   }
 
@@ -261,6 +260,11 @@ Json plan_json(const plan::LaunchPlan& plan) {
 }
 
 }  // namespace
+
+PlanningOptions replan_options(PlanningOptions options) {
+  options.search.top = std::max(options.search.top, kLeastCandidates);
+  return options;
+}
 
 Expected<Replanned> replan(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model,
                            PlanningOptions options, double min_gain, const compose::ProgressCallback& progress) {

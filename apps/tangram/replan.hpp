@@ -33,6 +33,9 @@ struct Replanned {
 };
 
 /// Errors are those of make_plan, where the old plan does not fit either.
+/// What a plan is searched with where it is to be compared with one that runs already: more to choose from.
+[[nodiscard]] PlanningOptions replan_options(PlanningOptions options);
+
 [[nodiscard]] Expected<Replanned> replan(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model,
                                          PlanningOptions options, double min_gain,
                                          const compose::ProgressCallback& progress);

@@ -24,6 +24,7 @@ constexpr Command kPlanners[] = {Command::kPlan, Command::kCompare};
 constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport, Command::kCompare,
                                     Command::kExplain};
 constexpr Command kPluginUsers[] = {Command::kPlan, Command::kParallelizers, Command::kCache};
+constexpr Command kCacheUsers[] = {Command::kPlan, Command::kExplain, Command::kCache};
 constexpr Command kSearchers[] = {Command::kPlan, Command::kCompare, Command::kExplain};
 
 std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
@@ -122,17 +123,25 @@ std::vector<SettingDefinition> make_definitions() {
        SettingKind::kFile,
        "FILE",
        "",
-       "where answers of plugins are kept, or off (default: in the user's cache folder)",
+       "where searches and answers of plugins are kept, or off (default: in the user's cache folder)",
        {},
-       {Command::kPlan, Command::kCache}},
+       commands(kCacheUsers)},
       {"cache-limit",
        "",
        SettingKind::kCount,
        "MIB",
        "1024",
-       "size of the cache above which the answers used longest ago go",
+       "size of the cache above which what was used longest ago goes",
        {},
-       {Command::kPlan, Command::kCache}},
+       commands(kCacheUsers)},
+      {"ahead",
+       "",
+       SettingKind::kSwitch,
+       "",
+       "false",
+       "then search for fleets with a node less or more as well, and keep that",
+       {"true", "false"},
+       plan},
       {"offline",
        "",
        SettingKind::kSwitch,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 namespace tangram::app {
@@ -41,6 +42,7 @@ Expected<io::OutputFolder> SignalGuard::open_folder(const std::string& path) {
 void SignalGuard::release() {
   const std::lock_guard lock(mutex_);
   temporary_.clear();
+  written_ = true;
 }
 
 void SignalGuard::wait() {
@@ -49,8 +51,10 @@ void SignalGuard::wait() {
   const std::lock_guard lock(mutex_);
   std::error_code failure;
   if (!temporary_.empty()) std::filesystem::remove_all(temporary_, failure);
-  constexpr char kMessage[] = "\ninterrupted: nothing was written\n";
-  [[maybe_unused]] const auto ignored = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  constexpr std::string_view kNothing = "\ninterrupted: nothing was written\n";
+  constexpr std::string_view kAfter = "\ninterrupted: what was written before stays\n";
+  const std::string_view message = written_ ? kAfter : kNothing;
+  [[maybe_unused]] const auto ignored = write(STDERR_FILENO, message.data(), message.size());
   _exit(128 + signal);
 }
 

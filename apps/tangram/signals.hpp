@@ -34,6 +34,7 @@ class SignalGuard {
   sigset_t signals_{};
   std::mutex mutex_;
   std::string temporary_;
+  bool written_ = false;
   std::thread thread_;
 };
 

@@ -5,6 +5,7 @@ nobody; `cache` shows, verifies and clears.
 
     cache_test.py BINARY
 """
+import contextlib
 import json
 import os
 import shutil
@@ -45,6 +46,10 @@ class Place:
                 self.folder, "--json", *questions, *options]
 
     def plan(self, plugin, *options, questions=FEW, exits=0):
+        """With the answers that are kept: a search that is kept would ask for none."""
+        if self.file.exists():
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(self.file)) as database, database:
+                database.execute("DELETE FROM search")
         return self.run(*self.plan_words(plugin, *options, questions=questions), exits=exits)
 
     def shown(self):
@@ -154,10 +159,10 @@ def check_damage(place):
     place.file.write_bytes(b"this is a letter, and no database at all\n" * 100)
     letter = place.file.read_bytes()
     done = place.plan(EXAMPLE)
-    assert done.stdout == reference and "plans without the answer cache" in done.stderr, done.stderr
-    assert "this is no answer cache" in done.stderr and "--cache off" in done.stderr, done.stderr
-    assert "this is no answer cache" in place.run("cache", "show", exits=4).stderr
-    assert "this is no answer cache" in place.plan(EXAMPLE, "--offline", exits=4).stderr
+    assert done.stdout == reference and "works without the cache" in done.stderr, done.stderr
+    assert "this is no cache" in done.stderr and "--cache off" in done.stderr, done.stderr
+    assert "this is no cache" in place.run("cache", "show", exits=4).stderr
+    assert "this is no cache" in place.plan(EXAMPLE, "--offline", exits=4).stderr
     assert place.file.read_bytes() == letter
     place.file.unlink()
     with sqlite3.connect(place.file) as database:
@@ -181,7 +186,7 @@ def check_damage(place):
     done = place.plan(EXAMPLE)
     assert done.stdout == reference and "format is number 99" in done.stderr, done.stderr
     with sqlite3.connect(place.file) as database:
-        database.execute("PRAGMA user_version = 1")
+        database.execute("PRAGMA user_version = 2")
     database.close()
     content = bytearray(place.file.read_bytes())
     content[8192:-4096] = b"\xff" * (len(content) - 8192 - 4096)
@@ -204,6 +209,31 @@ def check_eviction(place):
     place.plan(EXAMPLE, *options, "--offline", questions=MANY)  # the newest is there
     place.plan(EXAMPLE, "--offline", questions=MANY, exits=5)  # the oldest is not
     print(f"ok: at most {most} MiB: {last['bytes']} bytes, {last['answers']} of {plugin['misses']} answers")
+
+
+def check_searches(place):
+    """A whole search is kept with the plugin that it asked, and goes with it."""
+    place.manifest("mine", EXAMPLE, files=[str(EXAMPLE)])
+    words = place.plan_words("mine")
+    cold = place.run(*words)
+    answered = place.shown()["plugins"][0]
+    warm = place.run(*words, "-v")
+    assert warm.stdout == cold.stdout and "1 search looked up, 0 made" in warm.stderr, warm.stderr
+    shown = place.shown()
+    assert shown["searches"]["kept"] == 1 and shown["searches"]["hits"] == 1, shown
+    assert shown["plugins"][0]["hits"] == answered["hits"], "a search that is kept asks the plugin nothing"
+    assert "1 search forgotten" in place.run("cache", "clear", "mine").stdout.replace("answers and ", "")
+    place.run(*words)
+    place.manifest("mine", EXAMPLE, files=[str(EXAMPLE)], environment={"ANOTHER": "1"})
+    other = place.run(*words, "-v")
+    assert "0 searches looked up, 1 made" in other.stderr, other.stderr
+    place.manifest("late", MISBEHAVE, "too-late", query_timeout_s=0.3)
+    for _ in range(2):
+        late = place.run(*place.plan_words("enumerator,late"), "-v", exits=6)
+        assert "0 searches looked up, 1 made, 0 of these kept" in late.stderr, late.stderr
+    refused = place.run(*place.plan_words("enumerator,late"), "--ahead", exits=6)
+    assert refused.stdout and "did not search ahead: what a parallelizer failed at" in refused.stderr, refused.stderr
+    print("ok: searches are kept with the plugins they asked")
 
 
 def check_commands(place):
@@ -233,7 +263,7 @@ def check_commands(place):
 
 def main():
     checks = [check_same_plan, check_offline_misses, check_identity, check_failures_are_not_kept, check_kill,
-              check_two_at_once, check_damage, check_eviction, check_commands]
+              check_two_at_once, check_damage, check_eviction, check_searches, check_commands]
     os.environ.pop("TANGRAM_CACHE", None)
     with tempfile.TemporaryDirectory() as name:
         for check in checks:

@@ -1,6 +1,5 @@
 // Answers of plugins, kept from one run to the next. Goes in: questions, and answers as they come. Comes out: answers
-// that the same plugin gave to the same question before, so that planning again asks nobody. One SQLite file, shared by
-// all processes of a user; each answer is committed as it comes, so that killing any of them loses none.
+// that the same plugin gave to the same question before, so that planning again asks nobody.
 //
 // The key of an answer is its question's text (which names model, profiles and shape by digest) and the plugin's
 // identity: the digest of what its manifest says, of the program and the files it names, and of its hello. Answers only
@@ -9,12 +8,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tangram/cache/cache_file.hpp"
 #include "tangram/parallelizer/answers.hpp"
 #include "tangram/parallelizer/plugin.hpp"
 
@@ -36,7 +35,6 @@ struct CachedPlugin {
 };
 
 struct CacheContents {
-  Bytes file;  ///< its used pages
   std::int64_t answers = 0;
   std::vector<CachedPlugin> plugins;  ///< by name, version, and where they are found
 };
@@ -50,11 +48,9 @@ struct CachedAnswer {
 
 class AnswerCache {
  public:
-  /// Makes the file where there is none, its folder too. `limit`: what was used longest ago makes room for the new.
+  explicit AnswerCache(std::shared_ptr<cache::CacheFile> file);
+  /// In a file that nobody else of this process has open.
   [[nodiscard]] static Expected<std::unique_ptr<AnswerCache>> open(const std::string& file, Bytes limit);
-  AnswerCache(const AnswerCache&) = delete;
-  AnswerCache& operator=(const AnswerCache&) = delete;
-  ~AnswerCache();
 
   /// Of a plugin that was asked before: what it said of itself when it was used last.
   [[nodiscard]] std::optional<PluginInfo> remembered(const std::string& content);
@@ -64,8 +60,8 @@ class AnswerCache {
   [[nodiscard]] std::vector<std::optional<std::string>> find(const std::string& identity,
                                                              std::span<const Question> questions);
   void keep(const std::string& identity, const Question& question, const std::string& body);
-  /// Evicts down to the limit, and a little further.
-  void trim();
+  /// Makes room for what came (CacheFile::trim).
+  void trim() { file_->trim(); }
 
   [[nodiscard]] CacheContents contents();
   /// Of one plugin those that were not verified for longest.
@@ -74,20 +70,11 @@ class AnswerCache {
   /// Of all plugins with this name, or found by it; empty: all. How many answers went.
   [[nodiscard]] std::int64_t clear(const std::string& name);
 
-  /// The first thing that went wrong since the file was opened. From then on nothing is found or kept.
-  [[nodiscard]] const std::optional<Diagnostic>& problem() const { return problem_; }
+  [[nodiscard]] const std::optional<Diagnostic>& problem() const { return file_->problem(); }
+  [[nodiscard]] cache::CacheFile& file() const { return *file_; }
 
  private:
-  struct Tables;
-  AnswerCache(std::string file, Bytes limit, std::unique_ptr<Tables> tables);
-  template <class Work>
-  void guarded(Work work);
-
-  std::mutex mutex_;  ///< guards all below
-  std::string file_;
-  Bytes limit_;
-  std::unique_ptr<Tables> tables_;
-  std::optional<Diagnostic> problem_;
+  std::shared_ptr<cache::CacheFile> file_;
 };
 
 /// `source` behind the cache. The outcome of a batch is the same as without it. `cache` must outlive the result.

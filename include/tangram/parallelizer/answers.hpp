@@ -39,6 +39,8 @@ class AnswerSource {
   virtual ~AnswerSource() = default;
   /// What the plugin said of itself, or a failure when it never did.
   [[nodiscard]] virtual const Expected<PluginInfo>& plugin() const = 0;
+  /// Another where the answers may be; empty: nobody can tell.
+  [[nodiscard]] virtual std::string identity() const { return {}; }
   /// One answer per question, in the same order; does not depend on how many workers there are. `came` may be empty.
   [[nodiscard]] virtual std::vector<Answer> ask(std::span<const Question> questions, const AnswerCallback& came) = 0;
 };

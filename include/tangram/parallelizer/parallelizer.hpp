@@ -109,8 +109,9 @@ struct ParallelizerInfo {
   std::string name;
   std::string version;
   bool deterministic = true;
-  bool built_in = true;   ///< false: its answers are re-checked and its failures counted
-  bool modelled = false;  ///< its costs are cost::stage_cost's, at degrees of degrees.hpp: bounds may count on it
+  bool built_in = true;       ///< false: its answers are re-checked and its failures counted
+  bool modelled = false;      ///< its costs are cost::stage_cost's, at degrees of degrees.hpp: bounds may count on it
+  std::string identity = {};  ///< of an outside one: another where its answers may be; empty: nobody can tell
 };
 
 class Parallelizer {

@@ -37,6 +37,7 @@ class CachedSource final : public AnswerSource {
   }
 
   [[nodiscard]] const Expected<PluginInfo>& plugin() const override { return plugin_; }
+  [[nodiscard]] std::string identity() const override { return identity_; }
 
   [[nodiscard]] std::vector<Answer> ask(std::span<const Question> questions, const AnswerCallback& came) override {
     if (!plugin_) return ask_source(questions, came);

@@ -33,6 +33,7 @@ class PluginParallelizer final : public Parallelizer {
     info_.version = source_->plugin() ? source_->plugin()->version : "?";
     info_.deterministic = source_->plugin() ? source_->plugin()->deterministic : true;
     info_.built_in = false;
+    info_.identity = source_->identity();
   }
 
   [[nodiscard]] const ParallelizerInfo& info() const override { return info_; }

@@ -161,7 +161,7 @@ TEST_CASE("answer cache: what was used longest ago makes room") {
   }
   const auto cache = *AnswerCache::open(folder.file(), Bytes(500'000));
   cache->trim();
-  CHECK(cache->contents().file.value() <= 500'000);
+  CHECK(cache->file().used().value() <= 500'000);
   const auto left = cache->find(identity, questions);
   CHECK(left[0]);
   CHECK_FALSE(left[1]);

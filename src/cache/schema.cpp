@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-namespace tangram::parallelizer {
+namespace tangram::cache {
 namespace {
 
 constexpr std::int64_t kApplication = 0x54'4e'47'4d;  // "TNGM", in the header of the file (PRAGMA application_id)
@@ -14,6 +14,8 @@ constexpr std::int64_t kApplication = 0x54'4e'47'4d;  // "TNGM", in the header o
 // plugin:   one row for each identity: what it is (manifest, program, files) with what it says of itself (hello).
 // material: what questions refer to by digest, for asking them again.
 // answer:   `sum` is the digest of `body`; `used` and `verified` are numbers of sessions, 0 for never.
+// search:   whole results of searches; `plugins` are the identities of those that were asked, `hits` counts how often
+//           each was found.
 constexpr const char* kTables = R"(
 CREATE TABLE plugin (
   id INTEGER PRIMARY KEY,
@@ -41,6 +43,20 @@ CREATE INDEX answer_by_use ON answer (used, id);
 CREATE INDEX answer_by_plugin ON answer (plugin, verified, key);
 CREATE TABLE session (last INTEGER NOT NULL);
 INSERT INTO session VALUES (0);
+)";
+
+/// What version 2 added.
+constexpr const char* kSearches = R"(
+CREATE TABLE search (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  plugins TEXT NOT NULL,
+  body TEXT NOT NULL,
+  sum TEXT NOT NULL,
+  used INTEGER NOT NULL,
+  hits INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX search_by_use ON search (used, id);
 )";
 
 bool is_ours(const Database& database) { return database.number("PRAGMA application_id") == kApplication; }
@@ -85,10 +101,14 @@ void prepare(const Database& database) {
   Transaction transaction(database);
   if (is_new(database)) {  // still, now that nobody else can make it
     database.run(kTables);
-    database.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};", kApplication, kSchemaVersion));
+    database.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = 1;", kApplication));
+  }
+  if (database.number("PRAGMA user_version") == 1) {
+    database.run(kSearches);
+    database.run("PRAGMA user_version = 2");
   }
   check_version(database);
   transaction.commit();
 }
 
-}  // namespace tangram::parallelizer
+}  // namespace tangram::cache

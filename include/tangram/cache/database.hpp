@@ -10,7 +10,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace tangram::parallelizer {
+namespace tangram::cache {
 
 class SqlError : public std::runtime_error {
  public:
@@ -76,4 +76,4 @@ class Transaction {
   bool open_ = true;
 };
 
-}  // namespace tangram::parallelizer
+}  // namespace tangram::cache

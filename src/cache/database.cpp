@@ -1,8 +1,8 @@
-#include "database.hpp"
+#include "tangram/cache/database.hpp"
 
 #include <sqlite3.h>
 
-namespace tangram::parallelizer {
+namespace tangram::cache {
 namespace {
 
 constexpr int kPatienceMs = 10'000;  // what others write is written in far less
@@ -93,4 +93,4 @@ void Transaction::commit() {
   open_ = false;
 }
 
-}  // namespace tangram::parallelizer
+}  // namespace tangram::cache

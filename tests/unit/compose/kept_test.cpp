@@ -1,0 +1,362 @@
+// What a kept search is found by, that it reads back as it was, and what is never kept.
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "fixtures.hpp"
+#include "kept/result_text.hpp"
+#include "leaves.hpp"
+#include "support/catch.hpp"
+#include "tangram/compose/kept_searches.hpp"
+
+using namespace tangram;
+using namespace tangram::compose;
+using namespace tangram::compose::fixtures;
+using tangram::compose::tests::Change;
+using tangram::compose::tests::Fill;
+using tangram::compose::tests::leaves_of;
+using tangram::compose::tests::visit_leaves;
+
+namespace {
+
+constexpr Bytes kRoomy(std::int64_t{1} << 30);
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("tangram-kept-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string file() const { return (path_ / "kept.sqlite").string(); }
+  [[nodiscard]] std::shared_ptr<cache::CacheFile> open(Bytes limit = kRoomy) const {
+    auto opened = cache::CacheFile::open(file(), limit);
+    REQUIRE(opened);
+    return *opened;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Two classes, on hosts of their own, or the first island of each on the same one.
+cluster::IslandHierarchy hierarchy_of(bool shared_host = false) {
+  cluster::IslandClass first = class_of(1, 1, 2);
+  cluster::IslandClass second = class_of(1, 1, 2);
+  second.alias = "other";
+  second.device.name = "other";
+  second.islands = {2, 3};
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({first, second})};
+  for (int i = 0; i < 4; ++i) {
+    cluster::Island island;
+    island.id = i;
+    island.island_class = i / 2;
+    island.members = {{static_cast<std::size_t>(shared_host ? i % 2 : i), 0, 0, 1}};
+    hierarchy.levels[0].islands.push_back(island);
+  }
+  return hierarchy;
+}
+
+/// Counts what it is asked, and does as it is told.
+class Told final : public ConstantParallelizer {
+ public:
+  Told() : ConstantParallelizer({{"gpu", {100, 0, 0}}, {"other", {100, 0, 0}}}) {}
+  [[nodiscard]] const parallelizer::ParallelizerInfo& info() const override { return told; }
+  [[nodiscard]] std::vector<parallelizer::Outcome> solve(std::span<const parallelizer::Query> queries) const override {
+    ++asked;
+    auto outcomes = ConstantParallelizer::solve(queries);
+    if (!fails) return outcomes;
+    outcomes.back() = {};
+    outcomes.back().status = parallelizer::OutcomeStatus::kFailed;
+    outcomes.back().failure = parallelizer::Failure{*fails, "failed", ""};
+    return outcomes;
+  }
+
+  parallelizer::ParallelizerInfo told{"told", "1", true, true, false, ""};
+  std::optional<parallelizer::FailureKind> fails;
+  mutable int asked = 0;
+};
+
+/// A question with all it is about, so that any part of it can be changed.
+struct Asked {
+  Target target = Target::kGeneric;
+  model::Model model = model_of(2);
+  cluster::IslandHierarchy hierarchy = hierarchy_of();
+  Told parallelizer;
+  SearchOptions options;
+  cost::ProfileSet profiles;
+  std::string program = "program";
+
+  [[nodiscard]] std::optional<std::string> key() const {
+    const parallelizer::Parallelizer* const list[] = {&parallelizer};
+    return search_key({target, model, hierarchy, list, options}, program);
+  }
+  SearchResult search(KeptSearches& kept) const {
+    const parallelizer::Parallelizer* const list[] = {&parallelizer};
+    return kept.search({target, model, hierarchy, list, options}, {});
+  }
+};
+
+/// Every change of one leaf or length of `part` is another key. How many there were.
+template <class Part>
+int check_every_change(const std::function<Part&(Asked&)>& part) {
+  Asked before;
+  const auto key = before.key();
+  for (int number = 0;; ++number) {
+    Asked asked;
+    Change change(number);
+    visit_leaves(part(asked), change);
+    if (!change.done()) return number;
+    INFO("leaf " << number);
+    CHECK(asked.key() != key);
+  }
+}
+
+/// One change of the question is another key.
+void check_change(const std::function<void(Asked&)>& change) {
+  Asked before;
+  Asked after;
+  change(after);
+  CHECK(before.key() != after.key());
+}
+
+cost::Profile some_profile() {
+  cost::Profile profile;
+  profile.units.emplace_back().rows.emplace_back();
+  profile.collectives.emplace_back().points.emplace_back();
+  return profile;
+}
+
+}  // namespace
+
+TEST_CASE("kept searches: whatever a search reads is in its key") {
+  CHECK(check_every_change<model::Model>([](Asked& a) -> model::Model& { return a.model; }) >= 70);
+  CHECK(check_every_change<Constraints>([](Asked& a) -> Constraints& { return a.options.constraints; }) > 9);
+  CHECK(check_every_change<cluster::GpuType>(
+            [](Asked& a) -> cluster::GpuType& { return a.hierarchy.levels[0].classes[1].device; }) > 20);
+  CHECK(check_every_change<std::vector<cluster::Link>>(
+            [](Asked& a) -> std::vector<cluster::Link>& { return a.hierarchy.levels[0].links; }) == 9);
+  CHECK(check_every_change<parallelizer::ParallelizerInfo>(
+            [](Asked& a) -> parallelizer::ParallelizerInfo& { return a.parallelizer.told; }) == 6);
+
+  check_change([](Asked& a) { a.program = "another"; });
+  check_change([](Asked& a) { a.target = Target::kMegatron; });
+  check_change([](Asked& a) { a.options.timed = true; });
+  check_change([](Asked& a) { ++a.options.top; });
+  check_change([](Asked& a) { ++a.options.label_budget; });
+  check_change([](Asked& a) { --a.options.max_replicas; });
+  check_change([](Asked& a) { --a.options.max_parts; });
+  check_change([](Asked& a) { a.options.constraints.demands.degrees.emplace(); });
+  check_change([](Asked& a) { a.options.spend = SpendLimit{Currency::kGpus, 3}; });
+  check_change([](Asked& a) { a.options.incumbent = Nanoseconds(7); });
+  check_change([](Asked& a) { a.options.accepted_gap = 0.1; });
+  check_change([](Asked& a) { a.options.relaxed_bound = Nanoseconds(7); });
+  check_change([](Asked& a) { a.options.profiles = &a.profiles; });
+
+  check_change([](Asked& a) { a.hierarchy.tolerance = 0.2; });
+  check_change([](Asked& a) { a.hierarchy.levels.push_back(a.hierarchy.levels[0]); });
+  check_change([](Asked& a) { a.hierarchy.levels[0].name = "rack"; });
+  check_change([](Asked& a) { a.hierarchy.levels[0].threshold = 1; });
+  check_change([](Asked& a) { std::swap(a.hierarchy.levels[0].classes[0], a.hierarchy.levels[0].classes[1]); });
+  using Class = cluster::IslandClass;
+  const std::vector<std::function<void(Class&)>> of_a_class{
+      [](Class& c) { c.id = 7; },
+      [](Class& c) { c.alias = "x"; },
+      [](Class& c) { ++c.gpus_per_member; },
+      [](Class& c) { ++c.members_per_island; },
+      [](Class& c) { c.islands.push_back(9); },
+      [](Class& c) { c.inside_member.latency += 1_us; },
+      [](Class& c) { c.between_members.latency += 1_us; },
+      [](Class& c) { c.between_islands.latency += 1_us; },
+      [](Class& c) { c.price_per_gpu_hour = Dollars(2); },
+  };
+  for (const auto& change : of_a_class) {
+    check_change([&](Asked& a) { change(a.hierarchy.levels[0].classes[1]); });
+  }
+  // FlagScale may not use both GPU types of a host.
+  check_change([](Asked& a) { a.hierarchy = hierarchy_of(/*shared_host=*/true); });
+}
+
+TEST_CASE("kept searches: what was measured is in the key") {
+  const auto key_with = [](const cost::Profile& profile) {
+    Asked asked;
+    asked.profiles.add(profile);
+    asked.options.profiles = &asked.profiles;
+    return asked.key();
+  };
+  const auto before = key_with(some_profile());
+  int number = 0;
+  for (bool done = false; !done; ++number) {
+    cost::Profile profile = some_profile();
+    Change change(number);
+    visit_leaves(profile, change);
+    done = !change.done();
+    if (!done) CHECK(key_with(profile) != before);
+  }
+  CHECK(number > 50);
+}
+
+TEST_CASE("kept searches: names and order of hosts are not in the key") {
+  Asked before;
+  Asked after;
+  for (cluster::Island& island : after.hierarchy.levels[0].islands) {
+    island.reason = "another";
+    for (cluster::IslandMember& member : island.members) {
+      member.node += 5;
+      member.first_gpu = 3;
+    }
+  }
+  CHECK(before.key() == after.key());
+  CHECK(islands_key(before.hierarchy) == islands_key(after.hierarchy));
+}
+
+TEST_CASE("kept searches: a result reads back as it was") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SearchResult result;
+    Fill fill(seed);
+    visit_leaves(result, fill);
+    const auto text = write_result(result);
+    REQUIRE(text);
+    const auto read = read_result(*text);
+    REQUIRE(read);
+    REQUIRE(leaves_of(*read) == leaves_of(result));
+  }
+  SearchResult odd;
+  odd.space.name = "\xff";
+  CHECK_FALSE(write_result(odd));
+}
+
+namespace {
+
+/// All places of a JSON value where one value of another kind is put, one at a time.
+void with_each_replaced(kept::Json& root, kept::Json& here, const std::function<void()>& check) {
+  const kept::Json before = here;
+  for (const kept::Json& other : {kept::Json("x"), kept::Json(-1.5), kept::Json(nullptr), kept::Json::object()}) {
+    if (other.type() == before.type() || (other.is_number() && before.is_number_float())) continue;
+    here = other;
+    check();
+  }
+  here = before;
+  if (here.is_array() && !here.empty()) {
+    here.push_back(here[0]);
+    if (!before.empty() && before.size() > 3) check();  // a struct has its members and no more
+    here = before;
+    for (kept::Json& item : here) with_each_replaced(root, item, check);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("kept searches: what is not what was written is not read") {
+  SearchResult result;
+  result.best.emplace_back().stages.emplace_back().parts.emplace_back();
+  result.parallelizers.emplace_back();
+  kept::Json json = kept::to_json(result);
+  REQUIRE(read_result(json.dump()));
+  int tried = 0;
+  with_each_replaced(json, json, [&] {
+    ++tried;
+    CHECK_FALSE(read_result(json.dump()));
+  });
+  CHECK(tried > 150);
+  const std::string text = json.dump();
+  for (std::size_t length = 0; length < text.size(); ++length) CHECK_FALSE(read_result(text.substr(0, length)));
+  CHECK_FALSE(read_result(""));
+  CHECK_FALSE(read_result("[1e999]"));
+
+  kept::Json beyond = json;
+  beyond[0][0][0] = std::int64_t{1} << 40;  // Composition::level is an int
+  CHECK_FALSE(read_result(beyond.dump()));
+  beyond = json;
+  beyond[0][0][4][0][2][0][3][1][10] = 3;  // of three kinds of provenance
+  CHECK_FALSE(read_result(beyond.dump()));
+}
+
+TEST_CASE("kept searches: the second search is looked up, and equal") {
+  const Folder folder;
+  Asked asked;
+  KeptSearches first(folder.open(), "program");
+  const SearchResult made = asked.search(first);
+  REQUIRE_FALSE(made.best.empty());
+  CHECK(first.made() == 1);
+  CHECK(first.kept() == 1);
+  const int questions = asked.parallelizer.asked;
+  KeptSearches second(folder.open(), "program");
+  const SearchResult looked_up = asked.search(second);
+  CHECK(second.found() == 1);
+  CHECK(second.made() == 0);
+  CHECK(asked.parallelizer.asked == questions);
+  CHECK(leaves_of(looked_up) == leaves_of(made));
+  CHECK(kept_contents(*folder.open()).hits == 1);
+
+  KeptSearches upgraded(folder.open(), "the next program");
+  static_cast<void>(asked.search(upgraded));
+  CHECK(upgraded.made() == 1);
+  CHECK(clear_kept(*folder.open()) == 2);
+  CHECK(kept_contents(*folder.open()).searches == 0);
+}
+
+TEST_CASE("kept searches: failures, clocks and strangers are not kept") {
+  const Folder folder;
+  const auto kept_of = [&](const std::function<void(Told&)>& tell) {
+    Asked asked;
+    tell(asked.parallelizer);
+    KeptSearches kept(folder.open(), "program");
+    static_cast<void>(asked.search(kept));
+    CHECK(kept.made() == 1);
+    return kept.kept();
+  };
+  using enum parallelizer::FailureKind;
+  for (const auto kind : {kUnavailable, kCrashed, kProtocol, kRefused, kTimedOut, kGivenUp, kNotCached}) {
+    CHECK(kept_of([&](Told& told) { told.fails = kind; }) == 0);
+  }
+  CHECK(kept_of([](Told& told) { told.told.built_in = false; }) == 0);
+  CHECK(kept_of([](Told& told) { told.told = {"told", "1", /*deterministic=*/false, false, false, "id"}; }) == 0);
+  CHECK(kept_of([](Told& told) { told.told = {"told", "1", true, false, false, "id"}; }) == 1);
+  CHECK(kept_of([](Told&) {}) == 1);
+  CHECK(clear_kept(*folder.open(), "another") == 0);
+  CHECK(clear_kept(*folder.open(), "id") == 1);
+  CHECK(kept_contents(*folder.open()).searches == 1);
+}
+
+TEST_CASE("kept searches: what a disk did to a result is a miss") {
+  const Folder folder;
+  Asked asked;
+  KeptSearches first(folder.open(), "program");
+  const SearchResult made = asked.search(first);
+  for (const char* damage : {"UPDATE search SET body = replace(body, '1', '2')", "UPDATE search SET sum = 'x'",
+                             "UPDATE search SET body = ''", "UPDATE search SET body = substr(body, 1, 40)"}) {
+    const auto file = folder.open();
+    file->use([&](const cache::Database& database) { database.run(damage); });
+    KeptSearches again(folder.open(), "program");
+    CHECK(leaves_of(asked.search(again)) == leaves_of(made));
+    CHECK(again.made() == 1);
+    CHECK(again.kept() == 1);
+  }
+  CHECK(verify_kept(*folder.open()).whole == 1);
+  folder.open()->use([](const cache::Database& database) { database.run("UPDATE search SET body = 'x'"); });
+  CHECK(verify_kept(*folder.open()).damaged == 1);
+  CHECK(kept_contents(*folder.open()).searches == 0);
+}
+
+TEST_CASE("kept searches: what was used longest ago makes room") {
+  const Folder folder;
+  Asked asked;
+  const auto search = [&](const std::string& program, Bytes limit) {
+    KeptSearches kept(folder.open(limit), program);
+    static_cast<void>(asked.search(kept));
+    return kept.found() == 1;
+  };
+  for (int i = 0; i < 40; ++i) CHECK_FALSE(search(std::to_string(i), kRoomy));
+  CHECK(search("0", kRoomy));  // the oldest is used once more
+  const Bytes full = folder.open()->used();
+  CHECK_FALSE(search("40", Bytes(full.value() - 20'000)));
+  CHECK(folder.open()->used() < full);
+  CHECK(search("0", kRoomy));
+  CHECK(search("39", kRoomy));
+  CHECK_FALSE(search("1", kRoomy));
+}

@@ -74,6 +74,7 @@ class Searcher {
  private:
   /// Of the nodes the first whose neighbour has islands that no neighbour before has. What has none is left out.
   std::vector<std::string> one_of_each(const std::vector<std::string>& nodes, const Neighbour& neighbour) {
+    if (progress_) progress_({0, 0, "ahead: islands without or with a node more", Nanoseconds::max()});
     std::vector<std::string> keys(nodes.size());
     tbb::parallel_for(std::size_t{0}, nodes.size(), [&](std::size_t i) {
       const auto fleet = neighbour(nodes[i]);

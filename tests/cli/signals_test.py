@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SIGINT and SIGTERM while planning: exit 130 and 143, no output file and no temporary one.
+"""SIGINT and SIGTERM while planning: exit 130 and 143, no output file and no temporary one; while searching ahead: the plan
+is there, and what was kept until then is whole.
 
     signals_test.py BINARY CONFIGS
 """
@@ -37,6 +38,26 @@ def interrupted_while_planning(binary, configs, number):
         return process.returncode, sorted(os.listdir(folder)), output
 
 
+def interrupted_while_searching_ahead(binary, configs, number):
+    """Stopped once the plan is written: two searches of dozens are kept at most."""
+    with tempfile.TemporaryDirectory(prefix="tangram-signal-") as folder:
+        command = [binary, "plan", f"{configs}/clusters/h100-a100-v100.json", f"{configs}/models/gpt-6.7b.yaml", "-o",
+                   "plan.json", "--cache", "kept.sqlite"]
+        with subprocess.Popen([*command, "--ahead"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            while process.poll() is None and not os.path.exists(f"{folder}/plan.json"):
+                time.sleep(0.001)
+            time.sleep(0.05)
+            process.send_signal(number)
+            said = process.stderr.read().decode()
+            process.wait(timeout=60)
+        written = Path(folder, "plan.json").read_bytes()
+        again = subprocess.run([*command, "-v"], cwd=folder, capture_output=True, text=True, check=True)
+        assert "1 search looked up, 0 made" in again.stderr, again.stderr
+        assert Path(folder, "plan.json").read_bytes() == written
+        assert "searched ahead" not in said and "what was written before stays" in said, said
+        return process.returncode
+
+
 def main():
     binary, configs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
@@ -44,6 +65,7 @@ def main():
         assert got == (code, []), got
         got = interrupted_while_planning(binary, configs, number)
         assert got == (code, [], b""), got
+        assert interrupted_while_searching_ahead(binary, configs, number) == code
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ def github(runner, job):
         if expected == "changed=true":
             runner.run(steps["Open a change"]["run"], variables)
             assert runner.noted()[-3:] == ["git commit", "git push", "gh pr"]
+        runner.run(steps["Search for what the fleet may be tomorrow"]["run"], variables)
+        assert Path(runner.folder, ".cache", "tangram", "answers.sqlite").exists()
     assert "${{ github.token }}" in str(steps["Open a change"]["env"])
 
 
@@ -78,8 +80,11 @@ def gitlab(runner, job):
     variables = job["replan"]["variables"] | {name: "x" for name in ("GITLAB_USER_NAME", "GITLAB_USER_EMAIL",
                                                                      "REPLAN_TOKEN", "CI_SERVER_HOST", "CI_PROJECT_PATH")}
     script = "\n".join(job["replan"]["script"])
+    after = "\n".join(job["replan"]["after_script"])
     runner.run(script, variables)
     assert runner.noted()[-2:] == ["git commit", "git push"]
+    runner.run(after, variables)
+    assert Path(runner.folder, job["replan"]["cache"]["paths"][0]).is_dir()
     runner.run(script, variables)
     assert runner.noted() == [], "nothing happened, nothing is opened"
 

@@ -35,12 +35,14 @@ std::vector<std::string> kinds_of(const cluster::Fleet& fleet) {
     if (!known) kinds.push_back(&node);
   }
   std::vector<std::string> names;
+  names.reserve(kinds.size());
   for (const cluster::Node* kind : kinds) names.push_back(kind->name);
   return names;
 }
 
 std::vector<std::string> names_of(const cluster::Fleet& fleet) {
   std::vector<std::string> names;
+  names.reserve(fleet.nodes.size());
   for (const cluster::Node& node : fleet.nodes) names.push_back(node.name);
   return names;
 }

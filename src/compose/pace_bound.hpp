@@ -14,6 +14,7 @@ struct PaceProblem {
   std::vector<double> gpus;              ///< by class
   std::vector<double> counts;            ///< by item: how often a sample meets it
   std::int64_t batch = 1;                ///< samples
+  double gathered = 0;                   ///< bytes of a parameter to those of its gradient, at most 1
 };
 
 /// Seconds. Infinite where some item has no pace.

@@ -137,7 +137,7 @@ class Walker {
       if (!fits(degrees, static_cast<double>(samples))) break;
       pace.samples = samples;
       pace.last = std::min(next - 1, model_.job.global_batch);
-      out_.push_back(timed(pace, degrees, *shape, static_cast<double>(samples)));
+      out_.push_back(timed(with_memory(pace, degrees), degrees, *shape, static_cast<double>(samples)));
       samples = next;
     }
   }
@@ -164,11 +164,37 @@ class Walker {
            class_.device.usable().as_double();
   }
 
+  // What stays of a block on a GPU whatever is sharded and recomputed. A range of samples keeps what its first does.
+  [[nodiscard]] Pace with_memory(Pace pace, const Degrees& degrees) const {
+    if (is_head() || measured_memory_) return pace;
+    const model::BlockType& block = model_.types[item_];
+    const model::Job& job = model_.job;
+    const auto samples = static_cast<double>(pace.samples);
+    const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples);
+    const std::int64_t state = job.parameter_bytes + job.gradient_bytes + job.optimizer.state_bytes_per_parameter;
+    pace.held = static_cast<double>(model::parameters(block).total() * state);
+    pace.kept = std::min({activation.none, activation.selective, activation.full});
+    pace.room = class_.device.usable().as_double() - activation.working;
+    return pace;
+  }
+
+  // As cost::stage_cost has it where nothing is sharded.
+  [[nodiscard]] double update_seconds(const Degrees& degrees) const {
+    const model::Job& job = model_.job;
+    const cost::LocalParameters local = cost::local_parameters(model_.types[item_], degrees);
+    const std::int64_t bytes =
+        2 * job.gradient_bytes + 2 * job.optimizer.state_bytes_per_parameter + job.parameter_bytes;
+    const double rate = class_.device.memory_bandwidth.value() * class_.device.compute.memory_efficiency;
+    return rate > 0 ? (local.shared + local.expert) * static_cast<double>(bytes) / rate : 0;
+  }
+
   [[nodiscard]] Pace with_sync(const Degrees& degrees) const {
     Pace pace;
     pace.item = item_;
     pace.gpus = degrees.tp * degrees.cp;
-    if (is_head() || measured_links_) return pace;
+    if (is_head()) return pace;
+    pace.update = update_seconds(degrees);
+    if (measured_links_) return pace;
     const model::BlockParameters all = model::parameters(model_.types[item_]);
     const double seconds = static_cast<double>(model_.job.gradient_bytes) / network_.crossing;
     const double member = class_.gpus_per_member;
@@ -218,8 +244,8 @@ double Pace::gpu_seconds(double share, double last_samples) const {
   return gpus * std::max(limit, (forward + (1 - share) * backward) / last_samples);
 }
 
-double Pace::sync(double copies) const {
-  const auto moved = [&](double span) { return 1 - 1 / std::max(1.0, gpus * copies / span); };
+double Pace::crossing(double holders) const {
+  const auto moved = [&](double span) { return 1 - 1 / std::max(1.0, holders / span); };
   return dense_sync * moved(dense_span) + expert_sync * moved(expert_span);
 }
 

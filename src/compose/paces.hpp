@@ -30,12 +30,18 @@ struct Pace {
   double expert_sync = 0;  ///< those of experts
   double dense_span = 1;   ///< GPUs that share one network link, or one copy if that takes more
   double expert_span = 1;
+  double update = 0;  ///< seconds of the optimizer step of a GPU that shards nothing
+  double held = 0;    ///< bytes of the block's parameters, gradients and optimizer state, over all GPUs of a copy
+  double kept = 0;    ///< bytes of a GPU's activations at least, however much is recomputed
+  double room = 0;    ///< bytes of a GPU beside what the block needs while it runs; both 0: not known
 
   [[nodiscard]] double total() const { return forward + backward; }
   /// GPU-seconds of one sample, with `share` of backward taken off.
   [[nodiscard]] double gpu_seconds(double share, double last_samples) const;
   /// Seconds of gradients that cross the network where `copies` replicas of the block run, at any ZeRO stage.
-  [[nodiscard]] double sync(double copies) const;
+  [[nodiscard]] double sync(double copies) const { return crossing(gpus * copies); }
+  /// The same where so many GPUs hold the block.
+  [[nodiscard]] double crossing(double holders) const;
 };
 
 /// By class of the finest level. Where `profiles` know a block its measured times may be of any degrees: one pace says

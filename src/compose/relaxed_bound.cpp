@@ -9,6 +9,7 @@
 #include "pace_bound.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/cost/stage.hpp"
+#include "whole_blocks.hpp"
 
 namespace tangram::compose {
 
@@ -98,12 +99,19 @@ double work_over_speed(const model::Model& model, const cluster::IslandLevel& le
   return best * static_cast<double>(model.job.global_batch);
 }
 
+// Where parameters are wider than gradients, no more than these count.
+double gathered_share(const model::Job& job) {
+  if (job.gradient_bytes <= 0) return 0;
+  return std::min(1.0, static_cast<double>(job.parameter_bytes) / static_cast<double>(job.gradient_bytes));
+}
+
 double at_paces(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                 const cost::ProfileSet* profiles) {
   constexpr double kRounding = 1 - 1e-9;  // of sums in doubles
-  PaceProblem problem{paces_of(model, hierarchy, profiles), {}, item_counts(model), model.job.global_batch};
+  PaceProblem problem{
+      paces_of(model, hierarchy, profiles), {}, item_counts(model), model.job.global_batch, gathered_share(model.job)};
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
-  const double seconds = pace_bound(problem);
+  const double seconds = whole_blocks_bound(problem, pace_bound(problem));
   return std::isfinite(seconds) ? seconds * kRounding : 0;  // where nothing fits, the search says why
 }
 

@@ -1,6 +1,7 @@
 #include "tangram/compose/search.hpp"
 
 #include <tbb/parallel_for.h>
+#include <tbb/task_group.h>
 
 #include <algorithm>
 #include <cmath>
@@ -78,25 +79,25 @@ class Searcher {
   SearchResult run() {
     list_space();
     for (const parallelizer::Parallelizer* p : parallelizers_) result_.parallelizers.emplace_back().info = p->info();
-    result_.relaxed_bound = options_.relaxed_bound ? *options_.relaxed_bound : without_search();
-    if (least_state(model_) > usable_memory(hierarchy_.levels.front())) {  // no sharding helps
-      conclude();
-      return std::move(result_);
+    tbb::task_group beside;
+    beside.run([this] { result_.relaxed_bound = options_.relaxed_bound ? *options_.relaxed_bound : without_search(); });
+    if (least_state(model_) <= usable_memory(hierarchy_.levels.front())) {  // else no sharding helps
+      search_programs();
     }
-    std::vector<Task> unfinished;
-    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
-      scout(sizes_[i]);
-    }
-    accept_gap();
-    for (const std::int64_t b : sizes_) {
-      solve_size(b, settings_of(b), first_pass(), unfinished);
-    }
-    finish(std::move(unfinished));
+    beside.wait();
     conclude();
     return std::move(result_);
   }
 
  private:
+  void search_programs() {
+    std::vector<Task> unfinished;
+    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) scout(sizes_[i]);
+    accept_gap();
+    for (const std::int64_t b : sizes_) solve_size(b, settings_of(b), first_pass(), unfinished);
+    finish(std::move(unfinished));
+  }
+
   [[nodiscard]] Nanoseconds without_search() const {
     return relaxed_bound(model_, hierarchy_, is_modelled(), options_.profiles);
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "program_digest.hpp"
@@ -11,12 +10,6 @@
 #include "tangram/base/problem.hpp"
 
 namespace tangram::app {
-
-namespace {
-
-const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
-
-}  // namespace
 
 std::string cache_file(const Settings& settings) {
   const std::string& said = settings.text("cache");

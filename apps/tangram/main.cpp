@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <exception>
 
 #include "cli.hpp"
@@ -8,8 +7,6 @@
 namespace tangram::app {
 
 namespace {
-
-const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
 ExitCode dispatch(const Invocation& invocation, const Context& context) {
   struct Run {

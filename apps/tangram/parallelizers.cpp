@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "tangram/base/problem.hpp"
@@ -31,11 +30,9 @@ std::vector<std::string> shipped_folders() {
 }
 
 std::string variable(const std::string& name) {
-  const char* text = std::getenv(name.c_str());
+  const char* text = environment_variable(name);
   return text == nullptr ? "" : text;
 }
-
-const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
 /// The cache of plugins' answers, where there is a file for it. Only --offline cannot do without.
 Expected<void> open_answers(const Settings& settings, const Cache& cache, Planners& planners) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tangram/base/assert.hpp"
@@ -487,6 +488,8 @@ Expected<Settings> resolve_settings(Command command, const SettingSources& sourc
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return Settings(std::move(values));
 }
+
+const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
 std::string user_config_path(const std::function<const char*(const std::string&)>& environment) {
   const auto variable = [&](const char* name) {

@@ -102,6 +102,9 @@ struct SettingSources {
 /// Every value is checked where it was written: a wrong flag or variable is a usage error, a wrong file an input error.
 [[nodiscard]] Expected<Settings> resolve_settings(Command command, const SettingSources& sources);
 
+/// Of this process; null where it is not set.
+[[nodiscard]] const char* environment_variable(const std::string& name);
+
 /// $XDG_CONFIG_HOME/tangram/config.yaml, or ~/.config/tangram/config.yaml; empty when neither variable is set.
 [[nodiscard]] std::string user_config_path(const std::function<const char*(const std::string&)>& environment);
 

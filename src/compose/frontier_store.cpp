@@ -12,8 +12,8 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kBlocksPerRound =
-    8;  // lengths that differ by less are asked for together; later rounds profit from dead slices
+// Lengths that differ by less are asked for together; later rounds profit from dead slices.
+constexpr int kBlocksPerRound = 8;
 
 std::int64_t time_of(const parallelizer::PartialPlan& plan) { return (plan.cost.forward + plan.cost.backward).value(); }
 

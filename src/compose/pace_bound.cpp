@@ -15,12 +15,6 @@ namespace {
 constexpr double kLongest = 1e9;  // seconds
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Numbers of microbatches that are looked at together.
-struct Range {
-  std::int64_t first = 1;
-  std::int64_t last = 1;
-};
-
 // Few microbatches one by one: that is where each counts. Likely numbers first: they set the mark for the others.
 std::vector<Range> ranges_of(std::int64_t batch) {
   constexpr std::int64_t kSingle = 4;

@@ -17,6 +17,12 @@ struct PaceProblem {
   double gathered = 0;                   ///< bytes of a parameter to those of its gradient, at most 1
 };
 
+/// Numbers of microbatches that are looked at together.
+struct Range {
+  std::int64_t first = 1;
+  std::int64_t last = 1;
+};
+
 /// Seconds. Infinite where some item has no pace.
 [[nodiscard]] double pace_bound(const PaceProblem& problem);
 

@@ -1,9 +1,11 @@
 #include "staircases.hpp"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "frontier_store.hpp"
+#include "outlines.hpp"
 
 namespace tangram::compose {
 

@@ -3,11 +3,9 @@
 // does. All that bounds look at.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "outlines.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {

@@ -10,12 +10,6 @@
 
 namespace tangram::compose {
 
-/// Numbers of microbatches that are looked at together.
-struct Range {
-  std::int64_t first = 1;
-  std::int64_t last = 1;
-};
-
 /// What one block takes of a stage, in seconds of a microbatch: where all passes of the stages in front come
 /// before and after it, and where their forward passes do and its own gradients.
 struct Taken {

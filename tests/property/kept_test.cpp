@@ -1,12 +1,9 @@
 // Kept searches never change a plan: random small fleets, then the same fleets with hosts of other names in another
 // order, planned with what was kept and without.
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "inputs.hpp"
 #include "planning.hpp"
 #include "support/property.hpp"
+#include "support/scratch_folder.hpp"
 #include "support/topology.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
@@ -14,20 +11,6 @@ using namespace tangram;
 using namespace tangram::app;
 
 namespace {
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("tangram-same-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string file() const { return (path_ / "kept.sqlite").string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Host {
   std::string type;  // as topology.hpp writes it, with options
@@ -69,8 +52,8 @@ TEST_CASE("kept searches: fleets of other names have the same plan, byte for byt
   std::int64_t found = 0;
   std::int64_t made = 0;
   testing::holds(25, [&] {
-    const Folder folder;
-    compose::KeptSearches kept(*cache::CacheFile::open(folder.file(), Bytes(1 << 30)), "program");
+    const testing::ScratchFolder folder;
+    compose::KeptSearches kept(*cache::CacheFile::open(folder.file("new/kept.sqlite"), Bytes(1 << 30)), "program");
     const std::vector<Host> hosts = random_hosts();
     PlanningOptions plain;
     plain.target = *rc::gen::element(compose::Target::kGeneric, compose::Target::kFlagscale);

@@ -2,21 +2,12 @@
 """The benchmark of planning again, on a small fleet: every plan is the same byte for byte, and what counts as missed. How
 fast this machine is, is not tested. Usage: replan_bench_test.py TANGRAM SCRIPT"""
 
-import importlib.util
 import subprocess
 import sys
 import tempfile
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
-
-def module_of(script):
-    sys.path.insert(0, str(Path(script).parent))
-    loader = SourceFileLoader("replan_bench", script)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("replan_bench", loader))
-    sys.modules["replan_bench"] = module  # dataclasses look their module up
-    loader.exec_module(module)
-    return module
+from script_module import module_of
 
 
 def check_run(tangram, script):

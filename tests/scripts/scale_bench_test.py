@@ -2,25 +2,16 @@
 """The benchmark of growth: what it says of one fleet, and where its picture puts things. Usage: scale_bench_test.py
 TANGRAM SCRIPT"""
 
-import importlib.util
 import json
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+from script_module import module_of
+
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def module_of(script):
-    sys.path.insert(0, str(Path(script).parent))
-    loader = SourceFileLoader("scale_bench", script)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("scale_bench", loader))
-    sys.modules["scale_bench"] = module  # dataclasses look their module up
-    loader.exec_module(module)
-    return module
 
 
 def check_run(tangram, script):

@@ -16,6 +16,22 @@ using namespace tangram::tests;
 using tangram::testing::cases;
 using tangram::testing::enough;
 
+namespace {
+
+/// Up to a quarter longer than the shortest at which all units hold all blocks; none: they never do.
+std::optional<std::int64_t> period_near_shortest(const compose::Program& program, const compose::FastestPlans& fastest,
+                                                 std::mt19937_64& random) {
+  std::int64_t slowest = 1;
+  for (const auto& frontier : program.frontiers) {
+    if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
+  }
+  const std::int64_t shortest = compose::shortest_period(program, fastest, slowest);
+  if (shortest == INT64_MAX) return std::nullopt;
+  return std::uniform_int_distribution<std::int64_t>(shortest, shortest + shortest / 4)(random);
+}
+
+}  // namespace
+
 TEST_CASE("every chain of interest lies in one component") {
   std::mt19937_64 random(31);
   int parted = 0;
@@ -48,22 +64,17 @@ TEST_CASE("a timeless search finds a chain exactly where the period allows one")
     const compose::FastestPlans fastest(program);
     const compose::EndCosts ends(program);
     compose::Frontiers frontiers(program, whole);
-    std::int64_t slowest = 1;
-    for (const auto& frontier : program.frontiers) {
-      if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
-    }
-    const std::int64_t shortest = compose::shortest_period(program, fastest, slowest);
-    if (shortest == INT64_MAX) continue;
-    const std::int64_t period = std::uniform_int_distribution<std::int64_t>(shortest, shortest + shortest / 4)(random);
-    const compose::CompletionBound bound(program, fastest, period, {}, 0, compose::kNoCompletion);
+    const std::optional<std::int64_t> period = period_near_shortest(program, fastest, random);
+    if (!period) continue;
+    const compose::CompletionBound bound(program, fastest, *period, {}, 0, compose::kNoCompletion);
     if (bound.root() == compose::kNoCompletion) continue;
     compose::LabelQuery query;
-    query.period = period;
+    query.period = *period;
     query.cutoff = INT64_MAX / 4;
     const compose::LabelAnswer timed = compose::search_labels({program, frontiers, ends}, bound, query);
     query.outlines = query.timeless = true;
     const compose::LabelAnswer timeless = compose::search_labels({program, frontiers, ends}, bound, query);
-    INFO("case " << i << " period " << period);
+    INFO("case " << i << " period " << *period);
     REQUIRE(timeless.found == timed.found);
     ++(timed.found ? allowed : ruled_out);
   }
@@ -121,22 +132,17 @@ TEST_CASE("no chain that a period allows takes less than whole stages say") {
     const compose::FastestPlans fastest(program);
     const compose::EndCosts ends(program);
     compose::Frontiers frontiers(program, whole);
-    std::int64_t slowest = 1;
-    for (const auto& frontier : program.frontiers) {
-      if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
-    }
-    const std::int64_t shortest = compose::shortest_period(program, fastest, slowest);
-    if (shortest == INT64_MAX) continue;
-    const std::int64_t period = std::uniform_int_distribution<std::int64_t>(shortest, shortest + shortest / 4)(random);
-    const compose::CompletionBound bound(program, fastest, period, {}, 24, compose::kNoCompletion);
+    const std::optional<std::int64_t> period = period_near_shortest(program, fastest, random);
+    if (!period) continue;
+    const compose::CompletionBound bound(program, fastest, *period, {}, 24, compose::kNoCompletion);
     if (bound.root() == compose::kNoCompletion) continue;
     compose::LabelQuery query;
-    query.period = period;
+    query.period = *period;
     query.cutoff = INT64_MAX / 4;
     query.beam = 1 << 20;  // wide enough for all, and without the bound in question
     const compose::LabelAnswer best = compose::search_labels({program, frontiers, ends}, bound, query);
     const double root = bound.packing().root();
-    INFO("case " << i << " period " << period);
+    INFO("case " << i << " period " << *period);
     if (!best.found) continue;
     REQUIRE(root <= static_cast<double>(best.value));
     if (root == static_cast<double>(best.value)) ++exact;

@@ -1,34 +1,18 @@
 // The file itself: formats of before, room for all that is kept, files of others.
 #include "tangram/cache/cache_file.hpp"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 
 #include "support/catch.hpp"
+#include "support/scratch_folder.hpp"
 
 using namespace tangram;
 using namespace tangram::cache;
+using tangram::testing::ScratchFolder;
 
 namespace {
 
 constexpr Bytes kRoomy(std::int64_t{1} << 30);
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("tangram-file-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string file() const { return (path_ / "cache.sqlite").string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::int64_t number(CacheFile& file, const std::string& query) {
   std::int64_t result = -1;
@@ -39,9 +23,9 @@ std::int64_t number(CacheFile& file, const std::string& query) {
 }  // namespace
 
 TEST_CASE("cache file: one of the format before gets what is new, and loses nothing") {
-  const Folder folder;
+  const ScratchFolder folder;
   {
-    const auto file = *CacheFile::open(folder.file(), kRoomy);
+    const auto file = *CacheFile::open(folder.file("cache.sqlite"), kRoomy);
     file->use([](const Database& database) {
       database.run(
           "DROP TABLE search; PRAGMA user_version = 1;"
@@ -49,7 +33,7 @@ TEST_CASE("cache file: one of the format before gets what is new, and loses noth
     });
     REQUIRE_FALSE(file->problem());
   }
-  const auto file = CacheFile::open(folder.file(), kRoomy);
+  const auto file = CacheFile::open(folder.file("cache.sqlite"), kRoomy);
   REQUIRE(file);
   CHECK(number(**file, "SELECT count(*) FROM search") == 0);
   CHECK(number(**file, "SELECT count(*) FROM answer") == 1);
@@ -57,27 +41,28 @@ TEST_CASE("cache file: one of the format before gets what is new, and loses noth
 }
 
 TEST_CASE("cache file: one of a later format is left alone") {
-  const Folder folder;
-  (*CacheFile::open(folder.file(), kRoomy))->use([](const Database& database) {
+  const ScratchFolder folder;
+  (*CacheFile::open(folder.file("cache.sqlite"), kRoomy))->use([](const Database& database) {
     database.run("PRAGMA user_version = 3");
   });
-  const auto file = CacheFile::open(folder.file(), kRoomy);
+  const auto file = CacheFile::open(folder.file("cache.sqlite"), kRoomy);
   REQUIRE_FALSE(file);
   CHECK(file.error().front().message ==
         "the cache was written by another tangram: its format is number 3, this program knows number 2");
 }
 
 TEST_CASE("cache file: one of somebody else is not written to") {
-  const Folder folder;
-  std::ofstream(folder.file()) << "not a database, but somebody's text of more than a hundred bytes, which is to stay "
-                                  "exactly as it is whatever happens";
-  const auto file = CacheFile::open(folder.file(), kRoomy);
+  const ScratchFolder folder;
+  std::ofstream(folder.file("cache.sqlite"))
+      << "not a database, but somebody's text of more than a hundred bytes, which is to stay "
+         "exactly as it is whatever happens";
+  const auto file = CacheFile::open(folder.file("cache.sqlite"), kRoomy);
   REQUIRE_FALSE(file);
   CHECK(file.error().front().message.starts_with("this is no cache: "));
 }
 
 TEST_CASE("cache file: answers and searches make room for each other") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string insert_answer =
       "INSERT INTO answer (key, plugin, question, materials, body, sum, used) SELECT 'a' || value, 1, '', '', "
       "hex(zeroblob(5000)), '', 2 * value FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n "
@@ -86,7 +71,7 @@ TEST_CASE("cache file: answers and searches make room for each other") {
       "INSERT INTO search (key, plugins, body, sum, used) SELECT 's' || value, '', hex(zeroblob(5000)), '', 2 * value "
       "+ 1 FROM (WITH "
       "RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 40) SELECT value FROM n)";
-  const auto file = *CacheFile::open(folder.file(), Bytes(500'000));
+  const auto file = *CacheFile::open(folder.file("cache.sqlite"), Bytes(500'000));
   file->use([&](const Database& database) {
     database.run(insert_answer);
     database.run(insert_search);

@@ -1,7 +1,4 @@
 // What a kept search is found by, that it reads back as it was, and what is never kept.
-#include <unistd.h>
-
-#include <filesystem>
 #include <functional>
 #include <memory>
 
@@ -9,6 +6,7 @@
 #include "kept/result_text.hpp"
 #include "leaves.hpp"
 #include "support/catch.hpp"
+#include "support/scratch_folder.hpp"
 #include "tangram/compose/kept_searches.hpp"
 
 using namespace tangram;
@@ -18,29 +16,17 @@ using tangram::compose::tests::Change;
 using tangram::compose::tests::Fill;
 using tangram::compose::tests::leaves_of;
 using tangram::compose::tests::visit_leaves;
+using tangram::testing::ScratchFolder;
 
 namespace {
 
 constexpr Bytes kRoomy(std::int64_t{1} << 30);
 
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("tangram-kept-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string file() const { return (path_ / "kept.sqlite").string(); }
-  [[nodiscard]] std::shared_ptr<cache::CacheFile> open(Bytes limit = kRoomy) const {
-    auto opened = cache::CacheFile::open(file(), limit);
-    REQUIRE(opened);
-    return *opened;
-  }
-
- private:
-  std::filesystem::path path_;
-};
+std::shared_ptr<cache::CacheFile> open_in(const ScratchFolder& folder, Bytes limit = kRoomy) {
+  auto opened = cache::CacheFile::open(folder.file("new/kept.sqlite"), limit);
+  REQUIRE(opened);
+  return *opened;
+}
 
 /// Two classes, on hosts of their own, or the first island of each on the same one.
 cluster::IslandHierarchy hierarchy_of(bool shared_host = false) {
@@ -277,35 +263,35 @@ TEST_CASE("kept searches: what is not what was written is not read") {
 }
 
 TEST_CASE("kept searches: the second search is looked up, and equal") {
-  const Folder folder;
+  const ScratchFolder folder;
   Asked asked;
-  KeptSearches first(folder.open(), "program");
+  KeptSearches first(open_in(folder), "program");
   const SearchResult made = asked.search(first);
   REQUIRE_FALSE(made.best.empty());
   CHECK(first.made() == 1);
   CHECK(first.kept() == 1);
   const int questions = asked.parallelizer.asked;
-  KeptSearches second(folder.open(), "program");
+  KeptSearches second(open_in(folder), "program");
   const SearchResult looked_up = asked.search(second);
   CHECK(second.found() == 1);
   CHECK(second.made() == 0);
   CHECK(asked.parallelizer.asked == questions);
   CHECK(leaves_of(looked_up) == leaves_of(made));
-  CHECK(kept_contents(*folder.open()).hits == 1);
+  CHECK(kept_contents(*open_in(folder)).hits == 1);
 
-  KeptSearches upgraded(folder.open(), "the next program");
+  KeptSearches upgraded(open_in(folder), "the next program");
   static_cast<void>(asked.search(upgraded));
   CHECK(upgraded.made() == 1);
-  CHECK(clear_kept(*folder.open()) == 2);
-  CHECK(kept_contents(*folder.open()).searches == 0);
+  CHECK(clear_kept(*open_in(folder)) == 2);
+  CHECK(kept_contents(*open_in(folder)).searches == 0);
 }
 
 TEST_CASE("kept searches: failures, clocks and strangers are not kept") {
-  const Folder folder;
+  const ScratchFolder folder;
   const auto kept_of = [&](const std::function<void(Told&)>& tell) {
     Asked asked;
     tell(asked.parallelizer);
-    KeptSearches kept(folder.open(), "program");
+    KeptSearches kept(open_in(folder), "program");
     static_cast<void>(asked.search(kept));
     CHECK(kept.made() == 1);
     return kept.kept();
@@ -318,44 +304,44 @@ TEST_CASE("kept searches: failures, clocks and strangers are not kept") {
   CHECK(kept_of([](Told& told) { told.told = {"told", "1", /*deterministic=*/false, false, false, "id"}; }) == 0);
   CHECK(kept_of([](Told& told) { told.told = {"told", "1", true, false, false, "id"}; }) == 1);
   CHECK(kept_of([](Told&) {}) == 1);
-  CHECK(clear_kept(*folder.open(), "another") == 0);
-  CHECK(clear_kept(*folder.open(), "id") == 1);
-  CHECK(kept_contents(*folder.open()).searches == 1);
+  CHECK(clear_kept(*open_in(folder), "another") == 0);
+  CHECK(clear_kept(*open_in(folder), "id") == 1);
+  CHECK(kept_contents(*open_in(folder)).searches == 1);
 }
 
 TEST_CASE("kept searches: what a disk did to a result is a miss") {
-  const Folder folder;
+  const ScratchFolder folder;
   Asked asked;
-  KeptSearches first(folder.open(), "program");
+  KeptSearches first(open_in(folder), "program");
   const SearchResult made = asked.search(first);
   for (const char* damage : {"UPDATE search SET body = replace(body, '1', '2')", "UPDATE search SET sum = 'x'",
                              "UPDATE search SET body = ''", "UPDATE search SET body = substr(body, 1, 40)"}) {
-    const auto file = folder.open();
+    const auto file = open_in(folder);
     file->use([&](const cache::Database& database) { database.run(damage); });
-    KeptSearches again(folder.open(), "program");
+    KeptSearches again(open_in(folder), "program");
     CHECK(leaves_of(asked.search(again)) == leaves_of(made));
     CHECK(again.made() == 1);
     CHECK(again.kept() == 1);
   }
-  CHECK(verify_kept(*folder.open()).whole == 1);
-  folder.open()->use([](const cache::Database& database) { database.run("UPDATE search SET body = 'x'"); });
-  CHECK(verify_kept(*folder.open()).damaged == 1);
-  CHECK(kept_contents(*folder.open()).searches == 0);
+  CHECK(verify_kept(*open_in(folder)).whole == 1);
+  open_in(folder)->use([](const cache::Database& database) { database.run("UPDATE search SET body = 'x'"); });
+  CHECK(verify_kept(*open_in(folder)).damaged == 1);
+  CHECK(kept_contents(*open_in(folder)).searches == 0);
 }
 
 TEST_CASE("kept searches: what was used longest ago makes room") {
-  const Folder folder;
+  const ScratchFolder folder;
   Asked asked;
   const auto search = [&](const std::string& program, Bytes limit) {
-    KeptSearches kept(folder.open(limit), program);
+    KeptSearches kept(open_in(folder, limit), program);
     static_cast<void>(asked.search(kept));
     return kept.found() == 1;
   };
   for (int i = 0; i < 40; ++i) CHECK_FALSE(search(std::to_string(i), kRoomy));
   CHECK(search("0", kRoomy));  // the oldest is used once more
-  const Bytes full = folder.open()->used();
+  const Bytes full = open_in(folder)->used();
   CHECK_FALSE(search("40", Bytes(full.value() - 20'000)));
-  CHECK(folder.open()->used() < full);
+  CHECK(open_in(folder)->used() < full);
   CHECK(search("0", kRoomy));
   CHECK(search("39", kRoomy));
   CHECK_FALSE(search("1", kRoomy));

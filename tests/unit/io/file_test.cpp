@@ -10,37 +10,21 @@
 #include <utility>
 
 #include "support/catch.hpp"
+#include "support/scratch_folder.hpp"
 
 using namespace tangram;
 using namespace tangram::io;
+using tangram::testing::ScratchFolder;
 namespace fs = std::filesystem;
 
 namespace {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "tangram_file_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { fs::remove_all(path_); }
-
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-  [[nodiscard]] auto count() const { return std::distance(fs::directory_iterator(path_), fs::directory_iterator()); }
-
- private:
-  fs::path path_;
-};
 
 void put(const std::string& path, const std::string& content) { std::ofstream(path) << content; }
 
 }  // namespace
 
 TEST_CASE("file: read whole") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string path = folder.file("a");
   put(path, "abc");
   CHECK(read_file(path) == std::string("abc"));
@@ -51,7 +35,7 @@ TEST_CASE("file: read whole") {
 }
 
 TEST_CASE("file: what cannot be read says why") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto missing = read_file(folder.file("b"));
   REQUIRE_FALSE(missing);
   CHECK(render(missing.error()) == folder.file("b") + ": error: cannot read the file: No such file or directory\n");
@@ -61,7 +45,7 @@ TEST_CASE("file: what cannot be read says why") {
 }
 
 TEST_CASE("file: output appears on commit only") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string path = folder.file("out");
   auto output = OutputFile::open(path);
   REQUIRE(output);
@@ -72,7 +56,7 @@ TEST_CASE("file: output appears on commit only") {
 }
 
 TEST_CASE("file: without commit nothing is left, and the old file stays") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string path = folder.file("out");
   put(path, "old");
   {
@@ -86,7 +70,7 @@ TEST_CASE("file: without commit nothing is left, and the old file stays") {
 }
 
 TEST_CASE("file: a replaced file keeps its permissions, a link stays a link") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string path = folder.file("out");
   put(path, "old");
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
@@ -107,7 +91,7 @@ TEST_CASE("file: a device is written to, not replaced") {
 }
 
 TEST_CASE("file: a bad output path fails at once") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto nowhere = OutputFile::open(folder.file("no/out"));
   REQUIRE_FALSE(nowhere);
   CHECK(render(nowhere.error()) ==
@@ -118,7 +102,7 @@ TEST_CASE("file: a bad output path fails at once") {
 }
 
 TEST_CASE("file: two names of one file") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   put(folder.file("a"), "x");
   put(folder.file("b"), "x");
   CHECK(same_file(folder.file("a"), folder.file("./a")));

@@ -1,38 +1,23 @@
 // What the cache finds, keeps and forgets, with a plugin that is no process.
 #include "tangram/parallelizer/answer_cache.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <barrier>
-#include <filesystem>
 #include <set>
 #include <thread>
 
 #include "plugin/batch.hpp"
 #include "plugin/messages.hpp"
 #include "support/catch.hpp"
+#include "support/scratch_folder.hpp"
 
 using namespace tangram;
 using namespace tangram::parallelizer;
+using tangram::testing::ScratchFolder;
 
 namespace {
 
 constexpr Bytes kRoomy(std::int64_t{1} << 30);
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("tangram-cache-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string file() const { return (path_ / "answers.sqlite").string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 PluginSpec spec_of(std::string name) {
   PluginSpec spec;
@@ -104,8 +89,8 @@ TEST_CASE("answer cache: what a plugin says of itself reads back") {
 }
 
 TEST_CASE("answer cache: another version, question or plugin is another answer") {
-  const Folder folder;
-  const auto cache = *AnswerCache::open(folder.file(), kRoomy);
+  const ScratchFolder folder;
+  const auto cache = *AnswerCache::open(folder.file("new/answers.sqlite"), kRoomy);
   const std::vector<Question> questions = questions_of({"a", "b"});
   const std::string one = cache->introduce(spec_of("x"), info_of("1"));
   cache->keep(one, questions[0], "answer");
@@ -125,12 +110,12 @@ TEST_CASE("answer cache: another version, question or plugin is another answer")
 
 // Two failures are forgiven; the third is "c3", so that "g" after it counts as not asked, though the cache has it.
 TEST_CASE("answer cache: a batch ends the same with and without it") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::set<std::string> crashes{"c1", "c2", "c3"};
   const std::vector<Question> questions = questions_of({"a", "c1", "b", "c2", "c3", "g"});
   FakeSource plain(crashes);
   const std::string expected = kinds(plain.ask(questions, {}));
-  const auto cache = *AnswerCache::open(folder.file(), kRoomy);
+  const auto cache = *AnswerCache::open(folder.file("new/answers.sqlite"), kRoomy);
   static_cast<void>(make_cached_source(spec_of("x"), std::make_unique<FakeSource>(crashes), *cache)
                         ->ask(questions_of({"g", "a"}), {}));
   for (int run = 0; run < 2; ++run) {
@@ -146,20 +131,20 @@ TEST_CASE("answer cache: a batch ends the same with and without it") {
 }
 
 TEST_CASE("answer cache: what was used longest ago makes room") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string large(100'000, 'x');
   const std::vector<Question> questions = questions_of({"0", "1", "2", "3", "4", "5", "6", "7"});
   std::string identity;
   for (const Question& question : questions) {  // each in a session of its own
-    const auto cache = *AnswerCache::open(folder.file(), kRoomy);
+    const auto cache = *AnswerCache::open(folder.file("new/answers.sqlite"), kRoomy);
     identity = cache->introduce(spec_of("x"), info_of("1"));
     cache->keep(identity, question, large);
   }
   {
-    const auto cache = *AnswerCache::open(folder.file(), kRoomy);
+    const auto cache = *AnswerCache::open(folder.file("new/answers.sqlite"), kRoomy);
     CHECK(cache->find(identity, {questions.data(), 1})[0]);  // the oldest is used once more
   }
-  const auto cache = *AnswerCache::open(folder.file(), Bytes(500'000));
+  const auto cache = *AnswerCache::open(folder.file("new/answers.sqlite"), Bytes(500'000));
   cache->trim();
   CHECK(cache->file().used().value() <= 500'000);
   const auto left = cache->find(identity, questions);
@@ -173,7 +158,7 @@ TEST_CASE("answer cache: what was used longest ago makes room") {
 TEST_CASE("answer cache: several that find no file at the same moment make one between them") {
   constexpr int kOpeners = 4;
   for (int round = 0; round < 25; ++round) {
-    const Folder folder;
+    const ScratchFolder folder;
     std::barrier together(kOpeners);
     std::array<std::string, kOpeners> complaints;
     {
@@ -181,7 +166,7 @@ TEST_CASE("answer cache: several that find no file at the same moment make one b
       for (std::string& complaint : complaints) {
         openers.emplace_back([&folder, &together, &complaint] {
           together.arrive_and_wait();
-          const auto cache = AnswerCache::open(folder.file(), kRoomy);
+          const auto cache = AnswerCache::open(folder.file("new/answers.sqlite"), kRoomy);
           if (!cache) complaint = cache.error().front().message;
         });
       }

@@ -17,10 +17,12 @@ constexpr int kBlocksPerRound = 8;
 
 std::int64_t time_of(const parallelizer::PartialPlan& plan) { return (plan.cost.forward + plan.cost.backward).value(); }
 
-// A failure, or plans of which none passed, says nothing about longer slices.
-bool leaves_open(const parallelizer::Outcome& outcome) {
+// A failure, or plans of which none passed, says nothing about longer slices. A modelled parallelizer has none where
+// all are too slow, as those of longer slices are too.
+bool leaves_open(const parallelizer::Outcome& outcome, bool modelled) {
   using parallelizer::OutcomeStatus;
-  return outcome.status == OutcomeStatus::kFailed || (outcome.status == OutcomeStatus::kOk && outcome.plans.empty());
+  if (outcome.status == OutcomeStatus::kFailed) return true;
+  return outcome.status == OutcomeStatus::kOk && outcome.plans.empty() && !modelled;
 }
 
 }  // namespace
@@ -161,7 +163,7 @@ bool FrontierStore::is_typical_block(int signature) const {
 }
 
 void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author) {
-  const bool open = leaves_open(outcome);
+  const bool open = leaves_open(outcome, parallelizers_[static_cast<std::size_t>(author)]->info().modelled);
   add_plans(entry, signature, outcome.plans, author);
   const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
                                outcome.shortage > Bytes(0) && signatures_.entry(signature).signature.block_count() == 1;

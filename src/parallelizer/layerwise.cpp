@@ -286,27 +286,27 @@ Outcome solve_one(const StrategySpace& space, const RecomputeLists& lists, const
 
 class Layerwise final : public Parallelizer {
  public:
-  Layerwise(const model::Model& model, const cost::ProfileSet* profiles) : model_(model), profiles_(profiles) {}
+  Layerwise(const model::Model& model, const cost::ProfileSet* profiles) : groups_(model, profiles) {}
 
   [[nodiscard]] const ParallelizerInfo& info() const override { return info_; }
 
   [[nodiscard]] std::vector<Outcome> solve(std::span<const Query> queries) const override {
-    const Grouping grouping = group_queries(model_, profiles_, queries);
+    const Grouping grouping = groups_.of(queries);
     const std::deque<RecomputeLists> lists = lists_of(grouping, queries);
     std::vector<Outcome> outcomes(queries.size());
     tbb::parallel_for(std::size_t{0}, queries.size(), [&](std::size_t q) {
-      const std::size_t group = grouping.group_of[q];
-      outcomes[q] = solve_one(grouping.groups[group].space, lists[group], queries[q], info_.name);
+      const std::size_t space = grouping.space_of[q];
+      outcomes[q] = solve_one(*grouping.spaces[space], lists[space], queries[q], info_.name);
     });
     return outcomes;
   }
 
  private:
-  /// By group.
+  /// By space.
   static std::deque<RecomputeLists> lists_of(const Grouping& grouping, std::span<const Query> queries) {
-    std::vector<TypeCounts> most(grouping.groups.size());
+    std::vector<TypeCounts> most(grouping.spaces.size());
     for (std::size_t q = 0; q < queries.size(); ++q) {
-      TypeCounts& known = most[grouping.group_of[q]];
+      TypeCounts& known = most[grouping.space_of[q]];
       for (const auto& [type, blocks] : type_counts(queries[q].slice)) {
         const auto found = std::ranges::find(known, type, &TypeCounts::value_type::first);
         if (found == known.end()) {
@@ -317,15 +317,14 @@ class Layerwise final : public Parallelizer {
       }
     }
     std::deque<RecomputeLists> lists;
-    for (std::size_t g = 0; g < grouping.groups.size(); ++g) {
-      const StrategySpace& space = grouping.groups[g].space;
-      lists.emplace_back(space, most[g], modes_of(space));
+    for (std::size_t s = 0; s < grouping.spaces.size(); ++s) {
+      const StrategySpace& space = *grouping.spaces[s];
+      lists.emplace_back(space, most[s], modes_of(space));
     }
     return lists;
   }
 
-  const model::Model& model_;
-  const cost::ProfileSet* profiles_;
+  QueryGroups groups_;
   ParallelizerInfo info_{.name = "layerwise", .version = "1", .deterministic = true, .modelled = true};
 };
 

@@ -4,8 +4,6 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "tangram/parallelizer/degrees.hpp"
@@ -13,23 +11,14 @@
 namespace tangram::parallelizer {
 namespace {
 
+/// When more are remembered than this, all are forgotten: some 40 MB.
+constexpr std::size_t kMostUnits = 20'000;
+
 /// The degrees of a group, with what they cost, until its space is made of them.
 struct Costed {
   std::vector<cost::Degrees> degrees;
   std::vector<Expected<cost::UnitCosts>> units;  ///< of `degrees`, in their order
 };
-
-/// Demands may differ at the ends of a pipeline.
-bool demand_alike(const Query& a, const Query& b) {
-  if (a.demands != b.demands) return false;
-  const bool nothing = a.demands == Demands{};
-  return nothing || (a.slice.embedding == b.slice.embedding && a.slice.head == b.slice.head);
-}
-
-bool belongs(const Query& query, const SliceTraits& traits, const QueryGroup& group) {
-  return traits == group.traits && query.allow == group.example->allow && query.shape == group.example->shape &&
-         demand_alike(query, *group.example);
-}
 
 std::vector<cost::Degrees> degrees_of(const model::Model& model, const Query& query, const SliceTraits& traits) {
   std::vector<cost::Degrees> degrees = enumerate_degrees(query.shape, query.samples, traits, query.allow);
@@ -37,48 +26,9 @@ std::vector<cost::Degrees> degrees_of(const model::Model& model, const Query& qu
   return degrees;
 }
 
-/// Groups without spaces yet.
-Grouping group_alike(const model::Model& model, std::span<const Query> queries) {
-  Grouping out;
-  out.group_of.reserve(queries.size());
-  std::map<std::tuple<int, int, int>, std::vector<std::size_t>> buckets;  // narrows the comparison of whole shapes
-  for (const Query& query : queries) {
-    const SliceTraits traits = traits_of(model, query.slice);
-    auto& bucket = buckets[{query.shape.nodes, query.shape.per_node, query.samples}];
-    const auto found = std::find_if(bucket.begin(), bucket.end(),
-                                    [&](std::size_t g) { return belongs(query, traits, out.groups[g]); });
-    if (found != bucket.end()) {
-      out.group_of.push_back(*found);
-      continue;
-    }
-    out.group_of.push_back(out.groups.size());
-    bucket.push_back(out.groups.size());
-    out.groups.push_back({&query, traits, {}});
-  }
-  return out;
-}
-
-std::vector<Costed> cost_degrees(const model::Model& model, const cost::ProfileSet* profiles,
-                                 const std::vector<QueryGroup>& groups) {
-  std::vector<Costed> costed(groups.size());
-  std::vector<std::pair<std::size_t, std::size_t>> work;  // group, index of the degrees
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    costed[g].degrees = degrees_of(model, *groups[g].example, groups[g].traits);
-    costed[g].units.assign(costed[g].degrees.size(), cost::UnitCosts{});
-    for (std::size_t d = 0; d < costed[g].degrees.size(); ++d) work.emplace_back(g, d);
-  }
-  tbb::parallel_for(std::size_t{0}, work.size(), [&](std::size_t i) {
-    const auto [g, d] = work[i];
-    const Query& query = *groups[g].example;
-    costed[g].units[d] = cost::unit_costs(model, query.shape, costed[g].degrees[d], query.samples, profiles);
-  });
-  return costed;
-}
-
-StrategySpace space_of(const QueryGroup& group, Costed costed) {
-  const Query& query = *group.example;
+StrategySpace space_of(const Query& query, const SliceTraits& traits, Costed costed) {
   StrategySpace space =
-      make_strategy_space(costed.degrees, std::move(costed.units), group.traits, query.allow, query.demands);
+      make_strategy_space(costed.degrees, std::move(costed.units), traits, query.allow, query.demands);
   if (costed.degrees.empty()) {
     space.unsupported = fmt::format("no allowed tp x cp x dp makes up {} GPUs with dp dividing {} samples",
                                     query.shape.gpus(), query.samples);
@@ -88,12 +38,91 @@ StrategySpace space_of(const QueryGroup& group, Costed costed) {
 
 }  // namespace
 
-Grouping group_queries(const model::Model& model, const cost::ProfileSet* profiles, std::span<const Query> queries) {
-  Grouping out = group_alike(model, queries);
-  std::vector<Costed> costed = cost_degrees(model, profiles, out.groups);
-  tbb::parallel_for(std::size_t{0}, out.groups.size(),
-                    [&](std::size_t g) { out.groups[g].space = space_of(out.groups[g], std::move(costed[g])); });
-  return out;
+Grouping QueryGroups::of(std::span<const Query> queries) const {
+  Grouping grouping;
+  std::vector<Group> groups;
+  group_alike(queries, groups, grouping);
+  recall(groups);
+  std::vector<Group*> unknown;
+  for (Group& group : groups) {
+    if (group.space == nullptr) unknown.push_back(&group);
+  }
+  make_spaces(unknown);
+  remember(groups);
+  for (Group& group : groups) grouping.spaces.push_back(std::move(group.space));
+  return grouping;
+}
+
+QueryGroups::Bucket QueryGroups::bucket_of(const GroupKey& key) {
+  return {key.shape.nodes, key.shape.per_node, key.samples};
+}
+
+GroupKey QueryGroups::key_of(const Query& query) const {
+  const bool demanded = query.demands != Demands{};
+  return {query.samples, traits_of(model_, query.slice),    query.allow,
+          query.demands, demanded && query.slice.embedding, demanded && query.slice.head,
+          query.shape};
+}
+
+void QueryGroups::group_alike(std::span<const Query> queries, std::vector<Group>& groups, Grouping& grouping) const {
+  grouping.space_of.reserve(queries.size());
+  std::map<Bucket, std::vector<std::size_t>> buckets;
+  for (const Query& query : queries) {
+    GroupKey key = key_of(query);
+    auto& bucket = buckets[bucket_of(key)];
+    const auto found = std::ranges::find_if(bucket, [&](std::size_t g) { return groups[g].key == key; });
+    if (found != bucket.end()) {
+      grouping.space_of.push_back(*found);
+      continue;
+    }
+    grouping.space_of.push_back(groups.size());
+    bucket.push_back(groups.size());
+    groups.push_back({&query, std::move(key), nullptr});
+  }
+}
+
+void QueryGroups::recall(std::vector<Group>& groups) const {
+  const std::scoped_lock lock(mutex_);
+  for (Group& group : groups) {
+    const auto bucket = remembered_.find(bucket_of(group.key));
+    if (bucket == remembered_.end()) continue;
+    const auto known = std::ranges::find(bucket->second, group.key, &Group::key);
+    if (known != bucket->second.end()) group.space = known->space;
+  }
+}
+
+void QueryGroups::make_spaces(const std::vector<Group*>& groups) const {
+  std::vector<Costed> costed(groups.size());
+  std::vector<std::pair<std::size_t, std::size_t>> work;  // group, index of the degrees
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    costed[g].degrees = degrees_of(model_, *groups[g]->example, groups[g]->key.traits);
+    costed[g].units.assign(costed[g].degrees.size(), cost::UnitCosts{});
+    for (std::size_t d = 0; d < costed[g].degrees.size(); ++d) work.emplace_back(g, d);
+  }
+  tbb::parallel_for(std::size_t{0}, work.size(), [&](std::size_t i) {
+    const auto [g, d] = work[i];
+    const Query& query = *groups[g]->example;
+    costed[g].units[d] = cost::unit_costs(model_, query.shape, costed[g].degrees[d], query.samples, profiles_);
+  });
+  tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t g) {
+    groups[g]->space = std::make_shared<const StrategySpace>(
+        space_of(*groups[g]->example, groups[g]->key.traits, std::move(costed[g])));
+  });
+}
+
+/// Those that another thread has made meanwhile are there twice, which does no harm.
+void QueryGroups::remember(const std::vector<Group>& groups) const {
+  const std::scoped_lock lock(mutex_);
+  if (units_ > kMostUnits) {
+    remembered_.clear();
+    units_ = 0;
+  }
+  for (const Group& group : groups) {
+    std::vector<Group>& bucket = remembered_[bucket_of(group.key)];
+    if (std::ranges::find(bucket, group.space, &Group::space) != bucket.end()) continue;
+    bucket.push_back({nullptr, group.key, group.space});
+    units_ += group.space->units.size();
+  }
 }
 
 }  // namespace tangram::parallelizer

@@ -1,9 +1,14 @@
-// Queries that share their degrees. Goes in: a batch of queries. Comes out: groups of them, each with the unit costs of
-// its degrees and the strategies that are to be tried.
+// Queries that share their degrees. Goes in: a batch of queries. Comes out: for each of them the unit costs of its
+// degrees and the strategies that are to be tried. A slice is asked for after the shorter ones that it contains, on the
+// same shapes, so that spaces are remembered from one batch to the next.
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "strategy_space.hpp"
@@ -11,21 +16,53 @@
 
 namespace tangram::parallelizer {
 
-/// Queries of equal shape, samples, techniques, demands and slice traits.
-struct QueryGroup {
-  const Query* example = nullptr;
+/// What queries of one group have in common. Demands may differ at the ends of a pipeline.
+struct GroupKey {
+  int samples = 0;
   SliceTraits traits;
-  StrategySpace space;
+  model::Techniques allow;
+  Demands demands;
+  bool embedding = false;  ///< of slices that anything is demanded of
+  bool head = false;
+  cluster::DeviceShape shape;
+
+  bool operator==(const GroupKey&) const = default;
 };
 
-/// The groups in the order of their first queries, and the group of each query.
+/// The spaces in the order of their first queries, and the one of each query.
 struct Grouping {
-  std::vector<QueryGroup> groups;
-  std::vector<std::size_t> group_of;
+  std::vector<std::shared_ptr<const StrategySpace>> spaces;
+  std::vector<std::size_t> space_of;
 };
 
-/// Costs degrees on the caller's oneTBB threads. The queries must outlive what is returned.
-[[nodiscard]] Grouping group_queries(const model::Model& model, const cost::ProfileSet* profiles,
-                                     std::span<const Query> queries);
+class QueryGroups {
+ public:
+  /// Both must outlive it.
+  QueryGroups(const model::Model& model, const cost::ProfileSet* profiles) : model_(model), profiles_(profiles) {}
+
+  /// Costs degrees on the caller's oneTBB threads. Thread-safe.
+  [[nodiscard]] Grouping of(std::span<const Query> queries) const;
+
+ private:
+  struct Group {
+    const Query* example = nullptr;
+    GroupKey key;
+    std::shared_ptr<const StrategySpace> space;
+  };
+  using Bucket = std::tuple<int, int, int>;  ///< nodes, GPUs of each, samples: narrows the comparison of whole keys
+
+  [[nodiscard]] static Bucket bucket_of(const GroupKey& key);
+  [[nodiscard]] GroupKey key_of(const Query& query) const;
+  void group_alike(std::span<const Query> queries, std::vector<Group>& groups, Grouping& grouping) const;
+  void recall(std::vector<Group>& groups) const;
+  void remember(const std::vector<Group>& groups) const;
+  void make_spaces(const std::vector<Group*>& groups) const;
+
+  const model::Model& model_;
+  const cost::ProfileSet* profiles_;
+  mutable std::mutex mutex_;
+  mutable std::map<Bucket, std::vector<Group>> remembered_;  ///< without examples
+  mutable std::size_t units_ = 0;                            ///< of all that are remembered
+};
 
 }  // namespace tangram::parallelizer

@@ -278,6 +278,12 @@ UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPo
   return terms;
 }
 
+Nanoseconds least_time(const UnitCosts& units, const model::SliceSignature& slice) {
+  const double forward = sum_units(units, slice, 0, alike(units, slice, 0))[0].forward;
+  return ceil_to_nanoseconds(forward) +
+         ceil_to_nanoseconds(sum_recompute(units, slice, 0, RecomputeMode::kNone, 0).backward);
+}
+
 double boundary_buffers(const UnitCosts& units, const model::SliceSignature& slice) {
   const Degrees& degrees = units.degrees;
   const int shards = degrees.dp * degrees.cp * (degrees.sequence_parallel ? degrees.tp : 1);

@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -52,10 +53,17 @@ struct Chain {
   bool full = false;       ///< nor with full recompute
 };
 
+/// Whether degrees are fast enough without ZeRO and recompute.
+enum class Speed : std::uint8_t { kUnknown, kTooSlow, kOfUse };
+
 class Search {
  public:
   Search(const StrategySpace& space, const Query& query)
-      : space_(space), query_(query), blocks_(query.slice.block_count()), chains_(space.chains) {
+      : space_(space),
+        query_(query),
+        blocks_(query.slice.block_count()),
+        speeds_(space.units.size(), Speed::kUnknown),
+        chains_(space.chains) {
     constexpr std::size_t kUsualPlans = 256;
     costers_.reserve(space.chains);  // so that none ever moves
     tried_.reserve(kUsualPlans);
@@ -140,20 +148,34 @@ class Search {
   }
 
   void try_none(const Family& family) {
-    const Trial trial = evaluate(family, 0);
     Chain& chain = chains_[family.chain];
     chain.none_tried = true;
-    if (trial.vector.T > query_.upper_bound.value()) {  // and recompute takes longer still
+    const std::optional<Trial> tried = evaluate_in_time(family);
+    if (!tried) {  // recompute takes longer still
       chain.selective = chain.full = true;
       too_slow_ = true;
       return;
     }
+    const Trial& trial = *tried;
     chain.enough = trial.vector.n_max >= query_.max_in_flight;
     if (!dominated(trial)) {
       keep(family, trial);
     } else if (!chain.enough) {
       chain.selective = chain.full = is_of_no_use(chain, trial);
     }
+  }
+
+  /// Without recompute; none where that is too slow. Most degrees that are need nothing but their times.
+  std::optional<Trial> evaluate_in_time(const Family& family) {
+    Speed& speed = speeds_[family.units];
+    if (speed == Speed::kUnknown) {
+      const Nanoseconds least = cost::least_time(space_.units[family.units], query_.slice);
+      speed = least > query_.upper_bound ? Speed::kTooSlow : Speed::kOfUse;
+    }
+    if (speed == Speed::kTooSlow) return std::nullopt;
+    const Trial trial = evaluate(family, 0);
+    if (trial.vector.T > query_.upper_bound.value()) return std::nullopt;
+    return trial;
   }
 
   /// Whether recompute brings nothing in this chain. No recompute is tried only now where a better chain, which the
@@ -293,6 +315,7 @@ class Search {
   const StrategySpace& space_;
   const Query& query_;
   const int blocks_;
+  std::vector<Speed> speeds_;  ///< by units
   std::vector<Chain> chains_;
   std::vector<cost::StageCoster> costers_;
   std::vector<std::pair<Family, int>> tried_;  ///< with the number of recomputed blocks

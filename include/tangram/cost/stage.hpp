@@ -120,6 +120,9 @@ struct StageCost {
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
                                    const MemoryPolicy& policy);
 
+/// Forward and backward of a slice without ZeRO and recompute, as stage_cost has them: both only add to it.
+[[nodiscard]] Nanoseconds least_time(const UnitCosts& units, const model::SliceSignature& slice);
+
 /// What one unit adds to a stage of its degrees, unrounded: the first four are added up, of the last two the largest
 /// counts. For callers that choose a policy block by block.
 struct UnitTerms {

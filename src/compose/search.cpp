@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -63,6 +64,15 @@ struct Attempt {
   bool cut = false;
 };
 
+// Programs of one microbatch size on their way: they share what the parallelizers say.
+struct Batch {
+  std::vector<Setting> settings;
+  std::unique_ptr<FrontierStore> store;
+  std::vector<Attempt> attempts;  // whose relaxation is better than the incumbent
+  std::vector<Setting> cut;       // the others
+  bool some_slice_fits = false;
+};
+
 class Searcher {
  public:
   Searcher(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
@@ -92,10 +102,30 @@ class Searcher {
  private:
   void search_programs() {
     std::vector<Task> unfinished;
+    std::vector<std::vector<Setting>> sizes;
     for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) scout(sizes_[i]);
     accept_gap();
-    for (const std::int64_t b : sizes_) solve_size(b, settings_of(b), first_pass(), unfinished);
+    for (const std::int64_t b : sizes_) {
+      if (auto settings = settings_of(b); !settings.empty()) sizes.push_back(std::move(settings));
+    }
+    solve_sizes(sizes, unfinished);
     finish(std::move(unfinished));
+  }
+
+  // While one size is solved the next one is prepared, by what is known before either: nothing depends on which of them
+  // ends first.
+  void solve_sizes(const std::vector<std::vector<Setting>>& sizes, std::vector<Task>& unfinished) {
+    if (sizes.empty()) return;
+    Batch next = prepare(sizes.front(), incumbent_);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      Batch batch = std::exchange(next, {});
+      tbb::task_group ahead;
+      if (i + 1 < sizes.size()) {
+        ahead.run([&, incumbent = incumbent_] { next = prepare(sizes[i + 1], incumbent); });
+      }
+      solve(batch, first_pass(), unfinished);
+      ahead.wait();
+    }
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
@@ -194,14 +224,17 @@ class Searcher {
       const auto excess = static_cast<std::ptrdiff_t>(share.shapes.size()) - kScoutShapes;
       if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
     }
-    FrontierStore store(model_, signatures_, parallelizers_, store_limits(setting.microbatches));
-    auto options = single_options(level, shares, b, slowest_of_interest(setting), store);
-    std::vector<Attempt> attempts;
-    if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
-    store.ask(entries_of(attempts), all_lengths(model_.block_count()));
+    Batch batch{{setting}, make_store(setting.microbatches), {}, {}};
+    auto options = single_options(level, shares, b, slowest_of_interest(setting, incumbent_), *batch.store);
+    if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
+    batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
+    outline(batch, incumbent_);
     std::vector<Task> ignored;
-    solve_attempts(attempts, store, first_pass(), ignored);
-    count_queries(store);
+    solve(batch, first_pass(), ignored);
+  }
+
+  [[nodiscard]] std::unique_ptr<FrontierStore> make_store(std::int64_t microbatches) const {
+    return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, store_limits(microbatches));
   }
 
   [[nodiscard]] std::int64_t most_in_flight(std::int64_t microbatches) const {
@@ -214,63 +247,57 @@ class Searcher {
     for (std::size_t i = 0; i < store.tallies().size(); ++i) result_.parallelizers[i].add(store.tallies()[i]);
   }
 
-  // All programs of one microbatch size share what the parallelizers say. Those are cut first that can not be of
-  // interest however fast the slices are that were not asked for.
-  void solve_size(std::int64_t b, const std::vector<Setting>& settings, std::int64_t budget,
-                  std::vector<Task>& unfinished) {
-    if (settings.empty()) return;
+  // Asks for all that the programs of one size need, and outlines them. Those are cut first that can not be of interest
+  // however fast the slices are that were not asked for.
+  [[nodiscard]] Batch prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const {
     std::int64_t most = 1;
     for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
-    FrontierStore store(model_, signatures_, parallelizers_, store_limits(most));
-    std::vector<Attempt> attempts = attempts_at(b, settings, store);
+    Batch batch{settings, make_store(most), {}, {}};
+    FrontierStore& store = *batch.store;
+    batch.attempts = attempts_at(settings, incumbent, store);
     const std::vector<int> lengths = all_lengths(model_.block_count());
-    const std::vector<int> first = may_drop() ? few_lengths(model_.block_count()) : lengths;
-    store.ask(entries_of(attempts), first);
-    if (model_.job.allow.mixed_stages && options_.max_parts > 1) add_mixed(b, first, attempts, store);
-    if (may_drop()) drop_hopeless(attempts, store);
-    store.ask(entries_of(attempts), lengths);
-    solve_attempts(attempts, store, budget, unfinished);
-    count_queries(store);
-    note_shortage(store);
+    const std::vector<int> first = may_drop(incumbent) ? few_lengths(model_.block_count()) : lengths;
+    store.ask(entries_of(batch.attempts), first);
+    if (model_.job.allow.mixed_stages && options_.max_parts > 1) add_mixed(first, incumbent, batch);
+    if (may_drop(incumbent)) outline(batch, incumbent);
+    store.ask(entries_of(batch.attempts), lengths);
+    outline(batch, incumbent);
+    return batch;
   }
 
-  [[nodiscard]] bool may_drop() const {
-    return incumbent_ != INT64_MAX && is_modelled() && parallelizer::are_inherited(options_.constraints.demands);
+  [[nodiscard]] bool may_drop(std::int64_t incumbent) const {
+    return incumbent != INT64_MAX && is_modelled() && parallelizer::are_inherited(options_.constraints.demands);
   }
 
   // Those with shapes to run on.
-  std::vector<Attempt> attempts_at(std::int64_t b, const std::vector<Setting>& settings, FrontierStore& store) {
+  [[nodiscard]] std::vector<Attempt> attempts_at(const std::vector<Setting>& settings, std::int64_t incumbent,
+                                                 FrontierStore& store) const {
     std::vector<Attempt> attempts;
     for (const Setting& setting : settings) {
-      report(setting);
       const cluster::IslandLevel& level = level_of(setting);
       std::vector<ClassShare> shares = shares_of(level, setting.replicas);
-      auto options = single_options(level, shares, b, slowest_of_interest(setting), store);
+      auto options = single_options(level, shares, setting.microbatch, slowest_of_interest(setting, incumbent), store);
       if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
     }
     return attempts;
   }
 
-  void add_mixed(std::int64_t b, std::span<const int> lengths, std::vector<Attempt>& attempts, FrontierStore& store) {
+  void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const {
     std::vector<int> entries;
-    for (Attempt& attempt : attempts) {
-      const std::int64_t slowest = slowest_of_interest(attempt.setting);
-      const auto mixed = mixed_options(level_of(attempt.setting), attempt.options, b, slowest, store, pairs_);
+    for (Attempt& attempt : batch.attempts) {
+      const Setting& setting = attempt.setting;
+      const std::int64_t slowest = slowest_of_interest(setting, incumbent);
+      const auto mixed =
+          mixed_options(level_of(setting), attempt.options, setting.microbatch, slowest, *batch.store, pairs_);
       add_entries(mixed, entries);
       attempt.options.insert(attempt.options.end(), mixed.begin(), mixed.end());
     }
-    store.ask(distinct(std::move(entries)), lengths);
-  }
-
-  // What is left is outlined again with all its slices.
-  void drop_hopeless(std::vector<Attempt>& attempts, const FrontierStore& store) {
-    outline(attempts, store);
-    std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
+    batch.store->ask(distinct(std::move(entries)), lengths);
   }
 
   // A stage of time T makes an iteration of at least M T.
-  [[nodiscard]] std::int64_t slowest_of_interest(const Setting& setting) const {
-    return incumbent_ / setting.microbatches;
+  [[nodiscard]] static std::int64_t slowest_of_interest(const Setting& setting, std::int64_t incumbent) {
+    return incumbent / setting.microbatches;
   }
 
   static void add_entries(const std::vector<std::vector<OptionPart>>& options, std::vector<int>& entries) {
@@ -294,47 +321,50 @@ class Searcher {
 
   // In waves of fixed size: the programs of a wave know the same incumbent, so that nothing depends on which of them
   // ends first, nor on how many threads there are.
-  void solve_attempts(std::vector<Attempt>& attempts, const FrontierStore& store, std::int64_t budget,
-                      std::vector<Task>& unfinished) {
-    const std::vector<Attempt*> open = outline(attempts, store);
+  void solve(Batch& batch, std::int64_t budget, std::vector<Task>& unfinished) {
+    note(batch);
+    std::vector<Attempt>& open = batch.attempts;
     for (std::size_t from = 0; from < open.size(); from += kWave) {
       const std::size_t to = std::min(open.size(), from + kWave);
       const auto wave = static_cast<std::int64_t>(to - from);
       const std::int64_t left = options_.label_budget - result_.statistics.labels;
       const std::int64_t share = std::min(budget, left / wave);
-      tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(*open[i], store, share); });
-      for (std::size_t i = from; i < to; ++i) take(*open[i], store, unfinished);
+      tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(open[i], *batch.store, share); });
+      for (std::size_t i = from; i < to; ++i) take(open[i], *batch.store, unfinished);
     }
   }
 
-  // Those whose relaxation is better than the incumbent.
-  std::vector<Attempt*> outline(std::vector<Attempt>& attempts, const FrontierStore& store) {
+  void note(const Batch& batch) {
+    for (const Setting& setting : batch.settings) report(setting);
+    for (const Setting& setting : batch.cut) note_cut_program(setting);
+    if (batch.some_slice_fits) attempts_.some_slice_fits = true;
+    count_queries(*batch.store);
+    note_shortage(*batch.store);
+  }
+
+  // Leaves those whose relaxation is better than the incumbent.
+  void outline(Batch& batch, std::int64_t incumbent) const {
+    std::vector<Attempt>& attempts = batch.attempts;
     tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
       Attempt& attempt = attempts[i];
       attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
-                                       attempt.options, signatures_, store);
+                                       attempt.options, signatures_, *batch.store);
       attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
       limit_spend(attempt);
-      judge(attempt);
+      judge(attempt, incumbent);
     });
-    std::vector<Attempt*> open;
-    for (Attempt& attempt : attempts) {
+    for (const Attempt& attempt : attempts) {
       for (const auto& frontier : attempt.priced.program.frontiers) {
-        if (!frontier.empty()) attempts_.some_slice_fits = true;
+        if (!frontier.empty()) batch.some_slice_fits = true;
       }
-      if (!attempt.cut) {
-        open.push_back(&attempt);
-        continue;
-      }
-      note_cut_program(attempt.setting);
-      attempt.priced = {};
+      if (attempt.cut) batch.cut.push_back(attempt.setting);
     }
-    return open;
+    std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
   }
 
-  void judge(Attempt& attempt) const {
-    attempt.judged_at = incumbent_;
-    attempt.cut = root_bound(attempt.priced.program, incumbent_) >= incumbent_;
+  static void judge(Attempt& attempt, std::int64_t incumbent) {
+    attempt.judged_at = incumbent;
+    attempt.cut = root_bound(attempt.priced.program, incumbent) >= incumbent;
   }
 
   // Every pipeline may spend an equal share.
@@ -351,7 +381,7 @@ class Searcher {
 
   void solve_attempt(Attempt& attempt, const FrontierStore& store, std::int64_t share) const {
     PricedProgram& priced = attempt.priced;
-    if (incumbent_ < attempt.judged_at) judge(attempt);
+    if (incumbent_ < attempt.judged_at) judge(attempt, incumbent_);
     if (attempt.cut) return;
     ProgramLimits limits;
     limits.incumbent = incumbent_;
@@ -363,7 +393,7 @@ class Searcher {
     limits.refine = [&](int option, int signature) {
       return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
     };
-    attempt.solved = solve(priced.program, limits);
+    attempt.solved = compose::solve(priced.program, limits);
   }
 
   void take(Attempt& attempt, const FrontierStore& store, std::vector<Task>& unfinished) {
@@ -421,7 +451,8 @@ class Searcher {
       const std::int64_t left = options_.label_budget - result_.statistics.labels;
       std::vector<Task> again;
       if (left > 0) {
-        solve_size(task.setting.microbatch, {task.setting}, left, again);
+        Batch batch = prepare({task.setting}, incumbent_);
+        solve(batch, left, again);
       } else {
         again.push_back(task);
       }

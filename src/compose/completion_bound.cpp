@@ -244,7 +244,7 @@ void CompletionBound::fill_envelope(const std::vector<double>& option_price, boo
   std::vector<double> cheapest(fastest_.lists(), kNoCompletion);
   for (std::size_t i = 0; i < cheapest.size(); ++i) {
     for (const FastestPlans::Entry& entry : fastest_.list(i)) {
-      if (entry.T > longest_period_) break;
+      if (entry.T > longest_period_ || (with_time && entry.T >= cheapest[i])) break;  // none costs less than its T
       cheapest[i] =
           std::min(cheapest[i], (with_time ? entry.cost : 0.0) + option_price[static_cast<std::size_t>(entry.option)]);
     }
@@ -316,7 +316,7 @@ int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>
   double best = kNoCompletion;
   int option = 0;
   for (const FastestPlans::Entry& entry : fastest_.list(list)) {
-    if (entry.T > longest_period_) break;
+    if (entry.T > longest_period_ || entry.T >= best) break;
     const double cost = entry.cost + option_price[static_cast<std::size_t>(entry.option)];
     if (cost >= best) continue;
     best = cost;

@@ -131,7 +131,8 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   p.relaxed_bound = result.relaxed_bound;
   // Pipelines that are not alike are no part of what the search speaks of, and may be faster than its bound.
   p.search_gap = std::max(0.0, gap(closed_form, p.search_bound));
-  p.relaxed_gap = gap(closed_form, result.relaxed_bound);
+  // The relaxation holds pass by pass as well as by closed form.
+  p.relaxed_gap = gap(std::min(closed_form, plan.predicted.iteration), result.relaxed_bound);
 }
 
 Diagnostic bug(std::string code, std::string message) {

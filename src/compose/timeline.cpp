@@ -27,7 +27,7 @@ double most_blocks(const Way& way, double passes, double with_sync) {
 }  // namespace
 
 std::vector<Moment> moments_of_fill() {
-  constexpr int kEven = 240;
+  constexpr int kEven = 320;
   constexpr double kUsual = 0.8;  // hardly any pipeline takes longer to fill
   std::vector<Moment> out;
   for (int i = 0; i < kEven; ++i) out.push_back({kUsual * i / kEven, kUsual / kEven});
@@ -46,6 +46,7 @@ Timeline::Timeline(const Range& range, double forward_share, const std::vector<s
   for (const std::vector<Way>& own : ways) {
     std::vector<double>& most = blocks_.emplace_back();
     for (const Way& way : own) most.push_back(way.blocks);
+    costs_.emplace_back(own.size(), 0.0);
   }
 }
 
@@ -80,17 +81,22 @@ const Timeline::Point* Timeline::best_of(std::size_t moment, const std::vector<d
   return best;
 }
 
-// The upper hull over cost of a class's ways, which come by falling gain.
+// The upper hull over cost of a class's ways, which come by falling gain. Later moments cost each of them no less, so
+// that what is known of earlier ones often tells that another way gains more for less.
 void Timeline::add_hull(std::size_t island_class, double at) {
   const std::vector<Way>& ways = ways_[island_class];
+  std::vector<double>& costs = costs_[island_class];
   const std::size_t begin = points_.size();
-  const auto size = [&] { return points_.size() - begin; };
-  for (std::size_t i = ways.size(); i-- > 0;) {
-    if (blocks_[island_class][i] < 1) continue;
+  double least = kInfinity;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    if (costs[i] >= least) continue;
     const Point point = point_of(island_class, i, at);
-    if (!std::isfinite(point.cost)) continue;
-    while (size() > 0 && points_.back().cost >= point.cost) points_.pop_back();
-    while (size() > 1 && is_below(points_[points_.size() - 2], points_.back(), point)) points_.pop_back();
+    costs[i] = point.cost;
+    if (point.cost >= least) continue;
+    least = point.cost;
+    while (points_.size() - begin > 1 && is_below(point, points_.back(), points_[points_.size() - 2])) {
+      points_.pop_back();
+    }
     points_.push_back(point);
   }
 }

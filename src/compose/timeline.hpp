@@ -48,6 +48,7 @@ class Timeline {
   double seconds_;
   const std::vector<Moment>& moments_;
   std::vector<std::vector<double>> blocks_;  // by class: most of a stage at each way so far
+  std::vector<std::vector<double>> costs_;   // by class: least of each way from now on
   std::vector<Point> points_;                // that are best at some prices, moment by moment
   std::vector<std::size_t> ends_;            // of the moments' points
 };

@@ -49,13 +49,16 @@ bool is_no_worse(const Way& a, const Way& b) {
          a.sharded.with_sync <= b.sharded.with_sync && a.blocks >= b.blocks;
 }
 
-// Those that no other one beats in everything.
+// Those that no other one beats in everything. What beats one often beats the next.
 std::vector<Way> best_of(std::vector<Way> ways) {
   std::ranges::stable_sort(ways, {}, &Way::fill);
   std::vector<Way> out;
+  std::size_t likely = 0;
   for (const Way& way : ways) {
     const auto beats = [&](const Way& other) { return is_no_worse(other, way); };
-    if (std::ranges::none_of(out, beats)) out.push_back(way);
+    if (!out.empty() && beats(out[likely])) continue;
+    likely = static_cast<std::size_t>(std::ranges::find_if(out, beats) - out.begin());
+    if (likely == out.size()) out.push_back(way);
   }
   return out;
 }
@@ -110,14 +113,20 @@ class WayMaker {
   // `passes` have their part of the optimizer's step, which is behind all gradients.
   static Taken taken(double passes, double exposed) { return {passes, passes + exposed}; }
 
-  // Seconds of a microbatch by which gradients outlast the last backward pass, or ZeRO-2 and 3 all of them. `inside`
-  // crosses the network within the stage.
+  // Seconds of a microbatch by which gradients outlast the last backward pass, or ZeRO-2 and 3 all of them: the least
+  // of the range. `inside` crosses the network within the stage.
   [[nodiscard]] double exposed(const Pace& pace, double sync, double inside) const {
+    constexpr std::int64_t kMany = 3;  // microbatches; fewer are each by itself
     const double w = pace.backward;
     const double overlap = cost::kSyncOverlap;
-    if (range_.first == 1) return std::max({0.0, 0.5 * (sync - w), inside - w});
-    if (range_.first == 2) return std::max({0.0, sync - w, 0.96 * sync - overlap * w}) / last_;
-    return std::max(0.0, sync / last_ - overlap * w / first_);
+    double least = kInfinity;
+    if (range_.first == 1) least = std::max({0.0, 0.5 * (sync - w), inside - w});
+    if (range_.first <= 2 && range_.last >= 2) {
+      least = std::min(least, std::max({0.0, sync - w, 0.96 * sync - overlap * w}) / 2);
+    }
+    if (range_.last < kMany) return least;
+    const auto first = static_cast<double>(std::max(kMany, range_.first));
+    return std::min(least, std::max(0.0, sync / last_ - overlap * w / first));
   }
 
   [[nodiscard]] double blocks_in(const Pace& pace, double gpus) const {

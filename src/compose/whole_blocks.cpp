@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "price_search.hpp"
-#include "timeline.hpp"
+#include "range_costs.hpp"
 #include "ways.hpp"
 
 namespace tangram::compose {
@@ -17,22 +16,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One by one as long as blocks are few on a stage or many: rounding them down differs from one number to the next.
-std::vector<Range> ranges_of(std::int64_t batch) {
-  constexpr double kStep = 1.01;
-  std::vector<Range> ranges;
-  for (std::int64_t first = 1; first <= batch;) {
-    const std::int64_t next = static_cast<std::int64_t>(static_cast<double>(first) * kStep) + 1;
-    ranges.push_back({first, std::min(next - 1, batch)});
-    first = next;
-  }
-  return ranges;
-}
-
 class Solver {
  public:
-  explicit Solver(const PaceProblem& problem)
-      : problem_(problem), item_(main_item()), ranges_(ranges_of(problem.batch)), moments_(moments_of_fill()) {
+  explicit Solver(const PaceProblem& problem) : problem_(problem), item_(main_item()) {
     read_paces();
     prices_ = first_prices();
   }
@@ -41,22 +27,28 @@ class Solver {
   // at the longest that can be proven.
   double run(double proven) {
     constexpr int kMostTries = 10;
-    constexpr double kClose = 1e-3;
+    constexpr double kClose = 4e-4;
     constexpr double kRounding = 1e-9;
-    constexpr double kLongest = 2;    // times what was proven before
-    constexpr std::size_t kSome = 5;  // of all ranges one, for a first guess
+    constexpr double kLongest = 2;       // times what was proven before
+    constexpr double kFirstStep = 4e-3;  // beyond a time that is proven but says nothing of longer ones
+    constexpr double kStepGrowth = 4;
     if (!(proven > 0) || !std::isfinite(proven) || prices_.empty()) return proven;
     const double longest = kLongest * proven;
-    read_ways(longest);
+    RangeCosts costs = costs_within(longest);
     double open = longest;  // no prices were found for it
-    double seconds = guess_at(proven, kSome);
+    double step = kFirstStep;
+    double seconds = guess_at(proven, costs);
+    // Longer times leave room for more blocks. A guess that is the time itself says nothing, see below.
+    if (seconds < proven * (1 - kClose)) return proven;
     for (int i = 0; i < kMostTries && open > proven * (1 + kClose); ++i) {
       if (seconds <= proven || seconds >= open) seconds = (proven + open) / 2;
-      const double guess = guess_at(seconds);
+      const double guess = guess_at(seconds, costs);
       if (guess > seconds * (1 + kRounding)) {
         proven = seconds;
-        if (guess <= seconds * (1 + kClose)) break;
-        seconds = guess;
+        // It may be the longest, or of those that say nothing.
+        const bool says_more = guess > seconds * (1 + kClose);
+        seconds = says_more ? guess : std::min((proven + open) / 2, proven * (1 + step));
+        if (!says_more) step *= kStepGrowth;
       } else {
         open = seconds;
         // The next guess is often too long as well, later by no more than it fell short. Where the same blocks fit at
@@ -100,13 +92,16 @@ class Solver {
     }
   }
 
-  void read_ways(double longest) {
-    for (const Range& range : ranges_) {
-      auto& by_class = ways_.emplace_back();
+  [[nodiscard]] RangeCosts costs_within(double longest) const {
+    std::vector<double> used;
+    for (const double gpus : problem_.gpus) used.push_back(gpus / static_cast<double>(problem_.batch));
+    return RangeCosts(problem_.batch, forward_share_, std::move(used), [this, longest](const Range& range) {
+      std::vector<std::vector<Way>> ways;
       for (const auto& own : speeds_) {
-        by_class.push_back(ways_of(problem_, own, range, problem_.counts[item_], longest));
+        ways.push_back(ways_of(problem_, own, range, problem_.counts[item_], longest));
       }
-    }
+      return ways;
+    });
   }
 
   // Of GPUs by class as of their speed, last of a block.
@@ -125,42 +120,20 @@ class Solver {
   }
 
   // The least time by the best prices that were found, where blocks are counted as within `seconds`.
-  [[nodiscard]] double guess_at(double seconds, std::size_t every = 1) {
+  [[nodiscard]] double guess_at(double seconds, RangeCosts& costs) {
     constexpr double kFar = 2;
-    std::vector<Timeline> timelines;
-    timelines.reserve(ranges_.size());
-    for (std::size_t r = 0; r < ranges_.size(); r += every) {
-      timelines.emplace_back(ranges_[r], forward_share_, ways_[r], seconds, moments_);
-    }
-    PriceSearch search;
-    search.worth.assign(prices_.size(), 0);
-    search.worth.back() = problem_.counts[item_];
-    search.costs = [&](const std::vector<double>& prices) {
-      std::vector<CostSlopes> all;
-      all.reserve(timelines.size());
-      for (Timeline& timeline : timelines) all.push_back(with_fleet(timeline.response(prices)));
-      return all;
-    };
-    PricesFound found = search_prices(search, prices_);
+    std::vector<double> worth(prices_.size(), 0);
+    worth.back() = problem_.counts[item_];
+    PricesFound found = costs.search(seconds, worth, prices_);
     // Where next to nothing fits, prices run away, and are no place to begin from at a longer time.
     if (found.ratio <= kFar * seconds) prices_ = std::move(found.prices);
     return found.ratio;
   }
 
-  [[nodiscard]] CostSlopes with_fleet(CostSlopes slopes) const {
-    for (std::size_t k = 0; k < problem_.gpus.size(); ++k) {
-      slopes[k] += problem_.gpus[k] / static_cast<double>(problem_.batch);
-    }
-    return slopes;
-  }
-
   const PaceProblem& problem_;
   std::size_t item_;
-  std::vector<Range> ranges_;
-  std::vector<Moment> moments_;
   double forward_share_ = 1;
-  std::vector<std::vector<Speed>> speeds_;           // by class
-  std::vector<std::vector<std::vector<Way>>> ways_;  // by range and class
+  std::vector<std::vector<Speed>> speeds_;  // by class
   std::vector<double> prices_;
 };
 

@@ -57,7 +57,8 @@ TEST_CASE("planning: bounds hold and name their space") {
   CHECK(p.search_bound <= planned->plan.predicted.closed_form);
   CHECK(p.relaxed_bound <= p.search_bound);
   CHECK(p.search_gap >= 0);
-  CHECK(p.relaxed_gap >= p.search_gap);
+  CHECK(p.relaxed_bound <= planned->plan.predicted.iteration);
+  CHECK(p.relaxed_gap >= 0);
   CHECK(p.space.find("tangram/space-1") != std::string::npos);
   CHECK(p.inputs.size() == 2);
 }

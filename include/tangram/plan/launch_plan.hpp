@@ -185,9 +185,9 @@ struct PlanProvenance {
   bool optimal = false;
   Nanoseconds search_bound;
   Nanoseconds relaxed_bound;
-  double search_gap = 0;  ///< closed_form / search_bound - 1
-  double relaxed_gap = 0;
-  std::string note;  ///< why not optimal, restrictions that decided, re-ranking
+  double search_gap = 0;   ///< closed_form / search_bound - 1
+  double relaxed_gap = 0;  ///< closed_form or, where that is less, the simulated iteration / relaxed_bound - 1
+  std::string note;        ///< why not optimal, restrictions that decided, re-ranking
 };
 
 struct LaunchPlan {

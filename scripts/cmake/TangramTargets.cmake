@@ -34,24 +34,28 @@ if(TANGRAM_CCACHE AND NOT TANGRAM_COVERAGE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TANGRAM_CCACHE}")
 endif()
 
-# tangram_compile_quickly(target): not optimized under sanitizers, where compiling it takes longer than running it.
+# tangram_compile_quickly(target): not optimized under sanitizers, for what takes longer to compile than to run.
 function(tangram_compile_quickly target)
   if(TANGRAM_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
 
-# tangram_module(name SOURCES a.cpp ... PUBLIC targets PRIVATE targets): the static library tangram_<name>.
-# PUBLIC names what its headers need, PRIVATE what only its sources need.
+# tangram_module(name [QUICK] SOURCES a.cpp ... PUBLIC targets PRIVATE targets): the static library tangram_<name>.
+# PUBLIC names what its headers need, PRIVATE what only its sources need. QUICK: nothing in it runs for long.
 function(tangram_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(tangram_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(tangram_${name} PUBLIC tangram_options ${ARG_PUBLIC} PRIVATE tangram_warnings ${ARG_PRIVATE})
+  if(ARG_QUICK)
+    tangram_compile_quickly(tangram_${name})
+  endif()
 endfunction()
 
-# tangram_test(name LABEL unit SOURCES a.cpp ... LIBS targets): a Catch2 binary whose cases become ctest cases.
+# tangram_test(name [QUICK] LABEL unit SOURCES a.cpp ... LIBS targets): a Catch2 binary whose cases become ctest cases.
+# QUICK: what takes its time is in the modules; so it is with all tests of units.
 function(tangram_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
@@ -59,7 +63,7 @@ function(tangram_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} tangram_options tangram_warnings Catch2::Catch2WithMain)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE TANGRAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(ARG_LABEL STREQUAL "unit")
+  if(ARG_QUICK OR ARG_LABEL STREQUAL "unit")
     tangram_compile_quickly(${name})
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})

@@ -97,6 +97,7 @@ class Solver {
     for (const double gpus : problem_.gpus) used.push_back(gpus / static_cast<double>(problem_.batch));
     return RangeCosts(problem_.batch, forward_share_, std::move(used), [this, longest](const Range& range) {
       std::vector<std::vector<Way>> ways;
+      ways.reserve(speeds_.size());
       for (const auto& own : speeds_) {
         ways.push_back(ways_of(problem_, own, range, problem_.counts[item_], longest));
       }

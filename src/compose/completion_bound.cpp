@@ -7,6 +7,7 @@
 
 #include "outlines.hpp"
 #include "periods.hpp"
+#include "rows.hpp"
 
 namespace tangram::compose {
 
@@ -280,7 +281,10 @@ void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<doub
     for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
       const double* const stage = &envelope_[fastest_.cell(program_.signature_of(i - n, i), 0)];
       const double* const rest = &table[cell(i - n, 0)];
-      for (int d = first_depth; d <= deeper; ++d) here[d] = std::min(here[d], stage[d] + rest[d + 1]);
+      if (deeper >= first_depth) {
+        lower_to_sums(here + first_depth, stage + first_depth, rest + first_depth + 1,
+                      static_cast<std::size_t>(deeper - first_depth + 1));
+      }
       if (last_depth == depths_) here[depths_] = std::min(here[depths_], stage[depths_] + rest[depths_]);
     }
     if (i == blocks || !with_time) continue;

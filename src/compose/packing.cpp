@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "completion_bound.hpp"
+#include "rows.hpp"
 
 namespace tangram::compose {
 
@@ -37,7 +38,7 @@ void put(const std::vector<double>& before, int weight, double cost, std::vector
   const auto most = static_cast<std::size_t>(weight);
   const std::size_t within = std::min(most, row.size());
   for (std::size_t w = 0; w < within; ++w) row[w] = std::min(row[w], before[0] + cost);
-  for (std::size_t w = within; w < row.size(); ++w) row[w] = std::min(row[w], before[w - most] + cost);
+  if (within < row.size()) lower_to_sums(&row[within], before.data(), cost, row.size() - within);
 }
 
 // The least cost of weight w on two sets of classes together.

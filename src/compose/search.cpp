@@ -101,13 +101,13 @@ class Searcher {
 
  private:
   void search_programs() {
-    std::vector<Task> unfinished;
-    std::vector<std::vector<Setting>> sizes;
     for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) scout(sizes_[i]);
     accept_gap();
+    std::vector<std::vector<Setting>> sizes;
     for (const std::int64_t b : sizes_) {
       if (auto settings = settings_of(b); !settings.empty()) sizes.push_back(std::move(settings));
     }
+    std::vector<Task> unfinished;
     solve_sizes(sizes, unfinished);
     finish(std::move(unfinished));
   }

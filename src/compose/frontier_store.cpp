@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "staircases.hpp"
 #include "tangram/cost/stage.hpp"
@@ -111,7 +112,9 @@ void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengt
 
 void FrontierStore::fill_staircases(ShapePlans& entry) const {
   entry.staircases.resize(entry.plans.size());
+  entry.stepped.resize(entry.asked.size());
   for (std::size_t length = 1; length < entry.asked.size(); ++length) {
+    if (std::exchange(entry.stepped[length], entry.asked[length]) != 0) continue;
     for (const int id : signatures_.by_length()[length]) {
       entry.staircases[static_cast<std::size_t>(id)] = entry.asked[length] != 0
                                                            ? staircase(entry.plans[static_cast<std::size_t>(id)])

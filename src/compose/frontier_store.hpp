@@ -60,10 +60,11 @@ struct ShapePlans {
   /// Of `plans`; of slices that were not asked for, those of shorter ones that make them up.
   std::vector<std::vector<Candidate>> staircases;
   double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
-  std::vector<std::uint8_t> dead;   ///< infeasible, unsupported, or slower than the cut for every strategy
-  std::int64_t slowest = 0;         ///< ns: partial plans with a larger T are of no interest
-  std::vector<std::uint8_t> asked;  ///< [blocks] whether slices of so many were asked for
-  Bytes shortage;                   ///< smallest memory shortage of a one-block slice that did not fit; 0: none
+  std::vector<std::uint8_t> dead;     ///< infeasible, unsupported, or slower than the cut for every strategy
+  std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest
+  std::vector<std::uint8_t> asked;    ///< [blocks] whether slices of so many were asked for
+  std::vector<std::uint8_t> stepped;  ///< [blocks] whether their staircases are those of plans
+  Bytes shortage;                     ///< smallest memory shortage of a one-block slice that did not fit; 0: none
 };
 
 struct StoreLimits {

@@ -27,7 +27,7 @@ class Solver {
   // at the longest that can be proven.
   double run(double proven) {
     constexpr int kMostTries = 10;
-    constexpr double kClose = 4e-4;
+    constexpr double kClose = 1e-3;
     constexpr double kRounding = 1e-9;
     constexpr double kLongest = 2;       // times what was proven before
     constexpr double kFirstStep = 4e-3;  // beyond a time that is proven but says nothing of longer ones

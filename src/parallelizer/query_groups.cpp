@@ -53,38 +53,50 @@ Grouping QueryGroups::of(std::span<const Query> queries) const {
   return grouping;
 }
 
-QueryGroups::Bucket QueryGroups::bucket_of(const GroupKey& key) {
-  return {key.shape.nodes, key.shape.per_node, key.samples};
+QueryGroups::Bucket QueryGroups::bucket_of(const cluster::DeviceShape& shape, int samples) {
+  return {shape.nodes, shape.per_node, samples};
 }
 
-GroupKey QueryGroups::key_of(const Query& query) const {
+GroupKey QueryGroups::key_of(const Query& query, const SliceTraits& traits) {
   const bool demanded = query.demands != Demands{};
-  return {query.samples, traits_of(model_, query.slice),    query.allow,
-          query.demands, demanded && query.slice.embedding, demanded && query.slice.head,
+  return {query.samples,
+          traits,
+          query.allow,
+          query.demands,
+          demanded && query.slice.embedding,
+          demanded && query.slice.head,
           query.shape};
+}
+
+bool QueryGroups::belongs(const Query& query, const SliceTraits& traits, const GroupKey& key) {
+  const bool demanded = query.demands != Demands{};
+  const bool alike = !demanded || (query.slice.embedding == key.embedding && query.slice.head == key.head);
+  return alike && query.samples == key.samples && traits == key.traits && query.allow == key.allow &&
+         query.demands == key.demands && query.shape == key.shape;
 }
 
 void QueryGroups::group_alike(std::span<const Query> queries, std::vector<Group>& groups, Grouping& grouping) const {
   grouping.space_of.reserve(queries.size());
   std::map<Bucket, std::vector<std::size_t>> buckets;
   for (const Query& query : queries) {
-    GroupKey key = key_of(query);
-    auto& bucket = buckets[bucket_of(key)];
-    const auto found = std::ranges::find_if(bucket, [&](std::size_t g) { return groups[g].key == key; });
+    const SliceTraits traits = traits_of(model_, query.slice);
+    auto& bucket = buckets[bucket_of(query.shape, query.samples)];
+    const auto found =
+        std::ranges::find_if(bucket, [&](std::size_t g) { return belongs(query, traits, groups[g].key); });
     if (found != bucket.end()) {
       grouping.space_of.push_back(*found);
       continue;
     }
     grouping.space_of.push_back(groups.size());
     bucket.push_back(groups.size());
-    groups.push_back({&query, std::move(key), nullptr});
+    groups.push_back({&query, key_of(query, traits), nullptr});
   }
 }
 
 void QueryGroups::recall(std::vector<Group>& groups) const {
   const std::scoped_lock lock(mutex_);
   for (Group& group : groups) {
-    const auto bucket = remembered_.find(bucket_of(group.key));
+    const auto bucket = remembered_.find(bucket_of(group.key.shape, group.key.samples));
     if (bucket == remembered_.end()) continue;
     const auto known = std::ranges::find(bucket->second, group.key, &Group::key);
     if (known != bucket->second.end()) group.space = known->space;
@@ -118,7 +130,7 @@ void QueryGroups::remember(const std::vector<Group>& groups) const {
     units_ = 0;
   }
   for (const Group& group : groups) {
-    std::vector<Group>& bucket = remembered_[bucket_of(group.key)];
+    std::vector<Group>& bucket = remembered_[bucket_of(group.key.shape, group.key.samples)];
     if (std::ranges::find(bucket, group.space, &Group::space) != bucket.end()) continue;
     bucket.push_back({nullptr, group.key, group.space});
     units_ += group.space->units.size();

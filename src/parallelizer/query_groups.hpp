@@ -51,8 +51,9 @@ class QueryGroups {
   };
   using Bucket = std::tuple<int, int, int>;  ///< nodes, GPUs of each, samples: narrows the comparison of whole keys
 
-  [[nodiscard]] static Bucket bucket_of(const GroupKey& key);
-  [[nodiscard]] GroupKey key_of(const Query& query) const;
+  [[nodiscard]] static Bucket bucket_of(const cluster::DeviceShape& shape, int samples);
+  [[nodiscard]] static GroupKey key_of(const Query& query, const SliceTraits& traits);
+  [[nodiscard]] static bool belongs(const Query& query, const SliceTraits& traits, const GroupKey& key);
   void group_alike(std::span<const Query> queries, std::vector<Group>& groups, Grouping& grouping) const;
   void recall(std::vector<Group>& groups) const;
   void remember(const std::vector<Group>& groups) const;

@@ -58,6 +58,9 @@ FastestPlans::FastestPlans(const Program& program)
   for (int signature = 0; signature < program.signatures; ++signature) add_signature_lists(program, signature);
   first_list_of_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(depths_ + 1));
   for (int last = 1; last <= program.blocks; ++last) add_first_lists(program, last);
+  double stage = 0;
+  for (const Entry& entry : entries_) stage = std::max(stage, entry.cost);
+  dearest_ = (stage + *std::ranges::max_element(round_trip_)) * program.blocks;
 }
 
 void FastestPlans::add_signature_lists(const Program& program, int signature) {
@@ -198,6 +201,8 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     const double whole = relax(option_price, true, Extent::kRoot, phi_);
     if (whole == kNoCompletion) return;
     const double value = whole - worth(lambda, supplies_);
+    // Where the units do not suffice, prices grow without end. They must not become so large that sums are rounded.
+    if (value > fastest_.dearest() + 1.0) return;
     const std::vector<double> usage = usage_of(option_price);
     double norm = 0;
     const auto excess_of = [&](std::size_t k) {
@@ -283,7 +288,7 @@ void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<doub
       const double* const rest = &table[cell(i - n, 0)];
       if (deeper >= first_depth) {
         lower_to_sums(here + first_depth, stage + first_depth, rest + first_depth + 1,
-                      static_cast<std::size_t>(deeper - first_depth + 1));
+                      static_cast<std::size_t>(deeper) + 1 - static_cast<std::size_t>(first_depth));
       }
       if (last_depth == depths_) here[depths_] = std::min(here[depths_], stage[depths_] + rest[depths_]);
     }

@@ -62,6 +62,8 @@ class FastestPlans {
   /// Blocks of the longest slice with the signature; 0: none has it.
   [[nodiscard]] int blocks_of(int signature) const { return blocks_of_[static_cast<std::size_t>(signature)]; }
   [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
+  /// No chain costs more, by the entries of the lists and the round trips.
+  [[nodiscard]] double dearest() const { return dearest_; }
   /// Under which Capacity counts covers.
   [[nodiscard]] const std::vector<BlockWeights>& weights() const { return weights_; }
 
@@ -77,6 +79,7 @@ class FastestPlans {
   std::vector<std::size_t> first_list_of_;
   std::vector<int> blocks_of_;
   std::vector<double> round_trip_;
+  double dearest_ = 0;
   std::vector<BlockWeights> weights_;
 };
 

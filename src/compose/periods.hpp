@@ -26,8 +26,7 @@ inline constexpr int kNextAscent = 10;    ///< of one with them
   return static_cast<std::int64_t>(static_cast<double>(period) * kLadder) + 1;
 }
 
-/// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long; where units do
-/// not suffice, their prices grow without end.
+/// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long.
 [[nodiscard]] inline std::int64_t whole_nanoseconds(double bound) {
   if (!(bound < static_cast<double>(kLongestPeriod))) return kNever;
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound - 1.0)));

@@ -18,7 +18,7 @@ std::int64_t root_bound_of_connected(const Program& program, std::int64_t intere
   if (slowest == 0) return kNever;
   const FastestPlans plans(program);
   std::vector<double> multipliers;
-  constexpr double kRatio = 1.25;
+  constexpr double kRatio = 1.06;
   const std::int64_t shortest = shortest_period(program, plans, slowest);
   if (shortest == kNever) return kNever;
   for (std::int64_t lo = shortest;;) {

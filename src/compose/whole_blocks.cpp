@@ -94,6 +94,7 @@ class Solver {
 
   [[nodiscard]] RangeCosts costs_within(double longest) const {
     std::vector<double> used;
+    used.reserve(problem_.gpus.size());
     for (const double gpus : problem_.gpus) used.push_back(gpus / static_cast<double>(problem_.batch));
     return RangeCosts(problem_.batch, forward_share_, std::move(used), [this, longest](const Range& range) {
       std::vector<std::vector<Way>> ways;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -25,8 +26,11 @@ constexpr int kScoutShapes = 3;                // of each class, in the first lo
 constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
 constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
+constexpr std::size_t kWaveOfOpen = 2;         // of programs left open, which may need much of what is left
 constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
 constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of the budget
+constexpr std::int64_t kAmple = 2'000'000;     // labels that fleets of some hundred GPUs are searched to the end with
+constexpr double kFirstGap = 0.025;            // proven of all programs first where there are fewer
 
 // Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
 std::size_t most_mixed_pairs(int gpus) {
@@ -48,9 +52,17 @@ std::vector<int> few_lengths(int blocks) {
   return lengths;
 }
 
+// A program whose best plan may be of interest.
 struct Task {
   Setting setting;
-  std::int64_t bound = 0;  // what is known of a program that was left unfinished
+  std::int64_t bound = 0;  // none of its plans is faster
+};
+
+// What is wanted of a program: a plan that is faster, or the proof that it has none, within so many labels.
+struct Goal {
+  std::int64_t incumbent = 0;
+  double accepted_gap = 0;
+  std::int64_t labels = 0;
 };
 
 // One program on its way from a setting to its solution.
@@ -224,7 +236,9 @@ class Searcher {
       const auto excess = static_cast<std::ptrdiff_t>(share.shapes.size()) - kScoutShapes;
       if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
     }
-    Batch batch{{setting}, make_store(setting.microbatches), {}, {}};
+    Batch batch;
+    batch.settings = {setting};
+    batch.store = make_store(setting.microbatches);
     auto options = single_options(level, shares, b, slowest_of_interest(setting, incumbent_), *batch.store);
     if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
     batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
@@ -252,7 +266,9 @@ class Searcher {
   [[nodiscard]] Batch prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const {
     std::int64_t most = 1;
     for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
-    Batch batch{settings, make_store(most), {}, {}};
+    Batch batch;
+    batch.settings = settings;
+    batch.store = make_store(most);
     FrontierStore& store = *batch.store;
     batch.attempts = attempts_at(settings, incumbent, store);
     const std::vector<int> lengths = all_lengths(model_.block_count());
@@ -323,20 +339,39 @@ class Searcher {
   // ends first, nor on how many threads there are.
   void solve(Batch& batch, std::int64_t budget, std::vector<Task>& unfinished) {
     note(batch);
+    for (const Setting& setting : batch.cut) note_bound({setting, incumbent_});
     std::vector<Attempt>& open = batch.attempts;
     for (std::size_t from = 0; from < open.size(); from += kWave) {
       const std::size_t to = std::min(open.size(), from + kWave);
       const auto wave = static_cast<std::int64_t>(to - from);
-      const std::int64_t left = options_.label_budget - result_.statistics.labels;
-      const std::int64_t share = std::min(budget, left / wave);
-      tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(open[i], *batch.store, share); });
-      for (std::size_t i = from; i < to; ++i) take(open[i], *batch.store, unfinished);
+      const Goal goal{incumbent_, accepted_gap_, std::min(budget, labels_left() / wave)};
+      tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(open[i], *batch.store, goal); });
+      for (std::size_t i = from; i < to; ++i) {
+        Task task{open[i].setting};
+        take(open[i], *batch.store, task);
+        add(task, unfinished);
+      }
     }
+  }
+
+  [[nodiscard]] std::int64_t labels_left() const { return options_.label_budget - result_.statistics.labels; }
+
+  void add(const Task& task, std::vector<Task>& unfinished) {
+    if (task.bound < incumbent_) {
+      unfinished.push_back(task);
+    } else {
+      note_bound(task);
+    }
+  }
+
+  void note_bound(const Task& task) {
+    LevelReport& report = result_.levels[static_cast<std::size_t>(task.setting.level)];
+    report.bound = std::min(report.bound, Nanoseconds(task.bound));
   }
 
   void note(const Batch& batch) {
     for (const Setting& setting : batch.settings) report(setting);
-    for (const Setting& setting : batch.cut) note_cut_program(setting);
+    result_.statistics.programs_cut += static_cast<std::int64_t>(batch.cut.size());
     if (batch.some_slice_fits) attempts_.some_slice_fits = true;
     count_queries(*batch.store);
     note_shortage(*batch.store);
@@ -379,14 +414,14 @@ class Searcher {
     program.most_spend = options_.spend->most / attempt.setting.replicas;
   }
 
-  void solve_attempt(Attempt& attempt, const FrontierStore& store, std::int64_t share) const {
+  void solve_attempt(Attempt& attempt, const FrontierStore& store, const Goal& goal) const {
     PricedProgram& priced = attempt.priced;
-    if (incumbent_ < attempt.judged_at) judge(attempt, incumbent_);
+    if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent);
     if (attempt.cut) return;
     ProgramLimits limits;
-    limits.incumbent = incumbent_;
-    limits.accepted_gap = accepted_gap_;
-    limits.label_budget = share;
+    limits.incumbent = goal.incumbent;
+    limits.accepted_gap = goal.accepted_gap;
+    limits.label_budget = goal.labels;
     limits.keep = options_.top;
     limits.timed = options_.timed;
     limits.timed_incumbent = result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value();
@@ -396,19 +431,23 @@ class Searcher {
     attempt.solved = compose::solve(priced.program, limits);
   }
 
-  void take(Attempt& attempt, const FrontierStore& store, std::vector<Task>& unfinished) {
+  // Notes down what was found, and what is now known of the task.
+  void take(Attempt& attempt, const FrontierStore& store, Task& task) {
     if (attempt.cut) {
-      note_cut_program(attempt.setting);
+      task.bound = std::max(task.bound, attempt.judged_at);
+      ++result_.statistics.programs_cut;
       return;
     }
     const ProgramResult& solved = attempt.solved;
+    task.bound = std::max(task.bound, solved.bound);
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
     result_.statistics.cuts += solved.cuts;
-    note_level(attempt);
     ++result_.statistics.programs;
+    LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
     for (const Chain& chain : solved.chains) {
+      report.best = std::min(report.best, Nanoseconds(chain.time));
       incumbent_ = std::min(incumbent_, of_interest(chain.time, accepted_gap_));
       result_.best.push_back(
           to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain));
@@ -420,43 +459,69 @@ class Searcher {
            to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
-    if (!solved.finished) unfinished.push_back({attempt.setting, solved.bound});
     attempt.priced = {};
     attempt.solved = {};
-  }
-
-  // Nothing in the program is faster than the best plan.
-  void note_cut_program(const Setting& setting) {
-    ++result_.statistics.programs_cut;
-    LevelReport& report = result_.levels[static_cast<std::size_t>(setting.level)];
-    report.bound = std::min(report.bound, Nanoseconds(incumbent_));
-  }
-
-  void note_level(const Attempt& attempt) {
-    LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
-    for (const Chain& chain : attempt.solved.chains) report.best = std::min(report.best, Nanoseconds(chain.time));
-    report.bound = std::min(report.bound, Nanoseconds(attempt.solved.bound));
   }
 
   [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const {
     return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
   }
 
-  // Programs that ran out of their share are solved again, most promising first, with what is left of the budget.
+  // Programs that ran out of their share are solved again. Where labels are scarce, first as if only much faster plans
+  // were of interest: that says at little cost how far the best plan can be from the best of all. Then to the end, if
+  // nothing stayed open and no less is left than this took.
   void finish(std::vector<Task> unfinished) {
-    std::stable_sort(unfinished.begin(), unfinished.end(),
-                     [](const Task& a, const Task& b) { return a.bound < b.bound; });
+    bool goes_on = true;
+    if (options_.label_budget < kAmple && !result_.best.empty() && accepted_gap_ < kFirstGap) {
+      const std::int64_t before = labels_left();
+      solve_again(unfinished, kFirstGap);
+      const std::int64_t goal = of_interest(best_so_far(), kFirstGap);
+      const bool is_proven = std::ranges::all_of(unfinished, [&](const Task& task) { return task.bound >= goal; });
+      goes_on = is_proven && labels_left() >= before - labels_left();
+    }
+    if (goes_on) solve_again(unfinished, accepted_gap_);
     for (const Task& task : unfinished) {
-      if (task.bound >= std::min(incumbent_, open_bound_)) continue;  // no more can be proven
-      const std::int64_t left = options_.label_budget - result_.statistics.labels;
-      std::vector<Task> again;
-      if (left > 0) {
-        Batch batch = prepare({task.setting}, incumbent_);
-        solve(batch, left, again);
-      } else {
-        again.push_back(task);
+      note_bound(task);
+      open_bound_ = std::min(open_bound_, task.bound);
+    }
+  }
+
+  // Most promising first: behind one that stays open, none can raise the bound of all. Leaves what is still open.
+  void solve_again(std::vector<Task>& tasks, double gap) {
+    std::ranges::stable_sort(tasks, {}, &Task::bound);
+    std::int64_t open = INT64_MAX;
+    for (std::size_t from = 0; from < tasks.size();) {
+      const std::int64_t incumbent = gap == accepted_gap_ ? incumbent_ : of_interest(best_so_far(), gap);
+      const auto is_idle = [&](const Task& task) { return task.bound >= std::min(incumbent, open); };
+      const std::span<Task> rest = std::span(tasks).subspan(from);
+      const std::span<Task> wave(rest.begin(),
+                                 std::ranges::find_if(rest.first(std::min(rest.size(), kWaveOfOpen)), is_idle));
+      if (wave.empty() || labels_left() <= 0) break;
+      const std::int64_t share = labels_left() / static_cast<std::int64_t>(wave.size());
+      solve_tasks(wave, {incumbent, gap, share});
+      for (Task& task : wave) {
+        if (!is_idle(task) && labels_left() > share) solve_tasks({&task, 1}, {incumbent, gap, labels_left()});
+        if (!is_idle(task)) open = task.bound;
       }
-      for (const Task& open : again) open_bound_ = std::min(open_bound_, std::max(open.bound, task.bound));
+      from += wave.size();
+    }
+    std::vector<Task> still_open;
+    for (const Task& task : tasks) add(task, still_open);
+    tasks = std::move(still_open);
+  }
+
+  [[nodiscard]] std::int64_t best_so_far() const { return result_.best.front().closed_form.value(); }
+
+  void solve_tasks(std::span<Task> tasks, const Goal& goal) {
+    std::vector<Batch> batches(tasks.size());
+    tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
+      batches[i] = prepare({tasks[i].setting}, goal.incumbent);
+      for (Attempt& attempt : batches[i].attempts) solve_attempt(attempt, *batches[i].store, goal);
+    });
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      note(batches[i]);
+      if (batches[i].attempts.empty()) tasks[i].bound = std::max(tasks[i].bound, goal.incumbent);
+      for (Attempt& attempt : batches[i].attempts) take(attempt, *batches[i].store, tasks[i]);
     }
   }
 
@@ -522,7 +587,7 @@ class Searcher {
 
 std::int64_t usual_label_budget(int gpus) {
   constexpr int kSmallFleet = 256;
-  return gpus <= kSmallFleet ? 2'000'000 : 750'000;
+  return gpus <= kSmallFleet ? kAmple : kAmple / 2;
 }
 
 MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {

@@ -60,7 +60,7 @@ class Sweep {
       if (best_ == kNever) seed(lowest, highest, true);
     }
     ruled_out_ = lowest - 1;
-    if (!queue_.empty() && is_worth_raising()) raise(queue_.top().multipliers, Question::kChainInTime);
+    if (!queue_.empty() && is_worth_raising()) raise(queue_.top().multipliers);
     search_windows();
     result_.bound = std::min(unfinished_, best_);
     look_near_best(lowest, highest);
@@ -185,7 +185,7 @@ class Sweep {
     const LabelAnswer answer = search_outlines(bound, query);
     if (!answer.finished && query.label_budget < most) {
       probed_ = true;
-      if (rules_out(window.hi, window.multipliers, Question::kAnyChain)) raise(window.multipliers, Question::kAnyChain);
+      if (limits_.wide_beam > 0) raise_to_any_chain(window.multipliers);
       return queue_.push(std::move(window));
     }
     if (!answer.finished) return look_at(window, bound);
@@ -196,18 +196,27 @@ class Sweep {
     queue_.push(std::move(window));
   }
 
+  [[nodiscard]] std::int64_t longest_of_interest() const { return (best_ - 1) / (program_.microbatches - 1); }
+
+  [[nodiscard]] static std::int64_t further_than(std::int64_t period, double share) {
+    return static_cast<std::int64_t>(static_cast<double>(period) * (1 + share)) + 1;
+  }
+
+  [[nodiscard]] static std::int64_t nearer_than(std::int64_t period, double share) {
+    return static_cast<std::int64_t>(static_cast<double>(period) / (1 + share));
+  }
+
   // With a small budget no step would get far.
   [[nodiscard]] bool is_worth_raising() const {
     return best_ != kNever && program_.microbatches > 1 && limits_.label_budget / kProbeShare >= limits_.hard_search;
   }
 
   // Rules out periods in growing steps, as long as that takes few labels.
-  void raise(const std::vector<double>& multipliers, Question question) {
-    std::int64_t limit = (best_ - 1) / (program_.microbatches - 1);
+  void raise(const std::vector<double>& multipliers) {
+    std::int64_t limit = longest_of_interest();
     for (double step = kFirstStep; step >= kLastStep && ruled_out_ < limit;) {
-      const auto further = static_cast<std::int64_t>(static_cast<double>(ruled_out_) * (1 + step)) + 1;
-      const std::int64_t period = std::min(limit, further);
-      if (rules_out(period, multipliers, question)) {
+      const std::int64_t period = std::min(limit, further_than(ruled_out_, step));
+      if (rules_out(period, multipliers, Question::kChainInTime)) {
         step *= 2;
       } else {
         limit = period - 1;
@@ -216,13 +225,48 @@ class Sweep {
     }
   }
 
+  // Rules out the periods below those that a quick pass finds chains for. Where it misses some, growing steps lead
+  // back.
+  void raise_to_any_chain(const std::vector<double>& multipliers) {
+    const std::int64_t open = shortest_found(multipliers);
+    std::int64_t period = open > longest_of_interest() ? open - 1 : nearer_than(open, kLastStep);
+    for (double step = 2 * kLastStep; period > ruled_out_; step *= 2) {
+      if (rules_out(period, multipliers, Question::kAnyChain)) return;
+      period = nearer_than(period, step);
+    }
+  }
+
+  // Of those of interest, to about the last step; one more than they where none is found.
+  std::int64_t shortest_found(const std::vector<double>& multipliers) {
+    std::int64_t none = ruled_out_;
+    std::int64_t open = longest_of_interest() + 1;
+    while (further_than(none, kLastStep) < open) {
+      const std::int64_t middle = none + (open - none) / 2;
+      (holds_some_chain(middle, multipliers) ? open : none) = middle;
+    }
+    return open;
+  }
+
+  // Whether a quick pass finds a chain, however slow, that memory and links hold at the period.
+  bool holds_some_chain(std::int64_t period, const std::vector<double>& multipliers) {
+    const CompletionBound bound(program_, fastest_, period, multipliers, 0, kNoCompletion);
+    if (bound.root() == kNoCompletion) return false;
+    LabelQuery query = outlines_at(period, kAnyTime);
+    query.timeless = true;
+    query.beam = limits_.wide_beam;
+    const LabelAnswer answer = search_labels(ground_, bound, query);
+    count(answer);
+    result_.quick_labels += answer.labels;
+    return answer.found;
+  }
+
   // Whether no chain is in time, or no chain at all, that the period allows: it then rules out all up to itself. What a
   // period's capacity allows, memory and links may still rule out.
   bool rules_out(std::int64_t period, const std::vector<double>& multipliers, Question question) {
     const bool timeless = question == Question::kAnyChain;
     const CompletionBound bound(program_, fastest_, period, multipliers, timeless ? 0 : kNextAscent, kNoCompletion);
-    const std::int64_t share = (limits_.label_budget - result_.labels) / kProbeShare;
-    LabelQuery query = outlines_at(period, timeless ? share : std::min(share, limits_.hard_search));
+    const std::int64_t left = limits_.label_budget - result_.labels;
+    LabelQuery query = outlines_at(period, timeless ? left / 2 : std::min(left / kProbeShare, limits_.hard_search));
     query.timeless = timeless;
     if (!timeless) query.cutoff = cutoff_at((program_.microbatches - 1) * (ruled_out_ + 1));
     const LabelAnswer answer = search_outlines(bound, query);
@@ -336,6 +380,10 @@ class Sweep {
     NearBest near =
         near_best(ground_, fastest_, {lowest, highest, limits_.timed_incumbent, limits_.beam, result_.chains});
     result_.quick_labels += near.labels;
+    for (const TimedChain& timed : near.timed) {
+      Chain chain = timed.chain;
+      if (evaluate(program_, chain) && chain.time < best_) keep(std::move(chain));
+    }
     result_.timed = std::move(near.timed);
   }
 

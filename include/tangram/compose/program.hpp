@@ -139,6 +139,7 @@ struct ProgramLimits {
   double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
   std::int64_t label_budget = INT64_MAX;
   int beam = 16;                ///< width of the quick pass that seeds the incumbent; 0: no quick pass
+  int wide_beam = 256;          ///< likewise, of one that looks for any chain a period allows; 0: none looks
   double window_share = 0.005;  ///< how far the periods of a window may lie apart: all together, of the best time
   int keep = 8;                 ///< chains returned
   /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.

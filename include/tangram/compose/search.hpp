@@ -41,8 +41,8 @@ struct SpendLimit {
   std::int64_t most = 0;
 };
 
-/// Labels that finish the search on nearly all fleets of up to 256 GPUs; on larger ones a label takes longer, and where
-/// so many do not finish it, few times as many do not either.
+/// Labels that finish the search on nearly all fleets of up to 256 GPUs. On larger ones a label takes longer and to
+/// finish takes many times as many: these bring most within 2.5 % of the best.
 [[nodiscard]] std::int64_t usual_label_budget(int gpus);
 
 struct SearchOptions {

@@ -26,7 +26,8 @@ void compare(const Flavour& flavour, std::uint64_t seed, int count) {
     const compose::Program program = random_program(random, flavour);
     const BruteForceAnswer truth = brute_force(program);
     compose::ProgramLimits limits;
-    limits.beam = i % 3 == 0 ? 0 : 4;  // the quick pass must not change the answer
+    limits.beam = i % 3 == 0 ? 0 : 4;  // quick passes must not change the answer
+    limits.wide_beam = i % 4 == 0 ? 256 : 1;
     limits.window_share = i % 2 == 0 ? 0.004 : 0.5;
     if (i % 5 < 3) limits.hard_search = -1;  // nor must what goes before hard searches
     const compose::ProgramResult result = compose::solve(program, limits);

@@ -107,6 +107,7 @@ TEST_CASE("timetables are what the simulator says, and polished chains are made 
       REQUIRE(timed.time == simulated(program, timed.chain));
       Chain minimal = timed.chain;
       REQUIRE(evaluate(program, minimal));
+      REQUIRE(minimal.time >= result.chains.front().time);
       warmer += minimal.in_flight != timed.chain.in_flight ? 1 : 0;
     }
     if (result.timed.empty()) continue;

@@ -2,6 +2,10 @@
 # shellcheck shell=bash
 : "${root:?}"
 
+# Eight sources are compiled at a time, as headers take most of it. Where one is worked on and little else: OFF.
+# shellcheck disable=SC2034 # for those who source this
+together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
+
 # configure DIRECTORY CMAKE_ARGUMENTS...: once; afterwards ninja itself notices changes of the CMake files.
 configure() {
   local directory=$1 log

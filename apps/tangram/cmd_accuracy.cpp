@@ -133,15 +133,15 @@ Json document_of(const std::vector<accuracy::Line>& lines, const std::vector<acc
   return json;
 }
 
-struct Inputs {
+struct AccuracyInputs {
   std::vector<cluster::GpuType> devices;
   cost::ProfileSet profiles;
   std::vector<accuracy::Measurement> measurements;
 };
 
 /// All files, with the mistakes of all; profiles name GPU types, so that without these they are not read.
-Expected<Inputs> load_inputs(const AccuracyArguments& arguments, const Context& context) {
-  Inputs inputs;
+Expected<AccuracyInputs> load_inputs(const AccuracyArguments& arguments, const Context& context) {
+  AccuracyInputs inputs;
   Diagnostics mistakes;
   take(load_devices(arguments.gpus), inputs.devices, mistakes);
   if (mistakes.empty())

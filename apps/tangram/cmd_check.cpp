@@ -14,15 +14,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Inputs {
+struct CheckInputs {
   plan::LaunchPlan plan;
   std::optional<cluster::Fleet> fleet;
   std::optional<model::Model> model;
 };
 
 /// All files, with the mistakes of all.
-Expected<Inputs> load_inputs(const CheckArguments& arguments) {
-  Inputs inputs;
+Expected<CheckInputs> load_inputs(const CheckArguments& arguments) {
+  CheckInputs inputs;
   Diagnostics mistakes;
   take(load_plan(arguments.plan), inputs.plan, mistakes);
   if (!arguments.cluster.empty()) take(load_fleet(arguments.cluster), inputs.fleet, mistakes);

@@ -80,15 +80,15 @@ std::vector<profiles::SourceFile> read_files(const std::vector<std::string>& pat
   return files;
 }
 
-struct Inputs {
+struct ClusterInputs {
   inventory::Request request;
   std::vector<inventory::NetworkChoice> networks;
   std::vector<profiles::SourceFile> links;
 };
 
 /// All options and files, with the mistakes of all.
-Expected<Inputs> read_inputs(const ClusterArguments& arguments) {
-  Inputs inputs;
+Expected<ClusterInputs> read_inputs(const ClusterArguments& arguments) {
+  ClusterInputs inputs;
   Diagnostics mistakes;
   for (const std::string& text : arguments.networks) {
     auto choice = inventory::parse_network(text, cluster::catalogue());

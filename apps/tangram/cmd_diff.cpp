@@ -9,15 +9,15 @@ namespace tangram::app {
 
 namespace {
 
-struct Inputs {
+struct DiffInputs {
   plan::LaunchPlan before;
   plan::LaunchPlan after;
   std::optional<cluster::Fleet> fleet;
 };
 
 /// All files, with the mistakes of all.
-Expected<Inputs> load_inputs(const DiffArguments& arguments) {
-  Inputs inputs;
+Expected<DiffInputs> load_inputs(const DiffArguments& arguments) {
+  DiffInputs inputs;
   Diagnostics mistakes;
   take(load_plan(arguments.before), inputs.before, mistakes);
   take(load_plan(arguments.after), inputs.after, mistakes);

@@ -13,15 +13,15 @@ namespace tangram::app {
 
 namespace {
 
-struct Inputs {
+struct ExplainInputs {
   plan::LaunchPlan plan;
   cluster::Fleet fleet;
   cost::ProfileSet profiles;
 };
 
 /// All files, with the mistakes of all.
-Expected<Inputs> load_inputs(const ExplainArguments& arguments, const Context& context) {
-  Inputs inputs;
+Expected<ExplainInputs> load_inputs(const ExplainArguments& arguments, const Context& context) {
+  ExplainInputs inputs;
   Diagnostics mistakes;
   take(load_fleet(arguments.cluster, context.edits), inputs.fleet, mistakes);
   const bool fleet = mistakes.empty();

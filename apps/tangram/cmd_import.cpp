@@ -99,16 +99,16 @@ Expected<std::vector<importing::SourceFile>> load_files(const ImportArguments& a
   return files;
 }
 
-struct Inputs {
+struct ImportInputs {
   cluster::Fleet fleet;
   model::Model model;
   cost::ProfileSet profiles;
 };
 
 /// All files, with the mistakes of all. Without a fleet its GPU types are unknown, and profiles are not read.
-Expected<Inputs> load_inputs(const ImportArguments& arguments, const model::JobOverrides& job,
-                             const Settings& settings) {
-  Inputs inputs;
+Expected<ImportInputs> load_inputs(const ImportArguments& arguments, const model::JobOverrides& job,
+                                   const Settings& settings) {
+  ImportInputs inputs;
   Diagnostics mistakes;
   take(load_fleet(arguments.cluster), inputs.fleet, mistakes);
   if (mistakes.empty()) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
@@ -118,7 +118,7 @@ Expected<Inputs> load_inputs(const ImportArguments& arguments, const model::JobO
 }
 
 /// What the planner adds to its own plans: predictions, where it comes from.
-void finish(importing::Imported& imported, const Inputs& inputs, const std::string& from) {
+void finish(importing::Imported& imported, const ImportInputs& inputs, const std::string& from) {
   plan::LaunchPlan& plan = imported.plan;
   plan.provenance.version = TANGRAM_VERSION;
   plan.provenance.inputs = {{"cluster", inputs.fleet.digest}, {"model", inputs.model.digest}};

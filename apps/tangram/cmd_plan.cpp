@@ -26,20 +26,20 @@ namespace tangram::app {
 
 namespace {
 
-struct Inputs : PlanningInputs {
+struct PlanInputs : PlanningInputs {
   std::string old_text;  // of the plan that is planned against; empty: none
   plan::LaunchPlan old;
 };
 
 /// The plan and its text, which is written again where it is kept.
-void load_old(const std::string& path, Inputs& inputs, Diagnostics& mistakes) {
+void load_old(const std::string& path, PlanInputs& inputs, Diagnostics& mistakes) {
   take(io::read_file(path), inputs.old_text, mistakes);
   if (!inputs.old_text.empty()) take(plan::read_plan(inputs.old_text, path), inputs.old, mistakes);
 }
 
 /// All files, with the mistakes of all.
-Expected<Inputs> load_inputs(const PlanArguments& arguments, const Context& context) {
-  Inputs inputs;
+Expected<PlanInputs> load_inputs(const PlanArguments& arguments, const Context& context) {
+  PlanInputs inputs;
   Diagnostics mistakes;
   take(load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits),
        static_cast<PlanningInputs&>(inputs), mistakes);
@@ -141,7 +141,7 @@ Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& op
 }
 
 /// Where the old plan is kept, its text is written as it was: nothing changed.
-Expected<Told> plan_against(const Inputs& inputs, const PlanningOptions& options, const Means& means,
+Expected<Told> plan_against(const PlanInputs& inputs, const PlanningOptions& options, const Means& means,
                             const compose::ProgressCallback& progress, const PlanArguments& arguments,
                             const Context& context) {
   auto replanned =

@@ -23,21 +23,21 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_decimal(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 bool is_memory_size(const std::string& word) {
-  return word.size() > 2 && word.ends_with("gb") && is_digit(word.front());
+  return word.size() > 2 && word.ends_with("gb") && is_decimal(word.front());
 }
 
 /// "4xgh", four of them, to "gh".
 std::string without_multiplier(const std::string& word) {
-  const auto x = static_cast<std::size_t>(std::ranges::find_if_not(word, is_digit) - word.begin());
+  const auto x = static_cast<std::size_t>(std::ranges::find_if_not(word, is_decimal) - word.begin());
   return x > 0 && x + 1 < word.size() && word[x] == 'x' ? word.substr(x + 1) : word;
 }
 
 /// "80" to "80gb"; longer numbers are products ("3090").
 std::string with_unit(const std::string& word) {
-  return word.size() < 4 && std::ranges::all_of(word, is_digit) ? word + "gb" : word;
+  return word.size() < 4 && std::ranges::all_of(word, is_decimal) ? word + "gb" : word;
 }
 
 /// "ampere" for a class of GPUs that nobody named, "gh" for GH200.

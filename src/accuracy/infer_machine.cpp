@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kGigabitPerSecond = 1e9 / 8;
 constexpr double kGigabytePerSecond = 1e9;
-constexpr double kGibi = 1024.0 * 1024.0 * 1024.0;
+constexpr double kGibibytePerSecond = 1024.0 * 1024.0 * 1024.0;
 
 /// Networks of cloud instances, Gbit/s (AWS, "Amazon EC2 accelerated computing instances").
 struct Instance {
@@ -48,7 +48,7 @@ double measured_rate(std::string_view text, std::span<const TextNumber> numbers)
   if (text.find("measured") == std::string_view::npos) return best;
   for (const TextNumber& number : numbers) {
     if (number.in("GB/s")) best = std::max(best, number.value * kGigabytePerSecond);
-    if (number.in("GiB/s")) best = std::max(best, number.value * kGibi);
+    if (number.in("GiB/s")) best = std::max(best, number.value * kGibibytePerSecond);
   }
   return best;
 }

@@ -16,9 +16,9 @@ namespace tangram::baseline {
 
 namespace {
 
-class Search {
+class AmpSearch {
  public:
-  Search(const PlannerInput& input, Mode mode, const Budget& budget) : input_(input), mode_(mode), budget_(budget) {
+  AmpSearch(const PlannerInput& input, Mode mode, const Budget& budget) : input_(input), mode_(mode), budget_(budget) {
     for (int k = 0; k < static_cast<int>(input.kinds.size()); ++k) kinds_.push_back(k);
     row_ = row_of(input, kinds_);
   }
@@ -175,7 +175,7 @@ class AmpPlanner : public BaselinePlanner {
     return info;
   }
   [[nodiscard]] Proposals propose(const PlannerInput& input, Mode mode, const Budget& budget) const override {
-    return Search(input, mode, budget).run();
+    return AmpSearch(input, mode, budget).run();
   }
 };
 

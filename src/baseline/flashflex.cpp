@@ -52,9 +52,10 @@ std::vector<int> powers(int gpus, int most) {
   return parts;
 }
 
-class Search {
+class FlashFlexSearch {
  public:
-  Search(const PlannerInput& input, Mode mode, const Budget& budget) : input_(input), mode_(mode), budget_(budget) {
+  FlashFlexSearch(const PlannerInput& input, Mode mode, const Budget& budget)
+      : input_(input), mode_(mode), budget_(budget) {
     const model::BlockType& block = input.model.block(0);
     hidden_ = static_cast<double>(block.hidden);
     tokens_ = static_cast<double>(input.model.job.sequence_length);
@@ -241,7 +242,7 @@ class FlashFlexPlanner : public BaselinePlanner {
     return info;
   }
   [[nodiscard]] Proposals propose(const PlannerInput& input, Mode mode, const Budget& budget) const override {
-    return Search(input, mode, budget).run();
+    return FlashFlexSearch(input, mode, budget).run();
   }
 };
 

@@ -32,9 +32,9 @@ struct Layout {
   std::int64_t microbatches = 1;
 };
 
-class Search {
+class MegatronSearch {
  public:
-  Search(const PlannerInput& input, const Budget& budget) : input_(input), budget_(budget) {
+  MegatronSearch(const PlannerInput& input, const Budget& budget) : input_(input), budget_(budget) {
     for (const model::BlockType& type : input.model.types) {
       if (type.feed_forward.is_moe()) experts_ = std::max(experts_, type.feed_forward.experts);
     }
@@ -197,7 +197,7 @@ class MegatronPlanner : public BaselinePlanner {
   }
   /// It has no defects to repair.
   [[nodiscard]] Proposals propose(const PlannerInput& input, Mode, const Budget& budget) const override {
-    return Search(input, budget).run();
+    return MegatronSearch(input, budget).run();
   }
 };
 

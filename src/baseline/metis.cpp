@@ -34,9 +34,9 @@ std::vector<int> usable_gpus(const PlannerInput& input) {
   return gpus;
 }
 
-class Search {
+class MetisSearch {
  public:
-  Search(const PlannerInput& input, Mode mode, const Budget& budget)
+  MetisSearch(const PlannerInput& input, Mode mode, const Budget& budget)
       : input_(input),
         mode_(mode),
         budget_(budget),
@@ -191,7 +191,7 @@ class MetisPlanner : public BaselinePlanner {
     return info;
   }
   [[nodiscard]] Proposals propose(const PlannerInput& input, Mode mode, const Budget& budget) const override {
-    return Search(input, mode, budget).run();
+    return MetisSearch(input, mode, budget).run();
   }
 };
 

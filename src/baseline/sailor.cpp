@@ -160,9 +160,9 @@ class Program {
   std::map<std::pair<std::size_t, std::vector<int>>, Rest> memo_;
 };
 
-class Search {
+class SailorSearch {
  public:
-  Search(const PlannerInput& input, Mode mode, const Budget& budget)
+  SailorSearch(const PlannerInput& input, Mode mode, const Budget& budget)
       : input_(input), mode_(mode), budget_(budget), sailor_(input, mode), steps_(budget.steps) {
     for (const GpuKind& kind : input.kinds) gpus_.push_back(kind.gpus);
   }
@@ -288,7 +288,7 @@ class SailorPlanner : public BaselinePlanner {
     return info;
   }
   [[nodiscard]] Proposals propose(const PlannerInput& input, Mode mode, const Budget& budget) const override {
-    return Search(input, mode, budget).run();
+    return SailorSearch(input, mode, budget).run();
   }
 };
 

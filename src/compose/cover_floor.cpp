@@ -11,7 +11,7 @@ namespace tangram::compose {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-constexpr double kStepDecay = 0.8;
+constexpr double kFloorStepDecay = 0.8;
 
 // Outlines say the least of all their plans; whole frontiers show it.
 template <class Cost>
@@ -129,7 +129,7 @@ void CoverFloor::ascend(int steps) {
       const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies[k]));
       price_[k] = std::max(0.0, price_[k] + step * excess[k] / most / std::sqrt(norm));
     }
-    step *= kStepDecay;
+    step *= kFloorStepDecay;
     price_options();
     const double value = cover() - refund(supplies);
     if (value <= best_value) continue;

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 namespace tangram::compose {
 
 namespace {
-
-double product(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 // Largest worth x with planes x <= 1 and x >= 0, by the simplex method from x = 0 (Dantzig's rule, dense).
 class Simplex {
@@ -110,6 +105,10 @@ double largest(const std::vector<CostSlopes>& planes, const std::vector<double>&
 }
 
 }  // namespace
+
+double product(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
 
 PricesFound search_prices(const PriceSearch& search, std::vector<double> prices) {
   constexpr double kTowards = 0.35;  // the linear program's solution

@@ -27,6 +27,9 @@ struct PricesFound {
   double ratio = 0;  ///< worth over cost there
 };
 
+/// Sum of a_i b_i.
+[[nodiscard]] double product(const std::vector<double>& a, const std::vector<double>& b);
+
 /// `prices` to begin with, all above 0 where anything is worth or costs something.
 [[nodiscard]] PricesFound search_prices(const PriceSearch& search, std::vector<double> prices);
 

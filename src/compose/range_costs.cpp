@@ -1,7 +1,6 @@
 #include "range_costs.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace tangram::compose {
@@ -20,10 +19,6 @@ std::vector<Range> ranges_of(std::int64_t batch) {
     first = next;
   }
   return ranges;
-}
-
-double product(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
 }  // namespace

@@ -107,12 +107,12 @@ double gathered_share(const model::Job& job) {
 
 double at_paces(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                 const cost::ProfileSet* profiles) {
-  constexpr double kRounding = 1 - 1e-9;  // of sums in doubles
+  constexpr double kBelowRounding = 1 - 1e-9;  // of sums in doubles
   PaceProblem problem{
       paces_of(model, hierarchy, profiles), {}, item_counts(model), model.job.global_batch, gathered_share(model.job)};
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
   const double seconds = whole_blocks_bound(problem, pace_bound(problem));
-  return std::isfinite(seconds) ? seconds * kRounding : 0;  // where nothing fits, the search says why
+  return std::isfinite(seconds) ? seconds * kBelowRounding : 0;  // where nothing fits, the search says why
 }
 
 }  // namespace

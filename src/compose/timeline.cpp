@@ -8,8 +8,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Some blocks of a stage may be sharded and others not. What a block takes of both kinds of time is linear in the
 // mixture, so that the largest share is least at an end or where both are equal.
 double most_blocks(const Way& way, double passes, double with_sync) {

@@ -13,8 +13,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 class Merger {
  public:
   void add(const Pace& pace) {

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "pace_bound.hpp"
 
 namespace tangram::compose {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// What one block takes of a stage, in seconds of a microbatch: where all passes of the stages in front come
 /// before and after it, and where their forward passes do and its own gradients.

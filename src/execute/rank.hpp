@@ -87,7 +87,6 @@ class RankProgram {
   Place place_;
   Group* copies_ = nullptr;         ///< of dense weights
   Group* expert_copies_ = nullptr;  ///< of experts
-  Group* same_heads_ = nullptr;     ///< tp ranks that hold the same key-value heads; null where each has its own
   std::deque<Parameter> parameters_;
   std::vector<Block> blocks_;
   EmbeddingWeights embedding_;

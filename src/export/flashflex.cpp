@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kTokens = 4096;
 
-Refusals refusals_of(const plan::LaunchPlan& plan) {
+Refusals refusals_of_flashflex(const plan::LaunchPlan& plan) {
   Refusals refusals("flashflex",
                     "plan with --forbid cp,ep,zero1,zero2,zero3 and --seq-len 4096, without dp in a stage");
   refusals.none(
@@ -70,7 +70,7 @@ Json nodes_json(const plan::LaunchPlan& plan, const plan::Stage& stage, const st
 }  // namespace
 
 Expected<Export> export_flashflex(const plan::LaunchPlan& plan) {
-  Refusals refusals = refusals_of(plan);
+  Refusals refusals = refusals_of_flashflex(plan);
   if (!refusals.empty()) return std::move(refusals).fail();
   Json document;
   const plan::LaunchOrder order = plan::plan_order(plan);  // FlashFlex numbers ranks alike

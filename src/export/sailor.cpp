@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kZone = "tangram";
 
-Refusals refusals_of(const plan::LaunchPlan& plan) {
+Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
   Refusals refusals("sailor", "plan with --forbid cp,ep,sp,zero1,zero2,zero3");
   const auto dp = [](const plan::Stage& s) {
     int sum = 0;
@@ -86,7 +86,7 @@ Json replicas_json(const plan::LaunchPlan& plan, std::size_t depth) {
 }  // namespace
 
 Expected<Export> export_sailor(const plan::LaunchPlan& plan) {
-  Refusals refusals = refusals_of(plan);
+  Refusals refusals = refusals_of_sailor(plan);
   if (!refusals.empty()) return std::move(refusals).fail();
   Json pipeline;
   const auto stages = stages_of_replica(plan);

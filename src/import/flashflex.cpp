@@ -14,9 +14,9 @@ namespace {
 constexpr std::int64_t kTokens = 4096;  // of a sample, whatever the model (process_args.py)
 constexpr const char* kBatchHint = "FlashFlex has it as an argument: write it beside the layout, one number a pipeline";
 
-class Reader {
+class FlashFlexReader {
  public:
-  Reader(const io::Document& document, Diagnostics& sink) : root_(document.root), lists_(document, sink) {}
+  FlashFlexReader(const io::Document& document, Diagnostics& sink) : root_(document.root), lists_(document, sink) {}
 
   Job read() {
     Job job;
@@ -107,7 +107,7 @@ class Reader {
 Job read_flashflex(SortedFiles files, Diagnostics& sink) {
   const auto document = parse_job(files.job, sink);
   if (!document) return {};
-  Job job = Reader(*document, sink).read();
+  Job job = FlashFlexReader(*document, sink).read();
   job.seats = std::move(files.seats);
   if (job.seats.empty()) job.notes.emplace_back("no host file: machine 0 is the first host of the cluster, and so on");
   return job;

@@ -24,9 +24,9 @@ struct Layers {
   std::vector<Place> places;
 };
 
-class Reader {
+class GalvatronReader {
  public:
-  Reader(const io::Document& document, Diagnostics& sink) : root_(document.root), lists_(document, sink) {}
+  GalvatronReader(const io::Document& document, Diagnostics& sink) : root_(document.root), lists_(document, sink) {}
 
   Job read(int pipelines) {
     Job job;
@@ -219,7 +219,7 @@ class Reader {
 Job read_galvatron(SortedFiles files, Diagnostics& sink) {
   const auto document = parse_job(files.job, sink);
   if (!document) return {};
-  Job job = Reader(*document, sink).read(files.pipelines);
+  Job job = GalvatronReader(*document, sink).read(files.pipelines);
   job.seats = std::move(files.seats);
   if (job.seats.empty()) job.notes.emplace_back(kSeatsUnknown);
   return job;

@@ -110,9 +110,9 @@ struct StageText {
   Place place;
 };
 
-class Reader {
+class MetisReader {
  public:
-  Reader(const SourceFile& file, Diagnostics& sink) : file_(file), sink_(sink) {}
+  MetisReader(const SourceFile& file, Diagnostics& sink) : file_(file), sink_(sink) {}
 
   Job read(std::int64_t rank) {
     Job job;
@@ -255,7 +255,7 @@ Job read_metis(SortedFiles files, std::int64_t rank, Diagnostics& sink) {
     sink.push_back(at({}, "no-plan", "Metis' list of plans is one file", "give what cost_het_cluster.py printed"));
     return {};
   }
-  Job job = Reader(*files.job.front(), sink).read(rank);
+  Job job = MetisReader(*files.job.front(), sink).read(rank);
   job.seats = std::move(files.seats);
   return job;
 }

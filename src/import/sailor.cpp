@@ -20,9 +20,9 @@ const io::Node* either(Lists& lists, const io::Node& object, const char* one, co
   return found != nullptr ? found : lists.member(object, one);
 }
 
-class Reader {
+class SailorReader {
  public:
-  Reader(const io::Document& document, Diagnostics& sink) : lists_(document, sink) {}
+  SailorReader(const io::Document& document, Diagnostics& sink) : lists_(document, sink) {}
 
   Job read(const io::Node& root, std::int64_t rank) {
     Job job;
@@ -158,7 +158,7 @@ class Reader {
 Job read_sailor(SortedFiles files, std::int64_t rank, Diagnostics& sink) {
   const auto document = parse_job(files.job, sink);
   if (!document) return {};
-  Job job = Reader(*document, sink).read(document->root, rank);
+  Job job = SailorReader(*document, sink).read(document->root, rank);
   job.seats = std::move(files.seats);
   return job;
 }

@@ -13,7 +13,7 @@
 namespace tangram::inventory {
 namespace {
 
-constexpr double kGigabit = 1e9 / 8;
+constexpr double kGigabitPerSecond = 1e9 / 8;
 
 /// The fastest ports, which are those that GPUs talk through.
 std::optional<FoundNetwork> network_of(const std::vector<Port>& ports) {
@@ -21,7 +21,7 @@ std::optional<FoundNetwork> network_of(const std::vector<Port>& ports) {
   const auto best = std::ranges::max_element(ports, {}, &Port::gigabits);
   FoundNetwork network;
   network.cards = static_cast<int>(std::ranges::count(ports, best->gigabits, &Port::gigabits));
-  network.per_card = BytesPerSecond(best->gigabits * kGigabit);
+  network.per_card = BytesPerSecond(best->gigabits * kGigabitPerSecond);
   network.kind = best->ethernet ? "roce" : "infiniband";
   return network;
 }

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kAttempts = 1000;
+constexpr int kMostFolders = 1000;
 
-Diagnostic cannot_write(const std::string& path, int error) {
+Diagnostic cannot_make_folder(const std::string& path, int error) {
   Diagnostic diagnostic;
   diagnostic.code = "cannot-write";
   diagnostic.where.file = path;
@@ -52,12 +52,12 @@ Expected<OutputFolder> OutputFolder::open(std::string path) {
   const fs::file_status status = fs::symlink_status(path, error);
   if (fs::exists(status) && !fs::is_directory(status)) return fail(already_there(path, "there is a file of this name"));
   if (fs::exists(status) && !fs::is_empty(path, error)) return fail(already_there(path, "the folder is not empty"));
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMostFolders; ++attempt) {
     std::string temporary = fmt::format("{}.{}-{}.tmp", path, ::getpid(), attempt);
     if (::mkdir(temporary.c_str(), 0777) == 0) return OutputFolder(std::move(path), std::move(temporary));
-    if (errno != EEXIST) return fail(cannot_write(path, errno));
+    if (errno != EEXIST) return fail(cannot_make_folder(path, errno));
   }
-  return fail(cannot_write(path, EEXIST));
+  return fail(cannot_make_folder(path, EEXIST));
 }
 
 OutputFolder::OutputFolder(std::string path, std::string temporary)
@@ -81,7 +81,7 @@ Expected<void> OutputFolder::add(const std::string& name, std::string_view conte
   const fs::path target = fs::path(temporary_) / name;
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
-  if (error) return fail(cannot_write(path_, error.value()));
+  if (error) return fail(cannot_make_folder(path_, error.value()));
   auto file = OutputFile::open(target.string());
   if (!file) return fail(std::move(file.error()));
   if (auto written = file->commit(content); !written) return written;
@@ -93,14 +93,14 @@ Expected<void> OutputFolder::add(const std::string& name, std::string_view conte
     if ((readable & fs::perms::group_read) != fs::perms::none) wanted |= fs::perms::group_exec;
     if ((readable & fs::perms::others_read) != fs::perms::none) wanted |= fs::perms::others_exec;
     fs::permissions(target, wanted, error);
-    if (error) return fail(cannot_write(path_, error.value()));
+    if (error) return fail(cannot_make_folder(path_, error.value()));
   }
   return {};
 }
 
 Expected<void> OutputFolder::commit() {
   // Replaces an empty folder and nothing else.
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return fail(cannot_write(path_, errno));
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return fail(cannot_make_folder(path_, errno));
   temporary_.clear();
   return {};
 }

@@ -46,6 +46,7 @@ bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64
 // checked by conflicts().
 inline constexpr io::IntegerRange kLayers{1, 10'000};
 inline constexpr io::IntegerRange kHeads{1, 65'536};
+inline constexpr io::IntegerRange kHeadDim{1, 65'536};
 inline constexpr io::IntegerRange kWidth{1, 1'000'000};
 inline constexpr io::IntegerRange kInner{1, 4'000'000};
 inline constexpr io::IntegerRange kExperts{1, 65'536};

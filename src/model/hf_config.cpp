@@ -11,8 +11,6 @@ namespace tangram::model {
 
 namespace {
 
-constexpr io::IntegerRange kHeadDim{1, 65'536};
-
 std::vector<HfFamily> all_families() {
   std::vector<HfFamily> all;
   for (const auto families : {hf_dense_families(), hf_classic_families(), hf_expert_families()}) {

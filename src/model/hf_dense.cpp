@@ -103,16 +103,16 @@ Blueprint import_gemma2(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 7> kFamilies{{{"llama", import_llama},
-                                             {"mistral", import_mistral},
-                                             {"phi3", import_phi3},
-                                             {"qwen2", import_qwen2},
-                                             {"qwen3", import_qwen3},
-                                             {"gemma", import_gemma},
-                                             {"gemma2", import_gemma2}}};
+constexpr std::array<HfFamily, 7> kDenseFamilies{{{"llama", import_llama},
+                                                  {"mistral", import_mistral},
+                                                  {"phi3", import_phi3},
+                                                  {"qwen2", import_qwen2},
+                                                  {"qwen3", import_qwen3},
+                                                  {"gemma", import_gemma},
+                                                  {"gemma2", import_gemma2}}};
 
 }  // namespace
 
-std::span<const HfFamily> hf_dense_families() { return kFamilies; }
+std::span<const HfFamily> hf_dense_families() { return kDenseFamilies; }
 
 }  // namespace tangram::model

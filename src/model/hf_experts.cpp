@@ -96,7 +96,6 @@ Blueprint import_qwen3_moe(HfConfig& config) {
 }
 
 Attention latent_attention(HfConfig& config) {
-  constexpr io::IntegerRange kHeadDim{1, 65'536};
   Attention out;
   out.kind = AttentionKind::kLatent;
   out.heads = static_cast<int>(config.integer("num_attention_heads", kHeads));
@@ -147,14 +146,14 @@ Blueprint import_deepseek_v3(HfConfig& config) {
   return import_deepseek(config, config.string_or("topk_method", "noaux_tc") == "noaux_tc");
 }
 
-constexpr std::array<HfFamily, 5> kFamilies{{{"mixtral", import_mixtral},
-                                             {"qwen2_moe", import_qwen2_moe},
-                                             {"qwen3_moe", import_qwen3_moe},
-                                             {"deepseek_v2", import_deepseek_v2},
-                                             {"deepseek_v3", import_deepseek_v3}}};
+constexpr std::array<HfFamily, 5> kExpertFamilies{{{"mixtral", import_mixtral},
+                                                   {"qwen2_moe", import_qwen2_moe},
+                                                   {"qwen3_moe", import_qwen3_moe},
+                                                   {"deepseek_v2", import_deepseek_v2},
+                                                   {"deepseek_v3", import_deepseek_v3}}};
 
 }  // namespace
 
-std::span<const HfFamily> hf_expert_families() { return kFamilies; }
+std::span<const HfFamily> hf_expert_families() { return kExpertFamilies; }
 
 }  // namespace tangram::model

@@ -11,7 +11,6 @@ namespace tangram::model {
 
 namespace {
 
-constexpr io::IntegerRange kHeadDim{1, 65'536};
 constexpr io::IntegerRange kRank{0, 1'000'000};
 constexpr io::IntegerRange kParameters{0, 1'000'000'000'000};
 

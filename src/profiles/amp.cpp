@@ -16,19 +16,19 @@ namespace {
 constexpr std::size_t kBefore = 2;  // embedding, noop
 constexpr std::size_t kAfter = 4;   // noop, final norm, head, loss
 
-struct FileName {
+struct AmpFileName {
   std::string instance;
   int tp = 0;
 };
 
-std::optional<FileName> parse_name(const std::string& path) {
+std::optional<AmpFileName> parse_amp_name(const std::string& path) {
   std::string name = file_name(path);
   if (!name.ends_with(".npy")) return std::nullopt;
   name.resize(name.size() - 4);
   const std::vector<std::string> parts = split(name, '_');
   if (parts.size() < 3) return std::nullopt;
   const auto tp = whole_number(parts.back());
-  return tp && *tp > 0 ? std::optional(FileName{parts[parts.size() - 2], *tp}) : std::nullopt;
+  return tp && *tp > 0 ? std::optional(AmpFileName{parts[parts.size() - 2], *tp}) : std::nullopt;
 }
 
 RawRow row_of(cost::ProfileKind kind, double forward, int tp, std::int64_t tokens, const std::string& file) {
@@ -43,7 +43,7 @@ RawRow row_of(cost::ProfileKind kind, double forward, int tp, std::int64_t token
 }
 
 void import_file(const SourceFile& file, std::map<std::string, RawProfile>& raws, Context& context) {
-  const auto name = parse_name(file.path);
+  const auto name = parse_amp_name(file.path);
   if (!name) {
     return context.blame_file(file.path, "unknown-value", "the name does not say instance and tp",
                               "files are named MODEL_P3_2.npy");

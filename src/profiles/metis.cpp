@@ -16,7 +16,7 @@
 namespace tangram::profiles {
 namespace {
 
-struct FileName {
+struct MetisFileName {
   std::string gpu;
   std::string model;
   int tp = 0;
@@ -24,15 +24,15 @@ struct FileName {
   bool by_sailor = false;
 };
 
-std::optional<FileName> parse_name(const std::string& path) {
+std::optional<MetisFileName> parse_metis_name(const std::string& path) {
   const std::string name = file_name(path);
   const auto made = [](const std::optional<std::string>& samples, const std::optional<std::string>& tp) {
-    FileName out;
+    MetisFileName out;
     out.samples = whole_number(samples.value_or("")).value_or(0);
     out.tp = whole_number(tp.value_or("")).value_or(0);
     return out;
   };
-  FileName out;
+  MetisFileName out;
   if (name.starts_with("DeviceType.")) {
     out = made(text_between(name, "_bs", ".json"), text_between(name, "_tp", "_bs"));
     out.gpu = text_between(name, "DeviceType.", "_tp").value_or("");
@@ -50,7 +50,7 @@ class MetisImport {
   explicit MetisImport(Context& context) : context_(context) {}
 
   void add(const SourceFile& file) {
-    const auto name = parse_name(file.path);
+    const auto name = parse_metis_name(file.path);
     if (!name) {
       context_.blame_file(file.path, "unknown-value", "the name does not say GPU, tp and samples",
                           "files are named DeviceType.A100_tp1_bs2.json, or A100-40/mbs2_tmp1.json");
@@ -69,7 +69,7 @@ class MetisImport {
   }
 
  private:
-  std::optional<Dimensions> dimensions_of(const FileName& name, const std::string& file) {
+  std::optional<Dimensions> dimensions_of(const MetisFileName& name, const std::string& file) {
     if (!context_.request.model) {
       context_.blame_file(file, "unknown-model", "the file does not say what a block looks like",
                           "give it with --model");
@@ -81,7 +81,7 @@ class MetisImport {
     return out;
   }
 
-  void read(const io::Document& document, const FileName& name, const cluster::GpuType& device,
+  void read(const io::Document& document, const MetisFileName& name, const cluster::GpuType& device,
             const Dimensions& dimensions) {
     const io::Node* layers = find_path(document.root, {"execution_time", "layer_compute_total_ms"});
     if (layers == nullptr) {
@@ -108,7 +108,7 @@ class MetisImport {
     context_.notes.left_out("embedding", "", "embeddings: looking up and adding gradients do not divide like products");
   }
 
-  static void add_row(RawProfile& raw, cost::ProfileKind kind, double time, const FileName& name,
+  static void add_row(RawProfile& raw, cost::ProfileKind kind, double time, const MetisFileName& name,
                       const std::string& file) {
     RawRow row;
     row.kind = kind;
@@ -123,7 +123,7 @@ class MetisImport {
   }
 
   /// Parameters of one rank are counts, or bytes of 2 or 4; what every rank holds (norms, some biases) does not weigh.
-  bool same_model(const io::Document& document, const FileName& name, const Dimensions& dimensions) {
+  bool same_model(const io::Document& document, const MetisFileName& name, const Dimensions& dimensions) {
     const io::Node* list = find_path(document.root, {"model", "parameters", "parameters_per_layer_bytes"});
     if (list == nullptr) return true;
     const auto sizes = numbers(document, *list);
@@ -147,7 +147,7 @@ class MetisImport {
     return false;
   }
 
-  void keep_memory(const io::Document& document, const FileName& name, const cluster::GpuType& device) {
+  void keep_memory(const io::Document& document, const MetisFileName& name, const cluster::GpuType& device) {
     const io::Node* list = find_path(document.root, {"execution_memory", "layer_memory_total_mb"});
     if (list == nullptr) return;
     const auto sizes = numbers(document, *list);

@@ -86,7 +86,7 @@ void each_assignment(const Query& q, int base, bool shards, Visit visit) {
   }
 }
 
-std::map<Chain, Staircase> everything(const Query& q, const model::Model& model) {
+std::map<Chain, Staircase> every_chain(const Query& q, const model::Model& model) {
   std::map<Chain, Staircase> out;
   const bool moe = has_experts(q, model);
   for (const cost::Degrees& degrees : all_degrees(q, model)) {
@@ -116,7 +116,7 @@ Query small_query(const model::Model& model) {
   return q;
 }
 
-Outcome solve(const model::Model& model, const Query& q) {
+Outcome solve_layerwise(const model::Model& model, const Query& q) {
   return make_layerwise(model)->solve(std::span(&q, 1)).front();
 }
 
@@ -135,8 +135,8 @@ TEST_CASE("property layerwise: for each number in flight the fastest of all assi
   holds(2000, [&] {
     const auto model = random_model();
     const auto q = small_query(model);
-    const auto all = everything(q, model);
-    const auto outcome = solve(model, q);
+    const auto all = every_chain(q, model);
+    const auto outcome = solve_layerwise(model, q);
     for (const auto& [chain, stairs] : all) {
       for (std::size_t n = 0; n < stairs.size(); ++n) {
         if (stairs[n] == kNone) break;
@@ -167,7 +167,7 @@ TEST_CASE("property layerwise: no plan of the enumerator is faster with as much 
     const auto model = random_model();
     auto q = random_query(model);
     q.max_in_flight = *rc::gen::element(2, 8, 40);
-    const auto mixed = solve(model, q);
+    const auto mixed = solve_layerwise(model, q);
     const Outcome alike = make_enumerator(model)->solve(std::span(&q, 1)).front();
     for (const PartialPlan& plan : alike.plans) {
       const std::int64_t needed = std::min(plan.n_max, q.max_in_flight);
@@ -187,7 +187,7 @@ TEST_CASE("property layerwise: none of its plans is beaten by another") {
       return std::array<std::int64_t, 5>{time_of(p.cost), p.cost.forward.value(), p.cost.gradient_sync.value(),
                                          p.cost.optimizer_step.value(), -std::min(p.n_max, q.max_in_flight)};
     };
-    const auto plans = solve(model, q).plans;
+    const auto plans = solve_layerwise(model, q).plans;
     for (std::size_t i = 0; i < plans.size(); ++i) {
       for (std::size_t j = 0; j < plans.size(); ++j) {
         const auto a = vector(plans[i]);

@@ -20,7 +20,7 @@ tl::unexpected<Rejection> reject(std::string code, std::string message) {
   return tl::unexpected<Rejection>({std::move(code), std::move(message)});
 }
 
-const Json* member(const Json& object, const char* key) {
+const Json* member_if_object(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(key);
   return found == object.end() ? nullptr : &*found;
@@ -28,7 +28,7 @@ const Json* member(const Json& object, const char* key) {
 
 /// A whole number within [least, most]; `otherwise` where nothing is said.
 Judged<int> whole(const Json& object, const char* key, int least, int most, int otherwise) {
-  const Json* value = member(object, key);
+  const Json* value = member_if_object(object, key);
   if (value == nullptr) return otherwise;
   if (!value->is_number_integer()) {
     return reject("malformed", fmt::format("{} is {}, not a whole number", key, excerpt(value->dump())));
@@ -41,7 +41,7 @@ Judged<int> whole(const Json& object, const char* key, int least, int most, int 
 }
 
 Judged<std::optional<double>> claim(const Json& object, const char* key) {
-  const Json* value = member(object, key);
+  const Json* value = member_if_object(object, key);
   if (value == nullptr || value->is_null()) return std::nullopt;
   if (!value->is_number()) {
     return reject("malformed", fmt::format("{} is {}, not a number", key, excerpt(value->dump())));
@@ -75,7 +75,7 @@ Judged<Claims> read_claims(const Json& stage) {
 }
 
 Judged<cost::Degrees> read_degrees(const Json& stage) {
-  const Json* object = member(stage, "degrees");
+  const Json* object = member_if_object(stage, "degrees");
   if (object == nullptr || !object->is_object()) return reject("malformed", "a stage without \"degrees\"");
   cost::Degrees degrees;
   const std::pair<const char*, int*> fields[] = {
@@ -85,7 +85,7 @@ Judged<cost::Degrees> read_degrees(const Json& stage) {
     if (!read) return tl::unexpected(read.error());
     *target = *read;
   }
-  if (const Json* sp = member(*object, "sequence_parallel")) {
+  if (const Json* sp = member_if_object(*object, "sequence_parallel")) {
     if (!sp->is_boolean()) return reject("malformed", "sequence_parallel is neither true nor false");
     degrees.sequence_parallel = sp->get<bool>();
   }
@@ -97,9 +97,9 @@ Judged<cost::MemoryPolicy> read_policy(const Json& stage, int blocks) {
   const auto zero = whole(stage, "zero", 0, 3, 0);
   if (!zero) return tl::unexpected(zero.error());
   policy.zero = *zero;
-  const Json* recompute = member(stage, "recompute");
+  const Json* recompute = member_if_object(stage, "recompute");
   if (recompute == nullptr || recompute->is_null()) return policy;
-  const Json* mode = member(*recompute, "mode");
+  const Json* mode = member_if_object(*recompute, "mode");
   if (mode == nullptr || !mode->is_string()) return reject("malformed", "recompute without a \"mode\"");
   const auto name = mode->get<std::string>();
   if (name == "none") return policy;
@@ -130,8 +130,8 @@ bool are_of_slice(const Json& blocks, const model::Model& model, const model::Sl
   if (!blocks.is_array() || blocks.size() != slice.runs.size()) return false;
   for (std::size_t i = 0; i < slice.runs.size(); ++i) {
     const auto& [type, count] = slice.runs[i];
-    const Json* name = member(blocks[i], "type");
-    const Json* number = member(blocks[i], "count");
+    const Json* name = member_if_object(blocks[i], "type");
+    const Json* number = member_if_object(blocks[i], "count");
     if (name == nullptr || *name != Json(model.types[static_cast<std::size_t>(type)].name)) return false;
     if (number == nullptr || *number != Json(count)) return false;
   }
@@ -139,7 +139,7 @@ bool are_of_slice(const Json& blocks, const model::Model& model, const model::Sl
 }
 
 Judged<std::string> read_opaque(const Json& stage) {
-  const Json* strategy = member(stage, "strategy");
+  const Json* strategy = member_if_object(stage, "strategy");
   if (strategy == nullptr) return std::string();
   std::string text = strategy->is_string() ? strategy->get<std::string>()
                                            : strategy->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -150,13 +150,14 @@ Judged<std::string> read_opaque(const Json& stage) {
 }  // namespace
 
 Judged<ClaimedPlan> read_claimed_plan(const Json& plan, const model::Model& model, const model::SliceSignature& slice) {
-  const Json* stages = member(plan, "stages");
+  const Json* stages = member_if_object(plan, "stages");
   if (stages == nullptr || !stages->is_array() || stages->empty()) return reject("malformed", "a plan without stages");
   if (stages->size() > 1) {
     return reject("several-stages", fmt::format("{} inner stages: pipelines are built by the host", stages->size()));
   }
   const Json& stage = stages->front();
-  if (const Json* blocks = member(stage, "blocks"); blocks == nullptr || !are_of_slice(*blocks, model, slice)) {
+  if (const Json* blocks = member_if_object(stage, "blocks");
+      blocks == nullptr || !are_of_slice(*blocks, model, slice)) {
     return reject("wrong-blocks",
                   fmt::format("its blocks are {}, asked was {}",
                               blocks == nullptr ? "not said" : excerpt(blocks->dump()), blocks_text(model, slice)));

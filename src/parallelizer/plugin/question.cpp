@@ -14,7 +14,7 @@
 namespace tangram::parallelizer {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using namespace tangram::literals;
 
 // Enough for planners that fit a line through them (Galvatron wants eight).
@@ -26,12 +26,12 @@ constexpr std::pair<cost::Collective, const char*> kCollectives[] = {
     {cost::Collective::kAllToAll, "all_to_all"},
 };
 
-std::shared_ptr<const Material> material(const char* name, const Json& content) {
+std::shared_ptr<const Material> material(const char* name, const OrderedJson& content) {
   const std::string text = io::write_compact(content);
   return std::make_shared<const Material>(Material{digest(text), fmt::format("\"{}\":{}", name, text)});
 }
 
-Json block_json(const model::BlockType& block) {
+OrderedJson block_json(const model::BlockType& block) {
   const model::BlockParameters parameters = model::parameters(block);
   return {{"name", block.name},
           {"parameters", parameters.total()},
@@ -40,22 +40,22 @@ Json block_json(const model::BlockType& block) {
 }
 
 /// The model file's own form, and what every planner would otherwise have to work out from it.
-Json model_json(const model::Model& model) {
-  Json counted = Json::object();
-  counted["blocks"] = Json::array();
+OrderedJson model_json(const model::Model& model) {
+  OrderedJson counted = OrderedJson::object();
+  counted["blocks"] = OrderedJson::array();
   for (const model::BlockType& block : model.types) counted["blocks"].push_back(block_json(block));
   counted["embedding_parameters"] = model.embedding_parameters();
   counted["head_parameters"] = model.head_parameters();
   counted["head_forward_flops_per_sample"] = model::head_forward_flops(model).value();
-  return {{"file", Json::parse(model::write_model(model))}, {"counted", counted}};
+  return {{"file", OrderedJson::parse(model::write_model(model))}, {"counted", counted}};
 }
 
-Json link_json(const cluster::Link& link) {
+OrderedJson link_json(const cluster::Link& link) {
   return {{"bandwidth_bytes_per_s", link.bandwidth.value()}, {"latency_ns", link.latency.value()}};
 }
 
-Json gpu_json(const cluster::GpuType& gpu) {
-  Json peak = Json::object();
+OrderedJson gpu_json(const cluster::GpuType& gpu) {
+  OrderedJson peak = OrderedJson::object();
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto type = static_cast<DType>(i);
     if (gpu.peak_of(type).value() > 0) peak[std::string(to_string(type))] = gpu.peak_of(type).value();
@@ -71,8 +71,8 @@ Json gpu_json(const cluster::GpuType& gpu) {
 }
 
 /// One row for each operation, group and message: groups of neighbours, and of ranks as far apart as possible.
-Json collectives_json(const cluster::DeviceShape& shape) {
-  Json rows = Json::array();
+OrderedJson collectives_json(const cluster::DeviceShape& shape) {
+  OrderedJson rows = OrderedJson::array();
   const int gpus = shape.gpus();
   for (int ranks = 2; ranks <= gpus; ++ranks) {
     if (gpus % ranks != 0) continue;
@@ -81,11 +81,11 @@ Json collectives_json(const cluster::DeviceShape& shape) {
       const cost::Group group = cost::place_group(ranks, stride, shape);
       for (const auto& [kind, name] : kCollectives) {
         for (const Bytes bytes : kMessages) {
-          rows.push_back(Json{{"operation", name},
-                              {"ranks", ranks},
-                              {"stride", stride},
-                              {"bytes", bytes.value()},
-                              {"seconds", cost::collective_seconds(kind, bytes.as_double(), group, shape)}});
+          rows.push_back(OrderedJson{{"operation", name},
+                                     {"ranks", ranks},
+                                     {"stride", stride},
+                                     {"bytes", bytes.value()},
+                                     {"seconds", cost::collective_seconds(kind, bytes.as_double(), group, shape)}});
         }
       }
     }
@@ -93,22 +93,22 @@ Json collectives_json(const cluster::DeviceShape& shape) {
   return rows;
 }
 
-Json shape_json(const cluster::DeviceShape& shape) {
+OrderedJson shape_json(const cluster::DeviceShape& shape) {
   return {{"gpu", gpu_json(shape.device)},   {"nodes", shape.nodes},
           {"per_node", shape.per_node},      {"intra", link_json(shape.intra)},
           {"inter", link_json(shape.inter)}, {"collectives", collectives_json(shape)}};
 }
 
-Json profiles_json(const cost::ProfileSet& profiles) {
-  Json all = Json::array();
+OrderedJson profiles_json(const cost::ProfileSet& profiles) {
+  OrderedJson all = OrderedJson::array();
   for (const cost::Profile& profile : profiles.profiles()) all.push_back(cost::profile_json(profile));
   return all;
 }
 
-Json slice_json(const model::Model& model, const model::SliceSignature& slice) {
-  Json blocks = Json::array();
+OrderedJson slice_json(const model::Model& model, const model::SliceSignature& slice) {
+  OrderedJson blocks = OrderedJson::array();
   for (const auto& [type, count] : slice.runs) {
-    blocks.push_back(Json{{"type", model.types[static_cast<std::size_t>(type)].name}, {"count", count}});
+    blocks.push_back(OrderedJson{{"type", model.types[static_cast<std::size_t>(type)].name}, {"count", count}});
   }
   return {{"blocks", blocks},
           {"embedding", slice.embedding},
@@ -119,8 +119,8 @@ Json slice_json(const model::Model& model, const model::SliceSignature& slice) {
 }
 
 /// Names of single techniques that matter inside a stage.
-Json allowed_json(const model::Techniques& allow) {
-  Json names = Json::array();
+OrderedJson allowed_json(const model::Techniques& allow) {
+  OrderedJson names = OrderedJson::array();
   for (const model::TechniqueName& name : model::technique_names()) {
     const bool single = name.flags[1] == nullptr;
     const bool inside = name.name != "mixed_stages" && name.name != "replicas" && name.name != "pipeline";
@@ -130,12 +130,12 @@ Json allowed_json(const model::Techniques& allow) {
 }
 
 /// What the target's runtime demands; only what differs from nothing.
-Json demands_json(const Demands& demands) {
-  Json out = Json::object();
+OrderedJson demands_json(const Demands& demands) {
+  OrderedJson out = OrderedJson::object();
   if (demands.degrees) {
     const cost::Degrees& d = *demands.degrees;
-    out["degrees"] = Json{{"tp", d.tp}, {"cp", d.cp},   {"dp", d.dp},
-                          {"ep", d.ep}, {"etp", d.etp}, {"sequence_parallel", d.sequence_parallel}};
+    out["degrees"] = OrderedJson{{"tp", d.tp}, {"cp", d.cp},   {"dp", d.dp},
+                                 {"ep", d.ep}, {"etp", d.etp}, {"sequence_parallel", d.sequence_parallel}};
   }
   constexpr const char* kModes[] = {"none", "selective", "full"};
   if (demands.recompute) out["recompute"] = kModes[static_cast<int>(*demands.recompute)];
@@ -164,13 +164,13 @@ std::shared_ptr<const Material> QuestionWriter::shape_material(const cluster::De
 Question QuestionWriter::write(const Query& query) {
   Question question{{}, common_};
   question.materials.push_back(shape_material(query.shape));
-  Json body;
+  OrderedJson body;
   body["model"] = common_.front()->digest;
   if (common_.size() > 1) body["profiles"] = common_.back()->digest;
   body["shape"] = question.materials.back()->digest;
   body["slice"] = slice_json(model_, query.slice);
   body["microbatch"] = query.samples;
-  body["in_flight"] = Json{{"max", query.max_in_flight}};
+  body["in_flight"] = OrderedJson{{"max", query.max_in_flight}};
   body["allow"] = allowed_json(query.allow);
   if (!(query.demands == Demands{})) body["demands"] = demands_json(query.demands);
   if (query.upper_bound < Nanoseconds::max()) body["upper_bound_ns"] = query.upper_bound.value();

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kConnectTime{2'000};  // of one address: some lead nowhere from here
 constexpr milliseconds kAnswerTime{10'000};
 constexpr milliseconds kSendTime{30'000};
-constexpr milliseconds kLastWords{2'000};  // what a worker left in its pipes, to a planner that may be slow
+constexpr milliseconds kLastOutput{2'000};  // what a worker left in its pipes, to a planner that may be slow
 constexpr int kRounds = 3;
 
 Diagnostic agent_error(std::string code, std::string message, std::string hint) {
@@ -193,7 +193,7 @@ class Agent {
     const auto deadline = Clock::now() + grace;
     while (!relay.worker_is_silent() && Clock::now() < deadline) relay.step(-1, left(deadline));
     std::string how = process.stop(left(deadline));
-    const auto last = Clock::now() + kLastWords;
+    const auto last = Clock::now() + kLastOutput;
     while (!relay.done() && Clock::now() < last) relay.step(-1, left(last));
     return how;
   }

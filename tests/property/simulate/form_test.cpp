@@ -37,7 +37,7 @@ Numbers draw(const Ranges& ranges) {
   return result;
 }
 
-Result run(const Numbers& p) {
+Result simulated(const Numbers& p) {
   const Result result = simulate::simulate(Schedule{{pipeline_of(p)}});
   RC_ASSERT(!result.deadlock);
   return result;
@@ -63,7 +63,7 @@ TEST_CASE("property simulate: no lower bound exceeds the simulation, whatever th
     ranges.max_step = 300;
     Numbers p = draw(ranges);
     add_random_extras(p);
-    const Result result = run(p);
+    const Result result = simulated(p);
     const LowerBounds bounds = lower_bounds(p);
     RC_ASSERT(bounds.backward <= result.last_backward.value());
     RC_ASSERT(bounds.sync <= result.optimizer_start.value());
@@ -83,7 +83,7 @@ TEST_CASE("property simulate: the in-flight recursion keeps its period through s
       const Int P = period(p) * pick(100, 120) / 100;
       set_in_flight(p, P);
       const Int limit = std::max(form(p, P), corrected_form(p, P)) + exposed_tail(p) + max_of(p.o);
-      RC_ASSERT(run(p).iteration.value() <= limit);
+      RC_ASSERT(simulated(p).iteration.value() <= limit);
     });
   }
 }
@@ -96,7 +96,7 @@ TEST_CASE("property simulate: links that are busy at most the period keep it too
     for (std::size_t s = 0; s < p.size(); ++s) p.busy[s] = p.c[s] * pick(0, 100) / 100;
     const Int P = period(p);
     set_in_flight(p, P);
-    RC_ASSERT(run(p).iteration.value() <= std::max(form(p, P), corrected_form(p, P)));
+    RC_ASSERT(simulated(p).iteration.value() <= std::max(form(p, P), corrected_form(p, P)));
   });
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("property simulate: no tail is longer than the tail formula") {
     ranges.max_latency = 300;
     ranges.max_sync = 6000;
     Numbers p = draw(ranges);
-    const Result result = run(p);
+    const Result result = simulated(p);
     // Stage 0 drains last; stage s is through at least sum_{j<s} (w_j + c_j) earlier.
     RC_ASSERT(result.iteration.value() <= result.last_backward.value() + exposed_tail(p));
   });
@@ -118,7 +118,7 @@ TEST_CASE("property simulate: counted in-flight microbatches never exceed the wa
     ranges.max_latency = 800;
     Numbers p = draw(ranges);
     add_random_extras(p);
-    const Result result = run(p);
+    const Result result = simulated(p);
     for (std::size_t s = 0; s < p.size(); ++s) RC_ASSERT(result.stages[s].max_in_flight == std::min(p.M, p.n[s]));
   });
 }
@@ -134,6 +134,6 @@ TEST_CASE("property simulate: splitting a stage into equal parts changes nothing
       const SimPart part = stage.parts[0];
       stage.parts.assign(static_cast<std::size_t>(pick(1, 3)), part);
     }
-    RC_ASSERT(simulate::simulate(split).iteration == run(p).iteration);
+    RC_ASSERT(simulate::simulate(split).iteration == simulated(p).iteration);
   });
 }

@@ -12,14 +12,14 @@ using namespace tangram::baseline;
 namespace {
 
 // [A100x4 a] [A100x4 b] [V100x4 c] [V100x4 d] over Ethernet.
-struct Setting : SmallSetting {
-  Setting() : SmallSetting{"a-[1-2]", "v-[1-2]", 12} {}
+struct PlannersSetting : SmallSetting {
+  PlannersSetting() : SmallSetting{"a-[1-2]", "v-[1-2]", 12} {}
 };
 
 }  // namespace
 
 TEST_CASE("every planner finds a plan that runs") {
-  const Setting setting;
+  const PlannersSetting setting;
   for (const std::string_view name : planner_names()) {
     for (const Mode mode : {Mode::kFaithful, Mode::kRepaired}) {
       const auto planner = make_planner(name);
@@ -37,7 +37,7 @@ TEST_CASE("every planner finds a plan that runs") {
 }
 
 TEST_CASE("repaired planners return nothing that their memory model or their cuts forbid") {
-  const Setting setting;
+  const PlannersSetting setting;
   for (const std::string_view name : planner_names()) {
     const Proposals proposals = make_planner(name)->propose(setting.input, Mode::kRepaired, {});
     for (const Draft& draft : proposals.drafts) {
@@ -56,7 +56,7 @@ TEST_CASE("repaired planners return nothing that their memory model or their cut
 }
 
 TEST_CASE("planning twice gives the same") {
-  const Setting setting;
+  const PlannersSetting setting;
   for (const std::string_view name : planner_names()) {
     const auto planner = make_planner(name);
     const Proposals a = planner->propose(setting.input, Mode::kFaithful, {});
@@ -68,7 +68,7 @@ TEST_CASE("planning twice gives the same") {
 }
 
 TEST_CASE("a budget ends the enumeration and says so") {
-  const Setting setting;
+  const PlannersSetting setting;
   const Proposals proposals = make_planner("metis")->propose(setting.input, Mode::kFaithful, {50, 1000, 10});
   CHECK(proposals.effort.cut);
   CHECK(proposals.effort.examined == 50);

@@ -13,7 +13,7 @@ using namespace tangram::baseline;
 
 namespace {
 
-struct Setting : SmallSetting {
+struct ResultsSetting : SmallSetting {
   [[nodiscard]] std::vector<Candidate> judged(const std::string& text, const std::string& program) const {
     auto results = judge_results(text, "file", input, judge);
     if (!results) FAIL(render(results.error()));
@@ -46,7 +46,7 @@ constexpr const char* kAmp =
 }  // namespace
 
 TEST_CASE("Metis' ranked list is tried from its top") {
-  const auto plans = Setting().judged(kMetis, "metis");
+  const auto plans = ResultsSetting().judged(kMetis, "metis");
   REQUIRE(plans.size() == 3);
   CHECK(plans[0].label == Label::kLayersMissing);
   CHECK(plans[1].label == Label::kStageEmpty);
@@ -61,11 +61,11 @@ TEST_CASE("Metis' ranked list is tried from its top") {
 TEST_CASE("mistakes behind Metis' log are shown where they are in the file") {
   const std::string log = "inter_stage_plan: InterStagePlan(batches=8, gbs=64)\ncost: 4\n";
   const std::string header = "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg)\n";
-  CHECK(Setting().errors(log + header + "1, 500.5, nothing\n").find("file:4:") == 0);
+  CHECK(ResultsSetting().errors(log + header + "1, 500.5, nothing\n").find("file:4:") == 0);
 }
 
 TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
-  const Setting setting;
+  const ResultsSetting setting;
   const auto sailor = setting.judged(kSailor, "sailor");
   REQUIRE(sailor.front().runs());
   CHECK(sailor.front().plan->pipelines.front().microbatches == 16);  // 64 / (2 x 2)
@@ -77,7 +77,7 @@ TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
 
 TEST_CASE(
     "replicas of a stage may be unequally many on its nodes, and lists of Sailor's plans are tried from the top") {
-  const Setting setting{{"a[1-2]"}};
+  const ResultsSetting setting{{"a[1-2]"}};
   const auto stage_of = [](int replicas) {
     std::string text = "[[[\"A100-40\", 1, \"z\"]], 1]";
     for (int i = 1; i < replicas; ++i) text += ", [[[\"A100-40\", 1, \"z\"]], 1]";
@@ -96,7 +96,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what is no result is refused with its place") {
-  const Setting setting;
+  const ResultsSetting setting;
   CHECK(setting.errors("[]\n").find("file:1:1: error: the list is empty") == 0);
   CHECK(setting.errors("hello\n").find("file:1:1: error: these are not results") == 0);
   CHECK(setting.errors("rank 1: ((2, {'mp_deg': 2}))\n").find("file:1:1: error: this is no plan of AMP") == 0);
@@ -104,7 +104,7 @@ TEST_CASE("what is no result is refused with its place") {
 }
 
 TEST_CASE("what the programs read is written from our profiles") {
-  const Setting setting;
+  const ResultsSetting setting;
   const PlannerFiles files = write_planner_files(setting.fleet, setting.input);
   const auto text = [&](const std::string& path) {
     const auto file = std::ranges::find(files.files, path, &PlannerFile::path);

@@ -10,7 +10,7 @@ using namespace tangram::plan::example;
 namespace {
 
 /// Stage 0 of four blocks on a0, stage 1 on b0 and b1.
-plan::LaunchPlan two_stages(World& world) {
+plan::LaunchPlan plan_of_two_stages(World& world) {
   return make_plan(world, make_composition(world, 1, 4, 8,
                                            {{4, {{0, 8, 4, strategy(2, 1, 4)}}}, {8, {{1, 8, 4, strategy(4, 1, 2)}}}}));
 }
@@ -35,7 +35,7 @@ Nanoseconds pass(const plan::LaunchPlan& plan, std::size_t stage) {
 
 TEST_CASE("a plan fits the fleet it was priced on, and refitting it again changes nothing") {
   World world = make_world();
-  const Refit once = refit(two_stages(world), world.fleet, world.model, {});
+  const Refit once = refit(plan_of_two_stages(world), world.fleet, world.model, {});
   REQUIRE(once.fits());
   CHECK(once.gone.empty());
   CHECK(plan::check(*once.plan, world.fleet, &world.model).ok());
@@ -47,7 +47,7 @@ TEST_CASE("a plan fits the fleet it was priced on, and refitting it again change
 
 TEST_CASE("GPUs that are gone are named, and nothing is priced") {
   World world = make_world();
-  const plan::LaunchPlan old = two_stages(world);
+  const plan::LaunchPlan old = plan_of_two_stages(world);
   std::erase_if(world.fleet.nodes, [](const cluster::Node& n) { return n.name == "b1"; });
   node(world.fleet, "a0").groups.front().count = 7;
   const Refit now = refit(old, world.fleet, world.model, {});
@@ -58,7 +58,7 @@ TEST_CASE("GPUs that are gone are named, and nothing is priced") {
 
 TEST_CASE("another model or another batch is not what the plan is for; other permissions do not matter") {
   World world = make_world();
-  const plan::LaunchPlan old = two_stages(world);
+  const plan::LaunchPlan old = plan_of_two_stages(world);
   model::Model other = world.model;
   other.job.global_batch *= 2;
   CHECK(refit(old, world.fleet, other, {}).misfits.at(0).code == "other-job");
@@ -71,7 +71,7 @@ TEST_CASE("another model or another batch is not what the plan is for; other per
 
 TEST_CASE("one slow host slows its whole part down, no other, and is named") {
   World world = make_world();
-  const Refit before = refit(two_stages(world), world.fleet, world.model, {});
+  const Refit before = refit(plan_of_two_stages(world), world.fleet, world.model, {});
   slow_down(world.fleet, "b1", 0.5);
   const Refit now = refit(*before.plan, world.fleet, world.model, {});
   REQUIRE(now.fits());
@@ -87,7 +87,7 @@ TEST_CASE("one slow host slows its whole part down, no other, and is named") {
 
 TEST_CASE("all hosts slower: the same time as if each were the slow one, and nobody is to blame") {
   World world = make_world();
-  const Refit before = refit(two_stages(world), world.fleet, world.model, {});
+  const Refit before = refit(plan_of_two_stages(world), world.fleet, world.model, {});
   cluster::Fleet one = world.fleet;
   slow_down(one, "b1", 0.5);
   slow_down(world.fleet, "b0", 0.5);
@@ -101,7 +101,7 @@ TEST_CASE("all hosts slower: the same time as if each were the slow one, and nob
 
 TEST_CASE("memory that is gone is a misfit of the check") {
   World world = make_world();
-  const plan::LaunchPlan old = two_stages(world);
+  const plan::LaunchPlan old = plan_of_two_stages(world);
   const Bytes needed = old.stages[0].parts[0].predicted.peak_memory;
   cluster::GpuType& device = node(world.fleet, "a0").groups.front().device;
   device.memory = device.reserved + needed - Bytes(1);
@@ -114,17 +114,17 @@ TEST_CASE("memory that is gone is a misfit of the check") {
 
 TEST_CASE("a plan whose stages do not hold every layer once is not priced") {
   World world = make_world();
-  plan::LaunchPlan old = two_stages(world);
+  plan::LaunchPlan old = plan_of_two_stages(world);
   std::swap(old.pipelines[0].stages[0], old.pipelines[0].stages[1]);
   CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
-  old = two_stages(world);
+  old = plan_of_two_stages(world);
   old.stages[1].first = 0;
   CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
 }
 
 TEST_CASE("spare hosts of the same kind take over") {
   World world = make_world();
-  const plan::LaunchPlan old = two_stages(world);
+  const plan::LaunchPlan old = plan_of_two_stages(world);
   const std::vector<Gpu> gone{{"b1", 0}, {"b1", 1}, {"b1", 2}, {"b1", 3}};
   std::erase_if(world.fleet.nodes, [](const cluster::Node& n) { return n.name == "b1"; });
   // b0 is in use; b2 is the first host with four B in the same places.
@@ -138,7 +138,7 @@ TEST_CASE("spare hosts of the same kind take over") {
 
 TEST_CASE("two hosts are gone and one spare is not enough") {
   World world = make_world();
-  const plan::LaunchPlan old = two_stages(world);
+  const plan::LaunchPlan old = plan_of_two_stages(world);
   std::erase_if(world.fleet.nodes, [](const cluster::Node& n) { return n.name[0] == 'b' && n.name != "b2"; });
   const Refit now = refit(old, world.fleet, world.model, {});
   CHECK(now.gone.size() == 8);

@@ -10,24 +10,23 @@ using namespace tangram::io;
 
 namespace {
 
-Document accept(std::string text) {
+Document accept_yaml(std::string text) {
   auto document = parse_yaml(std::move(text), "m.yaml");
   if (!document) FAIL(render(document.error()));
   return *std::move(document);
 }
 
-std::string reject(std::string text) {
+std::string reject_yaml(std::string text) {
   auto document = parse_yaml(std::move(text), "m.yaml");
   return document ? "accepted" : render(document.error());
 }
 
-using Place = std::vector<int>;
-Place place(const Node& node) { return {node.line, node.column, node.length}; }
+std::vector<int> place_in_yaml(const Node& node) { return {node.line, node.column, node.length}; }
 
 }  // namespace
 
 TEST_CASE("yaml: every value and key knows its place") {
-  const Document document = accept(
+  const Document document = accept_yaml(
       "# model\n"
       "name: \"a b\"  # c\n"
       "list:\n"
@@ -41,18 +40,18 @@ TEST_CASE("yaml: every value and key knows its place") {
   CHECK(root.column == 1);
   REQUIRE(root.members.size() == 3);
   CHECK(root.members[0].length == 4);
-  CHECK(place(root.members[0].value) == Place{2, 7, 5});
+  CHECK(place_in_yaml(root.members[0].value) == std::vector<int>{2, 7, 5});
   CHECK(root.members[0].value.text == "a b");
   CHECK(root.members[1].line == 3);
   const Node& list = root.members[1].value;
   REQUIRE(list.items.size() == 2);
-  CHECK(place(list.items[0]) == Place{4, 5, 2});
+  CHECK(place_in_yaml(list.items[0]) == std::vector<int>{4, 5, 2});
   const Node& map = list.items[1];
-  CHECK(place(map) == Place{5, 5, 1});
+  CHECK(place_in_yaml(map) == std::vector<int>{5, 5, 1});
   CHECK(map.members[0].column == 6);
-  CHECK(place(map.members[0].value) == Place{5, 9, 7});
+  CHECK(place_in_yaml(map.members[0].value) == std::vector<int>{5, 9, 7});
   CHECK(map.members[0].value.text == "it's");
-  CHECK(place(map.members[1].value.items[0]) == Place{5, 22, 3});
+  CHECK(place_in_yaml(map.members[1].value.items[0]) == std::vector<int>{5, 22, 3});
   CHECK(root.members[2].value.text == "one\ntwo\n");
 }
 
@@ -68,21 +67,21 @@ TEST_CASE("yaml: plain scalars follow the strict core rules") {
       {"'12'", Kind::kString},  {"\"true\"", Kind::kString}, {"\"null\"", Kind::kString}};
   for (const auto& [text, kind] : cases) {
     INFO(text);
-    CHECK(accept("key: " + text).root.members[0].value.kind == kind);
+    CHECK(accept_yaml("key: " + text).root.members[0].value.kind == kind);
   }
-  CHECK(accept("key: +3").root.members[0].value.integer == 3);
-  CHECK(accept("key: 5.").root.members[0].value.number == 5.0);
-  CHECK(accept("12: x").root.members[0].key == "12");
+  CHECK(accept_yaml("key: +3").root.members[0].value.integer == 3);
+  CHECK(accept_yaml("key: 5.").root.members[0].value.number == 5.0);
+  CHECK(accept_yaml("12: x").root.members[0].key == "12");
 }
 
 TEST_CASE("yaml: 64 levels of nesting, no more") {
-  CHECK(accept(std::string(64, '[') + std::string(64, ']')).root.kind == NodeKind::kArray);
-  CHECK(reject(std::string(65, '[') + std::string(65, ']'))
+  CHECK(accept_yaml(std::string(64, '[') + std::string(64, ']')).root.kind == NodeKind::kArray);
+  CHECK(reject_yaml(std::string(65, '[') + std::string(65, ']'))
             .starts_with("m.yaml:1:65: error: nested more than 64 levels deep\n"));
-  CHECK(reject(std::string(100'000, '[')) != "accepted");
+  CHECK(reject_yaml(std::string(100'000, '[')) != "accepted");
   std::string steps;
   for (std::size_t i = 0; i < 100; ++i) steps += std::string(i, ' ') + "a:\n";
-  CHECK(reject(steps).starts_with("m.yaml:65:65: error: nested more than 64 levels deep\n"));
+  CHECK(reject_yaml(steps).starts_with("m.yaml:65:65: error: nested more than 64 levels deep\n"));
 }
 
 TEST_CASE("yaml: what is wrong, where, and what to do") {
@@ -129,7 +128,7 @@ TEST_CASE("yaml: what is wrong, where, and what to do") {
        "1:4: error: control character in the text\n  a:  \n     ^\n  hint: write \"\\x01\" inside double quotes\n"},
       {"a: \xC0\x80\n", "1:4: error: invalid UTF-8\n  a: \xC0\x80\n     ^\n  hint: the file must be UTF-8 text\n"},
   };
-  for (const auto& [text, message] : cases) CHECK(reject(text) == "m.yaml:" + message);
+  for (const auto& [text, message] : cases) CHECK(reject_yaml(text) == "m.yaml:" + message);
 }
 
 TEST_CASE("parse: the name decides, then the first character") {
@@ -145,5 +144,5 @@ TEST_CASE("yaml: a long line costs no more than its length") {
   // 300,000 scalars on one line: quadratic work would be some 10^11 steps and run into the timeout.
   std::string text = "[a";
   for (int i = 1; i < 300'000; ++i) text += ",a";
-  CHECK(accept(text + "]").root.items.size() == 300'000);
+  CHECK(accept_yaml(text + "]").root.items.size() == 300'000);
 }

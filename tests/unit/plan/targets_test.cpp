@@ -29,9 +29,9 @@ LaunchPlan plain_plan(World& world) {
   return plan;
 }
 
-Part& part(LaunchPlan& plan, std::size_t stage) { return plan.stages[stage].parts.front(); }
-cost::Degrees& degrees(LaunchPlan& plan, std::size_t stage) { return part(plan, stage).strategy.degrees; }
-cost::MemoryPolicy& policy(LaunchPlan& plan, std::size_t stage) { return part(plan, stage).strategy.policy; }
+Part& first_part(LaunchPlan& plan, std::size_t stage) { return plan.stages[stage].parts.front(); }
+cost::Degrees& degrees(LaunchPlan& plan, std::size_t stage) { return first_part(plan, stage).strategy.degrees; }
+cost::MemoryPolicy& policy(LaunchPlan& plan, std::size_t stage) { return first_part(plan, stage).strategy.policy; }
 
 struct Rule {
   std::string code;

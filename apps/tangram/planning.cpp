@@ -88,7 +88,8 @@ std::string note_of(const compose::WishResult& granted, const compose::Wish& wis
   if (wish.objective != compose::Objective::kThroughput) notes.push_back(wish_note(granted, wish.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
   if (!result.finished) {
-    notes.push_back(fmt::format("the search was not finished within its budget, after {} labels", result.statistics.labels));
+    notes.push_back(
+        fmt::format("the search was not finished within its budget, after {} labels", result.statistics.labels));
   }
   for (const parallelizer::Tally& tally : result.parallelizers) {
     if (tally.failures() > 0) notes.push_back(failure_text(tally));

@@ -211,8 +211,7 @@ class Searcher {
   void accept_gap() {
     accepted_gap_ = options_.accepted_gap;
     if (result_.best.empty()) return;
-    const std::int64_t best = result_.best.front().closed_form.value();
-    incumbent_ = std::min(incumbent_, of_interest(best, accepted_gap_));
+    incumbent_ = std::min(incumbent_, of_interest(best_so_far(), accepted_gap_));
   }
 
   // Classes of GPU types that the constraints leave out have no shapes.

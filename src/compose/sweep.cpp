@@ -254,10 +254,7 @@ class Sweep {
     LabelQuery query = outlines_at(period, kAnyTime);
     query.timeless = true;
     query.beam = limits_.wide_beam;
-    const LabelAnswer answer = search_labels(ground_, bound, query);
-    count(answer);
-    result_.quick_labels += answer.labels;
-    return answer.found;
+    return pass_quickly(bound, query).found;
   }
 
   // Whether no chain is in time, or no chain at all, that the period allows: it then rules out all up to itself. What a
@@ -345,10 +342,15 @@ class Sweep {
     query.cutoff = cutoff_at(base);
     query.beam = limits_.beam;
     query.mixed = mixed;
+    LabelAnswer answer = pass_quickly(bound, query);
+    if (answer.chain) keep(std::move(*answer.chain));
+  }
+
+  LabelAnswer pass_quickly(const CompletionBound& bound, const LabelQuery& query) {
     LabelAnswer answer = search_labels(ground_, bound, query);
     result_.quick_labels += answer.labels;
     count(answer);
-    if (answer.chain) keep(std::move(*answer.chain));
+    return answer;
   }
 
   void give_up(const Window& window) {

@@ -53,8 +53,25 @@ struct Sums {
   }
 };
 
-/// By ZeRO stage.
-using SumsByZero = std::array<Sums, 4>;
+/// By ZeRO stage. Most slices have one.
+class SumsByZero {
+ public:
+  Sums& at(int zero) {
+    const auto stage = static_cast<std::size_t>(zero);
+    lowest_ = std::min(lowest_, stage);
+    highest_ = std::max(highest_, stage);
+    return sums_[stage];
+  }
+  [[nodiscard]] const Sums& operator[](std::size_t zero) const { return sums_[zero]; }
+  /// Those that may have units; there are none below or above.
+  [[nodiscard]] std::size_t lowest() const { return lowest_; }
+  [[nodiscard]] std::size_t highest() const { return highest_; }
+
+ private:
+  std::array<Sums, 4> sums_;
+  std::size_t lowest_ = 3;
+  std::size_t highest_ = 0;
+};
 
 /// All blocks under one ZeRO stage, without recompute.
 auto alike(const UnitCosts& units, const model::SliceSignature& slice, int zero) {
@@ -90,10 +107,10 @@ auto run_by_run(const UnitCosts& units, const model::SliceSignature& slice, cons
 template <class Blocks>
 SumsByZero sum_units(const UnitCosts& units, const model::SliceSignature& slice, int zero, const Blocks& blocks) {
   SumsByZero sums;
-  Sums& ends = sums[static_cast<std::size_t>(zero)];
+  Sums& ends = sums.at(zero);
   if (slice.embedding) ends.add(units.embedding, 1, zero);
   blocks([&](const UnitCost& unit, int count, const BlockPolicy& policy) {
-    sums[static_cast<std::size_t>(policy.zero)].add(unit, count, policy.zero);
+    sums.at(policy.zero).add(unit, count, policy.zero);
   });
   if (slice.head) {
     ends.add(units.head, 1, zero);
@@ -200,7 +217,7 @@ double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& 
 double held(const SumsByZero& sums, std::size_t from_stage, const ProcessGroups& groups, std::int64_t whole = 1,
             std::int64_t shard = 1) {
   double bytes = 0;
-  for (std::size_t zero = 0; zero < sums.size(); ++zero) {
+  for (std::size_t zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     bytes += zero >= from_stage ? sums[zero].shard(groups) * static_cast<double>(shard)
                                 : sums[zero].whole() * static_cast<double>(whole);
   }
@@ -224,9 +241,9 @@ HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
 StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   double forward = 0;
   double all = 0;
-  for (const Sums& own : sums) {
-    forward += own.forward;
-    all += own.all;
+  for (std::size_t zero = sums.lowest(); zero <= sums.highest(); ++zero) {
+    forward += sums[zero].forward;
+    all += sums[zero].all;
   }
   StageCost cost;
   cost.forward = ceil_to_nanoseconds(forward);
@@ -265,7 +282,7 @@ StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice,
 UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPolicy& policy) {
   const auto [zero, mode] = policy;
   SumsByZero sums;
-  Sums& own = sums[static_cast<std::size_t>(zero)];
+  Sums& own = sums.at(zero);
   own.add(unit, 1, zero);
   UnitTerms terms;
   terms.forward = own.forward;
@@ -300,6 +317,43 @@ StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& sl
 
 RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
   return rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_);
+}
+
+FullRecompute::FullRecompute(const StageCoster& coster) : boundary_(coster.boundary_) {
+  const UnitCosts& units = *coster.units_;
+  const int zero = coster.zero_;
+  const auto end = [&](const UnitCost& unit) {
+    return End{backward_of(unit, zero), unit.activation_none, unit.working + zero_buffers(units, unit, zero)};
+  };
+  if (coster.slice_->embedding) first_ = end(units.embedding);
+  if (coster.slice_->head) last_ = end(units.head);
+  runs_.reserve(coster.slice_->runs.size());
+  for (const auto& [type, count] : coster.slice_->runs) {
+    const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
+    const double buffers = zero_buffers(units, unit, zero);
+    const double freed = unit.activation_none - unit.activation_full;
+    runs_.push_back({count, count * backward_of(unit, zero), recompute_of(unit, zero, RecomputeMode::kFull),
+                     unit.activation_none, unit.activation_full, unit.working + buffers,
+                     unit.working + freed + buffers});
+  }
+}
+
+// In the order of sum_recompute, for the same to the last bit.
+RecomputeCost FullRecompute::at(int layers) const {
+  double backward = first_.backward;
+  double activation = first_.activation;
+  double transient = first_.transient;
+  for (const Run& run : runs_) {
+    const int recomputed = std::min(run.count, layers);
+    layers -= recomputed;
+    backward += run.backward;
+    backward += recomputed * run.recompute;
+    activation += (run.count - recomputed) * run.kept + recomputed * run.kept_recomputed;
+    transient = std::max(transient, recomputed > 0 ? run.transient_recomputed : run.transient);
+  }
+  return {ceil_to_nanoseconds(backward + last_.backward),
+          ceil_to_bytes(std::max(transient, last_.transient) + boundary_),
+          ceil_to_bytes(activation + last_.activation)};
 }
 
 StageCost StageCoster::cost(RecomputeMode mode, int layers) const {

@@ -11,8 +11,8 @@
 namespace tangram::parallelizer {
 namespace {
 
-/// When more are remembered than this, all are forgotten: some 40 MB.
-constexpr std::size_t kMostUnits = 20'000;
+/// When more are remembered than this, all are forgotten: some 130 MB.
+constexpr std::size_t kMostUnits = 100'000;
 
 /// The degrees of a group, with what they cost, until its space is made of them.
 struct Costed {

@@ -15,6 +15,9 @@
 // In flight. What a plan holds beyond `max_in_flight` is of no use: plans are compared by min(n_max, max_in_flight),
 // and once one that is no worse otherwise holds so many, more recompute brings nothing. Returned is n_max, uncapped.
 //
+// Known answers. What is found below a higher upper bound contains what is found below a lower one, as no plan is
+// beaten by a slower one: the same members are told to a query that wants fewer of them.
+//
 // Chains. Strategies of equal degrees and ZeRO stage have all but T and n_max in common. What is no slower than the
 // chain without recompute, and holds what full recompute of all blocks would next to the buffers of none, makes the
 // whole chain superfluous. So does a chain tried before that costs no more on any slice (StrategySpace::better).
@@ -44,7 +47,7 @@ struct Trial {
 };
 
 /// Strategies of equal degrees and ZeRO stage on the query's slice.
-struct Chain {
+struct ChainState {
   const cost::StageCoster* coster = nullptr;  ///< as soon as it is needed
   Bytes room;                                 ///< next to the static memory
   bool none_tried = false;
@@ -71,12 +74,37 @@ class Search {
   }
 
   Outcome run(const std::string& name) {
+    try_all();
+    if (skyline_.empty()) return too_slow_ ? Outcome{} : infeasible();
+    std::vector<Member> found;
+    found.reserve(skyline_.held().size());
+    for (const prune::Candidate& kept : skyline_.held()) found.push_back(tried_[static_cast<std::size_t>(kept.source)]);
+    Outcome outcome = tell(found, name);
+    space_.known->remember(query_, std::move(found), !too_slow_);
+    return outcome;
+  }
+
+  /// The plans of what is found, but those that are slower than wanted.
+  Outcome tell(const std::vector<Member>& found, const std::string& name) {
+    Outcome outcome;
+    outcome.plans.reserve(found.size());
+    for (const auto& [family, layers] : found) {
+      const cost::StageCost cost = chain_of(family).coster->cost(family.recompute, layers);
+      if (cost.forward + cost.backward > query_.upper_bound) break;  // the rest is no faster
+      const std::int64_t n_max = cost::max_in_flight(cost, query_.shape.device.usable());
+      outcome.plans.push_back({strategy(family, layers), cost, n_max, name, /*opaque=*/""});
+    }
+    return outcome;
+  }
+
+ private:
+  void try_all() {
     for (const Family& family : space_.families) {
       if (query_.demands.recompute) {
         try_demanded(family);
         continue;
       }
-      const Chain& better = chains_[space_.better[family.chain]];
+      const ChainState& better = chains_[space_.better[family.chain]];
       switch (family.recompute) {
         case RecomputeMode::kNone:
           if (space_.better[family.chain] == family.chain) try_none(family);
@@ -89,13 +117,10 @@ class Search {
           break;
       }
     }
-    if (!skyline_.empty()) return frontier(name);
-    return too_slow_ ? Outcome{} : infeasible();
   }
 
- private:
-  Chain& chain_of(const Family& family) {
-    Chain& chain = chains_[family.chain];
+  ChainState& chain_of(const Family& family) {
+    ChainState& chain = chains_[family.chain];
     if (!chain.coster) {
       chain.coster = &costers_.emplace_back(space_.units[family.units], query_.slice, family.zero);
       chain.room = query_.shape.device.usable() - chain.coster->fixed().static_memory();
@@ -104,9 +129,13 @@ class Search {
   }
 
   Trial evaluate(const Family& family, int layers) {
-    const Chain& chain = chain_of(family);
+    return trial_of(family, layers, chain_of(family).coster->recompute(family.recompute, layers));
+  }
+
+  Trial trial_of(const Family& family, int layers, const cost::RecomputeCost& recompute) {
+    const ChainState& chain = chains_[family.chain];
     const cost::StageCost& fixed = chain.coster->fixed();
-    Trial trial{.layers = layers, .cost = chain.coster->recompute(family.recompute, layers), .vector = {}};
+    Trial trial{.layers = layers, .cost = recompute, .vector = {}};
     trial.vector = {.T = (fixed.forward + trial.cost.backward).value(),
                     .F = fixed.forward.value(),
                     .A = fixed.gradient_sync.value(),
@@ -139,7 +168,7 @@ class Search {
     prune::Candidate entry = trial.vector;
     entry.source = static_cast<std::int32_t>(tried_.size());
     skyline_.insert(entry);
-    tried_.emplace_back(family, trial.layers);
+    tried_.push_back({family, static_cast<std::uint16_t>(trial.layers)});
   }
 
   void try_demanded(const Family& family) {
@@ -148,7 +177,7 @@ class Search {
   }
 
   void try_none(const Family& family) {
-    Chain& chain = chains_[family.chain];
+    ChainState& chain = chains_[family.chain];
     chain.none_tried = true;
     const std::optional<Trial> tried = evaluate_in_time(family);
     if (!tried) {  // recompute takes longer still
@@ -181,7 +210,7 @@ class Search {
   /// Whether recompute brings nothing in this chain. No recompute is tried only now where a better chain, which the
   /// skyline already covers, made that superfluous.
   bool is_settled(const Family& family) {
-    const Chain& chain = chains_[family.chain];
+    const ChainState& chain = chains_[family.chain];
     if (!chain.none_tried) {
       Family none = family;
       none.recompute = RecomputeMode::kNone;
@@ -191,14 +220,14 @@ class Search {
   }
 
   /// `none` is dominated: is it still with the most that any recompute can have in flight?
-  bool is_of_no_use(const Chain& chain, const Trial& none) {
+  bool is_of_no_use(const ChainState& chain, const Trial& none) {
     if (skyline_.empty()) return false;
     const std::int64_t most = std::max(none.vector.n_max, most_with_recompute(chain, none));
     return most < 1 || skyline_.cover(none.vector, most - 1, most) >= most;
   }
 
   /// What any recompute of a chain can have in flight: its buffers are no smaller than those of none.
-  std::int64_t most_with_recompute(const Chain& chain, const Trial& none) const {
+  std::int64_t most_with_recompute(const ChainState& chain, const Trial& none) const {
     if (chain.room < none.cost.transient) return 0;
     const Bytes full = chain.coster->recompute(RecomputeMode::kFull, blocks_).activation;
     const Bytes selective = chain.coster->recompute(RecomputeMode::kSelective, 0).activation;
@@ -206,7 +235,7 @@ class Search {
   }
 
   /// The most that fits next to the buffers of `trial` if a microbatch keeps `activation` or more.
-  std::int64_t most_in_flight(const Chain& chain, const Trial& trial, Bytes activation) const {
+  std::int64_t most_in_flight(const ChainState& chain, const Trial& trial, Bytes activation) const {
     // Sums over fewer and over more recomputed blocks may differ by the last bit of a double: at most a byte.
     return useful(cost::max_in_flight(chain.room - trial.cost.transient, std::max(Bytes(0), activation - Bytes(1))));
   }
@@ -220,14 +249,16 @@ class Search {
   /// Full recompute of more and more blocks: first `current`, in the end `leanest`.
   struct Sweep {
     const Family& family;
-    Trial leanest;
+    cost::FullRecompute recompute;
+    Trial leanest = {};
     Trial current = {};
     std::int64_t most = 0;     ///< no number of recomputed blocks holds more
     std::int64_t covered = 0;  ///< what the skyline has in flight with no worse times than `current`
   };
 
   void try_full(const Family& family) {
-    Sweep sweep{.family = family, .leanest = evaluate(family, blocks_)};
+    Sweep sweep{.family = family, .recompute = cost::FullRecompute(*chain_of(family).coster)};
+    sweep.leanest = trial_of(family, blocks_, sweep.recompute.at(blocks_));
     sweep.current = evaluate_in(sweep, 1);
     // Each recomputed block takes time, and adds to the buffers or leaves them.
     sweep.most = most_in_flight(chains_[family.chain], sweep.current, sweep.leanest.cost.activation);
@@ -247,7 +278,7 @@ class Search {
   Trial evaluate_in(const Sweep& sweep, int layers) {
     if (layers == sweep.leanest.layers) return sweep.leanest;
     if (layers == sweep.current.layers) return sweep.current;
-    return evaluate(sweep.family, layers);
+    return trial_of(sweep.family, layers, sweep.recompute.at(layers));
   }
 
   /// What was no slower than fewer recomputed blocks need not be looked at again.
@@ -298,30 +329,18 @@ class Search {
     return current.layers + static_cast<int>(steps);
   }
 
-  Outcome frontier(const std::string& name) const {
-    Outcome outcome;
-    outcome.plans.reserve(skyline_.held().size());
-    for (const prune::Candidate& kept : skyline_.held()) {
-      const auto& [family, layers] = tried_[static_cast<std::size_t>(kept.source)];
-      const cost::StageCost cost = chains_[family.chain].coster->cost(family.recompute, layers);
-      const std::int64_t n_max = cost::max_in_flight(cost, query_.shape.device.usable());
-      outcome.plans.push_back({strategy(family, layers), cost, n_max, name, /*opaque=*/""});
-    }
-    return outcome;
-  }
-
   Outcome infeasible() const;
 
   const StrategySpace& space_;
   const Query& query_;
   const int blocks_;
   std::vector<Speed> speeds_;  ///< by units
-  std::vector<Chain> chains_;
+  std::vector<ChainState> chains_;
   std::vector<cost::StageCoster> costers_;
-  std::vector<std::pair<Family, int>> tried_;  ///< with the number of recomputed blocks
-  Skyline skyline_;                            ///< of `tried_`
-  bool too_slow_ = false;                      ///< some strategy takes longer than is of use, whether it fits or not
-  Bytes shortage_ = Bytes::max();              ///< of the leanest strategy, as long as nothing fits
+  std::vector<Member> tried_;
+  Skyline skyline_;                ///< of `tried_`
+  bool too_slow_ = false;          ///< some strategy takes longer than is of use, whether it fits or not
+  Bytes shortage_ = Bytes::max();  ///< of the leanest strategy, as long as nothing fits
   cost::Strategy leanest_;
 };
 
@@ -353,7 +372,11 @@ Outcome Search::infeasible() const {
 }  // namespace
 
 Outcome search(const StrategySpace& space, const Query& query, const std::string& name) {
-  if (!space.units.empty()) return Search(space, query).run(name);
+  if (!space.units.empty()) {
+    Search search(space, query);
+    const auto known = space.known->recall(query);
+    return known ? search.tell(*known, name) : search.run(name);
+  }
   Outcome outcome;
   outcome.status = OutcomeStatus::kUnsupported;
   outcome.message = space.unsupported;

@@ -16,6 +16,8 @@ using cost::RecomputeMode;
 using cost::UnitCost;
 using cost::UnitCosts;
 
+constexpr std::size_t kZeroStages = 4;
+
 /// In all of them less is better.
 constexpr double UnitCost::* kTerms[] = {&UnitCost::forward,
                                          &UnitCost::backward,
@@ -183,11 +185,15 @@ StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vect
                                 [](const UnitCosts& a, const UnitCosts& b) { return a.degrees < b.degrees; }));
   space.units = keep_needed(supported);
   if (space.units.empty()) space.unsupported = reasons(costed);
+  TANGRAM_ASSERT(space.units.size() <= UINT16_MAX / kZeroStages);
 
   for (std::size_t i = 0; i < space.units.size(); ++i) {
     for (const int zero : zero_stages(space.units[i].degrees, traits, allow, demands)) {
       for (const RecomputeMode mode : recompute_modes(allow, demands))
-        space.families.push_back({i, zero, mode, space.chains});
+        space.families.push_back({.units = static_cast<std::uint16_t>(i),
+                                  .chain = static_cast<std::uint16_t>(space.chains),
+                                  .zero = static_cast<std::uint8_t>(zero),
+                                  .recompute = mode});
       ++space.chains;
     }
   }

@@ -1,24 +1,19 @@
-// All that queries of equal shape, samples, techniques and slice traits share: unit costs of every degree, and the
-// order in which strategies are tried.
+// All that queries of equal shape, samples, techniques and slice traits share: unit costs of every degree, the order in
+// which strategies are tried, and what trying them has shown.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "family.hpp"
+#include "known_answers.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
 
 namespace tangram::parallelizer {
-
-/// Strategies that differ in the number of recomputed blocks alone.
-struct Family {
-  std::size_t units = 0;  ///< index into StrategySpace::units: the degrees
-  int zero = 0;
-  cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
-  std::size_t chain = 0;  ///< families of equal degrees and ZeRO stage have the same, below StrategySpace::chains
-};
 
 struct StrategySpace {
   std::vector<cost::UnitCosts> units;
@@ -28,6 +23,7 @@ struct StrategySpace {
   /// none.
   std::vector<std::size_t> better;
   std::string unsupported;  ///< why `units` is empty
+  std::unique_ptr<KnownAnswers> known = std::make_unique<KnownAnswers>();
 };
 
 /// Number of techniques a strategy uses: tp, sp, cp, ep, dp, ZeRO, recompute. Of equally good strategies the one with

@@ -226,3 +226,49 @@ TEST_CASE("property parallelizer: forbidding a technique never brings a better p
     }
   });
 }
+
+TEST_CASE("property parallelizer: what was asked before changes no answer") {
+  // The same slices below other upper bounds and with other numbers in flight, in any order, and every one by itself.
+  int told_less = 0;
+  holds(1000, [&told_less] {
+    const auto model = random_model();
+    auto q = random_query(model);
+    const auto all = solve(model, q);
+    const auto asked = make_enumerator(model);
+    for (int again = 0; again < 6; ++again) {
+      q.max_in_flight = *rc::gen::element(1, 4, 1000);
+      q.upper_bound = Nanoseconds::max();
+      if (!all.plans.empty() && *rc::gen::element(0, 1, 1) == 1) {
+        const cost::StageCost& cost = (*rc::gen::elementOf(all.plans)).cost;
+        q.upper_bound = cost.forward + cost.backward - Nanoseconds(*rc::gen::element(0, 0, 1));
+      }
+      const Outcome known = asked->solve(std::span(&q, 1)).front();
+      const Outcome alone = solve(model, q);
+      RC_ASSERT(known.status == alone.status);
+      RC_ASSERT(known.message == alone.message);
+      RC_ASSERT(known.shortage == alone.shortage);
+      RC_ASSERT(known.plans.size() == alone.plans.size());
+      for (std::size_t i = 0; i < alone.plans.size(); ++i) {
+        RC_ASSERT(known.plans[i].strategy == alone.plans[i].strategy);
+        RC_ASSERT(known.plans[i].cost == alone.plans[i].cost);
+        RC_ASSERT(known.plans[i].n_max == alone.plans[i].n_max);
+      }
+      if (alone.plans.size() < all.plans.size()) ++told_less;
+    }
+  });
+  CHECK(told_less >= enough(1000));
+}
+
+TEST_CASE("property parallelizer: plans slower than wanted are left out, and no others") {
+  holds(1000, [] {
+    const auto model = random_model();
+    auto q = random_query(model);
+    const auto all = vectors(solve(model, q));
+    if (all.empty()) return;
+    const auto bound = (*rc::gen::elementOf(all))[0];
+    q.upper_bound = Nanoseconds(bound);
+    std::vector<Vector> wanted = all;
+    std::erase_if(wanted, [&](const Vector& v) { return v[0] > bound; });
+    RC_ASSERT(vectors(solve(model, q)) == wanted);
+  });
+}

@@ -158,11 +158,44 @@ class StageCoster {
   [[nodiscard]] StageCost cost(RecomputeMode mode, int layers) const;
 
  private:
+  friend class FullRecompute;
+
   const UnitCosts* units_;
   const model::SliceSignature* slice_;
   int zero_;
   double boundary_;  ///< bytes of send and receive buffers
   StageCost fixed_;
+};
+
+/// StageCoster::recompute in full, for callers that try many numbers of blocks.
+class FullRecompute {
+ public:
+  explicit FullRecompute(const StageCoster& coster);
+
+  /// Of the stage's first `layers` blocks.
+  [[nodiscard]] RecomputeCost at(int layers) const;
+
+ private:
+  /// The embedding or the head, zero where the slice has none. Seconds and bytes.
+  struct End {
+    double backward = 0;
+    double activation = 0;
+    double transient = 0;
+  };
+  struct Run {
+    int count = 0;
+    double backward = 0;   ///< of all its blocks, without recompute
+    double recompute = 0;  ///< of one, as all that follows
+    double kept = 0;
+    double kept_recomputed = 0;
+    double transient = 0;
+    double transient_recomputed = 0;
+  };
+
+  double boundary_;
+  End first_;
+  End last_;
+  std::vector<Run> runs_;
 };
 
 /// The most microbatches that fit; 0: not even one. Capped at 1'000'000 where activations cost nothing.

@@ -420,3 +420,27 @@ TEST_CASE("Megatron 22B on eight A100: close to the published iteration") {
   const UnitCosts units = units_of(model, shape, tensor(8, false), 4);
   CHECK(stage_cost(units, inner(48), policy(0)).activation.as_double() == Approx(59.25 * kGiB).epsilon(0.001));
 }
+
+TEST_CASE("full recompute tried number by number costs the same to the last bit") {
+  model::Model model = small_model(5);
+  model.types.push_back(llama_block(1024, 8, 8, 8192, 1024));
+  model.blocks[1] = model.blocks[2] = 1;
+  const cluster::DeviceShape gpus = shape_of(round_gpu(), 1, 8);
+  for (const int zero : {0, 1, 2, 3}) {
+    const UnitCosts units = units_of(model, gpus, {.tp = 2, .dp = 4, .sequence_parallel = true}, 8);
+    for (int first = 0; first < model.block_count(); ++first) {
+      for (int last = first + 1; last <= model.block_count(); ++last) {
+        const model::SliceSignature slice = model::signature(model, first, last);
+        const StageCoster coster(units, slice, zero);
+        const FullRecompute full(coster);
+        for (int layers = 0; layers <= slice.block_count(); ++layers) {
+          const RecomputeCost tried = full.at(layers);
+          const RecomputeCost asked = coster.recompute(RecomputeMode::kFull, layers);
+          CHECK(tried.backward == asked.backward);
+          CHECK(tried.transient == asked.transient);
+          CHECK(tried.activation == asked.activation);
+        }
+      }
+    }
+  }
+}

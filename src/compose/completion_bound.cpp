@@ -41,10 +41,22 @@ bool takes_no_more(const std::vector<Use>& a, const std::vector<Use>& b) {
   });
 }
 
+std::vector<std::vector<char>> compared_uses(const std::vector<Option>& options) {
+  std::vector<std::vector<char>> result;
+  for (const Option& a : options) {
+    std::vector<char>& row = result.emplace_back();
+    for (const Option& b : options) row.push_back(takes_no_more(a.uses, b.uses) ? 1 : 0);
+  }
+  return result;
+}
+
 }  // namespace
 
 FastestPlans::FastestPlans(const Program& program)
-    : round_trip_(least_round_trips(program)), weights_(block_weights(program)) {
+    : takes_no_more_(compared_uses(program.options)),
+      round_trip_(least_round_trips(program)),
+      weights_(block_weights(program)) {
+  for (const Option& option : program.options) classes_of_.push_back(option.uses.size());
   depths_ = static_cast<int>(
       std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
   blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
@@ -86,10 +98,11 @@ void FastestPlans::add_signature_lists(const Program& program, int signature) {
         const auto T = static_cast<double>(frontier[at].T);
         entries.push_back({T, T, option});
       }
-      add_list(program, entries);
+      add_list(entries);
     }
     list_of_[cell(signature, depth)] = lists() - 1;
   }
+  add_table(list_at(signature, 1), program.options.size());
 }
 
 // An option is there where the signature's fastest plan is; what it costs may be that of another plan.
@@ -109,27 +122,53 @@ void FastestPlans::add_first_lists(const Program& program, int last) {
     }
     if (depth == 1 || entries != before) {
       before = entries;
-      add_list(program, entries);
+      add_list(entries);
     }
     first_list_of_[cell(last, depth)] = lists() - 1;
   }
+  add_table(first_list_at(last, 1), program.options.size());
 }
 
-void FastestPlans::add_list(const Program& program, std::vector<Entry>& entries) {
-  const auto uses = [&](const Entry& entry) -> const std::vector<Use>& {
-    return program.options[static_cast<std::size_t>(entry.option)].uses;
-  };
+void FastestPlans::add_list(std::vector<Entry>& entries) {
   const auto place = [&](const Entry& entry) {
-    return std::tuple(entry.T, entry.cost, uses(entry).size(), entry.option);
+    return std::tuple(entry.T, entry.cost, classes_of_[static_cast<std::size_t>(entry.option)], entry.option);
   };
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
   for (const Entry& entry : entries) {
     const bool superfluous = std::any_of(
-        entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(),
-        [&](const Entry& kept) { return kept.cost <= entry.cost && takes_no_more(uses(kept), uses(entry)); });
+        entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(), [&](const Entry& kept) {
+          const std::vector<char>& less = takes_no_more_[static_cast<std::size_t>(kept.option)];
+          return kept.cost <= entry.cost && less[static_cast<std::size_t>(entry.option)] != 0;
+        });
     if (!superfluous) entries_.push_back(entry);
   }
   begins_.push_back(entries_.size());
+}
+
+// Of all lists from the given one on.
+void FastestPlans::add_table(std::size_t first_list, std::size_t options) {
+  constexpr std::size_t kNone = SIZE_MAX;
+  Table table;
+  table.first_list = first_list;
+  table.lists = lists() - first_list;
+  std::vector<std::size_t> row_of(options, kNone);
+  for (std::size_t i = 0; i < table.lists; ++i) {
+    for (const Entry& entry : list(first_list + i)) {
+      std::size_t& row = row_of[static_cast<std::size_t>(entry.option)];
+      if (row == kNone) {
+        row = table.options.size();
+        table.options.push_back(entry.option);
+        table.times.resize(table.options.size() * table.lists, 0);
+        table.costs.resize(table.options.size() * table.lists, kNoCompletion);
+      }
+      table.times[row * table.lists + i] = entry.T;
+      table.costs[row * table.lists + i] = entry.cost;
+    }
+  }
+  for (std::size_t i = 1; i < table.times.size(); ++i) {
+    if (i % table.lists != 0) table.times[i] = std::max(table.times[i], table.times[i - 1]);
+  }
+  tables_.push_back(std::move(table));
 }
 
 CompletionBound::CompletionBound(const Program& program, const FastestPlans& fastest, std::int64_t longest_period,
@@ -141,6 +180,7 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {
   if (!capacity_.covers_all() || !coverable(extent)) return;
+  within_ = lists_within();
   if (multipliers.size() != supplies_.size()) multipliers.assign(supplies_.size(), 0);
   ascend(std::move(multipliers), iterations, enough, extent);
 }
@@ -241,26 +281,58 @@ std::vector<double> CompletionBound::option_prices(const std::vector<double>& pr
 // Fills `table` with phi (or need) for the prices; returns the value for the whole model.
 double CompletionBound::relax(const std::vector<double>& option_price, bool with_time, Extent extent,
                               std::vector<double>& table) {
-  fill_envelope(option_price, with_time);
+  fill_envelope(with_time ? cheapest_times(option_price) : cheapest_units(option_price), extent);
   fill_table(with_time, extent, table);
   return table[cell(program_.blocks, 1)];
 }
 
-void CompletionBound::fill_envelope(const std::vector<double>& option_price, bool with_time) {
+// Each option takes longer at greater depths.
+std::vector<std::size_t> CompletionBound::lists_within() const {
+  std::vector<std::size_t> within;
+  for (const FastestPlans::Table& table : fastest_.tables()) {
+    for (auto row = table.times.begin(); row != table.times.end(); row += static_cast<std::ptrdiff_t>(table.lists)) {
+      const auto end = row + static_cast<std::ptrdiff_t>(table.lists);
+      within.push_back(static_cast<std::size_t>(std::upper_bound(row, end, longest_period_) - row));
+    }
+  }
+  return within;
+}
+
+// By list, with its price.
+std::vector<double> CompletionBound::cheapest_times(const std::vector<double>& option_price) const {
+  std::vector<double> cheapest(fastest_.lists(), kNoCompletion);
+  auto within = within_.begin();
+  for (const FastestPlans::Table& table : fastest_.tables()) {
+    const double* costs = table.costs.data();
+    for (const int option : table.options) {
+      lower_to_sums(&cheapest[table.first_list], costs, option_price[static_cast<std::size_t>(option)], *within++);
+      costs += table.lists;
+    }
+  }
+  return cheapest;
+}
+
+// Without time.
+std::vector<double> CompletionBound::cheapest_units(const std::vector<double>& option_price) const {
   std::vector<double> cheapest(fastest_.lists(), kNoCompletion);
   for (std::size_t i = 0; i < cheapest.size(); ++i) {
     for (const FastestPlans::Entry& entry : fastest_.list(i)) {
-      if (entry.T > longest_period_ || (with_time && entry.T >= cheapest[i])) break;  // none costs less than its T
-      cheapest[i] =
-          std::min(cheapest[i], (with_time ? entry.cost : 0.0) + option_price[static_cast<std::size_t>(entry.option)]);
+      if (entry.T > longest_period_) break;
+      cheapest[i] = std::min(cheapest[i], option_price[static_cast<std::size_t>(entry.option)]);
     }
   }
+  return cheapest;
+}
+
+// The root looks no deeper than there are blocks beside the slice.
+void CompletionBound::fill_envelope(const std::vector<double>& cheapest, Extent extent) {
   envelope_.resize(static_cast<std::size_t>(program_.signatures) * static_cast<std::size_t>(depths_ + 1));
   reach_ = 0;
   for (int signature = 0; signature < program_.signatures; ++signature) {
-    for (int d = 1; d <= depths_; ++d) {
+    const int beside = program_.blocks - fastest_.blocks_of(signature);
+    const int deepest = extent == Extent::kAll ? depths_ : std::min(depths_, beside + 1);
+    for (int d = 1; d <= deepest; ++d)
       envelope_[fastest_.cell(signature, d)] = cheapest[fastest_.list_at(signature, d)];
-    }
     // What does not hold one microbatch does not hold more.
     if (envelope_[fastest_.cell(signature, 1)] != kNoCompletion)
       reach_ = std::max(reach_, fastest_.blocks_of(signature));

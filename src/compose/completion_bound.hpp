@@ -50,6 +50,17 @@ class FastestPlans {
     return std::span(entries_).subspan(begins_[id], begins_[id + 1] - begins_[id]);
   }
   [[nodiscard]] std::size_t lists() const { return begins_.size() - 1; }
+
+  /// The lists of a signature, or of first slices that end at the same cut, by depth; each row is an option in all of
+  /// them. For what looks at all entries again and again.
+  struct Table {
+    std::size_t first_list = 0;
+    std::size_t lists = 0;
+    std::vector<int> options;   ///< [row]
+    std::vector<double> times;  ///< [row][list] T, ascending
+    std::vector<double> costs;  ///< [row][list] kNoCompletion where the option is not in the list
+  };
+  [[nodiscard]] const std::vector<Table>& tables() const { return tables_; }
   /// List of the slice [0, last) where it is the first stage, at a depth from 1 on.
   [[nodiscard]] std::size_t first_list_at(int last, int depth) const { return first_list_of_[cell(last, depth)]; }
   /// List of a signature at a depth from 1 on.
@@ -70,13 +81,17 @@ class FastestPlans {
  private:
   void add_signature_lists(const Program& program, int signature);
   void add_first_lists(const Program& program, int last);
-  void add_list(const Program& program, std::vector<Entry>& entries);
+  void add_list(std::vector<Entry>& entries);
+  void add_table(std::size_t first_list, std::size_t options);
 
   int depths_ = 1;
   std::vector<Entry> entries_;
   std::vector<std::size_t> begins_{0};
   std::vector<std::size_t> list_of_;
   std::vector<std::size_t> first_list_of_;
+  std::vector<Table> tables_;
+  std::vector<std::size_t> classes_of_;           // [option] that it takes units of
+  std::vector<std::vector<char>> takes_no_more_;  // [option][other] of any class
   std::vector<int> blocks_of_;
   std::vector<double> round_trip_;
   double dearest_ = 0;
@@ -121,7 +136,10 @@ class CompletionBound {
   [[nodiscard]] bool coverable(Extent extent);
   void ascend(std::vector<double> lambda, int iterations, double enough, Extent extent);
   double relax(const std::vector<double>& option_price, bool with_time, Extent extent, std::vector<double>& table);
-  void fill_envelope(const std::vector<double>& option_price, bool with_time);
+  [[nodiscard]] std::vector<std::size_t> lists_within() const;
+  [[nodiscard]] std::vector<double> cheapest_times(const std::vector<double>& option_price) const;
+  [[nodiscard]] std::vector<double> cheapest_units(const std::vector<double>& option_price) const;
+  void fill_envelope(const std::vector<double>& cheapest, Extent extent);
   void fill_table(bool with_time, Extent extent, std::vector<double>& table) const;
   [[nodiscard]] std::vector<double> usage_of(const std::vector<double>& option_price) const;
   [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price) const;
@@ -139,6 +157,7 @@ class CompletionBound {
   const Capacity capacity_;
   std::vector<std::int64_t> supplies_;
   double longest_period_;
+  std::vector<std::size_t> within_;  // [row of all tables] first lists at which the option fits the period
   int depths_ = 1;
   std::vector<double> phi_;
   std::vector<double> need_;

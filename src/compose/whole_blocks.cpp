@@ -27,7 +27,6 @@ class Solver {
   // at the longest that can be proven.
   double run(double proven) {
     constexpr int kMostTries = 10;
-    constexpr double kClose = 1e-3;
     constexpr double kRounding = 1e-9;
     constexpr double kLongest = 2;       // times what was proven before
     constexpr double kFirstStep = 4e-3;  // beyond a time that is proven but says nothing of longer ones
@@ -37,31 +36,52 @@ class Solver {
     RangeCosts costs = costs_within(longest);
     double open = longest;  // no prices were found for it
     double step = kFirstStep;
-    double seconds = guess_at(proven, costs);
+    Guess before{proven, guess_at(proven, costs)};
     // Longer times leave room for more blocks. A guess that is the time itself says nothing, see below.
-    if (seconds < proven * (1 - kClose)) return proven;
+    if (before.guess < proven * (1 - kClose)) return proven;
+    double rise = 0;  // of guesses, as times get longer
+    double seconds = a_little_less(before.guess);
     for (int i = 0; i < kMostTries && open > proven * (1 + kClose); ++i) {
       if (seconds <= proven || seconds >= open) seconds = (proven + open) / 2;
-      const double guess = guess_at(seconds, costs);
-      if (guess > seconds * (1 + kRounding)) {
-        proven = seconds;
-        // It may be the longest, or of those that say nothing.
-        const bool says_more = guess > seconds * (1 + kClose);
-        seconds = says_more ? guess : std::min((proven + open) / 2, proven * (1 + step));
-        if (!says_more) step *= kStepGrowth;
+      const Guess now{seconds, guess_at(seconds, costs)};
+      if (are_apart(before, now)) rise = (now.guess - before.guess) / (now.seconds - before.seconds);
+      before = now;
+      const bool is_proven = now.guess > seconds * (1 + kRounding);
+      (is_proven ? proven : open) = seconds;
+      const bool says_nothing = std::abs(now.guess - seconds) <= kClose * seconds;
+      const bool is_flat = std::abs(rise) < kSteep;
+      const double meets = is_flat ? (now.guess - rise * seconds) / (1 - rise) : now.guess;
+      if (is_proven && is_flat && meets <= proven * (1 + kClose)) break;
+      if (is_proven && says_nothing) {
+        seconds = std::min((proven + open) / 2, proven * (1 + step));
+        step *= kStepGrowth;
+      } else if (says_nothing || !(is_flat || is_proven)) {
+        seconds = (proven + open) / 2;
       } else {
-        open = seconds;
-        // The next guess is often too long as well, later by no more than it fell short. Where the same blocks fit at
-        // all times, it is the time itself, and says nothing.
-        const bool says_nothing = guess > seconds * (1 - kClose);
-        const double less = i == 0 ? guess : 2 * guess - seconds;
-        seconds = says_nothing ? (proven + open) / 2 : less;
+        seconds = a_little_less(meets);
       }
     }
     return proven;
   }
 
  private:
+  static constexpr double kClose = 1e-3;  // shares of a time
+  static constexpr double kSteep = 0.5;   // no line is drawn through guesses that rise or fall like this
+
+  // What prices say at a time.
+  struct Guess {
+    double seconds = 0;
+    double guess = 0;
+  };
+
+  // Guesses scatter, as no prices are the best: a time that is expected to be proven is tried a little earlier.
+  static double a_little_less(double seconds) { return seconds * (1 - kClose / 2); }
+
+  static bool are_apart(const Guess& a, const Guess& b) {
+    constexpr double kFar = 1e-2;
+    return std::abs(a.seconds - b.seconds) > kFar * a.seconds;
+  }
+
   // What most work is of, where it takes least.
   [[nodiscard]] std::size_t main_item() const {
     std::size_t best = 0;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/compose/program.hpp"
+#include "turns.hpp"
 
 namespace tangram::compose {
 
@@ -26,7 +28,7 @@ constexpr int kScoutShapes = 3;                // of each class, in the first lo
 constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
 constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
-constexpr std::size_t kWaveOfOpen = 2;         // of programs left open, which may need much of what is left
+constexpr std::size_t kTasksAtOnce = 2;        // programs left open, each with its share of the labels left
 constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
 constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of the budget
 constexpr std::int64_t kAmple = 2'000'000;     // labels that fleets of some hundred GPUs are searched to the end with
@@ -63,6 +65,7 @@ struct Goal {
   std::int64_t incumbent = 0;
   double accepted_gap = 0;
   std::int64_t labels = 0;
+  std::int64_t timed_incumbent = INT64_MAX;
 };
 
 // One program on its way from a setting to its solution.
@@ -343,7 +346,7 @@ class Searcher {
     for (std::size_t from = 0; from < open.size(); from += kWave) {
       const std::size_t to = std::min(open.size(), from + kWave);
       const auto wave = static_cast<std::int64_t>(to - from);
-      const Goal goal{incumbent_, accepted_gap_, std::min(budget, labels_left() / wave)};
+      const Goal goal = goal_now(accepted_gap_, std::min(budget, labels_left() / wave));
       tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(open[i], *batch.store, goal); });
       for (std::size_t i = from; i < to; ++i) {
         Task task{open[i].setting};
@@ -423,7 +426,7 @@ class Searcher {
     limits.label_budget = goal.labels;
     limits.keep = options_.top;
     limits.timed = options_.timed;
-    limits.timed_incumbent = result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value();
+    limits.timed_incumbent = goal.timed_incumbent;
     limits.refine = [&](int option, int signature) {
       return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
     };
@@ -485,43 +488,74 @@ class Searcher {
     }
   }
 
-  // Most promising first: behind one that stays open, none can raise the bound of all. Leaves what is still open.
+  // Most promising first. Leaves what is still open.
   void solve_again(std::vector<Task>& tasks, double gap) {
     std::ranges::stable_sort(tasks, {}, &Task::bound);
-    std::int64_t open = INT64_MAX;
-    for (std::size_t from = 0; from < tasks.size();) {
-      const std::int64_t incumbent = gap == accepted_gap_ ? incumbent_ : of_interest(best_so_far(), gap);
-      const auto is_idle = [&](const Task& task) { return task.bound >= std::min(incumbent, open); };
-      const std::span<Task> rest = std::span(tasks).subspan(from);
-      const std::span<Task> wave(rest.begin(),
-                                 std::ranges::find_if(rest.first(std::min(rest.size(), kWaveOfOpen)), is_idle));
-      if (wave.empty() || labels_left() <= 0) break;
-      const std::int64_t share = labels_left() / static_cast<std::int64_t>(wave.size());
-      solve_tasks(wave, {incumbent, gap, share});
-      for (Task& task : wave) {
-        if (!is_idle(task) && labels_left() > share) solve_tasks({&task, 1}, {incumbent, gap, labels_left()});
-        if (!is_idle(task)) open = task.bound;
-      }
-      from += wave.size();
+    std::vector<std::int64_t> shares(tasks.size(), 0);
+    solve_in_order(tasks, gap, shares);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const Goal goal = goal_now(gap, labels_left());
+      if (tasks[i].bound >= goal.incumbent || goal.labels <= shares[i]) continue;
+      Batch batch = solve_task(tasks[i], goal);
+      take(batch, tasks[i], goal);
+      if (tasks[i].bound < goal.incumbent) break;
     }
     std::vector<Task> still_open;
     for (const Task& task : tasks) add(task, still_open);
     tasks = std::move(still_open);
   }
 
+  // Each with a share of the labels that are left, which is noted down.
+  void solve_in_order(std::vector<Task>& tasks, double gap, std::vector<std::int64_t>& shares) {
+    // What is known once the first n tasks have ended. Behind one that stays open, none can raise the bound of all.
+    struct Standing {
+      Goal goal;
+      std::int64_t open = INT64_MAX;  // bound of such a task
+    };
+    struct Turn {
+      std::size_t task = 0;
+      Goal goal;
+      Batch batch;
+    };
+    const auto goal_of_task = [&] { return goal_now(gap, labels_left() / std::int64_t{kTasksAtOnce}); };
+    std::vector<Standing> after(tasks.size() + 1);
+    after[0].goal = goal_of_task();
+    std::size_t next = 0;
+    const auto begin = [&]() -> std::optional<Turn> {
+      const Standing& known = after[next < kTasksAtOnce ? 0 : next + 1 - kTasksAtOnce];
+      if (next == tasks.size() || known.goal.labels <= 0) return std::nullopt;
+      if (tasks[next].bound >= std::min(known.goal.incumbent, known.open)) return std::nullopt;
+      return Turn{next++, known.goal, {}};
+    };
+    const auto work = [&](Turn& turn) { turn.batch = solve_task(tasks[turn.task], turn.goal); };
+    const auto end = [&](Turn& turn) {
+      Task& task = tasks[turn.task];
+      take(turn.batch, task, turn.goal);
+      shares[turn.task] = turn.goal.labels;
+      Standing& now = after[turn.task + 1];
+      now = {goal_of_task(), after[turn.task].open};
+      if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
+    };
+    take_turns<Turn>(kTasksAtOnce, begin, work, end);
+  }
+
+  [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {
+    return {gap == accepted_gap_ ? incumbent_ : of_interest(best_so_far(), gap), gap, labels,
+            result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value()};
+  }
+
   [[nodiscard]] std::int64_t best_so_far() const { return result_.best.front().closed_form.value(); }
 
-  void solve_tasks(std::span<Task> tasks, const Goal& goal) {
-    std::vector<Batch> batches(tasks.size());
-    tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
-      batches[i] = prepare({tasks[i].setting}, goal.incumbent);
-      for (Attempt& attempt : batches[i].attempts) solve_attempt(attempt, *batches[i].store, goal);
-    });
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      note(batches[i]);
-      if (batches[i].attempts.empty()) tasks[i].bound = std::max(tasks[i].bound, goal.incumbent);
-      for (Attempt& attempt : batches[i].attempts) take(attempt, *batches[i].store, tasks[i]);
-    }
+  [[nodiscard]] Batch solve_task(const Task& task, const Goal& goal) const {
+    Batch batch = prepare({task.setting}, goal.incumbent);
+    for (Attempt& attempt : batch.attempts) solve_attempt(attempt, *batch.store, goal);
+    return batch;
+  }
+
+  void take(Batch& batch, Task& task, const Goal& goal) {
+    note(batch);
+    if (batch.attempts.empty()) task.bound = std::max(task.bound, goal.incumbent);
+    for (Attempt& attempt : batch.attempts) take(attempt, *batch.store, task);
   }
 
   void conclude() {

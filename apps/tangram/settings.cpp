@@ -229,7 +229,7 @@ std::vector<SettingDefinition> make_definitions() {
        SettingKind::kCount,
        "STATES",
        "",
-       "search effort: labels of the composer, not seconds (default: 2000000 up to 256 GPUs, 1000000 beyond)",
+       "search effort: labels of the composer, not seconds (default: 2000000 up to 256 GPUs, 1250000 beyond)",
        {},
        searchers},
       {"accept-gap",

@@ -219,6 +219,20 @@ bool Capacity::covers_after(const Option& option, int blocks, std::int64_t depth
   return held >= weights_->of_first[static_cast<std::size_t>(blocks)];
 }
 
+std::int64_t Capacity::held_beside(const Option& option, std::span<const std::int64_t> left) const {
+  const std::size_t* const rows = &rows_[program_.inventory.size()];
+  std::int64_t held = 0;
+  for (std::size_t k = 0; k < program_.inventory.size(); ++k) {
+    held += tables_[rows[k] + static_cast<std::size_t>(left[k])];
+  }
+  for (const Use& use : option.uses) {
+    const auto k = static_cast<std::size_t>(use.island_class);
+    const auto before = static_cast<std::size_t>(left[k]);
+    held += tables_[rows[k] + before - static_cast<std::size_t>(use.units)] - tables_[rows[k] + before];
+  }
+  return held;
+}
+
 std::int64_t shortest_period(const Program& program, const FastestPlans& fastest, std::int64_t longest) {
   const auto covers_all = [&](std::int64_t period) {
     return Capacity(program, fastest, period, Capacity::RootAlone{}).covers_all();

@@ -37,6 +37,9 @@ struct BlockWeights {
 class Capacity {
  public:
   Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period);
+  /// For callers that do not ask for what is left of the units.
+  struct RootAlone {};
+  Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period, RootAlone);
 
   /// Those under which least is left over.
   [[nodiscard]] const BlockWeights& weights() const { return *weights_; }
@@ -46,17 +49,16 @@ class Capacity {
   /// `depth` microbatches.
   [[nodiscard]] bool covers_after(const Option& option, int blocks, std::int64_t depth,
                                   std::span<const std::int64_t> left) const;
+  /// The most weight that the units left hold in stages of any depth once an option has taken its own, of which there
+  /// must be as many.
+  [[nodiscard]] std::int64_t held_beside(const Option& option, std::span<const std::int64_t> left) const;
 
  private:
-  friend std::int64_t shortest_period(const Program& program, const FastestPlans& fastest, std::int64_t longest);
-
   struct Item {
     int units = 0;
     std::int64_t weight = 0;
     bool operator==(const Item&) const = default;
   };
-  struct RootAlone {};
-  Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period, RootAlone);
 
   void choose_weights();
   void note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const;

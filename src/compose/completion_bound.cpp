@@ -175,7 +175,8 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
                                  std::vector<double> multipliers, int iterations, double enough, Extent extent)
     : program_(program),
       fastest_(fastest),
-      capacity_(program, fastest, longest_period),
+      capacity_(extent == Extent::kAll ? Capacity(program, fastest, longest_period)
+                                       : Capacity(program, fastest, longest_period, Capacity::RootAlone{})),
       supplies_(program.supplies()),
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {

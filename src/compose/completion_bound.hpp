@@ -125,7 +125,7 @@ class CompletionBound {
   /// Of what is left of the program's supplies.
   [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return worth(lambda_, left); }
   [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return worth(weight_, left); }
-  /// What the units left can hold in whole stages. Only where there is a root.
+  /// What the units left can hold in whole stages. Only of kAll, and where there is a root.
   [[nodiscard]] const Capacity& capacity() const { return capacity_; }
   /// Least latency of any boundary at the cut, both ways.
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }

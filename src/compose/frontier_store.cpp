@@ -68,15 +68,20 @@ struct FrontierStore::Round {
   std::vector<std::pair<std::size_t, int>> owners;  // entry, signature
 };
 
-FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std::span<const int> lengths) const {
+FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std::span<const int> lengths,
+                                               const std::vector<std::vector<char>>& wanted) {
   Round round;
   for (const int index : entries) {
-    const ShapePlans& entry = at(index);
+    ShapePlans& entry = entries_[static_cast<std::size_t>(index)];
     const Nanoseconds slowest(entry.slowest);
     for (const int length : lengths) {
       if (entry.asked[static_cast<std::size_t>(length)] != 0) continue;
       for (const int id : signatures_.by_length()[static_cast<std::size_t>(length)]) {
         if (!is_worth_asking(entry, id)) continue;
+        if (!wanted.empty() && wanted[static_cast<std::size_t>(index)][static_cast<std::size_t>(id)] == 0) {
+          entry.dead[static_cast<std::size_t>(id)] = 0;  // nothing is known of it
+          continue;
+        }
         round.queries.push_back({signatures_.entry(id).signature, entry.shape, entry.samples, limits_.max_in_flight,
                                  limits_.allow, limits_.demands, is_typical_block(id) ? Nanoseconds::max() : slowest});
         round.owners.emplace_back(static_cast<std::size_t>(index), id);
@@ -86,12 +91,13 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
   return round;
 }
 
-void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths) {
+void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths,
+                        const std::vector<std::vector<char>>& wanted) {
   while (!lengths.empty()) {
     const auto end = std::ranges::lower_bound(lengths, lengths.front() + kBlocksPerRound);
     const std::span<const int> now = lengths.first(static_cast<std::size_t>(end - lengths.begin()));
     lengths = lengths.subspan(now.size());
-    const Round round = make_round(entries, now);
+    const Round round = make_round(entries, now, wanted);
     for (const int index : entries) {
       for (const int length : now) {
         entries_[static_cast<std::size_t>(index)].asked[static_cast<std::size_t>(length)] = 1;

@@ -89,9 +89,12 @@ class FrontierStore {
   int want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest);
   /// Asks every parallelizer for the entries' slices of so many blocks, ascending, as far as they were not asked for;
   /// plans are kept in the order of parallelizers. One that fails takes nothing away from the others. Where not all
-  /// lengths are asked for, those of 1 to 4 blocks must be.
-  void ask(std::span<const int> entries, std::span<const int> lengths);
+  /// lengths are asked for, those of 1 to 4 blocks must be. `wanted`: [entry][signature] of the slices that are of use;
+  /// empty: all are.
+  void ask(std::span<const int> entries, std::span<const int> lengths,
+           const std::vector<std::vector<char>>& wanted = {});
 
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] const ShapePlans& at(int index) const { return entries_[static_cast<std::size_t>(index)]; }
   /// One of the entry's plans with its texts.
   [[nodiscard]] parallelizer::PartialPlan partial_plan(const StoredPlan& plan) const;
@@ -104,7 +107,8 @@ class FrontierStore {
  private:
   struct Round;
 
-  [[nodiscard]] Round make_round(std::span<const int> entries, std::span<const int> lengths) const;
+  [[nodiscard]] Round make_round(std::span<const int> entries, std::span<const int> lengths,
+                                 const std::vector<std::vector<char>>& wanted);
   void fill_staircases(ShapePlans& entry) const;
   [[nodiscard]] std::vector<Candidate> staircase_of_unknown(const ShapePlans& entry,
                                                             const SignatureTable::Entry& slice) const;

@@ -98,6 +98,9 @@ struct ExtensionGroup {
   std::uint32_t begin = 0;  // of its extensions, by growth
   std::uint32_t end = 0;
   double ahead = 0;  // in a state: what the hop in front of its labels and the stages before the slice add at least
+  std::int32_t target = kNone;  // in a state: the one that it leads to, once a label went there
+
+  static constexpr std::int32_t kNone = -1;
 };
 
 bool smaller_growth(const ExtensionGroup& a, const ExtensionGroup& b) {
@@ -229,7 +232,8 @@ class Search {
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
         const GroupTerms terms{depth, n == left, fixed, slack};
         if (query_.outlines) {
-          add_group(lists, {0, option, n, 0, 0}, outline(option, n, left, depth), terms, {});
+          outline(option, n, left, depth, steps_);
+          add_group(lists, {0, option, n, 0, 0}, steps_, terms, {});
         } else if (query_.joint) {
           add_group(lists, {0, option, n, 0, 0}, frontiers_.joint(option, signature), terms,
                     frontiers_.whole(option, signature));
@@ -249,9 +253,12 @@ class Search {
     return lists;
   }
 
-  [[nodiscard]] std::vector<Candidate> outline(int option, int blocks, int left, int depth) const {
-    if (blocks == left) return first_outline_of(program_, option, left, depth);
-    return outline_of(program_, option, program_.signature_of(left - blocks, left));
+  void outline(int option, int blocks, int left, int depth, std::vector<Candidate>& steps) const {
+    if (blocks == left) {
+      first_outline_of(program_, option, left, depth, steps);
+    } else {
+      outline_of(program_, option, program_.signature_of(left - blocks, left), steps);
+    }
   }
 
   struct GroupTerms {
@@ -281,10 +288,9 @@ class Search {
     }
     group.end = static_cast<std::uint32_t>(lists.extensions.size());
     if (group.begin == group.end) return;
-    const auto first = lists.extensions.begin() + group.begin;
-    std::stable_sort(first, lists.extensions.end(),
-                     [](const Extension& a, const Extension& b) { return a.growth < b.growth; });
-    group.growth = first->growth;
+    const std::span<Extension> own = std::span(lists.extensions).subspan(group.begin);
+    if (!std::ranges::is_sorted(own, {}, &Extension::growth)) std::ranges::stable_sort(own, {}, &Extension::growth);
+    group.growth = own.front().growth;
     lists.groups.push_back(group);
   }
 
@@ -301,7 +307,7 @@ class Search {
   }
 
   // The groups for which a state has the units, now and for the blocks that remain.
-  const std::vector<ExtensionGroup>& open_groups(int left, int depth, const Budget& budget) {
+  std::vector<ExtensionGroup>& open_groups(int left, int depth, const Budget& budget) {
     OpenGroups& open = open_groups_[static_cast<std::size_t>(depth)];
     if (open.known) return open.groups;
     open.known = true;
@@ -392,9 +398,9 @@ class Search {
     const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, depth) - budget.refund;
     const int list_depth = static_cast<int>(std::min<std::int64_t>(depth, bound_.depths()));
-    const std::vector<ExtensionGroup>& groups = open_groups(left, list_depth, budget);
+    std::vector<ExtensionGroup>& groups = open_groups(left, list_depth, budget);
     const std::vector<Extension>& all = extensions(left, list_depth).extensions;
-    for (const ExtensionGroup& group : groups) {
+    for (ExtensionGroup& group : groups) {
       if (lower + group.growth > limit()) break;
       const Option& option = program_.options[static_cast<std::size_t>(group.option)];
       for (std::uint32_t i = group.begin; i < group.end; ++i) {
@@ -408,7 +414,7 @@ class Search {
         if (group.blocks == left) {
           complete(next);
         } else {
-          insert(next, key, option, left - group.blocks, budget);
+          insert(next, key, group, left - group.blocks, budget);
         }
         if (!answer_.finished) return;
       }
@@ -430,7 +436,7 @@ class Search {
   }
 
   // `before`: what was left before the label's first stage took its units.
-  void insert(const Node& node, const StateKey& parent, const Option& option, int left, const Budget& before) {
+  void insert(const Node& node, const StateKey& parent, ExtensionGroup& group, int left, const Budget& before) {
     const std::int64_t depth = node.label.n + 1;
     const double refund = before.refund - bound_.unit_price(node.option);
     const double lower = static_cast<double>(node.label.latency) + bound_.phi(left, depth) - refund;
@@ -446,18 +452,26 @@ class Search {
     if (query_.beam > 0 && position.bounds.excludes(lower, kInsertedPerBeam * static_cast<std::size_t>(query_.beam))) {
       return;
     }
-    StateKey key = after(parent, option);
-    if (program_.classic_warmup) key.depth = node.label.n;
-    const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
-    if (created_now) position.states.push_back({key, {}, 0});
+    const Option& option = program_.options[static_cast<std::size_t>(group.option)];
+    if (program_.classic_warmup || group.target == ExtensionGroup::kNone) {
+      StateKey key = after(parent, option);
+      if (program_.classic_warmup) key.depth = node.label.n;
+      group.target = state_of(key, position);
+    }
     Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
     if (query_.timeless) candidate.standing.latency = 0;  // none is too late in the order to beat another
     const double backward_refund = before.backward - backward_.unit_price(node.option);
     candidate.standing.a =
         std::max(candidate.standing.a, candidate.standing.latency + backward_.at(left, backward_refund));
-    if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(entry->second)])) return;
+    if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(group.target)])) return;
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
+  }
+
+  static std::int32_t state_of(const StateKey& key, Position& position) {
+    const auto [entry, created_now] = position.index.try_emplace(key, static_cast<int>(position.states.size()));
+    if (created_now) position.states.push_back({key, {}, 0});
+    return entry->second;
   }
 
   // Whether no label of the state dominates the candidate. Labels ascend in latency: only those before the candidate
@@ -522,6 +536,7 @@ class Search {
     std::vector<ExtensionGroup> groups;
   };
 
+  std::vector<Candidate> steps_;            // of the outline that is being added
   std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
   std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded
   std::vector<Position> positions_;

@@ -11,7 +11,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr double kReach = 0.04;              // slower by closed form than the best, at most
 constexpr double kReachOfFill = 0.25;        // of what fills and drains the pipeline, at most
 constexpr std::size_t kStarts = 8;           // chains that are polished
 constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to polish one

@@ -12,6 +12,8 @@
 
 namespace tangram::compose {
 
+inline constexpr double kReach = 0.04;  ///< slower by closed form than the best, at most
+
 struct NearBestQuery {
   std::int64_t shortest_period = 1;
   std::int64_t longest_period = 1;

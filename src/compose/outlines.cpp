@@ -20,17 +20,18 @@ std::int64_t least_drain(const Program& program, int option, int last, int depth
   return found == drains.end() ? 0 : found->cost;
 }
 
-std::vector<Candidate> outline_of(const Program& program, int option, int signature) {
-  std::vector<Candidate> steps = rising(program.frontier(option, signature));
-  for (Candidate& step : steps) step = {.T = step.T, .A = step.T, .n_max = step.n_max};
-  return steps;
+void outline_of(const Program& program, int option, int signature, std::vector<Candidate>& steps) {
+  steps.clear();
+  for (const Candidate& plan : program.frontier(option, signature)) {
+    if (!steps.empty() && plan.n_max <= steps.back().n_max) continue;
+    steps.push_back({.T = plan.T, .A = plan.T, .n_max = plan.n_max});
+  }
 }
 
-std::vector<Candidate> first_outline_of(const Program& program, int option, int last, int depth) {
-  std::vector<Candidate> steps = outline_of(program, option, program.signature_of(0, last));
+void first_outline_of(const Program& program, int option, int last, int depth, std::vector<Candidate>& steps) {
+  outline_of(program, option, program.signature_of(0, last), steps);
   const std::int64_t drain = least_drain(program, option, last, depth);
   for (Candidate& step : steps) step.A = std::max(step.A, drain);
-  return steps;
 }
 
 }  // namespace tangram::compose

@@ -28,11 +28,11 @@ template <class Step>
 /// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
 [[nodiscard]] std::int64_t least_drain(const Program& program, int option, int last, int depth);
 
-/// The (T, n_max) staircase of a slice, ascending. Every plan of it is no faster than the first step that holds as
-/// many, so that a chain of steps takes no longer than one of plans: A is T, o and F are zero.
-[[nodiscard]] std::vector<Candidate> outline_of(const Program& program, int option, int signature);
+/// Puts the (T, n_max) staircase of a slice, ascending, in the place of `steps`. Every plan of it is no faster than the
+/// first step that holds as many, so that a chain of steps takes no longer than one of plans: A is T, o and F are zero.
+void outline_of(const Program& program, int option, int signature, std::vector<Candidate>& steps);
 
 /// The same of [0, last) as the first stage at a depth: A is at least what it adds to the end.
-[[nodiscard]] std::vector<Candidate> first_outline_of(const Program& program, int option, int last, int depth);
+void first_outline_of(const Program& program, int option, int last, int depth, std::vector<Candidate>& steps);
 
 }  // namespace tangram::compose

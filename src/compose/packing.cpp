@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <string>
 #include <tuple>
 #include <utility>
 
 #include "completion_bound.hpp"
 #include "rows.hpp"
+#include "tangram/base/assert.hpp"
 
 namespace tangram::compose {
 
@@ -41,14 +41,17 @@ void put(const std::vector<double>& before, int weight, double cost, std::vector
   if (within < row.size()) lower_to_sums(&row[within], before.data(), cost, row.size() - within);
 }
 
-// The least cost of weight w on two sets of classes together.
-double least_split(const std::vector<double>& a, const std::vector<double>& b, std::size_t weight) {
-  double best = kNoCompletion;
-  for (std::size_t w = 0; w <= weight; ++w) best = std::min(best, a[w] + b[weight - w]);
-  return best;
+}  // namespace
+
+double Packing::least_split(const Costs& a, const Costs& b, std::size_t weight) {
+  return least_sum(a.of.data(), b.back.data() + (b.back.size() - 1 - weight), weight + 1);
 }
 
-}  // namespace
+std::size_t Packing::UnitsKeyHash::operator()(const UnitsKey& key) const {
+  std::uint64_t h = key.low * std::uint64_t{0x9E3779B97F4A7C15};
+  h ^= (key.high + 0x7F4A7C15U) * std::uint64_t{0xC2B2AE3D27D4EB4F} + (h << 6) + (h >> 2);
+  return static_cast<std::size_t>(h ^ (h >> 29));
+}
 
 Packing::Packing(const Program& program, const FastestPlans& fastest, const BlockWeights& weights, std::int64_t period)
     : program_(program), fastest_(fastest), weights_(weights), period_(period) {
@@ -141,28 +144,34 @@ std::vector<Packing::Items> Packing::items_at(int depth) const {
   return items;
 }
 
+void Packing::turn(Row& row) {
+  for (Costs* costs : {&row.inner, &row.first}) costs->back.assign(costs->of.rbegin(), costs->of.rend());
+}
+
 void Packing::fill(Tables& tables) const {
+  tables.joined.resize((active_.size() + 1) * (active_.size() + 1));
   tables.by_class.resize(program_.inventory.size());
   const auto length = static_cast<std::size_t>(total_) + 1;
   for (const std::size_t k : active_) {
     std::vector<Row>& rows = tables.by_class[k];
     const int most = program_.inventory[k] / grain_[k];
     rows.resize(static_cast<std::size_t>(most) + 1);
-    rows[0].inner.assign(length, kNoCompletion);
-    rows[0].inner[0] = 0;
-    rows[0].first.assign(length, kNoCompletion);
+    rows[0].inner.of.assign(length, kNoCompletion);
+    rows[0].inner.of[0] = 0;
+    rows[0].first.of.assign(length, kNoCompletion);
     for (int units = 1; units <= most; ++units) {
       Row& here = rows[static_cast<std::size_t>(units)];
       here = rows[static_cast<std::size_t>(units) - 1];
       for (const Item& item : tables.items[k].inner) {
         if (item.units > units) continue;
-        put(rows[static_cast<std::size_t>(units - item.units)].inner, item.weight, item.cost, here.inner);
+        put(rows[static_cast<std::size_t>(units - item.units)].inner.of, item.weight, item.cost, here.inner.of);
       }
       for (const Item& item : tables.items[k].first) {
         if (item.units > units) continue;
-        put(rows[static_cast<std::size_t>(units - item.units)].inner, item.weight, item.cost, here.first);
+        put(rows[static_cast<std::size_t>(units - item.units)].inner.of, item.weight, item.cost, here.first.of);
       }
     }
+    for (Row& row : rows) turn(row);
   }
 }
 
@@ -187,25 +196,44 @@ const Packing::Row& Packing::row(Tables& tables, std::size_t from, std::size_t t
     const std::size_t k = active_[from];
     return tables.by_class[k][static_cast<std::size_t>(left[k] / grain_[k])];
   }
-  std::u32string key{static_cast<char32_t>(from), static_cast<char32_t>(to)};
-  for (std::size_t i = from; i < to; ++i) key.push_back(static_cast<char32_t>(left[active_[i]] / grain_[active_[i]]));
-  if (const auto known = tables.joined.find(key); known != tables.joined.end()) return known->second;
+  auto& known_rows = tables.joined[from * (active_.size() + 1) + to];
+  const UnitsKey key = key_of(from, to, left);
+  if (const auto known = known_rows.find(key); known != known_rows.end()) return known->second;
   const std::size_t middle = (from + to) / 2;
   const Row& a = row(tables, from, middle, left);
   const Row& b = row(tables, middle, to, left);
   Row joined;
   for (std::size_t w = 0; w <= static_cast<std::size_t>(total_); ++w) {
-    joined.inner.push_back(least_split(a.inner, b.inner, w));
-    joined.first.push_back(std::min(least_split(a.first, b.inner, w), least_split(a.inner, b.first, w)));
+    joined.inner.of.push_back(least_split(a.inner, b.inner, w));
+    joined.first.of.push_back(std::min(least_split(a.first, b.inner, w), least_split(a.inner, b.first, w)));
   }
-  return tables.joined.emplace(std::move(key), std::move(joined)).first->second;
+  turn(joined);
+  return known_rows.emplace(key, std::move(joined)).first->second;
+}
+
+Packing::UnitsKey Packing::key_of(std::size_t from, std::size_t to, std::span<const std::int64_t> left) const {
+  UnitsKey key;
+  std::uint64_t scale = 1;
+  std::uint64_t* word = &key.low;
+  for (std::size_t i = from; i < to; ++i) {
+    const std::size_t k = active_[i];
+    const auto radix = static_cast<std::uint64_t>(program_.inventory[k] / grain_[k]) + 1;
+    if (scale > UINT64_MAX / radix) {
+      TANGRAM_ASSERT(word == &key.low);
+      word = &key.high;
+      scale = 1;
+    }
+    *word += scale * static_cast<std::uint64_t>(left[k] / grain_[k]);
+    scale *= radix;
+  }
+  return key;
 }
 
 double Packing::rest(int blocks, std::int64_t depth, std::span<const std::int64_t> left) {
   Tables& tables = tables_at(depth);
   const auto weight = static_cast<std::size_t>(weights_.of_first[static_cast<std::size_t>(blocks)] / kBlockWeight);
   if (active_.empty()) return kNoCompletion;
-  if (active_.size() == 1) return row(tables, 0, 1, left).first[weight];
+  if (active_.size() == 1) return row(tables, 0, 1, left).first.of[weight];
   const std::size_t middle = active_.size() / 2;
   const Row& a = row(tables, 0, middle, left);
   const Row& b = row(tables, middle, active_.size(), left);

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -51,20 +50,39 @@ class Packing {
     std::vector<Item> first;
     bool operator==(const Items&) const = default;
   };
-  /// [w] the least cost of weight w or more, without the first stage and with it.
+  /// [w] the least cost of weight w or more, and the same with the most weight in front.
+  struct Costs {
+    std::vector<double> of;
+    std::vector<double> back;
+  };
+  /// Without the first stage and with it.
   struct Row {
-    std::vector<double> inner;
-    std::vector<double> first;
+    Costs inner;
+    Costs first;
+  };
+  /// Units of the active classes of a run, mixed radix, in two words.
+  struct UnitsKey {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    bool operator==(const UnitsKey&) const = default;
+  };
+  struct UnitsKeyHash {
+    std::size_t operator()(const UnitsKey& key) const;
   };
   struct Tables {
-    std::vector<Items> items;                        // by class
-    std::vector<std::vector<Row>> by_class;          // [class][units / grain]
-    std::unordered_map<std::u32string, Row> joined;  // of runs of classes, by run and units
+    std::vector<Items> items;                                             // by class
+    std::vector<std::vector<Row>> by_class;                               // [class][units / grain]
+    std::vector<std::unordered_map<UnitsKey, Row, UnitsKeyHash>> joined;  // [run of classes] by their units
   };
 
+  /// The least cost of weight w on two sets of classes together.
+  [[nodiscard]] static double least_split(const Costs& a, const Costs& b, std::size_t weight);
+
+  [[nodiscard]] UnitsKey key_of(std::size_t from, std::size_t to, std::span<const std::int64_t> left) const;
   [[nodiscard]] std::vector<Items> items_at(int depth) const;
   void add_parts(const Option& option, int weight, double cost, bool is_first, std::vector<Items>& items) const;
   Tables& tables_at(std::int64_t depth);
+  static void turn(Row& row);
   void fill(Tables& tables) const;
   const Row& row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left);
 

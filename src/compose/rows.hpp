@@ -11,4 +11,7 @@ void lower_to_sums(double* row, const double* a, const double* b, std::size_t si
 /// Lowers row[i] to a[i] + b where that is less.
 void lower_to_sums(double* row, const double* a, double b, std::size_t size);
 
+/// The least a[i] + b[i] for i below `size`; infinite: there is none.
+[[nodiscard]] double least_sum(const double* a, const double* b, std::size_t size);
+
 }  // namespace tangram::compose

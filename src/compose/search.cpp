@@ -12,7 +12,9 @@
 #include <tuple>
 #include <utility>
 
+#include "near_best.hpp"
 #include "pricing.hpp"
+#include "reduction.hpp"
 #include "relaxed_bound.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
@@ -28,7 +30,8 @@ constexpr int kScoutShapes = 3;                // of each class, in the first lo
 constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
 constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
-constexpr std::size_t kTasksAtOnce = 2;        // programs left open, each with its share of the labels left
+constexpr std::size_t kSizesAtOnce = 2;        // microbatch sizes, one of them being solved
+constexpr std::size_t kTasksAtOnce = 3;        // programs left open, each with its share of the labels left
 constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
 constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of the budget
 constexpr std::int64_t kAmple = 2'000'000;     // labels that fleets of some hundred GPUs are searched to the end with
@@ -127,20 +130,26 @@ class Searcher {
     finish(std::move(unfinished));
   }
 
-  // While one size is solved the next one is prepared, by what is known before either: nothing depends on which of them
-  // ends first.
+  // While one size is solved the next ones are prepared, by what is known before them all.
   void solve_sizes(const std::vector<std::vector<Setting>>& sizes, std::vector<Task>& unfinished) {
-    if (sizes.empty()) return;
-    Batch next = prepare(sizes.front(), incumbent_);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      Batch batch = std::exchange(next, {});
-      tbb::task_group ahead;
-      if (i + 1 < sizes.size()) {
-        ahead.run([&, incumbent = incumbent_] { next = prepare(sizes[i + 1], incumbent); });
-      }
-      solve(batch, first_pass(), unfinished);
-      ahead.wait();
-    }
+    struct Turn {
+      std::size_t size = 0;
+      std::int64_t incumbent = 0;
+      Batch batch;
+    };
+    std::vector<std::int64_t> after(sizes.size() + 1, incumbent_);  // [n] once the first n sizes are solved
+    std::size_t next = 0;
+    const auto begin = [&]() -> std::optional<Turn> {
+      if (next == sizes.size()) return std::nullopt;
+      const std::int64_t incumbent = after[next < kSizesAtOnce ? 0 : next + 1 - kSizesAtOnce];
+      return Turn{next++, incumbent, {}};
+    };
+    const auto work = [&](Turn& turn) { turn.batch = prepare(sizes[turn.size], turn.incumbent); };
+    const auto end = [&](Turn& turn) {
+      solve(turn.batch, first_pass(), unfinished);
+      after[turn.size + 1] = incumbent_;
+    };
+    take_turns<Turn>(kSizesAtOnce, begin, work, end);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
@@ -277,10 +286,40 @@ class Searcher {
     const std::vector<int> first = may_drop(incumbent) ? few_lengths(model_.block_count()) : lengths;
     store.ask(entries_of(batch.attempts), first);
     if (model_.job.allow.mixed_stages && options_.max_parts > 1) add_mixed(first, incumbent, batch);
-    if (may_drop(incumbent)) outline(batch, incumbent);
-    store.ask(entries_of(batch.attempts), lengths);
+    if (may_drop(incumbent)) {
+      outline(batch, incumbent);
+      store.ask(entries_of(batch.attempts), lengths, wanted_by(batch.attempts, store));
+    } else {
+      store.ask(entries_of(batch.attempts), lengths);
+    }
     outline(batch, incumbent);
     return batch;
+  }
+
+  // [entry][signature] whether a program has an outline of it.
+  [[nodiscard]] static std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts,
+                                                                const FrontierStore& store) {
+    std::vector<std::vector<char>> wanted(store.size());
+    for (const Attempt& attempt : attempts) {
+      const Program& program = attempt.priced.program;
+      for (std::size_t option = 0; option < attempt.options.size(); ++option) {
+        for (const OptionPart& part : attempt.options[option]) {
+          std::vector<char>& own = wanted[static_cast<std::size_t>(part.entry)];
+          own.resize(static_cast<std::size_t>(program.signatures), 0);
+          for (int signature = 0; signature < program.signatures; ++signature) {
+            if (!program.frontier(static_cast<int>(option), signature).empty())
+              own[static_cast<std::size_t>(signature)] = 1;
+          }
+        }
+      }
+    }
+    return wanted;
+  }
+
+  // Timetables are looked at of plans a little slower by closed form than any of interest.
+  [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const {
+    if (incumbent == INT64_MAX || !options_.timed) return incumbent;
+    return incumbent + static_cast<std::int64_t>(kReach * static_cast<double>(incumbent));
   }
 
   [[nodiscard]] bool may_drop(std::int64_t incumbent) const {
@@ -379,7 +418,7 @@ class Searcher {
     note_shortage(*batch.store);
   }
 
-  // Leaves those whose relaxation is better than the incumbent.
+  // Leaves those whose relaxation is better than the incumbent, without what none of their plans within reach can use.
   void outline(Batch& batch, std::int64_t incumbent) const {
     std::vector<Attempt>& attempts = batch.attempts;
     tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
@@ -397,6 +436,9 @@ class Searcher {
       if (attempt.cut) batch.cut.push_back(attempt.setting);
     }
     std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
+    const std::int64_t interest = within_reach(incumbent);
+    tbb::parallel_for(std::size_t{0}, attempts.size(),
+                      [&](std::size_t i) { reduce(attempts[i].priced.program, interest); });
   }
 
   static void judge(Attempt& attempt, std::int64_t incumbent) {
@@ -620,7 +662,7 @@ class Searcher {
 
 std::int64_t usual_label_budget(int gpus) {
   constexpr int kSmallFleet = 256;
-  return gpus <= kSmallFleet ? kAmple : kAmple / 2;
+  return gpus <= kSmallFleet ? kAmple : kAmple * 5 / 8;
 }
 
 MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {

@@ -66,11 +66,14 @@ bool made_superfluous_by_sequence_parallelism(const UnitCosts& plain, const std:
   return found != all.end() && found->degrees == twin && no_worse(*found, plain);
 }
 
-std::vector<UnitCosts> keep_needed(const std::vector<UnitCosts>& all) {
-  std::vector<UnitCosts> out;
-  for (const UnitCosts& units : all) {
-    if (!made_superfluous_by_sequence_parallelism(units, all)) out.push_back(units);
+std::vector<UnitCosts> keep_needed(std::vector<UnitCosts> all) {
+  std::vector<std::size_t> needed;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!made_superfluous_by_sequence_parallelism(all[i], all)) needed.push_back(i);
   }
+  std::vector<UnitCosts> out;
+  out.reserve(needed.size());
+  for (const std::size_t i : needed) out.push_back(std::move(all[i]));
   return out;
 }
 
@@ -178,12 +181,13 @@ StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vect
   TANGRAM_ASSERT(degrees.size() == costed.size());
   StrategySpace space;
   std::vector<UnitCosts> supported;
+  supported.reserve(costed.size());
   for (Expected<UnitCosts>& entry : costed) {
     if (entry) supported.push_back(std::move(*entry));
   }
   TANGRAM_ASSERT(std::is_sorted(supported.begin(), supported.end(),
                                 [](const UnitCosts& a, const UnitCosts& b) { return a.degrees < b.degrees; }));
-  space.units = keep_needed(supported);
+  space.units = keep_needed(std::move(supported));
   if (space.units.empty()) space.unsupported = reasons(costed);
   TANGRAM_ASSERT(space.units.size() <= UINT16_MAX / kZeroStages);
 

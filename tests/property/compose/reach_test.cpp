@@ -8,6 +8,7 @@
 #include "components.hpp"
 #include "label_search.hpp"
 #include "random_program.hpp"
+#include "reduction.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
 
@@ -28,6 +29,12 @@ std::optional<std::int64_t> period_near_shortest(const compose::Program& program
   const std::int64_t shortest = compose::shortest_period(program, fastest, slowest);
   if (shortest == INT64_MAX) return std::nullopt;
   return std::uniform_int_distribution<std::int64_t>(shortest, shortest + shortest / 4)(random);
+}
+
+std::size_t plans_of(const compose::Program& program) {
+  std::size_t plans = 0;
+  for (const auto& frontier : program.frontiers) plans += frontier.size();
+  return plans;
 }
 
 }  // namespace
@@ -52,6 +59,24 @@ TEST_CASE("every chain of interest lies in one component") {
     REQUIRE(best == truth.time);
   }
   CHECK(parted >= enough(500));
+}
+
+TEST_CASE("what a reduced program leaves out is in no chain of interest") {
+  std::mt19937_64 random(33);
+  int smaller = 0;
+  for (int i = 0; i < cases(3000); ++i) {
+    const compose::Program program = random_program(random, {.most_blocks = 5, .far_apart = i % 3 == 0});
+    const BruteForceAnswer truth = brute_force(program);
+    if (!truth.time) continue;
+    const auto apart = static_cast<std::int64_t>(static_cast<double>(*truth.time) * (i % 2 == 0 ? 0.04 : 0.3));
+    const std::int64_t interest = *truth.time + 1 + std::uniform_int_distribution<std::int64_t>(0, apart)(random);
+    compose::Program reduced = program;
+    compose::reduce(reduced, interest);
+    if (plans_of(reduced) < plans_of(program)) ++smaller;
+    INFO("case " << i);
+    REQUIRE(brute_force(reduced).time == truth.time);
+  }
+  CHECK(smaller >= enough(1000));
 }
 
 TEST_CASE("a timeless search finds a chain exactly where the period allows one") {

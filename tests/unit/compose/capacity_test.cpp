@@ -88,11 +88,14 @@ TEST_CASE("outlines: the fastest plan of every depth, and what a first stage add
   Program program = equal_blocks(1, {1}, {kFast});
   program.frontiers = {
       {{.T = 10, .A = 10, .n_max = 1}, {.T = 12, .A = 12, .n_max = 1}, {.T = 15, .A = 35, .o = 5, .n_max = 4}}};
-  const std::vector<Candidate> steps = outline_of(program, 0, 0);
+  std::vector<Candidate> steps{{}};
+  outline_of(program, 0, 0, steps);
   REQUIRE(steps.size() == 2);
   CHECK(steps[0] == Candidate{.T = 10, .A = 10, .n_max = 1});
   CHECK(steps[1] == Candidate{.T = 15, .A = 15, .n_max = 4});
   CHECK(least_drain(program, 0, 1, 1) == 10);
   CHECK(least_drain(program, 0, 1, 2) == 40);
-  CHECK(first_outline_of(program, 0, 1, 2).back().A == 40);
+  first_outline_of(program, 0, 1, 2, steps);
+  REQUIRE(steps.size() == 2);
+  CHECK(steps.back().A == 40);
 }

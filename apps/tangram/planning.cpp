@@ -55,6 +55,7 @@ std::string search_text(const compose::WishResult& result, const compose::Wish& 
   const compose::SearchStatistics& s = result.found.statistics;
   const compose::CutYield& cuts = s.cuts;
   json["cuts"] = {{"programs_by_bound", s.programs_cut},
+                  {"slices_by_capacity", cuts.slices_by_capacity},
                   {"windows_by_bound", cuts.windows_by_bound},
                   {"groups_by_units", cuts.groups_by_units},
                   {"groups_by_spending", cuts.groups_by_spending},

@@ -41,6 +41,7 @@ void keep_fastest(std::vector<TimedComposition>& compositions, int most) {
 }
 
 CutYield& CutYield::operator+=(const CutYield& other) {
+  slices_by_capacity += other.slices_by_capacity;
   windows_by_bound += other.windows_by_bound;
   groups_by_units += other.groups_by_units;
   groups_by_spending += other.groups_by_spending;

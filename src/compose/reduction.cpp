@@ -37,14 +37,15 @@ std::int64_t longest_period_of(const Program& program, const FastestPlans& plans
 
 }  // namespace
 
-void reduce(Program& program, std::int64_t interest) {
-  if (interest == INT64_MAX || program.microbatches < 2) return;
+std::int64_t reduce(Program& program, std::int64_t interest) {
+  if (interest == INT64_MAX || program.microbatches < 2) return 0;
   const FastestPlans plans(program);
   const std::int64_t period = longest_period_of(program, plans, interest);
   const Capacity capacity(program, plans, period);
-  if (!capacity.covers_all()) return;
+  if (!capacity.covers_all()) return 0;
   const std::int64_t all = capacity.weights().of_first.back();
   const std::vector<std::int64_t> supplies(program.inventory.begin(), program.inventory.end());
+  std::int64_t emptied = 0;
   for (std::size_t option = 0; option < program.options.size(); ++option) {
     const std::int64_t beside = capacity.held_beside(program.options[option], supplies);
     for (int signature = 0; signature < program.signatures; ++signature) {
@@ -52,10 +53,13 @@ void reduce(Program& program, std::int64_t interest) {
           program
               .frontiers[option * static_cast<std::size_t>(program.signatures) + static_cast<std::size_t>(signature)];
       const std::int64_t own = capacity.weights().of_signature[static_cast<std::size_t>(signature)];
+      if (frontier.empty()) continue;
       if (beside < all - own) frontier.clear();
       while (!frontier.empty() && frontier.back().T > period) frontier.pop_back();
+      if (frontier.empty()) ++emptied;
     }
   }
+  return emptied;
 }
 
 }  // namespace tangram::compose

@@ -15,7 +15,7 @@
 namespace tangram::compose {
 
 /// Empties the frontiers of what is in no chain faster than `interest`, and drops plans slower than any period of such
-/// a chain. Frontiers must be outlines. O(windows x signatures x options).
-void reduce(Program& program, std::int64_t interest);
+/// a chain. Returns how many frontiers are empty now that were not. O(windows x signatures x options).
+std::int64_t reduce(Program& program, std::int64_t interest);
 
 }  // namespace tangram::compose

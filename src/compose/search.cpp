@@ -80,6 +80,7 @@ struct Attempt {
   ProgramResult solved;
   std::int64_t judged_at = INT64_MAX;  // incumbent that its relaxation was compared with
   bool cut = false;
+  std::int64_t slices_cut = 0;
 };
 
 // Programs of one microbatch size on their way: they share what the parallelizers say.
@@ -438,7 +439,7 @@ class Searcher {
     std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
     const std::int64_t interest = within_reach(incumbent);
     tbb::parallel_for(std::size_t{0}, attempts.size(),
-                      [&](std::size_t i) { reduce(attempts[i].priced.program, interest); });
+                      [&](std::size_t i) { attempts[i].slices_cut += reduce(attempts[i].priced.program, interest); });
   }
 
   static void judge(Attempt& attempt, std::int64_t incumbent) {
@@ -488,6 +489,7 @@ class Searcher {
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
     result_.statistics.cuts += solved.cuts;
+    result_.statistics.cuts.slices_by_capacity += attempt.slices_cut;
     ++result_.statistics.programs;
     LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
     for (const Chain& chain : solved.chains) {

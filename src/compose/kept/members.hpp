@@ -233,8 +233,8 @@ auto members(S& s) {
 
 template <Of<CutYield> S>
 auto members(S& s) {
-  auto& [windows, units, spending, remainder, packing, by_time, by_bound, by_remainder, by_dominance] = s;
-  return std::tie(windows, units, spending, remainder, packing, by_time, by_bound, by_remainder, by_dominance);
+  auto& [slices, windows, units, spending, remainder, packing, by_time, by_bound, by_remainder, by_dominance] = s;
+  return std::tie(slices, windows, units, spending, remainder, packing, by_time, by_bound, by_remainder, by_dominance);
 }
 
 template <Of<SearchStatistics> S>

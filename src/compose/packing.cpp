@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -177,14 +178,15 @@ void Packing::fill(Tables& tables) const {
 
 Packing::Tables& Packing::tables_at(std::int64_t depth) {
   const std::size_t at = tier(depth);
-  if (!tiers_[shared_[at]].has_value() || (shared_[at] == 0 && at != 0)) {
+  if (!tiers_[shared_[at]] || (shared_[at] == 0 && at != 0)) {
     std::vector<Items> items = items_at(kTierDepths[at]);
     shared_[at] = at;
     for (std::size_t other = 0; other < tiers_.size(); ++other) {
       if (tiers_[other] && tiers_[other]->items == items) shared_[at] = other;
     }
     if (!tiers_[shared_[at]]) {
-      fill(tiers_[at].emplace(Tables{std::move(items), {}, {}}));
+      tiers_[at] = std::make_unique<Tables>(Tables{std::move(items), {}, {}});
+      fill(*tiers_[at]);
     }
   }
   return *tiers_[shared_[at]];

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -95,8 +95,8 @@ class Packing {
   std::vector<double> dense_;  // [class] weight that a unit holds at most
   std::vector<int> grain_;     // [class] units come in multiples of so many; 0: no stage takes any
   std::vector<std::size_t> active_;
-  std::vector<std::optional<Tables>> tiers_;
-  std::vector<std::size_t> shared_;  // [tier] the one whose tables it uses
+  std::vector<std::unique_ptr<Tables>> tiers_;  // made when they are first asked for
+  std::vector<std::size_t> shared_;             // [tier] the one whose tables it uses
 };
 
 }  // namespace tangram::compose

@@ -332,11 +332,14 @@ void CompletionBound::fill_envelope(const std::vector<double>& cheapest, Extent 
   for (int signature = 0; signature < program_.signatures; ++signature) {
     const int beside = program_.blocks - fastest_.blocks_of(signature);
     const int deepest = extent == Extent::kAll ? depths_ : std::min(depths_, beside + 1);
-    for (int d = 1; d <= deepest; ++d)
-      envelope_[fastest_.cell(signature, d)] = cheapest[fastest_.list_at(signature, d)];
+    double* const row = &envelope_[fastest_.cell(signature, 0)];
     // What does not hold one microbatch does not hold more.
-    if (envelope_[fastest_.cell(signature, 1)] != kNoCompletion)
-      reach_ = std::max(reach_, fastest_.blocks_of(signature));
+    if (cheapest[fastest_.list_at(signature, 1)] == kNoCompletion) {
+      std::fill_n(row + 1, deepest, kNoCompletion);
+      continue;
+    }
+    for (int d = 1; d <= deepest; ++d) row[d] = cheapest[fastest_.list_at(signature, d)];
+    reach_ = std::max(reach_, fastest_.blocks_of(signature));
   }
   first_envelope_.resize(cell(program_.blocks + 1, 0));
   for (int last = 1; last <= program_.blocks; ++last) {

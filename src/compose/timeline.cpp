@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace tangram::compose {
@@ -123,7 +124,9 @@ Timeline::Point Timeline::point_of(std::size_t island_class, std::size_t index, 
 double Timeline::blocks_from(const Way& way, double begin) const {
   const double passes = seconds_ * (1 - begin) / first_;
   const double with_sync = seconds_ * (1 - forward_share_ * begin) / first_;
-  return std::floor(std::min(most_blocks(way, passes, with_sync), way.blocks) * (1 + 1e-9));
+  const double most = std::min(most_blocks(way, passes, with_sync), way.blocks) * (1 + 1e-9);
+  constexpr double kWhole = 0x1p52;  // from here on doubles are whole; below, a cast does what a call would
+  return most < kWhole ? static_cast<double>(static_cast<std::int64_t>(most)) : most;
 }
 
 }  // namespace tangram::compose

@@ -125,10 +125,10 @@ class Parallelizer {
 /// Exhaustive enumeration for one stage: tp x sp x cp x ep x etp x dp (degrees.hpp) x ZeRO x recompute, as
 /// Megatron-LM's users do by hand. O(strategies) per query, of the numbers of recomputed blocks only those that change
 /// n_max; degrees are costed once for queries of equal shape, samples and techniques, and remembered for a while with
-/// what was found for their slices. Plans above a query's upper bound are left out. Runs on the caller's oneTBB threads;
-/// the outcomes depend neither on how many there are nor on what was asked before. Of equal plans the one with the
-/// fewest techniques is returned. kUnsupported: no degrees suit shape, samples and model. Measured times of `profiles`
-/// take the place of modelled ones. Both arguments must outlive the parallelizer.
+/// what was found for their slices. Plans above a query's upper bound are left out. Runs on the caller's oneTBB
+/// threads; the outcomes depend neither on how many there are nor on what was asked before. Of equal plans the one with
+/// the fewest techniques is returned. kUnsupported: no degrees suit shape, samples and model. Measured times of
+/// `profiles` take the place of modelled ones. Both arguments must outlive the parallelizer.
 [[nodiscard]] std::unique_ptr<Parallelizer> make_enumerator(const model::Model& model,
                                                             const cost::ProfileSet* profiles = nullptr);
 

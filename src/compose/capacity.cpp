@@ -136,13 +136,10 @@ std::vector<std::vector<Capacity::Item>> Capacity::items_of(std::span<const std:
 
 // [u] the most that items can hold on u units, each as often as wanted.
 void Capacity::fill_row(std::span<const Item> items, std::span<std::int64_t> row) {
-  row.front() = 0;
-  for (std::size_t u = 1; u < row.size(); ++u) {
-    row[u] = row[u - 1];
-    for (const Item& item : items) {
-      const auto units = static_cast<std::size_t>(item.units);
-      if (units <= u) row[u] = std::max(row[u], row[u - units] + item.weight);
-    }
+  std::ranges::fill(row, 0);
+  for (const Item& item : items) {
+    const auto units = static_cast<std::size_t>(item.units);
+    for (std::size_t u = units; u < row.size(); ++u) row[u] = std::max(row[u], row[u - units] + item.weight);
   }
 }
 

@@ -134,7 +134,8 @@ class Search {
         algebra_(ground.program, hops_, query.period, query.timeless),
         forward_(ground.ends.forward_at(query.period, ascent_of(query))),
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
-        cutoff_(query.cutoff) {
+        cutoff_(query.cutoff),
+        supplies_(ground.program.supplies()) {
     encode_radices();
     extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
     open_groups_.resize(static_cast<std::size_t>(bound.depths()) + 1);
@@ -190,8 +191,8 @@ class Search {
   }
 
   // As in Program::supplies.
-  std::vector<std::int64_t> left_in(const StateKey& key) const {
-    std::vector<std::int64_t> left = program_.supplies();
+  void find_left(const StateKey& key, std::vector<std::int64_t>& left) const {
+    left = supplies_;
     for (std::size_t k = 0; k < radices_.size(); ++k) {
       const Radix& r = radices_[k];
       const std::uint64_t word = r.high ? key.high : key.low;
@@ -199,7 +200,14 @@ class Search {
       left[k] -= used;
       if (!program_.unit_spend.empty()) left.back() -= used * program_.unit_spend[k];
     }
-    return left;
+  }
+
+  void find_budget(const StateKey& key, Budget& budget) const {
+    find_left(key, budget.left);
+    budget.refund = bound_.refund(budget.left);
+    budget.supply = bound_.supply(budget.left);
+    budget.forward = forward_.refund(budget.left);
+    budget.backward = backward_.refund(budget.left);
   }
 
   StateKey after(const StateKey& key, const Option& option) const {
@@ -331,14 +339,14 @@ class Search {
   }
 
   // A quick pass is not worth it.
-  [[nodiscard]] double least_ahead(int left, int depth, const ExtensionGroup& group, const Budget& budget) const {
+  [[nodiscard]] double least_ahead(int left, int depth, const ExtensionGroup& group, const Budget& budget) {
     if (query_.beam > 0 || group.blocks == left) return 0;
-    std::vector<std::int64_t> after = budget.left;
+    left_after_ = budget.left;
     for (const Use& use : program_.options[static_cast<std::size_t>(group.option)].uses) {
-      after[static_cast<std::size_t>(use.island_class)] -= use.units;
+      left_after_[static_cast<std::size_t>(use.island_class)] -= use.units;
     }
     const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
-    return hop + bound_.packing().rest(left - group.blocks, depth + 1, after);
+    return hop + bound_.packing().rest(left - group.blocks, depth + 1, left_after_);
   }
 
   // Looks at the outline only: is there a plan that holds the depth within the period and the time?
@@ -358,11 +366,10 @@ class Search {
     answer_.states += static_cast<std::int64_t>(position.states.size());
     position.index.clear();
     if (query_.beam > 0) keep_best(position, left);
+    Budget budget;
     for (const State& state : position.states) {
       if (!answer_.finished) break;
-      const std::vector<std::int64_t> supplies = left_in(state.key);
-      const Budget budget{supplies, bound_.refund(supplies), bound_.supply(supplies), forward_.refund(supplies),
-                          backward_.refund(supplies)};
+      find_budget(state.key, budget);
       for (OpenGroups& open : open_groups_) open.known = false;
       for (const Held& held : state.labels) {
         if (answer_.finished) expand(held, state.key, left, budget);
@@ -373,8 +380,10 @@ class Search {
 
   void keep_best(Position& position, int left) {
     std::vector<std::pair<double, int>> order;
+    std::vector<std::int64_t> units_left;
     for (const State& state : position.states) {
-      const double refund = bound_.refund(left_in(state.key));
+      find_left(state.key, units_left);
+      const double refund = bound_.refund(units_left);
       for (const Held& held : state.labels) {
         const Label& label = nodes_[static_cast<std::size_t>(held.node)].label;
         const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
@@ -530,6 +539,7 @@ class Search {
   const CoverFloor forward_;
   const CoverFloor backward_;
   std::int64_t cutoff_;
+  const std::vector<std::int64_t> supplies_;
   std::vector<Radix> radices_;
   struct OpenGroups {
     bool known = false;
@@ -537,6 +547,7 @@ class Search {
   };
 
   std::vector<Candidate> steps_;            // of the outline that is being added
+  std::vector<std::int64_t> left_after_;    // units, by an extension that is being looked at
   std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
   std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded
   std::vector<Position> positions_;

@@ -192,25 +192,27 @@ Packing::Tables& Packing::tables_at(std::int64_t depth) {
   return *tiers_[shared_[at]];
 }
 
-// Of classes [from, to) of the active ones.
-const Packing::Row& Packing::row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left) {
+// Of classes [from, to) of the active ones, up to a weight: searches ask for less and less.
+const Packing::Row& Packing::row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left,
+                                 std::size_t weight) {
   if (to - from == 1) {
     const std::size_t k = active_[from];
     return tables.by_class[k][static_cast<std::size_t>(left[k] / grain_[k])];
   }
   auto& known_rows = tables.joined[from * (active_.size() + 1) + to];
-  const UnitsKey key = key_of(from, to, left);
-  if (const auto known = known_rows.find(key); known != known_rows.end()) return known->second;
+  Row& joined = known_rows[key_of(from, to, left)];
+  if (joined.inner.of.size() > weight) return joined;
   const std::size_t middle = (from + to) / 2;
-  const Row& a = row(tables, from, middle, left);
-  const Row& b = row(tables, middle, to, left);
-  Row joined;
-  for (std::size_t w = 0; w <= static_cast<std::size_t>(total_); ++w) {
-    joined.inner.of.push_back(least_split(a.inner, b.inner, w));
-    joined.first.of.push_back(std::min(least_split(a.first, b.inner, w), least_split(a.inner, b.first, w)));
+  const Row& a = row(tables, from, middle, left, weight);
+  const Row& b = row(tables, middle, to, left, weight);
+  joined.inner.of.resize(weight + 1);
+  joined.first.of.resize(weight + 1);
+  for (std::size_t w = 0; w <= weight; ++w) {
+    joined.inner.of[w] = least_split(a.inner, b.inner, w);
+    joined.first.of[w] = std::min(least_split(a.first, b.inner, w), least_split(a.inner, b.first, w));
   }
   turn(joined);
-  return known_rows.emplace(key, std::move(joined)).first->second;
+  return joined;
 }
 
 Packing::UnitsKey Packing::key_of(std::size_t from, std::size_t to, std::span<const std::int64_t> left) const {
@@ -235,10 +237,10 @@ double Packing::rest(int blocks, std::int64_t depth, std::span<const std::int64_
   Tables& tables = tables_at(depth);
   const auto weight = static_cast<std::size_t>(weights_.of_first[static_cast<std::size_t>(blocks)] / kBlockWeight);
   if (active_.empty()) return kNoCompletion;
-  if (active_.size() == 1) return row(tables, 0, 1, left).first.of[weight];
+  if (active_.size() == 1) return row(tables, 0, 1, left, weight).first.of[weight];
   const std::size_t middle = active_.size() / 2;
-  const Row& a = row(tables, 0, middle, left);
-  const Row& b = row(tables, middle, active_.size(), left);
+  const Row& a = row(tables, 0, middle, left, weight);
+  const Row& b = row(tables, middle, active_.size(), left, weight);
   return std::min(least_split(a.first, b.inner, weight), least_split(a.inner, b.first, weight));
 }
 

@@ -84,7 +84,8 @@ class Packing {
   Tables& tables_at(std::int64_t depth);
   static void turn(Row& row);
   void fill(Tables& tables) const;
-  const Row& row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left);
+  const Row& row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left,
+                 std::size_t weight);
 
   const Program& program_;
   const FastestPlans& fastest_;

@@ -319,14 +319,16 @@ RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
   return rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_);
 }
 
-FullRecompute::FullRecompute(const StageCoster& coster) : boundary_(coster.boundary_) {
+void FullRecompute::become(const StageCoster& coster) {
   const UnitCosts& units = *coster.units_;
   const int zero = coster.zero_;
+  boundary_ = coster.boundary_;
   const auto end = [&](const UnitCost& unit) {
     return End{backward_of(unit, zero), unit.activation_none, unit.working + zero_buffers(units, unit, zero)};
   };
-  if (coster.slice_->embedding) first_ = end(units.embedding);
-  if (coster.slice_->head) last_ = end(units.head);
+  first_ = coster.slice_->embedding ? end(units.embedding) : End{};
+  last_ = coster.slice_->head ? end(units.head) : End{};
+  runs_.clear();
   runs_.reserve(coster.slice_->runs.size());
   for (const auto& [type, count] : coster.slice_->runs) {
     const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];

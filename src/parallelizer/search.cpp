@@ -249,7 +249,6 @@ class Search {
   /// Full recompute of more and more blocks: first `current`, in the end `leanest`.
   struct Sweep {
     const Family& family;
-    cost::FullRecompute recompute;
     Trial leanest = {};
     Trial current = {};
     std::int64_t most = 0;     ///< no number of recomputed blocks holds more
@@ -257,8 +256,9 @@ class Search {
   };
 
   void try_full(const Family& family) {
-    Sweep sweep{.family = family, .recompute = cost::FullRecompute(*chain_of(family).coster)};
-    sweep.leanest = trial_of(family, blocks_, sweep.recompute.at(blocks_));
+    recompute_.become(*chain_of(family).coster);
+    Sweep sweep{.family = family};
+    sweep.leanest = trial_of(family, blocks_, recompute_.at(blocks_));
     sweep.current = evaluate_in(sweep, 1);
     // Each recomputed block takes time, and adds to the buffers or leaves them.
     sweep.most = most_in_flight(chains_[family.chain], sweep.current, sweep.leanest.cost.activation);
@@ -278,7 +278,7 @@ class Search {
   Trial evaluate_in(const Sweep& sweep, int layers) {
     if (layers == sweep.leanest.layers) return sweep.leanest;
     if (layers == sweep.current.layers) return sweep.current;
-    return trial_of(sweep.family, layers, sweep.recompute.at(layers));
+    return trial_of(sweep.family, layers, recompute_.at(layers));
   }
 
   /// What was no slower than fewer recomputed blocks need not be looked at again.
@@ -337,6 +337,7 @@ class Search {
   std::vector<Speed> speeds_;  ///< by units
   std::vector<ChainState> chains_;
   std::vector<cost::StageCoster> costers_;
+  cost::FullRecompute recompute_;  ///< of the chain that is being swept
   std::vector<Member> tried_;
   Skyline skyline_;                ///< of `tried_`
   bool too_slow_ = false;          ///< some strategy takes longer than is of use, whether it fits or not

@@ -170,8 +170,12 @@ class StageCoster {
 /// StageCoster::recompute in full, for callers that try many numbers of blocks.
 class FullRecompute {
  public:
-  explicit FullRecompute(const StageCoster& coster);
+  explicit FullRecompute(const StageCoster& coster) { become(coster); }
+  /// Of no stage.
+  FullRecompute() = default;
 
+  /// Takes the place of a new one, without new memory.
+  void become(const StageCoster& coster);
   /// Of the stage's first `layers` blocks.
   [[nodiscard]] RecomputeCost at(int layers) const;
 
@@ -192,7 +196,7 @@ class FullRecompute {
     double transient_recomputed = 0;
   };
 
-  double boundary_;
+  double boundary_ = 0;
   End first_;
   End last_;
   std::vector<Run> runs_;

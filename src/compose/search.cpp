@@ -120,7 +120,9 @@ class Searcher {
 
  private:
   void search_programs() {
-    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) scout(sizes_[i]);
+    const std::int64_t likely = likely_time();
+    scout_within(likely);
+    if (result_.best.empty() && likely < incumbent_) scout_within(incumbent_);
     accept_gap();
     std::vector<std::vector<Setting>> sizes;
     for (const std::int64_t b : sizes_) {
@@ -237,8 +239,19 @@ class Searcher {
     return shares;
   }
 
+  // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.
+  [[nodiscard]] std::int64_t likely_time() const {
+    constexpr std::int64_t kSlowest = 8;
+    const Nanoseconds least = relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
+    return kSlowest * std::min(least.value(), INT64_MAX / kSlowest);
+  }
+
+  void scout_within(std::int64_t time) {
+    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) scout(sizes_[i], std::min(time, incumbent_));
+  }
+
   // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
-  void scout(std::int64_t b) {
+  void scout(std::int64_t b, std::int64_t time) {
     const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, 1);
     if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) return;  // only replicas use this size
     const Setting setting{0, 1, b, model_.job.global_batch / b};
@@ -251,7 +264,7 @@ class Searcher {
     Batch batch;
     batch.settings = {setting};
     batch.store = make_store(setting.microbatches);
-    auto options = single_options(level, shares, b, slowest_of_interest(setting, incumbent_), *batch.store);
+    auto options = single_options(level, shares, b, slowest_of_interest(setting, time), *batch.store);
     if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
     batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
     outline(batch, incumbent_);

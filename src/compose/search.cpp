@@ -31,7 +31,6 @@ constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first 
 constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
 constexpr std::size_t kSizesAtOnce = 2;        // microbatch sizes, one of them being solved
-constexpr std::size_t kTasksAtOnce = 3;        // programs left open, each with its share of the labels left
 constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
 constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of the budget
 constexpr std::int64_t kAmple = 2'000'000;     // labels that fleets of some hundred GPUs are searched to the end with
@@ -531,7 +530,7 @@ class Searcher {
   // nothing stayed open and no less is left than this took.
   void finish(std::vector<Task> unfinished) {
     bool goes_on = true;
-    if (options_.label_budget < kAmple && !result_.best.empty() && accepted_gap_ < kFirstGap) {
+    if (!has_ample_labels() && !result_.best.empty() && accepted_gap_ < kFirstGap) {
       const std::int64_t before = labels_left();
       solve_again(unfinished, kFirstGap);
       const std::int64_t goal = of_interest(best_so_far(), kFirstGap);
@@ -562,6 +561,11 @@ class Searcher {
     tasks = std::move(still_open);
   }
 
+  [[nodiscard]] bool has_ample_labels() const { return options_.label_budget >= kAmple; }
+
+  // More keep all threads busy. Where each is searched to its end, one may need half of the labels.
+  [[nodiscard]] std::size_t tasks_at_once() const { return has_ample_labels() ? 2 : 3; }
+
   // Each with a share of the labels that are left, which is noted down.
   void solve_in_order(std::vector<Task>& tasks, double gap, std::vector<std::int64_t>& shares) {
     // What is known once the first n tasks have ended. Behind one that stays open, none can raise the bound of all.
@@ -574,12 +578,13 @@ class Searcher {
       Goal goal;
       Batch batch;
     };
-    const auto goal_of_task = [&] { return goal_now(gap, labels_left() / std::int64_t{kTasksAtOnce}); };
+    const std::size_t at_once = tasks_at_once();
+    const auto goal_of_task = [&] { return goal_now(gap, labels_left() / static_cast<std::int64_t>(at_once)); };
     std::vector<Standing> after(tasks.size() + 1);
     after[0].goal = goal_of_task();
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<Turn> {
-      const Standing& known = after[next < kTasksAtOnce ? 0 : next + 1 - kTasksAtOnce];
+      const Standing& known = after[next < at_once ? 0 : next + 1 - at_once];
       if (next == tasks.size() || known.goal.labels <= 0) return std::nullopt;
       if (tasks[next].bound >= std::min(known.goal.incumbent, known.open)) return std::nullopt;
       return Turn{next++, known.goal, {}};
@@ -593,7 +598,7 @@ class Searcher {
       now = {goal_of_task(), after[turn.task].open};
       if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
     };
-    take_turns<Turn>(kTasksAtOnce, begin, work, end);
+    take_turns<Turn>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {

@@ -29,6 +29,7 @@ std::vector<Moment> moments_of_fill() {
   constexpr int kEven = 320;
   constexpr double kUsual = 0.8;  // hardly any pipeline takes longer to fill
   std::vector<Moment> out;
+  out.reserve(kEven + 1);
   for (int i = 0; i < kEven; ++i) out.push_back({kUsual * i / kEven, kUsual / kEven});
   out.push_back({kUsual, 1 - kUsual});
   return out;

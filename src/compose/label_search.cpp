@@ -10,7 +10,7 @@
 #include "cuts.hpp"
 #include "label.hpp"
 #include "outlines.hpp"
-#include "tangram/base/assert.hpp"
+#include "radices.hpp"
 
 namespace tangram::compose {
 
@@ -135,8 +135,8 @@ class Search {
         forward_(ground.ends.forward_at(query.period, ascent_of(query))),
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff),
-        supplies_(ground.program.supplies()) {
-    encode_radices();
+        supplies_(ground.program.supplies()),
+        radices_(radices_of(ground.program.inventory).value()) {
     extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
     open_groups_.resize(static_cast<std::size_t>(bound.depths()) + 1);
     positions_.resize(static_cast<std::size_t>(program_.blocks) + 1);
@@ -172,22 +172,6 @@ class Search {
     answer_.cuts.labels_by_time = label_cuts_.removed(kByTime);
     answer_.cuts.labels_by_bound = label_cuts_.removed(kByBound);
     answer_.cuts.labels_by_remainder = label_cuts_.removed(kByRemainder);
-  }
-
-  void encode_radices() {
-    // Classes fill the low word until it would overflow, then the high one.
-    std::uint64_t scale = 1;
-    bool high = false;
-    for (const int units : program_.inventory) {
-      const auto radix = static_cast<std::uint64_t>(units) + 1;
-      if (scale > UINT64_MAX / radix / 2) {
-        TANGRAM_ASSERT(!high);
-        high = true;
-        scale = 1;
-      }
-      radices_.push_back({scale, radix, high});
-      scale *= radix;
-    }
   }
 
   // As in Program::supplies.
@@ -524,12 +508,6 @@ class Search {
     return chain;
   }
 
-  struct Radix {
-    std::uint64_t scale;
-    std::uint64_t radix;
-    bool high;
-  };
-
   const Program& program_;
   Frontiers& frontiers_;
   const CompletionBound& bound_;
@@ -540,7 +518,7 @@ class Search {
   const CoverFloor backward_;
   std::int64_t cutoff_;
   const std::vector<std::int64_t> supplies_;
-  std::vector<Radix> radices_;
+  const std::vector<Radix> radices_;
   struct OpenGroups {
     bool known = false;
     std::vector<ExtensionGroup> groups;

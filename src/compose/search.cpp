@@ -14,6 +14,7 @@
 
 #include "near_best.hpp"
 #include "pricing.hpp"
+#include "radices.hpp"
 #include "reduction.hpp"
 #include "relaxed_bound.hpp"
 #include "shortage.hpp"
@@ -105,6 +106,7 @@ class Searcher {
         incumbent_(options.incumbent.value()) {}
 
   SearchResult run() {
+    if (has_too_many_classes()) return std::move(result_);
     list_space();
     for (const parallelizer::Parallelizer* p : parallelizers_) result_.parallelizers.emplace_back().info = p->info();
     tbb::task_group beside;
@@ -118,6 +120,18 @@ class Searcher {
   }
 
  private:
+  // States count the units of every class.
+  [[nodiscard]] bool has_too_many_classes() {
+    std::size_t most = 0;
+    for (const cluster::IslandLevel& level : hierarchy_.levels) most = std::max(most, level.classes.size());
+    if (most <= kMostClasses) return false;
+    result_.infeasible = {problem(ErrorKind::kInput, "too-many-classes",
+                                  "the fleet has " + std::to_string(most) + " kinds of islands, at most " +
+                                      std::to_string(kMostClasses) + " can be told apart",
+                                  "let GPUs that differ little count as alike with a larger --tolerance")};
+    return true;
+  }
+
   void search_programs() {
     const std::int64_t likely = likely_time();
     scout_within(likely);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "radices.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -35,9 +37,10 @@ std::vector<int> shapes_of(const cluster::IslandClass& island_class) {
   return shapes;
 }
 
-std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas) {
+namespace {
+
+std::vector<ClassShare> share_within(const cluster::IslandLevel& level, int replicas, int limit) {
   std::vector<ClassShare> shares;
-  const int limit = most_units(level);
   for (const cluster::IslandClass& island_class : level.classes) {
     const int share = island_class.gpu_count() / replicas;
     ClassShare result;
@@ -53,6 +56,26 @@ std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int rep
       result.units = share / result.unit;
     }
     shares.push_back(std::move(result));
+  }
+  return shares;
+}
+
+// Whether a state of the composer has a place for the units of every class.
+bool can_be_counted(const std::vector<ClassShare>& shares) {
+  std::vector<int> units;
+  units.reserve(shares.size());
+  for (const ClassShare& share : shares) units.push_back(share.units);
+  return radices_of(units).has_value();
+}
+
+}  // namespace
+
+std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas) {
+  int limit = most_units(level);
+  std::vector<ClassShare> shares = share_within(level, replicas, limit);
+  while (limit > 1 && !can_be_counted(shares)) {
+    limit /= 2;
+    shares = share_within(level, replicas, limit);
   }
   return shares;
 }

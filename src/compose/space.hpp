@@ -22,7 +22,8 @@ struct ClassShare {
 };
 
 /// Shares of all classes of a level among R replicas. Fleets of more than 2,048 GPUs start at the smallest shape that
-/// leaves a replica at most 32 units of the class, which keeps the composer's states few.
+/// leaves a replica at most 32 units of the class, which keeps the composer's states few; fewer where a level has
+/// dozens of classes, so that a state has a place for all of them (up to kMostClasses).
 [[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas);
 
 /// Powers of two that divide the global batch and leave at least one class with a unit; 1 is always in it.

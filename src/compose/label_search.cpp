@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "label.hpp"
 #include "outlines.hpp"
 #include "radices.hpp"
+#include "tangram/base/assert.hpp"
 
 namespace tangram::compose {
 
@@ -136,7 +138,7 @@ class Search {
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff),
         supplies_(ground.program.supplies()),
-        radices_(radices_of(ground.program.inventory).value()) {
+        radices_(radices_within(ground.program.inventory)) {
     extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
     open_groups_.resize(static_cast<std::size_t>(bound.depths()) + 1);
     positions_.resize(static_cast<std::size_t>(program_.blocks) + 1);
@@ -156,6 +158,13 @@ class Search {
   }
 
  private:
+  // Programs have no more units than have their place, see share_classes.
+  static std::vector<Radix> radices_within(const std::vector<int>& inventory) {
+    std::optional<std::vector<Radix>> radices = radices_of(inventory);
+    TANGRAM_ASSERT(radices.has_value());
+    return *std::move(radices);
+  }
+
   // Outlines have nothing to synchronise, and a quick pass is not worth the prices.
   static int ascent_of(const LabelQuery& query) { return query.outlines || query.beam > 0 ? 0 : kFloorAscent; }
 

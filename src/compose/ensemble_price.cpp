@@ -16,9 +16,9 @@ std::vector<Placement> placements_of(const StageChoice& stage) {
   return placements;
 }
 
-class Pricer {
+class EnsemblePricer {
  public:
-  Pricer(const model::Model& model, const cluster::IslandLevel& level, Ensemble& ensemble)
+  EnsemblePricer(const model::Model& model, const cluster::IslandLevel& level, Ensemble& ensemble)
       : model_(model), level_(level), ensemble_(ensemble) {}
 
   void run() {
@@ -92,7 +92,7 @@ class Pricer {
 }  // namespace
 
 void price_ensemble(const model::Model& model, const cluster::IslandLevel& level, Ensemble& ensemble) {
-  Pricer(model, level, ensemble).run();
+  EnsemblePricer(model, level, ensemble).run();
 }
 
 }  // namespace tangram::compose

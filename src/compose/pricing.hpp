@@ -20,13 +20,6 @@ struct OptionPart {
   int entry = 0;  ///< of the store
 };
 
-struct Setting {
-  int level = 0;
-  int replicas = 1;
-  std::int64_t microbatch = 1;
-  std::int64_t microbatches = 1;
-};
-
 struct PricedProgram {
   Setting setting;
   Program program;

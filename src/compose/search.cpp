@@ -5,31 +5,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 
-#include "near_best.hpp"
-#include "pricing.hpp"
+#include "batch.hpp"
 #include "radices.hpp"
-#include "reduction.hpp"
 #include "relaxed_bound.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/compose/program.hpp"
 #include "turns.hpp"
 
 namespace tangram::compose {
 
 namespace {
 
-constexpr int kScoutShapes = 3;                // of each class, in the first look
 constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
-constexpr double kUsualMicrobatches = 64;      // sizes that give about so many are tried first
 constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
 constexpr std::size_t kSizesAtOnce = 2;        // microbatch sizes, one of them being solved
 constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
@@ -37,59 +29,10 @@ constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of
 constexpr std::int64_t kAmple = 2'000'000;     // labels that fleets of some hundred GPUs are searched to the end with
 constexpr double kFirstGap = 0.025;            // proven of all programs first where there are fewer
 
-// Pairs of shapes offered to mixed stages. They multiply the queries, and matter less the more stages there are.
-std::size_t most_mixed_pairs(int gpus) {
-  if (gpus <= 32) return 24;
-  if (gpus <= 128) return 12;
-  return 4;
-}
-
-std::vector<int> all_lengths(int blocks) {
-  std::vector<int> lengths(static_cast<std::size_t>(blocks));
-  std::iota(lengths.begin(), lengths.end(), 1);
-  return lengths;
-}
-
-// Enough to say how fast the others can be at most, see FrontierStore.
-std::vector<int> few_lengths(int blocks) {
-  std::vector<int> lengths;
-  for (int length = 1; length <= blocks; length += length < 4 ? 1 : length) lengths.push_back(length);
-  return lengths;
-}
-
 // A program whose best plan may be of interest.
 struct Task {
   Setting setting;
   std::int64_t bound = 0;  // none of its plans is faster
-};
-
-// What is wanted of a program: a plan that is faster, or the proof that it has none, within so many labels.
-struct Goal {
-  std::int64_t incumbent = 0;
-  double accepted_gap = 0;
-  std::int64_t labels = 0;
-  std::int64_t timed_incumbent = INT64_MAX;
-};
-
-// One program on its way from a setting to its solution.
-struct Attempt {
-  Setting setting;
-  std::vector<ClassShare> shares;
-  std::vector<std::vector<OptionPart>> options;
-  PricedProgram priced;
-  ProgramResult solved;
-  std::int64_t judged_at = INT64_MAX;  // incumbent that its relaxation was compared with
-  bool cut = false;
-  std::int64_t slices_cut = 0;
-};
-
-// Programs of one microbatch size on their way: they share what the parallelizers say.
-struct Batch {
-  std::vector<Setting> settings;
-  std::unique_ptr<FrontierStore> store;
-  std::vector<Attempt> attempts;  // whose relaxation is better than the incumbent
-  std::vector<Setting> cut;       // the others
-  bool some_slice_fits = false;
 };
 
 class Searcher {
@@ -102,7 +45,7 @@ class Searcher {
         parallelizers_(parallelizers),
         options_(options),
         progress_(progress),
-        signatures_(model),
+        batches_(model, hierarchy, parallelizers, options),
         incumbent_(options.incumbent.value()) {}
 
   SearchResult run() {
@@ -137,30 +80,26 @@ class Searcher {
     scout_within(likely);
     if (result_.best.empty() && likely < incumbent_) scout_within(incumbent_);
     accept_gap();
-    std::vector<std::vector<Setting>> sizes;
-    for (const std::int64_t b : sizes_) {
-      if (auto settings = settings_of(b); !settings.empty()) sizes.push_back(std::move(settings));
-    }
     std::vector<Task> unfinished;
-    solve_sizes(sizes, unfinished);
+    solve_sizes(unfinished);
     finish(std::move(unfinished));
   }
 
   // While one size is solved the next ones are prepared, by what is known before them all.
-  void solve_sizes(const std::vector<std::vector<Setting>>& sizes, std::vector<Task>& unfinished) {
+  void solve_sizes(std::vector<Task>& unfinished) {
     struct Turn {
       std::size_t size = 0;
       std::int64_t incumbent = 0;
       Batch batch;
     };
-    std::vector<std::int64_t> after(sizes.size() + 1, incumbent_);  // [n] once the first n sizes are solved
+    std::vector<std::int64_t> after(sizes_.size() + 1, incumbent_);  // [n] once the first n sizes are solved
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<Turn> {
-      if (next == sizes.size()) return std::nullopt;
+      if (next == sizes_.size()) return std::nullopt;
       const std::int64_t incumbent = after[next < kSizesAtOnce ? 0 : next + 1 - kSizesAtOnce];
       return Turn{next++, incumbent, {}};
     };
-    const auto work = [&](Turn& turn) { turn.batch = prepare(sizes[turn.size], turn.incumbent); };
+    const auto work = [&](Turn& turn) { turn.batch = batches_.prepare(sizes_[turn.size].settings, turn.incumbent); };
     const auto end = [&](Turn& turn) {
       solve(turn.batch, first_pass(), unfinished);
       after[turn.size + 1] = incumbent_;
@@ -169,15 +108,7 @@ class Searcher {
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
-    return relaxed_bound(model_, hierarchy_, is_modelled(), options_.profiles);
-  }
-
-  [[nodiscard]] bool is_modelled() const {
-    return std::ranges::all_of(parallelizers_, [](const parallelizer::Parallelizer* p) { return p->info().modelled; });
-  }
-
-  [[nodiscard]] StoreLimits store_limits(std::int64_t microbatches) const {
-    return {most_in_flight(microbatches), model_.job.allow, options_.constraints.demands, options_.profiles};
+    return relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
   }
 
   [[nodiscard]] std::int64_t first_pass() const {
@@ -185,53 +116,14 @@ class Searcher {
   }
 
   void list_space() {
-    Space& space = result_.space;
-    int gpus = 0;
-    for (const cluster::IslandClass& c : hierarchy_.levels.front().classes) gpus += c.gpu_count();
-    pairs_ = most_mixed_pairs(gpus);
-    if (model_.job.allow.mixed_stages && options_.max_parts > 1) {
-      space.rules.push_back("mixed stages: two classes, the " + std::to_string(pairs_) +
-                            " largest pairs of shapes, samples in eighths");
-    }
+    result_.space = name_space(model_.job, hierarchy_, options_);
     for (const cluster::IslandLevel& level : hierarchy_.levels) {
-      space.levels.push_back(level.name);
       int islands = 0;
       for (const cluster::IslandClass& c : level.classes) islands += static_cast<int>(c.islands.size());
       result_.levels.push_back({level.name, static_cast<int>(level.classes.size()), islands});
-      for (const int r : replica_counts(model_.job, level, options_.max_replicas)) {
-        if (std::find(space.replicas.begin(), space.replicas.end(), r) == space.replicas.end())
-          space.replicas.push_back(r);
-      }
-      for (const cluster::IslandClass& c : level.classes) space.shapes.emplace_back(c.alias, shapes_of(c));
     }
-    std::sort(space.replicas.begin(), space.replicas.end());
-    for (const int r : space.replicas) {
-      for (const std::int64_t b : microbatch_sizes(model_.job, r)) {
-        if (std::find(sizes_.begin(), sizes_.end(), b) == sizes_.end()) sizes_.push_back(b);
-      }
-    }
-    std::sort(sizes_.begin(), sizes_.end());
-    space.microbatches = sizes_;
-    for (const std::int64_t b : sizes_) total_ += static_cast<int>(settings_of(b).size());
-    // Likely sizes first: an early incumbent spares the others.
-    const auto oddity = [&](std::int64_t b) {
-      return std::abs(
-          std::log2(static_cast<double>(model_.job.global_batch) / static_cast<double>(b) / kUsualMicrobatches));
-    };
-    std::stable_sort(sizes_.begin(), sizes_.end(),
-                     [&](std::int64_t a, std::int64_t b) { return oddity(a) < oddity(b); });
-  }
-
-  [[nodiscard]] std::vector<Setting> settings_of(std::int64_t b) const {
-    std::vector<Setting> settings;
-    for (std::size_t level = 0; level < hierarchy_.levels.size(); ++level) {
-      for (const int r : replica_counts(model_.job, hierarchy_.levels[level], options_.max_replicas)) {
-        const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, r);
-        if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) continue;
-        settings.push_back({static_cast<int>(level), r, b, model_.job.global_batch / r / b});
-      }
-    }
-    return settings;
+    sizes_ = settings_by_size(model_.job, hierarchy_, options_.max_replicas);
+    for (const SizeSettings& size : sizes_) total_ += static_cast<int>(size.settings.size());
   }
 
   // From here on a little better is not of interest. The first look took every better plan it found: the better the
@@ -242,16 +134,6 @@ class Searcher {
     incumbent_ = std::min(incumbent_, of_interest(best_so_far(), accepted_gap_));
   }
 
-  // Classes of GPU types that the constraints leave out have no shapes.
-  [[nodiscard]] std::vector<ClassShare> shares_of(const cluster::IslandLevel& level, int replicas) const {
-    std::vector<ClassShare> shares = share_classes(level, replicas);
-    const std::vector<std::string>& types = options_.constraints.gpu_types;
-    for (std::size_t k = 0; k < shares.size() && !types.empty(); ++k) {
-      if (std::ranges::find(types, level.classes[k].device.name) == types.end()) shares[k] = {};
-    }
-    return shares;
-  }
-
   // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.
   [[nodiscard]] std::int64_t likely_time() const {
     constexpr std::int64_t kSlowest = 8;
@@ -259,148 +141,21 @@ class Searcher {
     return kSlowest * std::min(least.value(), INT64_MAX / kSlowest);
   }
 
+  // A first look with one pipeline: its plan spares most questions about the others.
   void scout_within(std::int64_t time) {
-    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) scout(sizes_[i], std::min(time, incumbent_));
-  }
-
-  // A first look with one pipeline on the largest shapes: its plan spares most questions about the others.
-  void scout(std::int64_t b, std::int64_t time) {
-    const std::vector<std::int64_t> sizes = microbatch_sizes(model_.job, 1);
-    if (std::find(sizes.begin(), sizes.end(), b) == sizes.end()) return;  // only replicas use this size
-    const Setting setting{0, 1, b, model_.job.global_batch / b};
-    const cluster::IslandLevel& level = hierarchy_.levels.front();
-    std::vector<ClassShare> shares = shares_of(level, 1);
-    for (ClassShare& share : shares) {
-      const auto excess = static_cast<std::ptrdiff_t>(share.shapes.size()) - kScoutShapes;
-      if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
+    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
+      const Setting& setting = sizes_[i].settings.front();
+      if (setting.replicas > 1) continue;  // only replicas use this size
+      Batch batch = batches_.first_look(setting, std::min(time, incumbent_), incumbent_);
+      std::vector<Task> ignored;
+      solve(batch, first_pass(), ignored);
     }
-    Batch batch;
-    batch.settings = {setting};
-    batch.store = make_store(setting.microbatches);
-    auto options = single_options(level, shares, b, slowest_of_interest(setting, time), *batch.store);
-    if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
-    batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
-    outline(batch, incumbent_);
-    std::vector<Task> ignored;
-    solve(batch, first_pass(), ignored);
-  }
-
-  [[nodiscard]] std::unique_ptr<FrontierStore> make_store(std::int64_t microbatches) const {
-    return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, store_limits(microbatches));
-  }
-
-  [[nodiscard]] std::int64_t most_in_flight(std::int64_t microbatches) const {
-    return std::min<std::int64_t>(microbatches, std::int64_t{2} * model_.block_count());
   }
 
   void count_queries(const FrontierStore& store) {
     result_.statistics.queries += store.queries();
     result_.statistics.partial_plans += store.partial_plans();
     for (std::size_t i = 0; i < store.tallies().size(); ++i) result_.parallelizers[i].add(store.tallies()[i]);
-  }
-
-  // Asks for all that the programs of one size need, and outlines them. Those are cut first that can not be of interest
-  // however fast the slices are that were not asked for.
-  [[nodiscard]] Batch prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const {
-    std::int64_t most = 1;
-    for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
-    Batch batch;
-    batch.settings = settings;
-    batch.store = make_store(most);
-    FrontierStore& store = *batch.store;
-    batch.attempts = attempts_at(settings, incumbent, store);
-    const std::vector<int> lengths = all_lengths(model_.block_count());
-    const std::vector<int> first = may_drop(incumbent) ? few_lengths(model_.block_count()) : lengths;
-    store.ask(entries_of(batch.attempts), first);
-    if (model_.job.allow.mixed_stages && options_.max_parts > 1) add_mixed(first, incumbent, batch);
-    if (may_drop(incumbent)) {
-      outline(batch, incumbent);
-      store.ask(entries_of(batch.attempts), lengths, wanted_by(batch.attempts, store));
-    } else {
-      store.ask(entries_of(batch.attempts), lengths);
-    }
-    outline(batch, incumbent);
-    return batch;
-  }
-
-  // [entry][signature] whether a program has an outline of it.
-  [[nodiscard]] static std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts,
-                                                                const FrontierStore& store) {
-    std::vector<std::vector<char>> wanted(store.size());
-    for (const Attempt& attempt : attempts) {
-      const Program& program = attempt.priced.program;
-      for (std::size_t option = 0; option < attempt.options.size(); ++option) {
-        for (const OptionPart& part : attempt.options[option]) {
-          std::vector<char>& own = wanted[static_cast<std::size_t>(part.entry)];
-          own.resize(static_cast<std::size_t>(program.signatures), 0);
-          for (int signature = 0; signature < program.signatures; ++signature) {
-            if (!program.frontier(static_cast<int>(option), signature).empty())
-              own[static_cast<std::size_t>(signature)] = 1;
-          }
-        }
-      }
-    }
-    return wanted;
-  }
-
-  // Timetables are looked at of plans a little slower by closed form than any of interest.
-  [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const {
-    if (incumbent == INT64_MAX || !options_.timed) return incumbent;
-    return incumbent + static_cast<std::int64_t>(kReach * static_cast<double>(incumbent));
-  }
-
-  [[nodiscard]] bool may_drop(std::int64_t incumbent) const {
-    return incumbent != INT64_MAX && is_modelled() && parallelizer::are_inherited(options_.constraints.demands);
-  }
-
-  // Those with shapes to run on.
-  [[nodiscard]] std::vector<Attempt> attempts_at(const std::vector<Setting>& settings, std::int64_t incumbent,
-                                                 FrontierStore& store) const {
-    std::vector<Attempt> attempts;
-    for (const Setting& setting : settings) {
-      const cluster::IslandLevel& level = level_of(setting);
-      std::vector<ClassShare> shares = shares_of(level, setting.replicas);
-      auto options = single_options(level, shares, setting.microbatch, slowest_of_interest(setting, incumbent), store);
-      if (!options.empty()) attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
-    }
-    return attempts;
-  }
-
-  void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const {
-    std::vector<int> entries;
-    for (Attempt& attempt : batch.attempts) {
-      const Setting& setting = attempt.setting;
-      const std::int64_t slowest = slowest_of_interest(setting, incumbent);
-      const auto mixed =
-          mixed_options(level_of(setting), attempt.options, setting.microbatch, slowest, *batch.store, pairs_);
-      add_entries(mixed, entries);
-      attempt.options.insert(attempt.options.end(), mixed.begin(), mixed.end());
-    }
-    batch.store->ask(distinct(std::move(entries)), lengths);
-  }
-
-  // A stage of time T makes an iteration of at least M T.
-  [[nodiscard]] static std::int64_t slowest_of_interest(const Setting& setting, std::int64_t incumbent) {
-    return incumbent / setting.microbatches;
-  }
-
-  static void add_entries(const std::vector<std::vector<OptionPart>>& options, std::vector<int>& entries) {
-    for (const auto& parts : options) {
-      for (const OptionPart& part : parts) entries.push_back(part.entry);
-    }
-  }
-
-  [[nodiscard]] static std::vector<int> distinct(std::vector<int> entries) {
-    std::ranges::sort(entries);
-    const auto rest = std::ranges::unique(entries);
-    entries.erase(rest.begin(), rest.end());
-    return entries;
-  }
-
-  [[nodiscard]] static std::vector<int> entries_of(const std::vector<Attempt>& attempts) {
-    std::vector<int> entries;
-    for (const Attempt& attempt : attempts) add_entries(attempt.options, entries);
-    return distinct(std::move(entries));
   }
 
   // In waves of fixed size: the programs of a wave know the same incumbent, so that nothing depends on which of them
@@ -413,7 +168,7 @@ class Searcher {
       const std::size_t to = std::min(open.size(), from + kWave);
       const auto wave = static_cast<std::int64_t>(to - from);
       const Goal goal = goal_now(accepted_gap_, std::min(budget, labels_left() / wave));
-      tbb::parallel_for(from, to, [&](std::size_t i) { solve_attempt(open[i], *batch.store, goal); });
+      tbb::parallel_for(from, to, [&](std::size_t i) { batches_.solve(open[i], *batch.store, goal); });
       for (std::size_t i = from; i < to; ++i) {
         Task task{open[i].setting};
         take(open[i], *batch.store, task);
@@ -445,63 +200,6 @@ class Searcher {
     note_shortage(*batch.store);
   }
 
-  // Leaves those whose relaxation is better than the incumbent, without what none of their plans within reach can use.
-  void outline(Batch& batch, std::int64_t incumbent) const {
-    std::vector<Attempt>& attempts = batch.attempts;
-    tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-      Attempt& attempt = attempts[i];
-      attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
-                                       attempt.options, signatures_, *batch.store);
-      attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
-      limit_spend(attempt);
-      judge(attempt, incumbent);
-    });
-    for (const Attempt& attempt : attempts) {
-      for (const auto& frontier : attempt.priced.program.frontiers) {
-        if (!frontier.empty()) batch.some_slice_fits = true;
-      }
-      if (attempt.cut) batch.cut.push_back(attempt.setting);
-    }
-    std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
-    const std::int64_t interest = within_reach(incumbent);
-    tbb::parallel_for(std::size_t{0}, attempts.size(),
-                      [&](std::size_t i) { attempts[i].slices_cut += reduce(attempts[i].priced.program, interest); });
-  }
-
-  static void judge(Attempt& attempt, std::int64_t incumbent) {
-    attempt.judged_at = incumbent;
-    attempt.cut = root_bound(attempt.priced.program, incumbent) >= incumbent;
-  }
-
-  // Every pipeline may spend an equal share.
-  void limit_spend(Attempt& attempt) const {
-    if (!options_.spend) return;
-    Program& program = attempt.priced.program;
-    const std::vector<cluster::IslandClass>& classes = level_of(attempt.setting).classes;
-    for (std::size_t k = 0; k < classes.size(); ++k) {
-      const bool counts_gpus = options_.spend->currency == Currency::kGpus;
-      program.unit_spend.push_back(attempt.shares[k].unit * (counts_gpus ? 1 : price_of(classes[k]).value()));
-    }
-    program.most_spend = options_.spend->most / attempt.setting.replicas;
-  }
-
-  void solve_attempt(Attempt& attempt, const FrontierStore& store, const Goal& goal) const {
-    PricedProgram& priced = attempt.priced;
-    if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent);
-    if (attempt.cut) return;
-    ProgramLimits limits;
-    limits.incumbent = goal.incumbent;
-    limits.accepted_gap = goal.accepted_gap;
-    limits.label_budget = goal.labels;
-    limits.keep = options_.top;
-    limits.timed = options_.timed;
-    limits.timed_incumbent = goal.timed_incumbent;
-    limits.refine = [&](int option, int signature) {
-      return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
-    };
-    attempt.solved = compose::solve(priced.program, limits);
-  }
-
   // Notes down what was found, and what is now known of the task.
   void take(Attempt& attempt, const FrontierStore& store, Task& task) {
     if (attempt.cut) {
@@ -521,22 +219,15 @@ class Searcher {
     for (const Chain& chain : solved.chains) {
       report.best = std::min(report.best, Nanoseconds(chain.time));
       incumbent_ = std::min(incumbent_, of_interest(chain.time, accepted_gap_));
-      result_.best.push_back(
-          to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain));
+      result_.best.push_back(batches_.composition_of(attempt, store, chain));
     }
     keep_best(result_.best, options_.top);
     for (const TimedChain& timed : solved.timed) {
-      result_.timed.push_back(
-          {Nanoseconds(timed.time),
-           to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, timed.chain)});
+      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
     attempt.priced = {};
     attempt.solved = {};
-  }
-
-  [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const {
-    return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
   }
 
   // Programs that ran out of their share are solved again. Where labels are scarce, first as if only much faster plans
@@ -623,8 +314,8 @@ class Searcher {
   [[nodiscard]] std::int64_t best_so_far() const { return result_.best.front().closed_form.value(); }
 
   [[nodiscard]] Batch solve_task(const Task& task, const Goal& goal) const {
-    Batch batch = prepare({task.setting}, goal.incumbent);
-    for (Attempt& attempt : batch.attempts) solve_attempt(attempt, *batch.store, goal);
+    Batch batch = batches_.prepare({task.setting}, goal.incumbent);
+    for (Attempt& attempt : batch.attempts) batches_.solve(attempt, *batch.store, goal);
     return batch;
   }
 
@@ -680,12 +371,11 @@ class Searcher {
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
   const ProgressCallback& progress_;
-  SignatureTable signatures_;
-  std::vector<std::int64_t> sizes_;
-  std::int64_t incumbent_;  // only times below it are of interest
+  BatchMaker batches_;
+  std::vector<SizeSettings> sizes_;  // in the order of trying
+  std::int64_t incumbent_;           // only times below it are of interest
   double accepted_gap_ = 0;
   std::int64_t open_bound_ = INT64_MAX;  // of programs that stayed unfinished
-  std::size_t pairs_ = 0;                // of shapes in mixed stages
   int done_ = 0;
   int total_ = 0;
   Attempts attempts_;

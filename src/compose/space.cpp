@@ -1,6 +1,9 @@
 #include "space.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
 
 #include "radices.hpp"
 
@@ -13,10 +16,16 @@ namespace {
 constexpr int kLargeFleet = 2048;
 constexpr int kUnitsOfLargeFleet = 32;
 
-int most_units(const cluster::IslandLevel& level) {
+constexpr double kUsualMicrobatches = 64;  // sizes that give about so many are tried first
+
+int gpu_count(const cluster::IslandLevel& level) {
   int gpus = 0;
   for (const cluster::IslandClass& c : level.classes) gpus += c.gpu_count();
-  return gpus > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet;
+  return gpus;
+}
+
+int most_units(const cluster::IslandLevel& level) {
+  return gpu_count(level) > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet;
 }
 
 }  // namespace
@@ -107,6 +116,79 @@ std::vector<std::int64_t> microbatch_sizes(const model::Job& job, int replicas) 
   if (std::find(sizes.begin(), sizes.end(), batch) == sizes.end()) sizes.push_back(batch);
   std::sort(sizes.begin(), sizes.end());
   return sizes;
+}
+
+namespace {
+
+std::set<int> all_replica_counts(const model::Job& job, const cluster::IslandHierarchy& hierarchy, int most) {
+  std::set<int> counts;
+  for (const cluster::IslandLevel& level : hierarchy.levels) {
+    for (const int replicas : replica_counts(job, level, most)) counts.insert(replicas);
+  }
+  return counts;
+}
+
+std::set<std::int64_t> all_microbatch_sizes(const model::Job& job, const std::set<int>& replica_counts) {
+  std::set<std::int64_t> sizes;
+  for (const int replicas : replica_counts) {
+    for (const std::int64_t b : microbatch_sizes(job, replicas)) sizes.insert(b);
+  }
+  return sizes;
+}
+
+std::vector<Setting> settings_of(const model::Job& job, const cluster::IslandHierarchy& hierarchy, int most_replicas,
+                                 std::int64_t b) {
+  std::vector<Setting> settings;
+  for (std::size_t level = 0; level < hierarchy.levels.size(); ++level) {
+    for (const int replicas : replica_counts(job, hierarchy.levels[level], most_replicas)) {
+      const std::vector<std::int64_t> sizes = microbatch_sizes(job, replicas);
+      if (std::ranges::find(sizes, b) == sizes.end()) continue;
+      settings.push_back({static_cast<int>(level), replicas, b, job.global_batch / replicas / b});
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::vector<SizeSettings> settings_by_size(const model::Job& job, const cluster::IslandHierarchy& hierarchy,
+                                           int most_replicas) {
+  std::vector<SizeSettings> sizes;
+  for (const std::int64_t b : all_microbatch_sizes(job, all_replica_counts(job, hierarchy, most_replicas))) {
+    sizes.push_back({b, settings_of(job, hierarchy, most_replicas, b)});
+  }
+  const auto oddity = [&](const SizeSettings& size) {
+    const double microbatches = static_cast<double>(job.global_batch) / static_cast<double>(size.microbatch);
+    return std::abs(std::log2(microbatches / kUsualMicrobatches));
+  };
+  std::ranges::stable_sort(sizes, {}, oddity);
+  return sizes;
+}
+
+std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& hierarchy,
+                        const SearchOptions& options) {
+  if (!job.allow.mixed_stages || options.max_parts < 2) return 0;
+  const int gpus = gpu_count(hierarchy.levels.front());
+  if (gpus <= 32) return 24;
+  if (gpus <= 128) return 12;
+  return 4;
+}
+
+Space name_space(const model::Job& job, const cluster::IslandHierarchy& hierarchy, const SearchOptions& options) {
+  Space space;
+  const std::set<int> counts = all_replica_counts(job, hierarchy, options.max_replicas);
+  const std::set<std::int64_t> sizes = all_microbatch_sizes(job, counts);
+  space.replicas.assign(counts.begin(), counts.end());
+  space.microbatches.assign(sizes.begin(), sizes.end());
+  for (const cluster::IslandLevel& level : hierarchy.levels) {
+    space.levels.push_back(level.name);
+    for (const cluster::IslandClass& c : level.classes) space.shapes.emplace_back(c.alias, shapes_of(c));
+  }
+  if (const std::size_t pairs = mixed_pairs(job, hierarchy, options); pairs > 0) {
+    space.rules.push_back("mixed stages: two classes, the " + std::to_string(pairs) +
+                          " largest pairs of shapes, samples in eighths");
+  }
+  return space;
 }
 
 }  // namespace tangram::compose

@@ -1,7 +1,8 @@
 // The named space (README.md): which shapes, replica counts and microbatch sizes are searched. Goes in: island
-// levels and the job. Comes out: fixed lists, a function of the inputs alone.
+// levels, the job and what the options forbid. Comes out: fixed lists, a function of the inputs alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -31,5 +32,32 @@ struct ClassShare {
 
 /// Sizes b with M = batch / (R b) whole: powers of two and three times powers of two that divide batch / R.
 [[nodiscard]] std::vector<std::int64_t> microbatch_sizes(const model::Job& job, int replicas);
+
+/// What one program is about.
+struct Setting {
+  int level = 0;  ///< of islands
+  int replicas = 1;
+  std::int64_t microbatch = 1;  ///< samples
+  std::int64_t microbatches = 1;
+};
+
+/// Settings of one microbatch size; never without any.
+struct SizeSettings {
+  std::int64_t microbatch = 1;
+  std::vector<Setting> settings;
+};
+
+/// All settings of the space, likely sizes first: an early incumbent spares the others.
+[[nodiscard]] std::vector<SizeSettings> settings_by_size(const model::Job& job,
+                                                         const cluster::IslandHierarchy& hierarchy, int most_replicas);
+
+/// Pairs of shapes offered to mixed stages; 0: there are none. They multiply the queries, and matter less the more
+/// stages there are.
+[[nodiscard]] std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& hierarchy,
+                                      const SearchOptions& options);
+
+/// The space as plans name it.
+[[nodiscard]] Space name_space(const model::Job& job, const cluster::IslandHierarchy& hierarchy,
+                               const SearchOptions& options);
 
 }  // namespace tangram::compose

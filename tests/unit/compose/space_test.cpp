@@ -178,3 +178,60 @@ TEST_CASE("microbatches are powers of two, three times those, and the whole batc
     CHECK(microbatch_sizes(job, 2).empty());
   }
 }
+
+TEST_CASE("settings are of every level and replica count, sizes of about 64 microbatches first") {
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({class_of(2, 1, 1), class_of(1, 1, 1)}), level_of({class_of(3, 1, 1)})};
+  model::Job job;
+  job.global_batch = 256;
+  const std::vector<SizeSettings> sizes = settings_by_size(job, hierarchy, 2);
+  Sizes order;
+  for (const SizeSettings& size : sizes) order.push_back(size.microbatch);
+  CHECK(order == Sizes{4, 2, 8, 1, 16, 32, 64, 128, 256});  // 64 microbatches, 128 and 32, 256 and 16 ...
+  const auto settings_of = [&](std::size_t at) {
+    std::vector<std::vector<std::int64_t>> listed;
+    for (const Setting& s : sizes[at].settings) listed.push_back({s.level, s.replicas, s.microbatch, s.microbatches});
+    return listed;
+  };
+  CHECK(settings_of(0) ==
+        std::vector<std::vector<std::int64_t>>{{0, 1, 4, 64}, {0, 2, 4, 32}, {1, 1, 4, 64}, {1, 2, 4, 32}});
+  CHECK(settings_of(8) == std::vector<std::vector<std::int64_t>>{{0, 1, 256, 1}, {1, 1, 256, 1}});  // R = 2: 128 each
+}
+
+TEST_CASE("the space says what it is made of") {
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({class_of(2, 1, 1)}), level_of({class_of(2, 1, 1)})};
+  hierarchy.levels[0].name = "fine";
+  hierarchy.levels[1].name = "coarse";
+  model::Job job;
+  job.global_batch = 4;
+  const Space space = name_space(job, hierarchy, {});
+  CHECK(space.levels == std::vector<std::string>{"fine", "coarse"});
+  CHECK(space.replicas == Shapes{1, 2});
+  CHECK(space.microbatches == Sizes{1, 2, 4});
+  REQUIRE(space.shapes.size() == 2);
+  CHECK(space.shapes[0].second == Shapes{1, 2});
+  CHECK(space.rules ==
+        std::vector<std::string>{"mixed stages: two classes, the 24 largest pairs of shapes, samples in eighths"});
+  SearchOptions options;
+  options.max_parts = 1;
+  CHECK(name_space(job, hierarchy, options).rules.empty());
+  options = {};
+  options.max_replicas = 1;
+  CHECK(name_space(job, hierarchy, options).replicas == Shapes{1});
+}
+
+TEST_CASE("larger fleets mix fewer pairs of shapes") {
+  model::Job job;
+  const auto pairs = [&](int gpus) {
+    cluster::IslandHierarchy hierarchy;
+    hierarchy.levels = {level_of({class_of(gpus, 1, 1)})};
+    return mixed_pairs(job, hierarchy, {});
+  };
+  CHECK(pairs(32) == 24);
+  CHECK(pairs(33) == 12);
+  CHECK(pairs(128) == 12);
+  CHECK(pairs(129) == 4);
+  job.allow.mixed_stages = false;
+  CHECK(pairs(32) == 0);
+}

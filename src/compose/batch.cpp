@@ -1,0 +1,241 @@
+#include "batch.hpp"
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "near_best.hpp"
+#include "reduction.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr std::ptrdiff_t kScoutShapes = 3;  // of each class, in the first look
+
+std::vector<int> all_lengths(int blocks) {
+  std::vector<int> lengths(static_cast<std::size_t>(blocks));
+  std::iota(lengths.begin(), lengths.end(), 1);
+  return lengths;
+}
+
+// Enough to say how fast the others can be at most, see FrontierStore.
+std::vector<int> few_lengths(int blocks) {
+  std::vector<int> lengths;
+  for (int length = 1; length <= blocks; length += length < 4 ? 1 : length) lengths.push_back(length);
+  return lengths;
+}
+
+// A stage of time T makes an iteration of at least M T.
+std::int64_t slowest_of_interest(const Setting& setting, std::int64_t incumbent) {
+  return incumbent / setting.microbatches;
+}
+
+void add_entries(const std::vector<std::vector<OptionPart>>& options, std::vector<int>& entries) {
+  for (const auto& parts : options) {
+    for (const OptionPart& part : parts) entries.push_back(part.entry);
+  }
+}
+
+std::vector<int> distinct(std::vector<int> entries) {
+  std::ranges::sort(entries);
+  const auto rest = std::ranges::unique(entries);
+  entries.erase(rest.begin(), rest.end());
+  return entries;
+}
+
+std::vector<int> entries_of(const std::vector<Attempt>& attempts) {
+  std::vector<int> entries;
+  for (const Attempt& attempt : attempts) add_entries(attempt.options, entries);
+  return distinct(std::move(entries));
+}
+
+// [entry][signature] whether a program has an outline of it.
+std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts, const FrontierStore& store) {
+  std::vector<std::vector<char>> wanted(store.size());
+  for (const Attempt& attempt : attempts) {
+    const Program& program = attempt.priced.program;
+    for (std::size_t option = 0; option < attempt.options.size(); ++option) {
+      for (const OptionPart& part : attempt.options[option]) {
+        std::vector<char>& own = wanted[static_cast<std::size_t>(part.entry)];
+        own.resize(static_cast<std::size_t>(program.signatures), 0);
+        for (int signature = 0; signature < program.signatures; ++signature) {
+          if (!program.frontier(static_cast<int>(option), signature).empty())
+            own[static_cast<std::size_t>(signature)] = 1;
+        }
+      }
+    }
+  }
+  return wanted;
+}
+
+void judge(Attempt& attempt, std::int64_t incumbent) {
+  attempt.judged_at = incumbent;
+  attempt.cut = root_bound(attempt.priced.program, incumbent) >= incumbent;
+}
+
+void keep_largest(std::vector<ClassShare>& shares) {
+  for (ClassShare& share : shares) {
+    const std::ptrdiff_t excess = std::ssize(share.shapes) - kScoutShapes;
+    if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
+  }
+}
+
+}  // namespace
+
+bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelizers) {
+  return std::ranges::all_of(parallelizers, [](const parallelizer::Parallelizer* p) { return p->info().modelled; });
+}
+
+BatchMaker::BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                       std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options)
+    : model_(model), hierarchy_(hierarchy), parallelizers_(parallelizers), options_(options), signatures_(model) {}
+
+const cluster::IslandLevel& BatchMaker::level_of(const Setting& setting) const {
+  return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
+}
+
+std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>& settings) const {
+  std::int64_t most = 1;
+  for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
+  const std::int64_t in_flight = std::min(most, std::int64_t{2} * model_.block_count());
+  const StoreLimits limits{in_flight, model_.job.allow, options_.constraints.demands, options_.profiles};
+  return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
+}
+
+// Classes of GPU types that the constraints leave out have no shapes.
+std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
+  const cluster::IslandLevel& level = level_of(setting);
+  std::vector<ClassShare> shares = share_classes(level, setting.replicas);
+  const std::vector<std::string>& types = options_.constraints.gpu_types;
+  for (std::size_t k = 0; k < shares.size() && !types.empty(); ++k) {
+    if (std::ranges::find(types, level.classes[k].device.name) == types.end()) shares[k] = {};
+  }
+  return shares;
+}
+
+// Where it has shapes to run on.
+void BatchMaker::add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
+                             Batch& batch) const {
+  auto options = single_options(level_of(setting), shares, setting.microbatch, slowest_of_interest(setting, incumbent),
+                                *batch.store);
+  if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
+}
+
+Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const {
+  Batch batch;
+  batch.settings = settings;
+  batch.store = store_for(settings);
+  for (const Setting& setting : settings) add_attempt(setting, shares_of(setting), incumbent, batch);
+  const std::vector<int> lengths = all_lengths(model_.block_count());
+  const std::vector<int> first = may_drop(incumbent) ? few_lengths(model_.block_count()) : lengths;
+  batch.store->ask(entries_of(batch.attempts), first);
+  add_mixed(first, incumbent, batch);
+  if (may_drop(incumbent)) {
+    outline(batch, incumbent);
+    batch.store->ask(entries_of(batch.attempts), lengths, wanted_by(batch.attempts, *batch.store));
+  } else {
+    batch.store->ask(entries_of(batch.attempts), lengths);
+  }
+  outline(batch, incumbent);
+  return batch;
+}
+
+Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int64_t incumbent) const {
+  Batch batch;
+  batch.settings = {setting};
+  batch.store = store_for(batch.settings);
+  std::vector<ClassShare> shares = shares_of(setting);
+  keep_largest(shares);
+  add_attempt(setting, std::move(shares), time, batch);
+  batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
+  outline(batch, incumbent);
+  return batch;
+}
+
+// Slices of few lengths say which programs can hold a plan of interest.
+bool BatchMaker::may_drop(std::int64_t incumbent) const {
+  return incumbent != INT64_MAX && are_modelled(parallelizers_) &&
+         parallelizer::are_inherited(options_.constraints.demands);
+}
+
+void BatchMaker::add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const {
+  const std::size_t pairs = mixed_pairs(model_.job, hierarchy_, options_);
+  if (pairs == 0) return;
+  std::vector<int> entries;
+  for (Attempt& attempt : batch.attempts) {
+    const Setting& setting = attempt.setting;
+    const std::int64_t slowest = slowest_of_interest(setting, incumbent);
+    const auto mixed =
+        mixed_options(level_of(setting), attempt.options, setting.microbatch, slowest, *batch.store, pairs);
+    add_entries(mixed, entries);
+    attempt.options.insert(attempt.options.end(), mixed.begin(), mixed.end());
+  }
+  batch.store->ask(distinct(std::move(entries)), lengths);
+}
+
+// Leaves those whose relaxation is better than the incumbent, without what none of their plans within reach can use.
+void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
+  std::vector<Attempt>& attempts = batch.attempts;
+  tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
+    Attempt& attempt = attempts[i];
+    attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
+                                     attempt.options, signatures_, *batch.store);
+    attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
+    limit_spend(attempt);
+    judge(attempt, incumbent);
+  });
+  for (const Attempt& attempt : attempts) {
+    for (const auto& frontier : attempt.priced.program.frontiers) {
+      if (!frontier.empty()) batch.some_slice_fits = true;
+    }
+    if (attempt.cut) batch.cut.push_back(attempt.setting);
+  }
+  std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
+  const std::int64_t interest = within_reach(incumbent);
+  tbb::parallel_for(std::size_t{0}, attempts.size(),
+                    [&](std::size_t i) { attempts[i].slices_cut += reduce(attempts[i].priced.program, interest); });
+}
+
+// Every pipeline may spend an equal share.
+void BatchMaker::limit_spend(Attempt& attempt) const {
+  if (!options_.spend) return;
+  Program& program = attempt.priced.program;
+  const std::vector<cluster::IslandClass>& classes = level_of(attempt.setting).classes;
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    const bool counts_gpus = options_.spend->currency == Currency::kGpus;
+    program.unit_spend.push_back(attempt.shares[k].unit * (counts_gpus ? 1 : price_of(classes[k]).value()));
+  }
+  program.most_spend = options_.spend->most / attempt.setting.replicas;
+}
+
+// Timetables are looked at of plans a little slower by closed form than any of interest.
+std::int64_t BatchMaker::within_reach(std::int64_t incumbent) const {
+  if (incumbent == INT64_MAX || !options_.timed) return incumbent;
+  return incumbent + static_cast<std::int64_t>(kReach * static_cast<double>(incumbent));
+}
+
+void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const {
+  PricedProgram& priced = attempt.priced;
+  if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent);
+  if (attempt.cut) return;
+  ProgramLimits limits;
+  limits.incumbent = goal.incumbent;
+  limits.accepted_gap = goal.accepted_gap;
+  limits.label_budget = goal.labels;
+  limits.keep = options_.top;
+  limits.timed = options_.timed;
+  limits.timed_incumbent = goal.timed_incumbent;
+  limits.refine = [&](int option, int signature) {
+    return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
+  };
+  attempt.solved = compose::solve(priced.program, limits);
+}
+
+Composition BatchMaker::composition_of(const Attempt& attempt, const FrontierStore& store, const Chain& chain) const {
+  return to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain);
+}
+
+}  // namespace tangram::compose

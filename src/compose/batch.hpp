@@ -1,0 +1,93 @@
+// Programs of one microbatch size on their way from settings to solutions. Goes in: settings, and the time that plans
+// must be faster than. Comes out: programs that may hold such a plan, which share what the parallelizers said; solved
+// one by one. Nothing here depends on what was searched before, but for that time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "frontier_store.hpp"
+#include "pricing.hpp"
+#include "space.hpp"
+#include "tangram/cluster/islands.hpp"
+#include "tangram/compose/program.hpp"
+#include "tangram/compose/search.hpp"
+#include "tangram/model/model.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
+
+namespace tangram::compose {
+
+/// What is wanted of a program: a plan that is faster, or the proof that it has none, within so many labels.
+struct Goal {
+  std::int64_t incumbent = 0;  ///< ns; only times below it are of interest
+  double accepted_gap = 0;
+  std::int64_t labels = 0;
+  std::int64_t timed_incumbent = INT64_MAX;  ///< ns, of timetables
+};
+
+/// One program on its way from a setting to its solution.
+struct Attempt {
+  Setting setting;
+  std::vector<ClassShare> shares;
+  std::vector<std::vector<OptionPart>> options;
+  PricedProgram priced;
+  ProgramResult solved;
+  std::int64_t judged_at = INT64_MAX;  ///< incumbent that its relaxation was compared with
+  bool cut = false;                    ///< none of its plans is faster than that
+  std::int64_t slices_cut = 0;
+};
+
+struct Batch {
+  std::vector<Setting> settings;
+  std::unique_ptr<FrontierStore> store;
+  std::vector<Attempt> attempts;  ///< whose relaxation is better than the incumbent
+  std::vector<Setting> cut;       ///< the others
+  bool some_slice_fits = false;
+};
+
+/// Prepares and solves batches. Its functions may run beside each other, on different batches.
+class BatchMaker {
+ public:
+  /// All must outlive it.
+  BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+             std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options);
+
+  /// Asks for all that the programs of one size need, and outlines them. Those are cut first that can not be of
+  /// interest however fast the slices are that were not asked for.
+  [[nodiscard]] Batch prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const;
+
+  /// One program with the largest shapes alone, without mixed stages. Slices that take longer than plans of `time` (ns)
+  /// allow are not asked for.
+  [[nodiscard]] Batch first_look(const Setting& setting, std::int64_t time, std::int64_t incumbent) const;
+
+  /// Fills in attempt.solved, or finds that the goal cuts the whole program.
+  void solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const;
+
+  [[nodiscard]] Composition composition_of(const Attempt& attempt, const FrontierStore& store,
+                                           const Chain& chain) const;
+
+ private:
+  [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const;
+  [[nodiscard]] std::unique_ptr<FrontierStore> store_for(const std::vector<Setting>& settings) const;
+  [[nodiscard]] std::vector<ClassShare> shares_of(const Setting& setting) const;
+  void add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent, Batch& batch) const;
+  void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const;
+  void outline(Batch& batch, std::int64_t incumbent) const;
+  void limit_spend(Attempt& attempt) const;
+  [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const;
+  [[nodiscard]] bool may_drop(std::int64_t incumbent) const;
+
+  const model::Model& model_;
+  const cluster::IslandHierarchy& hierarchy_;
+  std::span<const parallelizer::Parallelizer* const> parallelizers_;
+  const SearchOptions& options_;
+  SignatureTable signatures_;
+};
+
+/// Whether all cost by the model, so that bounds may count on it (ParallelizerInfo::modelled).
+[[nodiscard]] bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelizers);
+
+}  // namespace tangram::compose

@@ -1,6 +1,10 @@
 #include "sweep.hpp"
 
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -150,27 +154,52 @@ class Sweep {
     return answer;
   }
 
-  // Queues what of [lo, hi] may be of interest: periods alone may take too long, or the bound say so.
-  void push(std::int64_t lo, std::int64_t hi, std::vector<double> multipliers, int ascent) {
-    if (best_ != kNever && program_.microbatches > 1) hi = std::min(hi, (best_ - 1) / (program_.microbatches - 1));
-    if (lo > hi) return;
+  // What of [lo, hi] may be of interest, if anything: periods alone may take too long, or the bound say so.
+  [[nodiscard]] std::optional<Window> window_of(std::int64_t lo, std::int64_t hi, std::vector<double> multipliers,
+                                                int ascent) const {
     const std::int64_t base = (program_.microbatches - 1) * lo;
     const double enough = best_ == kNever ? kNoCompletion : static_cast<double>(best_ - base) + 2.0;
     const CompletionBound bound(program_, fastest_, hi, std::move(multipliers), ascent, enough,
                                 CompletionBound::Extent::kRoot);
     const std::int64_t rest = bound.least_end(best_ == kNever ? kNever : best_ - base);
-    if (rest == kNever || base + rest >= best_) {
+    if (rest == kNever || base + rest >= best_) return std::nullopt;
+    return Window{lo, hi, base + rest, bound.multipliers(), 0, false, false};
+  }
+
+  [[nodiscard]] std::int64_t longest_worth_a_look() const {
+    return best_ == kNever || program_.microbatches == 1 ? kNever : longest_of_interest();
+  }
+
+  void push(std::int64_t lo, std::int64_t hi, std::vector<double> multipliers, int ascent) {
+    hi = std::min(hi, longest_worth_a_look());
+    if (lo <= hi) push(window_of(lo, hi, std::move(multipliers), ascent));
+  }
+
+  void push(std::optional<Window> window) {
+    if (!window) {
       ++result_.cuts.windows_by_bound;
       return;
     }
-    queue_.push({lo, hi, base + rest, bound.multipliers(), next_order_++, false, false});
+    window->order = next_order_++;
+    queue_.push(std::move(*window));
   }
 
+  // Both halves at once, as nothing is found between them. A thread that waits for the other half does not begin
+  // another program.
   void split(const Window& window) {
     const double middle = std::sqrt(static_cast<double>(window.lo) * static_cast<double>(window.hi));
     const std::int64_t cut = std::clamp(static_cast<std::int64_t>(middle), window.lo, window.hi - 1);
-    push(window.lo, cut, window.multipliers, kNextAscent);
-    push(cut + 1, window.hi, window.multipliers, kNextAscent);
+    const std::int64_t end = std::min(window.hi, longest_worth_a_look());
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+    if (window.lo <= end) ranges.emplace_back(window.lo, std::min(cut, end));
+    if (cut < end) ranges.emplace_back(cut + 1, end);
+    std::vector<std::optional<Window>> halves(ranges.size());
+    tbb::this_task_arena::isolate([&] {
+      tbb::parallel_for(std::size_t{0}, ranges.size(), [&](std::size_t i) {
+        halves[i] = window_of(ranges[i].first, ranges[i].second, window.multipliers, kNextAscent);
+      });
+    });
+    for (std::optional<Window>& half : halves) push(std::move(half));
   }
 
   // Outlines say at little cost that nothing in the window is of interest, or which windows to solve first.

@@ -1,5 +1,8 @@
 // The composer against a brute force, and what must never make an optimum worse.
+#include <algorithm>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "brute_force.hpp"
 #include "random_program.hpp"
@@ -9,6 +12,7 @@
 using namespace tangram;
 using namespace tangram::tests;
 using tangram::testing::cases;
+using tangram::testing::enough;
 
 namespace {
 
@@ -17,6 +21,51 @@ std::optional<std::int64_t> optimum(const compose::Program& program, compose::Pr
   REQUIRE(result.finished);
   if (result.chains.empty()) return std::nullopt;
   return result.chains.front().time;
+}
+
+// [old number] -> new number
+std::vector<int> shuffled_numbers(std::mt19937_64& random, int count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::ranges::shuffle(numbers, random);
+  return numbers;
+}
+
+// The same program with its classes, price keys, signatures and options numbered anew. Frontiers must be whole.
+compose::Program renumbered(const compose::Program& program, std::mt19937_64& random) {
+  const auto at = [](int i) { return static_cast<std::size_t>(i); };
+  const int options = static_cast<int>(program.options.size());
+  const std::vector<int> classes = shuffled_numbers(random, static_cast<int>(program.inventory.size()));
+  const std::vector<int> keys = shuffled_numbers(random, program.keys);
+  const std::vector<int> signatures = shuffled_numbers(random, program.signatures);
+  const std::vector<int> places = shuffled_numbers(random, options);
+  compose::Program result = program;
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    result.inventory[at(classes[k])] = program.inventory[k];
+    if (!program.unit_spend.empty()) result.unit_spend[at(classes[k])] = program.unit_spend[k];
+  }
+  for (int& signature : result.signature) signature = signature < 0 ? signature : signatures[at(signature)];
+  for (int option = 0; option < options; ++option) {
+    compose::Option& moved = result.options[at(places[at(option)])];
+    moved = program.options[at(option)];
+    moved.key = keys[at(moved.key)];
+    for (compose::Use& use : moved.uses) use.island_class = classes[at(use.island_class)];
+    std::ranges::sort(moved.uses, {}, &compose::Use::island_class);
+    for (int signature = 0; signature < program.signatures; ++signature) {
+      result.frontiers[at(places[at(option)] * program.signatures + signatures[at(signature)])] =
+          program.frontier(option, signature);
+    }
+  }
+  for (int kind = 0; kind < program.cut_kinds; ++kind) {
+    for (int from = 0; from < program.keys; ++from) {
+      for (int to = 0; to < program.keys; ++to) {
+        const int row = kind * program.keys;
+        result.prices[at((row + keys[at(from)]) * program.keys + keys[at(to)])] =
+            program.prices[at((row + from) * program.keys + to)];
+      }
+    }
+  }
+  return result;
 }
 
 void compare(const Flavour& flavour, std::uint64_t seed, int count) {
@@ -54,6 +103,9 @@ TEST_CASE("the composer's optimum is the brute force's") {
   SECTION("tight memory and slow links") { compare({.most_classes = 2, .heavy_sync = false}, 3, cases(3000)); }
   SECTION("few microbatches, more stages than microbatches") {
     compare({.most_classes = 2, .most_microbatches = 3}, 4, cases(2000));
+  }
+  SECTION("four classes, eight blocks, twelve units") {
+    compare({.most_blocks = 8, .most_classes = 4, .most_units = 3}, 9, cases(1000));
   }
   SECTION("long pipelines of one class") {
     compare({.most_blocks = 8, .most_classes = 1, .most_units = 7, .mixed = false}, 5, cases(1000));
@@ -108,6 +160,19 @@ TEST_CASE("more never makes the optimum worse") {
     frontier = prune::pareto(frontier);
     CHECK(optimum(more_options).value_or(INT64_MAX) <= before);
   }
+}
+
+TEST_CASE("names and order change no optimum") {
+  std::mt19937_64 random(14);
+  int feasible = 0;
+  for (int i = 0; i < cases(1000); ++i) {
+    const compose::Program program = random_program(random, {.spend_limit = i % 3 == 0, .twins = i % 2});
+    const std::optional<std::int64_t> before = optimum(program);
+    INFO("case " << i);
+    REQUIRE(optimum(renumbered(program, random)) == before);
+    if (before) ++feasible;
+  }
+  CHECK(feasible >= enough(300));
 }
 
 TEST_CASE("a spent budget is admitted, and the bound still holds") {

@@ -6,7 +6,12 @@ packages_build=(
   libcli11-dev libeigen3-dev libexpat1-dev libexpected-dev libfmt-dev libhwloc-dev libspdlog-dev libsqlite3-dev libtbb-dev
   libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev
 )
-packages_test=(catch2 librapidcheck-dev python3 shellcheck)
+# The tests also judge documents by their schemas, read job files, and start workers through mpirun and srun.
+packages_test=(
+  catch2 librapidcheck-dev python3 python3-jsonschema python3-yaml shellcheck
+  munge openmpi-bin slurm-client slurmctld slurmd
+)
+packages_torch=(python3-torch) # 150 MB to load, 640 MB installed: for the test of scripts/profile_gpu.py alone
 packages_bench=(libbenchmark-dev)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_coverage=(gcovr)

@@ -29,36 +29,48 @@ std::string used_text(const plan::LaunchPlan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-}  // namespace
-
-std::string choices_for_people(const std::vector<plan::LaunchPlan>& plans, const Terminal& terminal) {
-  Table table({{"tokens/s", true},
-               {"iteration", true},
-               {"GPUs", true},
-               {"$/hour", true},
-               {"$/Mtoken", true},
-               {"runs on", false, 20}});
-  for (const plan::LaunchPlan& plan : plans) {
-    const plan::Predicted& p = plan.predicted;
-    table.add({{thousands(static_cast<std::int64_t>(p.tokens_per_s))},
-               {people_time(to_seconds(p.iteration))},
-               {thousands(static_cast<std::int64_t>(plan.ranks.size()))},
-               {money(simulate::dollars_per_hour(plan), 2)},
-               {money(p.cost_per_mtoken, 3)},
-               {used_text(plan)}});
-  }
-  return table.render(terminal);
+/// Row and GPUs: "plan-03-16gpus.json".
+std::string file_of(std::size_t row, const plan::LaunchPlan& plan) {
+  return fmt::format("plan-{:02}-{}gpus.json", row + 1, plan.ranks.size());
 }
 
-std::string choices_json(const std::vector<plan::LaunchPlan>& plans) {
+}  // namespace
+
+std::string choices_for_people(const Choices& choices, bool named, const Terminal& terminal) {
+  std::vector<Column> columns{{"tokens/s", true}, {"iteration", true}, {"GPUs", true},
+                              {"$/hour", true},   {"$/Mtoken", true},  {"runs on", false, 20}};
+  if (named) columns.push_back({"plan", false});
+  Table table(columns);
+  for (std::size_t i = 0; i < choices.plans.size(); ++i) {
+    const plan::LaunchPlan& plan = choices.plans[i];
+    const plan::Predicted& p = plan.predicted;
+    std::vector<Cell> row{{thousands(static_cast<std::int64_t>(p.tokens_per_s))},
+                          {people_time(to_seconds(p.iteration))},
+                          {thousands(static_cast<std::int64_t>(plan.ranks.size()))},
+                          {money(simulate::dollars_per_hour(plan), 2)},
+                          {money(p.cost_per_mtoken, 3)},
+                          {used_text(plan)}};
+    if (named) row.push_back({file_of(i, plan)});
+    table.add(std::move(row));
+  }
+  std::string out = table.render(terminal);
+  out += "\nTimes are simulated. No row is as good as another in time, money and GPUs";
+  out += choices.finished ? ".\n" : "; not all searches finished.\n";
+  return out;
+}
+
+std::string choices_json(const Choices& choices, bool named) {
+  const std::vector<plan::LaunchPlan>& plans = choices.plans;
   Json out;
   out["schema"] = "tangram.choices/1";
   if (!plans.empty()) {
     out["fleet"] = plans.front().fleet_name;
     out["model"] = plans.front().model.name;
   }
+  out["finished"] = choices.finished;
   out["choices"] = Json::array();
-  for (const plan::LaunchPlan& plan : plans) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const plan::LaunchPlan& plan = plans[i];
     const plan::Predicted& p = plan.predicted;
     const double dollars = simulate::dollars_per_hour(plan);
     Json choice;
@@ -68,9 +80,19 @@ std::string choices_json(const std::vector<plan::LaunchPlan>& plans) {
     choice["tokens_per_s"] = p.tokens_per_s;
     choice["cost_per_mtoken"] = dollars > 0 ? Json(p.cost_per_mtoken) : Json(nullptr);
     choice["used"] = gpus_by_class(plan);
+    choice["plan"] = named ? Json(file_of(i, plan)) : Json(nullptr);
     out["choices"].push_back(std::move(choice));
   }
   return io::write_canonical(out);
+}
+
+Expected<void> write_choices(const Choices& choices, const std::string& json, io::OutputFolder& folder) {
+  if (auto added = folder.add("choices.json", json); !added) return added;
+  for (std::size_t i = 0; i < choices.plans.size(); ++i) {
+    plan::LaunchPlan plan = choices.plans[i];  // writing gives it its digest
+    if (auto added = folder.add(file_of(i, plan), plan::write_plan(plan)); !added) return added;
+  }
+  return folder.commit();
 }
 
 }  // namespace tangram::app

@@ -11,6 +11,7 @@
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/execute/verify.hpp"
+#include "tangram/model/techniques.hpp"
 
 namespace tangram::app {
 
@@ -63,12 +64,12 @@ constexpr CommandText kCommands[] = {
      "--against PLAN prices a plan that runs already on the fleet as it is now, GPUs by host name and number. It\n"
      "is kept, and -o writes it unchanged, while it fits and no other gains --min-gain; otherwise the plan that\n"
      "gives fewest GPUs other work is taken among those within --min-gain of the best. Why is said; --json\n"
-     "prints the decision.\n"
+     "prints the decision. A PLAN that check refuses is an error (exit 4): it must be as it was written.\n"
      "\n"
      "Searches are kept (tangram cache), so that planning for a fleet that is alike but for names is a matter of\n"
      "looking up. --ahead searches as well, when the plan is written, for fleets with any one node less and with\n"
      "one more like any: then a change of that kind is looked up, too. With --against it prepares the next run\n"
-     "with --against; searches for --pipelines any are not kept.\n"},
+     "with --against; searches for pipelines that are not alike are not kept.\n"},
     {Command::kIslands, "islands", "CLUSTER", "show which GPUs are alike, and why",
      "  tangram islands fleet.json\n"
      "  tangram islands fleet.json --island-tolerance 5%\n"
@@ -87,18 +88,25 @@ constexpr CommandText kCommands[] = {
      "reports: --network gives cards, rate and kind, for all nodes or those of a GPU type\n"
      "(H100-80GB-SXM=8x400Gbit,infiniband); --links takes what nccl-tests measured instead. Without -o the file\n"
      "goes to standard output; --json prints it with what was left out.\n"},
+    {Command::kGpus, "gpus", "", "list the GPU types that the program knows",
+     "  tangram gpus\n"
+     "  tangram gpus --json | jq -r '.gpus[] | select(.memory_gib >= 80) | .name'\n",
+     "These names stand in cluster.json, in --add gpu=NAME and in --gpu of cluster and profile. A GPU that is not\n"
+     "among them is described in cluster.json itself, under \"gpus\".\n"},
     {Command::kCheck, "check", "PLAN", "judge a written plan",
      "  tangram check plan.json\n"
      "  tangram check plan.json --cluster fleet.json --model model.yaml\n",
-     "Works out structure, memory and cost anew from the file alone, and lists what does not hold. With\n"
-     "--cluster and --model also that hosts, links and layers are those of the inputs. Exit 0: nothing is\n"
+     "Works out structure, memory, times, rates and verdicts about runtimes anew from the file alone, and lists\n"
+     "what does not hold. Bounds and gaps must fit the times; how they were found is not repeated. With\n"
+     "--cluster and --model also that hosts, links, prices and layers are those of the inputs. Exit 0: nothing is\n"
      "wrong; 3: there are violations; 4: the file is not a launch plan.\n"},
     {Command::kSimulate, "simulate", "PLAN", "run a plan's schedule event by event",
      "  tangram simulate plan.json\n"
      "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
      "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes. Plans are made for\n"
      "transfers that run beside the passes; --blocking shows what they take where a stage stops until its transfers\n"
-     "are through, as Megatron-LM's stages do without interleaving.\n"},
+     "are through, as Megatron-LM's stages do without interleaving. A plan that check refuses is simulated as it is\n"
+     "written, with a warning.\n"},
     {Command::kCompare, "compare", "CLUSTER MODEL", "compare this planner with others",
      "  tangram compare fleet.json model.yaml\n"
      "  tangram compare fleet.json model.yaml --with metis,sailor --mode faithful\n"
@@ -154,9 +162,9 @@ constexpr CommandText kCommands[] = {
      "own. FORMAT is megatron (a script with Megatron-LM's arguments), flagscale (its training YAML), sailor,\n"
      "galvatron, flashflex (the JSON they plan with) or metis (what it prints). A host file\n"
      "(HOST slots=N) or a rank map (rankmap.csv) beside it says which GPU has which rank; a folder stands for the\n"
-     "files in it. Sequence length and batch are those of the job, where it says them. A plan with violations is\n"
-     "written as well, and they are listed. Exit 0: nothing is wrong; 3: there are violations; 4: the files cannot\n"
-     "be read as a plan.\n"},
+     "files in it. Sequence length and batch are those of the job, where it says them. Of a plan with violations\n"
+     "these are listed, and it is not written. Exit 0: nothing is wrong; 3: there are violations; 4: the files\n"
+     "cannot be read as a plan.\n"},
     {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
      "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
      "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM --model model.yaml -o a100.json\n"
@@ -211,8 +219,10 @@ constexpr CommandText kCommands[] = {
      "  tangram schema replan\n",
      "Files: cluster, model, profile, measurements, launch_plan.\n"
      "What --json prints: accuracy, cache, check, choices (plan --pareto), comparison (compare), conformance\n"
-     "(parallelizers test), diff, error, explanation (explain), export, inventory (cluster), islands, parallelizers,\n"
-     "planner_files (compare --write-inputs), replan (plan --against), simulation (simulate), verification (verify),\n"
+     "(parallelizers test), diff, error, explanation (explain), export, gpu_list (gpus), inventory (cluster), "
+     "islands,\n"
+     "parallelizers, planner_files (compare --write-inputs), replan (plan --against), simulation (simulate), "
+     "verification (verify),\n"
      "version. The NAME is that in a document's own \"schema\": \"tangram.NAME/1\".\n"},
     {Command::kCompletion, "completion", "bash|zsh|fish", "print what makes a shell complete commands and options",
      "  source <(tangram completion bash)\n"
@@ -275,10 +285,55 @@ std::string described(const char* examples, const char* details) {
   return fmt::format("Examples:\n{}{}{}", examples, *details != '\0' ? "\n" : "", details);
 }
 
-std::string fault_help() {
-  std::vector<std::string_view> names;
-  for (const execute::FaultName& fault : execute::fault_names()) names.push_back(fault.name);
-  return fmt::format("make a mistake on purpose: {}", fmt::join(names, ", "));
+std::vector<std::string> fault_words() {
+  std::vector<std::string> names;
+  for (const execute::FaultName& fault : execute::fault_names()) names.emplace_back(fault.name);
+  return names;
+}
+
+std::string fault_help() { return fmt::format("make a mistake on purpose: {}", fmt::join(fault_words(), ", ")); }
+
+std::vector<std::string> technique_words() {
+  std::vector<std::string> words{"pp", "mixed"};
+  for (const model::TechniqueName& name : model::technique_names()) words.emplace_back(name.name);
+  return words;
+}
+
+/// Values of an option that is no setting.
+struct KnownValues {
+  Command command;
+  std::string_view option;
+  std::vector<std::string> words;
+  bool list = false;
+};
+
+std::vector<KnownValues> known_values() {
+  return {{Command::kCompare, "with", {"megatron", "amp", "metis", "sailor", "flashflex"}, true},
+          {Command::kCompare, "mode", {"faithful", "repaired", "both"}},
+          {Command::kExport,
+           "to",
+           {"generic", "megatron", "flagscale", "slurm", "kubernetes", "sailor", "flashflex", "galvatron"}},
+          {Command::kExport, "program", {"generic", "megatron"}},
+          {Command::kImport, "from", {"megatron", "flagscale", "sailor", "galvatron", "flashflex", "metis"}},
+          {Command::kProfile, "from", {"sailor", "metis", "galvatron", "amp", "nccl-tests"}},
+          {Command::kVerify, "inject", fault_words()},
+          {Command::kAccuracy, "without", {"hierarchical", "overlap"}, true}};
+}
+
+/// What an option's value may be, as far as that is known.
+void add_choices(Command command, OptionManual& option) {
+  for (const SettingDefinition& definition : setting_definitions()) {
+    if (definition.name != option.name || !applies_to(definition, command)) continue;
+    if (definition.kind == SettingKind::kChoice) option.choices = definition.choices;
+    if (definition.kind != SettingKind::kTechniques) continue;
+    option.choices = technique_words();
+    option.list = true;
+  }
+  for (KnownValues& known : known_values()) {
+    if (known.command != command || known.option != option.name) continue;
+    option.choices = std::move(known.words);
+    option.list = known.list;
+  }
 }
 
 /// The grammar, and the values CLI11 writes into while parsing.
@@ -322,7 +377,8 @@ class Grammar {
       }
     }
     if (text.command == Command::kPlan) {
-      sub->add_option("-o,--output", plan_.output, "write the plan here")->type_name("FILE");
+      sub->add_option("-o,--output", plan_.output, "write the plan here; --pareto: a folder of plans")
+          ->type_name("FILE");
       sub->add_option("--against", plan_.against, "keep this plan unless another is worth the change")
           ->type_name("PLAN");
       sub->add_flag("--detailed-exitcode", plan_.detailed_exitcode, "exit 2 where the plan of --against changes");
@@ -492,6 +548,7 @@ class Grammar {
         return {
             {"NAME", "cluster, model, profile, launch_plan, measurements, or what --json prints", &schema_.name, true}};
       case Command::kCompletion: return {{"SHELL", "bash, zsh or fish", &shell_, true}};
+      case Command::kGpus:
       case Command::kManual:
       case Command::kVersion: return {};
     }
@@ -503,6 +560,7 @@ class Grammar {
       case Command::kPlan: return plan_;
       case Command::kIslands: return islands_;
       case Command::kCluster: return cluster_;
+      case Command::kGpus: return GpusArguments{};
       case Command::kCheck: return check_;
       case Command::kSimulate: return simulate_;
       case Command::kCompare: return compare_;
@@ -536,11 +594,9 @@ class Grammar {
                            option->get_lnames().front(),
                            option->get_type_name(),
                            option->get_description(),
-                           {}};
-        for (const SettingDefinition& definition : setting_definitions()) {
-          if (definition.name == entry.name && definition.kind == SettingKind::kChoice)
-            entry.choices = definition.choices;
-        }
+                           {},
+                           false};
+        add_choices(text.command, entry);
         command.options.push_back(std::move(entry));
       }
       commands.push_back(std::move(command));
@@ -570,6 +626,7 @@ class Grammar {
       if (sub.get_name() == text.name) invocation_.command = text.command;
     }
     if (auto missing = complaint_about_missing(sub)) return fail(std::move(*missing));
+    if (auto empty = complaint_about_empty(sub)) return fail(std::move(*empty));
     if (invocation_.command == Command::kCompletion) return completion();
     if (invocation_.command == Command::kManual) {
       return HelpText{manual_page(manual(), "plans LLM training on mixed GPU fleets", kExitTable)};
@@ -627,6 +684,19 @@ class Grammar {
     if (missing.empty()) return std::nullopt;
     return usage_error("missing-argument", fmt::format("{} needs {}", sub.get_name(), fmt::join(missing, " and ")),
                        hint_to_help());
+  }
+
+  /// `-o ''` is a script whose variable is not set, not a wish for no file.
+  std::optional<Diagnostic> complaint_about_empty(const CLI::App& sub) const {
+    for (const CLI::Option* option : sub.get_options()) {
+      if (option->get_lnames().empty() || option->get_type_size() == 0) continue;
+      for (const std::string& value : option->results()) {
+        if (!value.empty()) continue;
+        return usage_error("missing-value", fmt::format("--{} is empty", option->get_lnames().front()),
+                           "give it a value, or leave the option out");
+      }
+    }
+    return std::nullopt;
   }
 
   std::string help_of_parsed() const {

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "commands.hpp"
 #include "inputs.hpp"
+#include "judged.hpp"
 #include "table.hpp"
 #include "tangram/plan/check.hpp"
 
@@ -69,6 +71,15 @@ std::string for_people(const plan::CheckReport& report, const Terminal& terminal
                      table.render(terminal));
 }
 
+/// A plan that lacks lists, and nothing else is wrong with it, is a wrong plan: it was cut, not mistaken for another
+/// file.
+Diagnostics judged_incomplete(Diagnostics mistakes) {
+  const auto is_cut = [](const Diagnostic& mistake) { return mistake.code == "missing-list"; };
+  if (!std::ranges::all_of(mistakes, is_cut)) return mistakes;
+  for (Diagnostic& mistake : mistakes) mistake.kind = ErrorKind::kInfeasible;
+  return mistakes;
+}
+
 }  // namespace
 
 ExitCode run_check(const CheckArguments& arguments, const Context& context) {
@@ -77,10 +88,10 @@ ExitCode run_check(const CheckArguments& arguments, const Context& context) {
                   usage_mistake("model-without-cluster", "--model is compared together with --cluster"));
   }
   const auto inputs = load_inputs(arguments);
-  if (!inputs) return report(context.terminal, context.json, inputs.error());
+  if (!inputs) return report(context.terminal, context.json, judged_incomplete(inputs.error()));
   const auto& [written, fleet, model] = *inputs;
   const model::Model* wanted = model ? &*model : nullptr;
-  const plan::CheckReport judged = fleet ? plan::check(written, *fleet, wanted) : plan::check(written);
+  const plan::CheckReport judged = fleet ? judge_file(written, *fleet, wanted) : judge_file(written);
   return print_result(context, for_people(judged, context.terminal), document_of(judged),
                       judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
 }

@@ -102,6 +102,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (!modes) return refuse(modes.error());
   const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits);
   if (!inputs) return refuse(inputs.error());
+  tell_assumed(context, inputs->fleet, &inputs->model);
   if (!arguments.inputs.empty()) return write_inputs(arguments.inputs, *inputs, context);
   auto plans = given_plans(arguments.plans);
   if (!plans) return refuse(plans.error());
@@ -115,8 +116,8 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  ComparingOptions options{planning_options(context.settings, inputs->fleet), *planners, *modes, std::move(*plans),
-                           !arguments.no_ablation};
+  ComparingOptions options{planning_options(context.settings, inputs->fleet, inputs->model), *planners, *modes,
+                           std::move(*plans), !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.planning.search.profiles = &inputs->profiles;
   const auto comparison = compare(*inputs, options, [&](const compose::Progress& progress) {
     context.terminal.progress(progress.phase.empty() ? "planning" : progress.phase);

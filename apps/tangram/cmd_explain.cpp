@@ -37,11 +37,12 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
+  tell_assumed(context, inputs->fleet);
   std::optional<tbb::global_control> threads;
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  PlanningOptions options = planning_options(context.settings, inputs->fleet);
+  PlanningOptions options = planning_options(context.settings, inputs->fleet, inputs->plan.model);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);

@@ -8,9 +8,11 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
+#include "judged.hpp"
 #include "plan_view.hpp"
 #include "planning.hpp"
 #include "table.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/io/file.hpp"
@@ -136,6 +138,14 @@ std::string for_people(const importing::Imported& imported, const plan::CheckRep
                             table.render(terminal));
 }
 
+Diagnostics errors_of(const plan::CheckReport& judged) {
+  Diagnostics errors;
+  for (const plan::Violation& v : judged.violations) {
+    errors.push_back(problem(ErrorKind::kInfeasible, v.code, fmt::format("{}: {}", v.where, v.message)));
+  }
+  return errors;
+}
+
 }  // namespace
 
 ExitCode run_import(const ImportArguments& arguments, const Context& context) {
@@ -158,13 +168,19 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   auto imported = importing::make_plan(*job, inputs->fleet, inputs->model, options);
   if (!imported) return refuse(imported.error());
   finish(*imported, *inputs, arguments.from);
-  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &inputs->model);
   for (const std::string& note : imported->notes) context.terminal.note(note);
-  const std::string text = plan::write_plan(imported->plan);
-  if (const auto written = write_output(context, *output, text); !written) return refuse(written.error());
+  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &inputs->model);
   const bool to_stdout = context.json || arguments.output == "-";
-  return print_text(context, to_stdout ? text : for_people(*imported, judged, context.terminal),
-                    judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
+  if (!judged.ok()) {
+    if (to_stdout) return refuse(errors_of(judged));
+    if (*output)
+      context.terminal.note(fmt::format("{} is not written: the plan does not pass its check", arguments.output));
+    return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
+  }
+  const auto text = judged_text(imported->plan, inputs->fleet, inputs->model);
+  if (!text) return refuse(text.error());
+  if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());
+  return print_text(context, to_stdout ? *text : for_people(*imported, judged, context.terminal));
 }
 
 }  // namespace tangram::app

@@ -11,6 +11,7 @@
 #include "choices.hpp"
 #include "commands.hpp"
 #include "inputs.hpp"
+#include "judged.hpp"
 #include "parallelizers.hpp"
 #include "plan_view.hpp"
 #include "planning.hpp"
@@ -18,6 +19,7 @@
 #include "replan.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
+#include "tangram/compose/remedies.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "wishes.hpp"
@@ -34,7 +36,12 @@ struct PlanInputs : PlanningInputs {
 /// The plan and its text, which is written again where it is kept.
 void load_old(const std::string& path, PlanInputs& inputs, Diagnostics& mistakes) {
   take(io::read_file(path), inputs.old_text, mistakes);
-  if (!inputs.old_text.empty()) take(plan::read_plan(inputs.old_text, path), inputs.old, mistakes);
+  if (inputs.old_text.empty()) return;
+  const std::size_t before = mistakes.size();
+  take(plan::read_plan(inputs.old_text, path), inputs.old, mistakes);
+  if (mistakes.size() > before) return;
+  const Diagnostics found = mistakes_in(inputs.old, path);
+  mistakes.insert(mistakes.end(), found.begin(), found.end());
 }
 
 /// All files, with the mistakes of all.
@@ -60,6 +67,10 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
     return usage_mistake("two-questions", "--ahead prepares the next plan, --pareto lists plans",
                          "leave one of them out");
   }
+  if (settings.count("pareto") && settings.text("objective") != to_string(compose::Objective::kThroughput)) {
+    return usage_mistake("two-questions", "--pareto lists choices for every objective, --objective asks for one plan",
+                         "leave one of them out; --budget and --min-throughput limit the list");
+  }
   if (!arguments.against.empty() && settings.count("pareto")) {
     return usage_mistake("two-questions", "--pareto lists plans, --against decides about one", "leave one of them out");
   }
@@ -81,9 +92,10 @@ std::string progress_line(const compose::Progress& progress) {
   return line;
 }
 
-/// The user's own limit was what ended the search.
-bool stopped_early(const Settings& settings, const PlannedResult& planned) {
-  return settings.value("time-budget").origin != Origin::kDefault && !planned.search_finished;
+/// The user's own limit was what ended the search, or what was asked for is not proven.
+bool stopped_early(const Settings& settings, const PlanningOptions& options, bool finished) {
+  const bool limited = settings.value("time-budget").origin != Origin::kDefault;
+  return !finished && (limited || options.wish.objective != compose::Objective::kThroughput);
 }
 
 /// What a plan or a list of plans is told as, and to whom.
@@ -135,12 +147,21 @@ Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& op
   if (!planned) return fail(std::move(planned.error()));
   tell_effort(context, planned->statistics);
   ExitCode code = tell_failures(context, planned->parallelizers);
-  if (code == ExitCode::kOk && stopped_early(context.settings, *planned)) code = ExitCode::kStoppedEarly;
-  const std::string text = plan::write_plan(planned->plan);
-  return Told{text, text, plan_for_people(planned->plan, context.terminal), code};
+  if (code == ExitCode::kOk && stopped_early(context.settings, options, planned->search_finished))
+    code = ExitCode::kStoppedEarly;
+  const auto text = judged_text(planned->plan, inputs.fleet, inputs.model);
+  if (!text) return fail(text.error());
+  return Told{*text, *text, plan_for_people(planned->plan, context.terminal), code};
 }
 
-/// Where the old plan is kept, its text is written as it was: nothing changed.
+/// Where the old plan is kept, its text is written as it was: nothing changed. Where its figures are no longer those
+/// that check works out, it is written with those of today.
+Expected<std::string> text_of(Replanned& replanned, const PlanInputs& inputs) {
+  if (replanned.change) return judged_text(replanned.next, inputs.fleet, inputs.model);
+  if (!replanned.now || judge_file(inputs.old).ok()) return inputs.old_text;
+  return judged_text(*replanned.now, inputs.fleet, inputs.model);
+}
+
 Expected<Told> plan_against(const PlanInputs& inputs, const PlanningOptions& options, const Means& means,
                             const compose::ProgressCallback& progress, const PlanArguments& arguments,
                             const Context& context) {
@@ -151,20 +172,38 @@ Expected<Told> plan_against(const PlanInputs& inputs, const PlanningOptions& opt
   if (!replanned) return fail(std::move(replanned.error()));
   ExitCode code = tell_failures(context, replanned->parallelizers);
   if (code == ExitCode::kOk && replanned->change && arguments.detailed_exitcode) code = ExitCode::kDifferent;
-  return Told{replanned->change ? plan::write_plan(replanned->next) : inputs.old_text,
-              io::write_canonical(replanned_json(*replanned)), replanned_for_people(*replanned, context.terminal),
-              code};
+  auto text = text_of(*replanned, inputs);
+  if (!text) return fail(std::move(text.error()));
+  return Told{std::move(*text), io::write_canonical(replanned_json(*replanned)),
+              replanned_for_people(*replanned, context.terminal), code};
 }
 
 Expected<Told> plan_choices(const PlanningInputs& inputs, const PlanningOptions& options, std::int64_t most,
-                            const Means& means, const compose::ProgressCallback& progress, const Context& context) {
+                            const Means& means, const compose::ProgressCallback& progress,
+                            const PlanArguments& arguments, const Context& context) {
+  const bool writes = !arguments.output.empty() && arguments.output != "-";
+  std::optional<io::OutputFolder> folder;
+  if (writes) {
+    auto opened = context.signals.open_folder(arguments.output);
+    if (!opened) return fail(std::move(opened.error()));
+    folder.emplace(std::move(*opened));
+  }
   auto choices = make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);
   context.terminal.clear_progress();
   means.tell(context);
   if (!choices) return fail(std::move(choices.error()));
-  const ExitCode code = tell_failures(context, choices->parallelizers);
-  const std::string text = choices_json(choices->plans);
-  return Told{text, text, choices_for_people(choices->plans, context.terminal), code};
+  ExitCode code = tell_failures(context, choices->parallelizers);
+  if (code == ExitCode::kOk && stopped_early(context.settings, options, choices->finished)) {
+    code = ExitCode::kStoppedEarly;
+  }
+  const std::string text = choices_json(*choices, writes);
+  if (folder) {
+    if (auto done = write_choices(*choices, text, *folder); !done) return fail(std::move(done.error()));
+    context.signals.release();
+    context.terminal.note(
+        fmt::format("wrote {} plans and choices.json to {}", choices->plans.size(), arguments.output));
+  }
+  return Told{text, text, choices_for_people(*choices, writes, context.terminal), code};
 }
 
 /// Searches have to be kept, by parallelizers whose searches can be.
@@ -192,6 +231,22 @@ void look_ahead(const PlanningInputs& inputs, const PlanningOptions& options, co
   context.terminal.note(ahead_text(ahead));
 }
 
+/// The first diagnostic of a job that does not fit says what was tried and found to help.
+void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const PlanningOptions& options,
+                  const Context& context) {
+  Diagnostic& first = why.front();
+  if (first.kind != ErrorKind::kInfeasible || (first.code != "out-of-memory" && first.code != "no-strategy")) return;
+  const auto islands = cluster::find_islands(inputs.fleet, options.island_tolerance);
+  const auto helping = compose::find_remedies(
+      options.target, inputs.model, islands, options.search,
+      [&](const std::string& what) { context.terminal.progress(fmt::format("no plan; trying {}", what)); });
+  context.terminal.clear_progress();
+  if (helping.empty()) return;
+  const std::string general = first.code == "out-of-memory" ? fmt::format("; or {}", first.hint) : "";
+  first.hint = fmt::format("{} a plan possible: {}{}", helping.size() > 1 ? "each of these makes" : "this makes",
+                           fmt::join(helping, "; "), general);
+}
+
 }  // namespace
 
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
@@ -200,7 +255,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (const auto wrong = wish_complaint(context.settings)) return refuse(*wrong);
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
-  auto output = open_output(context, arguments.output);
+  tell_assumed(context, inputs->fleet, &inputs->model);
+  const auto most = context.settings.count("pareto");
+  auto output = open_output(context, most ? "" : arguments.output);
   if (!output) return refuse(output.error());
 
   std::optional<tbb::global_control> threads;
@@ -208,7 +265,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
   context.terminal.progress("finding islands");
-  PlanningOptions options = planning_options(context.settings, inputs->fleet);
+  PlanningOptions options = planning_options(context.settings, inputs->fleet, inputs->model);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
@@ -225,11 +282,14 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
 
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
   const Means means{cache, *planners};
-  const auto most = context.settings.count("pareto");
-  const auto told = most                        ? plan_choices(*inputs, options, *most, means, progress, context)
+  const auto told = most ? plan_choices(*inputs, options, *most, means, progress, arguments, context)
                     : arguments.against.empty() ? plan_best(*inputs, options, means, progress, context)
                                                 : plan_against(*inputs, options, means, progress, arguments, context);
-  if (!told) return refuse(told.error());
+  if (!told) {
+    Diagnostics why = told.error();
+    add_remedies(why, *inputs, options, context);
+    return refuse(why);
+  }
   const ExitCode code = deliver(context, arguments, *output, *told);
   if (ahead && code != ExitCode::kInternal) {
     look_ahead(*inputs, arguments.against.empty() ? options : replan_options(options), progress, context);

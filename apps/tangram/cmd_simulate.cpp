@@ -5,6 +5,7 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
+#include "judged.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
@@ -54,7 +55,24 @@ std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& res
                      people_time(to_seconds(result.optimizer_start)), table.render(terminal));
 }
 
-Json document_of(const plan::LaunchPlan& plan, const simulate::Result& result) {
+/// What is simulated is what is written, so that a plan changed by hand shows what the change would do; but nobody
+/// should take it for a plan that runs.
+std::string warning_of(const plan::CheckReport& judged) {
+  if (judged.ok()) return "";
+  const plan::Violation& first = judged.violations.front();
+  const std::size_t others = judged.violations.size() - 1;
+  std::string text = fmt::format("the plan does not pass its check: {}: {}", first.where, first.message);
+  if (others > 0) text += fmt::format(", and {} more; see tangram check", others);
+  std::string out = "\n";
+  const char* label = "warning";
+  for (const std::string& line : wrapped(text, kPageWidth - 10)) {
+    out += fmt::format("{:<8}  {}\n", label, line);
+    label = "";
+  }
+  return out;
+}
+
+Json document_of(const plan::LaunchPlan& plan, const plan::CheckReport& judged, const simulate::Result& result) {
   Json json;
   json["schema"] = "tangram.simulation/1";
   json["status"] = "ok";
@@ -73,6 +91,10 @@ Json document_of(const plan::LaunchPlan& plan, const simulate::Result& result) {
                               {"idle_ns", use.idle.value()},
                               {"exposed_sync_ns", use.exposed_sync.value()},
                               {"max_in_flight", use.max_in_flight}});
+  }
+  json["violations"] = Json::array();
+  for (const plan::Violation& v : judged.violations) {
+    json["violations"].push_back({{"code", v.code}, {"where", v.where}, {"message", v.message}});
   }
   return json;
 }
@@ -95,6 +117,8 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   }
   auto plan = load_plan(arguments.plan);
   if (!plan) return report(context.terminal, context.json, plan.error());
+  const plan::CheckReport judged = judge_file(*plan);
+  if (!judged.followable) return report(context.terminal, context.json, mistakes_in(*plan, arguments.plan));
   auto trace = open_output(context, arguments.trace);
   if (!trace) return report(context.terminal, context.json, trace.error());
 
@@ -107,7 +131,8 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
         write_output(context, *trace, simulate::write_trace(*plan, result), ": open it in https://ui.perfetto.dev");
     if (!written) return report(context.terminal, context.json, written.error());
   }
-  return print_result(context, for_people(*plan, result, context.terminal), document_of(*plan, result));
+  return print_result(context, for_people(*plan, result, context.terminal) + warning_of(judged),
+                      document_of(*plan, judged, result));
 }
 
 }  // namespace tangram::app

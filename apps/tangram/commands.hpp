@@ -11,6 +11,7 @@
 #include "options.hpp"
 #include "signals.hpp"
 #include "tangram/cluster/edits.hpp"
+#include "tangram/model/model.hpp"
 #include "terminal.hpp"
 
 namespace tangram::app {
@@ -26,6 +27,7 @@ struct Context {
 [[nodiscard]] ExitCode run_plan(const PlanArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_islands(const IslandsArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_cluster(const ClusterArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_gpus(const GpusArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_check(const CheckArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_simulate(const SimulateArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_compare(const CompareArguments& arguments, const Context& context);
@@ -42,7 +44,13 @@ struct Context {
 [[nodiscard]] ExitCode run_schema(const SchemaArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_version(const VersionArguments& arguments, const Context& context);
 
-/// What a command prints: the document with --json, the text otherwise. kInternal when stdout cannot take it.
+/// What edits of the fleet and the model file leave open, and what is taken.
+void tell_assumed(const Context& context, const cluster::Fleet& fleet, const model::Model* model = nullptr);
+
+/// Prints what a command has to say. `code`, unless stdout cannot take it: kInput with the reason on stderr, or kPipe
+/// without a word where nobody reads any more.
+[[nodiscard]] ExitCode print(Terminal& terminal, std::string_view text, ExitCode code = ExitCode::kOk);
+/// What a command prints: the document with --json, the text otherwise.
 [[nodiscard]] ExitCode print_result(const Context& context, const std::string& text,
                                     const nlohmann::ordered_json& document, ExitCode code = ExitCode::kOk);
 [[nodiscard]] ExitCode print_text(const Context& context, const std::string& text, ExitCode code = ExitCode::kOk);

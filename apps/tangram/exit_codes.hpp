@@ -13,11 +13,12 @@ enum class ExitCode : std::uint8_t {
   kInternal = 1,    ///< a bug
   kDifferent = 2,   ///< the plan differs, where a difference was asked for
   kInfeasible = 3,  ///< no feasible plan; a checked plan with violations
-  kInput = 4,
+  kInput = 4,       ///< an input that is invalid, or an output that cannot be written
   kPlugin = 5,
   kStoppedEarly = 6,  ///< the best plan so far was written, if one was found
   kUsage = 64,        ///< EX_USAGE of sysexits.h
   kInterrupted = 130,
+  kPipe = 141,  ///< nobody reads standard output any more: as a process ends that SIGPIPE ends
   kTerminated = 143,
 };
 
@@ -33,6 +34,7 @@ enum class ExitCode : std::uint8_t {
     case ExitCode::kStoppedEarly: return "incomplete";
     case ExitCode::kUsage: return "usage";
     case ExitCode::kInterrupted:
+    case ExitCode::kPipe:
     case ExitCode::kTerminated: return "interrupted";
   }
   return "internal";
@@ -57,11 +59,11 @@ inline constexpr std::string_view kExitTable =
     "  1    internal error: a bug, please report it\n"
     "  2    diff --exit-code: the plans differ; plan --detailed-exitcode: the plan changes\n"
     "  3    no feasible plan (what is short is said); check, verify, import: the plan is wrong\n"
-    "  4    invalid input file\n"
+    "  4    invalid input file, or an output that cannot be written\n"
     "  5    a parallelizer that was asked for failed; the best plan of the others was written, if any\n"
-    "  6    stopped early by --time-budget, or a parallelizer ran out of time; the best plan so far was\n"
-    "       written, if one was found\n"
+    "  6    stopped early by --time-budget, --objective cost or gpus is not proven, or a parallelizer ran\n"
+    "       out of time; the best plan so far was written, if one was found\n"
     "  64   wrong usage\n"
-    "  130  interrupted (143: terminated); nothing is left half-written\n";
+    "  130  interrupted (143: terminated, 128 + N: ended by signal N); nothing is left half-written\n";
 
 }  // namespace tangram::app

@@ -14,6 +14,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const PlanArguments& a) const { return run_plan(a, context); }
     ExitCode operator()(const IslandsArguments& a) const { return run_islands(a, context); }
     ExitCode operator()(const ClusterArguments& a) const { return run_cluster(a, context); }
+    ExitCode operator()(const GpusArguments& a) const { return run_gpus(a, context); }
     ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
     ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
     ExitCode operator()(const CompareArguments& a) const { return run_compare(a, context); }
@@ -59,7 +60,7 @@ ExitCode run_command_line(int argc, const char* const* argv, SignalGuard& signal
   const auto parsed = parse_command_line(argc, argv);
   if (!parsed) return report(terminal, asks_for_json(argc, argv), parsed.error());
   if (const auto* help = std::get_if<HelpText>(&*parsed)) {
-    return terminal.result(help->text) ? ExitCode::kOk : ExitCode::kInternal;
+    return print(terminal, help->text);
   }
   return run(std::get<Invocation>(*parsed), signals);
 }

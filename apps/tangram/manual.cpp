@@ -39,14 +39,18 @@ std::string zsh_text(std::string text) {
   return text;
 }
 
+/// What zsh offers as a value.
+std::string zsh_action(const OptionManual& option) {
+  if (option.choices.empty()) return "_files";
+  const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
+  return option.list ? fmt::format("_values -s , {} {}", option.value, words) : fmt::format("({})", words);
+}
+
 std::string zsh_option(const OptionManual& option) {
-  const std::string value =
-      option.value.empty()
-          ? ""
-          : fmt::format(":{}:{}", option.value,
-                        option.choices.empty() ? "_files" : fmt::format("({})", fmt::join(option.choices, " ")));
+  const std::string value = option.value.empty() ? "" : fmt::format(":{}:{}", option.value, zsh_action(option));
   const std::string tail = fmt::format("[{}]{}", zsh_text(option.help), value);
-  std::string out = shell_quoted(fmt::format("--{}{}", option.name, tail));
+  // With "=" the value may be a word of its own or stand behind one.
+  std::string out = shell_quoted(fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : "=", tail));
   if (!option.short_flag.empty()) out += " " + shell_quoted(fmt::format("-{}{}", option.short_flag, tail));
   return out;
 }
@@ -97,13 +101,16 @@ std::string bash_completion(const std::vector<CommandManual>& commands) {
   names.reserve(commands.size());
   for (const CommandManual& command : commands) names.push_back(command.name);
   std::string values;
+  std::vector<std::string> lists;
   std::string options;
   std::string actions;
   for (const CommandManual& command : commands) {
     for (const OptionManual& option : command.options) {
       if (option.choices.empty()) continue;
-      values += fmt::format("    {}:--{}) words={} ;;\n", command.name, option.name,
+      const std::string pattern = fmt::format("{}:--{}", command.name, option.name);
+      values += fmt::format("    {}) words={} ;;\n", pattern,
                             shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+      if (option.list) lists.push_back(pattern);
     }
     options += fmt::format("    {}) words={} ;;\n", command.name,
                            shell_quoted(fmt::format("{}", fmt::join(flags_of(command), " "))));
@@ -115,7 +122,11 @@ std::string bash_completion(const std::vector<CommandManual>& commands) {
   return fmt::format(
       "# bash completion of tangram: source <(tangram completion bash)\n"
       "_tangram() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} command= words= word\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} command= words= word "
+      "before=\n"
+      "  if [[ $current == = ]]; then current=; fi  # --option=VALUE is three words where = divides words\n"
+      "  if [[ $previous == = ]]; then previous=${{COMP_WORDS[COMP_CWORD - 2]}}; fi\n"
+      "  if [[ $current == --*=* ]]; then previous=${{current%%=*}} before=$previous= current=${{current#*=}}; fi\n"
       "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
       "    if [[ $word != -* ]]; then command=$word; break; fi\n"
       "  done\n"
@@ -127,15 +138,20 @@ std::string bash_completion(const std::vector<CommandManual>& commands) {
       "  if [[ -z $words && $current == -* ]]; then\n"
       "    case $command in\n{}    esac\n"
       "  fi\n"
+      "  case $command:$previous in\n"
+      "    {})\n"
+      "      if [[ $current == *,* ]]; then before+=${{current%,*}}, current=${{current##*,}}; fi\n"
+      "      compopt -o nospace 2> /dev/null ;; # another may follow\n"
+      "  esac\n"
       "  if [[ -n $words ]]; then\n"
-      "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+      "    mapfile -t COMPREPLY < <(compgen -P \"$before\" -W \"$words\" -- \"$current\")\n"
       "    return\n"
       "  fi\n"
       "  case $command in\n{}  esac\n"
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"; compgen -f -- \"$current\")\n"
       "}}\n"
       "complete -o filenames -F _tangram tangram\n",
-      fmt::join(names, " "), values, options, actions);
+      fmt::join(names, " "), values, options, fmt::join(lists, "|"), actions);
 }
 
 std::string zsh_completion(const std::vector<CommandManual>& commands) {
@@ -176,7 +192,9 @@ std::string fish_completion(const std::vector<CommandManual>& commands) {
     for (const OptionManual& option : command.options) {
       out += fmt::format("{} -l {}", seen, option.name);
       if (!option.short_flag.empty()) out += fmt::format(" -s {}", option.short_flag);
-      if (!option.choices.empty()) out += fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
+      const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
+      if (!words.empty())
+        out += option.list ? fmt::format(" -x -a '(__fish_append , {})'", words) : fmt::format(" -x -a '{}'", words);
       if (option.choices.empty() && !option.value.empty()) out += " -r";
       out += fmt::format(" -d {}\n", fish_quoted(option.help));
     }

@@ -14,6 +14,7 @@ struct OptionManual {
   std::string value;       ///< "FILE"; empty: a switch
   std::string help;
   std::vector<std::string> choices;  ///< of the value; empty: anything
+  bool list = false;                 ///< the value is several choices, divided by commas
 };
 
 struct CommandManual {

@@ -32,6 +32,7 @@ struct ClusterArguments {
   std::vector<std::string> links;     ///< logs of nccl-tests
   std::string output;                 ///< empty: standard output
 };
+struct GpusArguments {};
 struct CheckArguments {
   std::string plan;
   std::string cluster;  ///< empty: not given
@@ -120,7 +121,7 @@ struct VersionArguments {};
 using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
                                ExplainArguments, DiffArguments, CompareArguments, VerifyArguments, ExportArguments,
                                ImportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
-                               CacheArguments, WorkerArguments, SchemaArguments, VersionArguments>;
+                               CacheArguments, WorkerArguments, SchemaArguments, GpusArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

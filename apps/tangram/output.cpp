@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "commands.hpp"
 #include "tangram/base/problem.hpp"
@@ -11,30 +13,57 @@ namespace tangram::app {
 
 namespace {
 
+/// Bytes of a file or a name that are no UTF-8 have no place in JSON: each is shown as U+FFFD.
+nlohmann::ordered_json as_text(const std::string& bytes) {
+  using nlohmann::ordered_json;
+  return ordered_json::parse(ordered_json(bytes).dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+}
+
 nlohmann::ordered_json json_of(const Diagnostic& diagnostic) {
   nlohmann::ordered_json error;
   error["kind"] = to_string(diagnostic.kind);
   error["code"] = diagnostic.code;
-  error["message"] = diagnostic.message;
-  if (!diagnostic.hint.empty()) error["hint"] = diagnostic.hint;
-  if (!diagnostic.where.file.empty()) error["file"] = diagnostic.where.file;
+  error["message"] = as_text(diagnostic.message);
+  if (!diagnostic.hint.empty()) error["hint"] = as_text(diagnostic.hint);
+  if (!diagnostic.where.file.empty()) error["file"] = as_text(diagnostic.where.file);
   if (diagnostic.where.line > 0) error["line"] = diagnostic.where.line;
   if (diagnostic.where.column > 0) error["column"] = diagnostic.where.column;
-  if (!diagnostic.pointer.empty()) error["pointer"] = diagnostic.pointer;
+  if (!diagnostic.pointer.empty()) error["pointer"] = as_text(diagnostic.pointer);
   return error;
+}
+
+Diagnostic cannot_print(int failure) {
+  Diagnostic diagnostic;
+  diagnostic.code = "cannot-write";
+  diagnostic.where.file = "<stdout>";
+  diagnostic.message =
+      failure == EBADF ? "cannot write to standard output: it is closed"
+                       : fmt::format("cannot write to standard output: {}", std::generic_category().message(failure));
+  return diagnostic;
 }
 
 }  // namespace
 
+ExitCode print(Terminal& terminal, std::string_view text, ExitCode code) {
+  const int failure = terminal.result(text);
+  if (failure == 0) return code;
+  if (failure == EPIPE) return ExitCode::kPipe;
+  terminal.error({cannot_print(failure)});
+  return exit_code_of(ErrorKind::kInput);
+}
+
 ExitCode print_text(const Context& context, const std::string& text, ExitCode code) {
-  if (context.terminal.result(text)) return code;
-  context.terminal.error({problem(ErrorKind::kInput, "write-failed", "standard output could not be written")});
-  return ExitCode::kInternal;
+  return print(context.terminal, text, code);
 }
 
 ExitCode print_result(const Context& context, const std::string& text, const nlohmann::ordered_json& document,
                       ExitCode code) {
   return print_text(context, context.json ? io::write_canonical(document) : text, code);
+}
+
+void tell_assumed(const Context& context, const cluster::Fleet& fleet, const model::Model* model) {
+  for (const std::string& assumed : fleet.assumed) context.terminal.note(assumed);
+  if (model != nullptr && !model->assumed.empty()) context.terminal.note(model->assumed);
 }
 
 Expected<std::optional<io::OutputFile>> open_output(const Context& context, const std::string& path) {
@@ -63,7 +92,7 @@ ExitCode report(Terminal& terminal, bool json, const Diagnostics& diagnostics) {
     document["exit"] = static_cast<int>(code);
     document["errors"] = nlohmann::ordered_json::array();
     for (const Diagnostic& diagnostic : diagnostics) document["errors"].push_back(json_of(diagnostic));
-    if (!terminal.result(io::write_canonical(document))) return ExitCode::kInternal;
+    return print(terminal, io::write_canonical(document), code);
   }
   return code;
 }

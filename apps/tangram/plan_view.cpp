@@ -35,9 +35,12 @@ std::string model_line(const model::Model& model) {
 
 std::string batch_line(const plan::LaunchPlan& plan) {
   const plan::Pipeline& first = plan.pipelines.front();
-  return fmt::format("{} = {} x {} of {}", counted(plan.model.job.global_batch, "sample"),
+  std::int64_t fewest = first.last_microbatch();
+  for (const plan::Pipeline& pipeline : plan.pipelines) fewest = std::min(fewest, pipeline.last_microbatch());
+  const std::string last = fewest < first.microbatch ? fmt::format(", the last of {}", fewest) : "";
+  return fmt::format("{} = {} x {} of {}{}", counted(plan.model.job.global_batch, "sample"),
                      counted(static_cast<std::int64_t>(plan.pipelines.size()), "pipeline"),
-                     counted(first.microbatches, "microbatch"), first.microbatch);
+                     counted(first.microbatches, "microbatch"), first.microbatch, last);
 }
 
 std::string islands_line(const plan::LaunchPlan& plan) {
@@ -185,7 +188,7 @@ std::string gap_line(const plan::PlanProvenance& p) {
   std::string text = p.optimal ? fmt::format("optimal in {}", space_name(p.space))
                                : fmt::format("by closed form at most {} slower than the best of {}",
                                              percent_gap(p.search_gap), space_name(p.space));
-  text += fmt::format("; at most {} slower than any plan at all", percent_gap(p.relaxed_gap));
+  text += fmt::format("; at most {} slower than any plan of the listed degrees", percent_gap(p.relaxed_gap));
   return text;
 }
 

@@ -74,18 +74,34 @@ std::string wish_note(const compose::WishResult& result, compose::Objective obje
   switch (objective) {
     case compose::Objective::kThroughput: break;
     case compose::Objective::kCost:
-      return fmt::format("the cheapest per token of {} searched limits, at most {:.1f} % above the cheapest possible",
+      if (result.found.optimal) {
+        return fmt::format("by closed form no searched plan is cheaper per token, by {} searches", result.steps);
+      }
+      return fmt::format("the cheapest per token that {} searches found, at most {:.1f} % above the cheapest possible",
                          result.steps, share);
     case compose::Objective::kGpus:
-      return fmt::format("{:.0f} GPUs; at least {:.0f} are needed", result.value, result.bound);
+      if (result.value <= result.least) {
+        return fmt::format("{:.0f} GPUs; at least {:.0f} are needed", result.value, result.least);
+      }
+      return fmt::format(
+          "{:.0f} GPUs; no plan of fewer was found that reaches the throughput, and fewer than {:.0f} cannot",
+          result.value, result.least);
   }
   return "";
 }
 
+/// What edits of the fleet and the model file leave open, and what was taken.
+std::vector<std::string> assumed_of(const cluster::Fleet& fleet, const model::Model& model) {
+  std::vector<std::string> assumed = fleet.assumed;
+  if (!model.assumed.empty()) assumed.push_back(model.assumed);
+  return assumed;
+}
+
 /// What a reader must know about the effort behind a plan; empty when it is simply the best.
-std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::string why_chosen) {
+std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::string why_chosen,
+                    std::vector<std::string> assumed) {
   const compose::SearchResult& result = granted.found;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = std::move(assumed);
   if (wish.objective != compose::Objective::kThroughput) notes.push_back(wish_note(granted, wish.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
   if (!result.finished) {
@@ -103,6 +119,11 @@ std::string digest_of(const cost::ProfileSet& profiles) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const cost::Profile& profile : profiles.profiles()) all.push_back(cost::profile_json(profile));
   return digest(io::write_compact(all));
+}
+
+void add_profiles(const PlanningOptions& options, plan::LaunchPlan& plan) {
+  if (options.search.profiles == nullptr) return;
+  plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
 }
 
 bool any_failed(const std::vector<parallelizer::Tally>& tallies) {
@@ -130,11 +151,13 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   const bool whole = !any_failed(result.parallelizers);
   p.optimal = whole && result.optimal && closed_form == result.best.front().closed_form;
   p.search_bound = whole ? result.search_bound : result.relaxed_bound;
-  p.relaxed_bound = result.relaxed_bound;
+  // It speaks of the degrees that the built-in parallelizers consider; a plan with others may be faster, and is then
+  // itself what nothing known is faster than.
+  p.relaxed_bound = std::min({result.relaxed_bound, p.search_bound, closed_form, plan.predicted.iteration});
   // Pipelines that are not alike are no part of what the search speaks of, and may be faster than its bound.
   p.search_gap = std::max(0.0, gap(closed_form, p.search_bound));
   // The relaxation holds pass by pass as well as by closed form.
-  p.relaxed_gap = gap(std::min(closed_form, plan.predicted.iteration), result.relaxed_bound);
+  p.relaxed_gap = gap(std::min(closed_form, plan.predicted.iteration), p.relaxed_bound);
 }
 
 Diagnostic bug(std::string code, std::string message) {
@@ -148,6 +171,23 @@ Diagnostics bugs_of(const plan::CheckReport& report) {
     bugs.push_back(bug(v.code, fmt::format("the plan does not pass its check: {}: {}", v.where, v.message)));
   }
   return bugs;
+}
+
+/// Times saturate far above what is real, and then say nothing about each other.
+bool takes_too_long(const plan::LaunchPlan& plan) {
+  static constexpr Nanoseconds kLongest(std::int64_t{365} * 24 * 3600 * 1'000'000'000);
+  const auto is_long = [](const plan::Part& part) {
+    const plan::PartPrediction& p = part.predicted;
+    return std::max({p.forward, p.backward, p.gradient_sync, p.optimizer_step}) > kLongest;
+  };
+  return plan.predicted.iteration > kLongest || plan.predicted.closed_form > kLongest ||
+         std::ranges::any_of(plan.stages, [&](const plan::Stage& s) { return std::ranges::any_of(s.parts, is_long); });
+}
+
+Diagnostic too_long() {
+  return problem(
+      ErrorKind::kInfeasible, "too-slow", "an iteration of the best plan takes longer than a year",
+      "look for a slip of the unit: a peak, a bandwidth or a latency of the cluster, the batch of the model");
 }
 
 /// Rules against the model hold for every plan of it.
@@ -176,6 +216,13 @@ Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose
 
 /// Part of the label budget that the search for pipelines that are not alike may use beside the search itself.
 constexpr std::int64_t kUnequalShare = 4;
+
+/// Fleets of fewer GPUs are looked at for such pipelines without being asked for.
+constexpr int kLookedAt = 64;
+
+/// On others it may pay where such a share of the GPUs is idle and plans that are faster by such a share are possible.
+constexpr double kManyIdle = 0.1;
+constexpr double kWideGap = 0.1;
 
 /// Slower by so much, transfers that block are named.
 constexpr double kWorthSaying = 1.001;
@@ -228,22 +275,43 @@ class Planner {
   }
   [[nodiscard]] compose::WishResult grant_wish() const {
     compose::SearchOptions limits = options_.search;
-    limits.timed = options_.wish.objective == compose::Objective::kThroughput;  // timetables speak of time alone
-    return compose::search_wish(options_.wish, model_, hierarchy_, limits,
-                                [this](const compose::SearchOptions& each) { return search(each); });
+    limits.timed = options_.wish.objective == compose::Objective::kThroughput;
+    return compose::search_wish(
+        options_.wish, model_, hierarchy_, limits, [this](const compose::SearchOptions& each) { return search(each); },
+        [this](const compose::Composition& plan) { return simulated(plan); });
+  }
+  [[nodiscard]] compose::ParetoPlans find_choices(std::size_t most) const {
+    return compose::pareto_plans(
+        options_.wish, model_, hierarchy_, options_.search, most,
+        [this](const compose::SearchOptions& each) { return search(each); },
+        [this](const compose::Composition& plan) { return simulated(plan); });
   }
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const {
     return plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles,
                           options_.near);
   }
-  [[nodiscard]] compose::EnsembleSearch search_ensemble(const compose::SearchOptions& limits) const {
-    return compose::search_ensemble(model_, hierarchy_, parallelizers_, limits, progress_);
+  /// A look is at microbatches of the size that is best for equal pipelines.
+  [[nodiscard]] compose::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,
+                                                        std::int64_t microbatch) const {
+    if (options_.pipelines == Pipelines::kAny) {
+      return compose::search_ensemble(model_, hierarchy_, parallelizers_, limits, progress_);
+    }
+    model::Model model = model_;
+    model.job.microbatch = microbatch;
+    return compose::search_ensemble(model, hierarchy_, parallelizers_, limits, progress_,
+                                    compose::EnsembleEffort::kLook);
   }
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Ensemble& ensemble) const {
     return plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
   }
 
  private:
+  [[nodiscard]] std::optional<Nanoseconds> simulated(const compose::Composition& composition) const {
+    const plan::LaunchPlan candidate = assemble(composition);
+    if (!reasons_against(candidate, options_.target).empty()) return std::nullopt;
+    const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
+    return result.deadlock ? std::nullopt : std::optional(result.iteration);
+  }
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const {
     return hierarchy_.levels[static_cast<std::size_t>(level)];
   }
@@ -333,24 +401,39 @@ Expected<Simulated> simulate_all(const Planner& planner, const std::vector<compo
 }
 
 /// Runtimes that are a target start equal pipelines; limits on money and GPUs are kept by the search for equal ones.
-bool may_differ(const PlanningOptions& options) {
-  return options.unequal_pipelines && options.target == compose::Target::kGeneric &&
+bool may_differ_at_all(const PlanningOptions& options) {
+  return options.pipelines != Pipelines::kEqual && options.target == compose::Target::kGeneric &&
          options.wish.objective == compose::Objective::kThroughput && !options.wish.budget && !options.search.spend;
 }
 
+bool may_differ(const PlanningOptions& options, int gpus) {
+  return may_differ_at_all(options) && (options.pipelines == Pipelines::kAny || gpus < kLookedAt);
+}
+
+/// When it may pay to look further at pipelines that are not alike; empty: nothing speaks for it.
+std::string further_note(const plan::LaunchPlan& plan, bool differs, const PlanningOptions& options) {
+  if (options.pipelines != Pipelines::kAuto) return "";
+  if (differs) return "--pipelines any looks further and may find faster ones";
+  if (plan.fleet_gpus < kLookedAt || !may_differ_at_all(options)) return "";
+  int idle = 0;
+  for (const plan::IdleGpus& gpus : plan.idle) idle += gpus.gpus;
+  if (idle < kManyIdle * plan.fleet_gpus || plan.provenance.relaxed_gap < kWideGap) return "";
+  return fmt::format("{} GPUs are idle: --pipelines any may find work for them", idle);
+}
+
 /// Pipelines that are not alike, where their closed form is better than that of the best that are.
-Expected<compose::SearchStatistics> add_unequal(const Planner& planner, const compose::SearchResult& found,
-                                                std::size_t number, const cluster::Fleet& fleet,
-                                                const PlanningOptions& options, Simulated& simulated) {
+Expected<compose::EnsembleSearch> add_unequal(const Planner& planner, const compose::SearchResult& found,
+                                              std::size_t number, const cluster::Fleet& fleet,
+                                              const PlanningOptions& options, Simulated& simulated) {
   compose::SearchOptions limits = options.search;
   limits.incumbent = found.best.front().closed_form;
   limits.label_budget /= kUnequalShare;
-  const compose::EnsembleSearch search = planner.search_ensemble(limits);
+  compose::EnsembleSearch search = planner.search_ensemble(limits, found.best.front().microbatch);
   if (search.best) {
     auto added = simulated.add(planner.assemble(*search.best), number, fleet, options.wish.objective);
     if (!added) return fail(std::move(added.error()));
   }
-  return search.statistics;
+  return search;
 }
 
 /// The plan that a target's is compared with.
@@ -397,20 +480,22 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   planned.search_finished = found.finished;
   auto simulated = simulate_all(planner, shortlist, fleet, options);
   if (!simulated) return fail(std::move(simulated.error()));
-  if (may_differ(options)) {
+  if (may_differ(options, fleet.gpu_count())) {
     const auto effort = add_unequal(planner, found, shortlist.size(), fleet, options, *simulated);
     if (!effort) return fail(effort.error());
-    planned.statistics += *effort;
+    planned.statistics += effort->statistics;
+    for (std::size_t i = 0; i < effort->parallelizers.size(); ++i) {
+      found.parallelizers[i].add(effort->parallelizers[i]);
+    }
   }
   const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];
   set_provenance(planned.plan, fleet, model, granted, options.wish);
   planned.plan.provenance.note =
-      note_of(granted, options.wish, why_taken(*simulated, taken, shortlist.size(), options.wish.objective));
-  if (options.search.profiles != nullptr) {
-    planned.plan.provenance.inputs.push_back({"profiles", digest_of(*options.search.profiles)});
-  }
+      note_of(granted, options.wish, why_taken(*simulated, taken, shortlist.size(), options.wish.objective),
+              assumed_of(fleet, model));
+  add_profiles(options, planned.plan);
 
   if (options.target != compose::Target::kGeneric) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
@@ -420,9 +505,14 @@ Expected<PlannedResult> make_plan(const cluster::Fleet& fleet, const model::Mode
   }
 
   const bool equal = planned.chosen < shortlist.size();
+  if (const std::string further = further_note(planned.plan, !equal, options); !further.empty()) {
+    std::string& note = planned.plan.provenance.note;
+    note += (note.empty() ? "" : "; ") + further;
+  }
   explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.wish);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 
+  if (takes_too_long(planned.plan)) return fail(too_long());
   const plan::CheckReport judged = plan::check(planned.plan, fleet, &model);
   if (!judged.ok()) return fail(bugs_of(judged));
   planned.statistics += found.statistics;
@@ -438,30 +528,46 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
   make_searches(fleet, model, for_any_runtime(options), progress);
 }
 
+namespace {
+
+/// A plan among others to choose from is a plan like any: what it was made by, and judged.
+Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
+                               const compose::WishResult& granted, const PlanningOptions& options) {
+  set_provenance(plan, fleet, model, granted, options.wish);
+  plan.provenance.note =
+      fmt::format("one of several choices, the best for its GPUs or money of {} searches", granted.steps);
+  add_profiles(options, plan);
+  for (plan::IdleGpus& idle : plan.idle) idle.reason = "this choice does without them";
+  plan.targets = plan::target_verdicts(plan);
+  const plan::CheckReport judged = plan::check(plan, fleet, &model);
+  if (!judged.ok()) return fail(bugs_of(judged));
+  return {};
+}
+
+}  // namespace
+
 Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanningOptions& options,
                                std::size_t most, const compose::ProgressCallback& progress) {
   const Planner planner(fleet, model, options, progress);
-  Diagnostics infeasible;
-  compose::SearchResult effort;
-  const auto compositions =
-      compose::pareto_plans(planner.hierarchy(), options.search, most, [&](const compose::SearchOptions& limits) {
-        compose::SearchResult found = planner.search(limits);
-        if (found.best.empty() && infeasible.empty()) {
-          infeasible = any_failed(found.parallelizers) ? failures_of(found.parallelizers) : found.infeasible;
-        }
-        effort.add_effort_of(found);
-        return found;
-      });
-  if (compositions.empty()) return fail(std::move(infeasible));
+  compose::ParetoPlans found = planner.find_choices(most);
+  std::vector<parallelizer::Tally>& tallies = found.effort.parallelizers;
+  if (found.plans.empty()) {
+    return fail(any_failed(tallies) ? failures_of(tallies) : std::move(found.infeasible));
+  }
   Choices choices;
-  for (const compose::Composition& composition : compositions) {
-    plan::LaunchPlan candidate = planner.assemble(composition);
-    if (!reasons_against(candidate, options.target).empty()) continue;
+  choices.finished = found.effort.finished;
+  compose::WishResult granted;
+  granted.steps = found.steps;
+  granted.found = std::move(found.effort);
+  for (const compose::Shown& shown : found.plans) {
+    plan::LaunchPlan candidate = planner.assemble(shown.plan);
     if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
+    if (auto done = complete_choice(candidate, fleet, model, granted, options); !done) {
+      return fail(std::move(done.error()));
+    }
     choices.plans.push_back(std::move(candidate));
   }
-  std::ranges::stable_sort(choices.plans, {}, [](const plan::LaunchPlan& plan) { return plan.predicted.iteration; });
-  choices.parallelizers = std::move(effort.parallelizers);
+  choices.parallelizers = std::move(granted.found.parallelizers);
   return choices;
 }
 

@@ -15,12 +15,19 @@
 
 namespace tangram::app {
 
+/// Which pipelines train the model beside each other.
+enum class Pipelines : std::uint8_t {
+  kEqual,  ///< alike in shapes, cuts and shares of the batch
+  kAuto,   ///< also others, where a look is cheap: on small fleets
+  kAny,    ///< also others, where nothing speaks against them
+};
+
 struct PlanningOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
   compose::Target target = compose::Target::kGeneric;
   compose::Wish wish;
-  bool unequal_pipelines = false;  ///< also look for pipelines that are not alike, where nothing speaks against them
+  Pipelines pipelines = Pipelines::kEqual;
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
   compose::KeptSearches* kept = nullptr;   ///< searches are looked up and kept there; those for unequal pipelines not
   const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
@@ -66,6 +73,7 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
 
 struct Choices {
   std::vector<plan::LaunchPlan> plans;             ///< simulated, fastest first; never empty
+  bool finished = false;                           ///< no budget of labels ended a search
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did
 };
 

@@ -33,6 +33,22 @@ void restrict_techniques(const Settings& settings, model::Model& model) {
   for (const std::string& name : settings.techniques("forbid")) set_technique(model.job.allow, name, false);
 }
 
+Pipelines pipelines_of(const Settings& settings) {
+  const std::string& text = settings.text("pipelines");
+  if (text == "any") return Pipelines::kAny;
+  return text == "equal" ? Pipelines::kEqual : Pipelines::kAuto;
+}
+
+/// A label goes on to every later cut, and deep models have as many more of them: fewer labels take the same time.
+std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model) {
+  constexpr std::int64_t kUsualDepth = 256;
+  constexpr std::int64_t kLeast = 10'000;
+  const std::int64_t labels = compose::usual_label_budget(fleet.gpu_count());
+  const std::int64_t blocks = model.block_count();
+  if (blocks <= kUsualDepth) return labels;
+  return std::max(labels * kUsualDepth / blocks * kUsualDepth / blocks, kLeast);
+}
+
 }  // namespace
 
 Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
@@ -49,7 +65,7 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   return inputs;
 }
 
-PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet) {
+PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet, const model::Model& model) {
   PlanningOptions options;
   options.island_tolerance = settings.share("island-tolerance");
   const auto small = [&](const char* name, std::int64_t otherwise) {
@@ -57,9 +73,9 @@ PlanningOptions planning_options(const Settings& settings, const cluster::Fleet&
   };
   options.search.top = small("top", options.search.top);
   options.search.max_replicas = small("max-pipelines", kManyReplicas);
-  options.unequal_pipelines = settings.text("pipelines") == "any";
+  options.pipelines = pipelines_of(settings);
   options.search.accepted_gap = settings.share("accept-gap");
-  options.search.label_budget = settings.count("time-budget").value_or(compose::usual_label_budget(fleet.gpu_count()));
+  options.search.label_budget = settings.count("time-budget").value_or(usual_budget(fleet, model));
   return options;
 }
 

@@ -23,8 +23,9 @@ struct PlanningInputs {
 [[nodiscard]] Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
                                                             const Settings& settings, const cluster::Edits& edits = {});
 
-/// Tolerance of the islands and effort of the search, where it is not set that of the fleet.
-[[nodiscard]] PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet);
+/// Tolerance of the islands and effort of the search, where it is not set that of the fleet and the depth of the model.
+[[nodiscard]] PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet,
+                                               const model::Model& model);
 
 [[nodiscard]] compose::Target target_of(const Settings& settings);
 

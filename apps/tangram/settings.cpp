@@ -13,6 +13,7 @@
 #include "tangram/base/spelling.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/model/techniques.hpp"
 
@@ -45,7 +46,7 @@ std::vector<SettingDefinition> make_definitions() {
        {"throughput", "cost", "gpus"},
        plan},
       {"budget", "", SettingKind::kAmount, "USD", "", "most dollars an hour for the GPUs that are used", {}, plan},
-      {"min-throughput", "", SettingKind::kAmount, "TOKENS", "", "least tokens a second, before simulation", {}, plan},
+      {"min-throughput", "", SettingKind::kAmount, "TOKENS", "", "least tokens a second, as simulated", {}, plan},
       {"pareto",
        "",
        SettingKind::kCount,
@@ -203,9 +204,9 @@ std::vector<SettingDefinition> make_definitions() {
        "",
        SettingKind::kChoice,
        "KIND",
-       "equal",
-       "any: look for pipelines of other islands, cuts and shares, too; slower",
-       {"equal", "any"},
+       "auto",
+       "any: look for pipelines of other islands, cuts and shares, too; slower. auto: a look below 64 GPUs",
+       {"equal", "auto", "any"},
        searchers},
       {"island-tolerance",
        "",
@@ -303,17 +304,19 @@ std::vector<std::string> split_list(std::string_view text) {
   return items;
 }
 
-/// Short words of the command line for the model file's names.
-std::string technique_name(const std::string& word) {
-  if (word == "pp") return "pipeline";
-  if (word == "mixed") return "mixed_stages";
-  return word;
-}
-
 struct Complaint {
   std::string message;
   std::string hint;
 };
+
+/// What is wrong with a number beyond the limits of its setting, or nothing.
+std::optional<Complaint> out_of_range(const SettingDefinition& definition, std::string_view text, double value) {
+  const io::Limit* limit = io::find_limit(definition.name);
+  if (limit == nullptr || (value >= limit->least && value <= limit->most)) return std::nullopt;
+  return Complaint{fmt::format("{} is not from {} to {}{}{}", text, limit->least, limit->most,
+                               limit->unit.empty() ? "" : " ", limit->unit),
+                   std::string(limit->why)};
+}
 
 /// What is wrong with a text, or nothing.
 std::optional<Complaint> complaint(const SettingDefinition& definition, std::string_view text) {
@@ -327,10 +330,10 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
                        near ? fmt::format("did you mean \"{}\"?", *near) : ""};
     }
     case SettingKind::kCount:
-      if (parse_count(text)) return std::nullopt;
+      if (const auto value = parse_count(text)) return out_of_range(definition, text, static_cast<double>(*value));
       return Complaint{fmt::format("\"{}\" is not a whole number of at least 1", text), std::string(definition.help)};
     case SettingKind::kAmount:
-      if (parse_amount(text)) return std::nullopt;
+      if (const auto value = parse_amount(text)) return out_of_range(definition, text, *value);
       return Complaint{fmt::format("\"{}\" is not a number above 0", text), std::string(definition.help)};
     case SettingKind::kShare:
       if (parse_share(text)) return std::nullopt;
@@ -338,7 +341,7 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
     case SettingKind::kTechniques:
       for (const std::string& word : split_list(text)) {
         model::Techniques ignored;
-        if (model::set_technique(ignored, technique_name(word), true)) continue;
+        if (model::set_technique(ignored, word, true)) continue;
         return Complaint{fmt::format("unknown technique \"{}\"", word), model::technique_hint(word)};
       }
       return std::nullopt;
@@ -464,11 +467,7 @@ bool Settings::enabled(std::string_view name) const { return text(name) == "true
 
 double Settings::share(std::string_view name) const { return parse_share(text(name)).value_or(0); }
 
-std::vector<std::string> Settings::techniques(std::string_view name) const {
-  std::vector<std::string> names;
-  for (const std::string& word : split_list(text(name))) names.push_back(technique_name(word));
-  return names;
-}
+std::vector<std::string> Settings::techniques(std::string_view name) const { return split_list(text(name)); }
 
 std::vector<std::string> Settings::files(std::string_view name) const { return split_list(text(name)); }
 

@@ -19,6 +19,7 @@ enum class Command : std::uint8_t {
   kPlan,
   kIslands,
   kCluster,
+  kGpus,
   kCheck,
   kSimulate,
   kExplain,
@@ -85,7 +86,8 @@ class Settings {
   [[nodiscard]] std::optional<double> amount(std::string_view name) const;
   [[nodiscard]] bool enabled(std::string_view name) const;  ///< kSwitch
   [[nodiscard]] double share(std::string_view name) const;
-  [[nodiscard]] std::vector<std::string> techniques(std::string_view name) const;  ///< as the model module names them
+  [[nodiscard]] std::vector<std::string> techniques(
+      std::string_view name) const;  ///< as written, each known to the model module
   [[nodiscard]] std::vector<std::string> files(std::string_view name) const;
 
  private:

@@ -1,6 +1,8 @@
-// SIGINT and SIGTERM. A thread waits for them, removes what is half-written, and ends the process with 130 or 143.
+// Signals that end the process, and its streams. A thread waits for the signals, removes what is half-written, and ends
+// the process with 128 + the signal's number (SIGINT: 130, SIGTERM: 143).
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <mutex>
@@ -35,6 +37,7 @@ class SignalGuard {
   std::mutex mutex_;
   std::string temporary_;
   bool written_ = false;
+  std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };
 

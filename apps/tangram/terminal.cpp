@@ -1,11 +1,15 @@
 #include "terminal.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <iterator>
 
 namespace tangram::app {
 
@@ -52,7 +56,50 @@ std::string colored_error(std::string text) {
   return text;
 }
 
+/// The length of a style of ours at the beginning of the text; 0: none.
+std::size_t style_length(std::string_view text) {
+  constexpr std::array kStyles{Style::kBold, Style::kDim, Style::kRed, Style::kYellow, Style::kGreen};
+  if (text.starts_with(kReset)) return std::string_view(kReset).size();
+  for (const Style style : kStyles) {
+    const std::string_view code = code_of(style);
+    if (text.starts_with(code)) return code.size();
+  }
+  return 0;
+}
+
+/// The control character at the beginning of the text (C0, DELETE, or C1 in UTF-8) and its bytes; none: 0 bytes.
+struct Control {
+  unsigned code = 0;
+  std::size_t bytes = 0;
+};
+
+Control control_at(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
+  const unsigned first = byte(0);
+  if (first == '\n' || first == '\t') return {};
+  if (first < 0x20 || first == 0x7f) return {first, 1};
+  if (first == 0xc2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) < 0xa0) return {byte(1), 2};
+  return {};
+}
+
 }  // namespace
+
+std::string without_controls(std::string_view text, bool keep_styles) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Control control = control_at(text);
+    const std::size_t style = keep_styles && control.bytes > 0 ? style_length(text) : 0;
+    const std::size_t taken = style > 0 ? style : control.bytes > 0 ? control.bytes : 1;
+    if (style > 0 || control.bytes == 0) {
+      out += text.substr(0, taken);
+    } else {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", control.code);
+    }
+    text.remove_prefix(taken);
+  }
+  return out;
+}
 
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& environment) {
   if (choice == "always") return true;
@@ -80,33 +127,36 @@ Terminal::Terminal(const Traits& traits) : traits_(traits), log_(std::make_uniqu
 
 Terminal::~Terminal() { clear_progress(); }
 
-bool Terminal::result(std::string_view text) {
+int Terminal::result(std::string_view text) {
   clear_progress();
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  return std::fflush(stdout) == 0 && written;
+  const std::string shown = without_controls(text, traits_.color_out);
+  errno = 0;
+  const bool written = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0;
+  return written ? 0 : errno != 0 ? errno : EIO;
 }
 
 void Terminal::error(const Diagnostics& diagnostics) {
   clear_progress();
-  const std::string text = render(diagnostics);
+  const std::string text = without_controls(render(diagnostics), false);
   to_stderr(traits_.color_err ? colored_error(text) : text);
 }
 
 void Terminal::note(std::string_view line) {
   if (!log_->logger.should_log(spdlog::level::info)) return;
   clear_progress();
-  log_->logger.info(line);
+  log_->logger.info(without_controls(line, false));
 }
 
 void Terminal::detail(std::string_view line) {
   if (!log_->logger.should_log(spdlog::level::debug)) return;
   clear_progress();
-  log_->logger.debug(line);
+  log_->logger.debug(without_controls(line, false));
 }
 
 void Terminal::progress(std::string_view line) {
   if (!traits_.progress) return;
-  to_stderr(kClearLine + std::string(line.substr(0, static_cast<std::size_t>(traits_.width - 1))));
+  const std::string shown = without_controls(line, false);
+  to_stderr(kClearLine + shown.substr(0, static_cast<std::size_t>(traits_.width - 1)));
   progress_shown_ = true;
 }
 

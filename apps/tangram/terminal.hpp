@@ -22,6 +22,10 @@ using Environment = std::function<const char*(const std::string&)>;
 
 enum class Style : std::uint8_t { kPlain, kBold, kDim, kRed, kYellow, kGreen };
 
+/// Control characters but line breaks and tabs as \u001b: what a terminal obeys never comes from an input. The form is
+/// JSON's, so that a document stays what it is. `keep_styles` leaves those of styled().
+[[nodiscard]] std::string without_controls(std::string_view text, bool keep_styles);
+
 class Terminal {
  public:
   struct Traits {
@@ -37,8 +41,8 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
   ~Terminal();
 
-  /// False when stdout could not take it (disk full).
-  [[nodiscard]] bool result(std::string_view text);
+  /// Why stdout could not take it (disk full, closed): an errno; 0 when it could.
+  [[nodiscard]] int result(std::string_view text);
   void error(const Diagnostics& diagnostics);
   void note(std::string_view line);    ///< unless --quiet
   void detail(std::string_view line);  ///< with --verbose

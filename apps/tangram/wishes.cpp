@@ -68,8 +68,9 @@ Expected<compose::Wish> wish_of(const Settings& settings, const cluster::Fleet& 
   if (budget) wish.budget = compose::MicroDollarsPerHour(std::llround(*budget * 1e6));
   if (budget || wish.objective == Objective::kCost) {
     if (const auto names = types_without_price(fleet); !names.empty()) {
-      return fail(problem(ErrorKind::kInput, "no-price", fmt::format("no price is known of {}", fmt::join(names, ", ")),
-                          "give the nodes a \"price_per_hour_usd\" in the cluster file"));
+      return fail(
+          problem(ErrorKind::kInput, "no-price", fmt::format("no price is known of {}", fmt::join(names, ", ")),
+                  "give the nodes a \"price_per_hour_usd\" in the cluster file, or --set 'gpu(TYPE).price=DOLLARS'"));
     }
   }
   if (const auto least = settings.amount("min-throughput")) {

@@ -51,12 +51,13 @@ class Query:
     blocks            [(type name, count)] of the slice, in order; block_count is their sum
     embedding, head   whether the slice holds them; slice is the whole record
     gpus, nodes, per_node, gpu, usable_bytes        the shape; shape is the whole record, with intra and inter links
-    microbatch        samples of one microbatch, over all data-parallel replicas: dp must divide it
+    microbatch        samples of one microbatch, over all data-parallel replicas: dp is no more, and where it does not
+                      divide them a stage takes as long as its fullest replica
     max_in_flight     more microbatches in flight than this are never needed
     allow             set of techniques: tp sp cp ep dp zero1 zero2 zero3 recompute_selective recompute_full
     demands           what the target's runtime wants of the strategy (--target), {} for none: degrees, recompute (full: of
                       all blocks), sequence_parallel (wherever tp > 1), zero1 (wherever dp or cp > 1), whole_stage_experts,
-                      tp_at_ends; plans that do not keep it are rejected
+                      tp_at_ends, equal_samples (dp divides the microbatch); plans that do not keep it are rejected
     upper_bound_ns    slower plans (forward + backward) are of no use; None: no bound
     model             {"file": the model as tangram.model/1, "counted": parameters and FLOPs per block}
     profiles          measured profiles as tangram.profile/1; empty: none

@@ -5,6 +5,7 @@
 #include "number_scanner.hpp"
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/io/document.hpp"
+#include "tangram/io/limits.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -37,11 +38,10 @@ class Row {
   std::optional<double> number(std::string_view key) const {
     const Node* value = find(key);
     if (value == nullptr) return std::nullopt;
-    if (!is_number(*value) || !(value->number >= 0)) {
-      wrong(key, *value, "a number that is not negative");
-      return std::nullopt;
-    }
-    return value->number;
+    constexpr io::NumberRange kRange = io::number_limit("measured");
+    if (is_number(*value) && !kRange.is_low(value->number) && value->number <= kRange.max) return value->number;
+    wrong(key, *value, fmt::format("0, or a number from {:g} to {:g}", kRange.min, kRange.max));
+    return std::nullopt;
   }
 
   std::optional<std::int64_t> integer(std::string_view key) const {
@@ -343,13 +343,13 @@ Measurement read_measurement(const Row& row) {
   return out;
 }
 
-Diagnostic not_a_dataset(const io::Document& document) {
+Diagnostic not_a_dataset(const io::Document& document, const Node& at, std::string code, std::string message) {
   Diagnostic diagnostic;
-  diagnostic.code = "wrong-type";
-  diagnostic.where = {document.file, document.root.line, document.root.column};
-  diagnostic.message = "expected an array of measurements, or an object with one under \"rows\"";
+  diagnostic.code = std::move(code);
+  diagnostic.where = {document.file, at.line, at.column};
+  diagnostic.message = std::move(message);
   diagnostic.hint = "each measurement is an object with id, gpus, model, degrees and iter_time_s or tokens_per_s";
-  diagnostic.source_line = document.line_text(document.root.line);
+  diagnostic.source_line = document.line_text(at.line);
   return diagnostic;
 }
 
@@ -360,7 +360,13 @@ Expected<std::vector<Measurement>> read_measurements(std::string text, std::stri
   if (!document) return tl::unexpected(document.error());
   const Node* rows = &document->root;
   if (rows->kind == NodeKind::kObject) rows = rows->find("rows");
-  if (rows == nullptr || rows->kind != NodeKind::kArray) return fail(not_a_dataset(*document));
+  if (rows == nullptr || rows->kind != NodeKind::kArray) {
+    return fail(not_a_dataset(*document, document->root, "wrong-type",
+                              "expected an array of measurements, or an object with one under \"rows\""));
+  }
+  if (rows->items.empty()) {
+    return fail(not_a_dataset(*document, *rows, "out-of-range", "there is no measurement in the array"));
+  }
   Diagnostics sink;
   std::vector<Measurement> measurements;
   measurements.reserve(rows->items.size());

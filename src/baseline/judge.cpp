@@ -16,8 +16,9 @@ namespace tangram::baseline {
 namespace {
 
 /// Rules of our own plans that others need not keep: their times are estimated all the same.
-constexpr std::array kHarmless{"shape-invalid",       "member-split",     "batch-sum",         "cost-differs",
-                               "closed-form-differs", "boundary-latency", "boundary-occupancy"};
+constexpr std::array kHarmless{"shape-invalid",       "member-split",      "cost-differs",
+                               "closed-form-differs", "boundary-latency",  "boundary-occupancy",
+                               "target-differs",      "price-below-fleet", "provenance-impossible"};
 
 /// What can be told from the cuts alone.
 void judge_cuts(Candidate& candidate, const DraftPipeline& pipeline, int units) {
@@ -89,13 +90,15 @@ importing::Job job_of(const Draft& draft, const PlannerInput& input,
 
 Label label_of(const plan::Violation& violation) {
   if (violation.code == "blocks-not-covered") return Label::kLayersMissing;
+  if (violation.code == "batch-sum") return Label::kOtherBatch;
   return violation.code == "memory-exceeded" ? Label::kOutOfMemory : Label::kInexpressible;
 }
 
-/// What is worst counts: layers that are missing, then memory.
+/// What is worst counts: layers that are missing, then samples, then memory.
 void judge_plan(Candidate& candidate, const plan::LaunchPlan& plan, const Judge& by) {
   const auto weight = [](Label label) {
-    return label == Label::kLayersMissing   ? 3
+    return label == Label::kLayersMissing   ? 4
+           : label == Label::kOtherBatch    ? 3
            : label == Label::kOutOfMemory   ? 2
            : label == Label::kInexpressible ? 1
                                             : 0;

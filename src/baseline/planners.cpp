@@ -19,6 +19,7 @@ std::string_view to_string(Label label) {
     case Label::kOutOfMemory: return "out of memory";
     case Label::kLayersMissing: return "layers missing";
     case Label::kStageEmpty: return "stage empty";
+    case Label::kOtherBatch: return "other batch";
     case Label::kInexpressible: return "not expressible";
   }
   return "ok";

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "link_values.hpp"
 #include "tangram/base/spelling.hpp"
 
 namespace tangram::cluster {
@@ -84,6 +85,12 @@ Expected<BytesPerSecond> EditText::rate(const Word& word) const {
   if (text.ends_with("/s")) text.remove_suffix(2);
   const auto value = with_unit(text, kRates);
   if (!value) return error(word, "a rate was expected", "as in 10Gbit or 1.25GB (a second)");
+  const double gigabits = *value / kGigabit;
+  if (gigabits < kBandwidthGbit.min || gigabits > kBandwidthGbit.max) {
+    return error(
+        word, fmt::format("{:g} Gbit/s is not between {:g} and {:g}", gigabits, kBandwidthGbit.min, kBandwidthGbit.max),
+        std::string(kBandwidthGbit.why));
+  }
   return BytesPerSecond(*value);
 }
 
@@ -95,15 +102,23 @@ Expected<Nanoseconds> EditText::time(const Word& word) const {
 
 Expected<double> EditText::share(const Word& word) const {
   constexpr double kMost = 10;
+  constexpr double kLeast = 1e-3;
   const bool percent = word.text.ends_with('%');
   const auto value = percent ? number(word.text.substr(0, word.text.size() - 1)) : std::nullopt;
-  if (!value || *value > 100 * kMost) return error(word, "a share of what is there was expected", "as in 70%");
+  if (!value) return error(word, "a share of what is there was expected", "as in 70%");
+  if (*value > 100 * kMost || *value < 100 * kLeast) {
+    return error(word, fmt::format("a share from {:g}% to {:g}% was expected", 100 * kLeast, 100 * kMost), "as in 70%");
+  }
   return *value / 100;
 }
 
 Expected<Dollars> EditText::dollars(const Word& word) const {
   const auto value = number(word.text);
   if (!value) return error(word, "dollars an hour were expected", "as in 2.50");
+  if (*value < kPrice.min || *value > kPrice.max) {
+    return error(word, fmt::format("{:g} dollars are not between {:g} and {:g}", *value, kPrice.min, kPrice.max),
+                 std::string(kPrice.why));
+  }
   return Dollars(*value);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "edit_text.hpp"
 #include "fleet_names.hpp"
@@ -200,22 +201,46 @@ const Node* first_with(const Fleet& fleet, const std::string& type) {
   return found == fleet.nodes.end() ? nullptr : &*found;
 }
 
+int gpus_of(const Node& node) {
+  int sum = 0;
+  for (const DeviceGroup& group : node.groups) sum += group.count;
+  return sum;
+}
+
+/// What a node of a new type is like where nothing is said: the first of the nodes with the most GPUs.
+const Node& largest_of(const Fleet& fleet) { return *std::ranges::max_element(fleet.nodes, {}, gpus_of); }
+
+/// What was not said, and from where it is taken; empty: all was said.
+std::string assumed_of(const Addition& addition, const std::string& type, const Node& like) {
+  std::vector<std::string> taken;
+  if (!addition.count) taken.push_back(fmt::format("{} GPUs a node", gpus_of(like)));
+  if (!addition.network) taken.push_back(fmt::format("{:g} Gbit/s", like.network.bandwidth.value() * 8 / 1e9));
+  std::string text;
+  if (type != addition.gpu.text) text = fmt::format("{} is taken as {}", addition.gpu.text, type);
+  if (taken.empty()) return text;
+  return fmt::format("{}{}{} as {} has", text.empty() ? type : text, text.empty() ? ": " : ", ",
+                     fmt::join(taken, " and "), like.name);
+}
+
 /// A node of a type that the fleet has not: as a cluster file would have it.
-Expected<Node> new_node(const EditText& text, const Addition& addition, const std::string& type) {
-  if (!addition.count || !addition.network) {
-    return text.error(addition.gpu, fmt::format("the fleet has no {} to take count and network from", type),
-                      "add count=8,network=400Gbit");
+Expected<Node> new_node(const EditText& text, const Addition& addition, const std::string& type, Fleet& fleet) {
+  const Node& like = largest_of(fleet);
+  if (std::string assumed = assumed_of(addition, type, like); !assumed.empty()) {
+    fleet.assumed.push_back(fmt::format("--add: {}", assumed));
   }
   constexpr Nanoseconds kUsualLatency{5'000};
-  const Nanoseconds latency = addition.latency.value_or(kUsualLatency);
-  auto fleet =
+  const Nanoseconds latency =
+      addition.latency.value_or(addition.network ? kUsualLatency : Nanoseconds(like.network.latency));
+  const std::int64_t count = addition.count.value_or(gpus_of(like));
+  const BytesPerSecond network = addition.network.value_or(like.network.bandwidth);
+  auto read =
       read_fleet(fmt::format(R"({{"schema": "tangram.cluster/1", "name": "added", "nodes": [{{"name": "added", )"
                              R"("gpus": [{{"type": "{}", "count": {}}}], )"
                              R"("network": {{"bandwidth_gbit_s": {}, "latency_us": {}}}}}]}})",
-                             type, *addition.count, addition.network->value() * 8 / 1e9, latency.as_double() / 1e3),
+                             type, count, network.value() * 8 / 1e9, latency.as_double() / 1e3),
                  "--add");
-  if (!fleet) return text.error(text.all(), fleet.error().front().message, fleet.error().front().hint);
-  return fleet->nodes.front();
+  if (!read) return text.error(text.all(), read.error().front().message, read.error().front().hint);
+  return read->nodes.front();
 }
 
 /// A node with all that another one has.
@@ -225,17 +250,42 @@ Expected<Node> copied_node(const EditText& text, const Addition& addition, const
   return *model;
 }
 
-/// A node with GPUs of one type, and of what it has else what the first of the fleet with that type has.
-Expected<Node> node_of_type(const EditText& text, const Addition& addition, const Fleet& fleet) {
-  std::vector<std::string> names = types_of(fleet);
-  auto type = type_called(text, addition.gpu, names);
-  if (!type) {
-    for (const GpuType& known : catalogue()) names.push_back(known.name);
-    type = type_called(text, addition.gpu, names);
+/// Of the catalogue's types whose names begin with this word and a dash ("H100"), the one that is usual in servers:
+/// with the fastest fabric, the fastest and the most memory. Null where they are of several generations.
+const GpuType* usual_of_family(std::string_view word) {
+  const std::string beginning = std::string(word) + "-";
+  const GpuType* usual = nullptr;
+  for (const GpuType& type : catalogue()) {
+    if (!starts_alike(type.name, beginning)) continue;
+    if (usual != nullptr && usual->architecture != type.architecture) return nullptr;
+    const auto worth = [](const GpuType& t) {
+      return std::tuple(t.peer_link.bandwidth.value(), t.memory_bandwidth.value(), t.memory);
+    };
+    if (usual == nullptr || worth(*usual) < worth(type)) usual = &type;
   }
-  if (!type) return fail(std::move(type.error()));
+  return usual;
+}
+
+/// A type of the fleet, else of the catalogue.
+Expected<std::string> type_to_add(const EditText& text, const Word& word, const Fleet& fleet) {
+  std::vector<std::string> names = types_of(fleet);
+  if (std::ranges::any_of(names, [&](const std::string& name) { return starts_alike(name, word.text); })) {
+    return type_called(text, word, names);
+  }
+  for (const GpuType& known : catalogue()) {
+    if (known.name == word.text) return known.name;
+    names.push_back(known.name);
+  }
+  if (const GpuType* usual = usual_of_family(word.text)) return usual->name;
+  return type_called(text, word, names);
+}
+
+/// A node with GPUs of one type, and of what it has else what the first of the fleet with that type has.
+Expected<Node> node_of_type(const EditText& text, const Addition& addition, Fleet& fleet) {
+  const auto type = type_to_add(text, addition.gpu, fleet);
+  if (!type) return fail(type.error());
   const Node* model = first_with(fleet, *type);
-  if (model == nullptr) return new_node(text, addition, *type);
+  if (model == nullptr) return new_node(text, addition, *type, fleet);
   Node node = *model;
   std::erase_if(node.groups, [&](const DeviceGroup& group) { return group.device.name != *type; });
   if (addition.count) {
@@ -486,7 +536,9 @@ Expected<Fleet> edited(Fleet fleet, const Edits& edits) {
   apply(edits.set, set);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   // Read anew: sorted, checked as a whole, with a digest of its own.
-  return read_fleet(write_fleet(fleet), fleet.name);
+  auto read = read_fleet(write_fleet(fleet), fleet.name);
+  if (read) read->assumed = std::move(fleet.assumed);
+  return read;
 }
 
 }  // namespace tangram::cluster

@@ -6,6 +6,7 @@
 
 #include "fleet_names.hpp"
 #include "link_values.hpp"
+#include "tangram/io/limits.hpp"
 
 namespace tangram::cluster {
 
@@ -83,6 +84,7 @@ void read_group_link(io::ObjectReader& reader, DeviceGroup& group) {
 void set_gemm_rate(io::ObjectReader& measured, double tflops, GpuType& device) {
   const double peak = std::max(device.peak_of(DType::kFp16), device.peak_of(DType::kBf16)).value();
   const double share = peak > 0 ? tflops * kTera / peak : 0;
+  constexpr double kLeastShare = io::number_limit("gemm_efficiency").min;
   if (peak <= 0) {
     measured.error_at("gemm_tflops", "impossible", fmt::format("{} has no 16-bit matrix units", device.name));
   } else if (share > kMostBoost) {
@@ -90,6 +92,10 @@ void set_gemm_rate(io::ObjectReader& measured, double tflops, GpuType& device) {
         "gemm_tflops", "out-of-range",
         fmt::format("{:g} TFLOP/s is above the peak of {}, {:g} TFLOP/s in 16 bit", tflops, device.name, peak / kTera),
         "give the dense rate in fp16 or bf16");
+  } else if (share < kLeastShare) {
+    measured.error_at("gemm_tflops", "out-of-range",
+                      fmt::format("{:g} TFLOP/s is below a thousandth of the peak of {}, {:g} TFLOP/s in 16 bit",
+                                  tflops, device.name, peak / kTera));
   } else if (share > 1) {
     // Through TFLOP/s, so that the canonical form reads back to the same bits.
     for (auto& rate : device.peak) rate = FlopsPerSecond(in_units(rate.value(), kTera) * share * kTera);
@@ -103,17 +109,23 @@ void set_gemm_rate(io::ObjectReader& measured, double tflops, GpuType& device) {
 
 void apply_measurements(io::ObjectReader& measured, DeviceGroup& group) {
   GpuType& device = group.device;
-  if (const auto rate = measured.number_if("gemm_tflops", kBandwidth)) set_gemm_rate(measured, *rate, device);
-  if (const auto rate = measured.number_if("memory_bandwidth_gb_s", kBandwidth)) {
+  if (const auto rate = measured.number_if("gemm_tflops", io::number_limit("gemm_tflops")))
+    set_gemm_rate(measured, *rate, device);
+  if (const auto rate = measured.number_if("memory_bandwidth_gb_s", io::number_limit("memory_bandwidth_gb_s"))) {
     const double share = *rate * kGigabyte / device.memory_bandwidth.value();
     if (share > 1) {
       measured.error_at("memory_bandwidth_gb_s", "out-of-range",
                         fmt::format("{:g} GB/s is above the datasheet's {:g} GB/s of {}", *rate,
                                     device.memory_bandwidth.value() / kGigabyte, device.name));
     }
+    if (share < io::number_limit("memory_efficiency").min) {
+      measured.error_at("memory_bandwidth_gb_s", "out-of-range",
+                        fmt::format("{:g} GB/s is below a thousandth of the datasheet's {:g} GB/s of {}", *rate,
+                                    device.memory_bandwidth.value() / kGigabyte, device.name));
+    }
     device.compute.memory_efficiency = std::min(share, 1.0);
   }
-  if (const auto usable = measured.number_if("usable_memory_gib", kMemoryGib)) {
+  if (const auto usable = measured.number_if("usable_memory_gib", io::number_limit("usable_memory_gib"))) {
     const Bytes left = from_gib(*usable);
     if (left > device.memory) {
       measured.error_at(
@@ -123,7 +135,7 @@ void apply_measurements(io::ObjectReader& measured, DeviceGroup& group) {
       device.reserved = device.memory - left;
     }
   }
-  if (const auto rate = measured.number_if("link_bandwidth_gb_s", kBandwidth)) {
+  if (const auto rate = measured.number_if("link_bandwidth_gb_s", io::number_limit("link_bandwidth_gb_s"))) {
     group.link.bandwidth = BytesPerSecond(*rate * kGigabyte);
   }
   if (measured.has("gemm_tflops") || measured.has("memory_bandwidth_gb_s")) device.compute.source = "measured here";
@@ -137,7 +149,7 @@ std::vector<DeviceGroup> read_device_groups(io::ObjectReader& node, const GpuTab
     const std::string key = reader.string("type");
     const GpuType* type = find_gpu(reader, "type", key, types);
     DeviceGroup group;
-    group.count = static_cast<int>(reader.integer("count", {1, kMaxGpus}));
+    group.count = static_cast<int>(reader.integer("count", io::integer_limit("gpus")));
     if (type == nullptr) continue;  // reported; what its links may be is unknown
     group.device = *type;
     read_group_link(reader, group);

@@ -160,13 +160,10 @@ class MatrixReader {
                        diagonal ? "a node has no link to itself: write 0 or null" : "expected a number or null");
       return std::nullopt;
     }
-    const bool low = range_.min_open ? cell.number <= range_.min : cell.number < range_.min;
+    const bool low = range_.is_low(cell.number);
     if (low || cell.number > range_.max) {
       reader_.error_at(cell, pointer, "out-of-range",
-                       fmt::format("\"{}\" must be {} {:g}, got {}", key_,
-                                   !low              ? "at most"
-                                   : range_.min_open ? "greater than"
-                                                     : "at least",
+                       fmt::format("\"{}\" must be {} {:g}, got {}", key_, low ? range_.lower_relation() : "at most",
                                    low ? range_.min : range_.max, cell.text),
                        low ? "write null where nothing was measured" : "");
       return std::nullopt;
@@ -247,7 +244,7 @@ void read_measured_links(io::ObjectReader& root, Fleet& fleet) {
   }
   reader->finish();
   if (!chosen || size == 0) return;
-  const auto rates = read_matrix(*reader, "bandwidth_gbit_s", size, kBandwidth);
+  const auto rates = read_matrix(*reader, "bandwidth_gbit_s", size, kBandwidthGbit);
   const auto latencies = read_matrix(*reader, "latency_us", size, kLatencyUs);
   if (!rates) return;
 

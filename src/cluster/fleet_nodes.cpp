@@ -33,8 +33,8 @@ double usual_latency_us(NetworkKind kind) {
 
 Link read_network(io::ObjectReader& network) {
   Link link;
-  const auto cards = static_cast<double>(network.integer_or("cards", 1, {1, 256}));
-  link.bandwidth = BytesPerSecond(cards * network.number("bandwidth_gbit_s", kBandwidth) * kGigabit);
+  const auto cards = static_cast<double>(network.integer_or("cards", 1, io::integer_limit("cards")));
+  link.bandwidth = BytesPerSecond(cards * network.number("bandwidth_gbit_s", kBandwidthGbit) * kGigabit);
   const bool has_kind = network.has("kind");
   const auto kind = network.choice_or<NetworkKind>("kind", NetworkKind::kEthernet,
                                                    {{"infiniband", NetworkKind::kInfiniBand},
@@ -64,7 +64,7 @@ std::vector<std::string> read_group_names(io::ObjectReader& group) {
   const std::string pattern = group.string("name");
   const bool numbered = pattern.find("{}") != std::string::npos;
   const bool counted = group.has("count");
-  const auto count = static_cast<int>(group.integer_or("count", 1, {1, kMaxGpus}));
+  const auto count = static_cast<int>(group.integer_or("count", 1, io::integer_limit("hosts")));
   if (numbered && !counted) {
     group.error_at("name", "bad-pattern", "\"{}\" in a name stands for numbers up to \"count\", which is missing",
                    "add \"count\": 16");

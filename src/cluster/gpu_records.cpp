@@ -51,7 +51,8 @@ class RecordReader {
     }
     type.vendor = text("vendor", type.vendor);
     type.architecture = text("architecture", type.architecture);
-    type.multiprocessors = static_cast<int>(reader_.integer_or("multiprocessors", type.multiprocessors, {0, 10'000}));
+    type.multiprocessors = static_cast<int>(
+        reader_.integer_or("multiprocessors", type.multiprocessors, io::integer_limit("multiprocessors")));
     read_memory(type);
     read_peaks(type);
     read_links(type);
@@ -75,14 +76,15 @@ class RecordReader {
     type.memory = from_gib(number("memory_gib", to_gib(type.memory), kMemoryGib));
     // A context and library workspaces of about 1 GiB, and 5 % that the allocator cannot use.
     const double usual = own_memory ? 1.0 + 0.05 * to_gib(type.memory) : to_gib(type.reserved);
-    type.reserved = from_gib(reader_.number_or("reserved_gib", usual, io::NumberRange{0, kMemoryGib.max}));
+    type.reserved = from_gib(reader_.number_or("reserved_gib", usual, io::number_limit("reserved_gib")));
     if (type.reserved >= type.memory) {
       reader_.error_at(reader_.has("reserved_gib") ? "reserved_gib" : "memory_gib", "out-of-range",
                        fmt::format("{:g} GiB are reserved of {:g} GiB: nothing is left", to_gib(type.reserved),
                                    to_gib(type.memory)));
     }
     const double rate = in_units(type.memory_bandwidth.value(), kGigabyte);
-    type.memory_bandwidth = BytesPerSecond(number("memory_bandwidth_gb_s", rate, kBandwidth) * kGigabyte);
+    type.memory_bandwidth =
+        BytesPerSecond(number("memory_bandwidth_gb_s", rate, io::number_limit("memory_bandwidth_gb_s")) * kGigabyte);
   }
 
   void read_peaks(GpuType& type) {
@@ -103,8 +105,9 @@ class RecordReader {
   void read_links(GpuType& type) {
     if (auto peer = reader_.object_if("peer_link")) {
       type.peer_link = read_link(*peer, "bandwidth_gb_s", kGigabyte);
-      type.peer_reach = static_cast<int>(peer->integer_or("reach", 0, {2, 1024}));
-      type.peer_pair = BytesPerSecond(peer->number_if("pair_gb_s", kBandwidth).value_or(0) * kGigabyte);
+      type.peer_reach = static_cast<int>(peer->integer_or("reach", 0, io::integer_limit("reach")));
+      type.peer_pair =
+          BytesPerSecond(peer->number_if("pair_gb_s", io::number_limit("pair_gb_s")).value_or(0) * kGigabyte);
       if (type.peer_pair > type.peer_link.bandwidth) {
         peer->error_at("pair_gb_s", "out-of-range",
                        "one pair cannot have more than bandwidth_gb_s, all of a GPU's links");
@@ -120,13 +123,15 @@ class RecordReader {
   void read_calibration(ComputeCalibration& compute) {
     auto calibration = reader_.object_if("calibration");
     if (!calibration) return;
-    constexpr io::NumberRange kShare{0, 1, true};
+    constexpr io::NumberRange kShare = io::number_limit("gemm_efficiency");
+    constexpr io::NumberRange kOverhead = io::number_limit("kernel_launch_us");
     compute.gemm_efficiency = calibration->number_or("gemm_efficiency", compute.gemm_efficiency, kShare);
     compute.attention_forward = calibration->number_or("attention_forward", compute.attention_forward, kShare);
     compute.attention_backward = calibration->number_or("attention_backward", compute.attention_backward, kShare);
     compute.memory_efficiency = calibration->number_or("memory_efficiency", compute.memory_efficiency, kShare);
-    compute.kernel_launch = from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), {0, 1e5}));
-    compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), {0, 1e5}));
+    compute.kernel_launch =
+        from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), kOverhead));
+    compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), kOverhead));
     compute.source = calibration->string_or("source", compute.source);
     calibration->finish();
   }

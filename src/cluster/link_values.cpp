@@ -23,7 +23,8 @@ double in_units(double value, double unit) {
 
 Link read_link(io::ObjectReader& reader, std::string_view bandwidth_key, double unit) {
   Link link;
-  link.bandwidth = BytesPerSecond(reader.number(bandwidth_key, kBandwidth) * unit);
+  const io::NumberRange range = unit == kGigabit ? kBandwidthGbit : kBandwidthGb;
+  link.bandwidth = BytesPerSecond(reader.number(bandwidth_key, range) * unit);
   link.latency = from_us(reader.number("latency_us", kLatencyUs));
   return link;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tangram/cluster/gpu.hpp"
+#include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 
 namespace tangram::cluster {
@@ -15,12 +16,12 @@ inline constexpr double kGigabyte = 1e9;
 inline constexpr double kGigabit = 1e9 / 8;  // in bytes
 inline constexpr double kTera = 1e12;
 
-// Above these a value is a slip of the unit, not hardware.
-inline constexpr io::NumberRange kMemoryGib{0, 1e5, true};
-inline constexpr io::NumberRange kBandwidth{0, 1e6, true};
-inline constexpr io::NumberRange kLatencyUs{0, 1e7};
-inline constexpr io::NumberRange kTflops{0, 1e6};
-inline constexpr io::NumberRange kPrice{0, 1e7};
+inline constexpr io::NumberRange kMemoryGib = io::number_limit("memory_gib");
+inline constexpr io::NumberRange kBandwidthGb = io::number_limit("bandwidth_gb_s");
+inline constexpr io::NumberRange kBandwidthGbit = io::number_limit("bandwidth_gbit_s");
+inline constexpr io::NumberRange kLatencyUs = io::number_limit("latency_us");
+inline constexpr io::NumberRange kTflops = io::number_limit("peak_tflops");
+inline constexpr io::NumberRange kPrice = io::number_limit("price_per_hour_usd");
 
 [[nodiscard]] Bytes from_gib(double gib);
 [[nodiscard]] Nanoseconds from_us(double us);

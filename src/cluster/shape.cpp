@@ -7,7 +7,6 @@ DeviceShape make_shape(const IslandClass& island_class, int gpus) {
   const int per_member = island_class.gpus_per_member;
   TANGRAM_ASSERT(gpus > 0 && gpus <= island_class.gpu_count());
   if (gpus <= per_member) {
-    TANGRAM_ASSERT(per_member % gpus == 0);
     Link share = island_class.between_members;
     share.bandwidth = share.bandwidth * (static_cast<double>(gpus) / per_member);
     return {island_class.device, 1, gpus, island_class.inside_member, share};

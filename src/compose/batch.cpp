@@ -91,7 +91,10 @@ bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelize
 
 BatchMaker::BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                        std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options)
-    : model_(model), hierarchy_(hierarchy), parallelizers_(parallelizers), options_(options), signatures_(model) {}
+    : model_(model), hierarchy_(hierarchy), parallelizers_(parallelizers), options_(options), signatures_(model) {
+  speeds_.reserve(hierarchy.levels.size());
+  for (const cluster::IslandLevel& level : hierarchy.levels) speeds_.emplace_back(model, level, options.profiles);
+}
 
 const cluster::IslandLevel& BatchMaker::level_of(const Setting& setting) const {
   return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
@@ -105,20 +108,47 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 
-// Classes of GPU types that the constraints leave out have no shapes.
+// Classes of GPU types that the constraints leave out have no shapes, and no shape costs more than a pipeline may
+// spend.
 std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
   const cluster::IslandLevel& level = level_of(setting);
-  std::vector<ClassShare> shares = share_classes(level, setting.replicas);
+  std::vector<ClassShare> shares = share_classes(level, setting.replicas, setting.reach);
   const std::vector<std::string>& types = options_.constraints.gpu_types;
   for (std::size_t k = 0; k < shares.size() && !types.empty(); ++k) {
     if (std::ranges::find(types, level.classes[k].device.name) == types.end()) shares[k] = {};
   }
+  if (options_.spend) cut_spending(level, setting.replicas, shares);
   return shares;
 }
 
-// Where it has shapes to run on.
+void BatchMaker::cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const {
+  const std::int64_t most = options_.spend->most / replicas;
+  for (std::size_t k = 0; k < shares.size(); ++k) {
+    const std::int64_t affordable = most / std::max<std::int64_t>(1, spend_of_gpu(level.classes[k]));
+    std::erase_if(shares[k].shapes, [&](int gpus) { return gpus > affordable; });
+    shares[k].units = static_cast<int>(std::min<std::int64_t>(shares[k].units, affordable / shares[k].unit));
+  }
+}
+
+std::int64_t BatchMaker::spend_of_gpu(const cluster::IslandClass& island_class) const {
+  return options_.spend->currency == Currency::kGpus ? 1 : price_of(island_class).value();
+}
+
+// By the work alone, on all GPUs that its pipelines may take.
+Nanoseconds BatchMaker::least_time(const Setting& setting, const std::vector<ClassShare>& shares) const {
+  std::vector<std::int64_t> gpus;
+  gpus.reserve(shares.size());
+  for (const ClassShare& share : shares) gpus.push_back(std::int64_t{setting.replicas} * share.units * share.unit);
+  return speeds_[static_cast<std::size_t>(setting.level)].least_time(gpus);
+}
+
+// Where it has shapes to run on, and these are enough.
 void BatchMaker::add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
                              Batch& batch) const {
+  if (incumbent != INT64_MAX && least_time(setting, shares).value() >= incumbent) {
+    batch.cut.push_back(setting);
+    return;
+  }
   auto options = single_options(level_of(setting), shares, setting.microbatch, slowest_of_interest(setting, incumbent),
                                 *batch.store);
   if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
@@ -205,8 +235,7 @@ void BatchMaker::limit_spend(Attempt& attempt) const {
   Program& program = attempt.priced.program;
   const std::vector<cluster::IslandClass>& classes = level_of(attempt.setting).classes;
   for (std::size_t k = 0; k < classes.size(); ++k) {
-    const bool counts_gpus = options_.spend->currency == Currency::kGpus;
-    program.unit_spend.push_back(attempt.shares[k].unit * (counts_gpus ? 1 : price_of(classes[k]).value()));
+    program.unit_spend.push_back(attempt.shares[k].unit * spend_of_gpu(classes[k]));
   }
   program.most_spend = options_.spend->most / attempt.setting.replicas;
 }
@@ -215,6 +244,12 @@ void BatchMaker::limit_spend(Attempt& attempt) const {
 std::int64_t BatchMaker::within_reach(std::int64_t incumbent) const {
   if (incumbent == INT64_MAX || !options_.timed) return incumbent;
   return incumbent + static_cast<std::int64_t>(kReach * static_cast<double>(incumbent));
+}
+
+Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& store) const {
+  return [this, &priced, &store](int option, int signature) {
+    return price_frontier(priced, option, signature, model_, level_of(priced.setting), signatures_, store);
+  };
 }
 
 void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const {
@@ -228,9 +263,7 @@ void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal&
   limits.keep = options_.top;
   limits.timed = options_.timed;
   limits.timed_incumbent = goal.timed_incumbent;
-  limits.refine = [&](int option, int signature) {
-    return price_frontier(priced, option, signature, model_, level_of(attempt.setting), signatures_, store);
-  };
+  limits.refine = refine_of(priced, store);
   attempt.solved = compose::solve(priced.program, limits);
 }
 

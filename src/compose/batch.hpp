@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "frontier_store.hpp"
 #include "pricing.hpp"
+#include "relaxed_bound.hpp"
 #include "space.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/compose/program.hpp"
@@ -42,10 +44,19 @@ struct Attempt {
 
 struct Batch {
   std::vector<Setting> settings;
-  std::unique_ptr<FrontierStore> store;
+  std::shared_ptr<FrontierStore> store;
   std::vector<Attempt> attempts;  ///< whose relaxation is better than the incumbent
   std::vector<Setting> cut;       ///< the others
   bool some_slice_fits = false;
+};
+
+inline constexpr std::int64_t kNoTime = INT64_MAX;
+
+/// A chain, and the program that it is of.
+struct PlacedChain {
+  Attempt attempt;
+  std::shared_ptr<FrontierStore> store;
+  TimedChain timed;
 };
 
 /// Prepares and solves batches. Its functions may run beside each other, on different batches.
@@ -66,6 +77,15 @@ class BatchMaker {
   /// Fills in attempt.solved, or finds that the goal cuts the whole program.
   void solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const;
 
+  /// Changes the chain as long as that makes its timetable faster (polish.hpp, `effort` too).
+  void polish(PlacedChain& chain, std::int64_t effort) const;
+  /// The chain with microbatches of another size, polished among the shapes that it has. Time kNoTime: they can not be
+  /// run; without a store: nobody was asked.
+  [[nodiscard]] PlacedChain with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const;
+  /// The chain in the program of its setting, which has all shapes. Time kNoTime: it is not of those of interest
+  /// below `incumbent`.
+  [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const;
+
   [[nodiscard]] Composition composition_of(const Attempt& attempt, const FrontierStore& store,
                                            const Chain& chain) const;
 
@@ -73,10 +93,15 @@ class BatchMaker {
   [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const;
   [[nodiscard]] std::unique_ptr<FrontierStore> store_for(const std::vector<Setting>& settings) const;
   [[nodiscard]] std::vector<ClassShare> shares_of(const Setting& setting) const;
+  [[nodiscard]] Nanoseconds least_time(const Setting& setting, const std::vector<ClassShare>& shares) const;
   void add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent, Batch& batch) const;
   void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const;
   void outline(Batch& batch, std::int64_t incumbent) const;
+  void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
+  [[nodiscard]] std::int64_t spend_of_gpu(const cluster::IslandClass& island_class) const;
   void limit_spend(Attempt& attempt) const;
+  [[nodiscard]] Refine refine_of(PricedProgram& priced, const FrontierStore& store) const;
+  [[nodiscard]] std::optional<TimedChain> fitted(const PlacedChain& chain, PlacedChain& into) const;
   [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const;
   [[nodiscard]] bool may_drop(std::int64_t incumbent) const;
 
@@ -85,6 +110,7 @@ class BatchMaker {
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
   SignatureTable signatures_;
+  std::vector<SpeedOfGpus> speeds_;  // by level
 };
 
 /// Whether all cost by the model, so that bounds may count on it (ParallelizerInfo::modelled).

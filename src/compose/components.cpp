@@ -89,6 +89,7 @@ Component restrict(const Program& program, std::vector<int> options) {
   inner.inventory.assign(program.inventory.size(), 0);
   inner.unit_spend = program.unit_spend;
   inner.most_spend = program.most_spend;
+  inner.placement = program.placement;
   inner.signatures = program.signatures;
   inner.signature = program.signature;
   inner.slowest = program.slowest;

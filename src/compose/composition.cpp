@@ -6,9 +6,6 @@
 
 namespace tangram::compose {
 
-namespace {
-
-// Whether no schedule tells them apart.
 bool is_twin(const Composition& a, const Composition& b) {
   const auto same = [](const StageChoice& x, const StageChoice& y) {
     return std::tie(x.first, x.last, x.T, x.F, x.A, x.o, x.in_flight, x.to_next) ==
@@ -18,8 +15,6 @@ bool is_twin(const Composition& a, const Composition& b) {
              std::tie(b.level, b.replicas, b.microbatch, b.closed_form) &&
          std::ranges::equal(a.stages, b.stages, same);
 }
-
-}  // namespace
 
 void keep_best(std::vector<Composition>& compositions, int most) {
   std::ranges::stable_sort(compositions, {}, [](const Composition& c) {

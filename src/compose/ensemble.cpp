@@ -1,6 +1,7 @@
 #include "tangram/compose/ensemble.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -16,12 +17,18 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kRounds = 4;                      // of shifting shares
-constexpr std::int64_t kMostDeals = 40;         // tried in all
-constexpr std::int64_t kSearchesOfBudget = 16;  // one search may use this part of the labels
-constexpr std::int64_t kSharesOfBatch = 64;     // shares are multiples of about this part of the batch
-constexpr double kGroupGap = 0.01;              // the searches of groups need not prove the last percent
-constexpr std::int64_t kSlowest = 2;            // times what is to beat: what is slower tells nothing about its speed
+// What an effort allows.
+struct Extent {
+  int rounds = 4;              // of shifting shares
+  std::int64_t deals = 40;     // tried in all
+  std::int64_t searches = 16;  // one search may use this part of the labels
+  double slowest = 2;          // times what is to beat: what is slower tells nothing about its speed
+  int parts = INT_MAX;         // in a mixed stage
+};
+constexpr Extent kLook{2, 2, 64, 1.02, 1};
+
+constexpr std::int64_t kSharesOfBatch = 64;  // shares are multiples of about this part of the batch
+constexpr double kGroupGap = 0.01;           // the searches of groups need not prove the last percent
 
 /// What a group has of the level: the next pieces of every class behind those that are `taken`.
 cluster::IslandLevel held_level(const cluster::IslandLevel& level, const std::vector<int>& taken,
@@ -77,11 +84,12 @@ class Improver {
  public:
   Improver(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
            std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
-           const ProgressCallback& progress)
+           EnsembleEffort effort, const ProgressCallback& progress)
       : model_(model),
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
+        extent_(effort == EnsembleEffort::kLook ? kLook : Extent{}),
         progress_(progress),
         to_beat_(options.incumbent) {}
 
@@ -99,7 +107,7 @@ class Improver {
     return hierarchy_.levels[static_cast<std::size_t>(level)];
   }
   [[nodiscard]] bool out_of_budget() const {
-    return found_.deals >= kMostDeals || found_.statistics.labels >= options_.label_budget;
+    return found_.deals >= extent_.deals || found_.statistics.labels >= options_.label_budget;
   }
 
   void try_level(int level) {
@@ -135,7 +143,7 @@ class Improver {
     bool better = false;
     Shares shares = shares_by(powers_of(level, deal));
     std::set<Shares> known;
-    for (int round = 0; round < kRounds && !shares.empty() && known.insert(shares).second; ++round) {
+    for (int round = 0; round < extent_.rounds && !shares.empty() && known.insert(shares).second; ++round) {
       auto ensemble = ensemble_of(level, deal, shares);
       if (!ensemble) break;
       shares = balanced(*ensemble);
@@ -242,12 +250,21 @@ class Improver {
     part.job.global_batch = share;
     SearchOptions options = options_;
     options.top = 1;
-    options.label_budget = std::max<std::int64_t>(1, options_.label_budget / kSearchesOfBudget);
+    options.label_budget = std::max<std::int64_t>(1, options_.label_budget / extent_.searches);
     options.max_replicas = std::max(1, options_.max_replicas / groups);
     options.accepted_gap = std::max(kGroupGap, options_.accepted_gap);
-    options.incumbent = options_.incumbent * kSlowest;
+    options.incumbent = Nanoseconds(static_cast<std::int64_t>(options_.incumbent.as_double() * extent_.slowest));
+    options.max_parts = std::min(options.max_parts, extent_.parts);
+    options.timed = false;                   // groups are compared by closed form
+    options.relaxed_bound = Nanoseconds(0);  // and nothing is proven of them
     SearchResult result = search(part, sub.hierarchy, parallelizers_, options);
     found_.statistics += result.statistics;
+    if (found_.parallelizers.empty()) {
+      found_.parallelizers = result.parallelizers;
+    } else {
+      for (std::size_t i = 0; i < result.parallelizers.size(); ++i)
+        found_.parallelizers[i].add(result.parallelizers[i]);
+    }
     if (result.best.empty()) return std::nullopt;
     Composition& best = result.best.front();
     best.level = level;
@@ -261,7 +278,7 @@ class Improver {
     if (!progress_) return;
     Progress progress;
     progress.done = static_cast<int>(found_.deals);
-    progress.total = static_cast<int>(kMostDeals);
+    progress.total = static_cast<int>(extent_.deals);
     progress.phase = "unequal pipelines";
     progress.best = to_beat_;
     progress_(progress);
@@ -271,6 +288,7 @@ class Improver {
   const cluster::IslandHierarchy& hierarchy_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
+  const Extent extent_;
   const ProgressCallback& progress_;
   Nanoseconds to_beat_;
   Deal best_deal_;
@@ -284,8 +302,8 @@ class Improver {
 
 EnsembleSearch search_ensemble(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                std::span<const parallelizer::Parallelizer* const> parallelizers,
-                               const SearchOptions& options, const ProgressCallback& progress) {
-  return Improver(model, hierarchy, parallelizers, options, progress).run();
+                               const SearchOptions& options, const ProgressCallback& progress, EnsembleEffort effort) {
+  return Improver(model, hierarchy, parallelizers, options, effort, progress).run();
 }
 
 }  // namespace tangram::compose

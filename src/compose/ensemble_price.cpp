@@ -1,6 +1,7 @@
 #include "ensemble_price.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tangram/compose/links.hpp"
 #include "tangram/model/slice.hpp"
@@ -40,14 +41,30 @@ class EnsemblePricer {
   void set_end(std::size_t group, StageChoice& stage) const {
     const std::vector<Placement> placements = placements_of(stage);
     const Meeting meeting = meeting_at(group, stage, placements);
+    const Reach reach = reach_of(ensemble_.groups[group].composition);
     const model::SliceSignature slice = model::signature(model_, stage.first, stage.last);
     stage.A = Nanoseconds(0);
     for (const PartChoice& part : stage.parts) {
       const cost::StageCost& cost = part.plan.cost;
-      const Nanoseconds crossing = crossing_sync(model_, level_, meeting, placements, slice, cost.gradient_volume);
+      const Nanoseconds crossing =
+          crossing_sync(model_, level_, meeting, reach, placements, slice, cost.gradient_volume);
+      stage.crossing = crossing;
       const Nanoseconds exposed = cost::exposed_sync(cost.gradient_sync + crossing, cost.backward);
       stage.A = std::max(stage.A, cost.forward + cost.backward + exposed);
     }
+  }
+
+  [[nodiscard]] Reach reach_of(const Composition& composition) const {
+    std::vector<Placement> all;
+    bool together = true;
+    for (const StageChoice& stage : composition.stages) {
+      std::ranges::copy(placements_of(stage), std::back_inserter(all));
+      for (const PartChoice& part : stage.parts) {
+        const PartChoice& first = composition.stages.front().parts.front();
+        together = together && part.member != PartChoice::kAnyMember && part.member == first.member;
+      }
+    }
+    return narrowest_reach(level_, all, together);
   }
 
   [[nodiscard]] Meeting meeting_at(std::size_t group, const StageChoice& stage,

@@ -39,6 +39,7 @@ bool evaluate(const Program& program, Chain& chain) {
     std::int64_t c = 0;
     if (s + 1 < chain.stages.size()) {
       const Price& price = boundary_after(program, chain, s);
+      if (price.is_none()) return false;
       c = price.latency;
       lowest = std::max(lowest, price.occupancy);
     }

@@ -1,6 +1,7 @@
 #include "tangram/compose/given.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "tangram/compose/links.hpp"
@@ -14,15 +15,56 @@ namespace {
 std::vector<Placement> placements_of(const GivenStage& stage) {
   std::vector<Placement> placements;
   placements.reserve(stage.parts.size());
-  for (const GivenPart& part : stage.parts) placements.push_back({part.island_class, part.strategy.degrees.gpus()});
+  for (const GivenPart& part : stage.parts) {
+    placements.push_back({.island_class = part.island_class, .gpus = part.strategy.degrees.gpus()});
+  }
   return placements;
 }
 
+// With the members that they are in, as far as they are parts of one.
+std::vector<Placement> places_of(const GivenStage& stage) {
+  std::vector<Placement> placements = placements_of(stage);
+  for (std::size_t p = 0; p < placements.size(); ++p) placements[p].member = stage.parts[p].member;
+  return placements;
+}
+
+bool is_in_one_member(const GivenPipeline& pipeline) {
+  const int member = pipeline.stages.front().parts.front().member;
+  const auto is_there = [&](const GivenPart& part) { return part.member == member; };
+  return member != Placement::kAnyMember && std::ranges::all_of(pipeline.stages, [&](const GivenStage& stage) {
+           return std::ranges::all_of(stage.parts, is_there);
+         });
+}
+
+Reach reach_of_given(const GivenPipeline& pipeline, const cluster::IslandLevel& level) {
+  std::vector<Placement> all;
+  for (const GivenStage& stage : pipeline.stages) std::ranges::copy(placements_of(stage), std::back_inserter(all));
+  return narrowest_reach(level, all, is_in_one_member(pipeline));
+}
+
+/// Whether they may be replicas of one pipeline.
+bool are_alike(const GivenPipeline& a, const GivenPipeline& b) {
+  const auto same_part = [](const GivenPart& x, const GivenPart& y) {
+    return x.island_class == y.island_class && x.samples == y.samples && x.strategy == y.strategy;
+  };
+  const auto same_stage = [&](const GivenStage& x, const GivenStage& y) {
+    return x.first == y.first && x.last == y.last && std::ranges::equal(x.parts, y.parts, same_part);
+  };
+  return a.microbatch == b.microbatch && a.microbatches == b.microbatches &&
+         std::ranges::equal(a.stages, b.stages, same_stage);
+}
+
+/// `others`: pipelines of the plan that are not alike, with their replicas.
 class Pricer {
  public:
-  Pricer(const GivenPipeline& given, const model::Model& model, const cluster::IslandLevel& level,
-         const cost::ProfileSet* profiles)
-      : given_(given), model_(model), level_(level), profiles_(profiles) {}
+  Pricer(const GivenPipeline& given, std::vector<const GivenPipeline*> others, const model::Model& model,
+         const cluster::IslandLevel& level, const cost::ProfileSet* profiles)
+      : given_(given),
+        others_(std::move(others)),
+        model_(model),
+        level_(level),
+        profiles_(profiles),
+        reach_(reach_of_given(given, level)) {}
 
   tl::expected<Composition, Unpriced> run() const {
     Composition composition;
@@ -51,17 +93,33 @@ class Pricer {
     return cost::stage_cost(*units, slice, part.strategy.policy);
   }
 
+  /// Where the stage's gradients are reduced: with its replicas, and with all that hold some of its blocks.
+  [[nodiscard]] Meeting meeting_at(const GivenStage& stage, std::span<const Placement> placements) const {
+    Meeting meeting = meeting_of(level_, given_.replicas, placements);
+    for (const GivenPipeline* other : others_) {
+      std::vector<std::vector<Placement>> stages;
+      for (const GivenStage& its : other->stages) {
+        if (its.first < stage.last && stage.first < its.last) stages.push_back(placements_of(its));
+      }
+      join(level_, placements, other->replicas, stages, meeting);
+    }
+    return meeting;
+  }
+
   [[nodiscard]] tl::expected<StageChoice, std::string> price_stage(const GivenStage& from) const {
     StageChoice stage;
     stage.first = from.first;
     stage.last = from.last;
     stage.in_flight = from.in_flight;
     const model::SliceSignature slice = model::signature(model_, stage.first, stage.last);
+    const std::vector<Placement> placements = placements_of(from);
+    const Meeting meeting = meeting_at(from, placements);
     for (const GivenPart& part : from.parts) {
       const Costed cost = cost_of(part, slice);
       if (!cost) return tl::unexpected(cost.error());
       const Nanoseconds crossing =
-          crossing_sync(model_, level_, given_.replicas, placements_of(from), slice, cost->gradient_volume);
+          crossing_sync(model_, level_, meeting, reach_, placements, slice, cost->gradient_volume);
+      stage.crossing = crossing;  // volumes do not depend on the strategy: it is the same for all parts
       const Nanoseconds time = cost->forward + cost->backward;
       stage.T = std::max(stage.T, time);
       stage.F = std::max(stage.F, cost->forward);
@@ -85,29 +143,63 @@ class Pricer {
   }
 
   void hand_over(std::size_t s, StageChoice& stage) const {
-    const auto from = placements_of(given_.stages[s]);
-    const auto to = placements_of(given_.stages[s + 1]);
+    const auto from = places_of(given_.stages[s]);
+    const auto to = places_of(given_.stages[s + 1]);
     // Behind the last block nothing is handed over; that stages follow it all the same is for a judge to say.
     const std::int64_t cut = stage.last < model_.block_count() ? model::cut_bytes(model_, stage.last) : 0;
     const Handover pair = dearest_handover(level_, from, to, Bytes(cut * given_.microbatch));
     stage.to_next = pair.cost;
     stage.link_source = pair.source;
     stage.link_target = pair.target;
-    stage.link_to_next =
-        link_between(level_, from[static_cast<std::size_t>(pair.source)], to[static_cast<std::size_t>(pair.target)]);
+    stage.link_to_next = pair.link;
   }
 
   const GivenPipeline& given_;
+  std::vector<const GivenPipeline*> others_;
   const model::Model& model_;
   const cluster::IslandLevel& level_;
   const cost::ProfileSet* profiles_;
+  Reach reach_;
 };
 
 }  // namespace
 
 tl::expected<Composition, Unpriced> price(const GivenPipeline& given, const model::Model& model,
                                           const cluster::IslandLevel& level, const cost::ProfileSet* profiles) {
-  return Pricer(given, model, level, profiles).run();
+  return Pricer(given, {}, model, level, profiles).run();
+}
+
+tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const GivenPipeline> pipelines,
+                                                                const model::Model& model,
+                                                                const cluster::IslandLevel& level,
+                                                                const cost::ProfileSet* profiles) {
+  std::vector<GivenPipeline> kinds;
+  std::vector<std::size_t> kind_of;
+  for (const GivenPipeline& pipeline : pipelines) {
+    const auto known = std::ranges::find_if(kinds, [&](const auto& kind) { return are_alike(kind, pipeline); });
+    kind_of.push_back(static_cast<std::size_t>(known - kinds.begin()));
+    if (known == kinds.end()) {
+      kinds.push_back(pipeline);
+      kinds.back().replicas = 0;
+    }
+    ++kinds[kind_of.back()].replicas;
+  }
+  std::vector<Composition> compositions;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    GivenPipeline own = pipelines[p];
+    own.replicas = kinds[kind_of[p]].replicas;
+    std::vector<const GivenPipeline*> others;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      if (k != kind_of[p]) others.push_back(&kinds[k]);
+    }
+    auto composition = Pricer(own, std::move(others), model, level, profiles).run();
+    if (!composition) {
+      composition.error().pipeline = p;
+      return tl::unexpected(std::move(composition.error()));
+    }
+    compositions.push_back(std::move(*composition));
+  }
+  return compositions;
 }
 
 }  // namespace tangram::compose

@@ -58,7 +58,9 @@ class Hops {
 
  private:
   [[nodiscard]] Excess excess_of(int cut) const;
-  [[nodiscard]] bool counts(const Price& price) const { return fronts_ == Fronts::kAny || price.occupancy <= period_; }
+  [[nodiscard]] bool counts(const Price& price) const {
+    return !price.is_none() && (fronts_ == Fronts::kAny || price.occupancy <= period_);
+  }
 
   const Program& program_;
   std::int64_t period_;

@@ -10,6 +10,7 @@
 
 #include "cuts.hpp"
 #include "label.hpp"
+#include "loads.hpp"
 #include "outlines.hpp"
 #include "radices.hpp"
 #include "tangram/base/assert.hpp"
@@ -35,6 +36,7 @@ struct Node {
 struct StateKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
+  std::int32_t load = Loads::kNothing;
   // Of classic warm-ups: a smaller Q can then come with fewer microbatches in flight, and allow less.
   std::int64_t depth = 0;
   bool operator==(const StateKey&) const = default;
@@ -44,6 +46,7 @@ struct StateKeyHash {
   std::size_t operator()(const StateKey& key) const {
     std::uint64_t h = key.low * std::uint64_t{0x9E3779B97F4A7C15};
     h ^= (key.high + 0x7F4A7C15U) * std::uint64_t{0xC2B2AE3D27D4EB4F} + (h << 6) + (h >> 2);
+    h ^= static_cast<std::uint64_t>(key.load) * std::uint64_t{0x27D4EB2F165667C5} + (h << 6) + (h >> 2);
     h ^= static_cast<std::uint64_t>(key.depth) * std::uint64_t{0x165667B19E3779F9} + (h << 6) + (h >> 2);
     return static_cast<std::size_t>(h ^ (h >> 29));
   }
@@ -138,6 +141,7 @@ class Search {
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff),
         supplies_(ground.program.supplies()),
+        loads_(ground.program),
         radices_(radices_within(ground.program.inventory)) {
     extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
     open_groups_.resize(static_cast<std::size_t>(bound.depths()) + 1);
@@ -175,7 +179,7 @@ class Search {
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
 
   void note_cuts() {
-    answer_.cuts.groups_by_units = group_cuts_.removed(kByUnits);
+    answer_.cuts.groups_by_units = group_cuts_.removed(kByUnits) + group_cuts_.removed(kByPlacement);
     answer_.cuts.groups_by_spending = group_cuts_.removed(kBySpending);
     answer_.cuts.groups_by_remainder = group_cuts_.removed(kByRemainderOfGroup);
     answer_.cuts.labels_by_time = label_cuts_.removed(kByTime);
@@ -203,9 +207,10 @@ class Search {
     budget.backward = backward_.refund(budget.left);
   }
 
-  StateKey after(const StateKey& key, const Option& option) const {
+  StateKey after(const StateKey& key, int option) {
     StateKey next = key;
-    for (const Use& use : option.uses) {
+    next.load = loads_.after(key.load, option);
+    for (const Use& use : program_.options[static_cast<std::size_t>(option)].uses) {
       const Radix& r = radices_[static_cast<std::size_t>(use.island_class)];
       (r.high ? next.high : next.low) += r.scale * static_cast<std::uint64_t>(use.units);
     }
@@ -308,7 +313,7 @@ class Search {
   }
 
   // The groups for which a state has the units, now and for the blocks that remain.
-  std::vector<ExtensionGroup>& open_groups(int left, int depth, const Budget& budget) {
+  std::vector<ExtensionGroup>& open_groups(int left, int depth, const StateKey& key, const Budget& budget) {
     OpenGroups& open = open_groups_[static_cast<std::size_t>(depth)];
     if (open.known) return open.groups;
     open.known = true;
@@ -318,6 +323,7 @@ class Search {
       const bool ruled_out = group_cuts_.any([&](std::size_t cut) {
         switch (cut) {
           case kByUnits: return !fits(option, budget);
+          case kByPlacement: return loads_.after(key.load, group.option) == Loads::kTooMuch;
           case kBySpending: return !program_.unit_spend.empty() && program_.spend_of(option) > budget.left.back();
           default: return !is_coverable(left - group.blocks, depth + 1, group.option, budget);
         }
@@ -400,7 +406,7 @@ class Search {
     const std::int64_t depth = left == program_.blocks ? 1 : label.n + 1;
     const double lower = static_cast<double>(label.latency) + bound_.phi(left, depth) - budget.refund;
     const int list_depth = static_cast<int>(std::min<std::int64_t>(depth, bound_.depths()));
-    std::vector<ExtensionGroup>& groups = open_groups(left, list_depth, budget);
+    std::vector<ExtensionGroup>& groups = open_groups(left, list_depth, key, budget);
     const std::vector<Extension>& all = extensions(left, list_depth).extensions;
     for (ExtensionGroup& group : groups) {
       if (lower + group.growth > limit()) break;
@@ -456,7 +462,7 @@ class Search {
     }
     const Option& option = program_.options[static_cast<std::size_t>(group.option)];
     if (program_.classic_warmup || group.target == ExtensionGroup::kNone) {
-      StateKey key = after(parent, option);
+      StateKey key = after(parent, group.option);
       if (program_.classic_warmup) key.depth = node.label.n;
       group.target = state_of(key, position);
     }
@@ -527,6 +533,7 @@ class Search {
   const CoverFloor backward_;
   std::int64_t cutoff_;
   const std::vector<std::int64_t> supplies_;
+  Loads loads_;
   const std::vector<Radix> radices_;
   struct OpenGroups {
     bool known = false;
@@ -538,7 +545,7 @@ class Search {
   std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
   std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded
   std::vector<Position> positions_;
-  enum GroupCut : std::uint8_t { kByUnits, kBySpending, kByRemainderOfGroup, kGroupCuts };
+  enum GroupCut : std::uint8_t { kByUnits, kBySpending, kByRemainderOfGroup, kByPlacement, kGroupCuts };
   enum LabelCut : std::uint8_t { kByTime, kByBound, kByRemainder, kLabelCuts };
   CutList<kGroupCuts> group_cuts_;
   CutList<kLabelCuts> label_cuts_;

@@ -1,6 +1,10 @@
 #include "tangram/compose/links.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
+#include <utility>
 
 namespace tangram::compose {
 
@@ -23,6 +27,17 @@ cluster::Link inner_link(const cluster::IslandClass& island_class, const Placeme
   return link;
 }
 
+bool is_known(const Placement& placement) { return placement.member != Placement::kAnyMember; }
+
+bool is_same_member(const cluster::IslandClass& island_class, const Placement& a, const Placement& b) {
+  return island_class.member_count() == 1 || (is_known(a) && a.member == b.member);
+}
+
+// Whether they may come to be in the same member.
+bool may_meet(const cluster::IslandClass& island_class, const Placement& a, const Placement& b) {
+  return a.gpus + b.gpus <= island_class.gpus_per_member && !(is_known(a) && is_known(b));
+}
+
 void slow_down(cluster::Link& link, const cluster::Link& other) {
   link.bandwidth = std::min(link.bandwidth, other.bandwidth);
   link.latency = std::max(link.latency, other.latency);
@@ -37,24 +52,109 @@ int members_of(const cluster::IslandLevel& level, const Placement& placement) {
 cluster::Link link_between(const cluster::IslandLevel& level, const Placement& a, const Placement& b) {
   const cluster::IslandClass& from = class_of(level, a.island_class);
   const bool same_class = a.island_class == b.island_class;
-  if (same_class && from.member_count() == 1) return inner_link(from, a, b);
+  if (same_class && is_same_member(from, a, b)) return inner_link(from, a, b);
   cluster::Link link = level.link(a.island_class, b.island_class);
   if (same_class) link = from.islands.size() > 1 ? from.between_islands : from.between_members;
   const double share = std::min(share_of(from, a.gpus), share_of(class_of(level, b.island_class), b.gpus));
   link.bandwidth = link.bandwidth * share;
-  // Parts of a member may come to sit in the same one, whose inner link can be slower than the network.
-  if (same_class && a.gpus + b.gpus <= from.gpus_per_member) slow_down(link, inner_link(from, a, b));
+  // The inner link of a member can be slower than the network.
+  if (same_class && may_meet(from, a, b)) slow_down(link, inner_link(from, a, b));
   return link;
 }
 
-cluster::Link slowest_link(const cluster::IslandLevel& level, const Placement& placement) {
+cluster::Link slowest_link(const cluster::IslandLevel& level, const Placement& placement, const Reach& reach) {
+  const cluster::IslandClass& own = class_of(level, placement.island_class);
+  if (reach.in_one_member) return inner_link(own, placement, placement);
   cluster::Link slowest = link_between(level, placement, placement);
-  for (int k = 0; k < static_cast<int>(level.classes.size()); ++k) {
+  for (const int k : reach.classes) {
     if (k == placement.island_class) continue;
-    const cluster::Link link = link_between(level, placement, {k, class_of(level, k).gpus_per_member});
-    slow_down(slowest, link);
+    const Placement member{.island_class = k, .gpus = class_of(level, k).gpus_per_member};
+    slow_down(slowest, link_between(level, placement, member));
   }
   return slowest;
+}
+
+namespace {
+
+constexpr std::size_t kMostReachClasses = 8;  // with more, only all of them and single members
+
+// Between any two members of the classes, whole ones: for comparing links.
+double speed_between(const cluster::IslandLevel& level, int a, int b) {
+  const Placement from{.island_class = a, .gpus = class_of(level, a).gpus_per_member};
+  const Placement to{.island_class = b, .gpus = class_of(level, b).gpus_per_member};
+  return link_between(level, from, to).bandwidth.value();
+}
+
+// A set of classes around one, whose links to and among each other are all as fast: the closest ones first.
+std::vector<int> joined_classes(const cluster::IslandLevel& level, int around, double least) {
+  std::vector<int> others;
+  for (int k = 0; k < static_cast<int>(level.classes.size()); ++k) {
+    if (k != around) others.push_back(k);
+  }
+  std::ranges::stable_sort(others, std::ranges::greater{}, [&](int k) { return speed_between(level, around, k); });
+  std::vector<int> joined{around};
+  for (const int k : others) {
+    const bool fast = std::ranges::all_of(joined, [&](int j) { return speed_between(level, j, k) >= least; });
+    if (fast) joined.push_back(k);
+  }
+  std::ranges::sort(joined);
+  return joined;
+}
+
+std::vector<double> speeds_between_classes(const cluster::IslandLevel& level) {
+  std::set<double> speeds;
+  const int classes = static_cast<int>(level.classes.size());
+  for (int a = 0; a < classes; ++a) {
+    for (int b = 0; b < a; ++b) speeds.insert(speed_between(level, a, b));
+  }
+  return {speeds.begin(), speeds.end()};
+}
+
+Reach all_classes(const cluster::IslandLevel& level) {
+  Reach reach;
+  for (const cluster::IslandClass& c : level.classes) reach.classes.push_back(c.id);
+  return reach;
+}
+
+}  // namespace
+
+std::vector<Reach> reaches_of(const cluster::IslandLevel& level) {
+  std::vector<Reach> reaches{all_classes(level)};
+  const auto add = [&](Reach reach) {
+    if (std::ranges::find(reaches, reach) == reaches.end()) reaches.push_back(std::move(reach));
+  };
+  const int classes = static_cast<int>(level.classes.size());
+  if (level.classes.size() <= kMostReachClasses) {
+    for (const double least : speeds_between_classes(level)) {
+      for (int k = 0; k < classes; ++k) add({joined_classes(level, k, least), false});
+    }
+    for (int k = 0; k < classes; ++k) add({{k}, false});
+  }
+  for (const cluster::IslandClass& c : level.classes) {
+    if (c.member_count() > 1) add({{c.id}, true});
+  }
+  return reaches;
+}
+
+Reach narrowest_reach(const cluster::IslandLevel& level, std::span<const Placement> pipeline, bool in_one_member) {
+  const auto holds = [&](const Reach& reach) {
+    return std::ranges::all_of(
+               pipeline,
+               [&](const Placement& p) { return std::ranges::binary_search(reach.classes, p.island_class); }) &&
+           (!reach.in_one_member || in_one_member);
+  };
+  Reach best;
+  double fastest = 0;
+  for (const Reach& reach : reaches_of(level)) {
+    if (!holds(reach)) continue;
+    double slowest = std::numeric_limits<double>::infinity();
+    for (const Placement& p : pipeline) slowest = std::min(slowest, slowest_link(level, p, reach).bandwidth.value());
+    if (slowest > fastest) {
+      fastest = slowest;
+      best = reach;
+    }
+  }
+  return best;
 }
 
 Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Placement> from,
@@ -62,10 +162,11 @@ Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Pla
   Handover result;
   for (std::size_t i = 0; i < from.size(); ++i) {
     for (std::size_t j = 0; j < to.size(); ++j) {
-      const auto cost = cost::boundary_cost(bytes, link_between(level, from[i], to[j]), members_of(level, from[i]),
-                                            from[i].gpus, members_of(level, to[j]), to[j].gpus);
+      const cluster::Link link = link_between(level, from[i], to[j]);
+      const auto cost = cost::boundary_cost(bytes, link, members_of(level, from[i]), from[i].gpus,
+                                            members_of(level, to[j]), to[j].gpus);
       const bool first = i == 0 && j == 0;
-      if (first || cost > result.cost) result = {cost, static_cast<int>(i), static_cast<int>(j)};
+      if (first || cost > result.cost) result = {cost, static_cast<int>(i), static_cast<int>(j), link};
     }
   }
   return result;
@@ -97,19 +198,21 @@ void join(const cluster::IslandLevel& level, std::span<const Placement> parts, i
 }
 
 Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, const Meeting& meeting,
-                          std::span<const Placement> parts, const model::SliceSignature& slice, Bytes volume) {
+                          const Reach& reach, std::span<const Placement> parts, const model::SliceSignature& slice,
+                          Bytes volume) {
   const Nanoseconds total = cost::replica_sync(volume, meeting.holders, meeting.link, meeting.members);
   if (!slice.tied_elsewhere) return total;
   const std::int64_t width = model.embedding_projection > 0 ? model.embedding_projection : model.hidden;
   const Bytes table{model.vocabulary * width * model.job.gradient_bytes};
-  cluster::Link link = slowest_link(level, parts.front());
-  for (const Placement& part : parts) slow_down(link, slowest_link(level, part));
+  cluster::Link link = slowest_link(level, parts.front(), reach);
+  for (const Placement& part : parts) slow_down(link, slowest_link(level, part, reach));
   return total + cost::replica_sync(table, 2, link, meeting_of(level, 1, parts).members);
 }
 
 Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, int replicas,
-                          std::span<const Placement> parts, const model::SliceSignature& slice, Bytes volume) {
-  return crossing_sync(model, level, meeting_of(level, replicas, parts), parts, slice, volume);
+                          const Reach& reach, std::span<const Placement> parts, const model::SliceSignature& slice,
+                          Bytes volume) {
+  return crossing_sync(model, level, meeting_of(level, replicas, parts), reach, parts, slice, volume);
 }
 
 }  // namespace tangram::compose

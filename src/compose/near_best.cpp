@@ -11,7 +11,7 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr double kReachOfFill = 0.25;        // of what fills and drains the pipeline, at most
+constexpr double kReachOfFill = 0.6;         // of what fills and drains the pipeline, at most
 constexpr std::size_t kStarts = 8;           // chains that are polished
 constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to polish one
 
@@ -26,7 +26,7 @@ class Explorer {
     std::int64_t incumbent = query_.incumbent;
     for (TimedChain& start : starts_) {
       if (least_time(program_, start.chain) >= incumbent) continue;
-      result_.timed.push_back(polish(program_, ground_.frontiers, std::move(start.chain), kEffort));
+      result_.timed.push_back(polish(program_, ground_.frontiers, std::move(start.chain), Changes::kFew, kEffort));
       incumbent = std::min(incumbent, result_.timed.back().time);
     }
     std::ranges::stable_sort(result_.timed, {}, &TimedChain::time);

@@ -12,7 +12,7 @@
 
 namespace tangram::compose {
 
-inline constexpr double kReach = 0.04;  ///< slower by closed form than the best, at most
+inline constexpr double kReach = 0.1;  ///< slower by closed form than the best, at most
 
 struct NearBestQuery {
   std::int64_t shortest_period = 1;

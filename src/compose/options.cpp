@@ -24,6 +24,15 @@ std::int64_t split(std::int64_t microbatch, double time_a, double time_b) {
   return samples <= 0 || samples >= microbatch ? 0 : samples;
 }
 
+// GPUs of a member in runs that end with the shape, its own first.
+std::vector<int> runs_with(int gpus, const ClassShare& share) {
+  std::vector<int> runs{gpus};
+  for (const int run : share.runs) {
+    if (std::ranges::binary_search(share.runs, run - gpus)) runs.push_back(run);
+  }
+  return runs;
+}
+
 }  // namespace
 
 std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& level,
@@ -34,7 +43,9 @@ std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& 
     for (const int gpus : shares[k].shapes) {
       const int samples = static_cast<int>(microbatch);
       const int entry = store.want(cluster::make_shape(level.classes[k], gpus), samples, slowest);
-      options.push_back({{{static_cast<int>(k), gpus}, samples, entry}});
+      for (const int run : runs_with(gpus, shares[k])) {
+        options.push_back({{{static_cast<int>(k), gpus}, samples, entry, run}});
+      }
     }
   }
   return options;
@@ -55,6 +66,7 @@ std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& l
       const OptionPart& a = first.front();
       const OptionPart& b = second.front();
       if (a.placement.island_class >= b.placement.island_class) continue;
+      if (a.is_with_next() || b.is_with_next()) continue;
       const std::int64_t samples = split(microbatch, store.at(a.entry).one_block, store.at(b.entry).one_block);
       if (samples > 0) pairs.push_back({&a, &b, samples});
     }

@@ -45,10 +45,11 @@ struct Rate {
 
 // `share` of the synchronisation is counted, and that much of backward does not count as delay.
 std::optional<Rate> rate_of(const Pace& pace, const Range& range, std::int64_t batch, double share) {
-  if (pace.samples > batch / range.first) return std::nullopt;
+  const std::int64_t most = (batch + range.first - 1) / range.first;  // of a microbatch
+  if (pace.samples > most) return std::nullopt;
   const auto first = static_cast<double>(range.first);
   const auto last = static_cast<double>(range.last);
-  const auto samples = static_cast<double>(std::min(pace.last, batch / range.first));
+  const auto samples = static_cast<double>(std::min(pace.last, most));
   const double exposed = share * (range.first == 1 ? 0.5 : 1);
   const double hidden = exposed * (range.first <= 2 ? 1 : cost::kSyncOverlap) / first;
   const double copies = std::max(1.0, static_cast<double>(batch) / (last * samples));

@@ -20,7 +20,7 @@ namespace {
 using cost::Degrees;
 
 constexpr std::int64_t kExactSamples = 24;  // up to here every number of samples has a pace of its own
-constexpr double kStep = 1.1;               // from one to the next beyond
+constexpr double kSampleStep = 1.1;         // from one to the next beyond
 constexpr double kManySamples = 1 << 20;    // fixed costs do not count any more
 constexpr double kLimitShare = 0.999;       // and neither does what rounding to waves of tiles takes
 
@@ -58,12 +58,14 @@ Network network_of(const cluster::IslandHierarchy& hierarchy, const cluster::Isl
   return network;
 }
 
-// The smallest shape with these degrees, or none in the class.
+// The smallest shape of a multiple of so many GPUs, or none in the class: a part of a member, or whole members, of
+// which tensor parallelism divides each.
 std::optional<cluster::DeviceShape> smallest_shape(const cluster::IslandClass& island_class, const Network& network,
-                                                   int gpus) {
+                                                   int gpus, int tp) {
   const int member = island_class.gpus_per_member;
   cluster::DeviceShape shape{island_class.device, 1, gpus, island_class.inside_member, network.best};
-  if (gpus <= member && member % gpus == 0) return shape;
+  if (gpus <= member) return shape;
+  if (member % tp != 0) return std::nullopt;
   const int whole = std::lcm(gpus, member);
   if (whole > island_class.gpu_count()) return std::nullopt;
   shape.nodes = whole / member;
@@ -87,7 +89,7 @@ class Walker {
   void run() {
     const model::Techniques& allow = model_.job.allow;
     for (int tp = 1; tp <= class_.gpus_per_member; ++tp) {
-      if (class_.gpus_per_member % tp != 0 || (tp > 1 && !allow.tp)) continue;
+      if (tp > 1 && !allow.tp) break;
       for (int cp = 1; tp * cp <= class_.gpu_count() && context_fits(cp); cp *= 2) {
         const Degrees degrees{.tp = tp, .cp = cp, .dp = 1, .ep = 1, .etp = 1, .sequence_parallel = false};
         add_expert_layouts(degrees);
@@ -105,7 +107,7 @@ class Walker {
   [[nodiscard]] bool context_fits(int cp) const {
     std::int64_t tokens = 0;
     for (const model::BlockType& type : model_.types) tokens = std::max(tokens, type.tokens);
-    return cp == 1 || (model_.job.allow.cp && tokens / (2LL * cp) >= parallelizer::kMinChunkTokens);
+    return cp == 1 || (model_.job.allow.cp && tokens >= 2LL * cp);
   }
 
   void add_expert_layouts(Degrees degrees) {
@@ -123,7 +125,8 @@ class Walker {
   }
 
   void add(Degrees degrees) {
-    const auto shape = smallest_shape(class_, network_, std::lcm(degrees.tp * degrees.cp, degrees.ep * degrees.etp));
+    const int gpus = std::lcm(degrees.tp * degrees.cp, degrees.ep * degrees.etp);
+    const auto shape = smallest_shape(class_, network_, gpus, degrees.tp);
     if (!shape) return;
     degrees.dp = shape->gpus() / (degrees.tp * degrees.cp);
     if (!cost::why_unsupported(model_, degrees, degrees.dp).empty()) return;
@@ -132,8 +135,9 @@ class Walker {
     pace.forward_limit = many.forward / kManySamples * kLimitShare;
     pace.backward_limit = many.backward / kManySamples * kLimitShare;
     for (std::int64_t samples = 1; samples <= model_.job.global_batch;) {
-      const std::int64_t next =
-          samples < kExactSamples ? samples + 1 : static_cast<std::int64_t>(static_cast<double>(samples) * kStep) + 1;
+      const std::int64_t next = samples < kExactSamples
+                                    ? samples + 1
+                                    : static_cast<std::int64_t>(static_cast<double>(samples) * kSampleStep) + 1;
       if (!fits(degrees, static_cast<double>(samples))) break;
       pace.samples = samples;
       pace.last = std::min(next - 1, model_.job.global_batch);

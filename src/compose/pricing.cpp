@@ -87,20 +87,72 @@ Bytes boundary_bytes(const model::Model& model, const Setting& setting, int cut)
   return Bytes(model::cut_bytes(model, cut) * setting.microbatch);
 }
 
+// What a part adds to the limits of its class: its shape, or what it makes of the run behind it.
+std::int64_t placement_weight(const OptionPart& part, const PlacementLimit& limit) {
+  return limit.weight_of(part.run) - limit.weight_of(part.run - part.placement.gpus);
+}
+
+// By limit, those of all classes in a row; empty: the option adds nothing.
+std::vector<std::int64_t> placement_weights(const std::vector<OptionPart>& parts,
+                                            const std::vector<ClassShare>& shares) {
+  std::vector<std::int64_t> weights;
+  for (std::size_t k = 0; k < shares.size(); ++k) {
+    for (const PlacementLimit& limit : shares[k].limits) {
+      std::int64_t& weight = weights.emplace_back(0);
+      for (const OptionPart& part : parts) {
+        if (part.placement.island_class == static_cast<int>(k)) weight += placement_weight(part, limit);
+      }
+    }
+  }
+  if (std::ranges::all_of(weights, [](std::int64_t weight) { return weight == 0; })) return {};
+  return weights;
+}
+
 void add_options(PricedProgram& priced, const std::vector<ClassShare>& shares) {
-  std::map<std::vector<std::pair<int, int>>, int> keys;
+  std::map<std::vector<std::tuple<int, int, int>>, int> keys;
+  for (const ClassShare& share : shares) {
+    for (const PlacementLimit& limit : share.limits) priced.program.placement.push_back(limit.most);
+  }
   for (const auto& parts : priced.parts) {
     Option option;
-    std::vector<std::pair<int, int>> placements;
+    std::vector<std::tuple<int, int, int>> placements;
     for (const OptionPart& part : parts) {
       const ClassShare& share = shares[static_cast<std::size_t>(part.placement.island_class)];
       option.uses.push_back({part.placement.island_class, part.placement.gpus / share.unit});
-      placements.emplace_back(part.placement.island_class, part.placement.gpus);
+      placements.emplace_back(part.placement.island_class, part.placement.gpus, part.run);
     }
     option.key = keys.try_emplace(placements, static_cast<int>(keys.size())).first->second;
+    option.weights = placement_weights(parts, shares);
     priced.program.options.push_back(std::move(option));
   }
   priced.program.keys = static_cast<int>(keys.size());
+}
+
+// Whether a stage on `from` can be in front of one on `to`: where it joins a run, that must be the run behind it.
+bool can_hand_over(const std::vector<OptionPart>& from, const std::vector<OptionPart>& to) {
+  const OptionPart& a = from.front();
+  if (!a.is_with_next()) return true;
+  const OptionPart& b = to.front();
+  return to.size() == 1 && a.placement.island_class == b.placement.island_class && a.run - a.placement.gpus == b.run;
+}
+
+// Whether a class's stages of one pipeline are in one member.
+bool in_one_member(const std::vector<ClassShare>& shares, int island_class) {
+  return shares[static_cast<std::size_t>(island_class)].in_one_member;
+}
+
+// Neighbours as they are placed to each other.
+Handover handover_between(const cluster::IslandLevel& level, const std::vector<ClassShare>& shares,
+                          const std::vector<OptionPart>& from, const std::vector<OptionPart>& to, Bytes bytes) {
+  const bool together = from.front().is_with_next();
+  const auto placed = [&](const std::vector<OptionPart>& parts) {
+    std::vector<Placement> placements = placements_of(parts);
+    for (Placement& p : placements) {
+      if (together || in_one_member(shares, p.island_class)) p.member = 0;
+    }
+    return placements;
+  };
+  return dearest_handover(level, placed(from), placed(to), bytes);
 }
 
 void add_prices(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level) {
@@ -116,15 +168,19 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
   }
   if (bytes_of_kind.empty()) bytes_of_kind.emplace_back(0);
   program.cut_kinds = static_cast<int>(bytes_of_kind.size());
-  std::vector<std::vector<Placement>> representative(static_cast<std::size_t>(program.keys));
+  std::vector<const std::vector<OptionPart>*> representative(static_cast<std::size_t>(program.keys), nullptr);
   for (std::size_t i = 0; i < program.options.size(); ++i) {
     auto& slot = representative[static_cast<std::size_t>(program.options[i].key)];
-    if (slot.empty()) slot = placements_of(priced.parts[i]);
+    if (slot == nullptr) slot = &priced.parts[i];
   }
   for (const Bytes bytes : bytes_of_kind) {
-    for (const auto& from : representative) {
-      for (const auto& to : representative) {
-        const cost::BoundaryCost cost = dearest_handover(level, from, to, bytes).cost;
+    for (const auto* from : representative) {
+      for (const auto* to : representative) {
+        if (!can_hand_over(*from, *to)) {
+          program.prices.push_back(Price::none());
+          continue;
+        }
+        const cost::BoundaryCost cost = handover_between(level, priced.shares, *from, *to, bytes).cost;
         program.prices.push_back({cost.latency.value(), cost.occupancy.value()});
       }
     }
@@ -174,8 +230,8 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
         const model::SliceSignature& slice = signatures.entry(static_cast<int>(s)).signature;
         if (signatures.id(0, slice.block_count()) != static_cast<int>(s)) return;
         const std::vector<OptionPart>& parts = priced.parts[option];
-        const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, placements_of(parts), slice,
-                                                   first.front().cost.gradient_volume);
+        const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, priced.setting.reach,
+                                                   placements_of(parts), slice, first.front().cost.gradient_volume);
         std::vector<Drain> drains = drains_of(first, crossing);
         if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
         priced.program.drains[option * cuts + static_cast<std::size_t>(slice.block_count())] = std::move(drains);
@@ -218,6 +274,17 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
   }
 }
 
+// Stages that share a member with the next one: a number for each run.
+void number_runs(const PricedProgram& priced, const Chain& chain, Composition& composition) {
+  int runs = 0;
+  for (std::size_t s = 0; s + 1 < chain.stages.size(); ++s) {
+    if (!priced.parts[static_cast<std::size_t>(chain.stages[s].option)].front().is_with_next()) continue;
+    PartChoice& part = composition.stages[s].parts.front();
+    if (part.member == PartChoice::kAnyMember) part.member = runs++;
+    composition.stages[s + 1].parts.front().member = part.member;
+  }
+}
+
 }  // namespace
 
 PricedProgram outline_program(const model::Model& model, const cluster::IslandLevel& level,
@@ -227,6 +294,7 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   PricedProgram priced;
   priced.setting = setting;
   priced.parts = std::move(options);
+  priced.shares = shares;
   Program& program = priced.program;
   program.blocks = model.block_count();
   program.microbatches = setting.microbatches;
@@ -260,8 +328,9 @@ std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int sig
   const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(signature)];
   if (first.empty() || last.empty()) return {};
   // The gradient volume of a slice does not depend on the strategy.
-  const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, placements_of(parts),
-                                             signatures.entry(signature).signature, first.front().cost.gradient_volume);
+  const Nanoseconds crossing =
+      crossing_sync(model, level, priced.setting.replicas, priced.setting.reach, placements_of(parts),
+                    signatures.entry(signature).signature, first.front().cost.gradient_volume);
   Frontier frontier = parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, last, crossing);
   const auto at = static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures.size()) +
                   static_cast<std::size_t>(signature);
@@ -276,6 +345,7 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
   composition.replicas = priced.setting.replicas;
   composition.microbatch = priced.setting.microbatch;
   composition.microbatches = priced.setting.microbatches;
+  composition.samples = model.job.global_batch;
   composition.period = Nanoseconds(chain.period);
   composition.closed_form = Nanoseconds(chain.time);
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
@@ -291,25 +361,29 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
       const OptionPart& part = priced.parts[option][p];
       stage.parts.push_back(
           {part.placement.island_class, part.placement.gpus, part.samples,
-           store.partial_plan(store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])])});
+           store.partial_plan(store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])]),
+           in_one_member(priced.shares, part.placement.island_class) ? 0 : PartChoice::kAnyMember});
     }
     stage.T = Nanoseconds(from.candidate.T);
     stage.F = Nanoseconds(from.candidate.F);
     stage.A = Nanoseconds(from.candidate.A);
     stage.o = Nanoseconds(from.candidate.o);
+    stage.crossing = crossing_sync(
+        model, level, composition.replicas, priced.setting.reach, placements_of(priced.parts[option]),
+        signatures.entry(static_cast<int>(signature)).signature, stage.parts.front().plan.cost.gradient_volume);
     stage.in_flight = std::min(chain.in_flight[s], priced.setting.microbatches);
     if (s + 1 < chain.stages.size()) {
       const auto& next = priced.parts[static_cast<std::size_t>(chain.stages[s + 1].option)];
-      const Handover pair = dearest_handover(level, placements_of(priced.parts[option]), placements_of(next),
+      const Handover pair = handover_between(level, priced.shares, priced.parts[option], next,
                                              boundary_bytes(model, priced.setting, from.last));
       stage.to_next = pair.cost;
       stage.link_source = pair.source;
       stage.link_target = pair.target;
-      stage.link_to_next = link_between(level, priced.parts[option][static_cast<std::size_t>(pair.source)].placement,
-                                        next[static_cast<std::size_t>(pair.target)].placement);
+      stage.link_to_next = pair.link;
     }
     composition.stages.push_back(std::move(stage));
   }
+  number_runs(priced, chain, composition);
   return composition;
 }
 

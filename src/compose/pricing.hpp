@@ -18,17 +18,23 @@ struct OptionPart {
   Placement placement;
   int samples = 0;
   int entry = 0;  ///< of the store
+  /// GPUs of a member that this stage takes together with the stages right behind it; its own: it is with none.
+  int run = 0;
+
+  [[nodiscard]] bool is_with_next() const { return run > placement.gpus; }
 };
 
 struct PricedProgram {
   Setting setting;
+  std::vector<ClassShare> shares;
   Program program;
   std::vector<std::vector<OptionPart>> parts;  ///< [option]
   /// [option * signatures + signature][candidate.source]: partial plan of each part in the store (-1: no such part)
   std::vector<std::vector<std::array<int, 2>>> sources;
 };
 
-/// Options of a setting: every shape of every class, and mixed stages of two classes where allowed. Their entries are
+/// Options of a setting: every shape of every class, alone or in a member with the stages behind it (ClassShare::runs),
+/// and mixed stages of two classes where allowed. Their entries are
 /// wanted from the store; mixed stages need one-block times to split the samples, so `store` must have been asked for
 /// the single shapes before options with `mixed` are made.
 [[nodiscard]] std::vector<std::vector<OptionPart>> single_options(const cluster::IslandLevel& level,

@@ -105,9 +105,15 @@ double gathered_share(const model::Job& job) {
   return std::min(1.0, static_cast<double>(job.parameter_bytes) / static_cast<double>(job.gradient_bytes));
 }
 
+constexpr double kBelowRounding = 1 - 1e-9;  // of sums in doubles
+constexpr double kLongest = 9e9;             // seconds that nanoseconds can count
+
+Nanoseconds rounded_down(double seconds) {
+  return Nanoseconds(static_cast<std::int64_t>(std::floor(std::min(seconds * kBelowRounding, kLongest) * 1e9)));
+}
+
 double at_paces(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                 const cost::ProfileSet* profiles) {
-  constexpr double kBelowRounding = 1 - 1e-9;  // of sums in doubles
   PaceProblem problem{
       paces_of(model, hierarchy, profiles), {}, item_counts(model), model.job.global_batch, gathered_share(model.job)};
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
@@ -134,6 +140,69 @@ double relaxed_dollars(const model::Model& model, const cluster::IslandLevel& le
     dollars += item.count * cheapest;
   }
   return dollars * static_cast<double>(model.job.global_batch);
+}
+
+SpeedOfMoney::SpeedOfMoney(const model::Model& model, const cluster::IslandLevel& level,
+                           const cost::ProfileSet* profiles, const std::vector<std::string>& gpu_types) {
+  const std::vector<WorkItem> items = work_items(model, level, profiles);
+  const auto is_asked_for = [&](const cluster::IslandClass& c) {
+    return gpu_types.empty() || std::ranges::find(gpu_types, c.device.name) != gpu_types.end();
+  };
+  for (std::size_t k = 0; k < level.classes.size(); ++k) {
+    const std::vector<double> prices = prices_from(items, k);
+    Pricing pricing{work_at(items, prices) * static_cast<double>(model.job.global_batch), {}};
+    for (std::size_t other = 0; other < level.classes.size(); ++other) {
+      const cluster::IslandClass& c = level.classes[other];
+      if (!is_asked_for(c)) continue;
+      const double price = std::max(1.0, price_of(c).as_double());
+      pricing.offers.push_back({most_of_gpu(items, prices, other) / price, price * c.gpu_count()});
+    }
+    std::ranges::sort(pricing.offers, std::ranges::greater{}, &Offer::work_for_money);
+    pricings_.push_back(std::move(pricing));
+  }
+}
+
+Nanoseconds SpeedOfMoney::least_time(MicroDollarsPerHour most) const {
+  double seconds = 0;
+  for (const Pricing& pricing : pricings_) {
+    double money = most.as_double();
+    double work_per_second = 0;
+    for (const Offer& offer : pricing.offers) {
+      work_per_second += offer.work_for_money * std::min(money, offer.money);
+      money -= std::min(money, offer.money);
+    }
+    if (pricing.work > 0) {
+      seconds = std::max(seconds, work_per_second > 0 ? pricing.work / work_per_second : kLongest);
+    }
+  }
+  return rounded_down(seconds);
+}
+
+SpeedOfGpus::SpeedOfGpus(const model::Model& model, const cluster::IslandLevel& level,
+                         const cost::ProfileSet* profiles) {
+  const std::vector<WorkItem> items = work_items(model, level, profiles);
+  for (std::size_t k = 0; k < level.classes.size(); ++k) {
+    const std::vector<double> prices = prices_from(items, k);
+    Pricing pricing{work_at(items, prices) * static_cast<double>(model.job.global_batch), {}};
+    for (std::size_t other = 0; other < level.classes.size(); ++other) {
+      pricing.work_of_gpu.push_back(most_of_gpu(items, prices, other));
+    }
+    pricings_.push_back(std::move(pricing));
+  }
+}
+
+Nanoseconds SpeedOfGpus::least_time(const std::vector<std::int64_t>& gpus) const {
+  double seconds = 0;
+  for (const Pricing& pricing : pricings_) {
+    double work_per_second = 0;
+    for (std::size_t k = 0; k < gpus.size(); ++k) {
+      work_per_second += static_cast<double>(gpus[k]) * pricing.work_of_gpu[k];
+    }
+    if (pricing.work > 0) {
+      seconds = std::max(seconds, work_per_second > 0 ? pricing.work / work_per_second : kLongest);
+    }
+  }
+  return rounded_down(seconds);
 }
 
 double relaxed_gpus(const model::Model& model, const cluster::IslandLevel& level, Nanoseconds time,

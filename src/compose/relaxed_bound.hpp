@@ -11,7 +11,12 @@
 // what filling pipelines and synchronising gradients takes.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "tangram/cluster/islands.hpp"
+#include "tangram/compose/search.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
 
@@ -26,8 +31,48 @@ namespace tangram::compose {
 [[nodiscard]] double relaxed_dollars(const model::Model& model, const cluster::IslandLevel& level,
                                      const cost::ProfileSet* profiles = nullptr);
 
-/// And for GPUs: so many are needed at least for an iteration within `time`, taking those first that do the most.
-/// Infinite where all together are too few.
+/// What money buys: no plan that spends so much an hour is faster, all work on the GPUs that do most of it for a
+/// dollar, as far as there are any. Made once for many limits.
+class SpeedOfMoney {
+ public:
+  /// Of GPUs of these types; none named: of all. All prices are known.
+  SpeedOfMoney(const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles,
+               const std::vector<std::string>& gpu_types);
+
+  [[nodiscard]] Nanoseconds least_time(MicroDollarsPerHour most) const;
+
+ private:
+  // At some prices of the work: the GPUs of a class do so much work a second for a micro-dollar an hour.
+  struct Offer {
+    double work_for_money = 0;
+    double money = 0;  // of all GPUs of the class
+  };
+  struct Pricing {
+    double work = 0;            // of an iteration
+    std::vector<Offer> offers;  // best first
+  };
+  std::vector<Pricing> pricings_;
+};
+
+/// What some of the GPUs can do: no plan on so many of each class of a level is faster. Made once for many numbers.
+class SpeedOfGpus {
+ public:
+  SpeedOfGpus(const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles);
+
+  /// `gpus`: by class.
+  [[nodiscard]] Nanoseconds least_time(const std::vector<std::int64_t>& gpus) const;
+
+ private:
+  // At some prices of the work: a GPU of a class does so much work a second.
+  struct Pricing {
+    double work = 0;  // of an iteration
+    std::vector<double> work_of_gpu;
+  };
+  std::vector<Pricing> pricings_;
+};
+
+/// And the fewest GPUs: so many are needed at least for an iteration within `time`, taking those first that do the
+/// most. Infinite where all together are too few.
 [[nodiscard]] double relaxed_gpus(const model::Model& model, const cluster::IslandLevel& level, Nanoseconds time,
                                   const cost::ProfileSet* profiles = nullptr);
 

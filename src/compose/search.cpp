@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,13 +22,17 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::size_t kScoutSizes = 3;         // microbatch sizes of the first look
-constexpr std::size_t kWave = 4;               // programs solved at once, each unaware of the others
-constexpr std::size_t kSizesAtOnce = 2;        // microbatch sizes, one of them being solved
-constexpr std::int64_t kFirstPass = 6'250;     // labels that one program may use before all were tried
-constexpr std::int64_t kFirstPassShare = 120;  // and no more than this share of the budget
-constexpr std::int64_t kAmple = 2'000'000;     // labels that fleets of some hundred GPUs are searched to the end with
-constexpr double kFirstGap = 0.025;            // proven of all programs first where there are fewer
+constexpr std::size_t kScoutSizes = 3;           // microbatch sizes of the first look
+constexpr std::size_t kWave = 4;                 // programs solved at once, each unaware of the others
+constexpr std::size_t kSizesAtOnce = 2;          // microbatch sizes, one of them being solved
+constexpr std::int64_t kFirstPass = 6'250;       // labels that one program may use before all were tried
+constexpr std::int64_t kFirstPassShare = 120;    // and no more than this share of the budget
+constexpr std::int64_t kAmple = 2'000'000;       // labels that fleets of some hundred GPUs are searched to the end with
+constexpr std::int64_t kSlack = 10;              // closed forms are longer than timetables by such a part, at most
+constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see polish.hpp
+constexpr std::int64_t kEffortOfLabel = 10;      // and for every label of the search
+constexpr std::int64_t kSizeShare = 3;           // less for another microbatch size
+constexpr double kFirstGap = 0.025;              // proven of all programs first where there are fewer
 
 // A program whose best plan may be of interest.
 struct Task {
@@ -83,6 +88,7 @@ class Searcher {
     std::vector<Task> unfinished;
     solve_sizes(unfinished);
     finish(std::move(unfinished));
+    polish_fastest();
   }
 
   // While one size is solved the next ones are prepared, by what is known before them all.
@@ -122,7 +128,7 @@ class Searcher {
       for (const cluster::IslandClass& c : level.classes) islands += static_cast<int>(c.islands.size());
       result_.levels.push_back({level.name, static_cast<int>(level.classes.size()), islands});
     }
-    sizes_ = settings_by_size(model_.job, hierarchy_, options_.max_replicas);
+    sizes_ = settings_by_size(model_, hierarchy_, options_);
     for (const SizeSettings& size : sizes_) total_ += static_cast<int>(size.settings.size());
   }
 
@@ -171,7 +177,7 @@ class Searcher {
       tbb::parallel_for(from, to, [&](std::size_t i) { batches_.solve(open[i], *batch.store, goal); });
       for (std::size_t i = from; i < to; ++i) {
         Task task{open[i].setting};
-        take(open[i], *batch.store, task);
+        take(open[i], batch.store, task);
         add(task, unfinished);
       }
     }
@@ -201,7 +207,7 @@ class Searcher {
   }
 
   // Notes down what was found, and what is now known of the task.
-  void take(Attempt& attempt, const FrontierStore& store, Task& task) {
+  void take(Attempt& attempt, const std::shared_ptr<FrontierStore>& store, Task& task) {
     if (attempt.cut) {
       task.bound = std::max(task.bound, attempt.judged_at);
       ++result_.statistics.programs_cut;
@@ -219,15 +225,74 @@ class Searcher {
     for (const Chain& chain : solved.chains) {
       report.best = std::min(report.best, Nanoseconds(chain.time));
       incumbent_ = std::min(incumbent_, of_interest(chain.time, accepted_gap_));
-      result_.best.push_back(batches_.composition_of(attempt, store, chain));
+      result_.best.push_back(batches_.composition_of(attempt, *store, chain));
     }
     keep_best(result_.best, options_.top);
     for (const TimedChain& timed : solved.timed) {
-      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, store, timed.chain)});
+      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
+    keep_if_fastest(attempt, store);
     attempt.priced = {};
     attempt.solved = {};
+  }
+
+  void keep_if_fastest(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
+    const std::vector<TimedChain>& timed = attempt.solved.timed;
+    // Of the same program once more, the first look knows the fewest shapes.
+    if (timed.empty() || (fastest_ && timed.front().time > fastest_->timed.time)) return;
+    TimedChain chain = timed.front();
+    fastest_ = {std::move(attempt), store, std::move(chain)};
+  }
+
+  // Passes of timetables: a few hundredths of what the search took.
+  [[nodiscard]] std::int64_t last_effort() const { return kLastEffort + kEffortOfLabel * result_.statistics.labels; }
+
+  // Changes the fastest plan as long as that helps.
+  void polish_fastest() {
+    if (!fastest_) return;
+    const std::int64_t before = fastest_->timed.time;
+    batches_.polish(*fastest_, last_effort());
+    while (take_other_size()) {
+    }
+    if (fastest_->timed.time >= before) return;
+    Composition better = batches_.composition_of(fastest_->attempt, *fastest_->store, fastest_->timed.chain);
+    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest_->attempt.setting.level)];
+    report.best = std::min(report.best, better.closed_form);
+    // None is where the search has finished.
+    if (better.closed_form.value() < incumbent_) {
+      incumbent_ = of_interest(better.closed_form.value(), accepted_gap_);
+      result_.best.push_back(better);
+      keep_best(result_.best, options_.top);
+    }
+    result_.timed.push_back({Nanoseconds(fastest_->timed.time), std::move(better)});
+    keep_fastest(result_.timed, options_.top);
+  }
+
+  // The next smaller or larger microbatch, where that is faster.
+  bool take_other_size() {
+    const Setting& setting = fastest_->attempt.setting;
+    const std::vector<std::int64_t> sizes =
+        microbatch_sizes(model_.job, setting.replicas, splitting_of(hierarchy_, options_));
+    const auto own = std::ranges::find(sizes, setting.microbatch);
+    if (own == sizes.end()) return false;
+    std::vector<std::int64_t> near;
+    if (own != sizes.begin()) near.push_back(*(own - 1));
+    if (own + 1 != sizes.end()) near.push_back(*(own + 1));
+    for (const std::int64_t size : near) {
+      PlacedChain other = batches_.with_size(*fastest_, size, last_effort() / kSizeShare);
+      if (other.store) count_queries(*other.store);
+      if (other.timed.time >= fastest_->timed.time) continue;
+      fastest_ = std::move(other);
+      PlacedChain among_all =
+          batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / kSlack);
+      count_queries(*among_all.store);
+      if (among_all.timed.time == kNoTime) return true;
+      batches_.polish(among_all, last_effort());
+      if (among_all.timed.time < fastest_->timed.time) fastest_ = std::move(among_all);
+      return true;
+    }
+    return false;
   }
 
   // Programs that ran out of their share are solved again. Where labels are scarce, first as if only much faster plans
@@ -322,7 +387,7 @@ class Searcher {
   void take(Batch& batch, Task& task, const Goal& goal) {
     note(batch);
     if (batch.attempts.empty()) task.bound = std::max(task.bound, goal.incumbent);
-    for (Attempt& attempt : batch.attempts) take(attempt, *batch.store, task);
+    for (Attempt& attempt : batch.attempts) take(attempt, batch.store, task);
   }
 
   void conclude() {
@@ -379,18 +444,21 @@ class Searcher {
   int done_ = 0;
   int total_ = 0;
   Attempts attempts_;
+  std::optional<PlacedChain> fastest_;  // by timetable
   SearchResult result_;
 };
 
 }  // namespace
 
 std::int64_t usual_label_budget(int gpus) {
-  constexpr int kSmallFleet = 256;
-  return gpus <= kSmallFleet ? kAmple : kAmple * 5 / 8;
+  constexpr int kFullySearched = 256;
+  return gpus <= kFullySearched ? kAmple : kAmple * 5 / 8;
 }
 
+// A price that is known stays above zero, which says that it is not.
 MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {
-  return MicroDollarsPerHour(std::llround(island_class.device.price_per_hour.value() * 1e6));
+  const double micro = island_class.price_per_gpu_hour.value() * 1e6;
+  return MicroDollarsPerHour(micro > 0 ? std::max<std::int64_t>(1, std::llround(micro)) : 0);
 }
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,

@@ -19,18 +19,6 @@ const cluster::IslandClass& roomiest(const cluster::IslandLevel& level) {
                            [](const auto& a, const auto& b) { return a.device.usable() < b.device.usable(); });
 }
 
-std::string forbidden_savers(const model::Techniques& allow) {
-  std::vector<std::string> names;
-  if (!allow.pipeline) names.emplace_back("pp");
-  if (!allow.tp) names.emplace_back("tp");
-  if (!allow.zero3) names.emplace_back("zero3");
-  if (!allow.zero1) names.emplace_back("zero1");
-  if (!allow.recompute_full) names.emplace_back("recompute-full");
-  if (!allow.ep) names.emplace_back("ep");
-  if (!allow.cp) names.emplace_back("cp");
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 // What the state alone lacks can be counted in GPUs.
 std::string hint_for_state(const cluster::IslandLevel& level, Bytes missing) {
   const cluster::IslandClass& best = roomiest(level);
@@ -40,18 +28,12 @@ std::string hint_for_state(const cluster::IslandLevel& level, Bytes missing) {
                      best.device.name, gib(best.device.usable()));
 }
 
-std::string hint_for_techniques(const model::Model& model) {
-  const std::string forbidden = forbidden_savers(model.job.allow);
-  if (!forbidden.empty()) return fmt::format("allow again: {}", forbidden);
-  return "the model's dimensions divide by no degree that the fleet's shapes offer: add shapes or change dimensions";
-}
+constexpr const char* kHintForTechniques =
+    "the model's dimensions divide by no degree that the fleet's shapes offer: allow more techniques, add shapes or "
+    "change dimensions";
 
 // Activations and buffers depend on the plan: no count of GPUs is promised.
-std::string hint_for_activations(const model::Model& model) {
-  const std::string forbidden = forbidden_savers(model.job.allow);
-  if (!forbidden.empty()) return fmt::format("allow again what saves memory: {}", forbidden);
-  return "add GPUs, or GPUs with more memory, or train with a shorter sequence or a smaller model";
-}
+constexpr const char* kHintForActivations = "add GPUs, or GPUs with more memory, or train a smaller model";
 
 }  // namespace
 
@@ -92,20 +74,20 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
     d.message =
         fmt::format("no feasible plan: not even one block of {} fits; the leanest strategy is {:.2f} GiB per GPU short",
                     model.name, gib(attempts.smallest_shortage));
-    d.hint = hint_for_activations(model);
+    d.hint = kHintForActivations;
     return {d};
   }
   if (!attempts.some_slice_fits) {
     d.code = "no-strategy";
     d.message = fmt::format("no feasible plan: no allowed combination of techniques can run a block of {}", model.name);
-    d.hint = hint_for_techniques(model);
+    d.hint = kHintForTechniques;
     return {d};
   }
   d.message = fmt::format(
       "no feasible plan: state of {:.1f} GiB fits {:.1f} GiB of usable GPU memory, but not together with the "
       "activations and buffers of any pipeline; {:.1f} GiB are left beside the state",
       gib(needed), gib(usable), gib(usable - needed));
-  d.hint = hint_for_activations(model);
+  d.hint = kHintForActivations;
   return {d};
 }
 

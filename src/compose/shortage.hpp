@@ -1,5 +1,5 @@
-// Why there is no plan. Goes in: the model, the level, what did not fit. Comes out: the shortage and the nearest
-// change.
+// Why there is no plan. Goes in: the model, the level, what did not fit. Comes out: the shortage, and what of the fleet
+// to change; which changes of the job help has to be tried (remedies.hpp).
 #pragma once
 
 #include "tangram/base/diagnostic.hpp"

@@ -7,31 +7,80 @@
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
+#include "tangram/compose/links.hpp"
 #include "tangram/compose/search.hpp"
 
 namespace tangram::compose {
 
-/// Shapes of one class, in GPUs, ascending. Each size divides the next one or is made of whole members, so that
-/// counting units decides whether a set of shapes can be placed.
-[[nodiscard]] std::vector<int> shapes_of(const cluster::IslandClass& island_class);
+[[nodiscard]] int gpu_count(const cluster::IslandLevel& level);
+
+/// Fleets of up to so many GPUs are offered every size of shape; larger ones fewer (Space::rules).
+inline constexpr int kEverySize = 64;
+
+/// In fleets of up to so many GPUs stages of a pipeline may share a member where others do not, and any small odd
+/// numbers of replicas and samples are offered. In larger ones labels and programs would be several times as many.
+inline constexpr int kSmallFleet = 16;
+
+/// Shapes of one class, in GPUs, ascending: parts of a member, whole members of an island, whole islands. In a fleet of
+/// more than kEverySize GPUs sizes are powers of two and all there are; of a member its divisors, too, and up to 256
+/// GPUs three times powers of two of whole members and islands.
+[[nodiscard]] std::vector<int> shapes_of(const cluster::IslandClass& island_class, int fleet_gpus);
+
+/// What must hold, beside the sum of units, of the shapes that one replica uses: that all of them can be placed.
+/// Weights of shapes add up to at most `most` (bin_packing.hpp).
+struct PlacementLimit {
+  int item = 1;                       ///< GPUs of what bins hold: 1, or those of a member
+  int bin = 1;                        ///< GPUs of a bin: of a member, or of an island
+  std::vector<std::int64_t> weights;  ///< by items, up to a bin
+  std::int64_t most = 0;
+
+  [[nodiscard]] std::int64_t weight_of(int gpus) const;
+};
 
 /// A class as one replica sees it.
 struct ClassShare {
   std::vector<int> shapes;  ///< GPUs; all multiples of unit
   int unit = 1;             ///< GPUs of one unit: the smallest shape
   int units = 0;            ///< inventory of one replica; 0: the class is too small to be shared by that many
+  std::vector<PlacementLimit> limits;
+  /// GPUs of a member that consecutive stages may take together, ascending: over its inner link. Empty: stages of the
+  /// class hand over as far apart as they may come to be.
+  std::vector<int> runs;
+  bool in_one_member = false;  ///< all stages of a replica on this class are in the same member
 };
 
 /// Shares of all classes of a level among R replicas. Fleets of more than 2,048 GPUs start at the smallest shape that
 /// leaves a replica at most 32 units of the class, which keeps the composer's states few; fewer where a level has
 /// dozens of classes, so that a state has a place for all of them (up to kMostClasses).
 [[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas);
+/// The same for pipelines within a reach: no units of classes outside it, at most those of one member within one.
+[[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas,
+                                                    const Reach& reach);
 
-/// Powers of two that divide the global batch and leave at least one class with a unit; 1 is always in it.
-[[nodiscard]] std::vector<int> replica_counts(const model::Job& job, const cluster::IslandLevel& level, int most);
+/// How batches may be split.
+struct Splitting {
+  bool equal = false;       ///< all pipelines, microbatches and replicas of a stage have equally many samples
+  bool any = false;         ///< replicas of any listed number that get GPUs, not only of those that divide them
+  std::vector<int> odd{1};  ///< microbatches are these times powers of two, to suit groups of 3, 5, 6 ... GPUs
+};
 
-/// Sizes b with M = batch / (R b) whole: powers of two and three times powers of two that divide batch / R.
-[[nodiscard]] std::vector<std::int64_t> microbatch_sizes(const model::Job& job, int replicas);
+/// Odd parts are those of the GPUs of a member, and of all GPUs where they are of one class; only small ones.
+[[nodiscard]] Splitting splitting_of(const cluster::IslandHierarchy& hierarchy, const SearchOptions& options);
+
+/// Up to `most` and the global batch: powers of two that leave at least one class with a unit, and odd parts times
+/// powers of two that divide the GPUs of all classes; 1 is always in it.
+[[nodiscard]] std::vector<int> replica_counts(const model::Job& job, const cluster::IslandLevel& level, int most,
+                                              const Splitting& splitting);
+
+/// Samples of whole microbatches, ascending. Of the pipeline with the most samples, B, those that divide it: powers of
+/// two, three times those, and B. Where equal is demanded no others, and none where R does not divide the batch. Else
+/// powers of two that are not within a factor of 3/2 of any of these, and larger odd parts times powers of two; less
+/// what they can all be smaller without a microbatch more.
+[[nodiscard]] std::vector<std::int64_t> microbatch_sizes(const model::Job& job, int replicas,
+                                                         const Splitting& splitting);
+
+/// M: of the pipeline with the most samples, the last one possibly smaller.
+[[nodiscard]] std::int64_t microbatches_of(const model::Job& job, int replicas, std::int64_t microbatch);
 
 /// What one program is about.
 struct Setting {
@@ -39,6 +88,7 @@ struct Setting {
   int replicas = 1;
   std::int64_t microbatch = 1;  ///< samples
   std::int64_t microbatches = 1;
+  Reach reach;  ///< of a pipeline
 };
 
 /// Settings of one microbatch size; never without any.
@@ -47,9 +97,11 @@ struct SizeSettings {
   std::vector<Setting> settings;
 };
 
-/// All settings of the space, likely sizes first: an early incumbent spares the others.
-[[nodiscard]] std::vector<SizeSettings> settings_by_size(const model::Job& job,
-                                                         const cluster::IslandHierarchy& hierarchy, int most_replicas);
+/// All settings of the space, likely sizes first: an early incumbent spares the others. Where ends of an embedding are
+/// tied, there is one of each reach; else of all classes, and of single members that are less than a pipeline's share.
+[[nodiscard]] std::vector<SizeSettings> settings_by_size(const model::Model& model,
+                                                         const cluster::IslandHierarchy& hierarchy,
+                                                         const SearchOptions& options);
 
 /// Pairs of shapes offered to mixed stages; 0: there are none. They multiply the queries, and matter less the more
 /// stages there are.

@@ -79,7 +79,7 @@ class Sweep {
     const std::int64_t stage = slowest_stage(program_);
     const std::int64_t slowest = std::max(program_.slowest, stage);
     std::int64_t hop = 0;
-    for (const Price& price : program_.prices) hop = std::max(hop, price.latency);
+    for (const Price& price : program_.prices) hop = std::max(hop, price.is_none() ? 0 : price.latency);
     const std::int64_t longest = std::max<std::int64_t>(1, (slowest + 2 * hop) * program_.blocks);
     return {shortest_period(program_, fastest_, stage), longest};
   }

@@ -29,11 +29,12 @@ std::vector<cost::Degrees> common_degrees(const model::Model& model, const clust
   std::set<cost::Degrees> found;
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     for (const cluster::IslandClass& island_class : level.classes) {
-      for (const int gpus : shapes_of(island_class)) {
+      for (const int gpus : shapes_of(island_class, gpu_count(level))) {
         const auto shape = cluster::make_shape(island_class, gpus);
         const auto samples = static_cast<int>(std::min<std::int64_t>(model.job.global_batch, 1 << 30));
         for (const cost::Degrees& d : parallelizer::enumerate_degrees(shape, samples, traits, model.job.allow)) {
           if (d.tp > 1 && model.job.allow.sp && !d.sequence_parallel) continue;
+          if (samples % d.dp != 0) continue;
           found.insert(d);
         }
       }
@@ -58,6 +59,7 @@ Constraints common_demands(const model::Job& job) {
   constraints.demands.sequence_parallel = job.allow.sp;
   constraints.demands.zero1 = job.allow.zero1;
   constraints.demands.alike = true;
+  constraints.demands.equal_samples = true;
   return constraints;
 }
 
@@ -146,6 +148,14 @@ Nanoseconds bound_of(const SearchResult& found) {
   return found.is_out_of_budget() ? found.relaxed_bound : Nanoseconds::max();
 }
 
+/// Leaves of the types of a case those that are wanted; none named: all. False: there are none.
+bool keep_wanted(const Types& wanted, std::vector<std::string>& of_case) {
+  if (wanted.empty()) return true;
+  if (of_case.empty()) of_case.assign(wanted.begin(), wanted.end());
+  std::erase_if(of_case, [&](const std::string& type) { return !wanted.contains(type); });
+  return !of_case.empty();
+}
+
 void merge(SearchResult found, int top, SearchResult& all) {
   for (Composition& composition : found.best) all.best.push_back(std::move(composition));
   keep_best(all.best, top);
@@ -206,8 +216,10 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   Nanoseconds open = Nanoseconds::max();
   const std::int64_t budget = options.label_budget;
   bool first = true;
-  for (const Constraints& constraints : cases_of(target, restricted, hierarchy)) {
-    options.constraints = constraints;
+  const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
+  for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
+    if (!keep_wanted(types, constraints.gpu_types)) continue;
+    options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
     SearchResult found = search(restricted, hierarchy, parallelizers, options, progress);
     open = std::min(open, bound_of(found));

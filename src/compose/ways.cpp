@@ -77,10 +77,11 @@ class WayMaker {
     const Pace& pace = speed.pace;
     // Of more blocks than are ever needed it does not matter how many.
     const double enough = std::min(blocks_, std::floor(longest_ / (first_ * speed.total)));
-    if (pace.samples > problem_.batch / range_.first || enough < 1) return;
-    const auto samples = static_cast<double>(std::min(pace.last, problem_.batch / range_.first));
+    const std::int64_t microbatch = (problem_.batch + range_.first - 1) / range_.first;
+    if (pace.samples > microbatch || enough < 1) return;
+    const auto samples = static_cast<double>(std::min(pace.last, microbatch));
     const double holders = pace.gpus * std::max(1.0, batch() / (last_ * samples));
-    const double largest = pace.gpus * batch() / (first_ * static_cast<double>(pace.samples));
+    const double largest = pace.gpus * most_replicas(pace);
     double least = pace.gpus;
     for (double most = std::max(pace.gpus, pace.dense_span);; most *= 2) {
       Way way = way_of(speed, samples, least, holders);
@@ -93,6 +94,12 @@ class WayMaker {
 
  private:
   [[nodiscard]] double batch() const { return static_cast<double>(problem_.batch); }
+
+  // Of a stage: all microbatches but the last are whole, and all replicas but the fullest may have a sample less.
+  [[nodiscard]] double most_replicas(const Pace& pace) const {
+    const double microbatch = range_.first == 1 ? batch() : (batch() - 1) / (first_ - 1);
+    return microbatch / static_cast<double>(std::max<std::int64_t>(1, pace.samples - 1));
+  }
 
   // A stage of `least` GPUs or more, `holders` of all stages.
   [[nodiscard]] Way way_of(const Speed& speed, double samples, double least, double holders) const {

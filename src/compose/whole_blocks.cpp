@@ -28,14 +28,14 @@ class Solver {
   double run(double proven) {
     constexpr int kMostTries = 10;
     constexpr double kRounding = 1e-9;
-    constexpr double kLongest = 2;       // times what was proven before
-    constexpr double kFirstStep = 4e-3;  // beyond a time that is proven but says nothing of longer ones
+    constexpr double kLongest = 2;         // times what was proven before
+    constexpr double kFirstGrowth = 4e-3;  // beyond a time that is proven but says nothing of longer ones
     constexpr double kStepGrowth = 4;
     if (!(proven > 0) || !std::isfinite(proven) || prices_.empty()) return proven;
     const double longest = kLongest * proven;
     RangeCosts costs = costs_within(longest);
     double open = longest;  // no prices were found for it
-    double step = kFirstStep;
+    double step = kFirstGrowth;
     Guess before{proven, guess_at(proven, costs)};
     // Longer times leave room for more blocks. A guess that is the time itself says nothing, see below.
     if (before.guess < proven * (1 - kClose)) return proven;

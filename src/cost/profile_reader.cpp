@@ -36,18 +36,19 @@
 #include "tangram/base/spelling.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/cost/profile_traps.hpp"
+#include "tangram/io/limits.hpp"
 #include "tangram/io/schema.hpp"
 #include "tangram/model/block_record.hpp"
 
 namespace tangram::cost {
 namespace {
 
-constexpr io::IntegerRange kDegree{1, 65'536};
-constexpr io::IntegerRange kSamples{1, 1'000'000};
-constexpr io::IntegerRange kWidth{1, 1'000'000};
-constexpr io::IntegerRange kTokens{1, 100'000'000};
-constexpr io::NumberRange kMilliseconds{1e-6, 1e9};
-constexpr io::NumberRange kMicroseconds{1e-3, 1e12};
+constexpr io::IntegerRange kDegree = io::integer_limit("tp");
+constexpr io::IntegerRange kSamples = io::integer_limit("samples");
+constexpr io::IntegerRange kWidth = io::integer_limit("hidden");
+constexpr io::IntegerRange kTokens = io::integer_limit("sequence_length");
+constexpr io::NumberRange kMilliseconds = io::number_limit("forward_ms");
+constexpr io::NumberRange kMicroseconds = io::number_limit("time_us");
 
 bool is_date(std::string_view text) {
   if (text.size() != 10) return false;
@@ -102,7 +103,7 @@ ProfileRow read_row(io::ObjectReader& reader) {
   row.samples = reader.integer("samples", kSamples);
   row.forward = read_time(reader, "forward_ms");
   row.backward = read_time(reader, "backward_ms");
-  row.activation = Bytes(reader.integer_or("activation_bytes", 0, {1, std::int64_t{1} << 50}));
+  row.activation = Bytes(reader.integer_or("activation_bytes", 0, io::integer_limit("activation_bytes")));
   reader.finish();
   if (row.degrees.sequence_parallel && row.degrees.tp == 1) {
     reader.error_at("sequence_parallel", "inconsistent-value", "sequence parallelism shards over tp, which is 1",
@@ -148,7 +149,7 @@ ProfileUnit read_unit(io::ObjectReader& reader, const Profile& profile) {
     unit.block.tokens = unit.sequence_length;
     unit.flash_attention = reader.boolean("flash_attention");
   } else {
-    unit.vocabulary = reader.integer("vocabulary", io::kCount);
+    unit.vocabulary = reader.integer("vocabulary", io::integer_limit("vocabulary"));
     unit.hidden = reader.integer("hidden", kWidth);
   }
   read_rows(reader, profile, unit);
@@ -158,7 +159,7 @@ ProfileUnit read_unit(io::ObjectReader& reader, const Profile& profile) {
 
 CurvePoint read_point(io::ObjectReader& reader) {
   CurvePoint point;
-  point.bytes = Bytes(reader.integer("bytes", {1, std::int64_t{1} << 50}));
+  point.bytes = Bytes(reader.integer("bytes", io::integer_limit("bytes")));
   point.time = Nanoseconds(std::llround(reader.number("time_us", kMicroseconds) * 1e3));
   reader.finish();
   return point;

@@ -303,8 +303,8 @@ Nanoseconds least_time(const UnitCosts& units, const model::SliceSignature& slic
 
 double boundary_buffers(const UnitCosts& units, const model::SliceSignature& slice) {
   const Degrees& degrees = units.degrees;
-  const int shards = degrees.dp * degrees.cp * (degrees.sequence_parallel ? degrees.tp : 1);
-  const double samples = static_cast<double>(units.samples) / shards;
+  const int shards = degrees.cp * (degrees.sequence_parallel ? degrees.tp : 1);
+  const double samples = static_cast<double>(degrees.most_samples(units.samples)) / shards;
   return 2 * samples * static_cast<double>(slice.entry_bytes + slice.exit_bytes);
 }
 

@@ -102,7 +102,7 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
                     const std::optional<Measured>& measured) {
-  const double samples = static_cast<double>(units.samples) / units.degrees.dp;
+  const double samples = static_cast<double>(units.degrees.most_samples(units.samples));
   BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape, units.curves);
   const LocalParameters local = local_parameters(block, units.degrees);
   UnitCost unit;
@@ -129,7 +129,7 @@ Matrix vocabulary_matrix(const model::Model& model, int tp) {
 }
 
 UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const std::optional<Measured>& measured) {
-  const double samples = static_cast<double>(units.samples) / units.degrees.dp;
+  const double samples = static_cast<double>(units.degrees.most_samples(units.samples));
   BlockTime time = embedding_time(model, units.degrees, samples, units.shape, units.curves);
   const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
   UnitCost unit;
@@ -144,7 +144,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
 }
 
 UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std::optional<Measured>& measured) {
-  const double samples = static_cast<double>(units.samples) / units.degrees.dp;
+  const double samples = static_cast<double>(units.degrees.most_samples(units.samples));
   BlockTime time = head_time(model, units.degrees, samples, units.shape, units.curves);
   UnitCost unit;
   set_time(unit, time);
@@ -162,7 +162,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
 }
 
 void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& profiles) {
-  const int replica = units.samples / units.degrees.dp;
+  const auto replica = static_cast<int>(units.degrees.most_samples(units.samples));
   const cluster::GpuType& device = units.shape.device;
   for (const CurveId& id : profiles.curves_of(units.groups, device)) units.curves.push_back(profiles.curve(id));
   const auto provenance = [](const std::optional<Measured>& m) { return m ? m->provenance : Provenance::kModelled; };
@@ -215,7 +215,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
 
 void collect_used(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,
                   const cluster::DeviceShape& shape, const Degrees& degrees, int samples, Selection& used) {
-  const int replica = samples / degrees.dp;
+  const auto replica = static_cast<int>(degrees.most_samples(samples));
   const cluster::GpuType& device = shape.device;
   const auto add = [&](const std::optional<Measured>& measured) {
     if (measured) used.rows.insert(measured->rows.begin(), measured->rows.end());

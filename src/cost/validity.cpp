@@ -10,15 +10,20 @@ std::string indivisible(std::int64_t value, const char* what, std::int64_t divis
   return std::to_string(value) + " " + what + " cannot be divided by " + degree + " " + std::to_string(divisor);
 }
 
-std::string why_attention_unsupported(const model::BlockType& block, const Degrees& degrees) {
+std::string why_block_indivisible(const model::BlockType& block, const Degrees& degrees) {
   const model::Attention& attention = block.attention;
   if (attention.heads % degrees.tp != 0) return indivisible(attention.heads, "attention heads", degrees.tp, "tp");
-  if (attention.kind == model::AttentionKind::kLatent) return {};
-  const int kv_heads = attention.kv_heads;
+  const int kv_heads = attention.kind == model::AttentionKind::kLatent ? degrees.tp : attention.kv_heads;
   if (kv_heads % degrees.tp != 0 && degrees.tp % kv_heads != 0) {
     return indivisible(kv_heads, "key-value heads", degrees.tp, "tp");
   }
-  return {};
+  if (block.feed_forward.is_moe() && block.feed_forward.experts % degrees.ep != 0) {
+    return indivisible(block.feed_forward.experts, "experts", degrees.ep, "ep");
+  }
+  const std::int64_t ranks = std::int64_t{degrees.tp} * degrees.cp;
+  if (block.tokens >= ranks) return {};
+  return std::to_string(block.tokens) + " positions of a sample are too few for tp x cp = " + std::to_string(ranks) +
+         ": every rank hands over some";
 }
 
 std::string why_feed_forward_unsupported(const model::BlockType& block, const Degrees& degrees) {
@@ -30,7 +35,6 @@ std::string why_feed_forward_unsupported(const model::BlockType& block, const De
   if (feed_forward.shared_hidden % degrees.tp != 0) {
     return indivisible(feed_forward.shared_hidden, "shared-expert columns", degrees.tp, "tp");
   }
-  if (feed_forward.experts % degrees.ep != 0) return indivisible(feed_forward.experts, "experts", degrees.ep, "ep");
   if (feed_forward.expert_hidden % degrees.etp != 0) {
     return indivisible(feed_forward.expert_hidden, "expert columns", degrees.etp, "expert-tp");
   }
@@ -48,17 +52,10 @@ std::string why_sequence_unsupported(const model::BlockType& block, const Degree
   return {};
 }
 
-std::string why_group_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
-  for (const int degree : {degrees.tp, degrees.cp, degrees.dp, degrees.ep, degrees.etp, samples}) {
-    if (degree < 1) return "degrees and samples must be at least 1";
-  }
-  if (samples % degrees.dp != 0) return indivisible(samples, "samples", degrees.dp, "dp");
+std::string why_group_unsupported(const model::Model& model, const Degrees& degrees) {
   if (degrees.sequence_parallel && degrees.tp == 1) return "sequence parallelism needs tp > 1";
   if (degrees.cp > 1 && !model.job.flash_attention) return "context parallelism needs fused attention";
-  if (degrees.gpus() % (degrees.ep * degrees.etp) != 0) {
-    return indivisible(degrees.gpus(), "GPUs", std::int64_t{degrees.ep} * degrees.etp, "ep * expert-tp =");
-  }
-  if (degrees.ep * degrees.etp == 1) return {};
+  if (std::int64_t{degrees.ep} * degrees.etp == 1) return {};
   for (const model::BlockType& block : model.types) {
     if (block.feed_forward.is_moe()) return {};
   }
@@ -67,10 +64,27 @@ std::string why_group_unsupported(const model::Model& model, const Degrees& degr
 
 }  // namespace
 
-std::string why_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
-  std::string reason = why_group_unsupported(model, degrees, samples);
+std::string why_indivisible(const model::Model& model, const Degrees& degrees, int samples) {
+  for (const int degree : {degrees.tp, degrees.cp, degrees.dp, degrees.ep, degrees.etp, samples}) {
+    if (degree < 1) return "degrees and samples must be at least 1";
+  }
+  if (samples < degrees.dp) {
+    return std::to_string(samples) + " samples are too few for dp " + std::to_string(degrees.dp);
+  }
+  const std::int64_t expert_ranks = std::int64_t{degrees.ep} * degrees.etp;
+  if (degrees.gpus() % expert_ranks != 0) {
+    return indivisible(degrees.gpus(), "GPUs", expert_ranks, "ep * expert-tp =");
+  }
   for (const model::BlockType& block : model.types) {
-    if (reason.empty()) reason = why_attention_unsupported(block, degrees);
+    if (std::string why = why_block_indivisible(block, degrees); !why.empty()) return why;
+  }
+  return {};
+}
+
+std::string why_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
+  std::string reason = why_indivisible(model, degrees, samples);
+  if (reason.empty()) reason = why_group_unsupported(model, degrees);
+  for (const model::BlockType& block : model.types) {
     if (reason.empty()) reason = why_feed_forward_unsupported(block, degrees);
     if (reason.empty()) reason = why_sequence_unsupported(block, degrees);
   }

@@ -198,26 +198,26 @@ class Refitter {
     cluster::IslandLevel& level = hierarchy.levels[located.level];
     join_split_classes(located, level);
 
-    std::vector<compose::Composition> compositions;
-    for (std::size_t p = 0; p < old_.pipelines.size(); ++p) {
-      auto composition = compose::price(given(p, located, level), model_, level, options_.profiles);
-      if (!composition) {
-        const int stage = old_.pipelines[p].stages[composition.error().stage];
-        result_.misfits.push_back({"unsupported", "stage " + std::to_string(stage), composition.error().why});
-        return;
-      }
-      compositions.push_back(std::move(*composition));
+    std::vector<compose::GivenPipeline> all;
+    for (std::size_t p = 0; p < old_.pipelines.size(); ++p) all.push_back(given(p, located, level));
+    const auto compositions = compose::price_together(all, model_, level, options_.profiles);
+    if (!compositions) {
+      const int stage = old_.pipelines[compositions.error().pipeline].stages[compositions.error().stage];
+      result_.misfits.push_back({"unsupported", "stage " + std::to_string(stage), compositions.error().why});
+      return;
     }
     std::vector<plan::PlacedPipeline> pipelines;
-    pipelines.reserve(compositions.size());
-    for (std::size_t p = 0; p < compositions.size(); ++p) pipelines.push_back({&compositions[p], located.placed[p]});
+    pipelines.reserve(compositions->size());
+    for (std::size_t p = 0; p < compositions->size(); ++p) {
+      pipelines.push_back({&(*compositions)[p], located.placed[p], old_.pipelines[p].samples});
+    }
     finish(plan::assemble(pipelines, fleet_, level, model_, options_.profiles));
   }
 
   [[nodiscard]] compose::GivenPipeline given(std::size_t p, const Located& located,
                                              const cluster::IslandLevel& level) const {
     const plan::Pipeline& from = old_.pipelines[p];
-    compose::GivenPipeline given{static_cast<int>(old_.pipelines.size()), from.microbatch, from.microbatches, {}};
+    compose::GivenPipeline given{1, from.microbatch, from.microbatches, {}};
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
       const plan::Stage& stage = old_.stage(from.stages[s]);
       auto& to = given.stages.emplace_back(compose::GivenStage{stage.first, stage.last, stage.warmup + 1, {}});
@@ -229,7 +229,8 @@ class Refitter {
         const int island_class = level.islands[first].island_class;
         const cluster::DeviceShape shape = plan::shape_of(
             located.placed[p][s][i], level.classes[static_cast<std::size_t>(island_class)], spread.spills);
-        to.parts.push_back({island_class, shape, part.samples, part.strategy, part.parallelizer, part.opaque});
+        to.parts.push_back({island_class, shape, part.samples, part.strategy, part.parallelizer, part.opaque,
+                            located.placed[p][s][i].member});
       }
     }
     return given;

@@ -136,7 +136,7 @@ Task<Matrix> Communicator::gather_positions(Group& group, int rank, Matrix matri
 
 Task<Matrix> Communicator::scatter_positions(Group& group, int rank, Matrix matrix, int samples) {
   if (group.size() == 1) co_return matrix;
-  const int positions = matrix.rows() / samples;
+  const int positions = samples == 0 ? 0 : matrix.rows() / samples;
   Deposit deposit;
   deposit.push_back(std::move(matrix));
   const auto meeting = co_await exchange(group, rank, Collective::kReduceScatter, std::move(deposit));

@@ -9,7 +9,9 @@ Job one_process(const Job& job) {
   JobStage stage;
   stage.blocks = {0, static_cast<int>(job.model.blocks.size())};
   stage.embedding = stage.head = true;
-  stage.parts.emplace_back().blocks.resize(job.model.blocks.size());
+  JobPart& part = stage.parts.emplace_back();
+  part.blocks.resize(job.model.blocks.size());
+  part.lanes = {{0, 1}};
   JobPipeline pipeline;
   pipeline.microbatches = job.samples;
   pipeline.stages.push_back(stage);

@@ -45,8 +45,7 @@ struct JobPart {
   int zero_of_ends = 0;                   ///< of embedding and head
   std::vector<cost::BlockPolicy> blocks;  ///< of the stage's, in order
   int first_rank = 0;
-  int first_sample = 0;  ///< in the microbatch
-  int samples_per_replica = 1;
+  std::vector<Range> lanes;  ///< of each replica: its samples of a whole microbatch
 };
 
 struct JobStage {
@@ -69,9 +68,13 @@ struct JobPipeline {
   int id = 0;
   std::int64_t microbatches = 1;
   int microbatch = 1;
-  int first_sample = 0;  ///< of the batch
+  int last_microbatch = 1;  ///< samples of the last one, the first of a whole one
+  int first_sample = 0;     ///< of the batch
   std::vector<JobStage> stages;
   std::vector<std::vector<JobTransfer>> boundaries;  ///< behind each stage but the last
+  [[nodiscard]] int samples_of(std::int64_t index) const {
+    return index + 1 < microbatches ? microbatch : last_microbatch;
+  }
 };
 
 struct JobRank {

@@ -64,6 +64,7 @@ Range piece(int whole, int index, int count) {
 }
 
 Matrix slice_positions(const Matrix& activation, int samples, Range range) {
+  if (samples == 0) return {0, activation.columns()};
   const int positions = activation.rows() / samples;
   TANGRAM_ASSERT(activation.rows() % samples == 0 && Range(0, positions).holds(range));
   Matrix out(samples * range.length(), activation.columns());
@@ -77,6 +78,7 @@ Matrix slice_positions(const Matrix& activation, int samples, Range range) {
 }
 
 Matrix join_positions(std::span<const Matrix* const> pieces, int samples) {
+  if (samples == 0) return {0, pieces.front()->columns()};
   int rows = 0;
   for (const Matrix* part : pieces) rows += part->rows();
   Matrix out(rows, pieces.front()->columns());

@@ -14,7 +14,7 @@ struct Place {
   Group* tensor = nullptr;   ///< tp ranks of the same samples and positions
   Group* context = nullptr;  ///< cp ranks of the same samples and heads
   Group* experts = nullptr;  ///< etp x ep ranks that hold all experts once, etp fastest
-  int samples = 1;           ///< of a microbatch, on this rank
+  int samples = 1;           ///< of the microbatch at work, on this rank
   int positions = 1;         ///< of the whole sequence
   [[nodiscard]] bool sequence_parallel() const { return degrees.sequence_parallel && degrees.tp > 1; }
   [[nodiscard]] Range context_range() const { return piece(positions, cp, degrees.cp); }

@@ -22,7 +22,7 @@ Place place_of(const Job& job, int rank, Communicator& communicator) {
           nullptr,
           nullptr,
           nullptr,
-          part.samples_per_replica,
+          part.lanes[static_cast<std::size_t>(self.dp)].length(),
           job.model.positions};
 }
 
@@ -30,6 +30,9 @@ Place place_of(const Job& job, int rank, Communicator& communicator) {
 Range within(Range range, Range frame) {
   return {std::max(range.first, frame.first) - frame.first, std::min(range.last, frame.last) - frame.first};
 }
+
+/// What is left of a range that ends earlier.
+Range up_to(Range range, int end) { return {std::min(range.first, end), std::min(range.last, end)}; }
 
 }  // namespace
 
@@ -47,8 +50,7 @@ RankProgram::RankProgram(const Job& job, int rank, Communicator& communicator, c
 }
 
 std::vector<Route> RankProgram::routes(const std::vector<JobTransfer>& transfers, bool incoming) const {
-  const int first = part_.first_sample + self_.dp * part_.samples_per_replica;
-  const Range samples{first, first + part_.samples_per_replica};
+  const Range samples = lane();
   const Range shard = place_.shard_range();
   std::vector<Route> routes;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
@@ -96,11 +98,13 @@ void RankProgram::make_routes() {
   }
 }
 
-std::vector<std::int64_t> RankProgram::samples_of(std::int64_t microbatch) const {
-  const std::int64_t replica = part_.samples_per_replica;
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(replica));
-  std::iota(samples.begin(), samples.end(),
-            pipeline_.first_sample + microbatch * pipeline_.microbatch + part_.first_sample + self_.dp * replica);
+Range RankProgram::lane() const { return part_.lanes[static_cast<std::size_t>(self_.dp)]; }
+
+std::vector<std::int64_t> RankProgram::begin(std::int64_t microbatch) {
+  const Range own = up_to(lane(), pipeline_.samples_of(microbatch));
+  place_.samples = own.length();
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(place_.samples));
+  std::iota(samples.begin(), samples.end(), pipeline_.first_sample + microbatch * pipeline_.microbatch + own.first);
   return samples;
 }
 
@@ -109,9 +113,11 @@ void RankProgram::send(const std::vector<Route>& routes, bool is_gradient, std::
   const Matrix shard = place_.to_shard(activation);
   const int length = place_.shard_range().length();
   for (const Route& route : routes) {
-    Matrix message(route.samples.length() * route.positions.length(), shard.columns());
+    const Range samples = up_to(route.samples, place_.samples);
+    if (samples.length() == 0) continue;
+    Matrix message(samples.length() * route.positions.length(), shard.columns());
     int row = 0;
-    for (int s = route.samples.first; s < route.samples.last; ++s) {
+    for (int s = samples.first; s < samples.last; ++s) {
       for (int p = route.positions.first; p < route.positions.last; ++p) {
         std::copy_n(shard.row(s * length + p), shard.columns(), message.row(row++));
       }
@@ -125,10 +131,12 @@ Task<Matrix> RankProgram::receive(const std::vector<Route>& routes, bool is_grad
   const int length = place_.shard_range().length();
   Matrix shard(place_.samples * length, columns);
   for (const Route& route : routes) {
+    const Range samples = up_to(route.samples, place_.samples);
+    if (samples.length() == 0) continue;
     const MessageKey key{route.peer, place_.rank, route.transfer, is_gradient, microbatch};
     const Matrix message = co_await place_.ranks.receive(key);
     int row = 0;
-    for (int s = route.samples.first; s < route.samples.last; ++s) {
+    for (int s = samples.first; s < samples.last; ++s) {
       for (int p = route.positions.first; p < route.positions.last; ++p) {
         std::copy_n(message.row(row++), columns, shard.row(s * length + p));
       }
@@ -142,7 +150,7 @@ Task<void> RankProgram::forward_pass(std::int64_t microbatch) {
   const SmallModel& model = job_.model;
   KeptMicrobatch& kept = in_flight_[microbatch];
   most_in_flight_ = std::max(most_in_flight_, static_cast<std::int64_t>(in_flight_.size()));
-  const std::vector<std::int64_t> samples = samples_of(microbatch);
+  const std::vector<std::int64_t> samples = begin(microbatch);
   Stream stream;
   if (stage_.embedding) {
     co_await gather(embedding_list_);
@@ -180,7 +188,7 @@ Task<void> RankProgram::forward_pass(std::int64_t microbatch) {
 Task<void> RankProgram::backward_pass(std::int64_t microbatch) {
   const SmallModel& model = job_.model;
   KeptMicrobatch& kept = in_flight_[microbatch];
-  const std::vector<std::int64_t> samples = samples_of(microbatch);
+  const std::vector<std::int64_t> samples = begin(microbatch);
   Stream gradient;
   if (stage_.head) {
     co_await gather(head_list_);

@@ -68,7 +68,9 @@ class RankProgram {
   [[nodiscard]] Task<Matrix> receive(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
                                      int columns);
   void send(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch, const Matrix& activation);
-  [[nodiscard]] std::vector<std::int64_t> samples_of(std::int64_t microbatch) const;
+  [[nodiscard]] Range lane() const;
+  /// Turns to a microbatch: the numbers, in the batch, of its samples on this rank. The last one may have none.
+  [[nodiscard]] std::vector<std::int64_t> begin(std::int64_t microbatch);
 
   // ZeRO (rank_gradients.cpp)
   [[nodiscard]] Task<void> gather(const std::vector<Parameter*>& weights);

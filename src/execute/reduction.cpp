@@ -50,8 +50,9 @@ class Reducer {
     pipeline.id = from.id;
     pipeline.microbatches = kept_microbatches(plan_, from);
     pipeline.microbatch = samples.total();
+    pipeline.last_microbatch = samples.at(from.last_microbatch());
     pipeline.first_sample = job_.samples;
-    job_.samples += static_cast<int>(pipeline.microbatches) * pipeline.microbatch;
+    job_.samples += static_cast<int>(pipeline.microbatches - 1) * pipeline.microbatch + pipeline.last_microbatch;
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
       pipeline.stages.push_back(stage_of(plan_.stage(from.stages[s]), static_cast<int>(s), samples));
     }
@@ -82,12 +83,15 @@ class Reducer {
     JobPart part;
     part.degrees = from.strategy.degrees;
     part.degrees.cp /= folds_;
-    part.degrees.dp = samples.per(samples_kept(from, before, samples)) / samples.per(from.samples_per_replica());
     part.zero_of_ends = from.strategy.policy.zero;
     part.blocks = policies_of(stage, from.strategy.policy);
     part.first_rank = static_cast<int>(job_.ranks.size());
-    part.first_sample = samples.at(before);
-    part.samples_per_replica = samples.per(from.samples_per_replica());
+    for (int lane = 0; lane < from.strategy.degrees.dp; ++lane) {
+      if (!keeps(from, lane, before, samples)) continue;
+      const Window own = lane_of(from, before, lane);
+      part.lanes.push_back({samples.at(own.first), samples.at(own.last)});
+    }
+    part.degrees.dp = static_cast<int>(part.lanes.size());
     return part;
   }
 
@@ -104,16 +108,9 @@ class Reducer {
     return policies;
   }
 
-  static std::int64_t samples_kept(const plan::Part& part, std::int64_t before, const SampleScale& samples) {
-    std::int64_t kept = 0;
-    for (int lane = 0; lane < part.strategy.degrees.dp; ++lane) {
-      if (keeps(part, lane, before, samples)) kept += part.samples_per_replica();
-    }
-    return kept;
-  }
   static bool keeps(const plan::Part& part, int lane, std::int64_t before, const SampleScale& samples) {
-    const std::int64_t first = before + lane * part.samples_per_replica();
-    return samples.keeps(first, first + part.samples_per_replica());
+    const Window own = lane_of(part, before, lane);
+    return samples.keeps(own.first, own.last);
   }
 
   void add_ranks(const plan::Part& part, std::int64_t before, const SampleScale& samples, JobRank rank) {

@@ -6,13 +6,25 @@
 
 namespace tangram::execute {
 
+Window lane_of(const plan::Part& part, std::int64_t before, std::int64_t lane) {
+  const cost::Degrees& d = part.strategy.degrees;
+  return {before + d.samples_before(lane, part.samples), before + d.samples_before(lane + 1, part.samples)};
+}
+
 SampleScale::SampleScale(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, std::vector<Window> windows)
     : windows_(std::move(windows)) {
   unit_ = 0;
   for (const Window& window : windows_) unit_ = std::gcd(unit_, window.last - window.first);
   std::set<int> stages(pipeline.stages.begin(), pipeline.stages.end());
   for (const int id : pipeline.stages) {
-    for (const plan::Part& part : plan.stage(id).parts) unit_ = std::gcd(unit_, part.samples_per_replica());
+    for (const plan::Part& part : plan.stage(id).parts) {
+      const std::int64_t fewest = part.samples / part.strategy.degrees.dp;
+      unit_ = std::gcd(std::gcd(unit_, fewest), part.samples_per_replica());
+    }
+  }
+  for (const Window& window : windows_) {
+    const std::int64_t last = pipeline.last_microbatch();
+    if (window.first < last && last < window.last) unit_ = std::gcd(unit_, last - window.first);
   }
   for (const plan::Boundary& boundary : plan.boundaries) {
     if (!stages.contains(boundary.from)) continue;

@@ -11,13 +11,15 @@
 
 namespace tangram::execute {
 
+/// Of a part whose samples begin at `before`: those of one replica.
+[[nodiscard]] Window lane_of(const plan::Part& part, std::int64_t before, std::int64_t lane);
+
 /// Samples of the kept windows of a microbatch, in units of what divides every share and every transfer.
 class SampleScale {
  public:
   SampleScale(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, std::vector<Window> windows);
   [[nodiscard]] bool keeps(std::int64_t first, std::int64_t last) const;
   [[nodiscard]] int at(std::int64_t sample) const;  ///< of a kept window, its end included
-  [[nodiscard]] int per(std::int64_t samples) const { return static_cast<int>(samples / unit_); }
   [[nodiscard]] int total() const;
 
  private:

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "reduction.hpp"
+#include "scale.hpp"
 
 namespace tangram::execute {
 
@@ -20,7 +20,7 @@ using PipelineKind =
                std::vector<std::tuple<int, int, std::int64_t, std::vector<std::pair<std::int64_t, cost::Strategy>>>>>;
 
 PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
-  PipelineKind kind{pipeline.microbatch, pipeline.microbatches, {}};
+  PipelineKind kind{pipeline.microbatch, pipeline.samples, {}};
   for (const int id : pipeline.stages) {
     const plan::Stage& stage = plan.stage(id);
     std::vector<std::pair<std::int64_t, cost::Strategy>> parts;
@@ -42,23 +42,35 @@ std::set<std::int64_t> cuts_of(const plan::Stage& stage) {
   std::set<std::int64_t> cuts{0};
   std::int64_t before = 0;
   for (const plan::Part& part : stage.parts) {
-    const std::int64_t step = part.samples_per_replica() * replicas_together(part.strategy.degrees);
-    for (std::int64_t at = step; at <= part.samples; at += step) cuts.insert(before + at);
+    const cost::Degrees& d = part.strategy.degrees;
+    const std::int64_t step = replicas_together(d);
+    for (std::int64_t lane = step; lane <= d.dp; lane += step) cuts.insert(lane_of(part, before, lane).first);
     before += part.samples;
     cuts.insert(before);
   }
   return cuts;
 }
 
-/// Per stage, how many samples of each of its parts lie in a window: equal for windows that repeat each other.
+std::int64_t lanes_in(const plan::Part& part, std::int64_t before, Window window) {
+  std::int64_t lanes = 0;
+  for (int lane = 0; lane < part.strategy.degrees.dp; ++lane) {
+    const Window own = lane_of(part, before, lane);
+    lanes += window.first <= own.first && own.last <= window.last ? 1 : 0;
+  }
+  return lanes;
+}
+
+/// How many samples of the last microbatch lie in a window, and of each part of each stage how many replicas with how
+/// many samples of a whole one: equal for windows that repeat each other.
 std::vector<std::int64_t> kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, Window window) {
-  std::vector<std::int64_t> kind;
+  std::vector<std::int64_t> kind{std::clamp(pipeline.last_microbatch(), window.first, window.last) - window.first};
   for (const int id : pipeline.stages) {
     std::int64_t before = 0;
     for (const plan::Part& part : plan.stage(id).parts) {
       const std::int64_t first = std::max(before, window.first);
       const std::int64_t last = std::min(before + part.samples, window.last);
       kind.push_back(std::max<std::int64_t>(0, last - first));
+      kind.push_back(lanes_in(part, before, window));
       before += part.samples;
     }
   }
@@ -70,12 +82,12 @@ std::int64_t ranks_in(const plan::LaunchPlan& plan, const plan::Pipeline& pipeli
   const int folds = context_folds(plan);
   std::int64_t ranks = 0;
   for (const Window& window : windows) {
-    const auto samples = kind_of(plan, pipeline, window);
-    std::size_t k = 0;
     for (const int id : pipeline.stages) {
+      std::int64_t before = 0;
       for (const plan::Part& part : plan.stage(id).parts) {
         const cost::Degrees& d = part.strategy.degrees;
-        ranks += samples[k++] / part.samples_per_replica() * d.tp * (d.cp / folds);
+        ranks += lanes_in(part, before, window) * d.tp * (d.cp / folds);
+        before += part.samples;
       }
     }
   }

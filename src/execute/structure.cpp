@@ -1,9 +1,12 @@
 #include "structure.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
+
+#include "tangram/cost/validity.hpp"
 
 namespace tangram::execute {
 
@@ -66,8 +69,10 @@ void find_missing_samples(const LaunchPlan& plan, Collected& findings) {
   std::int64_t total = 0;
   for (const plan::Pipeline& pipeline : plan.pipelines) {
     total += pipeline.samples;
+    // Of the last microbatch some samples may be missing, but not all.
     const auto runs = static_cast<long double>(pipeline.microbatches) * static_cast<long double>(pipeline.microbatch);
-    if (runs != static_cast<long double>(pipeline.samples)) {
+    const auto missing = runs - static_cast<long double>(pipeline.samples);
+    if (missing < 0 || missing >= static_cast<long double>(pipeline.microbatch)) {
       findings.add("microbatch-missing", "pipeline " + std::to_string(pipeline.id),
                    std::to_string(pipeline.microbatches) + " microbatches of " + std::to_string(pipeline.microbatch) +
                        " are not its " + std::to_string(pipeline.samples) + " samples");
@@ -80,21 +85,10 @@ void find_missing_samples(const LaunchPlan& plan, Collected& findings) {
   }
 }
 
-/// What the model's dimensions and the part's ranks cannot be divided by; empty: nothing.
-std::string indivisible(const LaunchPlan& plan, const plan::Stage& stage, const plan::Part& part) {
-  const cost::Degrees& d = part.strategy.degrees;
-  if (part.samples % d.dp != 0) return "samples by dp";
-  if (d.gpus() % (std::int64_t{d.ep} * d.etp) != 0) return "ranks by ep x expert-tp";
-  for (int b = stage.first; b < stage.last; ++b) {
-    const model::BlockType& block = plan.model.block(b);
-    if (block.attention.heads % d.tp != 0) return "attention heads by tp";
-    const int kv_heads = block.attention.kv_heads;
-    const bool shared = block.attention.kind == model::AttentionKind::kMultiHead;
-    if (shared && kv_heads % d.tp != 0 && d.tp % kv_heads != 0) return "key-value heads by tp";
-    if (block.feed_forward.is_moe() && block.feed_forward.experts % d.ep != 0) return "experts by ep";
-    if (block.tokens < std::int64_t{d.tp} * d.cp) return "positions by tp x cp";
-  }
-  return {};
+/// Why the part's ranks cannot share the model; empty: they can.
+std::string why_impossible(const model::Model& model, const plan::Part& part) {
+  if (part.samples > std::numeric_limits<int>::max()) return "too many samples";
+  return cost::why_indivisible(model, part.strategy.degrees, static_cast<int>(part.samples));
 }
 
 bool is_possible(const cost::MemoryPolicy& policy, int blocks) {
@@ -112,8 +106,8 @@ void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& f
   std::int64_t samples = 0;
   for (const plan::Part& part : stage.parts) {
     samples += part.samples;
-    if (const std::string what = indivisible(plan, stage, part); !what.empty()) {
-      findings.add("degrees-invalid", at_stage(stage.id), "cannot divide its " + what);
+    if (const std::string why = why_impossible(plan.model, part); !why.empty()) {
+      findings.add("degrees-invalid", at_stage(stage.id), why);
     }
     const cost::MemoryPolicy& policy = part.strategy.policy;
     if (!is_possible(policy, stage.last - stage.first)) {
@@ -181,11 +175,13 @@ std::map<int, Area> shards(const plan::Stage& stage, std::int64_t tokens) {
   for (const plan::Part& part : stage.parts) {
     const cost::Degrees& d = part.strategy.degrees;
     const std::int64_t each = part.samples / d.dp;
+    const std::int64_t more = part.samples % d.dp;  // replicas with one sample more, in front of the others
     for (int i = 0; i < d.gpus(); ++i) {
       const auto [tp, cp, dp, etp, ep, edp] = expected({d.tp, d.cp, d.dp}, i);
       const std::int64_t first = tokens * cp / d.cp;
       const std::int64_t length = tokens * (cp + 1) / d.cp - first;
-      shards[part.first_rank + i] = {before + each * dp, before + each * (dp + 1), first + length * tp / d.tp,
+      const std::int64_t sample = before + each * dp + std::min<std::int64_t>(dp, more);
+      shards[part.first_rank + i] = {sample, sample + each + (dp < more ? 1 : 0), first + length * tp / d.tp,
                                      first + length * (tp + 1) / d.tp};
     }
     before += part.samples;

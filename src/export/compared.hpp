@@ -24,6 +24,16 @@ inline void refuse_mixed_layers(Refusals& refusals, const plan::LaunchPlan& plan
       prefix + "_LAYERS_VARY", "the layers of a stage are treated alike");
 }
 
+/// Samples that replicas, microbatches or pipelines do not share equally.
+inline void refuse_uneven_samples(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  const auto uneven = [&](const plan::Stage& s) {
+    return plan.pipelines[static_cast<std::size_t>(s.pipeline)].has_smaller_last() ||
+           any_part(s, [](const auto& p) { return p.samples % p.strategy.degrees.dp != 0; });
+  };
+  refusals.none(plan, uneven, prefix + "_SAMPLES_UNEVEN",
+                "microbatches, and replicas of a stage, have equally many samples");
+}
+
 /// cp and ep, which the planner does not know.
 inline void refuse_context_and_experts(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   refusals.none(

@@ -1,8 +1,12 @@
 // A plan as Sailor's simulator reads it (eth-easl/sailor, sailor/Planner/simulations/validation: plan_config_*.json).
 // Layers are numbered with the embedding first and the head last. A replica of a stage is a list of (GPU type, GPUs,
 // zone) and its tp; parts of a mixed stage are replicas on other GPU types.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compared.hpp"
 #include "formats.hpp"
@@ -15,7 +19,48 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kZone = "tangram";
+// The zone that all tables of the simulator have: bandwidths, prices, costs of traffic.
+constexpr const char* kZone = "us-central1-a";
+
+/// Names of the simulator's tables (simulations/constants.py, providers/), and of the fork for Azure's V100-32 and
+/// T4-16.
+struct SailorName {
+  std::string_view family;  ///< how the catalogue's names begin
+  std::string_view name;
+  bool in_tables = true;
+};
+constexpr std::array kSailorNames = {
+    SailorName{"A100-40GB", "A100-40"},   SailorName{"A100-80GB", "A100-80"},        SailorName{"V100-16GB", "V100-16"},
+    SailorName{"GH200-96GB", "GH-96"},    SailorName{"RTX-2080-Ti", "RTX-2080"},     SailorName{"RTX-3090", "RTX-3090"},
+    SailorName{"Titan-RTX", "Titan-RTX"}, SailorName{"V100-32GB", "V100-32", false}, SailorName{"T4", "T4-16", false}};
+
+const SailorName* sailor_name(const std::string& type) {
+  const auto found =
+      std::ranges::find_if(kSailorNames, [&](const SailorName& n) { return type.starts_with(n.family); });
+  return found == kSailorNames.end() ? nullptr : &*found;
+}
+
+/// The type's name there; its own where the tables have none.
+std::string name_in_sailor(const std::string& type) {
+  const SailorName* known = sailor_name(type);
+  return known == nullptr ? type : std::string(known->name);
+}
+
+/// What the simulator cannot look up.
+std::vector<std::string> notes_of(const plan::LaunchPlan& plan) {
+  std::set<std::string> missing;
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      const std::string& type = plan.island(part.island).device.name;
+      const SailorName* known = sailor_name(type);
+      if (known == nullptr || !known->in_tables) missing.insert(name_in_sailor(type));
+    }
+  }
+  if (missing.empty()) return {};
+  return {fmt::format(
+      "Sailor's tables have no {}: add memory, bandwidths and profiles under this name before its simulator runs",
+      fmt::join(missing, ", "))};
+}
 
 Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
   Refusals refusals("sailor", "plan with --forbid cp,ep,sp,zero1,zero2,zero3");
@@ -33,6 +78,7 @@ Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
       plan,
       [&](const auto& s) { return any_part(s, [&](const auto& p) { return p.samples_per_replica() != samples; }); },
       "SAILOR_SAMPLES_VARY", "every replica of every stage takes equally many samples");
+  refuse_uneven_samples(refusals, plan, "SAILOR");
   refuse_context_and_experts(refusals, plan, "SAILOR");
   refuse_mixed_layers(refusals, plan, "SAILOR");
   refusals.none(
@@ -76,7 +122,7 @@ Json replicas_json(const plan::LaunchPlan& plan, std::size_t depth) {
   for (const plan::Pipeline& pipeline : plan.pipelines) {
     for (const plan::Part& part : plan.stage(pipeline.stages[depth]).parts) {
       const cost::Degrees& d = part.strategy.degrees;
-      const Json on = Json::array({Json::array({plan.island(part.island).device.name, d.tp, kZone})});
+      const Json on = Json::array({Json::array({name_in_sailor(plan.island(part.island).device.name), d.tp, kZone})});
       for (int r = 0; r < d.dp; ++r) replicas.push_back(Json::array({on, d.tp}));
     }
   }
@@ -103,6 +149,7 @@ Expected<Export> export_sailor(const plan::LaunchPlan& plan) {
   document["gbs"] = samples_per_iteration(plan);
   Export out;
   out.files.push_back({"plan_config.json", io::write_canonical(document)});
+  out.notes = notes_of(plan);
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "readers.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/io/limits.hpp"
 
 namespace tangram::importing {
 
@@ -26,6 +27,22 @@ Job read(Source source, SortedFiles files, std::int64_t rank, Diagnostics& sink)
   return {};
 }
 
+constexpr std::int64_t kLargestBatch = io::integer_limit("global_batch_samples").max;
+
+bool has_too_large_batch(const Job& job) {
+  return job.overrides.global_batch && *job.overrides.global_batch > kLargestBatch;
+}
+
+Diagnostic too_large_batch(const std::vector<SourceFile>& files, std::int64_t samples) {
+  Diagnostic diagnostic;
+  diagnostic.code = "out-of-range";
+  diagnostic.where.file = files.empty() ? "" : files.front().path;
+  diagnostic.message =
+      "a batch of " + std::to_string(samples) + " samples, at most " + std::to_string(kLargestBatch) + " are taken";
+  diagnostic.hint = io::integer_limit("global_batch_samples").why;
+  return diagnostic;
+}
+
 }  // namespace
 
 std::span<const SourceName> source_names() { return kSources; }
@@ -42,6 +59,7 @@ Expected<ReadJob> read_job(Source source, const std::vector<SourceFile>& files, 
   SortedFiles sorted = sort_files(files, sink);
   if (!sink.empty()) return fail(std::move(sink));
   Job job = read(source, std::move(sorted), rank, sink);
+  if (has_too_large_batch(job)) sink.push_back(too_large_batch(files, *job.overrides.global_batch));
   if (!sink.empty()) return fail(std::move(sink));
   return ReadJob(std::make_unique<const Job>(std::move(job)));
 }

@@ -89,7 +89,7 @@ Located locate(const Job& job, const Seating& seating, const cluster::Fleet& fle
 /// A pipeline in the terms of the composer.
 compose::GivenPipeline given(const Job& job, std::size_t pipeline, const Located& located) {
   const JobPipeline& from = job.pipelines[pipeline];
-  compose::GivenPipeline given{static_cast<int>(job.pipelines.size()), from.microbatch, from.microbatches, {}};
+  compose::GivenPipeline given{1, from.microbatch, from.microbatches, {}};
   for (std::size_t s = 0; s < from.stages.size(); ++s) {
     compose::GivenStage stage{static_cast<int>(from.stages[s].first), static_cast<int>(from.stages[s].last), 1, {}};
     // Classic 1F1B: a stage holds one microbatch more than the next.
@@ -97,25 +97,27 @@ compose::GivenPipeline given(const Job& job, std::size_t pipeline, const Located
     for (const JobPart& part : located.pipelines[pipeline][s]) {
       const cluster::IslandClass& its_class = located.level->classes[static_cast<std::size_t>(part.island_class)];
       stage.parts.push_back({part.island_class, plan::shape_of(part.placed, its_class, part.spills), part.samples,
-                             part.strategy, "imported", ""});
+                             part.strategy, "imported", "", part.placed.member});
     }
     given.stages.push_back(std::move(stage));
   }
   return given;
 }
 
-Expected<compose::Composition> priced(const Job& job, std::size_t pipeline, const Located& located,
-                                      const model::Model& model, const cost::ProfileSet* profiles) {
-  auto composition = compose::price(given(job, pipeline, located), model, *located.level, profiles);
-  if (composition) return std::move(*composition);
-  const JobStage& stage = job.pipelines[pipeline].stages[composition.error().stage];
-  return fail(
-      at(stage.place, "unsupported-degrees",
-         fmt::format("layers {}-{} cannot run like this: {}", stage.first, stage.last - 1, composition.error().why)));
+Expected<std::vector<compose::Composition>> priced(const Job& job, const Located& located, const model::Model& model,
+                                                   const cost::ProfileSet* profiles) {
+  std::vector<compose::GivenPipeline> all;
+  for (std::size_t p = 0; p < job.pipelines.size(); ++p) all.push_back(given(job, p, located));
+  auto compositions = compose::price_together(all, model, *located.level, profiles);
+  if (compositions) return std::move(*compositions);
+  const compose::Unpriced& unpriced = compositions.error();
+  const JobStage& stage = job.pipelines[unpriced.pipeline].stages[unpriced.stage];
+  return fail(at(stage.place, "unsupported-degrees",
+                 fmt::format("layers {}-{} cannot run like this: {}", stage.first, stage.last - 1, unpriced.why)));
 }
 
 plan::PlacedPipeline placed(const compose::Composition& composition, const Stages& stages) {
-  plan::PlacedPipeline pipeline{&composition, {}};
+  plan::PlacedPipeline pipeline{&composition, {}, 0};
   for (const auto& parts : stages) {
     auto& stage = pipeline.parts.emplace_back();
     for (const JobPart& part : parts) stage.push_back(part.placed);
@@ -139,16 +141,12 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   Diagnostics slow = share_by_speed(*job, *seating, hierarchy.levels.front(), model, options.profiles);
   if (!slow.empty()) return fail(std::move(slow));
   const Located located = locate(*job, *seating, fleet, hierarchy, model);
-  std::vector<compose::Composition> compositions;
-  for (std::size_t p = 0; p < job->pipelines.size(); ++p) {
-    auto composition = priced(*job, p, located, model, options.profiles);
-    if (!composition) return fail(std::move(composition.error()));
-    compositions.push_back(std::move(*composition));
-  }
+  const auto compositions = priced(*job, located, model, options.profiles);
+  if (!compositions) return fail(compositions.error());
   std::vector<plan::PlacedPipeline> pipelines;
-  pipelines.reserve(compositions.size());
-  for (std::size_t p = 0; p < compositions.size(); ++p) {
-    pipelines.push_back(placed(compositions[p], located.pipelines[p]));
+  pipelines.reserve(compositions->size());
+  for (std::size_t p = 0; p < compositions->size(); ++p) {
+    pipelines.push_back(placed((*compositions)[p], located.pipelines[p]));
   }
   Imported imported;
   imported.plan = plan::assemble(pipelines, fleet, *located.level, model, options.profiles);

@@ -48,6 +48,15 @@ bool read_number(std::string_view text, int& value) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0;
 }
 
+bool is_blank(const SourceFile& file) { return file.text.find_first_not_of(" \t\r\n") == std::string::npos; }
+
+/// A mistake that leaves ranks without a GPU: the job can be read, a plan of it would be wrong.
+Diagnostic without_ranks(const SourceFile& file, std::string message, std::string hint) {
+  Diagnostic diagnostic = at(place_in(file, 0, 1), "no-ranks", std::move(message), std::move(hint));
+  diagnostic.kind = ErrorKind::kInfeasible;
+  return diagnostic;
+}
+
 /// The ranked list of Metis begins alike: its second word is the cost.
 bool is_rank_map(const SourceFile& file) {
   return file.text.starts_with("rank,") && !file.text.starts_with("rank, cost");
@@ -150,8 +159,16 @@ SortedFiles sort_files(const std::vector<SourceFile>& files, Diagnostics& sink) 
   SortedFiles sorted;
   std::vector<Seat> hosts;
   for (const SourceFile& file : files) {
-    if (is_rank_map(file)) {
+    if (files.size() > 1 && is_blank(file)) {
+      sink.push_back(without_ranks(file, "the file is empty",
+                                   "a job, a rank map (\"rank,host,gpu\" and one line for each rank) or a host file "
+                                   "(\"HOST slots=N\") was expected"));
+    } else if (is_rank_map(file)) {
       RankMapReader(file, sorted, sink).read();
+      if (sink.empty() && sorted.seats.empty()) {
+        sink.push_back(without_ranks(file, "the rank map names its columns, and lists no rank",
+                                     "one line for each rank follows the first: 0,HOST,0,..."));
+      }
     } else if (is_host_file(file)) {
       read_host_file(file, hosts, sink);
     } else {

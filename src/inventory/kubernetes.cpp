@@ -163,9 +163,11 @@ class NodeReader {
   }
 
   void collect_gpus(const io::Node& status) {
-    const io::Node* allocatable = required(status, "allocatable", NodeKind::kObject);
+    const io::Node* allocatable = optional(status, "allocatable", NodeKind::kObject);
     const io::Node* capacity = optional(status, "capacity", NodeKind::kObject);
-    if (allocatable == nullptr) return;
+    if (broken_) return;
+    // A kubelet that has just joined, or cannot tell: the other nodes are none the worse.
+    if (allocatable == nullptr) return add_reason("it does not report what is allocatable");
     for (const io::Member& resource : allocatable->members) {
       if (resource.key.starts_with("nvidia.com/mig-") && amount(allocatable, resource.key) > 0) {
         add_reason("its GPUs are cut into slices (MIG)");

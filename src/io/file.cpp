@@ -63,11 +63,13 @@ int write_all(int descriptor, std::string_view content) {
   return 0;
 }
 
-// The file a rename must replace: behind symbolic links.
-std::string resolve(const std::string& path) {
-  std::error_code ignored;
-  const auto real = std::filesystem::canonical(path, ignored);
-  return ignored ? path : real.string();
+// The file a rename must replace: behind symbolic links. The path itself where nothing is yet; an errno where links
+// lead nowhere.
+int resolve(std::string& path) {
+  std::error_code failure;
+  const auto real = std::filesystem::canonical(path, failure);
+  if (!failure) path = real.string();
+  return failure == std::errc::too_many_symbolic_link_levels ? failure.value() : 0;
 }
 
 constexpr int kAttempts = 1000;
@@ -93,7 +95,8 @@ Expected<std::string> read_file(const std::string& path, std::size_t limit_bytes
 }
 
 Expected<OutputFile> OutputFile::open(std::string path) {
-  path = resolve(path);
+  if (path.empty()) return fail(cannot_write("\"\"", ENOENT));
+  if (const int failure = resolve(path); failure != 0) return fail(cannot_write(path, failure));
   struct stat existing{};
   const bool exists = ::stat(path.c_str(), &existing) == 0;
   if (exists && S_ISDIR(existing.st_mode)) return fail(cannot_write(path, EISDIR));

@@ -93,7 +93,8 @@ std::optional<std::int64_t> ObjectReader::integer_of(std::string_view key, const
   const bool low = node.integer < range.min;
   error_at(node, child_pointer(key), "out-of-range",
            fmt::format("\"{}\" must be {} {}, got {}", key, low ? "at least" : "at most", low ? range.min : range.max,
-                       node.text));
+                       node.text),
+           low ? std::string() : std::string(range.why));  // a count that is too small needs no reason
   return std::nullopt;
 }
 
@@ -102,11 +103,12 @@ std::optional<double> ObjectReader::number_of(std::string_view key, const Node& 
     wrong_type(key, node, "a number", number_hint(key, node, false));
     return std::nullopt;
   }
-  const bool low = range.min_open ? node.number <= range.min : node.number < range.min;
+  const bool low = range.is_low(node.number);
   if (!low && node.number <= range.max) return node.number;
-  const char* const relation = !low ? "at most" : range.min_open ? "greater than" : "at least";
+  const std::string_view relation = low ? range.lower_relation() : "at most";
   error_at(node, child_pointer(key), "out-of-range",
-           fmt::format("\"{}\" must be {} {}, got {}", key, relation, low ? range.min : range.max, node.text));
+           fmt::format("\"{}\" must be {} {}, got {}", key, relation, low ? range.min : range.max, node.text),
+           std::string(range.why));
   return std::nullopt;
 }
 
@@ -298,6 +300,17 @@ void ObjectReader::finish() {
   }
 }
 
+void ObjectReader::also_called(std::string_view key, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) also_called_.emplace_back(word, key);
+}
+
+std::optional<std::string> ObjectReader::meant_by(std::string_view word, const std::vector<std::string>& keys) const {
+  for (const auto& [name, key] : also_called_) {
+    if (name == word && std::find(keys.begin(), keys.end(), key) != keys.end()) return std::string(key);
+  }
+  return closest(word, keys);
+}
+
 void ObjectReader::report_unknown(const Member& member) {
   Node at;
   at.line = member.line;
@@ -315,7 +328,7 @@ void ObjectReader::report_unknown(const Member& member) {
              fmt::format("give it in {}, as \"{}\"", split_unit(*meant).unit, *meant));
     return;
   }
-  const auto near = closest(member.key, absent);
+  const auto near = meant_by(member.key, absent);
   if (near) forgive_missing(*near);
   std::string hint = "no keys are known here";
   if (near) {

@@ -48,16 +48,6 @@ double parameter_estimate(const Blueprint& blueprint) {
   return total;
 }
 
-/// "4 and 8 do"
-std::string divisors_near(std::int64_t value, std::int64_t whole) {
-  if (value >= whole) return fmt::format("{} does", whole);
-  std::int64_t below = value;
-  while (whole % below != 0) --below;
-  std::int64_t above = value;
-  while (whole % above != 0) ++above;
-  return fmt::format("{} and {} do", below, above);
-}
-
 }  // namespace
 
 std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
@@ -70,11 +60,11 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
          fmt::format("sequence length {} is longer than the {} learned positions", job.sequence_length, limit),
          fmt::format("use at most {}", limit)});
   }
-  if (job.microbatch > 0 && job.global_batch % job.microbatch != 0) {
+  if (job.microbatch > job.global_batch) {
     found.push_back(
         {"microbatch",
-         fmt::format("microbatch {} does not divide the global batch of {} samples", job.microbatch, job.global_batch),
-         divisors_near(job.microbatch, job.global_batch)});
+         fmt::format("microbatch {} is larger than the global batch of {} samples", job.microbatch, job.global_batch),
+         fmt::format("use at most {}", job.global_batch)});
   }
   const double total = parameter_estimate(blueprint);
   if (total > kMaxParameters) {

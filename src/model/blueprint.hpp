@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/model/model.hpp"
 
@@ -44,14 +45,14 @@ bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64
 
 // The largest values that are taken for real. Products of them stay far inside 64 bits; the sum over all blocks is
 // checked by conflicts().
-inline constexpr io::IntegerRange kLayers{1, 10'000};
-inline constexpr io::IntegerRange kHeads{1, 65'536};
-inline constexpr io::IntegerRange kHeadDim{1, 65'536};
-inline constexpr io::IntegerRange kWidth{1, 1'000'000};
-inline constexpr io::IntegerRange kInner{1, 4'000'000};
-inline constexpr io::IntegerRange kExperts{1, 65'536};
-inline constexpr io::IntegerRange kTokens{1, 100'000'000};
-inline constexpr io::IntegerRange kOptionalTokens{0, 100'000'000};
+inline constexpr io::IntegerRange kLayers = io::integer_limit("layers");
+inline constexpr io::IntegerRange kHeads = io::integer_limit("heads");
+inline constexpr io::IntegerRange kHeadDim = io::integer_limit("head_dim");
+inline constexpr io::IntegerRange kWidth = io::integer_limit("hidden");
+inline constexpr io::IntegerRange kInner = io::integer_limit("ffn_hidden");
+inline constexpr io::IntegerRange kExperts = io::integer_limit("experts");
+inline constexpr io::IntegerRange kTokens = io::integer_limit("sequence_length");
+inline constexpr io::IntegerRange kOptionalTokens = io::integer_limit("sliding_window");
 inline constexpr double kMaxParameters = 1e15;
 
 }  // namespace tangram::model

@@ -11,8 +11,20 @@ namespace tangram::model {
 
 namespace {
 
-constexpr io::IntegerRange kRank{0, 1'000'000};
-constexpr io::IntegerRange kParameters{0, 1'000'000'000'000};
+constexpr io::IntegerRange kRank = io::integer_limit("q_lora_rank");
+constexpr io::IntegerRange kParameters = io::integer_limit("extra_embedding_parameters");
+
+/// As Hugging Face, GPT-2 and Megatron-LM call the same.
+void name_aliases(io::ObjectReader& reader) {
+  reader.also_called("vocabulary", {"vocab_size", "vocab", "padded_vocab_size"});
+  reader.also_called("hidden", {"hidden_size", "d_model", "n_embd", "dim", "embed_dim"});
+  reader.also_called("layers", {"num_hidden_layers", "num_layers", "n_layers", "n_layer", "depth"});
+  reader.also_called("heads", {"num_attention_heads", "num_heads", "n_heads", "n_head"});
+  reader.also_called("kv_heads", {"num_key_value_heads", "num_kv_heads", "n_kv_heads", "num_query_groups"});
+  reader.also_called("ffn_hidden", {"intermediate_size", "ffn_hidden_size", "d_ff", "ffn_dim", "n_inner"});
+  reader.also_called("tied_embeddings", {"tie_word_embeddings", "tie_embeddings"});
+  reader.also_called("moe", {"experts", "mixture_of_experts"});
+}
 
 // True: LayerNorm, whose norms have a bias.
 bool read_norm(io::ObjectReader& reader, bool fallback) {
@@ -31,7 +43,7 @@ bool clean(const io::ObjectReader& reader, std::size_t before) { return reader.s
 void read_latent_attention(io::ObjectReader& reader, io::ObjectReader& mla, Attention& out) {
   out.kind = AttentionKind::kLatent;
   out.q_lora_rank = static_cast<int>(mla.integer_or("q_lora_rank", 0, kRank));
-  out.kv_lora_rank = static_cast<int>(mla.integer("kv_lora_rank", {1, kRank.max}));
+  out.kv_lora_rank = static_cast<int>(mla.integer("kv_lora_rank", io::integer_limit("kv_lora_rank")));
   out.qk_nope_head_dim = static_cast<int>(mla.integer("qk_nope_head_dim", kHeadDim));
   out.qk_rope_head_dim = static_cast<int>(mla.integer("qk_rope_head_dim", kHeadDim));
   out.v_head_dim = static_cast<int>(mla.integer("v_head_dim", kHeadDim));
@@ -78,7 +90,7 @@ void read_experts(io::ObjectReader& moe, FeedForward& out) {
   out.experts = static_cast<int>(moe.integer("experts", kExperts));
   out.experts_per_token = static_cast<int>(moe.integer("experts_per_token", kExperts));
   out.expert_hidden = moe.integer("expert_hidden", kInner);
-  out.shared_hidden = moe.integer_or("shared_hidden", 0, {0, kInner.max});
+  out.shared_hidden = moe.integer_or("shared_hidden", 0, io::integer_limit("shared_hidden"));
   out.shared_gate = moe.boolean_or("shared_gate", false);
   out.router_bias = moe.boolean_or("router_bias", false);
   if (!clean(moe, before)) return;
@@ -119,7 +131,7 @@ Prototype read_block(io::ObjectReader& reader, const BlockDefaults& defaults) {
   f.gated = reader.boolean_or("gated", true);
   f.bias = reader.boolean_or("ffn_bias", false);
   if (out.moe) read_experts(*out.moe, f);
-  block.norms = static_cast<int>(reader.integer_or("norms_per_block", 2, {0, 8}));
+  block.norms = static_cast<int>(reader.integer_or("norms_per_block", 2, io::integer_limit("norms_per_block")));
   block.norm_bias = defaults.norm_given ? defaults.norm_bias : read_norm(reader, defaults.norm_bias);
   block.parallel_attention = reader.boolean_or("parallel_attention", false);
   return out;
@@ -156,7 +168,7 @@ void check_dense_use(io::ObjectReader& reader, std::int64_t ffn_hidden, std::int
 std::vector<bool> expert_layers(io::ObjectReader& reader, io::ObjectReader& moe, std::int64_t layers,
                                 std::int64_t ffn_hidden) {
   const std::size_t before = moe.sink().size();
-  const std::int64_t first_dense = moe.integer_or("first_dense_layers", 0, {0, kLayers.max});
+  const std::int64_t first_dense = moe.integer_or("first_dense_layers", 0, io::integer_limit("first_dense_layers"));
   const std::int64_t every = moe.integer_or("every", 1, kLayers);
   moe.finish();
   std::vector<bool> out(static_cast<std::size_t>(layers), false);
@@ -181,7 +193,8 @@ std::vector<BlockType> read_chain(io::ObjectReader& reader, const BlockDefaults&
   const std::size_t before = reader.sink().size();
   const std::int64_t layers = reader.integer("layers", kLayers);
   Prototype prototype = read_block(reader, defaults);
-  const std::int64_t full_every = reader.integer_or("full_attention_every", 0, {0, kLayers.max});
+  const std::int64_t full_every =
+      reader.integer_or("full_attention_every", 0, io::integer_limit("full_attention_every"));
   const bool windowed = prototype.block.attention.sliding_window > 0;
   if (full_every > 0 && !windowed) {
     reader.error_at("full_attention_every", "inconsistent-value", "\"full_attention_every\" without \"sliding_window\"",
@@ -221,6 +234,7 @@ std::vector<BlockType> read_encoder(io::ObjectReader& reader, std::set<std::stri
   if (!name.empty() && !names.insert(name).second) {
     reader.error_at("name", "duplicate-name", fmt::format("two encoders are called \"{}\"", name));
   }
+  name_aliases(reader);
   BlockDefaults defaults;
   defaults.hidden = read_width(reader);
   defaults.causal = false;
@@ -237,6 +251,7 @@ std::vector<BlockType> read_encoder(io::ObjectReader& reader, std::set<std::stri
 }
 
 BlockType read_type(io::ObjectReader& reader, const BlockDefaults& defaults) {
+  name_aliases(reader);
   BlockDefaults own = defaults;
   own.hidden = reader.integer_or("hidden", defaults.hidden, kWidth);
   const std::string name = reader.string("name");
@@ -312,13 +327,14 @@ BlockType read_block_dimensions(io::ObjectReader& reader) {
 }
 
 Blueprint read_architecture(io::ObjectReader& reader) {
+  name_aliases(reader);
   Blueprint out;
   Model& frame = out.frame;
-  frame.vocabulary = reader.integer("vocabulary", io::kCount);
+  frame.vocabulary = reader.integer("vocabulary", io::integer_limit("vocabulary"));
   frame.hidden = read_width(reader);
   frame.tied_embeddings = reader.boolean_or("tied_embeddings", false);
   frame.learned_positions = reader.integer_or("learned_positions", 0, kOptionalTokens);
-  frame.embedding_projection = reader.integer_or("embedding_projection", 0, {0, kWidth.max});
+  frame.embedding_projection = reader.integer_or("embedding_projection", 0, io::integer_limit("embedding_projection"));
   frame.final_norm = reader.boolean_or("final_norm", true);
   frame.final_norm_bias = read_norm(reader, false);
   frame.extra_embedding_parameters = reader.integer_or("extra_embedding_parameters", 0, kParameters);

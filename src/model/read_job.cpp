@@ -47,7 +47,7 @@ void report_unknown_optimizer(io::ObjectReader& reader, std::string_view key, co
 void read_own_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
   out.name = reader.string_or("name", out.name);
   const auto known = known_state(out.name, parameter_bytes);
-  const auto given = reader.integer_if("state_bytes_per_parameter", {0, 64});
+  const auto given = reader.integer_if("state_bytes_per_parameter", io::integer_limit("state_bytes_per_parameter"));
   if (!known && !reader.has("state_bytes_per_parameter")) report_unknown_optimizer(reader, "name", out.name);
   out.state_bytes_per_parameter = given.value_or(known.value_or(0));
   reader.finish();
@@ -93,13 +93,20 @@ Techniques read_techniques(io::ObjectReader& reader) {
 
 std::int64_t batch_of_tokens(io::ObjectReader& reader, std::int64_t sequence_length) {
   const std::size_t before = reader.sink().size();
-  const std::int64_t tokens = reader.integer("global_batch_tokens", {1, 1'000'000'000'000});
+  const std::int64_t tokens = reader.integer("global_batch_tokens", io::integer_limit("global_batch_tokens"));
   if (reader.sink().size() != before || sequence_length <= 0) return 1;
   const std::int64_t samples = tokens / sequence_length;
   const std::string hint =
       samples == 0 ? fmt::format("one sample has {}", sequence_length)
                    : fmt::format("nearest: {} or {}", samples * sequence_length, (samples + 1) * sequence_length);
   if (!require_multiple(reader, "global_batch_tokens", tokens, "sequence_length", sequence_length, hint)) return 1;
+  constexpr io::IntegerRange kSamples = io::integer_limit("global_batch_samples");
+  if (samples > kSamples.max) {
+    reader.error_at("global_batch_tokens", "out-of-range",
+                    fmt::format("{} tokens are {} samples, at most {} are taken", tokens, samples, kSamples.max),
+                    std::string(kSamples.why));
+    return 1;
+  }
   return samples;
 }
 
@@ -113,7 +120,8 @@ std::int64_t read_batch(io::ObjectReader& reader, std::int64_t sequence_length) 
                     "\"global_batch_samples\" and \"global_batch_tokens\" exclude each other", "keep one of them");
     return 1;
   }
-  return tokens ? batch_of_tokens(reader, sequence_length) : reader.integer("global_batch_samples", io::kCount);
+  return tokens ? batch_of_tokens(reader, sequence_length)
+                : reader.integer("global_batch_samples", io::integer_limit("global_batch_samples"));
 }
 
 DType read_precision(io::ObjectReader& reader) {
@@ -132,6 +140,19 @@ std::string read_loss_normalization(io::ObjectReader& reader, const std::string&
                                                          {"sample_mean", "sample_mean"}}));
 }
 
+/// As trainers and other planners call the same.
+void name_aliases(io::ObjectReader& reader) {
+  reader.also_called("sequence_length", {"seq_len", "seq_length", "seqlen", "seq", "max_seq_len", "max_seq_length",
+                                         "max_length", "context_length", "block_size", "n_ctx"});
+  reader.also_called("global_batch_samples", {"global_batch_size", "train_batch_size", "batch_size", "batch", "gbs"});
+  reader.also_called("microbatch", {"micro_batch", "micro_batch_size", "microbatch_size", "microbatch_samples", "mbs",
+                                    "train_micro_batch_size_per_gpu", "per_device_train_batch_size"});
+  reader.also_called("precision", {"dtype", "torch_dtype", "mixed_precision"});
+  reader.also_called("flash_attention", {"flash_attn", "use_flash_attn"});
+  reader.also_called("gradient_bytes_per_parameter", {"grad_bytes", "gradient_bytes", "grad_dtype"});
+  reader.also_called("forbid", {"disallow", "exclude", "disable", "forbidden"});
+}
+
 }  // namespace
 
 void set_precision(Job& job, DType precision) {
@@ -145,6 +166,7 @@ void set_precision(Job& job, DType precision) {
 
 Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   Job job;
+  name_aliases(reader);
   job.sequence_length = reader.integer("sequence_length", kTokens);
   if (overrides.sequence_length) job.sequence_length = *overrides.sequence_length;
   if (overrides.global_batch) {
@@ -154,10 +176,11 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   } else {
     job.global_batch = read_batch(reader, job.sequence_length);
   }
-  job.microbatch = reader.integer_or("microbatch", 0, {0, io::kCount.max});
+  job.microbatch = reader.integer_or("microbatch", 0, io::integer_limit("microbatch"));
   if (overrides.microbatch) job.microbatch = *overrides.microbatch;
   set_precision(job, read_precision(reader));
-  job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes, {1, 8});
+  job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes,
+                                         io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.dropout = reader.boolean_or("dropout", job.dropout);

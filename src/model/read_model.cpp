@@ -184,6 +184,24 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   return assemble(std::move(blueprint), std::move(job));
 }
 
+/// A Hugging Face config says nothing of the job: what was taken, and how to say otherwise.
+std::string assumed_job(const Job& job, const JobOverrides& overrides) {
+  std::vector<std::string> taken;
+  std::vector<std::string> options;
+  if (!overrides.global_batch) {
+    taken.push_back(fmt::format("a batch of {} samples", job.global_batch));
+    options.emplace_back("--global-batch");
+  }
+  if (!overrides.sequence_length) {
+    taken.push_back(fmt::format("samples of {} tokens", job.sequence_length));
+    options.emplace_back("--seq-len");
+  }
+  if (taken.empty()) return "";
+  return fmt::format("the model file says nothing of the job: {} {} taken; {} {} otherwise", fmt::join(taken, " and "),
+                     overrides.sequence_length ? "is" : "are", fmt::join(options, " and "),
+                     options.size() > 1 ? "say" : "says");
+}
+
 Expected<Model> read_hf_document(const io::Document& document, const JobOverrides& overrides) {
   Diagnostics mistakes;
   Blueprint blueprint = import_hf(document, mistakes);
@@ -194,7 +212,10 @@ Expected<Model> read_hf_document(const io::Document& document, const JobOverride
   report_conflicts(reader, no_training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name_of_file(document.file);
-  return assemble(std::move(blueprint), std::move(job));
+  std::string assumed = assumed_job(job, overrides);
+  Model model = assemble(std::move(blueprint), std::move(job));
+  model.assumed = std::move(assumed);
+  return model;
 }
 
 bool looks_like_hf(const io::Node& root) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "tangram/base/spelling.hpp"
@@ -32,6 +33,10 @@ constexpr std::array<TechniqueName, 15> kNames{{
     {"recompute", {&T::recompute_selective, &T::recompute_full}},
 }};
 
+/// Shorter words of people for names above.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kShort{
+    {{"pp", "pipeline"}, {"mixed", "mixed_stages"}}};
+
 }  // namespace
 
 std::span<const TechniqueName> technique_names() { return kNames; }
@@ -39,6 +44,9 @@ std::span<const TechniqueName> technique_names() { return kNames; }
 bool set_technique(Techniques& techniques, std::string_view name, bool allowed) {
   std::string key(name);
   std::replace(key.begin(), key.end(), '-', '_');
+  for (const auto& [word, meant] : kShort) {
+    if (key == word) key = meant;
+  }
   const auto* found = std::find_if(kNames.begin(), kNames.end(), [&](const TechniqueName& n) { return n.name == key; });
   if (found == kNames.end()) return false;
   for (bool Techniques::* flag : found->flags) {

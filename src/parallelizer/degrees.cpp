@@ -19,8 +19,9 @@ std::vector<int> divisors(int number) {
   return out;
 }
 
-bool context_fits(int cp, const SliceTraits& traits, const model::Techniques& allow) {
-  return cp == 1 || (allow.cp && traits.tokens / (2 * cp) >= kMinChunkTokens);
+bool context_fits(int cp, bool one_sample_each, const SliceTraits& traits, const model::Techniques& allow) {
+  if (cp == 1) return true;
+  return allow.cp && traits.tokens / (2 * cp) >= (one_sample_each ? 1 : kMinChunkTokens);
 }
 
 /// Appends `dense` with every way to lay out the experts, or `dense` alone where there are none.
@@ -62,9 +63,10 @@ std::vector<Degrees> enumerate_degrees(const cluster::DeviceShape& shape, int sa
   const int gpus = shape.gpus();
   for (const int tp : divisors(shape.per_node)) {
     if (tp > 1 && !allow.tp) break;
-    for (int cp = 1; gpus % (tp * cp) == 0 && context_fits(cp, traits, allow); cp *= 2) {
+    for (int cp = 1; gpus % (tp * cp) == 0; cp *= 2) {
       const int dp = gpus / (tp * cp);
-      if (samples % dp != 0 || (dp > 1 && !allow.dp)) continue;
+      if (!context_fits(cp, dp == samples, traits, allow)) continue;
+      if (samples < dp || (dp > 1 && !allow.dp)) continue;
       Degrees degrees{.tp = tp, .cp = cp, .dp = dp, .ep = 1, .etp = 1, .sequence_parallel = false};
       add_expert_layouts(degrees, traits, allow, out);
       if (tp > 1 && allow.sp) {

@@ -22,7 +22,10 @@ struct Costed {
 
 std::vector<cost::Degrees> degrees_of(const model::Model& model, const Query& query, const SliceTraits& traits) {
   std::vector<cost::Degrees> degrees = enumerate_degrees(query.shape, query.samples, traits, query.allow);
-  std::erase_if(degrees, [&](const cost::Degrees& d) { return !admits(query.demands, model, query.slice, d); });
+  std::erase_if(degrees, [&](const cost::Degrees& d) {
+    const bool unequal = query.samples % d.dp != 0;
+    return (unequal && query.demands.equal_samples) || !admits(query.demands, model, query.slice, d);
+  });
   return degrees;
 }
 
@@ -30,8 +33,9 @@ StrategySpace space_of(const Query& query, const SliceTraits& traits, Costed cos
   StrategySpace space =
       make_strategy_space(costed.degrees, std::move(costed.units), traits, query.allow, query.demands);
   if (costed.degrees.empty()) {
-    space.unsupported = fmt::format("no allowed tp x cp x dp makes up {} GPUs with dp dividing {} samples",
-                                    query.shape.gpus(), query.samples);
+    space.unsupported =
+        fmt::format("no allowed tp x cp x dp makes up {} GPUs with dp {} {} samples", query.shape.gpus(),
+                    query.demands.equal_samples ? "dividing" : "of at most", query.samples);
   }
   return space;
 }

@@ -56,8 +56,9 @@ PartPrediction predict_part(const compose::StageChoice& stage, const compose::Pa
   PartPrediction predicted;
   predicted.forward = cost.forward;
   predicted.backward = cost.backward;
-  predicted.gradient_sync = cost.gradient_sync;
   predicted.gradient_sync_exposed = stage.A - stage.T;
+  // The parts of a stage end together, so that each has at least what is exposed of the longest.
+  predicted.gradient_sync = std::max(cost.gradient_sync + stage.crossing, predicted.gradient_sync_exposed);
   predicted.optimizer_step = cost.optimizer_step;
   predicted.static_memory = cost.static_memory();
   predicted.transient = cost.transient;
@@ -98,27 +99,28 @@ class PipelineBuilder {
                   const cluster::IslandLevel& level, const std::map<int, int>& island_number)
       : plan_(plan), composition_(composition), fleet_(fleet), level_(level), island_number_(island_number) {}
 
-  void add(const std::vector<std::vector<PlacedPart>>& placed) {
+  void add(const std::vector<std::vector<PlacedPart>>& placed, std::int64_t samples) {
     const int replica = static_cast<int>(plan_.pipelines.size());
     Pipeline pipeline;
     pipeline.id = replica;
     pipeline.microbatch = composition_.microbatch;
-    pipeline.microbatches = composition_.microbatches;
-    pipeline.samples = composition_.microbatch * composition_.microbatches;
+    pipeline.samples = samples > 0 ? samples : composition_.microbatch * composition_.microbatches;
+    pipeline.microbatches = (pipeline.samples + pipeline.microbatch - 1) / pipeline.microbatch;
     for (std::size_t s = 0; s < composition_.stages.size(); ++s) {
       pipeline.stages.push_back(static_cast<int>(plan_.stages.size()));
-      plan_.stages.push_back(make_stage(replica, s, placed[s]));
+      plan_.stages.push_back(make_stage(pipeline, s, placed[s]));
       if (s > 0) plan_.boundaries.push_back(make_boundary(s - 1));
     }
     plan_.pipelines.push_back(std::move(pipeline));
   }
 
  private:
-  Stage make_stage(int replica, std::size_t index, const std::vector<PlacedPart>& placed) {
-    const auto& choice = composition_.stages[index];
+  Stage make_stage(const Pipeline& pipeline, std::size_t index, const std::vector<PlacedPart>& placed) {
+    compose::StageChoice choice = composition_.stages[index];
+    choice.in_flight = std::min(choice.in_flight, pipeline.microbatches);
     Stage stage;
     stage.id = static_cast<int>(plan_.stages.size());
-    stage.pipeline = replica;
+    stage.pipeline = pipeline.id;
     stage.first = choice.first;
     stage.last = choice.last;
     stage.embedding = choice.first == 0;
@@ -144,7 +146,7 @@ class PipelineBuilder {
         rank.island = island_number_.at(slot.island);
         rank.stage = stage.id;
         rank.part = static_cast<int>(p);
-        rank.replica = replica;
+        rank.replica = pipeline.id;
         plan_.ranks.push_back(std::move(rank));
       }
       stage.parts.push_back(std::move(part));
@@ -197,6 +199,16 @@ std::vector<IdleGpus> idle_gpus(const std::vector<PlacedPipeline>& pipelines, co
   return idle;
 }
 
+/// The first samples % replicas pipelines get one sample more than the others.
+void add_replicas(const compose::Composition& composition, std::vector<std::vector<std::vector<PlacedPart>>> placed,
+                  std::vector<PlacedPipeline>& pipelines) {
+  const auto count = static_cast<std::int64_t>(placed.size());
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::int64_t samples = composition.samples / count + (r < composition.samples % count ? 1 : 0);
+    pipelines.push_back({&composition, std::move(placed[static_cast<std::size_t>(r)]), samples});
+  }
+}
+
 cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSet& profiles) {
   cost::Selection used;
   for (const Stage& stage : plan.stages) {
@@ -221,7 +233,7 @@ LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster:
   std::map<int, int> island_number;
   plan.islands = used_islands(pipelines, fleet, level, island_number);
   for (const PlacedPipeline& pipeline : pipelines) {
-    PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number).add(pipeline.parts);
+    PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number).add(pipeline.parts, pipeline.samples);
   }
   number_local_ranks(plan.ranks);
   plan.idle = idle_gpus(pipelines, level);
@@ -235,8 +247,7 @@ LaunchPlan assemble(const compose::Composition& composition, const cluster::Flee
   auto placed = place(composition, level);
   if (near != nullptr) settle(placed, composition, fleet, level, *near);
   std::vector<PlacedPipeline> pipelines;
-  pipelines.reserve(placed.size());
-  for (auto& parts : placed) pipelines.push_back({&composition, std::move(parts)});
+  add_replicas(composition, std::move(placed), pipelines);
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
   plan.predicted.closed_form = composition.closed_form;
   return plan;
@@ -246,9 +257,7 @@ LaunchPlan assemble(const compose::Ensemble& ensemble, const cluster::Fleet& fle
                     const model::Model& model, const cost::ProfileSet* profiles) {
   std::vector<PlacedPipeline> pipelines;
   for (const compose::PipelineGroup& group : ensemble.groups) {
-    for (auto& parts : place(group.composition, group.level)) {
-      pipelines.push_back({&group.composition, std::move(parts)});
-    }
+    add_replicas(group.composition, place(group.composition, group.level), pipelines);
   }
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
   plan.predicted.closed_form = ensemble.closed_form;

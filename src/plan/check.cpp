@@ -31,13 +31,17 @@ CheckReport judge(const LaunchPlan& plan, Findings& findings) {
   if (!plan.plan_id.empty() && plan.plan_id != plan_digest(plan)) {
     findings.add("plan-id", "plan", "plan_id is not the digest of the body: the file was changed by hand");
   }
-  if (!check_references(plan, findings)) return report;
+  report.followable = check_references(plan, findings);
+  if (!report.followable) return report;
   check_pipelines(plan, findings);
   check_ranks(plan, findings);
   check_transfers(plan, findings);
   const Recomputed recomputed = check_costs(plan, findings);
   report.closed_form = check_schedule(plan, recomputed, findings);
   find_tightest(plan, recomputed, report);
+  check_provenance(plan, findings);
+  // Before a plan has been simulated its verdicts are not there yet.
+  if (plan.predicted.iteration > Nanoseconds(0)) check_targets(plan, findings);
   return report;
 }
 

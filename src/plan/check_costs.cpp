@@ -1,9 +1,11 @@
 // Every part's times and memory, worked out anew from the embedded model and GPU records, and every boundary's price.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::plan {
@@ -37,9 +39,9 @@ bool computable(const LaunchPlan& plan, const Part& part) {
   const auto& degrees = part.strategy.degrees;
   const int gpus = degrees.gpus();
   const int member = plan.island(part.island).gpus_per_member;
-  const bool inside = part.members == 1 && gpus <= member && member % gpus == 0;
+  const bool inside = part.members == 1 && gpus <= member;
   const bool whole = part.members > 1 && gpus == std::int64_t{part.members} * member;
-  return (inside || whole) && part.samples % degrees.dp == 0 && gpus % (std::int64_t{degrees.ep} * degrees.etp) == 0;
+  return (inside || whole) && part.samples >= degrees.dp && gpus % (std::int64_t{degrees.ep} * degrees.etp) == 0;
 }
 
 template <class Quantity>
@@ -54,7 +56,6 @@ void compare_costs(const PartPrediction& written, const cost::StageCost& compute
                    Findings& findings) {
   compare(written.forward, computed.forward, "forward (ns)", where, findings);
   compare(written.backward, computed.backward, "backward (ns)", where, findings);
-  compare(written.gradient_sync, computed.gradient_sync, "gradient_sync (ns)", where, findings);
   compare(written.optimizer_step, computed.optimizer_step, "optimizer_step (ns)", where, findings);
   compare(written.static_memory, computed.static_memory(), "static memory (bytes)", where, findings);
   compare(written.transient, computed.transient, "transient memory (bytes)", where, findings);
@@ -64,27 +65,54 @@ void compare_costs(const PartPrediction& written, const cost::StageCost& compute
   }
 }
 
-// A stage's exposure is how much later than its slowest part's T the last of its synchronisations ends. A part's own
-// synchronisation can be recomputed; what replicas, other parts and the far end of a tied embedding add only makes it
-// longer.
+/// What a part's synchronisation takes beside its own: with replicas, other parts, the far end of a tied embedding.
+std::int64_t crossing_of(const PartPrediction& written, const PartPrediction& computed) {
+  return written.gradient_sync.value() - computed.gradient_sync.value();
+}
+
+// A part's own synchronisation is recomputed; what crosses is as long as the plan says, for all parts of the stage the
+// same, and nothing where the stage has nobody to synchronise with. A part that ends early has at least what is exposed
+// of the stage.
+void check_whole_sync(const Stage& stage, const std::vector<RecomputedPart>& parts, bool alone, Findings& findings) {
+  const auto ends_early = [](const PartPrediction& p) { return p.gradient_sync == p.gradient_sync_exposed; };
+  std::optional<std::int64_t> crossing = alone ? std::optional<std::int64_t>(0) : std::nullopt;
+  for (std::size_t p = 0; p < parts.size() && !crossing; ++p) {
+    const PartPrediction& written = stage.parts[p].predicted;
+    if (!ends_early(written)) crossing = crossing_of(written, parts[p].predicted);
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const PartPrediction& written = stage.parts[p].predicted;
+    const std::int64_t own = crossing_of(written, parts[p].predicted);
+    const bool fits = !alone && ends_early(written) ? own >= crossing.value_or(0) : own == crossing;
+    if (fits && own >= 0 && written.gradient_sync >= written.gradient_sync_exposed) continue;
+    findings.add("sync-differs", at_part(stage.id, p),
+                 "gradient synchronisation is " + std::to_string(written.gradient_sync.value()) + " ns, of which " +
+                     std::to_string(parts[p].predicted.gradient_sync.value()) + " ns are its own");
+  }
+}
+
+// A stage's exposure is how much later than its slowest part's T the last of its synchronisations ends.
 void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<RecomputedPart>& parts,
                 Findings& findings) {
   const auto time = [](const PartPrediction& p) { return sum(p.forward.value(), p.backward.value()); };
-  std::int64_t slowest = 0;
-  for (const auto& part : parts) slowest = std::max(slowest, time(part.predicted));
+  if (!std::ranges::all_of(parts, &RecomputedPart::known)) return;  // reported already
   const bool alone = plan.pipelines.size() == 1 && parts.size() == 1 &&
                      !model::signature(plan.model, stage.first, stage.last).tied_elsewhere;
+  check_whole_sync(stage, parts, alone, findings);
+  std::int64_t slowest = 0;
+  std::int64_t last = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    if (!parts[p].known) continue;
-    const auto& computed = parts[p].predicted;
-    const Nanoseconds own = cost::exposed_sync(computed.gradient_sync, computed.backward);
-    const Nanoseconds least(std::max<std::int64_t>(0, sum(time(computed), own.value()) - slowest));
-    const Nanoseconds written = stage.parts[p].predicted.gradient_sync_exposed;
-    if (alone ? written != least : written < least) {
-      findings.add("sync-differs", at_part(stage.id, p),
-                   "exposed gradient synchronisation is " + std::to_string(written.value()) + " ns, recomputed it is " +
-                       (alone ? "" : "at least ") + std::to_string(least.value()) + " ns");
-    }
+    const PartPrediction& computed = parts[p].predicted;
+    const Nanoseconds whole = stage.parts[p].predicted.gradient_sync;
+    slowest = std::max(slowest, time(computed));
+    last = std::max(last, sum(time(computed), cost::exposed_sync(whole, computed.backward).value()));
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const std::int64_t written = stage.parts[p].predicted.gradient_sync_exposed.value();
+    if (written == last - slowest) continue;
+    findings.add("sync-differs", at_part(stage.id, p),
+                 "exposed gradient synchronisation is " + std::to_string(written) + " ns, recomputed it is " +
+                     std::to_string(last - slowest) + " ns");
   }
 }
 
@@ -117,8 +145,9 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
   if (!computable(plan, part)) return recomputed;
   const auto units = cost::unit_costs(plan.model, shape_of(plan, part), part.strategy.degrees,
                                       static_cast<int>(part.samples), &plan.profiles);
-  if (!units) {
-    findings.add("cost-unsupported", where, units.error().front().message);
+  if (!units) {  // degrees that the model cannot run at are reported with the stage's structure
+    const std::string why = cost::why_unsupported(plan.model, part.strategy.degrees, static_cast<int>(part.samples));
+    if (why.empty()) findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;
   }
   const auto computed =

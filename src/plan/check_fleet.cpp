@@ -61,9 +61,26 @@ class FleetJudge {
           findings_.add("gpu-unknown", at_island(island.id), "the fleet has no " + gpu);
         } else {
           compare_device(island, fleet_.nodes[*node].groups[group->first].device, gpu);
+          compare_price(island, price_of(fleet_.nodes[*node], group->first), gpu);
         }
       }
     }
+  }
+
+  /// An hour of one GPU: its share of the node's price where the node has one; 0: unknown.
+  static double price_of(const cluster::Node& node, std::size_t group) {
+    int gpus = 0;
+    for (const cluster::DeviceGroup& each : node.groups) gpus += each.count;
+    const double share = node.price_per_hour.value() / gpus;
+    return share > 0 ? share : node.groups[group].device.price_per_hour.value();
+  }
+
+  // An island's price is the highest of its GPUs'.
+  void compare_price(const PlanIsland& island, double real, const std::string& gpu) {
+    if (island.price_per_gpu_hour.value() >= real * (1 - kRounding)) return;
+    findings_.add("price-below-fleet", at_island(island.id),
+                  "says " + std::to_string(island.price_per_gpu_hour.value()) + " $ an hour of a GPU, " + gpu +
+                      " costs " + std::to_string(real));
   }
 
   // An island's record is the least of its GPUs in everything. Types of different names may share an island.

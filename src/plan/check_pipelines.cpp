@@ -4,6 +4,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/cost/validity.hpp"
 
 namespace tangram::plan {
 
@@ -45,7 +46,9 @@ void check_batch(const LaunchPlan& plan, Findings& findings) {
   std::int64_t total = 0;
   for (const auto& pipeline : plan.pipelines) {
     total = sum(total, pipeline.samples);
-    if (product(pipeline.microbatch, pipeline.microbatches) != pipeline.samples) {
+    // Of the last one any number of samples may be missing, but not all.
+    const std::int64_t whole = product(pipeline.microbatch, pipeline.microbatches);
+    if (whole < pipeline.samples || whole - pipeline.microbatch >= pipeline.samples) {
       findings.add("batch-microbatches", at_pipeline(pipeline.id),
                    std::to_string(pipeline.microbatches) + " microbatches of " + std::to_string(pipeline.microbatch) +
                        " are not its " + std::to_string(pipeline.samples) + " samples");
@@ -68,10 +71,10 @@ void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& finding
   for (std::size_t p = 0; p < stage.parts.size(); ++p) {
     const auto& part = stage.parts[p];
     total = sum(total, part.samples);
-    if (part.samples % part.strategy.degrees.dp != 0) {
-      findings.add("samples-dp", at_part(stage.id, p),
-                   std::to_string(part.samples) + " samples cannot be split over dp " +
-                       std::to_string(part.strategy.degrees.dp));
+    if (part.samples < part.strategy.degrees.dp) {
+      findings.add(
+          "samples-dp", at_part(stage.id, p),
+          std::to_string(part.samples) + " samples are too few for dp " + std::to_string(part.strategy.degrees.dp));
     }
   }
   if (total != microbatch) {
@@ -81,13 +84,11 @@ void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& finding
   }
 }
 
-void check_degrees(const Part& part, const std::string& where, Findings& findings) {
+void check_degrees(const model::Model& model, const Part& part, const std::string& where, Findings& findings) {
   const auto& d = part.strategy.degrees;
-  if (d.gpus() % product(d.ep, d.etp) != 0) {
-    findings.add("degrees-invalid", where, "ep x etp does not divide the part's " + std::to_string(d.gpus()) + " GPUs");
-  }
-  if (d.sequence_parallel && d.tp == 1) {
-    findings.add("degrees-invalid", where, "sequence parallelism needs tensor parallelism");
+  if (part.samples % d.dp == 0) {  // else it is reported as such
+    const std::string why = cost::why_unsupported(model, d, static_cast<int>(part.samples));
+    if (!why.empty()) findings.add("degrees-invalid", where, why);
   }
   const auto& policy = part.strategy.policy;
   const auto is_stage = [](int zero) { return zero >= 0 && zero <= 3; };
@@ -180,7 +181,7 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
     }
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const std::string where = at_part(stage.id, p);
-      check_degrees(stage.parts[p], where, findings);
+      check_degrees(plan.model, stage.parts[p], where, findings);
       check_recompute(stage, stage.parts[p], where, findings);
       check_allowed(plan, stage.parts[p], where, findings);
     }

@@ -138,7 +138,7 @@ void check_shape(const LaunchPlan& plan, const Stage& stage, std::size_t p, Find
   const Part& part = stage.parts[p];
   const int gpus = part.strategy.degrees.gpus();
   const int member = plan.island(part.island).gpus_per_member;
-  const bool inside = part.members == 1 && gpus <= member && member % gpus == 0;
+  const bool inside = part.members == 1 && gpus <= member;
   const bool whole = part.members > 1 && gpus == std::int64_t{part.members} * member;
   if (!inside && !whole) {
     findings.add("shape-invalid", at_part(stage.id, p),

@@ -43,9 +43,12 @@ Shard shard_of(const LaunchPlan& plan, const Rank& rank, std::int64_t tokens) {
   for (int p = 0; p < rank.part; ++p) before += stage.parts[static_cast<std::size_t>(p)].samples;
   const Part& part = stage.parts[static_cast<std::size_t>(rank.part)];
   const auto& degrees = part.strategy.degrees;
-  const std::int64_t each = part.samples_per_replica();
+  // The first replicas get what is left when all have equally many.
+  const std::int64_t each = part.samples / degrees.dp;
+  const std::int64_t left = part.samples % degrees.dp;
+  const std::int64_t first = before + each * rank.dp + std::min<std::int64_t>(rank.dp, left);
   const Range context = piece({0, tokens}, rank.cp, degrees.cp);
-  return {{before + each * rank.dp, before + each * (rank.dp + 1)}, piece(context, rank.tp, degrees.tp)};
+  return {{first, first + each + (rank.dp < left ? 1 : 0)}, piece(context, rank.tp, degrees.tp)};
 }
 
 Shard extent(const Transfer& t) { return {{t.sample_first, t.sample_last}, {t.seq_first, t.seq_last}}; }

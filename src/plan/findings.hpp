@@ -76,6 +76,12 @@ using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
 /// In-flight microbatches, warm-up, period and closed form (src/compose/README.md). Returns the closed form.
 [[nodiscard]] Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings);
 
+/// Bounds and gaps against the plan's times and each other.
+void check_provenance(const LaunchPlan& plan, Findings& findings);
+
+/// Verdicts about runtimes.
+void check_targets(const LaunchPlan& plan, Findings& findings);
+
 /// Hosts, GPUs, links and the model against what they really are.
 void check_against(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model, Findings& findings);
 

@@ -37,6 +37,7 @@ Spread locate(PlacedPart& part, const GpuPlaces& places) {
   // Five GPUs of two members count as five members of one, between which the links are not better than they are.
   const auto gpus = static_cast<int>(part.gpus.size());
   part.members = static_cast<int>(members.size());
+  part.member = members.size() == 1 ? *members.begin() : -1;
   while (gpus % part.members != 0) ++part.members;
   spread.spills = islands.size() > 1;
   return spread;
@@ -46,7 +47,7 @@ cluster::DeviceShape shape_of(const PlacedPart& part, cluster::IslandClass islan
   if (spills) island_class.between_members = island_class.between_islands;
   const auto gpus = static_cast<int>(part.gpus.size());
   const int member = island_class.gpus_per_member;
-  const bool inside = part.members == 1 && gpus <= member && member % gpus == 0;
+  const bool inside = part.members == 1 && gpus <= member;
   const bool whole = part.members > 1 && gpus == part.members * member;
   if (inside || whole) return cluster::make_shape(island_class, gpus);
   cluster::DeviceShape shape;

@@ -8,8 +8,8 @@
 
 namespace tangram::plan {
 
-/// Indexed [replica][stage][part]. Larger shapes first: as sizes divide each other, what is left of a member always
-/// holds a whole number of the next smaller shape, so any composition that counts right can be placed.
+/// Indexed [replica][stage][part]. Parts that share a member lie side by side there. Larger shapes first, close to what
+/// the replica has already; where that leaves one without a place, packed tightly (pack_bins.hpp).
 [[nodiscard]] std::vector<std::vector<std::vector<PlacedPart>>> place(const compose::Composition& composition,
                                                                       const cluster::IslandLevel& level);
 

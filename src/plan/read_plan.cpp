@@ -10,6 +10,7 @@
 #include "record_json.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "tangram/io/limits.hpp"
 #include "tangram/io/schema.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
@@ -202,9 +203,11 @@ PlanIsland read_island(io::ObjectReader& reader, std::size_t position, const std
 Pipeline read_pipeline(io::ObjectReader& reader, std::size_t position, const Counts& counts) {
   Pipeline pipeline;
   pipeline.id = read_identifier(reader, "id", position);
-  pipeline.samples = reader.integer("samples", {1, kMost});
-  pipeline.microbatch = reader.integer("microbatch", {1, kMost});
-  pipeline.microbatches = reader.integer("num_microbatches", {1, kMost});
+  constexpr io::IntegerRange kBatch = io::integer_limit("global_batch_samples");
+  pipeline.samples = reader.integer("samples", kBatch);
+  pipeline.microbatch = reader.integer("microbatch", kBatch);
+  pipeline.microbatches = reader.integer("num_microbatches", kBatch);
+  if (reader.has("last_microbatch")) expect(reader, "last_microbatch", pipeline.last_microbatch());
   pipeline.stages = read_integers(reader, "stages", counts.stages);
   if (pipeline.stages.empty()) reader.error_at("stages", "empty", "a pipeline has at least one stage");
   reader.finish();
@@ -344,6 +347,11 @@ Transfer read_transfer(io::ObjectReader& reader, const Counts& counts) {
   return transfer;
 }
 
+std::int64_t parts_of(const std::vector<Stage>& stages, int stage) {
+  const auto index = static_cast<std::size_t>(stage);
+  return index < stages.size() ? static_cast<std::int64_t>(stages[index].parts.size()) : 0;
+}
+
 Boundary read_boundary(io::ObjectReader& reader, const Counts& counts, const std::vector<Stage>& stages) {
   Boundary boundary;
   boundary.from = read_index(reader, "from", counts.stages);
@@ -353,12 +361,8 @@ Boundary read_boundary(io::ObjectReader& reader, const Counts& counts, const std
                                                        {"fan_out", BoundaryMode::kFanOut},
                                                        {"overlap", BoundaryMode::kOverlap}});
   boundary.link = read_link(reader, "link");
-  const auto parts_of = [&](int stage) {
-    const auto index = static_cast<std::size_t>(stage);
-    return index < stages.size() ? static_cast<std::int64_t>(stages[index].parts.size()) : 0;
-  };
-  boundary.source_part = read_index(reader, "source_part", parts_of(boundary.from));
-  boundary.target_part = read_index(reader, "target_part", parts_of(boundary.to));
+  boundary.source_part = read_index(reader, "source_part", parts_of(stages, boundary.from));
+  boundary.target_part = read_index(reader, "target_part", parts_of(stages, boundary.to));
   boundary.latency = read_milliseconds(reader, "latency_ms");
   boundary.occupancy = read_milliseconds(reader, "occupancy_ms");
   for (auto& transfer : reader.objects("transfers")) boundary.transfers.push_back(read_transfer(transfer, counts));
@@ -366,7 +370,7 @@ Boundary read_boundary(io::ObjectReader& reader, const Counts& counts, const std
   return boundary;
 }
 
-Rank read_rank(io::ObjectReader& reader, std::size_t position, const Counts& counts) {
+Rank read_rank(io::ObjectReader& reader, std::size_t position, const Counts& counts, const std::vector<Stage>& stages) {
   Rank rank;
   const auto coordinate = [&](std::string_view key) { return static_cast<int>(reader.integer(key, {0, kMostDegree})); };
   rank.rank = read_identifier(reader, "rank", position);
@@ -375,7 +379,7 @@ Rank read_rank(io::ObjectReader& reader, std::size_t position, const Counts& cou
   rank.gpu = coordinate("gpu");
   rank.island = read_index(reader, "island", counts.islands);
   rank.stage = read_index(reader, "stage", counts.stages);
-  rank.part = coordinate("part");
+  rank.part = read_index(reader, "part", parts_of(stages, rank.stage));
   rank.replica = read_index(reader, "replica", counts.pipelines);
   rank.tp = coordinate("tp");
   rank.cp = coordinate("cp");
@@ -451,6 +455,13 @@ void read_profile_into(cost::ProfileSet& profiles, io::ObjectReader& reader,
   if (reader.sink().size() == before) profiles.add(std::move(read));
 }
 
+/// Lists that may be empty, but must be there: where one is missing the file was cut.
+void need(io::ObjectReader& reader, std::string_view key) {
+  if (!reader.valid() || reader.has(key)) return;
+  reader.error_at(key, "missing-list", "missing key \"" + std::string(key) + '"',
+                  "plans always have it, if only empty");
+}
+
 LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
   LaunchPlan plan;
   if (!io::has_schema(reader, kSchema)) return plan;
@@ -471,10 +482,13 @@ LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
   for (auto& item : reader.objects("stages")) {
     plan.stages.push_back(read_stage(item, plan.stages.size(), counts, plan.model.block_count()));
   }
+  for (const char* list : {"boundaries", "idle", "targets"}) need(reader, list);
   for (auto& item : reader.objects_if("boundaries")) {
     plan.boundaries.push_back(read_boundary(item, counts, plan.stages));
   }
-  for (auto& item : reader.objects("ranks")) plan.ranks.push_back(read_rank(item, plan.ranks.size(), counts));
+  for (auto& item : reader.objects("ranks")) {
+    plan.ranks.push_back(read_rank(item, plan.ranks.size(), counts, plan.stages));
+  }
   for (auto& item : reader.objects_if("idle")) {
     IdleGpus idle{item.string("class"), static_cast<int>(item.integer("gpus", io::kCount)),
                   item.string_or("reason", "")};

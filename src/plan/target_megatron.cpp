@@ -5,33 +5,13 @@
 
 namespace tangram::plan {
 
-namespace {
-
-using cost::RecomputeMode;
-
-// --recompute-method block recomputes the first N layers of each stage, all of a shorter stage: uniform means equal
-// up to that.
-void refuse_uneven_recompute(Rules& rules, const std::vector<const Stage*>& stages) {
-  rules.same(
-      stages, [](const Stage& s) { return policy_of(s).recompute; }, "MLM_RECOMPUTE_VARIES",
-      "one recompute granularity holds for all stages");
-  int layers = 0;
-  for (const Stage* stage : stages) layers = std::max(layers, policy_of(*stage).recompute_layers);
-  rules.none(
-      stages,
-      [&](const Stage& s) {
-        return policy_of(s).recompute == RecomputeMode::kFull &&
-               policy_of(s).recompute_layers != std::min(layers, s.last - s.first);
-      },
-      "MLM_RECOMPUTE_LAYERS_VARY", "--recompute-num-layers is one number for all stages");
-}
-
-}  // namespace
-
 TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   Rules rules("megatron");
   const auto stages = all_stages(plan);
   refuse_general(rules, plan, "MLM");
+  rules.none(
+      stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MLM_MICROBATCH_DP",
+      "every replica has equally many samples of a microbatch: data parallelism must divide it");
   const std::string one_value = " is one value for all stages";
   rules.same(
       stages, [](const Stage& s) { return degrees_of(s).tp; }, "MLM_TP_VARIES", "tensor parallelism" + one_value);
@@ -71,7 +51,7 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   rules.none(
       stages, [&](const Stage& s) { return policy_of(s).zero >= 2 && (pipelined || degrees_of(s).ep > 1); },
       "MLM_ZERO_LEVEL", "ZeRO-2 and 3 exist without pipeline and expert parallelism only");
-  refuse_uneven_recompute(rules, stages);
+  refuse_uneven_recompute(rules, stages, "MLM", "all stages");
   refuse_model(rules, plan.model, "MLM");
   return std::move(rules).verdict();
 }

@@ -29,9 +29,7 @@ void refuse_uneven_language(Rules& rules, const LaunchPlan& plan, const std::vec
   rules.same(
       stages, [](const Stage& s) { return degrees_of(s).sequence_parallel; }, "MIMO_SP_VARIES",
       "sequence parallelism" + alike);
-  rules.same(
-      stages, [](const Stage& s) { return std::pair(policy_of(s).recompute, policy_of(s).recompute_layers); },
-      "MIMO_RECOMPUTE_VARIES", "recompute" + alike);
+  refuse_uneven_recompute(rules, stages, "MIMO", "all stages of the language model");
 }
 
 void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std::size_t pipelines) {
@@ -59,6 +57,9 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
     if (stage->first >= cut) language.push_back(stage);
   }
   refuse_general(rules, plan, "MIMO");
+  rules.none(
+      stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MIMO_MICROBATCH_DP",
+      "every replica has equally many samples of a microbatch: data parallelism must divide it");
   rules.none(
       stages, [&](const Stage& s) { return s.first < cut && cut < s.last; }, "MIMO_MODULE_SPLIT",
       "a stage holds blocks of an encoder and of the language model");

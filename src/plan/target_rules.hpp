@@ -93,9 +93,22 @@ class Rules {
       own.stages.size() != first.stages.size()) {
     return true;
   }
-  const Stage& twin = plan.stage(first.stages[static_cast<std::size_t>(depth_of(plan, stage))]);
+  const auto depth = static_cast<std::size_t>(depth_of(plan, stage));
+  if (depth == own.stages.size()) return true;  // a plan that check refuses: its pipeline does not list the stage
+  const Stage& twin = plan.stage(first.stages[depth]);
   return stage.first != twin.first || stage.last != twin.last || stage.parts.size() != twin.parts.size() ||
          stage.parts.front().strategy != twin.parts.front().strategy;
+}
+
+/// Whether some pipeline or microbatch of the stage has fewer samples than others.
+[[nodiscard]] inline bool has_uneven_batch(const LaunchPlan& plan, const Stage& stage) {
+  const Pipeline& own = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  return own.has_smaller_last() || own.samples != plan.pipelines.front().samples;
+}
+
+/// Whether some replica of the stage gets fewer samples of a microbatch than others.
+[[nodiscard]] inline bool has_uneven_replicas(const Stage& stage) {
+  return std::ranges::any_of(stage.parts, [](const Part& p) { return p.samples % p.strategy.degrees.dp != 0; });
 }
 
 /// Rules that no runtime but the generic one is free of.
@@ -108,11 +121,32 @@ inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::stri
       stages, [&](const Stage& s) { return differs_from_first_pipeline(plan, s); }, prefix + "_PIPELINES_DIFFER",
       "pipelines in data parallel must have the same cuts, degrees and microbatches");
   rules.none(
+      stages, [&](const Stage& s) { return has_uneven_batch(plan, s); }, prefix + "_BATCH_UNEVEN",
+      "all pipelines and all microbatches have equally many samples");
+  rules.none(
       stages, [&](const Stage& s) { return exceeds_classic_warmup(plan, s); }, prefix + "_WARMUP",
       "stage s of S starts with S-1-s forward passes; extra microbatches in flight are not possible");
   rules.none(
       stages, [](const Stage& s) { return policy_of(s).is_mixed(); }, prefix + "_LAYERS_VARY",
       "blocks of a stage are treated alike: one ZeRO stage, one recompute mode");
+}
+
+/// --recompute-method block recomputes the first N layers of each stage, all of a shorter stage: uniform means equal up
+/// to that.
+inline void refuse_uneven_recompute(Rules& rules, const std::vector<const Stage*>& stages, const std::string& prefix,
+                                    const std::string& whom) {
+  rules.same(
+      stages, [](const Stage& s) { return policy_of(s).recompute; }, prefix + "_RECOMPUTE_VARIES",
+      "one recompute granularity holds for " + whom);
+  int layers = 0;
+  for (const Stage* stage : stages) layers = std::max(layers, policy_of(*stage).recompute_layers);
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        return policy_of(s).recompute == cost::RecomputeMode::kFull &&
+               policy_of(s).recompute_layers != std::min(layers, s.last - s.first);
+      },
+      prefix + "_RECOMPUTE_LAYERS_VARY", "--recompute-num-layers is one number for " + whom);
 }
 
 /// Whose optimizer state no other rank shares: its ZeRO stage says nothing.

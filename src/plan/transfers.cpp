@@ -37,12 +37,12 @@ std::vector<Lane> lanes_of(const Stage& stage, std::int64_t tokens) {
   std::int64_t sample = 0;
   for (const auto& part : stage.parts) {
     const auto& degrees = part.strategy.degrees;
-    const std::int64_t samples = part.samples_per_replica();
     for (int d = 0; d < degrees.dp; ++d) {
-      lanes.push_back(
-          {sample, sample + samples, shards_of(degrees, part.first_rank + d * degrees.tp * degrees.cp, tokens)});
-      sample += samples;
+      lanes.push_back({sample + degrees.samples_before(d, part.samples),
+                       sample + degrees.samples_before(d + 1, part.samples),
+                       shards_of(degrees, part.first_rank + d * degrees.tp * degrees.cp, tokens)});
     }
+    sample += part.samples;
   }
   return lanes;
 }

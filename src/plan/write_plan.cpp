@@ -122,6 +122,7 @@ Json pipeline_json(const Pipeline& pipeline) {
   out["samples"] = pipeline.samples;
   out["microbatch"] = pipeline.microbatch;
   out["num_microbatches"] = pipeline.microbatches;
+  if (pipeline.has_smaller_last()) out["last_microbatch"] = pipeline.last_microbatch();
   out["stages"] = pipeline.stages;
   return out;
 }

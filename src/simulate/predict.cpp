@@ -38,27 +38,35 @@ double dollars_per_hour(const plan::LaunchPlan& plan) {
   return sum;
 }
 
-void predict(plan::LaunchPlan& plan, const Result& result, FlopsPerSecond fleet_peak) {
-  TANGRAM_ASSERT(!result.deadlock && !result.stages.empty() && result.iteration > Nanoseconds(0));
-  plan::Predicted& predicted = plan.predicted;
-  predicted.iteration = result.iteration;
-
-  const double seconds = to_seconds(result.iteration);
+void set_rates(const plan::LaunchPlan& plan, Nanoseconds iteration, FlopsPerSecond fleet_peak,
+               plan::Predicted& predicted) {
+  const double seconds = to_seconds(iteration);
   const double tokens =
       static_cast<double>(samples_per_iteration(plan)) * static_cast<double>(plan.model.job.sequence_length);
-  predicted.tokens_per_s = tokens / seconds;
+  predicted.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
   const double flops = model::model_flops_per_iteration(plan.model).value();
   const double used = peak_used(plan);
-  predicted.mfu = used > 0 ? flops / seconds / used : 0;
-  if (fleet_peak.value() > 0) predicted.mfu_fleet = flops / seconds / fleet_peak.value();
+  predicted.mfu = used > 0 && seconds > 0 ? flops / seconds / used : 0;
+  if (fleet_peak.value() > 0) predicted.mfu_fleet = seconds > 0 ? flops / seconds / fleet_peak.value() : 0;
   predicted.cost_per_mtoken = dollars_per_hour(plan) * (seconds / 3600) / tokens * 1e6;
+}
 
+plan::Predicted predicted_by(const plan::LaunchPlan& plan, const Result& result, FlopsPerSecond fleet_peak) {
+  TANGRAM_ASSERT(!result.deadlock && !result.stages.empty() && result.iteration > Nanoseconds(0));
+  plan::Predicted predicted = plan.predicted;
+  predicted.iteration = result.iteration;
+  set_rates(plan, result.iteration, fleet_peak, predicted);
   const auto bottleneck = std::max_element(result.stages.begin(), result.stages.end(),
                                            [](const StageUse& a, const StageUse& b) { return a.busy < b.busy; });
   predicted.bottleneck_stage = stage_id(plan, *bottleneck);
   predicted.breakdown = {to_seconds(bottleneck->busy), to_seconds(bottleneck->idle),
                          to_seconds(bottleneck->exposed_sync), to_seconds(result.iteration - result.optimizer_start)};
-  predicted.bubble_fraction = to_seconds(bottleneck->idle) / seconds;
+  predicted.bubble_fraction = to_seconds(bottleneck->idle) / to_seconds(result.iteration);
+  return predicted;
+}
+
+void predict(plan::LaunchPlan& plan, const Result& result, FlopsPerSecond fleet_peak) {
+  plan.predicted = predicted_by(plan, result, fleet_peak);
 }
 
 }  // namespace tangram::simulate

@@ -44,8 +44,36 @@ def check_bash(tangram, folder):
         assert bash_offers(script, "tangram", command, "--") == options_of(tangram, command), command
     assert bash_offers(script, "tangram", "plan", "--target", "m") == {"megatron", "mimo"}
     assert bash_offers(script, "tangram", "plan", "a", "b", "--forb") == {"--forbid"}
+    # bash divides words at "=" unless COMP_WORDBREAKS says otherwise.
+    assert bash_offers(script, "tangram", "plan", "--objective", "=", "c") == {"cost"}
+    assert bash_offers(script, "tangram", "plan", "--objective", "=") == {"throughput", "cost", "gpus"}
+    assert bash_offers(script, "tangram", "plan", "--objective=c") == {"--objective=cost"}
+    assert bash_offers(script, "tangram", "plan", "--forbid", "ep,zero3,mix") == {"ep,zero3,mixed", "ep,zero3,mixed_stages"}
+    assert {"ep", "zero3", "pp"} <= bash_offers(script, "tangram", "plan", "--forbid", "")
+    assert bash_offers(script, "tangram", "plan", "--forbid=tp,pi") == {"--forbid=tp,pipeline"}
+    assert bash_offers(script, "tangram", "export", "p.json", "--to", "s") == {"sailor", "slurm"}
+    assert bash_offers(script, "tangram", "import", "--from", "me") == {"megatron", "metis"}
+    assert bash_offers(script, "tangram", "profile", "import", "--from", "nc") == {"nccl-tests"}
+    assert bash_offers(script, "tangram", "compare", "a", "b", "--with", "metis,s") == {"metis,sailor"}
+    assert "missing-all-reduce" in bash_offers(script, "tangram", "verify", "p.json", "--inject", "missing-all-")
     assert bash_offers(script, "tangram", "cluster", "from-s") == {"from-slurm"}
     assert "etc" in bash_offers(script, "tangram", "plan", "et"), "arguments are files"
+
+
+def named_in_help(tangram, command, option):
+    """The words that help names as values of an option."""
+    text = output(tangram, command, "--help")
+    about = re.search(rf"^ +--{option} [A-Z]+ +((?:.*\n)(?: {{20,}}.*\n)*)", text, re.M).group(1)
+    return set(re.findall(r"[a-z][\w-]+", about))
+
+
+def check_values(tangram, folder):
+    """What is offered as a value is taken by the program's own help."""
+    script = folder / "tangram.bash"
+    for command, option in (("export", "to"), ("import", "from"), ("profile", "from"), ("verify", "inject"),
+                            ("export", "program"), ("compare", "mode")):
+        offered = bash_offers(script, "tangram", command, f"--{option}", "")
+        assert offered and offered <= named_in_help(tangram, command, option), (command, option, offered)
 
 
 def check_texts(tangram):
@@ -53,7 +81,7 @@ def check_texts(tangram):
     for command in commands_of(tangram):
         options = options_of(tangram, command)
         in_zsh = re.search(rf"^    {command}\)\n(.*?)^      ;;", zsh, re.M | re.S).group(1)
-        assert set(re.findall(r"^        '(--[\w-]+)\[", in_zsh, re.M)) == options, command
+        assert set(re.findall(r"^        '(--[\w-]+)=?\[", in_zsh, re.M)) == options, command
         in_fish = re.findall(rf"__fish_seen_subcommand_from {command}' -l ([\w-]+)", fish)
         assert {"--" + name for name in in_fish} == options, command
         in_manual = re.search(rf'^\.SS "tangram {command}\b(.*?)(?=^\.S[SH])', manual, re.M | re.S).group(1)
@@ -77,6 +105,7 @@ def check_tools(tangram, folder):
 def main(tangram):
     with tempfile.TemporaryDirectory() as folder:
         check_bash(tangram, Path(folder))
+        check_values(tangram, Path(folder))
         check_texts(tangram)
         check_tools(tangram, Path(folder))
     done = subprocess.run([tangram, "completion", "fihs"], capture_output=True, text=True, check=False)

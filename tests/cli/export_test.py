@@ -45,6 +45,7 @@ def calls_of(folder, scratch, *arguments):
 
 def main(binary, configs):
     if shutil.which("shellcheck") is None:
+        print("skipped: no shellcheck; sudo apt-get install shellcheck")
         sys.exit(77)
     inputs = Path(__file__).parent / "inputs"
     with tempfile.TemporaryDirectory() as name:

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "inputs.hpp"
+#include "judged.hpp"
 #include "support/catch.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
@@ -31,6 +32,39 @@ model::Model mini_model() {
 }
 
 }  // namespace
+
+TEST_CASE("planning: a plan that somebody changed is a mistake, other figures of one that nobody changed are not") {
+  const auto planned = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(planned);
+  plan::LaunchPlan plan = planned->plan;
+  plan.plan_id = plan::plan_digest(plan);
+  CHECK(mistakes_in(plan, "plan.json").empty());
+  plan.predicted.tokens_per_s *= 2;
+  REQUIRE(mistakes_in(plan, "plan.json").size() == 2);
+  CHECK(mistakes_in(plan, "plan.json").front().code == "plan-id");
+  CHECK(mistakes_in(plan, "plan.json").front().where.file == "plan.json");
+  CHECK(mistakes_in(plan, "plan.json").front().kind == ErrorKind::kInput);
+  plan.plan_id = plan::plan_digest(plan);  // as a program writes it that counts otherwise
+  CHECK(mistakes_in(plan, "plan.json").empty());
+  CHECK_FALSE(judge_file(plan).ok());
+  plan.stages.front().embedding = false;
+  plan.plan_id = plan::plan_digest(plan);
+  CHECK(mistakes_in(plan, "plan.json").size() == 1);
+  plan = planned->plan;
+  plan.plan_id = plan::plan_digest(plan);
+  plan.provenance.search_gap = 1;  // outside of the digest
+  CHECK_FALSE(mistakes_in(plan, "plan.json").empty());
+}
+
+TEST_CASE("planning: a plan is written only if it reads back and passes its check") {
+  auto planned = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(planned);
+  CHECK(judged_text(planned->plan, tiny_fleet(), mini_model()));
+  planned->plan.provenance.relaxed_bound = Nanoseconds::max();
+  const auto refused = judged_text(planned->plan, tiny_fleet(), mini_model());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().kind == ErrorKind::kInternal);
+}
 
 TEST_CASE("planning: the chosen plan is checked, simulated, and the fastest of those simulated") {
   const auto planned = make_plan(tiny_fleet(), mini_model(), {});
@@ -59,7 +93,7 @@ TEST_CASE("planning: bounds hold and name their space") {
   CHECK(p.search_gap >= 0);
   CHECK(p.relaxed_bound <= planned->plan.predicted.iteration);
   CHECK(p.relaxed_gap >= 0);
-  CHECK(p.space.find("tangram/space-1") != std::string::npos);
+  CHECK(p.space.find("tangram/space-2") != std::string::npos);
   CHECK(p.inputs.size() == 2);
 }
 

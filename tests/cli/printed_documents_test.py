@@ -78,6 +78,7 @@ def printed(folder):
         (0, "explain", plan, TINY),
         (0, "explain", other, TINY, "--drop", "node=small-1"),
         (0, "export", plan, "--to", "generic", "-o", folder / "start"),
+        (0, "gpus"),
         (0, "islands", TINY),
         (0, "parallelizers", "list"),
         (0, "parallelizers", "test", PLUGIN),

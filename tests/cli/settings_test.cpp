@@ -77,7 +77,7 @@ TEST_CASE("settings: shares are numbers or per cent, techniques have short names
       Command::kPlan, {{{"island-tolerance", "25%"}, {"forbid", "pp,mixed,ep"}}, environment({}), "", ""});
   REQUIRE(settings);
   CHECK(settings->share("island-tolerance") == 0.25);
-  CHECK(settings->techniques("forbid") == std::vector<std::string>{"pipeline", "mixed_stages", "ep"});
+  CHECK(settings->techniques("forbid") == std::vector<std::string>{"pp", "mixed", "ep"});
   CHECK(settings->techniques("allow").empty());
 }
 

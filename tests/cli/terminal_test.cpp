@@ -47,3 +47,14 @@ TEST_CASE("terminal: styles only with color") {
   CHECK(Terminal(traits).styled("x", Style::kRed) == "\x1b[31mx\x1b[0m");
   CHECK(Terminal(traits).styled("x", Style::kPlain) == "x");
 }
+
+TEST_CASE("terminal: control characters are shown, not obeyed") {
+  CHECK(without_controls("plain\ttext\n", false) == "plain\ttext\n");
+  CHECK(without_controls("\x1b[2J", false) == "\\u001b[2J");
+  CHECK(without_controls(std::string_view("a\0b\x7f\r", 5), false) == "a\\u0000b\\u007f\\u000d");
+  CHECK(without_controls("\xc2\x9b"
+                         "31m",
+                         false) == "\\u009b31m");  // CSI of terminals that take C1
+  CHECK(without_controls("\xc3\xa9\xe2\x82\xac", false) == "\xc3\xa9\xe2\x82\xac");
+  CHECK(without_controls("\x1b[31mred\x1b[0m\x1b[5m", true) == "\x1b[31mred\x1b[0m\\u001b[5m");
+}

@@ -30,6 +30,10 @@ INFEASIBLE = 3
 INPUTS = Path(__file__).resolve().parent.parent / "cli" / "inputs"
 
 
+# The closed form is proven; what is fastest by simulation is sought from there, and found a little better by chance.
+BY_LUCK = 0.01
+
+
 def plan(tangram, configs, pair, *options):
     """The launch plan, or None where there is none."""
     fleet = configs / "clusters" / f"{pair[0]}.json"
@@ -79,7 +83,8 @@ def main():
     for pair in NEVER_FASTER:
         for name in EXAMPLES:
             without = times(plan(tangram, configs, pair, "--forbid", name))
-            if any(now < before for now, before in zip(without, times(best[pair]))):
+            closed_form, simulated = (now / before for now, before in zip(without, times(best[pair])))
+            if closed_form < 1 or simulated < 1 - BY_LUCK:
                 problems.append(f"{pair}: forbidding {name} gives {without} s, below {times(best[pair])} s")
     print("\n".join(problems) or f"{len(EXAMPLES)} techniques, {len(NEVER_FASTER) * len(EXAMPLES)} prohibitions: as expected")
     return 1 if problems else 0

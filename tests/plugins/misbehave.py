@@ -27,6 +27,9 @@ def answer(message, **stage):
 if mode == "dies-at-hello":
     print("this is not going to work", flush=True)
     sys.exit(3)
+if mode == "prints-without-end":
+    while True:
+        os.write(1, b"y\n" * 4096)
 if os.environ.get("ANSWERED_BY"):  # one line for each answer: who gave it
     answered_by = open(os.environ["ANSWERED_BY"], "a", encoding="utf-8", buffering=1)
 say(json.dumps({"type": "hello", "protocol": 1, "name": mode, "version": "1"}) + "\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Twelve parallelizers that misbehave, through the real binary: none changes the plan that the enumerator makes alone, none
+"""Thirteen parallelizers that misbehave, through the real binary: none changes the plan that the enumerator makes alone, none
 leaves a process or a folder behind, and each is named in the plan with its reason. And: answers use all workers, the number of
 workers changes nothing, killing the planner takes its workers with it, and what they print is kept. The same through an engine,
 where agents may be killed as well.
@@ -43,6 +43,7 @@ MISBEHAVIOUR = {
     "wrong-layers": (0, "rejected", "wrong-blocks", "asked was"),
     "prints": (6, "failed", "timed-out", "no answer within 0.5 s"),
     "dies-at-hello": (5, "failed", "unavailable", "exit 3"),
+    "prints-without-end": (5, "failed", "unavailable", "printed 4 MiB and said no hello"),
 }
 
 

@@ -17,13 +17,13 @@ inline bool considered(const cost::Degrees& d, const Query& q, const model::Mode
     const auto& block = model.types[static_cast<std::size_t>(type)];
     moe = moe || block.feed_forward.is_moe();
     if (block.feed_forward.is_moe() && block.feed_forward.experts % d.ep != 0) return false;
-    if (d.cp > 1 && block.tokens < 2048 * d.cp) return false;
+    if (d.cp > 1 && block.tokens < (d.dp == q.samples ? 2 : 2048) * d.cp) return false;
   }
   const auto& allow = q.allow;
   return (allow.tp || d.tp == 1) && (allow.cp || d.cp == 1) && (allow.dp || d.dp == 1) && (allow.ep || d.ep == 1) &&
          (allow.sp || !d.sequence_parallel) && (d.tp > 1 || !d.sequence_parallel) && (d.etp == 1 || d.etp == d.tp) &&
          (moe || (d.ep == 1 && d.etp == 1)) && q.shape.per_node % d.tp == 0 && is_power_of_two(d.cp) &&
-         q.samples % d.dp == 0 && d.gpus() % (d.ep * d.etp) == 0;
+         q.samples >= d.dp && d.gpus() % (d.ep * d.etp) == 0;
 }
 
 inline std::vector<cost::Degrees> all_degrees(const Query& q, const model::Model& model) {

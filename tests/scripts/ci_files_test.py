@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The jobs in configs/ci, step by step, with a fleet, git and gh that only take notes.
+"""The jobs in configs/ci, step by step, with a fleet, git, gh and curl that only take notes.
 
     ci_files_test.py TANGRAM SCRIPTS CONFIGS INPUTS SLURM KUBERNETES       the last two: reports
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 try:
     import yaml
 except ImportError:
-    print("skipped: no PyYAML")
+    print("skipped: no PyYAML; sudo apt-get install python3-yaml")
     sys.exit(77)
 
 
@@ -34,16 +34,27 @@ class Runner:
         (folder / "model.yaml").write_text(Path(inputs, "mini.yaml").read_text(encoding="utf-8"), encoding="utf-8")
         (tools / "tangram").symlink_to(tangram)
         tool(tools, "replan.py", f'exec {shlex.quote(sys.executable)} {shlex.quote(scripts)}/replan.py "$@"')
-        for name in ("git", "gh"):
-            tool(tools, name, f'echo {name} "$1" >> {shlex.quote(str(self.notes))}')
+        # Whether a change waits for review stands in the file "waiting": its number, or nothing.
+        self.waiting = folder / "waiting"
+        self.wait_for_review("")
+        note = f'echo "$(basename "$0")" "$@" >> {shlex.quote(str(self.notes))}'
+        waiting = shlex.quote(str(self.waiting))
+        tool(tools, "git", f'{note}\nif [ "$1" = ls-remote ]; then [ -s {waiting} ] || exit 2; fi')
+        tool(tools, "gh", f'{note}\nif [ "$2" = list ]; then cat {waiting}; fi')
+        listed = 'case "$*" in *state=opened*) if [ -s "$w" ]; then echo "[{\\"iid\\": $(cat "$w")}]"; else echo "[]"; fi ;; esac'
+        tool(tools, "curl", f"{note}\nw={waiting}\n{listed}")
         self.environment = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(folder), "RUNNER_TEMP": str(folder),
-                            "GITHUB_OUTPUT": str(folder / "output"), "GITHUB_ACTOR": "someone", "LC_ALL": "C.UTF-8"}
+                            "GITHUB_OUTPUT": str(folder / "output"), "GITHUB_ACTOR": "someone",
+                            "GITHUB_REF_NAME": "main", "LC_ALL": "C.UTF-8"}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
 
     def fleet(self, command, report):
         tool(self.folder / "bin", command, f"cat {shlex.quote(report)}")
+
+    def wait_for_review(self, number):
+        self.waiting.write_text(number, encoding="utf-8")
 
     def run(self, script, variables):
         environment = self.environment | {name: str(value) for name, value in variables.items()}
@@ -62,31 +73,73 @@ def github(runner, job):
     runner.fleet("scontrol", runner.slurm)
     steps = {step.get("name"): step for step in job["jobs"]["replan"]["steps"]}
     variables = job["jobs"]["replan"]["env"]
-    for expected in ("changed=true", "changed=false"):
-        Path(runner.environment["GITHUB_OUTPUT"]).write_text("", encoding="utf-8")
-        runner.run(steps["Ask the fleet"]["run"], variables)
-        runner.run(steps["Plan against the plan that runs"]["run"], variables)
-        assert Path(runner.environment["GITHUB_OUTPUT"]).read_text(encoding="utf-8").strip() == expected
-        if expected == "changed=true":
-            runner.run(steps["Open a change"]["run"], variables)
-            assert runner.noted()[-3:] == ["git commit", "git push", "gh pr"]
-        runner.run(steps["Search for what the fleet may be tomorrow"]["run"], variables)
-        assert Path(runner.folder, ".cache", "tangram", "answers.sqlite").exists()
-    assert "${{ github.token }}" in str(steps["Open a change"]["env"])
+    output = Path(runner.environment["GITHUB_OUTPUT"])
+
+    def day(expected):
+        """The steps of a day, as their conditions want them."""
+        output.write_text("", encoding="utf-8")
+        for step in job["jobs"]["replan"]["steps"]:
+            if "run" not in step:
+                continue
+            condition = step.get("if", "")
+            if condition and f"'{output.read_text(encoding='utf-8').strip().removeprefix('changed=')}'" not in condition:
+                continue
+            runner.run(step["run"], variables)
+        assert output.read_text(encoding="utf-8").strip() == f"changed={expected}"
+        return runner.noted()
+
+    log = "git commit -m Log what replanning decided -- plans/decisions.log"
+    first = day("true")
+    assert [line for line in first if line == log] and first.index("git push origin HEAD:main") == first.index(log) + 1, first
+    assert first[-2].startswith("gh pr list") and first[-1].startswith("gh pr create --head replan"), first
+    assert "git push --force origin replan" in first
+    # Nothing changes, but a change waits: the decision is logged, and the change of no use withdrawn.
+    runner.wait_for_review("7")
+    second = day("false")
+    assert log in second and second[-1] == "git push origin --delete replan", second
+    runner.wait_for_review("")
+    third = day("false")
+    assert log in third and third[-1].startswith("git ls-remote"), third
+    # Another change while one waits: that one is brought up to date.
+    Path(runner.folder, "plans", "job.json").unlink()
+    runner.wait_for_review("7")
+    fourth = day("true")
+    assert fourth[-1].startswith("gh pr edit replan --body-file"), fourth
+    assert not [line for line in fourth if "pr create" in line], fourth
+    assert Path(runner.folder, ".cache", "tangram", "answers.sqlite").exists()
+    assert "${{ github.token }}" in str(steps["Open a change, or bring the one that waits up to date"]["env"])
 
 
 def gitlab(runner, job):
     runner.fleet("kubectl", runner.kubernetes)
-    variables = job["replan"]["variables"] | {name: "x" for name in ("GITLAB_USER_NAME", "GITLAB_USER_EMAIL",
-                                                                     "REPLAN_TOKEN", "CI_SERVER_HOST", "CI_PROJECT_PATH")}
+    names = ("GITLAB_USER_NAME", "GITLAB_USER_EMAIL", "REPLAN_TOKEN", "CI_SERVER_HOST", "CI_PROJECT_PATH", "CI_API_V4_URL",
+             "CI_PROJECT_ID")
+    variables = job["replan"]["variables"] | {name: "x" for name in names} | {"CI_DEFAULT_BRANCH": "main"}
     script = "\n".join(job["replan"]["script"])
     after = "\n".join(job["replan"]["after_script"])
-    runner.run(script, variables)
-    assert runner.noted()[-2:] == ["git commit", "git push"]
+
+    def day():
+        runner.run(script, variables)
+        return runner.noted()
+
+    log = "git commit -m Log what replanning decided -- plans/decisions.log"
+    first = day()
+    assert first[first.index(log) + 1].endswith("HEAD:main"), first
+    assert "-X POST" in first[-1] and "description@change.md" in first[-1], first
+    assert len(Path(runner.folder, "change.md").read_text(encoding="utf-8").splitlines()) > 3, "lines stay lines"
+    assert not [line for line in first if "merge_request.description" in line], first
     runner.run(after, variables)
     assert Path(runner.folder, job["replan"]["cache"]["paths"][0]).is_dir()
-    runner.run(script, variables)
-    assert runner.noted() == [], "nothing happened, nothing is opened"
+    runner.wait_for_review("7")
+    second = day()
+    assert log in second and second[-1].endswith("--delete replan"), second
+    runner.wait_for_review("")
+    third = day()
+    assert log in third and "ls-remote" in third[-1], "nothing happened, nothing is opened"
+    Path(runner.folder, "plans", "job.json").unlink()
+    runner.wait_for_review("7")
+    fourth = day()
+    assert "-X PUT" in fourth[-1] and "/7 " in fourth[-1] and not [line for line in fourth if "-X POST" in line], fourth
 
 
 def main(tangram, scripts, configs, inputs, slurm, kubernetes):

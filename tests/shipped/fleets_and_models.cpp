@@ -46,15 +46,19 @@ model::Model model_named(const std::string& name) {
   return valid(model::read_model(content(path), path));
 }
 
+std::vector<std::string> fleet_names() { return names_in(kClusters, ".json"); }
+
+std::vector<std::string> model_names() { return names_in(kModels, ".yaml"); }
+
 std::vector<cluster::Fleet> fleets() {
   std::vector<cluster::Fleet> all;
-  for (const std::string& name : names_in(kClusters, ".json")) all.push_back(fleet_named(name));
+  for (const std::string& name : fleet_names()) all.push_back(fleet_named(name));
   return all;
 }
 
 std::vector<model::Model> models() {
   std::vector<model::Model> all;
-  for (const std::string& name : names_in(kModels, ".yaml")) all.push_back(model_named(name));
+  for (const std::string& name : model_names()) all.push_back(model_named(name));
   return all;
 }
 

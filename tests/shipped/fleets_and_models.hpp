@@ -13,6 +13,10 @@ namespace tangram::shipped {
 [[nodiscard]] std::vector<cluster::Fleet> fleets();
 [[nodiscard]] std::vector<model::Model> models();
 
+/// Their file names without endings.
+[[nodiscard]] std::vector<std::string> fleet_names();
+[[nodiscard]] std::vector<std::string> model_names();
+
 [[nodiscard]] cluster::Fleet fleet_named(const std::string& name);
 [[nodiscard]] model::Model model_named(const std::string& name);
 

@@ -31,7 +31,7 @@ void check_proven(const std::string& fleet_name, const std::string& model_name) 
 }  // namespace
 
 TEST_CASE("the usual budget proves plans up to 256 GPUs: one program needs most of it") {
-  check_proven("l4-a10g-cloud", "llava-1.5-7b");
+  check_proven("a100-l40s", "qwen3-235b-a22b");
 }
 
 TEST_CASE("the usual budget proves plans up to 256 GPUs: many programs stay open") {

@@ -29,6 +29,7 @@ enum class Label : std::uint8_t {
   kOutOfMemory,    ///< by the memory model that judges all plans
   kLayersMissing,  ///< units of the model are in no stage
   kStageEmpty,     ///< a stage without units
+  kOtherBatch,     ///< trains another number of samples than the job asks for
   kInexpressible,  ///< no launch plan says it: a replica over two GPU types, a stage of the head alone
 };
 [[nodiscard]] std::string_view to_string(Label label);  ///< "ok", "mis-costed", "out of memory", ...

@@ -46,8 +46,9 @@ struct Fleet {
   std::string name;
   std::vector<Node> nodes;  ///< sorted by name (natural order), so that the file's order never matters
   std::vector<LinkRule> rules;
-  std::vector<Link> measured;  ///< nodes x nodes, row-major, symmetric; empty, or bandwidth 0: not measured
-  std::string digest;          ///< of the canonical content
+  std::vector<Link> measured;        ///< nodes x nodes, row-major, symmetric; empty, or bandwidth 0: not measured
+  std::string digest;                ///< of the canonical content
+  std::vector<std::string> assumed;  ///< what edits did not say, and what was taken, for people
 
   [[nodiscard]] int gpu_count() const;
   /// Link between two different nodes: measured where given, else the smaller of both networks and of the last

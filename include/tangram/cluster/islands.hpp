@@ -94,7 +94,7 @@ struct DeviceShape {
   bool operator==(const DeviceShape&) const = default;
 };
 
-/// Shape of `gpus` GPUs in a class: gpus <= gpus_per_member must divide it, larger ones must be whole members.
+/// Shape of `gpus` GPUs in a class: a part of a member, or whole members.
 [[nodiscard]] DeviceShape make_shape(const IslandClass& island_class, int gpus);
 
 }  // namespace tangram::cluster

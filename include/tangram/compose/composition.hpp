@@ -17,6 +17,9 @@ struct PartChoice {
   int gpus = 0;          ///< of the shape, see cluster::make_shape
   int samples = 0;       ///< of the stage's microbatch
   parallelizer::PartialPlan plan;
+  int member = kAnyMember;  ///< parts of a pipeline on the class with equal numbers share a member: links count on it
+
+  static constexpr int kAnyMember = -1;
 };
 
 struct StageChoice {
@@ -27,6 +30,7 @@ struct StageChoice {
   Nanoseconds F;                  ///< max over parts of forward
   Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
+  Nanoseconds crossing;        ///< gradient synchronisation beside each part's own: replicas, parts, tied ends
   std::int64_t in_flight = 1;  ///< n of src/compose/README.md, capped at M
   cost::BoundaryCost to_next;  ///< zero for the last stage
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
@@ -43,7 +47,8 @@ struct Composition {
   int level = 0;  ///< index into IslandHierarchy::levels
   int replicas = 1;
   std::int64_t microbatch = 1;    ///< samples, global to one pipeline
-  std::int64_t microbatches = 1;  ///< M of one pipeline
+  std::int64_t microbatches = 1;  ///< M of one pipeline; of one with fewer samples than others it may be one less
+  std::int64_t samples = 0;       ///< of all pipelines, in shares that differ by no more than one; 0: M R b
   std::vector<StageChoice> stages;
   Nanoseconds period;
   Nanoseconds closed_form;  ///< t of src/compose/README.md
@@ -63,6 +68,9 @@ struct Ensemble {
   Nanoseconds closed_form;  ///< of the group that is last
 };
 
+/// Whether no schedule tells them apart.
+[[nodiscard]] bool is_twin(const Composition& a, const Composition& b);
+
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 
@@ -77,7 +85,7 @@ void keep_fastest(std::vector<TimedComposition>& compositions, int most);
 
 /// The named space that `optimal` speaks of (src/compose/README.md), as printed in the plan.
 struct Space {
-  std::string name = "tangram/space-1";
+  std::string name = "tangram/space-2";
   std::vector<std::string> levels;
   std::vector<int> replicas;
   std::vector<std::int64_t> microbatches;                        ///< sizes b

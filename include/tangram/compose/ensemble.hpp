@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tangram/compose/composition.hpp"
 #include "tangram/compose/search.hpp"
@@ -18,13 +19,21 @@ namespace tangram::compose {
 struct EnsembleSearch {
   std::optional<Ensemble> best;  ///< faster than what was to beat
   SearchStatistics statistics;
-  std::int64_t deals = 0;  ///< ways to deal out the islands that were tried
+  std::vector<parallelizer::Tally> parallelizers;  ///< what each did, in the order given; empty: nobody was asked
+  std::int64_t deals = 0;                          ///< ways to deal out the islands that were tried
+};
+
+/// How far to look.
+enum class EnsembleEffort : std::uint8_t {
+  kLook,  ///< a few deals, of each what single pipelines without mixed stages make of it at once
+  kFull,
 };
 
 /// `options.incumbent` is the closed form to beat, `options.label_budget` for all searches together,
 /// `options.max_replicas` for the pipelines of all groups. Deterministic for any number of threads.
 [[nodiscard]] EnsembleSearch search_ensemble(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                              std::span<const parallelizer::Parallelizer* const> parallelizers,
-                                             const SearchOptions& options, const ProgressCallback& progress = {});
+                                             const SearchOptions& options, const ProgressCallback& progress = {},
+                                             EnsembleEffort effort = EnsembleEffort::kFull);
 
 }  // namespace tangram::compose

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct GivenPart {
   cost::Strategy strategy;
   std::string parallelizer;
   std::string opaque;
+  int member = -1;  ///< of the class: where the part is, if it lies in one; -1: over several, or it is not known
 };
 
 struct GivenStage {
@@ -28,7 +30,7 @@ struct GivenStage {
 };
 
 struct GivenPipeline {
-  int replicas = 1;  ///< pipelines between which gradients are reduced
+  int replicas = 1;  ///< equal pipelines between which gradients are reduced
   std::int64_t microbatch = 1;
   std::int64_t microbatches = 1;
   std::vector<GivenStage> stages;
@@ -38,10 +40,18 @@ struct GivenPipeline {
 struct Unpriced {
   std::size_t stage = 0;
   std::string why;
+  std::size_t pipeline = 0;  ///< of several
 };
 
 [[nodiscard]] tl::expected<Composition, Unpriced> price(const GivenPipeline& given, const model::Model& model,
                                                         const cluster::IslandLevel& level,
                                                         const cost::ProfileSet* profiles);
+
+/// All pipelines of a plan, each written out, in their order: those that are alike are replicas of each other, and
+/// gradients are reduced between all, as in an ensemble. `replicas` is not read.
+[[nodiscard]] tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const GivenPipeline> pipelines,
+                                                                              const model::Model& model,
+                                                                              const cluster::IslandLevel& level,
+                                                                              const cost::ProfileSet* profiles);
 
 }  // namespace tangram::compose

@@ -1,5 +1,6 @@
 // Links between shapes, as the composer prices them: by class, because members are not named yet, so the slowest link
-// between any two different members counts. What crosses islands is priced with them.
+// between any two different members counts, unless both shapes are known to be in the same one. What crosses islands is
+// priced with them.
 #pragma once
 
 #include <span>
@@ -14,24 +15,48 @@ namespace tangram::compose {
 struct Placement {
   int island_class = 0;
   int gpus = 0;
+  /// Of the class: where the shape is, if that is known. Two with equal numbers are in the same member.
+  int member = kAnyMember;
+
+  static constexpr int kAnyMember = -1;
 };
 
 /// Members the shape spans.
 [[nodiscard]] int members_of(const cluster::IslandLevel& level, const Placement& placement);
 
 /// Link between two stages on these shapes, per member of either, reduced to the share of a member's network cards that
-/// a part of a member may use. In a class of one member both stages live in it and the inner link counts; where both
-/// fit into a member, the slower of the two.
+/// a part of a member may use. In the same member, as always in a class of one, the inner link counts; where both
+/// fit into a member and it is not known whether they are in the same one, the slower of the two.
 [[nodiscard]] cluster::Link link_between(const cluster::IslandLevel& level, const Placement& a, const Placement& b);
 
-/// Slowest link between the shape and any other member of the fleet: a safe price before the other end is known.
-[[nodiscard]] cluster::Link slowest_link(const cluster::IslandLevel& level, const Placement& placement);
+/// Where the stages of one pipeline are: on some classes, or all in the same member of one. The ends of a tied
+/// embedding exchange gradients over the slowest link that may lie between them there, as one of them is priced before
+/// the other is known.
+struct Reach {
+  std::vector<int> classes;  ///< ascending
+  bool in_one_member = false;
+  bool operator==(const Reach&) const = default;
+};
+
+/// Reaches that are worth a search of their own: all classes first; sets of classes between which links are faster, and
+/// single members of a class of several. Any pipeline that is within one of them is also within the first.
+[[nodiscard]] std::vector<Reach> reaches_of(const cluster::IslandLevel& level);
+
+/// The one of these, of all that hold a pipeline with these shapes, in which the ends meet over the fastest link.
+/// `in_one_member`: whether the shapes lie so.
+[[nodiscard]] Reach narrowest_reach(const cluster::IslandLevel& level, std::span<const Placement> pipeline,
+                                    bool in_one_member);
+
+/// Slowest link between the shape and any other member within reach.
+[[nodiscard]] cluster::Link slowest_link(const cluster::IslandLevel& level, const Placement& placement,
+                                         const Reach& reach);
 
 /// The handover between two stages.
 struct Handover {
   cost::BoundaryCost cost;
   int source = 0;  ///< parts the price is of
   int target = 0;
+  cluster::Link link;  ///< between these
 };
 
 /// Of all pairs of parts the dearest: every part may have to send to every other. `bytes`: of the whole microbatch.
@@ -54,15 +79,15 @@ void join(const cluster::IslandLevel& level, std::span<const Placement> parts, i
           std::span<const std::vector<Placement>> stages, Meeting& meeting);
 
 /// Gradient synchronisation that leaves an island: at a meeting of the stage's `parts` and others, and between the two
-/// ends of a tied embedding, whose other end is unknown and therefore priced at the slowest link. `volume`: of the
-/// slice's gradients, unsharded.
+/// ends of a tied embedding, of which the other is somewhere within `reach`. `volume`: of the slice's gradients,
+/// unsharded.
 [[nodiscard]] Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level,
-                                        const Meeting& meeting, std::span<const Placement> parts,
+                                        const Meeting& meeting, const Reach& reach, std::span<const Placement> parts,
                                         const model::SliceSignature& slice, Bytes volume);
 
 /// The same where pipelines are equal: with `replicas` of this one.
 [[nodiscard]] Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, int replicas,
-                                        std::span<const Placement> parts, const model::SliceSignature& slice,
-                                        Bytes volume);
+                                        const Reach& reach, std::span<const Placement> parts,
+                                        const model::SliceSignature& slice, Bytes volume);
 
 }  // namespace tangram::compose

@@ -1,11 +1,9 @@
 // What a plan is wanted for. Goes in: a wish, and a way to search for the fastest plan that spends no more than so
 // much. Comes out: the plan that suits the wish best, or the list of all that are worth a choice.
 //
-// Every answer is made of searches for the fastest plan under a limit on what it spends, each exact where it finishes.
-// The fastest time t(r) of plans that spend at most r never grows with r, so that
-//   cost   r t is least on the walk r_0 = all, r_i = fastest plan under a limit below C / t(r_(i-1)), C the least cost
-//   so
-//          far: what spends more than that and is no faster than t(r_(i-1)) costs no less than C
+// Every answer is made of searches for the fastest plan under a limit on what it spends, each exact by closed form
+// where it finishes; what is wanted of a plan is judged by the time that its reader is shown (Timing).
+//   cost   windows of rates are searched for plans that beat the cheapest so far (src/compose/cheapest_plan.hpp)
 //   GPUs   the fewest that reach a wanted time are found by bisection
 #pragma once
 
@@ -30,7 +28,7 @@ struct Wish {
   std::optional<Nanoseconds> longest_iteration = {};  ///< by closed form
 };
 
-/// What a composition uses: GPUs, and their prices. Zero where a price is not known.
+/// What a composition uses: GPUs, and their prices, which are zero where one of them is not known.
 [[nodiscard]] std::int64_t gpus_of(const Composition& composition);
 [[nodiscard]] MicroDollarsPerHour rate_of(const Composition& composition, const cluster::IslandHierarchy& hierarchy);
 /// Dollars per iteration: rate x time.
@@ -39,10 +37,24 @@ struct Wish {
 /// Searches as the options say; the caller binds model, islands, target and parallelizers.
 using LimitedSearch = std::function<SearchResult(const SearchOptions&)>;
 
+/// The iteration time that a reader is shown: simulated. nullopt: the target cannot run the plan.
+using Timing = std::function<std::optional<Nanoseconds>(const Composition&)>;
+
+/// A plan with what its reader is shown of it.
+struct Shown {
+  Composition plan;
+  std::int64_t gpus = 0;
+  MicroDollarsPerHour rate{0};  ///< 0: the price of a GPU is not known
+  Nanoseconds time;
+
+  [[nodiscard]] double dollars() const { return rate.as_double() * 1e-6 * to_seconds(time) / 3600; }  // an iteration
+};
+
 struct WishResult {
   SearchResult found;      ///< best first by the wish; `optimal` speaks of the wish, the bounds of time under `limit`
   double value = 0;        ///< of found.best.front(): seconds, dollars an iteration, GPUs
-  double bound = 0;        ///< no plan of the space has less
+  double bound = 0;        ///< no plan of the space has less, by closed form
+  double least = 0;        ///< no plan at all has less, by work alone; 0: not known
   std::int64_t steps = 0;  ///< searches made
 };
 
@@ -50,13 +62,20 @@ struct WishResult {
 /// say what could be reached.
 [[nodiscard]] WishResult search_wish(const Wish& wish, const model::Model& model,
                                      const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
-                                     const LimitedSearch& search);
+                                     const LimitedSearch& search, const Timing& timing = {});
 
-/// Plans of which none is at least as good as another in iteration time, money per hour and GPUs, fastest first: the
-/// fastest under limits that fall by a seventh or to below what the plan before spends, first of money (where all
-/// prices are known), then of GPUs. At most `most` of each.
-[[nodiscard]] std::vector<Composition> pareto_plans(const cluster::IslandHierarchy& hierarchy,
-                                                    const SearchOptions& options, std::size_t most,
-                                                    const LimitedSearch& search);
+/// Plans of which none is at least as good as another in the time shown, money per hour and GPUs, fastest first: the
+/// fastest under limits that fall by a seventh, first of money (where all prices are known), then of GPUs, at most
+/// `most` of each; the fastest of each GPU type alone; and the cheapest per token. Of the wish, its limits count.
+/// Empty: there is none, and `infeasible` says why.
+struct ParetoPlans {
+  std::vector<Shown> plans;
+  SearchResult effort;     ///< what all searches took and speak of, without plans; `finished`: none was ended early
+  std::int64_t steps = 0;  ///< searches made
+  Diagnostics infeasible;
+};
+[[nodiscard]] ParetoPlans pareto_plans(const Wish& limits, const model::Model& model,
+                                       const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
+                                       std::size_t most, const LimitedSearch& search, const Timing& timing = {});
 
 }  // namespace tangram::compose

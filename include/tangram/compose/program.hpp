@@ -22,14 +22,19 @@ struct Use {
 
 /// What one stage may run on: a shape of one class, or several for a mixed stage.
 struct Option {
-  std::vector<Use> uses;  ///< distinct classes, ascending
-  int key = 0;            ///< options of equal key see equal boundary prices
+  std::vector<Use> uses;                   ///< distinct classes, ascending
+  int key = 0;                             ///< options of equal key see equal boundary prices
+  std::vector<std::int64_t> weights = {};  ///< what it adds to each of Program::placement; empty: nothing
 };
 
 /// One-way latency c and link occupancy of a boundary, ns.
 struct Price {
   std::int64_t latency = 0;
   std::int64_t occupancy = 0;
+
+  /// Between stages that can not be neighbours.
+  [[nodiscard]] static constexpr Price none() { return {INT64_MAX / 8, INT64_MAX / 8}; }
+  [[nodiscard]] constexpr bool is_none() const { return occupancy >= INT64_MAX / 8; }
 };
 
 /// What the first stage of a pipeline adds to the end of an iteration: A + o of a plan that holds n_max. The stages
@@ -47,6 +52,8 @@ struct Program {
   /// each class. Empty: no limit beside the inventory.
   std::vector<std::int64_t> unit_spend;
   std::int64_t most_spend = INT64_MAX;
+  /// Weights of the options of a chain add up to no more: its shapes can be placed. Bounds do not count on it.
+  std::vector<std::int64_t> placement;
   std::vector<Option> options;
   int keys = 0;
   int signatures = 0;

@@ -1,7 +1,9 @@
 // How one stage is parallelized inside. Values only.
 #pragma once
 
+#include <algorithm>
 #include <compare>
+#include <cstdint>
 #include <vector>
 
 #include "tangram/model/model.hpp"
@@ -22,6 +24,12 @@ struct Degrees {
 
   [[nodiscard]] int gpus() const { return tp * cp * dp; }
   [[nodiscard]] int edp() const { return gpus() / (ep * etp); }
+  /// Of so many samples, what the fullest of the dp replicas gets: the first samples % dp of them get one more.
+  [[nodiscard]] std::int64_t most_samples(std::int64_t samples) const { return samples / dp + (samples % dp != 0); }
+  /// Of so many samples, those of the replicas in front of this one: replica d gets [samples_before(d), ... (d + 1)).
+  [[nodiscard]] std::int64_t samples_before(std::int64_t replica, std::int64_t samples) const {
+    return samples / dp * replica + std::min(replica, samples % dp);
+  }
   auto operator<=>(const Degrees&) const = default;
 };
 

@@ -18,13 +18,24 @@ namespace tangram::io {
 struct IntegerRange {
   std::int64_t min = std::numeric_limits<std::int64_t>::min();
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  std::string_view why = {};  ///< the hint of an error; may be empty
 };
 
-/// Bounds are inclusive; `min_open` excludes the lower one (for "must be positive").
+/// Bounds are inclusive; `min_open` excludes the lower one (for "must be positive"). `or_zero` takes 0 below them, too.
 struct NumberRange {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool min_open = false;
+  bool or_zero = false;
+  std::string_view why = {};
+
+  [[nodiscard]] bool is_low(double value) const {
+    return !(or_zero && value == 0) && (min_open ? value <= min : value < min);
+  }
+  /// "at least" and its like, of the lower bound.
+  [[nodiscard]] std::string_view lower_relation() const {
+    return or_zero ? "0 or at least" : min_open ? "greater than" : "at least";
+  }
 };
 inline constexpr NumberRange kPositive{0.0, 1e30, true};
 inline constexpr NumberRange kNotNegative{0.0, 1e30, false};
@@ -85,6 +96,9 @@ class ObjectReader {
   /// Declares a key as known without reading it.
   void ignore(std::string_view key);
 
+  /// Words that people write for a key of this object: where one is unknown, the key is what the hint names.
+  void also_called(std::string_view key, std::initializer_list<std::string_view> words);
+
   /// Reports a mistake of the caller's own finding at the value of `key` (at the object when there is no such key).
   void error_at(std::string_view key, std::string code, std::string message, std::string hint = {});
   void error_at(const Node& at, std::string pointer, std::string code, std::string message, std::string hint = {});
@@ -114,6 +128,7 @@ class ObjectReader {
 
   void wrong_type(std::string_view key, const Node& node, std::string_view wanted, std::string hint);
   void report_unknown(const Member& member);
+  [[nodiscard]] std::optional<std::string> meant_by(std::string_view word, const std::vector<std::string>& keys) const;
   // Takes back "missing key" when an unknown key turns out to be it, misspelt: one mistake, one error.
   void forgive_missing(const std::string& key);
 
@@ -124,6 +139,7 @@ class ObjectReader {
   bool valid_ = false;
   std::vector<std::string> asked_;
   std::vector<std::string> missing_;
+  std::vector<std::pair<std::string_view, std::string_view>> also_called_;  // word, key
 };
 
 }  // namespace tangram::io

@@ -137,6 +137,7 @@ struct Model {
   std::int64_t extra_embedding_parameters = 0;  ///< patch embedding and alike, held by the first stage
   Job job;
   std::string digest;
+  std::string assumed;  ///< what the file does not say of the job, and what was taken, for people; empty: it says all
 
   [[nodiscard]] int block_count() const { return static_cast<int>(blocks.size()); }
   [[nodiscard]] const BlockType& block(int index) const {

@@ -18,7 +18,8 @@ struct TechniqueName {
 /// In the order in which they are listed to people; single techniques first.
 [[nodiscard]] std::span<const TechniqueName> technique_names();
 
-/// Switches what `name` stands for; hyphens count as underscores. False when the name is unknown.
+/// Switches what `name` stands for; hyphens count as underscores, "pp" is pipeline and "mixed" mixed_stages. False when
+/// the name is unknown.
 [[nodiscard]] bool set_technique(Techniques& techniques, std::string_view name, bool allowed);
 
 [[nodiscard]] Techniques no_techniques();

@@ -12,7 +12,8 @@
 namespace tangram::parallelizer {
 
 /// Context parallelism cuts a sample into 2 cp chunks (each rank gets an early and a late one, which balances causal
-/// attention: Llama 3, arXiv 2407.21783, section 3.3.2). Shorter chunks than this are not considered.
+/// attention: Llama 3, arXiv 2407.21783, section 3.3.2). Shorter chunks than this are considered only where every
+/// replica works on one sample, so that data parallelism has no more to give.
 inline constexpr std::int64_t kMinChunkTokens = 1024;
 
 /// What of a slice limits its degrees.
@@ -28,8 +29,8 @@ struct SliceTraits {
 /// All degrees with tp x cp x dp = GPUs of the shape, ascending:
 ///   tp   divides the GPUs of a member, so that tensor parallelism never leaves the fast link
 ///   sp   off, and on where tp > 1
-///   cp   a power of two with tokens / (2 cp) >= kMinChunkTokens
-///   dp   the rest; divides samples
+///   cp   a power of two with tokens / (2 cp) >= kMinChunkTokens, or tokens >= 2 cp where dp = samples
+///   dp   the rest; no more than samples
 ///   etp  1 or tp, and ep a common divisor of the experts and of the GPUs / etp; both 1 without MoE blocks
 /// A technique that is not allowed keeps its degree at 1. What the model's dimensions forbid (heads, hidden sizes) is
 /// not looked at here: cost::unit_costs refuses it with the reason.

@@ -25,6 +25,7 @@ struct Demands {
   bool whole_modules = false;        ///< encoders (blocks that are not causal) are one stage, without decoder blocks
   bool alike = false;  ///< no mixture: one ZeRO stage, one recompute mode (in full also of a stage's first blocks)
   int tp_at_ends = 0;  ///< tp of the stages with embedding and head; 0: any
+  bool equal_samples = false;  ///< of every microbatch all replicas of a stage get equally many
 
   bool operator==(const Demands&) const = default;
 };

@@ -22,13 +22,15 @@ struct GpuSlot {
 struct PlacedPart {
   int members = 1;
   std::vector<GpuSlot> gpus;  ///< member by member
+  int member = -1;            ///< counted over the level: where it is, if that is one and it was looked up (locate)
 };
 
 /// One pipeline on named GPUs: [stage][part], as its composition has them. `composition` must outlive the call; its
-/// `replicas` is not looked at.
+/// `replicas` and `samples` are not looked at.
 struct PlacedPipeline {
   const compose::Composition* composition = nullptr;
   std::vector<std::vector<PlacedPart>> parts;
+  std::int64_t samples = 0;  ///< of the pipeline, in no more microbatches than the composition has; 0: all are whole
 };
 
 /// Numbers ranks pipeline by pipeline, stage by stage. The closed form is left 0. Of `profiles` the plan keeps the rows
@@ -51,7 +53,7 @@ struct PlacedPipeline {
                                   const cost::ProfileSet* profiles = nullptr);
 
 /// The transfers of one boundary. Every GPU of a stage owns one shard of the microbatch: samples part by part and
-/// replica by replica (samples / dp each), the sequence cut into cp ranges and each of those into tp ranges. A transfer
+/// replica by replica (cost::Degrees), the sequence cut into cp ranges and each of those into tp ranges. A transfer
 /// is a non-empty intersection of a sender's and a receiver's shard, so that each byte crosses the boundary once. With
 /// sequence parallelism a shard is what the rank works on; without it the receiving tp group gathers the shards over
 /// its own fast link, and of the equal copies that the sending tp group holds each rank sends its shard. Ring attention

@@ -1,5 +1,6 @@
 // The judge of a written plan. Goes in: the plan alone (a fleet and a model too, if given). Comes out: violations.
-// Shares no code with the composer: structure, memory and cost are worked out anew from what the file says.
+// Shares no code with the composer: structure, memory and cost are worked out anew from what the file says. What
+// follows from the simulated time (tokens/s, MFU, cost, breakdown) is for simulate::differences.
 #pragma once
 
 #include <optional>
@@ -24,13 +25,14 @@ struct CheckReport {
   Nanoseconds closed_form;     ///< recomputed from the stages' recomputed times
   double tightest_memory = 0;  ///< largest peak / usable
   int tightest_stage = 0;
+  bool followable = false;  ///< every reference leads somewhere, so that the plan can be simulated
   [[nodiscard]] bool ok() const { return violations.empty(); }
 };
 
 [[nodiscard]] CheckReport check(const LaunchPlan& plan);
 
-/// Also: every host and GPU exists in the fleet with that type, links are not better than the fleet's, and the model is
-/// the one the plan was made for.
+/// Also: every host and GPU exists in the fleet with that type, links are not better and prices not lower than the
+/// fleet's, and the model is the one the plan was made for.
 [[nodiscard]] CheckReport check(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model);
 
 }  // namespace tangram::plan

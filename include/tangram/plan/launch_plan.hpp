@@ -37,8 +37,8 @@ struct PlanIsland {
 struct PartPrediction {
   Nanoseconds forward;
   Nanoseconds backward;
-  Nanoseconds gradient_sync;  ///< whole
-  Nanoseconds gradient_sync_exposed;
+  Nanoseconds gradient_sync;          ///< whole: inside the part, with replicas and other parts, between tied ends
+  Nanoseconds gradient_sync_exposed;  ///< of that, what backward passes do not hide: of the stage, in all its parts
   Nanoseconds optimizer_step;
   Bytes static_memory;
   Bytes transient;
@@ -53,14 +53,15 @@ struct PartPrediction {
 /// A stage on one island; a mixed stage has several.
 struct Part {
   int island = 0;
-  std::int64_t samples = 0;  ///< of each microbatch
+  std::int64_t samples = 0;  ///< of each microbatch that is whole
   cost::Strategy strategy;
   int first_rank = 0;  ///< ranks [first_rank, first_rank + strategy.degrees.gpus())
   int members = 1;     ///< shape: members x gpus / members
   std::string parallelizer;
   std::string opaque;
   PartPrediction predicted;
-  [[nodiscard]] std::int64_t samples_per_replica() const { return samples / strategy.degrees.dp; }
+  /// Of the fullest replica: cost::Degrees says how samples are split.
+  [[nodiscard]] std::int64_t samples_per_replica() const { return strategy.degrees.most_samples(samples); }
   bool operator==(const Part&) const = default;
 };
 
@@ -80,8 +81,14 @@ struct Pipeline {
   int id = 0;
   std::int64_t samples = 0;  ///< per iteration
   std::int64_t microbatch = 0;
-  std::int64_t microbatches = 0;
-  std::vector<int> stages;  ///< ids, first to last
+  std::int64_t microbatches = 0;  ///< all whole but the last, which may have fewer samples
+  std::vector<int> stages;        ///< ids, first to last
+  /// Samples of the last one: the first ones of a microbatch. Who works on the others has nothing to do.
+  [[nodiscard]] std::int64_t last_microbatch() const {
+    const std::int64_t whole = microbatches - 1;
+    return microbatch < 1 || whole > samples / microbatch ? 0 : samples - whole * microbatch;
+  }
+  [[nodiscard]] bool has_smaller_last() const { return last_microbatch() > 0 && last_microbatch() < microbatch; }
   bool operator==(const Pipeline&) const = default;
 };
 

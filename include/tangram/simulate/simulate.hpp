@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tangram/base/units.hpp"
+#include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::simulate {
@@ -144,6 +145,20 @@ struct Result {
 /// closed_form is left as it is. `fleet_peak`: dense peak of all GPUs of the fleet in the job's precision; 0: unknown,
 /// mfu_fleet is left as it is. Times of the breakdown are those of the bottleneck: the stage that computes longest.
 void predict(plan::LaunchPlan& plan, const Result& result, FlopsPerSecond fleet_peak);
+
+/// The same, beside the plan.
+[[nodiscard]] plan::Predicted predicted_by(const plan::LaunchPlan& plan, const Result& result,
+                                           FlopsPerSecond fleet_peak);
+
+/// Of these, what follows from the time of an iteration: tokens/s, MFU, cost. All 0 where the time is.
+void set_rates(const plan::LaunchPlan& plan, Nanoseconds iteration, FlopsPerSecond fleet_peak,
+               plan::Predicted& predicted);
+
+/// Predictions of the plan that its simulation does not give: codes "simulation-differs" and, of what follows from the
+/// written iteration, "prediction-differs". mfu_fleet is compared where `fleet_peak` is known. A plan of more than ten
+/// million passes is not simulated, and its iteration taken as written. The plan's references must lead somewhere.
+[[nodiscard]] std::vector<plan::Violation> differences(const plan::LaunchPlan& plan,
+                                                       FlopsPerSecond fleet_peak = FlopsPerSecond(0));
 
 /// Chrome trace event format (opens in Perfetto): one process per pipeline, one thread per stage part, transfers as
 /// asynchronous events between them. Microseconds with three digits, so that no nanosecond is lost.

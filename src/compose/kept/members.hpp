@@ -80,7 +80,9 @@ auto members(S& s) {
 
 template <Of<model::Model> S>
 auto members(S& s) {
-  auto& [name, types, blocks, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job, digest] = s;
+  // `assumed` tells people where the job is from; what it is stands in `job`.
+  auto& [name, types, blocks, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job, digest,
+         assumed] = s;
   return std::tie(name, types, blocks, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job,
                   digest);
 }
@@ -133,8 +135,8 @@ auto members(S& s) {
 
 template <Of<parallelizer::Demands> S>
 auto members(S& s) {
-  auto& [degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, alike, tp_at_ends] = s;
-  return std::tie(degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, alike, tp_at_ends);
+  auto& [degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, alike, tp_at_ends, equal] = s;
+  return std::tie(degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, alike, tp_at_ends, equal);
 }
 
 template <Of<Constraints> S>
@@ -203,20 +205,20 @@ auto members(S& s) {
 
 template <Of<PartChoice> S>
 auto members(S& s) {
-  auto& [island_class, gpus, samples, plan] = s;
-  return std::tie(island_class, gpus, samples, plan);
+  auto& [island_class, gpus, samples, plan, member] = s;
+  return std::tie(island_class, gpus, samples, plan, member);
 }
 
 template <Of<StageChoice> S>
 auto members(S& s) {
-  auto& [first, last, parts, t, f, a, o, in_flight, to_next, link, source, target] = s;
-  return std::tie(first, last, parts, t, f, a, o, in_flight, to_next, link, source, target);
+  auto& [first, last, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target] = s;
+  return std::tie(first, last, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target);
 }
 
 template <Of<Composition> S>
 auto members(S& s) {
-  auto& [level, replicas, microbatch, microbatches, stages, period, closed_form] = s;
-  return std::tie(level, replicas, microbatch, microbatches, stages, period, closed_form);
+  auto& [level, replicas, microbatch, microbatches, samples, stages, period, closed_form] = s;
+  return std::tie(level, replicas, microbatch, microbatches, samples, stages, period, closed_form);
 }
 
 template <Of<TimedComposition> S>

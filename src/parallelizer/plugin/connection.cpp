@@ -56,6 +56,7 @@ void Connection::receive_output() {
     output_closed_ = output_closed_ || got == 0;
     if (got <= 0) break;
     taken += static_cast<std::size_t>(got);
+    bytes_printed_ += static_cast<std::size_t>(got);
     printed_.append(chunk, static_cast<std::size_t>(got));
     log_.append({chunk, static_cast<std::size_t>(got)});
     if (printed_.size() > kKeptOutput) printed_.erase(0, printed_.size() - kKeptOutput);

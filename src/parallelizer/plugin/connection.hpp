@@ -34,7 +34,8 @@ class Connection {
   [[nodiscard]] bool prints() const { return !output_closed_; }  ///< it may still print
   [[nodiscard]] bool half_a_line() const { return !incoming_.empty(); }
 
-  [[nodiscard]] const std::string& printed() const { return printed_; }
+  [[nodiscard]] const std::string& printed() const { return printed_; }  ///< the last of it
+  [[nodiscard]] std::size_t bytes_printed() const { return bytes_printed_; }
   [[nodiscard]] WorkerProcess& process() { return *process_; }
 
  private:
@@ -47,6 +48,7 @@ class Connection {
   std::string incoming_;
   std::size_t searched_ = 0;  ///< no line end before
   std::string printed_;
+  std::size_t bytes_printed_ = 0;
   bool closed_ = false;
   bool output_closed_ = false;
   bool overlong_ = false;

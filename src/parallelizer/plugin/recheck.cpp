@@ -54,6 +54,7 @@ std::string unmet(const model::Model& model, const Query& query, const cost::Str
   const Demands& demands = query.demands;
   const auto& [degrees, policy] = strategy;
   if (!admits(demands, model, query.slice, degrees)) return "other degrees than the target's runtime demands here";
+  if (demands.equal_samples && query.samples % degrees.dp != 0) return "replicas of a stage get equally many samples";
   if (demands.alike && policy.is_mixed()) return "the target's runtime treats the blocks of a stage alike";
   if (demands.recompute && policy.recompute != *demands.recompute) return "another recompute mode than the target's";
   const bool whole =
@@ -77,8 +78,8 @@ std::optional<Rejection> misfit(const model::Model& model, const Query& query, c
     return reject("tp-leaves-node",
                   fmt::format("tp {} does not divide the {} GPUs of a node", d.tp, query.shape.per_node));
   }
-  if (query.samples % d.dp != 0) {
-    return reject("indivisible", fmt::format("dp {} does not divide {} samples", d.dp, query.samples));
+  if (query.samples < d.dp) {
+    return reject("too-few-samples", fmt::format("dp {} is more than {} samples", d.dp, query.samples));
   }
   if (gpus % (std::int64_t{d.ep} * d.etp) != 0) {
     return reject("wrong-gpus", fmt::format("ep {} x etp {} does not divide {} GPUs", d.ep, d.etp, gpus));

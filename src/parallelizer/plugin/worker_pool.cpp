@@ -17,6 +17,8 @@ constexpr milliseconds kLastWords{300};    // for a worker that closed its chann
 constexpr milliseconds kCancelGrace{500};  // for one that says it can be cancelled
 constexpr milliseconds kByeGrace{500};
 constexpr int kStartTries = 2;
+constexpr std::size_t kMostBeforeHello = std::size_t{4}
+                                         << 20;  // libraries warn in kilobytes; what prints on is no plugin
 
 Diagnostics not_available(const std::string& message, const std::string& hint) {
   return {problem(ErrorKind::kPlugin, "plugin-unavailable", message, hint)};
@@ -183,6 +185,9 @@ void WorkerPool::look_at(Worker& worker, Batch* batch) {
                       : worker.state == State::kStarting ? "ended before hello"
                                                          : "ended without an answer";
     lose(worker, FailureKind::kCrashed, how, batch);
+  } else if (worker.state == State::kStarting && worker.link.bytes_printed() > kMostBeforeHello) {
+    lose(worker, FailureKind::kProtocol, fmt::format("printed {} MiB and said no hello", kMostBeforeHello >> 20),
+         batch);
   } else {
     look_at_clock(worker, batch);
   }

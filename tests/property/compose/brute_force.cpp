@@ -1,6 +1,7 @@
 #include "brute_force.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "closed_form.hpp"
 
@@ -34,6 +35,8 @@ struct Enumeration {
   std::vector<int> left;  // units
   std::vector<compose::Candidate> stages;
   std::vector<compose::Price> hops;
+  const ChainFilter& is_allowed;
+  std::vector<int> options;
   BruteForceAnswer answer;
   std::int64_t spent = 0;
 
@@ -41,10 +44,20 @@ struct Enumeration {
     return program.unit_spend.empty() ? 0 : program.unit_spend[static_cast<std::size_t>(use.island_class)] * use.units;
   }
 
+  [[nodiscard]] bool is_within_limits() const {
+    std::vector<std::int64_t> sums(program.placement.size(), 0);
+    for (const int option : options) {
+      const std::vector<std::int64_t>& weights = program.options[static_cast<std::size_t>(option)].weights;
+      for (std::size_t i = 0; i < weights.size(); ++i) sums[i] += weights[i];
+    }
+    return std::equal(sums.begin(), sums.end(), program.placement.begin(), std::less_equal<>());
+  }
+
   // `latency` and `slowest` of the stages so far: whatever follows only adds to both.
   void extend(int first, int previous, std::int64_t latency, std::int64_t slowest) {
     if (latency + (program.microbatches - 1) * slowest >= below) return;
     if (first == program.blocks) {
+      if (!is_within_limits() || (is_allowed && !is_allowed(options))) return;
       ++answer.chains;
       const auto time = closed_form(holding(program, stages), hops, program.microbatches, below);
       if (time) {
@@ -64,14 +77,17 @@ struct Enumeration {
         continue;
       }
       for (const compose::Use& use : uses) left[static_cast<std::size_t>(use.island_class)] -= use.units;
+      const bool meets = first == 0 || !hop(program, first, previous, option).is_none();
       if (first > 0) hops.push_back(hop(program, first, previous, option));
-      for (int last = first + 1; last <= program.blocks; ++last) {
+      options.push_back(option);
+      for (int last = first + 1; last <= program.blocks && meets; ++last) {
         for (const auto& candidate : program.frontier(option, program.signature_of(first, last))) {
           stages.push_back(candidate);
           extend(last, option, latency + candidate.T, std::max(slowest, candidate.T));
           stages.pop_back();
         }
       }
+      options.pop_back();
       if (first > 0) hops.pop_back();
       for (const compose::Use& use : uses) left[static_cast<std::size_t>(use.island_class)] += use.units;
       spent = before;
@@ -91,8 +107,8 @@ std::optional<std::int64_t> closed_form(const Program& program, const std::vecto
   return closed_form(holding(program, candidates), hops, program.microbatches);
 }
 
-BruteForceAnswer brute_force(const Program& program, std::int64_t below) {
-  Enumeration enumeration{program, below, program.inventory, {}, {}, {}, 0};
+BruteForceAnswer brute_force(const Program& program, std::int64_t below, const ChainFilter& is_allowed) {
+  Enumeration enumeration{program, below, program.inventory, {}, {}, is_allowed, {}, {}, 0};
   enumeration.extend(0, -1, 0, 0);
   return enumeration.answer;
 }

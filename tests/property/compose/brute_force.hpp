@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "tangram/compose/program.hpp"
 
@@ -13,8 +15,13 @@ struct BruteForceAnswer {
   std::int64_t chains = 0;
 };
 
-/// Frontiers need not be pruned or sorted. Of no interest: chains that take `below` or more.
-[[nodiscard]] BruteForceAnswer brute_force(const compose::Program& program, std::int64_t below = INT64_MAX);
+/// Whether a chain of these options, first stage first, counts.
+using ChainFilter = std::function<bool(const std::vector<int>& options)>;
+
+/// Frontiers need not be pruned or sorted. Of no interest: chains that take `below` or more, or that the filter (if
+/// there is one) refuses.
+[[nodiscard]] BruteForceAnswer brute_force(const compose::Program& program, std::int64_t below = INT64_MAX,
+                                           const ChainFilter& is_allowed = {});
 
 /// Closed form of one chain; nullopt when memory holds it at no period.
 [[nodiscard]] std::optional<std::int64_t> closed_form(const compose::Program& program,

@@ -114,6 +114,11 @@ TEST_CASE("the composer's optimum is the brute force's") {
   SECTION("classes that hardly reach each other") {
     compare({.tight_memory = false, .far_apart = true}, 8, cases(2000));
   }
+  SECTION("shapes that do not fit beside each other") { compare({.placement = true}, 15, cases(3000)); }
+  SECTION("long pipelines of shapes that do not fit beside each other") {
+    compare({.most_blocks = 7, .most_classes = 2, .most_units = 6, .mixed = false, .placement = true, .twins = 1}, 16,
+            cases(1000));
+  }
   SECTION("options that differ by their links") {
     compare({.most_blocks = 5, .most_classes = 1, .most_units = 4, .most_microbatches = 5, .mixed = false, .twins = 1},
             6, cases(4000));

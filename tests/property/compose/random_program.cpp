@@ -36,6 +36,16 @@ void add_spend_limit(Program& program, std::mt19937_64& random) {
   program.most_spend = all * pick(random, 20, 110) / 100;
 }
 
+// Some options weigh nothing.
+void add_placement_limits(Program& program, std::mt19937_64& random) {
+  const int limits = pick(random, 1, 3);
+  for (int i = 0; i < limits; ++i) program.placement.push_back(pick(random, 1, 6));
+  for (compose::Option& option : program.options) {
+    if (chance(random, 30)) continue;
+    for (int i = 0; i < limits; ++i) option.weights.push_back(pick(random, 0, 3));
+  }
+}
+
 // Multiplies the prices between classes of two halves of the fleet.
 void part_classes(Program& program, std::mt19937_64& random) {
   std::vector<int> half;
@@ -98,6 +108,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
   for (int k = 0; k < classes; ++k) program.inventory.push_back(pick(random, 1, flavour.most_units));
   if (flavour.spend_limit) add_spend_limit(program, random);
   add_options(program, random, flavour);
+  if (flavour.placement) add_placement_limits(program, random);
 
   // Half of the problems have uniform blocks: slices of equal length and ends share a signature.
   const bool uniform = chance(random, 50);
@@ -135,7 +146,7 @@ compose::Program random_program(std::mt19937_64& random, const Flavour& flavour)
     compose::Price price;
     price.latency = fine(random, pick(random, 0, slowest), scale);
     price.occupancy = price.latency * pick(random, 0, 100) / 100;
-    program.prices.push_back(price);
+    program.prices.push_back(flavour.placement && chance(random, 20) ? compose::Price::none() : price);
   }
   if (flavour.far_apart) part_classes(program, random);
   return program;

@@ -20,6 +20,7 @@ struct Flavour {
   bool mixed = true;
   bool spend_limit = false;
   bool far_apart = false;  ///< some classes only meet over links many times slower
+  bool placement = false;  ///< limits on what may be placed together, and stages that can not be neighbours
   int twins = 0;           ///< further options with the same units as each, and other prices
 };
 

@@ -108,7 +108,7 @@ Seen compare(const SearchFlavour& flavour, std::uint64_t seed, int count) {
     REQUIRE(result.relaxed_bound.value() <= *best);
     std::int64_t before = 0;
     for (const compose::Composition& plan : result.best) {
-      REQUIRE(truth.price(plan) == plan.closed_form.value());
+      REQUIRE(truth.prices(plan).contains(plan.closed_form.value()));
       REQUIRE(plan.closed_form.value() >= before);
       before = plan.closed_form.value();
       check_stages(job, plan);

@@ -1,9 +1,11 @@
 #include "search_truth.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "brute_force.hpp"
 #include "closed_form.hpp"
+#include "support/placing.hpp"
 
 namespace tangram::tests {
 
@@ -17,21 +19,57 @@ using Parts = SearchTruth::Parts;
 
 bool is_power_of_two(std::int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
+std::int64_t rounded_up(std::int64_t number, std::int64_t divisor) { return (number + divisor - 1) / divisor; }
+
+int odd_part(int number) { return number % 2 == 0 ? odd_part(number / 2) : number; }
+
+// Up to 7, and up to the GPUs of the largest class: fleets here are small.
+bool is_listed_odd(const cluster::IslandHierarchy& hierarchy, int odd) {
+  const auto has_as_many = [&](const IslandClass& c) { return c.gpu_count() >= odd; };
+  return odd == 1 || (odd <= 7 && std::ranges::any_of(hierarchy.levels.back().classes, has_as_many));
+}
+
+// Any such number of replicas of which one gets GPUs.
+bool is_listed_count(const cluster::IslandHierarchy& hierarchy, const IslandLevel& level, int replicas) {
+  const auto gets_gpus = [&](const IslandClass& c) { return c.gpu_count() >= replicas; };
+  return is_listed_odd(hierarchy, odd_part(replicas)) && std::ranges::any_of(level.classes, gets_gpus);
+}
+
+bool divides_simply(std::int64_t b, std::int64_t whole) {
+  return whole % b == 0 && (b == whole || is_power_of_two(b) || (b % 3 == 0 && is_power_of_two(b / 3)));
+}
+
+// What a candidate becomes when it is as small as its number of microbatches lets it be.
+bool is_listed_size(const cluster::IslandHierarchy& hierarchy, std::int64_t b, std::int64_t whole) {
+  if (divides_simply(b, whole)) return true;
+  for (std::int64_t candidate = 1; candidate <= whole; ++candidate) {
+    if (rounded_up(whole, rounded_up(whole, candidate)) != b) continue;
+    const int odd = odd_part(static_cast<int>(candidate));
+    bool spared = false;
+    for (std::int64_t e = 1; e <= whole; ++e) {
+      spared |= divides_simply(e, whole) && 3 * e >= 2 * candidate && 2 * e <= 3 * candidate;
+    }
+    if (is_listed_odd(hierarchy, odd) && (odd > 1 || !spared)) return true;
+  }
+  return false;
+}
+
 const IslandClass& class_of(const IslandLevel& level, const Part& part) {
   return level.classes[static_cast<std::size_t>(part.island_class)];
 }
 
-// Inside a member: powers of two that divide it. Inside an island: powers of two of members, which divide the island
-// where there are several. Beyond: powers of two of islands, and all of the class.
+// Parts of a member, members of an island, islands: small fleets are offered any number of each.
 bool is_shape(const IslandClass& c, int gpus) {
-  if (gpus < c.gpus_per_member) return is_power_of_two(gpus) && c.gpus_per_member % gpus == 0;
+  if (gpus < c.gpus_per_member) return true;
   if (gpus % c.gpus_per_member != 0) return false;
   const int members = gpus / c.gpus_per_member;
-  if (members < c.members_per_island) {
-    return is_power_of_two(members) && (c.islands.size() == 1 || c.members_per_island % members == 0);
-  }
-  if (members % c.members_per_island != 0) return false;
-  return is_power_of_two(members / c.members_per_island) || members == c.member_count();
+  return members < c.members_per_island || members % c.members_per_island == 0;
+}
+
+// A replica's share of the class never needs more than one member.
+bool shares_are_of_members(const IslandClass& c, int replicas) {
+  const int share = c.gpu_count() / replicas;
+  return share > 0 && share <= c.gpus_per_member && c.gpus_per_member / share * c.member_count() >= replicas;
 }
 
 int members(const IslandLevel& level, const Part& part) {
@@ -42,12 +80,12 @@ Link slower(const Link& a, const Link& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
 }
 
-Link link(const IslandLevel& level, const Part& a, const Part& b) {
+Link link(const IslandLevel& level, const Part& a, const Part& b, bool in_one_member = false) {
   const IslandClass& from = class_of(level, a);
   const IslandClass& to = class_of(level, b);
   Link result = level.link(a.island_class, b.island_class);
   if (a.island_class == b.island_class) {
-    if (from.member_count() == 1) {
+    if (from.member_count() == 1 || in_one_member) {
       // Both live in the one member; its links are per GPU, and the smaller side has the fewer.
       result = from.inside_member;
       result.bandwidth = BytesPerSecond(result.bandwidth.value() * std::min(a.gpus, b.gpus));
@@ -104,14 +142,36 @@ std::optional<Parts> SearchTruth::mixed(std::size_t at, Part a, Part b) const {
   return Parts{a, b};
 }
 
-std::vector<Parts> SearchTruth::options(std::size_t at, int replicas, std::int64_t microbatch,
-                                        const compose::SearchOptions& options) const {
+// GPUs of a class that a replica may use.
+int SearchTruth::share(const Space& space, int k) const {
+  const IslandClass& c = level(space.at).classes[static_cast<std::size_t>(k)];
+  const bool within = std::ranges::find(space.reach.classes, k) != space.reach.classes.end();
+  if (!within) return 0;
+  if (!space.reach.in_one_member) return c.gpu_count() / space.replicas;
+  const int on_a_member = (space.replicas + c.member_count() - 1) / c.member_count();
+  return c.gpus_per_member / on_a_member;
+}
+
+bool SearchTruth::in_one_member(const Space& space, int k) const {
+  return space.reach.in_one_member ||
+         shares_are_of_members(level(space.at).classes[static_cast<std::size_t>(k)], space.replicas);
+}
+
+std::vector<Parts> SearchTruth::options(const Space& space, const compose::SearchOptions& options) const {
   std::vector<Parts> result;
+  const std::size_t at = space.at;
   const int classes = static_cast<int>(level(at).classes.size());
   for (int k = 0; k < classes; ++k) {
     const IslandClass& c = level(at).classes[static_cast<std::size_t>(k)];
-    for (int gpus = 1; gpus <= c.gpu_count() / replicas; ++gpus) {
-      if (is_shape(c, gpus)) result.push_back({{k, gpus, static_cast<int>(microbatch)}});
+    for (int gpus = 1; gpus <= share(space, k); ++gpus) {
+      if (!is_shape(c, gpus)) continue;
+      const Part part{k, gpus, static_cast<int>(space.microbatch), gpus};
+      result.push_back({part});
+      const bool joins = c.member_count() > 1 && !in_one_member(space, k) && share(space, k) > 0;
+      for (int run = gpus + 1; joins && run <= c.gpus_per_member; ++run) {
+        result.push_back({part});
+        result.back().front().run = run;
+      }
     }
   }
   if (!model_.job.allow.mixed_stages || options.max_parts < 2) return result;
@@ -119,6 +179,7 @@ std::vector<Parts> SearchTruth::options(std::size_t at, int replicas, std::int64
   for (const Parts& a : singles) {
     for (const Parts& b : singles) {
       if (a.front().island_class >= b.front().island_class) continue;
+      if (a.front().run > a.front().gpus || b.front().run > b.front().gpus) continue;
       if (const auto both = mixed(at, a.front(), b.front())) result.push_back(*both);
     }
   }
@@ -126,10 +187,10 @@ std::vector<Parts> SearchTruth::options(std::size_t at, int replicas, std::int64
 }
 
 // Replicas and parts of a mixed stage all hold the slice: each of them gets every other one's gradients. The other end
-// of a tied embedding may be anywhere.
-Nanoseconds SearchTruth::crossing(std::size_t at, int replicas, const Parts& parts, int first, int last,
-                                  Bytes volume) const {
-  const IslandLevel& here = level(at);
+// of a tied embedding may be anywhere within reach.
+Nanoseconds SearchTruth::crossing(const Space& space, const Parts& parts, int first, int last, Bytes volume) const {
+  const IslandLevel& here = level(space.at);
+  const int replicas = space.replicas;
   int narrowest = members(here, parts.front());
   for (const Part& part : parts) narrowest = std::min(narrowest, members(here, part));
   Nanoseconds total{0};
@@ -144,11 +205,12 @@ Nanoseconds SearchTruth::crossing(std::size_t at, int replicas, const Parts& par
   const bool first_end = first == 0;
   const bool last_end = last == model_.block_count();
   if (model_.tied_embeddings && first_end != last_end) {
-    Link worst = link(here, parts.front(), parts.front());
+    const bool inside = space.reach.in_one_member;
+    Link worst = link(here, parts.front(), parts.front(), inside);
     for (const Part& part : parts) {
-      worst = slower(worst, link(here, part, part));
-      for (int k = 0; k < static_cast<int>(here.classes.size()); ++k) {
-        const Part other{k, here.classes[static_cast<std::size_t>(k)].gpus_per_member, 0};
+      worst = slower(worst, link(here, part, part, inside));
+      for (const int k : space.reach.classes) {
+        const Part other{k, here.classes[static_cast<std::size_t>(k)].gpus_per_member, 0, 0};
         if (k != part.island_class) worst = slower(worst, link(here, part, other));
       }
     }
@@ -158,10 +220,9 @@ Nanoseconds SearchTruth::crossing(std::size_t at, int replicas, const Parts& par
   return total;
 }
 
-compose::Candidate SearchTruth::alone(std::size_t at, int replicas, const Parts& parts, int first, int last,
+compose::Candidate SearchTruth::alone(const Space& space, const Parts& parts, int first, int last,
                                       const parallelizer::PartialPlan& plan) const {
-  const Nanoseconds sync =
-      plan.cost.gradient_sync + crossing(at, replicas, parts, first, last, plan.cost.gradient_volume);
+  const Nanoseconds sync = plan.cost.gradient_sync + crossing(space, parts, first, last, plan.cost.gradient_volume);
   const Nanoseconds exposed = cost::exposed_sync(sync, plan.cost.backward);
   compose::Candidate stage;
   stage.F = plan.cost.forward.value();
@@ -173,13 +234,12 @@ compose::Candidate SearchTruth::alone(std::size_t at, int replicas, const Parts&
 }
 
 // Every plan, and for a mixed stage every pair of plans; nothing is pruned.
-std::vector<compose::Candidate> SearchTruth::stages(std::size_t at, int replicas, const Parts& parts, int first,
-                                                    int last) const {
+std::vector<compose::Candidate> SearchTruth::stages(const Space& space, const Parts& parts, int first, int last) const {
   std::vector<compose::Candidate> result;
   for (const Part& part : parts) {
     std::vector<compose::Candidate> own;
-    for (const parallelizer::PartialPlan& plan : plans(at, part, first, last)) {
-      own.push_back(alone(at, replicas, parts, first, last, plan));
+    for (const parallelizer::PartialPlan& plan : plans(space.at, part, first, last)) {
+      own.push_back(alone(space, parts, first, last, plan));
     }
     if (&part == &parts.front()) {
       result = own;
@@ -197,15 +257,22 @@ std::vector<compose::Candidate> SearchTruth::stages(std::size_t at, int replicas
   return result;
 }
 
-// Every part may have to send to every other: the dearest pair counts.
-compose::Price SearchTruth::boundary(std::size_t at, const Parts& from, const Parts& to, int cut,
-                                     std::int64_t microbatch) const {
-  const Bytes bytes(model::cut_bytes(model_, cut) * microbatch);
+// Every part may have to send to every other: the dearest pair counts. A stage that shares its member with the next one
+// must have a next one there.
+compose::Price SearchTruth::boundary(const Space& space, const Parts& from, const Parts& to, int cut) const {
+  const std::size_t at = space.at;
+  const Bytes bytes(model::cut_bytes(model_, cut) * space.microbatch);
+  const Part& end = from.front();
+  const bool joined = end.run > end.gpus;
+  const bool fits =
+      to.size() == 1 && end.island_class == to.front().island_class && end.run - end.gpus == to.front().run;
+  if (joined && !fits) return compose::Price::none();
   compose::Price dearest;
   for (const Part& a : from) {
     for (const Part& b : to) {
-      const cost::BoundaryCost cost = cost::boundary_cost(bytes, link(level(at), a, b), members(level(at), a), a.gpus,
-                                                          members(level(at), b), b.gpus);
+      const bool together = joined || in_one_member(space, a.island_class);
+      const cost::BoundaryCost cost = cost::boundary_cost(bytes, link(level(at), a, b, together), members(level(at), a),
+                                                          a.gpus, members(level(at), b), b.gpus);
       if (std::pair(cost.latency.value(), cost.occupancy.value()) > std::pair(dearest.latency, dearest.occupancy)) {
         dearest = {cost.latency.value(), cost.occupancy.value()};
       }
@@ -214,19 +281,42 @@ compose::Price SearchTruth::boundary(std::size_t at, const Parts& from, const Pa
   return dearest;
 }
 
-// Everything of one (level, R, b), written down as a program for the enumeration of brute_force.cpp.
-std::optional<std::int64_t> SearchTruth::best_of(std::size_t at, int replicas, std::int64_t microbatch,
-                                                 const compose::SearchOptions& limits, std::int64_t below) const {
-  const std::vector<Parts> all = options(at, replicas, microbatch, limits);
+// Whether R pipelines of these options have a place.
+bool SearchTruth::can_be_placed(const Space& space, const std::vector<Parts>& all,
+                                const std::vector<int>& options) const {
+  const IslandLevel& here = level(space.at);
+  std::vector<std::vector<int>> runs(here.classes.size());
+  bool joined = false;
+  for (const int option : options) {
+    for (const Part& part : all[static_cast<std::size_t>(option)]) {
+      if (!joined) runs[static_cast<std::size_t>(part.island_class)].push_back(part.run);
+      joined = part.run > part.gpus;
+    }
+  }
+  for (std::size_t k = 0; k < runs.size(); ++k) {
+    if (in_one_member(space, static_cast<int>(k))) continue;  // units say it all
+    std::vector<int> of_all;
+    for (int r = 0; r < space.replicas; ++r) of_all.insert(of_all.end(), runs[k].begin(), runs[k].end());
+    if (!test::can_place(here.classes[k], of_all)) return false;
+  }
+  return true;
+}
+
+// Everything of one (level, R, b, reach), written down as a program for the enumeration of brute_force.cpp.
+std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compose::SearchOptions& limits,
+                                                 std::int64_t below) const {
+  const std::size_t at = space.at;
+  const int replicas = space.replicas;
+  const std::vector<Parts> all = options(space, limits);
   compose::Program program;
   program.blocks = model_.block_count();
-  program.microbatches = model_.job.global_batch / replicas / microbatch;
-  for (const IslandClass& c : level(at).classes) program.inventory.push_back(c.gpu_count() / replicas);
+  program.microbatches = rounded_up(rounded_up(model_.job.global_batch, replicas), space.microbatch);
+  for (int k = 0; k < static_cast<int>(level(at).classes.size()); ++k) program.inventory.push_back(share(space, k));
   if (limits.spend) {
     const bool counts_gpus = limits.spend->currency == compose::Currency::kGpus;
     for (const IslandClass& c : level(at).classes) {
-      program.unit_spend.push_back(
-          counts_gpus ? 1 : static_cast<std::int64_t>(c.device.price_per_hour.value() * 1e6 + 0.5));
+      program.unit_spend.push_back(counts_gpus ? 1
+                                               : static_cast<std::int64_t>(c.price_per_gpu_hour.value() * 1e6 + 0.5));
     }
     program.most_spend = limits.spend->most / replicas;
   }
@@ -248,8 +338,7 @@ std::optional<std::int64_t> SearchTruth::best_of(std::size_t at, int replicas, s
     program.options.push_back(option);
     for (const auto& [first, last] : slices) {
       const bool allowed = model_.job.allow.pipeline || last - first == program.blocks;
-      program.frontiers.push_back(allowed ? stages(at, replicas, parts, first, last)
-                                          : std::vector<compose::Candidate>{});
+      program.frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<compose::Candidate>{});
     }
   }
   program.cut_kinds = program.blocks + 1;
@@ -258,40 +347,82 @@ std::optional<std::int64_t> SearchTruth::best_of(std::size_t at, int replicas, s
     for (const Parts& from : all) {
       for (const Parts& to : all) {
         const bool inside = cut > 0 && cut < program.blocks;
-        program.prices.push_back(inside ? boundary(at, from, to, cut, microbatch) : compose::Price{});
+        program.prices.push_back(inside ? boundary(space, from, to, cut) : compose::Price{});
       }
     }
   }
-  return brute_force(program, below).time;
+  return brute_force(program, below,
+                     [&](const std::vector<int>& options) { return can_be_placed(space, all, options); })
+      .time;
+}
+
+// All classes, single members, and others where ends of an embedding are tied. Single members that hold a whole share
+// are no space of their own, but one in which nothing is better.
+std::vector<compose::Reach> SearchTruth::reaches(std::size_t at) const {
+  std::vector<compose::Reach> reaches = compose::reaches_of(level(at));
+  if (!model_.job.allow.pipeline) reaches.resize(1);
+  const auto first = reaches.front();
+  if (!model_.tied_embeddings) {
+    std::erase_if(reaches, [&](const compose::Reach& r) { return !r.in_one_member && !(r == first); });
+  }
+  return reaches;
 }
 
 std::optional<std::int64_t> SearchTruth::best(const compose::SearchOptions& limits) const {
   std::optional<std::int64_t> result;
   const std::int64_t batch = model_.job.global_batch;
   for (std::size_t at = 0; at < job_.hierarchy.levels.size(); ++at) {
-    for (int replicas = 1; replicas <= std::min<std::int64_t>(batch, limits.max_replicas); replicas *= 2) {
-      if (batch % replicas != 0 || (replicas > 1 && !model_.job.allow.replicas)) continue;
-      const std::int64_t own = batch / replicas;
+    for (int replicas = 1; replicas <= std::min<std::int64_t>(batch, limits.max_replicas); ++replicas) {
+      if (!is_listed_count(job_.hierarchy, level(at), replicas) || (replicas > 1 && !model_.job.allow.replicas))
+        continue;
+      const std::int64_t own = rounded_up(batch, replicas);
       for (std::int64_t b = 1; b <= own; ++b) {
-        if (own % b != 0 || (model_.job.microbatch > 0 && b != model_.job.microbatch)) continue;
-        const bool listed = is_power_of_two(b) || (b % 3 == 0 && is_power_of_two(b / 3)) || b == own;
-        if (!listed && model_.job.microbatch == 0) continue;
-        const auto time = best_of(at, replicas, b, limits, result.value_or(INT64_MAX));
-        if (better(time, result)) result = time;
+        const std::int64_t fixed = model_.job.microbatch;
+        if (fixed > 0 ? b != fixed : !is_listed_size(job_.hierarchy, b, own)) continue;
+        for (const compose::Reach& reach : reaches(at)) {
+          const auto time = best_of({at, replicas, b, reach}, limits, result.value_or(INT64_MAX));
+          if (better(time, result)) result = time;
+        }
       }
     }
   }
   return result;
 }
 
-std::optional<std::int64_t> SearchTruth::price(const compose::Composition& composition) const {
+// GPUs of the member from this part on, over the stages behind it that share it.
+int SearchTruth::run_at(const compose::Composition& composition, const compose::StageChoice& stage,
+                        const compose::PartChoice& part, const Space& space) const {
+  if (in_one_member(space, part.island_class) || part.member == compose::PartChoice::kAnyMember) return part.gpus;
+  int run = 0;
+  for (const compose::StageChoice& other : composition.stages) {
+    const compose::PartChoice& own = other.parts.front();
+    const bool shares = other.parts.size() == 1 && own.island_class == part.island_class && own.member == part.member;
+    if (other.first >= stage.first && shares) run += own.gpus;
+  }
+  return run;
+}
+
+std::set<std::int64_t> SearchTruth::prices(const compose::Composition& composition) const {
   const auto at = static_cast<std::size_t>(composition.level);
+  std::set<std::int64_t> result;
+  for (const compose::Reach& reach : reaches(at)) {
+    const auto time = price({at, composition.replicas, composition.microbatch, reach}, composition);
+    if (time) result.insert(*time);
+  }
+  return result;
+}
+
+std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose::Composition& composition) const {
+  const std::size_t at = space.at;
   const IslandLevel& here = level(at);
-  if (composition.replicas * composition.microbatch * composition.microbatches != model_.job.global_batch) return {};
+  const std::int64_t own_batch = rounded_up(model_.job.global_batch, composition.replicas);
+  if (composition.samples != model_.job.global_batch) return {};
+  if (rounded_up(own_batch, composition.microbatch) != composition.microbatches) return {};
   std::vector<int> used(here.classes.size(), 0);
   std::vector<compose::Candidate> chain;
   std::vector<compose::Price> hops;
-  Parts previous;
+  std::vector<Parts> all;
+  std::vector<int> numbers;
   int next_block = 0;
   for (const compose::StageChoice& stage : composition.stages) {
     if (stage.first != next_block || stage.last <= stage.first) return {};
@@ -299,7 +430,8 @@ std::optional<std::int64_t> SearchTruth::price(const compose::Composition& compo
     Parts parts;
     std::int64_t samples = 0;
     for (const compose::PartChoice& part : stage.parts) {
-      parts.push_back({part.island_class, part.gpus, part.samples});
+      parts.push_back({part.island_class, part.gpus, part.samples, run_at(composition, stage, part, space)});
+      if (std::ranges::find(space.reach.classes, part.island_class) == space.reach.classes.end()) return {};
       samples += part.samples;
       used[static_cast<std::size_t>(part.island_class)] += part.gpus * composition.replicas;
       if (!is_shape(class_of(here, parts.back()), part.gpus)) return {};
@@ -313,18 +445,20 @@ std::optional<std::int64_t> SearchTruth::price(const compose::Composition& compo
                plan.n_max == stage.parts[p].plan.n_max;
       });
       if (same == offered.end()) return {};
-      const compose::Candidate own = alone(at, composition.replicas, parts, stage.first, stage.last, *same);
+      const compose::Candidate own = alone(space, parts, stage.first, stage.last, *same);
       together = {std::max(together.T, own.T), std::max(together.F, own.F),         std::max(together.A, own.A),
                   std::max(together.o, own.o), std::min(together.n_max, own.n_max), -1};
     }
-    if (!chain.empty()) hops.push_back(boundary(at, previous, parts, stage.first, composition.microbatch));
+    if (!chain.empty()) hops.push_back(boundary(space, all.back(), parts, stage.first));
     chain.push_back(together);
-    previous = parts;
+    numbers.push_back(static_cast<int>(all.size()));
+    all.push_back(parts);
   }
   if (next_block != model_.block_count()) return {};
   for (std::size_t k = 0; k < used.size(); ++k) {
-    if (used[k] > here.classes[k].gpu_count()) return {};
+    if (used[k] > share(space, static_cast<int>(k)) * composition.replicas) return {};
   }
+  if (!can_be_placed(space, all, numbers)) return {};
   return closed_form(chain, hops, composition.microbatches);
 }
 

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "search_case.hpp"
+#include "tangram/compose/links.hpp"
 #include "tangram/compose/program.hpp"
 #include "tangram/compose/search.hpp"
 
@@ -20,35 +22,49 @@ class SearchTruth {
   /// nullopt: no plan at all.
   [[nodiscard]] std::optional<std::int64_t> best(const compose::SearchOptions& options = {}) const;
 
-  /// From its parts and their partial plans alone; nullopt: not a plan of the space. Only stages are looked at, with
-  /// boundaries worked out anew.
-  [[nodiscard]] std::optional<std::int64_t> price(const compose::Composition& composition) const;
+  /// From its parts and their partial plans alone, in each reach that it may have been searched in; empty: not a plan
+  /// of the space. Only stages are looked at, with boundaries worked out anew.
+  [[nodiscard]] std::set<std::int64_t> prices(const compose::Composition& composition) const;
 
   struct Part {
     int island_class = 0;
     int gpus = 0;
     int samples = 0;
+    int run = 0;  ///< GPUs of a member, with those of stages behind it that share it
   };
   using Parts = std::vector<Part>;
 
  private:
+  /// What one program of the search is about.
+  struct Space {
+    std::size_t at = 0;  ///< level
+    int replicas = 1;
+    std::int64_t microbatch = 1;
+    compose::Reach reach;
+  };
+
   [[nodiscard]] const cluster::IslandLevel& level(std::size_t index) const { return job_.hierarchy.levels[index]; }
-  [[nodiscard]] std::vector<Parts> options(std::size_t at, int replicas, std::int64_t microbatch,
-                                           const compose::SearchOptions& options) const;
+  [[nodiscard]] std::vector<compose::Reach> reaches(std::size_t at) const;
+  [[nodiscard]] int share(const Space& space, int k) const;
+  [[nodiscard]] bool in_one_member(const Space& space, int k) const;
+  [[nodiscard]] std::vector<Parts> options(const Space& space, const compose::SearchOptions& options) const;
   [[nodiscard]] std::optional<Parts> mixed(std::size_t at, Part a, Part b) const;
   [[nodiscard]] std::int64_t one_block(std::size_t at, const Part& part) const;
   [[nodiscard]] std::vector<parallelizer::PartialPlan> plans(std::size_t at, const Part& part, int first,
                                                              int last) const;
-  [[nodiscard]] std::vector<compose::Candidate> stages(std::size_t at, int replicas, const Parts& parts, int first,
+  [[nodiscard]] std::vector<compose::Candidate> stages(const Space& space, const Parts& parts, int first,
                                                        int last) const;
-  [[nodiscard]] compose::Candidate alone(std::size_t at, int replicas, const Parts& parts, int first, int last,
+  [[nodiscard]] compose::Candidate alone(const Space& space, const Parts& parts, int first, int last,
                                          const parallelizer::PartialPlan& plan) const;
-  [[nodiscard]] Nanoseconds crossing(std::size_t at, int replicas, const Parts& parts, int first, int last,
-                                     Bytes volume) const;
-  [[nodiscard]] compose::Price boundary(std::size_t at, const Parts& from, const Parts& to, int cut,
-                                        std::int64_t microbatch) const;
-  [[nodiscard]] std::optional<std::int64_t> best_of(std::size_t at, int replicas, std::int64_t microbatch,
-                                                    const compose::SearchOptions& options, std::int64_t below) const;
+  [[nodiscard]] Nanoseconds crossing(const Space& space, const Parts& parts, int first, int last, Bytes volume) const;
+  [[nodiscard]] compose::Price boundary(const Space& space, const Parts& from, const Parts& to, int cut) const;
+  [[nodiscard]] bool can_be_placed(const Space& space, const std::vector<Parts>& all,
+                                   const std::vector<int>& options) const;
+  [[nodiscard]] std::optional<std::int64_t> best_of(const Space& space, const compose::SearchOptions& options,
+                                                    std::int64_t below) const;
+  [[nodiscard]] std::optional<std::int64_t> price(const Space& space, const compose::Composition& composition) const;
+  [[nodiscard]] int run_at(const compose::Composition& composition, const compose::StageChoice& stage,
+                           const compose::PartChoice& part, const Space& space) const;
 
   const model::Model& model_;
   const SearchCase& job_;

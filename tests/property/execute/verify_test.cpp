@@ -43,7 +43,7 @@ PartSpec random_part(int samples, int blocks) {
   cost::Degrees& d = part.degrees;
   d.tp = any_of(std::vector<int>{1, 1, 2, 4});
   d.cp = any_of(std::vector<int>{1, 1, 2, 3});
-  d.dp = any_of(divisors(samples, 4));
+  d.dp = pick(1, std::min(samples, 4));
   d.sequence_parallel = d.tp > 1 && pick(0, 1) == 1;
   d.ep = any_of(divisors(std::gcd(d.gpus(), 12), 6));
   d.etp = any_of(divisors(std::gcd(d.gpus() / d.ep, 8), 4));
@@ -77,9 +77,10 @@ StageSpec random_stage(int first, int last, int microbatch) {
 
 PipelineSpec random_pipeline(int blocks) {
   PipelineSpec pipeline;
-  const int microbatch = any_of(std::vector<int>{1, 2, 3, 4, 6});
+  const int microbatch = any_of(std::vector<int>{1, 2, 3, 4, 6, 7});
   pipeline.microbatch = microbatch;
   pipeline.microbatches = pick(1, 6);
+  if (pipeline.microbatches > 1 && pick(0, 1) == 1) pipeline.missing = pick(0, microbatch - 1);
   const int stages = pick(1, std::min(blocks, 4));
   int first = 0;
   for (int s = 0; s < stages; ++s) {

@@ -36,6 +36,23 @@ TEST_CASE("every planner finds a plan that runs") {
   CHECK(make_planner("nobody") == nullptr);
 }
 
+TEST_CASE("a plan that trains another batch is not ok") {
+  PlannersSetting setting;
+  setting.model.job.global_batch = 61;
+  setting.input.batch = 61;
+  const auto proposals = make_planner("sailor")->propose(setting.input, Mode::kFaithful, {});
+  int others = 0;
+  for (std::size_t i = 0; i < proposals.drafts.size() && i < 20; ++i) {
+    const DraftPipeline& pipeline = proposals.drafts[i].pipelines.front();
+    if (pipeline.microbatch * pipeline.microbatches == 61) continue;
+    ++others;
+    const Candidate candidate = baseline::judge(proposals.drafts[i], 1, setting.input, setting.judge);
+    CHECK_FALSE(candidate.runs());
+    CHECK((candidate.label == Label::kOtherBatch || candidate.label == Label::kInexpressible));
+  }
+  CHECK(others > 0);
+}
+
 TEST_CASE("repaired planners return nothing that their memory model or their cuts forbid") {
   const PlannersSetting setting;
   for (const std::string_view name : planner_names()) {

@@ -77,7 +77,8 @@ TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
 
 TEST_CASE(
     "replicas of a stage may be unequally many on its nodes, and lists of Sailor's plans are tried from the top") {
-  const ResultsSetting setting{{"a[1-2]"}};
+  ResultsSetting setting{{"a[1-2]"}};
+  setting.model.job.global_batch = setting.input.batch = 65;  // what five replicas train
   const auto stage_of = [](int replicas) {
     std::string text = "[[[\"A100-40\", 1, \"z\"]], 1]";
     for (int i = 1; i < replicas; ++i) text += ", [[[\"A100-40\", 1, \"z\"]], 1]";

@@ -78,6 +78,22 @@ TEST_CASE("edits: a type the fleet has not comes from the catalogue") {
   CHECK(fleet.nodes[1].network.bandwidth.value() == Approx(25e9));
 }
 
+TEST_CASE("edits: what is not said of a new type is taken from the largest nodes, and told") {
+  const Fleet fleet = with({{}, {"gpu=H100,nodes=2"}, {}});
+  REQUIRE(names(fleet) == std::vector<std::string>{"a", "added-1", "added-2", "b", "c"});
+  CHECK(fleet.nodes[1].groups.front().device.name == "H100-80GB-SXM");
+  CHECK(fleet.nodes[1].groups.front().count == 8);
+  CHECK(fleet.nodes[1].network.bandwidth.value() == fleet.nodes[0].network.bandwidth.value());
+  CHECK(fleet.assumed ==
+        std::vector<std::string>{"--add: H100 is taken as H100-80GB-SXM, 8 GPUs a node and 200 Gbit/s as a has"});
+  CHECK(with({{}, {"gpu=L40S,network=100Gbit"}, {}}).assumed ==
+        std::vector<std::string>{"--add: L40S: 8 GPUs a node as a has"});
+  CHECK(with({{}, {"gpu=L40S,count=4,network=100Gbit"}, {}}).assumed.empty());
+  // Of the fleet's own types nothing is left open, and a word that is one of them means it.
+  CHECK(with({{}, {"gpu=V100,nodes=1"}, {}}).assumed.empty());
+  CHECK(with({{}, {"gpu=A10G"}, {}}).nodes[1].groups.front().device.name == "A10G");
+}
+
 TEST_CASE("edits: links, nodes and types get other figures") {
   // 5 Gbit/s = 0.625 GB/s between the racks; the latency stays that of eth, 20 us.
   const Fleet slow = with({{}, {}, {"link(rack:r1,rack:r2).bandwidth=5Gbit"}});
@@ -128,10 +144,8 @@ TEST_CASE("edits: mistakes point into the argument") {
         "  hint: leave one of them out\n");
   CHECK(error_of({{}, {"like=a,count=4"}, {}}) ==
         "--add:1:6: error: a node like another has as many GPUs\n  like=a,count=4\n       ^\n");
-  CHECK(error_of({{}, {"gpu=H100-80GB-SXM"}, {}}) ==
-        "--add:1:5: error: the fleet has no H100-80GB-SXM to take count and network from\n  gpu=H100-80GB-SXM\n"
-        "      ^~~~~~~~~~~~~\n  hint: add count=8,network=400Gbit\n");
-  CHECK(error_of({{}, {"gpu=H100,count=4,network=10Gbit"}, {}}).find("may be several GPU types") != std::string::npos);
+  CHECK(error_of({{}, {"gpu=H1,count=4,network=10Gbit"}, {}}).find("may be several GPU types") != std::string::npos);
+  CHECK(error_of({{}, {"gpu=RTX"}, {}}).find("may be several GPU types") != std::string::npos);
   CHECK(error_of({{}, {}, {"link(rack:r1,rack:r2).bandwidth=fast"}}) ==
         "--set:1:33: error: a rate was expected\n  link(rack:r1,rack:r2).bandwidth=fast\n"
         "                                  ^~~~\n  hint: as in 10Gbit or 1.25GB (a second)\n");

@@ -61,6 +61,9 @@ TEST_CASE("shipped fleets: sizes") {
   const Fleet large = shipped("fleet-10k");
   CHECK(large.gpu_count() == 10'000);
   CHECK(gpus_by_type(large).size() == 6);
+  const Fleet testbed = shipped("testbed-36-types");
+  CHECK(gpus_by_type(testbed).size() == 36);
+  CHECK(std::ranges::all_of(testbed.nodes, [](const Node& node) { return node.groups.front().count == 6; }));
   // One screen.
   const std::string text = slurp(kFolder + "fleet-10k.json");
   CHECK(std::count(text.begin(), text.end(), '\n') <= 50);

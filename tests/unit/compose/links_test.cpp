@@ -1,5 +1,8 @@
 // Links between shapes of classes.
 #include "tangram/compose/links.hpp"
+
+#include <algorithm>
+
 #include "fixtures.hpp"
 #include "support/catch.hpp"
 
@@ -67,13 +70,45 @@ TEST_CASE("a shape spans whole members, or part of one") {
   CHECK(members_of(level, {0, 12}) == 3);
 }
 
+TEST_CASE("stages that are known to share a member talk over its inner link") {
+  const cluster::IslandLevel level = level_of({class_of(8, 2, 1)});
+  CHECK(gigabytes(link_between(level, {0, 2, 3}, {0, 4, 3})) == Approx(200));
+  // In two of them: a quarter of a member's network, however slow the inner link.
+  CHECK(gigabytes(link_between(level, {0, 2, 3}, {0, 4, 4})) == Approx(5));
+}
+
 TEST_CASE("a price before the other end is known takes the slowest link") {
   // Class 0 reaches itself at 10 GB/s and 7 us, class 1 at 5 GB/s, class 2 at 50 GB/s but 30 us.
   cluster::IslandLevel level = level_of({class_of(4, 1, 2), class_of(4, 1, 1), class_of(4, 1, 1)});
   level.links[2] = level.links[6] = {50_GBps, 30_us};
-  const cluster::Link slowest = slowest_link(level, {0, 4});
+  const Reach all{{0, 1, 2}, false};
+  const cluster::Link slowest = slowest_link(level, {0, 4}, all);
   CHECK(gigabytes(slowest) == Approx(5));
   CHECK(slowest.latency == 30_us);
   // Half a member has half of each: 5 and 2.5.
-  CHECK(gigabytes(slowest_link(level, {0, 2})) == Approx(2.5));
+  CHECK(gigabytes(slowest_link(level, {0, 2}, all)) == Approx(2.5));
+  // Within classes 0 and 2 nothing is slower than class 0 itself; in one member two GPUs have their own links.
+  CHECK(gigabytes(slowest_link(level, {0, 4}, {{0, 2}, false})) == Approx(10));
+  CHECK(gigabytes(slowest_link(level, {0, 2}, {{0}, true})) == Approx(200));
+}
+
+TEST_CASE("pipelines within reach of faster links are a space of their own") {
+  // Two classes 50 GB/s apart, a third one 5 GB/s from both; class 0 has two members.
+  cluster::IslandLevel level = level_of({class_of(4, 1, 2), class_of(4, 1, 1), class_of(4, 1, 1)});
+  level.links[1] = level.links[3] = {50_GBps, 1_us};
+  const std::vector<Reach> reaches = reaches_of(level);
+  CHECK(reaches.front() == Reach{{0, 1, 2}, false});
+  const auto has = [&](const Reach& reach) { return std::ranges::find(reaches, reach) != reaches.end(); };
+  CHECK(has({{0, 1}, false}));
+  CHECK(has({{2}, false}));
+  CHECK(has({{0}, true}));
+  CHECK_FALSE(has({{0, 2}, false}));
+  CHECK_FALSE(has({{1}, true}));
+  const std::vector<Placement> near{{0, 4}, {1, 4}};
+  const std::vector<Placement> far{{0, 4}, {2, 4}};
+  const std::vector<Placement> inside{{0, 2}, {0, 2}};
+  CHECK(narrowest_reach(level, near, false) == Reach{{0, 1}, false});
+  CHECK(narrowest_reach(level, far, false) == Reach{{0, 1, 2}, false});
+  CHECK(narrowest_reach(level, inside, true) == Reach{{0}, true});
+  CHECK(narrowest_reach(level, inside, false).in_one_member == false);
 }

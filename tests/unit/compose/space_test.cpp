@@ -6,6 +6,7 @@
 
 #include "fixtures.hpp"
 #include "support/catch.hpp"
+#include "support/placing.hpp"
 
 using namespace tangram;
 using namespace tangram::compose;
@@ -16,57 +17,24 @@ namespace {
 using Shapes = std::vector<int>;
 using Sizes = std::vector<std::int64_t>;
 
-// Places shapes, largest first: whole islands, then whole members of one island, then parts of a member. Small fleets
-// only: an island or member is taken where the shape fits and the least is left.
-bool can_place(const cluster::IslandClass& c, std::vector<int> shapes) {
-  const int islands = static_cast<int>(c.islands.size());
-  const int island_gpus = c.members_per_island * c.gpus_per_member;
-  std::sort(shapes.begin(), shapes.end(), std::greater<>());
-  std::vector<int> members(static_cast<std::size_t>(islands), c.members_per_island);  // untouched ones
-  std::vector<int> pieces;                                                            // GPUs left of broken members
-  const auto take_members = [&](int count) {
-    std::vector<int>::iterator best = members.end();
-    for (auto i = members.begin(); i != members.end(); ++i) {
-      if (*i >= count && (best == members.end() || *i < *best)) best = i;
-    }
-    if (best == members.end()) return false;
-    *best -= count;
-    return true;
-  };
-  for (const int gpus : shapes) {
-    if (gpus > island_gpus) {
-      int left = gpus / island_gpus;
-      for (int& free : members) {
-        if (left > 0 && free == c.members_per_island) {
-          free = 0;
-          --left;
-        }
-      }
-      if (left > 0) return false;
-    } else if (gpus >= c.gpus_per_member) {
-      if (!take_members(gpus / c.gpus_per_member)) return false;
-    } else {
-      auto piece = std::find_if(pieces.begin(), pieces.end(), [&](int free) { return free >= gpus; });
-      if (piece == pieces.end()) {
-        if (!take_members(1)) return false;
-        pieces.push_back(c.gpus_per_member);
-        piece = pieces.end() - 1;
-      }
-      *piece -= gpus;
-    }
-  }
-  return true;
+bool is_within(const std::vector<PlacementLimit>& limits, const std::vector<int>& shapes) {
+  return std::ranges::all_of(limits, [&](const PlacementLimit& limit) {
+    std::int64_t sum = 0;
+    for (const int gpus : shapes) sum += limit.weight_of(gpus);
+    return sum <= limit.most;
+  });
 }
 
-// Every multiset of `shapes` that R replicas may use, R times over.
-int count_unplaceable(const cluster::IslandClass& c, const ClassShare& share, int replicas) {
+// Multisets of `shapes` whose units a replica has, and that can be placed R times although limits say no, or the other
+// way about.
+int count_misjudged(const cluster::IslandClass& c, const ClassShare& share, int replicas) {
   int failures = 0;
   std::vector<int> chosen;
   const std::function<void(std::size_t, int)> choose = [&](std::size_t from, int units) {
     if (from == share.shapes.size()) {
       std::vector<int> all;
       for (int r = 0; r < replicas; ++r) all.insert(all.end(), chosen.begin(), chosen.end());
-      if (!can_place(c, all)) ++failures;
+      if (test::can_place(c, all) != is_within(share.limits, chosen)) ++failures;
       return;
     }
     const int size = share.shapes[from] / share.unit;
@@ -82,37 +50,85 @@ int count_unplaceable(const cluster::IslandClass& c, const ClassShare& share, in
 
 }  // namespace
 
-TEST_CASE("shapes are powers of two of GPUs, members and islands, and the whole class") {
-  SECTION("one node of 8") { CHECK(shapes_of(class_of(8, 1, 1)) == Shapes{1, 2, 4, 8}); }
-  SECTION("one GPU") { CHECK(shapes_of(class_of(1, 1, 1)) == Shapes{1}); }
-  // 4 does not divide 6; 3 is no power of two.
-  SECTION("a node of 6") { CHECK(shapes_of(class_of(6, 1, 1)) == Shapes{1, 2, 6}); }
-  SECTION("a node of 3") { CHECK(shapes_of(class_of(3, 1, 1)) == Shapes{1, 3}); }
-  // One island: 1, 2, 4 members and all 5.
-  SECTION("an island of 5 nodes of 2") { CHECK(shapes_of(class_of(2, 5, 1)) == Shapes{1, 2, 4, 8, 10}); }
-  // Several islands of 6 members: 4 members would leave 2 of every island; 2 islands are 12, all 3 are 18.
-  SECTION("3 islands of 6 members") { CHECK(shapes_of(class_of(1, 6, 3)) == Shapes{1, 2, 6, 12, 18}); }
-  SECTION("2 islands of 2 nodes of 4") { CHECK(shapes_of(class_of(4, 2, 2)) == Shapes{1, 2, 4, 8, 16}); }
+TEST_CASE("small fleets are offered every size") {
+  const auto shapes = [](int member, int members, int islands) {
+    return shapes_of(class_of(member, members, islands), member * members * islands);
+  };
+  CHECK(shapes(1, 1, 1) == Shapes{1});
+  CHECK(shapes(8, 1, 1) == Shapes{1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(shapes(7, 1, 2) == Shapes{1, 2, 3, 4, 5, 6, 7, 14});
+  CHECK(shapes(2, 5, 1) == Shapes{1, 2, 4, 6, 8, 10});
+  CHECK(shapes(1, 6, 3) == Shapes{1, 2, 3, 4, 5, 6, 12, 18});
+  CHECK(shapes(4, 2, 2) == Shapes{1, 2, 3, 4, 8, 16});
+  // Several members of more than 8 GPUs: sizes that divide each other, so that limits on slots suffice.
+  CHECK(shapes(12, 2, 1) == Shapes{1, 2, 4, 8, 12, 24});
+  CHECK(shapes(12, 1, 1).size() == 12);
+}
+
+TEST_CASE("larger fleets are offered powers of two and divisors of a member, three times powers of two of members") {
+  CHECK(shapes_of(class_of(8, 13, 1), 104) == Shapes{1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 104});
+  CHECK(shapes_of(class_of(7, 1, 1), 104) == Shapes{1, 2, 4, 7});
+  CHECK(shapes_of(class_of(6, 2, 1), 104) == Shapes{1, 2, 3, 4, 6, 12});
+  CHECK(shapes_of(class_of(8, 13, 1), 1000) == Shapes{1, 2, 4, 8, 16, 32, 64, 104});
+  CHECK(shapes_of(class_of(8, 1, 13), 5000) == Shapes{1, 2, 4, 8, 16, 32, 64, 104});
+}
+
+TEST_CASE("what a part of a fleet is offered, the fleet is offered") {
+  for (int gpus = 1; gpus < 8; ++gpus) {
+    const Shapes less = shapes_of(class_of(gpus, 1, 1), gpus);
+    const Shapes more = shapes_of(class_of(gpus + 1, 1, 1), gpus + 1);
+    INFO(gpus << " GPUs and one more");
+    CHECK(std::ranges::includes(more, less));
+  }
+  for (int members = 1; members < 8; ++members) {
+    const Shapes less = shapes_of(class_of(6, members, 1), 6 * members);
+    const Shapes more = shapes_of(class_of(6, members + 1, 1), 6 * members + 6);
+    INFO(members << " members and one more");
+    CHECK(std::ranges::includes(more, less));
+  }
 }
 
 TEST_CASE("a replica gets its share of every class") {
-  // 8 + 6 GPUs. R = 2: 4 and 3; the shape of 6 and that of 8 are too large. R = 8: 1 and 0.
+  // 8 + 6 GPUs. R = 2: 4 and 3; larger shapes do not fit. R = 8: 1 and 0.
   const cluster::IslandLevel level = level_of({class_of(8, 1, 1), class_of(3, 1, 2)});
   const std::vector<ClassShare> one = share_classes(level, 1);
-  CHECK(one[0].shapes == Shapes{1, 2, 4, 8});
+  CHECK(one[0].shapes == Shapes{1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(one[0].unit == 1);
   CHECK(one[0].units == 8);
-  CHECK(one[1].shapes == Shapes{1, 3, 6});
+  CHECK(one[0].limits.empty());
+  CHECK(one[0].in_one_member);
+  CHECK(one[1].shapes == Shapes{1, 2, 3, 6});
   CHECK(one[1].units == 6);
+  REQUIRE(one[1].limits.size() == 1);  // 2 and 3 GPUs take a member each
+  CHECK(one[1].limits[0].weight_of(2) == 1);
+  CHECK(one[1].limits[0].weight_of(6) == 2);
+  CHECK(one[1].limits[0].most == 2);
+  CHECK(one[1].runs == Shapes{1, 2, 3});
+  CHECK_FALSE(one[1].in_one_member);
   const std::vector<ClassShare> two = share_classes(level, 2);
-  CHECK(two[0].shapes == Shapes{1, 2, 4});
+  CHECK(two[0].shapes == Shapes{1, 2, 3, 4});
   CHECK(two[0].units == 4);
-  CHECK(two[1].shapes == Shapes{1, 3});
+  CHECK(two[1].shapes == Shapes{1, 2, 3});
   CHECK(two[1].units == 3);
+  CHECK(two[1].in_one_member);
   const std::vector<ClassShare> eight = share_classes(level, 8);
   CHECK(eight[0].units == 1);
   CHECK(eight[1].shapes.empty());
   CHECK(eight[1].units == 0);
+}
+
+TEST_CASE("a pipeline within reach of some classes has no units of others") {
+  const cluster::IslandLevel level = level_of({class_of(8, 1, 2), class_of(4, 1, 1)});
+  const std::vector<ClassShare> first = share_classes(level, 1, {{0}, false});
+  CHECK(first[0].units == 16);
+  CHECK(first[1].units == 0);
+  const std::vector<ClassShare> member = share_classes(level, 1, {{0}, true});
+  CHECK(member[0].units == 8);
+  CHECK(member[0].shapes.back() == 8);
+  CHECK(member[0].in_one_member);
+  CHECK(member[0].limits.empty());
+  // Four replicas on two members: half a member each.
+  CHECK(share_classes(level, 4, {{0}, true})[0].units == 4);
 }
 
 TEST_CASE("large fleets are counted in larger units") {
@@ -130,61 +146,99 @@ TEST_CASE("large fleets are counted in larger units") {
   CHECK(odd[0].units == 3);
 }
 
-TEST_CASE("counting units is enough to place shapes") {
-  const std::vector<cluster::IslandClass> classes{class_of(8, 1, 1), class_of(6, 1, 2), class_of(4, 3, 1),
-                                                  class_of(2, 2, 3), class_of(3, 1, 3), class_of(2, 5, 1),
-                                                  class_of(1, 6, 2), class_of(4, 2, 2)};
+TEST_CASE("units and limits tell whether shapes can be placed") {
+  const std::vector<cluster::IslandClass> classes{
+      class_of(8, 1, 1), class_of(6, 1, 2), class_of(4, 3, 1), class_of(2, 2, 3), class_of(3, 1, 3), class_of(2, 5, 1),
+      class_of(1, 6, 2), class_of(4, 2, 2), class_of(7, 1, 2), class_of(5, 3, 1), class_of(2, 3, 2)};
   for (const cluster::IslandClass& c : classes) {
-    for (const int replicas : {1, 2, 4}) {
+    for (const int replicas : {1, 2, 3, 4}) {
       const ClassShare share = share_classes(level_of({c}), replicas)[0];
       INFO(c.gpus_per_member << " x " << c.members_per_island << " x " << c.islands.size() << ", R " << replicas);
-      CHECK(count_unplaceable(c, share, replicas) == 0);
+      CHECK(count_misjudged(c, share, replicas) == 0);
     }
   }
 }
 
-TEST_CASE("replicas are powers of two that divide the batch and get GPUs") {
+TEST_CASE("replicas are powers of two that get GPUs, and odd numbers that leave none over") {
   const cluster::IslandLevel level = level_of({class_of(4, 1, 1), class_of(8, 1, 1)});
   model::Job job;
-  job.global_batch = 48;  // 16 * 3; no class has 16 GPUs
-  CHECK(replica_counts(job, level, 1 << 20) == Shapes{1, 2, 4, 8});
-  CHECK(replica_counts(job, level, 4) == Shapes{1, 2, 4});
-  CHECK(replica_counts(job, level, 1) == Shapes{1});
-  job.global_batch = 12;  // 4 * 3
-  CHECK(replica_counts(job, level, 1 << 20) == Shapes{1, 2, 4});
+  job.global_batch = 48;  // no class has 16 GPUs
+  CHECK(replica_counts(job, level, 1 << 20, {}) == Shapes{1, 2, 4, 8});
+  CHECK(replica_counts(job, level, 4, {}) == Shapes{1, 2, 4});
+  CHECK(replica_counts(job, level, 1, {}) == Shapes{1});
   job.global_batch = 7;
-  CHECK(replica_counts(job, level, 1 << 20) == Shapes{1});
-  job.global_batch = 48;
+  CHECK(replica_counts(job, level, 1 << 20, {}) == Shapes{1, 2, 4});
+  CHECK(replica_counts(job, level, 1 << 20, {.equal = true}) == Shapes{1});
+  job.global_batch = 12;
+  CHECK(replica_counts(job, level, 1 << 20, {.equal = true}) == Shapes{1, 2, 4});
+  CHECK(replica_counts(job, level, 1 << 20, {.odd = {1, 3}}) == Shapes{1, 2, 4, 8});
+  const cluster::IslandLevel sixes = level_of({class_of(6, 2, 1), class_of(6, 1, 1)});
+  CHECK(replica_counts(job, sixes, 1 << 20, {.odd = {1, 3}}) == Shapes{1, 2, 3, 4, 6, 8});
   job.allow.replicas = false;
-  CHECK(replica_counts(job, level, 1 << 20) == Shapes{1});
+  CHECK(replica_counts(job, level, 1 << 20, {}) == Shapes{1});
 }
 
-TEST_CASE("microbatches are powers of two, three times those, and the whole batch") {
+TEST_CASE("microbatches are powers of two, three times those that divide, and the whole batch") {
   model::Job job;
   job.global_batch = 24;
-  CHECK(microbatch_sizes(job, 1) == Sizes{1, 2, 3, 4, 6, 8, 12, 24});
-  CHECK(microbatch_sizes(job, 4) == Sizes{1, 2, 3, 6});
-  job.global_batch = 20;  // of 20 only 5 and 10 are neither, but 20 is all of it
-  CHECK(microbatch_sizes(job, 1) == Sizes{1, 2, 4, 20});
-  CHECK(microbatch_sizes(job, 4) == Sizes{1, 5});
-  job.global_batch = 7;
-  CHECK(microbatch_sizes(job, 1) == Sizes{1, 7});
-  SECTION("or what the user says, where it divides") {
+  CHECK(microbatch_sizes(job, 1, {}) == Sizes{1, 2, 3, 4, 6, 8, 12, 24});
+  CHECK(microbatch_sizes(job, 4, {}) == Sizes{1, 2, 3, 6});
+  job.global_batch = 20;  // 8 takes 3 microbatches, for which 7 is enough; 16 is near 20, which divides
+  CHECK(microbatch_sizes(job, 1, {}) == Sizes{1, 2, 4, 7, 20});
+  CHECK(microbatch_sizes(job, 4, {}) == Sizes{1, 2, 5});
+  CHECK(microbatch_sizes(job, 1, {.equal = true}) == Sizes{1, 2, 4, 20});
+  CHECK(microbatch_sizes(job, 4, {.equal = true}) == Sizes{1, 5});
+  CHECK(microbatch_sizes(job, 3, {.equal = true}).empty());
+  job.global_batch = 127;
+  CHECK(microbatch_sizes(job, 1, {}) == Sizes{1, 2, 4, 8, 16, 32, 64, 127});
+  CHECK(microbatch_sizes(job, 2, {}) == Sizes{1, 2, 4, 8, 16, 32, 64});  // of 64 and 63 samples
+  CHECK(microbatch_sizes(job, 1, {.equal = true}) == Sizes{1, 127});
+  job.global_batch = 256;  // for 6, 12 or 24 GPUs
+  CHECK(microbatch_sizes(job, 1, {.odd = {1, 3}}) == Sizes{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 43, 64, 86, 128, 256});
+  SECTION("or what the user says") {
     job.global_batch = 20;
     job.microbatch = 5;
-    CHECK(microbatch_sizes(job, 1) == Sizes{5});
-    CHECK(microbatch_sizes(job, 4) == Sizes{5});
+    CHECK(microbatch_sizes(job, 1, {}) == Sizes{5});
+    CHECK(microbatch_sizes(job, 4, {}) == Sizes{5});
     job.microbatch = 4;
-    CHECK(microbatch_sizes(job, 2).empty());
+    CHECK(microbatch_sizes(job, 2, {}) == Sizes{4});
+    CHECK(microbatch_sizes(job, 2, {.equal = true}).empty());
+    CHECK(microbatch_sizes(job, 10, {}).empty());
   }
+}
+
+TEST_CASE("no microbatch can be smaller without there being one more") {
+  model::Job job;
+  for (job.global_batch = 1; job.global_batch < 300; ++job.global_batch) {
+    for (const int replicas : {1, 2, 3, 8}) {
+      const std::int64_t most = (job.global_batch + replicas - 1) / replicas;
+      for (const std::int64_t b : microbatch_sizes(job, replicas, {.odd = {1, 3, 5}})) {
+        const std::int64_t microbatches = (most + b - 1) / b;
+        CHECK(((b - 1) * microbatches < most && most <= b * microbatches));
+      }
+    }
+  }
+}
+
+TEST_CASE("odd numbers of GPUs of a node or a class are looked at where they are small") {
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({class_of(6, 1, 1), class_of(8, 5, 1)}), level_of({class_of(13, 1, 1)}),
+                      level_of({class_of(8, 7, 1)})};
+  SearchOptions options;
+  CHECK(splitting_of(hierarchy, options).odd == Shapes{1, 3, 7});
+  CHECK_FALSE(splitting_of(hierarchy, options).equal);
+  options.constraints.demands.equal_samples = true;
+  CHECK(splitting_of(hierarchy, options).equal);
 }
 
 TEST_CASE("settings are of every level and replica count, sizes of about 64 microbatches first") {
   cluster::IslandHierarchy hierarchy;
-  hierarchy.levels = {level_of({class_of(2, 1, 1), class_of(1, 1, 1)}), level_of({class_of(3, 1, 1)})};
-  model::Job job;
-  job.global_batch = 256;
-  const std::vector<SizeSettings> sizes = settings_by_size(job, hierarchy, 2);
+  hierarchy.levels = {level_of({class_of(2, 1, 1), class_of(1, 1, 1)}), level_of({class_of(2, 1, 1)})};
+  model::Model model = model_of(2);
+  model.job.global_batch = 256;
+  SearchOptions options;
+  options.max_replicas = 2;
+  const std::vector<SizeSettings> sizes = settings_by_size(model, hierarchy, options);
   Sizes order;
   for (const SizeSettings& size : sizes) order.push_back(size.microbatch);
   CHECK(order == Sizes{4, 2, 8, 1, 16, 32, 64, 128, 256});  // 64 microbatches, 128 and 32, 256 and 16 ...
@@ -196,6 +250,8 @@ TEST_CASE("settings are of every level and replica count, sizes of about 64 micr
   CHECK(settings_of(0) ==
         std::vector<std::vector<std::int64_t>>{{0, 1, 4, 64}, {0, 2, 4, 32}, {1, 1, 4, 64}, {1, 2, 4, 32}});
   CHECK(settings_of(8) == std::vector<std::vector<std::int64_t>>{{0, 1, 256, 1}, {1, 1, 256, 1}});  // R = 2: 128 each
+  model.tied_embeddings = true;  // pipelines on all classes, on either of the first level's
+  CHECK(settings_by_size(model, hierarchy, options)[8].settings.size() == 4);
 }
 
 TEST_CASE("the space says what it is made of") {
@@ -211,10 +267,14 @@ TEST_CASE("the space says what it is made of") {
   CHECK(space.microbatches == Sizes{1, 2, 4});
   REQUIRE(space.shapes.size() == 2);
   CHECK(space.shapes[0].second == Shapes{1, 2});
-  CHECK(space.rules ==
-        std::vector<std::string>{"mixed stages: two classes, the 24 largest pairs of shapes, samples in eighths"});
+  REQUIRE(space.rules.size() == 2);
+  CHECK(space.rules[0] ==
+        "context parallelism in chunks of fewer than 1024 tokens: where every replica of a stage works "
+        "on one sample");
+  CHECK(space.rules[1] == "mixed stages: two classes, the 24 largest pairs of shapes, samples in eighths");
   SearchOptions options;
   options.max_parts = 1;
+  job.allow.cp = false;
   CHECK(name_space(job, hierarchy, options).rules.empty());
   options = {};
   options.max_replicas = 1;

@@ -49,6 +49,27 @@ TEST_CASE("one small block on paper") {
   CHECK(time.selective_compute * 1e6 == Approx(2 * 2 * stream));
 }
 
+TEST_CASE("a stage takes as long as the fullest of its replicas") {
+  // 32 samples on 6 ranks are 6 + 6 + 5 + 5 + 5 + 5: the time and memory of 6 samples on every rank.
+  const Degrees degrees{.tp = 1, .cp = 1, .dp = 6};
+  CHECK(degrees.most_samples(32) == 6);
+  const model::Model model = small_model(2);
+  const cluster::DeviceShape shape = shape_of(a100(), 1, 6);
+  const model::SliceSignature slice = model::signature(model, 0, 2);
+  const auto cost = [&](int samples) {
+    return stage_cost(units_of(model, shape, degrees, samples), slice, policy(1, RecomputeMode::kFull, 1));
+  };
+  CHECK(cost(32) == cost(36));
+  CHECK(cost(32) == cost(31));
+  CHECK(cost(30).forward < cost(31).forward);
+  const ActivationBytes block = block_activation(model.types.front(), model.job, degrees, 6);
+  const double ends = embedding_activation(model, degrees, 6).none + head_activation(model, degrees, 6).none;
+  CHECK(cost(32).activation.as_double() == Approx(block.full + block.none + ends));
+  // What enters and leaves, twice: 6 samples of 1024 tokens of 1024 values in 2 bytes at each cut, none at the ends.
+  const model::SliceSignature inner = model::signature(small_model(3), 1, 2);
+  CHECK(boundary_buffers(units_of(small_model(3), shape, degrees, 32), inner) == 2 * 6 * (2 * 1024.0 * 1024 * 2));
+}
+
 TEST_CASE("tensor parallelism exchanges twice a block and direction") {
   // tp 4: two all-reduces of 2 * 1024 * 1024 bytes; with sequence parallelism an all-gather and a reduce-scatter each.
   const model::Model model = small_model(1);
@@ -364,7 +385,8 @@ TEST_CASE("degrees that a model cannot run are named") {
   CHECK(why(dense, tensor(4, true), 1).empty());  // kv heads replicated, vocabulary padded
   CHECK(why(dense, tensor(16, true), 1) == "8 attention heads cannot be divided by tp 16");
   CHECK(why(dense, tensor(1, true), 1) == "sequence parallelism needs tp > 1");
-  CHECK(why(dense, data(4), 6) == "6 samples cannot be divided by dp 4");
+  CHECK(why(dense, data(4), 6).empty());
+  CHECK(why(dense, data(4), 3) == "3 samples are too few for dp 4");
   Degrees degrees;
   degrees.cp = 3;
   CHECK(why(dense, degrees, 1) == "1024 tokens cannot be divided by 2 cp = 6");
@@ -376,6 +398,13 @@ TEST_CASE("degrees that a model cannot run are named") {
   uneven.types.front().attention.kv_heads = 3;
   uneven.types.front().attention.heads = 12;
   CHECK(why(uneven, tensor(2, false), 1) == "3 key-value heads cannot be divided by tp 2");
+
+  model::Model brief = dense;
+  brief.types.front().tokens = 3;
+  CHECK(why(brief, tensor(2, false), 1).empty());  // every rank of a boundary has a piece, if not as long as the others
+  CHECK(why(brief, tensor(2, true), 1) == "3 tokens of a sample cannot be divided by sequence-parallel tp 2");
+  CHECK(why(brief, tensor(4, false), 1) ==
+        "3 positions of a sample are too few for tp x cp = 4: every rank hands over some");
 
   const model::Model moe = model_of(moe_block(1024, 8, 8, 2048, 1024), 4, 32'000);
   degrees = data(6);

@@ -44,3 +44,30 @@ TEST_CASE("a stage that grows or shrinks changes the last of its runs") {
   CHECK(fitted(policy, 2).runs == std::vector<BlockRun>{{2, kSharded}});
   CHECK(fitted({1, RecomputeMode::kFull, 4}, 3) == MemoryPolicy{1, RecomputeMode::kFull, 3});
 }
+
+TEST_CASE("replicas share samples as evenly as whole samples can be") {
+  const Degrees six{.tp = 2, .cp = 1, .dp = 6};
+  const auto begins = [&](std::int64_t samples) {
+    std::vector<std::int64_t> first;
+    for (int d = 0; d <= 6; ++d) first.push_back(six.samples_before(d, samples));
+    return first;
+  };
+  CHECK(begins(32) == std::vector<std::int64_t>{0, 6, 12, 17, 22, 27, 32});
+  CHECK(begins(36) == std::vector<std::int64_t>{0, 6, 12, 18, 24, 30, 36});
+  CHECK(begins(6) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6});
+  CHECK(begins(4) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 4, 4});
+  for (std::int64_t samples = 0; samples < 100; ++samples) {
+    for (int dp = 1; dp <= 12; ++dp) {
+      const Degrees degrees{.tp = 1, .cp = 1, .dp = dp};
+      std::int64_t most = 0;
+      for (int d = 0; d < dp; ++d) {
+        const std::int64_t own = degrees.samples_before(d + 1, samples) - degrees.samples_before(d, samples);
+        CHECK((own == samples / dp || own == (samples + dp - 1) / dp));
+        most = std::max(most, own);
+      }
+      CHECK(degrees.samples_before(0, samples) == 0);
+      CHECK(degrees.samples_before(dp, samples) == samples);
+      CHECK(degrees.most_samples(samples) == most);
+    }
+  }
+}

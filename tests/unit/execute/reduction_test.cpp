@@ -30,8 +30,21 @@ TEST_CASE("two windows of samples stay, cut where neither a replica nor an exper
   CHECK(job.pipelines[0].microbatch == 16);
   CHECK(job.pipelines[0].stages[0].parts[0].degrees.dp == 16);
   CHECK(job.pipelines[0].stages[1].parts[0].degrees.dp == 8);
-  CHECK(job.pipelines[0].stages[1].parts[0].samples_per_replica == 2);
+  CHECK(job.pipelines[0].stages[1].parts[0].lanes.front() == Range{0, 2});
   CHECK(job.ranks.size() == 16 + 16);
+}
+
+// 32 samples on 6 replicas: windows end at 6, 12, 17, 22, 27 and 32, and 30 is the end of the last microbatch.
+TEST_CASE("of unequal replicas two of each kind stay, and that in which the last microbatch ends") {
+  PipelineSpec spec{32, 4, {{2, {{{1, 1, 6, 1, 1, false}, 32}}}}};
+  spec.missing = 2;
+  const plan::LaunchPlan plan = make_plan(make_model("dd"), {spec});
+  CHECK(pairs(kept_windows(plan, plan.pipelines[0])) ==
+        std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 6}, {6, 12}, {12, 17}, {17, 22}, {27, 32}});
+  const Job job = reduce(plan).job;
+  CHECK(job.pipelines[0].microbatch == 27);
+  CHECK(job.pipelines[0].last_microbatch == 25);
+  CHECK(job.pipelines[0].stages[0].parts[0].lanes == std::vector<Range>{{0, 6}, {6, 12}, {12, 17}, {17, 22}, {22, 27}});
 }
 
 TEST_CASE("both parts of a mixed stage stay") {

@@ -91,12 +91,17 @@ TEST_CASE("ranks in each other's place, in two places, in none") {
 TEST_CASE("degrees that divide nothing") {
   plan::LaunchPlan plan = two_stages();
   SECTION("samples") {
-    plan.stages[0].parts[0].samples = 3;
-    check_first(plan, {"degrees-invalid", "stage 0", "cannot divide its samples by dp"});
+    plan.stages[0].parts[0].samples = 1;
+    check_first(plan, {"degrees-invalid", "stage 0", "1 samples are too few for dp 2"});
   }
   SECTION("experts") {
     plan.model.types[1].feed_forward.experts = 7;
-    check_first(plan, {"degrees-invalid", "stage 1", "cannot divide its experts by ep"});
+    check_first(plan, {"degrees-invalid", "stage 1", "7 experts cannot be divided by ep 2"});
+  }
+  SECTION("positions") {
+    plan.model.types[0].tokens = 1;
+    check_first(plan, {"degrees-invalid", "stage 0",
+                       "1 positions of a sample are too few for tp x cp = 2: every rank hands over some"});
   }
   SECTION("ZeRO") {
     plan.stages[0].parts[0].strategy.policy.zero = 4;

@@ -62,7 +62,7 @@ void add_pipeline(plan::LaunchPlan& plan, const PipelineSpec& spec) {
   pipeline.id = static_cast<int>(plan.pipelines.size());
   pipeline.microbatch = spec.microbatch;
   pipeline.microbatches = spec.microbatches;
-  pipeline.samples = spec.microbatch * spec.microbatches;
+  pipeline.samples = spec.microbatch * spec.microbatches - spec.missing;
   int first = 0;
   for (std::size_t s = 0; s < spec.stages.size(); ++s) {
     plan::Stage stage;
@@ -119,7 +119,7 @@ plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& 
   plan.model = std::move(model);
   plan.islands.emplace_back();
   for (const PipelineSpec& pipeline : pipelines) {
-    plan.model.job.global_batch += pipeline.microbatch * pipeline.microbatches;
+    plan.model.job.global_batch += pipeline.microbatch * pipeline.microbatches - pipeline.missing;
     add_pipeline(plan, pipeline);
   }
   return plan;

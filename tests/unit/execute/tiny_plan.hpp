@@ -23,6 +23,7 @@ struct PipelineSpec {
   std::int64_t microbatch = 1;
   std::int64_t microbatches = 1;
   std::vector<StageSpec> stages;
+  std::int64_t missing = 0;  ///< samples that the last microbatch has less than others
 };
 
 /// Blocks of these types, in order: 'd' dense, 'g' grouped queries, 'm' experts, 's' experts beside a shared one,

@@ -121,6 +121,21 @@ TEST_CASE("pipelines of different cuts and shares sum what they have in common")
                         {3, 2, {{4, {{{1, 1, 3, 3, 1, false}, 3, {3, RecomputeMode::kFull, 4}}}}}}}));
 }
 
+TEST_CASE("replicas with unequal samples and a smaller last microbatch sum to what one process computes") {
+  // 7 samples as 2 + 2 + 2 + 1 before 3 + 2 + 2; of the last microbatch 5, 3 and 1 are left, so that some have none.
+  for (const std::int64_t missing : {0, 2, 4, 6}) {
+    CAPTURE(missing);
+    for (const int zero : {0, 1, 2, 3}) {
+      PipelineSpec spec{7,
+                        3,
+                        {{1, {{{2, 1, 4, 1, 1, true}, 7, {zero, RecomputeMode::kFull, 1}}}},
+                         {3, {{{1, 2, 3, 3, 1, false}, 7, {zero}}}}},
+                        missing};
+      check_good(make_plan(make_model("dmd", true), {spec}));
+    }
+  }
+}
+
 TEST_CASE("every planted mistake is found and called by its name") {
   for (const FaultName& fault : fault_names()) {
     CAPTURE(fault.name);

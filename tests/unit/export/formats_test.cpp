@@ -116,6 +116,28 @@ TEST_CASE("the JobSet has the fields of its schema and no others") {
         std::vector<std::string>{"/spec/replicatedJobs/0: unknown nam", "/spec/replicatedJobs/0: no name"});
 }
 
+TEST_CASE("sailor is told its own names of GPUs, and what its tables lack") {
+  const auto named = [](const std::string& type) {
+    plan::LaunchPlan plan = example::plain_stages();
+    for (auto& island : plan.islands) island.device.name = type;
+    return export_plan(plan, Format::kSailor);
+  };
+  for (const auto& [type, name] : {std::pair{"A100-40GB-SXM", "A100-40"},
+                                   {"A100-80GB-PCIe", "A100-80"},
+                                   {"V100-16GB-SXM", "V100-16"},
+                                   {"GH200-96GB", "GH-96"},
+                                   {"RTX-2080-Ti", "RTX-2080"}}) {
+    const auto made = named(type);
+    REQUIRE(made);
+    CHECK(made->files.front().text.find(std::string("\"") + name + "\"") != std::string::npos);
+    CHECK(made->files.front().text.find("us-central1-a") != std::string::npos);
+    CHECK(made->notes.empty());
+  }
+  const auto unknown = named("H100-80GB-SXM");
+  REQUIRE(unknown);
+  CHECK(unknown->notes.front().starts_with("Sailor's tables have no H100-80GB-SXM: "));
+}
+
 TEST_CASE("sailor, flashflex and galvatron", "[golden]") {
   expect_golden("sailor", export_plan(example::plain_stages(), Format::kSailor));
   expect_golden("flashflex", export_plan(example::llama_pipelines(), Format::kFlashflex));

@@ -207,6 +207,26 @@ TEST_CASE("kubernetes: cordoned, unreachable, cut, shared and dead nodes are lef
   CHECK(fleet.nodes.front().labels.at("zone") == "east-1c");
 }
 
+TEST_CASE("kubernetes: a node that does not say what is allocatable is left out and named") {
+  const auto node = [](const std::string& name, const std::string& allocatable) {
+    return R"({"kind": "Node", "metadata": {"name": ")" + name +
+           R"(", "labels": {"nvidia.com/gpu.product": "Tesla-T4"}}, "status": {)" + allocatable +
+           R"("capacity": {"nvidia.com/gpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}})";
+  };
+  const std::string whole = node("n1", R"("allocatable": {"nvidia.com/gpu": "4"}, )");
+  const std::string list = R"({"kind": "List", "items": [)" + whole + ", " + node("n2", "") + ", " +
+                           node("n3", R"("allocatable": null, )") + "]}";
+  const auto found = inventory::from_kubernetes({{{"nodes.json", list}}, {}}, cluster::catalogue());
+  REQUIRE(found);
+  CHECK(found->left_out == std::vector<LeftOut>{{"n2", "it does not report what is allocatable"},
+                                                {"n3", "it does not report what is allocatable"}});
+  CHECK(read_back(*found).gpu_count() == 4);
+  const std::string none = R"({"kind": "List", "items": [)" + node("n2", "") + "]}";
+  const auto nothing = inventory::from_kubernetes({{{"nodes.json", none}}, {}}, cluster::catalogue());
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().front().hint == "n2: it does not report what is allocatable");
+}
+
 TEST_CASE("nvidia-smi: links, cards and slots of hosts") {
   inventory::Request request;
   for (const char* name : {"dgx-1.xml", "dgx-1.txt", "dgx-2.xml", "dgx-2.txt", "ws-1.xml", "ws-1.txt", "ws-2.xml",

@@ -36,6 +36,14 @@ TEST_CASE("hugging face: the job a bare config gets") {
   CHECK(model.job.global_batch == 256);
   CHECK(model.job.precision == DType::kBf16);
   CHECK(model.job.optimizer.state_bytes_per_parameter == 12);
+  CHECK(model.assumed ==
+        "the model file says nothing of the job: a batch of 256 samples and samples of 2048 tokens are taken; "
+        "--global-batch and --seq-len say otherwise");
+  const std::string text = R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 256,
+    "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 100, "max_position_embeddings": 2048})";
+  CHECK(valid(read_hf_config(text, "c.json", {1024, {}, {}})).assumed ==
+        "the model file says nothing of the job: a batch of 256 samples is taken; --global-batch says otherwise");
+  CHECK(valid(read_hf_config(text, "c.json", {1024, 8, {}})).assumed.empty());
   CHECK(hf_model("llama-3.1-405b").job.sequence_length == 4096);  // made for 131072
   CHECK(hf_model("gpt2").job.sequence_length == 1024);
 }

@@ -91,6 +91,9 @@ TEST_CASE("read: allow and forbid") {
   most.recompute_selective = most.recompute_full = most.mixed_stages = false;
   CHECK(read(kDense, kTraining + ", forbid: [recompute, mixed-stages]").job.allow == most);
   CHECK(read(kDense, kTraining + ", forbid: ep").job.allow.ep == false);
+  CHECK(read(kDense, kTraining + ", forbid: [pp, mixed]").job.allow ==
+        read(kDense, kTraining + ", forbid: [pipeline, mixed_stages]").job.allow);
+  CHECK(read(kDense, kTraining + ", forbid: pp").job.allow.pipeline == false);
   Techniques all;
   for (const TechniqueName& name : technique_names()) CHECK(set_technique(all, name.name, false));
   CHECK(all == no_techniques());

@@ -43,11 +43,11 @@ TEST_CASE("degrees: tp x cp x dp make up the GPUs, chunks stay long") {
   }
 }
 
-TEST_CASE("degrees: dp divides the samples") {
+TEST_CASE("degrees: dp is no more than the samples") {
   // Two samples: dp = 4 is out of the list above.
   CHECK(layouts(enumerate_degrees(shape(1, 4), 2, kDense, {})) == Layouts{{1, 2, 2}, {2, 1, 2}, {2, 2, 1}, {4, 1, 1}});
-  // Three samples leave dp = 1.
-  CHECK(layouts(enumerate_degrees(shape(1, 4), 3, kDense, {})) == Layouts{{2, 2, 1}, {4, 1, 1}});
+  // Three samples are 2 + 1 for dp = 2.
+  CHECK(layouts(enumerate_degrees(shape(1, 4), 3, kDense, {})) == Layouts{{1, 2, 2}, {2, 1, 2}, {2, 2, 1}, {4, 1, 1}});
 }
 
 TEST_CASE("degrees: tensor parallelism stays inside a member") {

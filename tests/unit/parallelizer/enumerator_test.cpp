@@ -136,7 +136,7 @@ TEST_CASE("enumerator: no way to split is unsupported, with the reason") {
   q.allow.cp = false;
   const auto outcome = solve(model, q);
   CHECK(outcome.status == OutcomeStatus::kUnsupported);
-  CHECK(outcome.message == "no allowed tp x cp x dp makes up 4 GPUs with dp dividing 1 samples");
+  CHECK(outcome.message == "no allowed tp x cp x dp makes up 4 GPUs with dp of at most 1 samples");
 
   // Seven heads can not be divided among four GPUs: the cost model's reason is passed on.
   model.types[0].attention.heads = 7;

@@ -86,7 +86,7 @@ TEST_CASE("recheck: every way to be wrong has a name") {
                               R"([{"type":"dense","count":4},{"type":"dense","count":0}])"))) == "wrong-blocks");
   CHECK(code_of(judged(result(R"("degrees":{"dp":2})"))) == "wrong-gpus");
   CHECK(code_of(judged(result(R"("degrees":{"tp":1048576,"cp":1048576,"dp":1048576})"))) == "wrong-gpus");
-  CHECK(code_of(judged(result(R"("degrees":{"dp":4})"), dense_model(4), 6)) == "indivisible");
+  CHECK(code_of(judged(result(R"("degrees":{"dp":4})"), dense_model(4), 3)) == "too-few-samples");
   CHECK(code_of(judged(result(R"("degrees":{"dp":0})"))) == "malformed");
   CHECK(code_of(judged(result(R"("degrees":{"dp":4.5})"))) == "malformed");
   CHECK(code_of(judged(result(R"("degrees":[4])"))) == "malformed");

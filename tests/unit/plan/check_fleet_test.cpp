@@ -35,6 +35,7 @@ TEST_CASE("a plan for another fleet or model is found out") {
       {"gpu-unknown", [](World& w) { w.fleet.nodes[0].groups[0].count = w.fleet.nodes[0].groups[0].clique = 6; }},
       {"fleet-size", [](World& w) { w.fleet.nodes[0].groups[0].count += 8; }},
       {"gpu-type-differs", [](World& w) { w.fleet.nodes[0].groups[0].device = w.fleet.nodes[2].groups[0].device; }},
+      {"price-below-fleet", [](World& w) { w.fleet.nodes[0].price_per_hour = Dollars(1000); }},
       {"gpu-better-than-fleet", [](World& w) { w.fleet.nodes[1].groups[0].device.memory -= Bytes(1); }},
       {"gpu-better-than-fleet",
        [](World& w) { w.fleet.nodes[3].groups[0].device.memory_bandwidth = BytesPerSecond(8e11); }},

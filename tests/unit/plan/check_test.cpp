@@ -1,6 +1,7 @@
 // The judge accepts good plans, and catches every fault that is planted in one.
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "support/catch.hpp"
 #include "tangram/plan/check.hpp"
@@ -34,6 +35,17 @@ PartPrediction& predicted(LaunchPlan& plan, std::size_t stage, std::size_t index
 }
 Transfer& transfer(LaunchPlan& plan, std::size_t index) { return plan.boundaries[0].transfers[index]; }
 
+/// Bounds with the gaps that they give.
+void set_bounds(LaunchPlan& plan, Nanoseconds search, Nanoseconds relaxed) {
+  const auto gap = [&](Nanoseconds bound) {
+    return std::max(0.0, plan.predicted.closed_form.as_double() / bound.as_double() - 1);
+  };
+  plan.provenance.search_bound = search;
+  plan.provenance.relaxed_bound = relaxed;
+  plan.provenance.search_gap = gap(search);
+  plan.provenance.relaxed_gap = gap(relaxed);
+}
+
 // Stage 0: ranks 0-7 of a0; stage 1: 8-15 of b0, b1; stage 2: 16-19 of a1 and 20 of b3.
 const std::vector<Fault>& faults() {
   static const std::vector<Fault> list{
@@ -55,6 +67,7 @@ const std::vector<Fault>& faults() {
       {"batch-microbatches", "a lost microbatch", [](LaunchPlan& p) { p.pipelines[0].microbatches = 7; }},
       {"samples-sum", "a part too eager", [](LaunchPlan& p) { part(p, 2, 1).samples = 2; }},
       {"samples-dp", "samples that do not split", [](LaunchPlan& p) { part(p, 0).samples = 3; }},
+      {"batch-microbatches", "a microbatch without samples", [](LaunchPlan& p) { p.pipelines[0].microbatches = 9; }},
       {"degrees-invalid", "experts on no grid", [](LaunchPlan& p) { part(p, 1).strategy.degrees.ep = 3; }},
       {"degrees-invalid", "sequence parallelism alone",
        [](LaunchPlan& p) { part(p, 2, 1).strategy.degrees.sequence_parallel = true; }},
@@ -108,7 +121,8 @@ const std::vector<Fault>& faults() {
       {"transfer-bytes", "a byte too few", [](LaunchPlan& p) { transfer(p, 0).bytes -= Bytes(1); }},
       {"cost-differs", "a faster forward", [](LaunchPlan& p) { predicted(p, 0).forward -= Nanoseconds(1); }},
       {"cost-differs", "a slower backward", [](LaunchPlan& p) { predicted(p, 1).backward += Nanoseconds(1); }},
-      {"cost-differs", "a cheaper sync", [](LaunchPlan& p) { predicted(p, 1).gradient_sync -= Nanoseconds(1); }},
+      {"sync-differs", "a cheaper sync",
+       [](LaunchPlan& p) { predicted(p, 1).gradient_sync = predicted(p, 1).gradient_sync_exposed - Nanoseconds(1); }},
       {"cost-differs", "a cheaper step", [](LaunchPlan& p) { predicted(p, 2, 1).optimizer_step -= Nanoseconds(1); }},
       {"cost-differs", "leaner parameters", [](LaunchPlan& p) { predicted(p, 0).static_memory -= Bytes(1); }},
       {"cost-differs", "leaner buffers", [](LaunchPlan& p) { predicted(p, 0).transient -= Bytes(1); }},
@@ -117,7 +131,7 @@ const std::vector<Fault>& faults() {
        [](LaunchPlan& p) { predicted(p, 0).provenance = cost::Provenance::kMeasured; }},
       {"cost-differs", "a faster GPU", [](LaunchPlan& p) { p.islands[0].device.peak[3] = FlopsPerSecond(9e14); }},
       {"cost-differs", "another ZeRO stage", [](LaunchPlan& p) { part(p, 1).strategy.policy.zero = 0; }},
-      {"cost-unsupported", "degrees the model refuses",
+      {"degrees-invalid", "degrees the model refuses",
        [](LaunchPlan& p) { p.model.types[0].attention.heads = p.model.types[0].attention.kv_heads = 5; }},
       {"sync-differs", "a hidden sync", [](LaunchPlan& p) { predicted(p, 0).gradient_sync_exposed -= Nanoseconds(1); }},
       {"usable-differs", "memory the GPU has not", [](LaunchPlan& p) { predicted(p, 0).usable_memory += Bytes(1); }},
@@ -130,6 +144,29 @@ const std::vector<Fault>& faults() {
       {"in-flight-differs", "parts of two minds", [](LaunchPlan& p) { predicted(p, 2, 1).in_flight = 2; }},
       {"closed-form-differs", "a faster plan", [](LaunchPlan& p) { p.predicted.closed_form -= Nanoseconds(1); }},
       {"iteration-too-short", "an impossible iteration", [](LaunchPlan& p) { p.predicted.iteration = Nanoseconds(1); }},
+      {"sync-differs", "more exposed than there is",
+       [](LaunchPlan& p) { predicted(p, 0).gradient_sync = predicted(p, 0).gradient_sync_exposed - Nanoseconds(1); }},
+      {"provenance-impossible", "optimal without a bound", [](LaunchPlan& p) { p.provenance.optimal = true; }},
+      {"provenance-impossible", "a gap to nothing", [](LaunchPlan& p) { p.provenance.search_gap = 0.1; }},
+      {"provenance-impossible", "a gap that is no number",
+       [](LaunchPlan& p) { p.provenance.relaxed_gap = std::numeric_limits<double>::quiet_NaN(); }},
+      {"provenance-impossible", "a bound that the plan itself refutes",
+       [](LaunchPlan& p) { set_bounds(p, p.predicted.closed_form, p.predicted.closed_form + Nanoseconds(1)); }},
+      {"provenance-impossible", "a bound of the space below that of everything",
+       [](LaunchPlan& p) { set_bounds(p, p.predicted.closed_form / 3, p.predicted.closed_form / 2); }},
+      {"provenance-impossible", "a gap that its bound does not give",
+       [](LaunchPlan& p) {
+         set_bounds(p, p.predicted.closed_form / 2, p.predicted.closed_form / 3);
+         p.provenance.relaxed_gap = 0.5;
+       }},
+      {"provenance-impossible", "optimal with a gap",
+       [](LaunchPlan& p) {
+         set_bounds(p, p.predicted.closed_form / 2, p.predicted.closed_form / 3);
+         p.provenance.optimal = true;
+       }},
+      {"target-differs", "another verdict", [](LaunchPlan& p) { p.targets.front().ok = !p.targets.front().ok; }},
+      {"target-differs", "a verdict less", [](LaunchPlan& p) { p.targets.pop_back(); }},
+      {"target-differs", "another reason", [](LaunchPlan& p) { p.targets.back().reasons.push_back({"NONE", {}, ""}); }},
       {"plan-id", "an edited file", [](LaunchPlan& p) { p.plan_id = std::string(32, '0'); }},
   };
   return list;
@@ -157,6 +194,17 @@ TEST_CASE("a good plan passes after writing and reading") {
   CHECK(listing(check(*read)).empty());
 }
 
+TEST_CASE("bounds and gaps that fit the times pass") {
+  World world = make_world();
+  LaunchPlan plan = good_plan(world);
+  const Nanoseconds time = plan.predicted.closed_form;
+  set_bounds(plan, time / 2, time / 3);
+  CHECK(listing(check(plan)).empty());
+  set_bounds(plan, time, time);
+  plan.provenance.optimal = true;
+  CHECK(listing(check(plan)).empty());
+}
+
 TEST_CASE("every planted fault is caught by its name") {
   World world = make_world();
   const LaunchPlan good = good_plan(world);
@@ -178,6 +226,7 @@ TEST_CASE("what synchronises with others may take longer, never shorter, than a 
   // The tied table's other end is in another stage: the exposure is the composer's, at least the stage's own.
   const auto longer = Nanoseconds(1000);
   composition.stages[0].A += longer;
+  composition.stages[0].crossing = longer;
   LaunchPlan plan = make_plan(world, composition);
   CHECK_FALSE(has(check(plan), "sync-differs"));
   predicted(plan, 0).gradient_sync_exposed -= longer + Nanoseconds(1);

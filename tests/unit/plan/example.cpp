@@ -211,16 +211,15 @@ compose::Composition make_composition(World& world, int replicas, std::int64_t m
     compose::StageChoice stage;
     stage.first = first;
     stage.last = first = spec.last;
-    Nanoseconds exposed(0);
     for (const auto& part_spec : spec.parts) {
       stage.parts.push_back(make_part(world, part_spec, model::signature(world.model, stage.first, stage.last)));
       const auto& cost = stage.parts.back().plan.cost;
-      stage.T = std::max(stage.T, cost.forward + cost.backward);
+      const Nanoseconds time = cost.forward + cost.backward;
+      stage.T = std::max(stage.T, time);
       stage.F = std::max(stage.F, cost.forward);
       stage.o = std::max(stage.o, cost.optimizer_step);
-      exposed = std::max(exposed, cost::exposed_sync(cost.gradient_sync, cost.backward));
+      stage.A = std::max(stage.A, time + cost::exposed_sync(cost.gradient_sync, cost.backward));
     }
-    stage.A = stage.T + exposed;
     if (!composition.stages.empty()) {
       price_boundary(world, composition.stages.back(), stage,
                      Bytes(model::cut_bytes(world.model, stage.first) * microbatch));

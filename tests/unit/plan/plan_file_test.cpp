@@ -17,7 +17,7 @@ LaunchPlan example_plan() {
   plan.provenance.version = "0.1.0";
   plan.provenance.inputs = {{"cluster", "c0ffee"}, {"model", "5eed"}};
   plan.provenance.parallelizers = {"enumerator"};
-  plan.provenance.space = R"({"name":"tangram/space-1","replicas":[1,2],"ratio":0.5})";
+  plan.provenance.space = R"({"name":"tangram/space-2","replicas":[1,2],"ratio":0.5})";
   plan.provenance.states = 12;
   plan.provenance.search_bound = Nanoseconds(123'456'789);
   plan.provenance.search_gap = 0.1;

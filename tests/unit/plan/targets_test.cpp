@@ -60,44 +60,48 @@ using cost::RecomputeMode;
 }  // namespace
 
 TEST_CASE("megatron takes equal stages and refuses others with a reason") {
-  expect_refusals("megatron",
-                  {{"MLM_TP_VARIES", [](LaunchPlan& p) { degrees(p, 1).tp = 4; }},
-                   {"MLM_CP_VARIES", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
-                   {"MLM_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
-                   {"MLM_EP_VARIES",
-                    [](LaunchPlan& p) {
-                      p.stages[0].last = p.stages[1].first = 5;
-                      degrees(p, 1).ep = 2;
-                    }},
-                   {"MLM_ETP_VARIES",
-                    [](LaunchPlan& p) {
-                      p.stages[0].last = p.stages[1].first = 5;
-                      degrees(p, 1).etp = 2;
-                    }},
-                   {"MLM_GPUS_VARY", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
-                   {"MLM_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
-                   {"MLM_EP_NEEDS_SP",
-                    [](LaunchPlan& p) {
-                      for (std::size_t s = 0; s < 2; ++s) degrees(p, s) = {2, 1, 4, 2, 1, false};
-                    }},
-                   {"MLM_CP_SEQUENCE",
-                    [](LaunchPlan& p) {
-                      for (std::size_t s = 0; s < 2; ++s) degrees(p, s).cp = 3;
-                    }},
-                   {"MLM_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
-                   {"MLM_ZERO_LEVEL",
-                    [](LaunchPlan& p) {
-                      for (std::size_t s = 0; s < 2; ++s) policy(p, s).zero = 3;
-                    }},
-                   {"MLM_RECOMPUTE_VARIES", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
-                   {"MLM_RECOMPUTE_LAYERS_VARY",
-                    [](LaunchPlan& p) {
-                      policy(p, 0) = {1, RecomputeMode::kFull, 2};
-                      policy(p, 1) = {1, RecomputeMode::kFull, 3};
-                    }},
-                   {"MLM_LAYERS_VARY", [](LaunchPlan& p) { policy(p, 1).runs = {{1, {3}}, {1, {1}}}; }},
-                   {"MLM_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
-                   {"MLM_MIXED_STAGE", [](LaunchPlan& p) { p.stages[1].parts.push_back(p.stages[1].parts.front()); }}});
+  expect_refusals(
+      "megatron",
+      {{"MLM_TP_VARIES", [](LaunchPlan& p) { degrees(p, 1).tp = 4; }},
+       {"MLM_CP_VARIES", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
+       {"MLM_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
+       {"MLM_EP_VARIES",
+        [](LaunchPlan& p) {
+          p.stages[0].last = p.stages[1].first = 5;
+          degrees(p, 1).ep = 2;
+        }},
+       {"MLM_ETP_VARIES",
+        [](LaunchPlan& p) {
+          p.stages[0].last = p.stages[1].first = 5;
+          degrees(p, 1).etp = 2;
+        }},
+       {"MLM_GPUS_VARY", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
+       {"MLM_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
+       {"MLM_EP_NEEDS_SP",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) degrees(p, s) = {2, 1, 4, 2, 1, false};
+        }},
+       {"MLM_CP_SEQUENCE",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) degrees(p, s).cp = 3;
+        }},
+       {"MLM_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
+       {"MLM_ZERO_LEVEL",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) policy(p, s).zero = 3;
+        }},
+       {"MLM_RECOMPUTE_VARIES", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
+       {"MLM_RECOMPUTE_LAYERS_VARY",
+        [](LaunchPlan& p) {
+          policy(p, 0) = {1, RecomputeMode::kFull, 2};
+          policy(p, 1) = {1, RecomputeMode::kFull, 3};
+        }},
+       {"MLM_LAYERS_VARY", [](LaunchPlan& p) { policy(p, 1).runs = {{1, {3}}, {1, {1}}}; }},
+       {"MLM_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
+       {"MLM_BATCH_UNEVEN", [](LaunchPlan& p) { p.pipelines[0].samples -= 1; }},
+       {"MLM_MICROBATCH_DP",
+        [](LaunchPlan& p) { p.pipelines[0].microbatch = first_part(p, 0).samples = first_part(p, 1).samples = 6; }},
+       {"MLM_MIXED_STAGE", [](LaunchPlan& p) { p.stages[1].parts.push_back(p.stages[1].parts.front()); }}});
 }
 
 TEST_CASE("megatron takes replicas that are cut alike, and no others") {
@@ -122,6 +126,7 @@ TEST_CASE("megatron recomputes up to n layers of each stage") {
 TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot say") {
   expect_refusals("flagscale", {{"FS_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
                                 {"FS_MICROBATCH_DP", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
+                                {"FS_BATCH_UNEVEN", [](LaunchPlan& p) { p.pipelines[0].samples -= 1; }},
                                 {"FS_SEQ_TP", [](LaunchPlan& p) { degrees(p, 1).tp = 3; }},
                                 {"FS_SP_REQUIRED", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
                                 {"FS_EP_MESH", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
@@ -212,11 +217,25 @@ TEST_CASE("mimo takes one layout per module") {
                     }},
                    {"MIMO_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
                    {"MIMO_RECOMPUTE_VARIES", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
+                   {"MIMO_RECOMPUTE_LAYERS_VARY",
+                    [](LaunchPlan& p) {
+                      policy(p, 0) = {1, RecomputeMode::kFull, 2};
+                      policy(p, 1) = {1, RecomputeMode::kFull, 3};
+                    }},
                    {"MIMO_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
                    {"MIMO_TP_POWER", [](LaunchPlan& p) { degrees(p, 1).tp = 6; }},
                    {"MIMO_DP_DIVIDES", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
                    {"MIMO_ZERO", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
                    {"MIMO_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }}});
+}
+
+TEST_CASE("mimo recomputes all layers of stages with different numbers of them") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.stages[0].last = plan.stages[1].first = 5;
+  policy(plan, 0) = {1, RecomputeMode::kFull, 5};
+  policy(plan, 1) = {1, RecomputeMode::kFull, 3};
+  CHECK(codes(verdict(target_verdicts(plan), "mimo")).empty());
 }
 
 TEST_CASE("mimo knows an encoder by its attention in both directions") {

@@ -58,6 +58,14 @@ TEST_CASE("fewer replicas downstream are a fan-in") {
   CHECK(boundary_mode(transfers) == BoundaryMode::kFanIn);
 }
 
+TEST_CASE("unequal replicas hand over what they have") {
+  // 5 samples on 3 replicas are 2 + 2 + 1, on 2 they are 3 + 2.
+  const auto transfers = boundary_transfers(stage({part(0, 5, 1, 1, 3)}), stage({part(3, 5, 1, 1, 2)}), 8, Bytes(8));
+  CHECK(transfers == std::vector<Transfer>{transfer(0, 3, 0, 2, 0, 8, Bytes(16)), transfer(1, 3, 2, 3, 0, 8, Bytes(8)),
+                                           transfer(1, 4, 3, 4, 0, 8, Bytes(8)), transfer(2, 4, 4, 5, 0, 8, Bytes(8))});
+  CHECK(boundary_mode(transfers) == BoundaryMode::kOverlap);
+}
+
 TEST_CASE("degrees that do not divide each other overlap") {
   // dp 2 -> dp 3 of 6 samples: senders [0,3) [3,6), receivers [0,2) [2,4) [4,6). The middle receiver has two senders.
   const auto transfers = boundary_transfers(stage({part(0, 6, 1, 1, 2)}), stage({part(2, 6, 1, 1, 3)}), 4, Bytes(4));

@@ -130,6 +130,40 @@ TEST_CASE("simulate: predictions follow from the simulated iteration") {
   CHECK(p.bubble_fraction == Approx(12.0 / 187));
 }
 
+TEST_CASE("simulate: predictions that a plan's simulation does not give are named") {
+  plan::LaunchPlan good = two_stages();
+  const FlopsPerSecond fleet(400e12);
+  simulate::predict(good, simulate::simulate(simulate::schedule_of(good)), fleet);
+  CHECK(simulate::differences(good, fleet).empty());
+  const auto first = [&](auto edit) {
+    plan::LaunchPlan plan = good;
+    edit(plan.predicted);
+    const auto found = simulate::differences(plan, fleet);
+    return found.empty() ? ""
+                         : found.front().code + " " + found.front().message.substr(0, found.front().message.find(' '));
+  };
+  CHECK(first([](plan::Predicted& p) { p.iteration -= 1_ns; }) == "simulation-differs iteration_s");
+  CHECK(first([](plan::Predicted& p) { p.bottleneck_stage = 0; }) == "simulation-differs bottleneck_stage");
+  CHECK(first([](plan::Predicted& p) { p.bubble_fraction = -0.1; }) == "simulation-differs bubble_fraction");
+  CHECK(first([](plan::Predicted& p) { p.breakdown.bubble = -1; }) == "simulation-differs breakdown.bubble_s");
+  CHECK(first([](plan::Predicted& p) { p.tokens_per_s *= 1.001; }) == "prediction-differs tokens_per_s");
+  CHECK(first([](plan::Predicted& p) { p.mfu *= 1.001; }) == "prediction-differs mfu");
+  CHECK(first([](plan::Predicted& p) { p.mfu_fleet = 1; }) == "prediction-differs mfu_fleet");
+  CHECK(first([](plan::Predicted& p) { p.cost_per_mtoken = 0; }) == "prediction-differs cost_per_mtoken");
+}
+
+TEST_CASE("simulate: of a plan with more passes than anybody waits for, only rates are compared") {
+  plan::LaunchPlan plan = two_stages();
+  plan.pipelines[0].microbatches = 1'000'000'000'000;
+  plan.pipelines[0].samples = 2'000'000'000'000;
+  plan.predicted.iteration = 187_ms;
+  simulate::set_rates(plan, 187_ms, FlopsPerSecond(0), plan.predicted);
+  CHECK(simulate::differences(plan).empty());
+  plan.predicted.tokens_per_s *= 2;
+  REQUIRE(simulate::differences(plan).size() == 1);
+  CHECK(simulate::differences(plan).front().code == "prediction-differs");
+}
+
 TEST_CASE("simulate: an unknown price or fleet leaves the figures that need it alone") {
   plan::LaunchPlan plan = two_stages();
   plan.islands[1].price_per_gpu_hour = Dollars(0);

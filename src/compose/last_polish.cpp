@@ -1,0 +1,135 @@
+// The last changes to the fastest plan: those that polish.hpp makes to its chain, and other microbatch sizes.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "batch.hpp"
+#include "frontiers.hpp"
+#include "polish.hpp"
+#include "timetable.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+constexpr int kNear = 2;   // blocks that a boundary may move by at another size
+constexpr int kShort = 4;  // lengths that outlines of all others are made of
+
+// What the same GPUs do with microbatches of another size; empty: not a whole number of samples each.
+std::vector<OptionPart> resized(const std::vector<OptionPart>& parts, std::int64_t from, std::int64_t to) {
+  std::vector<OptionPart> result = parts;
+  for (OptionPart& part : result) {
+    if (part.samples * to % from != 0) return {};
+    part.samples = static_cast<int>(part.samples * to / from);
+  }
+  return result;
+}
+
+bool same_parts(const std::vector<OptionPart>& a, const std::vector<OptionPart>& b) {
+  return std::ranges::equal(a, b, [](const OptionPart& x, const OptionPart& y) {
+    return x.placement.island_class == y.placement.island_class && x.placement.gpus == y.placement.gpus &&
+           x.samples == y.samples && x.run == y.run;
+  });
+}
+
+// Those near the chain's, and the short ones.
+std::vector<int> lengths_near(const Chain& chain, int blocks) {
+  std::set<int> lengths;
+  for (int length = 1; length <= std::min(kShort, blocks); ++length) lengths.insert(length);
+  for (const ChainStage& stage : chain.stages) {
+    const int length = stage.last - stage.first;
+    for (int near = length - kNear; near <= length + kNear; ++near) {
+      if (near >= 1 && near <= blocks) lengths.insert(near);
+    }
+  }
+  return {lengths.begin(), lengths.end()};
+}
+
+}  // namespace
+
+void BatchMaker::polish(PlacedChain& chain, std::int64_t effort) const {
+  PricedProgram& priced = chain.attempt.priced;
+  const Refine refine = refine_of(priced, *chain.store);
+  Frontiers frontiers(priced.program, refine);
+  chain.timed = compose::polish(priced.program, frontiers, chain.timed.chain, Changes::kAll, effort);
+}
+
+// The chain with the options of another program and the fastest plans that hold what 1F1B asks for.
+std::optional<TimedChain> BatchMaker::fitted(const PlacedChain& chain, PlacedChain& into) const {
+  const PricedProgram& from = chain.attempt.priced;
+  PricedProgram& priced = into.attempt.priced;
+  const Program& program = priced.program;
+  const Refine refine = refine_of(priced, *into.store);
+  TimedChain result;
+  result.chain.stages = chain.timed.chain.stages;
+  const auto count = static_cast<std::int64_t>(result.chain.stages.size());
+  for (std::int64_t s = 0; s < count; ++s) {
+    ChainStage& stage = result.chain.stages[static_cast<std::size_t>(s)];
+    const auto parts =
+        resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, priced.setting.microbatch);
+    const auto option = std::ranges::find_if(priced.parts, [&](const auto& other) { return same_parts(other, parts); });
+    if (parts.empty() || option == priced.parts.end()) return std::nullopt;
+    stage.option = static_cast<int>(option - priced.parts.begin());
+    const std::int64_t depth = std::min(count - s, program.microbatches);
+    const auto plans = refine(stage.option, program.signature_of(stage.first, stage.last));
+    const auto plan = std::ranges::find_if(plans, [&](const Candidate& each) { return each.n_max >= depth; });
+    if (plan == plans.end()) return std::nullopt;
+    stage.candidate = *plan;
+  }
+  if (!evaluate(program, result.chain)) return std::nullopt;
+  result.time = timetable(program, result.chain);
+  return result;
+}
+
+PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const {
+  const PricedProgram& from = chain.attempt.priced;
+  PlacedChain other;
+  other.timed.time = kNoTime;
+  Setting& setting = other.attempt.setting;
+  setting = from.setting;
+  setting.microbatches = microbatches_of(model_.job, setting.replicas, microbatch);
+  setting.microbatch = microbatch;
+  auto store = store_for({setting});
+  std::vector<std::vector<OptionPart>>& options = other.attempt.options;
+  std::vector<int> entries;
+  for (const ChainStage& stage : chain.timed.chain.stages) {
+    auto parts = resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, microbatch);
+    if (parts.empty()) return other;
+    if (std::ranges::any_of(options, [&](const auto& known) { return same_parts(known, parts); })) continue;
+    for (OptionPart& part : parts) {
+      const cluster::IslandClass& its_class =
+          level_of(setting).classes[static_cast<std::size_t>(part.placement.island_class)];
+      part.entry = store->want(cluster::make_shape(its_class, part.placement.gpus), part.samples,
+                               chain.timed.time / setting.microbatches);
+      entries.push_back(part.entry);
+    }
+    options.push_back(std::move(parts));
+  }
+  std::ranges::sort(entries);
+  entries.erase(std::ranges::unique(entries).begin(), entries.end());
+  other.store = std::move(store);
+  other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count()));
+  other.attempt.shares = chain.attempt.shares;
+  other.attempt.priced =
+      outline_program(model_, level_of(setting), other.attempt.shares, setting, options, signatures_, *other.store);
+  other.attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
+  limit_spend(other.attempt);
+  auto start = fitted(chain, other);
+  if (!start) return other;
+  other.timed = std::move(*start);
+  polish(other, effort);
+  return other;
+}
+
+PlacedChain BatchMaker::among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const {
+  Batch batch = prepare({chain.attempt.setting}, incumbent);
+  PlacedChain other{{}, batch.store, {{}, kNoTime}};
+  if (batch.attempts.empty()) return other;
+  other.attempt = std::move(batch.attempts.front());
+  auto start = fitted(chain, other);
+  if (!start) return other;
+  other.timed = std::move(*start);
+  return other;
+}
+
+}  // namespace tangram::compose

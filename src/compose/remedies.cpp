@@ -1,0 +1,185 @@
+#include "tangram/compose/remedies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "shortage.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::compose {
+
+namespace {
+
+// Enough for a first plan of any kind where there is one; the search for it ends with the first.
+constexpr std::int64_t kRemedyLabels = 20'000;
+constexpr double kAnyPlan = 0.99;
+
+// A batch or sample is halved this often at most.
+constexpr int kMostHalvings = 6;
+constexpr std::int64_t kLeastTokens = 128;
+
+struct Remedy {
+  std::string text;
+  model::Model model;
+};
+
+/// What a remedy does to a model.
+struct Change {
+  std::string text;
+  std::function<void(model::Model&)> apply;
+};
+
+Remedy remedy_of(const std::vector<Change>& changes, const model::Model& model) {
+  Remedy remedy{"", model};
+  std::vector<std::string> texts;
+  for (const Change& change : changes) {
+    change.apply(remedy.model);
+    texts.push_back(change.text);
+  }
+  remedy.text = fmt::format("{}{}", fmt::join(texts, " and "), changes.size() > 1 ? ", together" : "");
+  return remedy;
+}
+
+/// Whether a job is feasible, by the built-in parallelizer.
+class Trial {
+ public:
+  Trial(Target target, const cluster::IslandHierarchy& hierarchy, SearchOptions options, const RemedyCallback& progress)
+      : target_(target), hierarchy_(hierarchy), options_(std::move(options)), progress_(progress) {
+    options_.top = 1;
+    options_.timed = false;
+    options_.label_budget = std::min(options_.label_budget, kRemedyLabels);
+    options_.accepted_gap = kAnyPlan;
+    options_.relaxed_bound = Nanoseconds(0);  // nobody asks for it
+  }
+
+  [[nodiscard]] bool works(const Remedy& remedy) const {
+    if (least_state(remedy.model) > usable_memory(hierarchy_.levels.front())) return false;
+    if (progress_) progress_(remedy.text);
+    const auto enumerator = parallelizer::make_enumerator(remedy.model, options_.profiles);
+    const parallelizer::Parallelizer* const asked = enumerator.get();
+    return !search_target(target_, remedy.model, hierarchy_, std::span(&asked, 1), options_).best.empty();
+  }
+
+  /// The first of the changes, each of which helps more than those before it, that works; none where the last does not.
+  void add_least(std::vector<Remedy> growing, std::vector<Remedy>& found) const {
+    if (growing.empty() || !works(growing.back())) return;
+    const auto first =
+        std::partition_point(growing.begin(), growing.end() - 1, [&](const Remedy& remedy) { return !works(remedy); });
+    found.push_back(std::move(*first));
+  }
+
+ private:
+  Target target_;
+  const cluster::IslandHierarchy& hierarchy_;
+  SearchOptions options_;
+  const RemedyCallback& progress_;
+};
+
+/// Techniques that save memory, single ones only.
+constexpr std::array<std::string_view, 10> kSavers{
+    "recompute_full", "recompute_selective", "zero1", "zero2", "zero3", "pipeline", "tp", "cp", "ep", "dp"};
+
+std::vector<Change> forbidden_techniques(Target target, const model::Model& model) {
+  std::vector<Change> changes;
+  for (const std::string_view name : kSavers) {
+    model::Job had = model.job;
+    model::Job has = model.job;
+    static_cast<void>(model::set_technique(has.allow, name, true));
+    restrict_to(target, had);
+    restrict_to(target, has);
+    if (had.allow == has.allow) continue;
+    changes.push_back({fmt::format("allow {}", name), [name](model::Model& changed) {
+                         static_cast<void>(model::set_technique(changed.job.allow, name, true));
+                       }});
+  }
+  return changes;
+}
+
+std::vector<Change> leaner_job(const model::Job& job) {
+  std::vector<Change> changes;
+  if (job.precision == DType::kFp32 || job.precision == DType::kTf32) {
+    changes.push_back(
+        {"precision: bf16 in the model file", [](model::Model& m) { model::set_precision(m.job, DType::kBf16); }});
+  }
+  if (job.gradient_bytes > 2 && job.parameter_bytes == 2) {
+    changes.push_back(
+        {"gradient_bytes_per_parameter: 2 in the model file", [](model::Model& m) { m.job.gradient_bytes = 2; }});
+  }
+  if (!job.flash_attention) {
+    changes.push_back(
+        {"flash_attention: true in the model file", [](model::Model& m) { m.job.flash_attention = true; }});
+  }
+  if (job.microbatch > 1) changes.push_back({"--microbatch 1", [](model::Model& m) { m.job.microbatch = 1; }});
+  return changes;
+}
+
+std::vector<Remedy> shorter_samples(const model::Model& model) {
+  std::vector<Remedy> remedies;
+  const std::int64_t whole = model.job.sequence_length;
+  for (int i = 1; i <= kMostHalvings; ++i) {
+    const std::int64_t tokens = whole >> i;
+    if (tokens < kLeastTokens) break;
+    Remedy remedy{fmt::format("--seq-len {}", tokens), model};
+    remedy.model.job.sequence_length = tokens;
+    for (model::BlockType& type : remedy.model.types) {
+      if (type.tokens == whole && type.attention.causal) type.tokens = tokens;
+    }
+    remedies.push_back(std::move(remedy));
+  }
+  return remedies;
+}
+
+std::vector<Remedy> smaller_batches(const model::Model& model) {
+  std::vector<Remedy> remedies;
+  for (int i = 1; i <= kMostHalvings; ++i) {
+    const std::int64_t samples = model.job.global_batch >> i;
+    if (samples < 1 || (model.job.microbatch > 0 && samples % model.job.microbatch != 0)) break;
+    Remedy remedy{fmt::format("--global-batch {}", samples), model};
+    remedy.model.job.global_batch = samples;
+    remedies.push_back(std::move(remedy));
+  }
+  return remedies;
+}
+
+/// Changes that help together, none of which can be left out; none where all of them are not enough.
+void add_together(const Trial& trial, std::vector<Change> changes, const model::Model& model,
+                  std::vector<Remedy>& found) {
+  if (changes.size() < 2 || !trial.works(remedy_of(changes, model))) return;
+  for (std::size_t i = changes.size(); i-- > 0;) {
+    std::vector<Change> fewer = changes;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    if (trial.works(remedy_of(fewer, model))) changes = std::move(fewer);
+  }
+  found.push_back(remedy_of(changes, model));
+}
+
+}  // namespace
+
+std::vector<std::string> find_remedies(Target target, const model::Model& model,
+                                       const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
+                                       const RemedyCallback& progress) {
+  const Trial trial(target, hierarchy, options, progress);
+  std::vector<Remedy> found;
+  std::vector<Change> changes = forbidden_techniques(target, model);
+  std::ranges::move(leaner_job(model.job), std::back_inserter(changes));
+  for (const Change& change : changes) {
+    if (Remedy remedy = remedy_of({change}, model); trial.works(remedy)) found.push_back(std::move(remedy));
+  }
+  if (found.empty()) add_together(trial, std::move(changes), model, found);
+  trial.add_least(shorter_samples(model), found);
+  trial.add_least(smaller_batches(model), found);
+  std::vector<std::string> texts;
+  texts.reserve(found.size());
+  for (Remedy& remedy : found) texts.push_back(std::move(remedy.text));
+  return texts;
+}
+
+}  // namespace tangram::compose

@@ -129,19 +129,18 @@ def workers(count):
 def check_workers(folder):
     answered_by = folder / "answered_by"
     write_manifest(folder, "slow", timeout_s=60, ANSWERED_BY=str(answered_by))
-    many = [] if ENGINE == "local" else FEW
-    done, document, _ = plan(folder, "slow", *many, *workers(WORKERS))
+    done, document, _ = plan(folder, "slow", *FEW, *workers(WORKERS))
     assert done.returncode == 0, done.stderr
     (outsider,) = document["provenance"]["outside_parallelizers"]
     answers = Counter(answered_by.read_text().split())
-    assert outsider["queries"] >= (300 if many else 2000) and sum(answers.values()) == outsider["queries"], (outsider, answers)
+    assert outsider["queries"] >= 300 and sum(answers.values()) == outsider["queries"], (outsider, answers)
     fair = sum(answers.values()) / WORKERS
     # The first worker says hello before the others are started.
     assert len(answers) == WORKERS and min(answers.values()) > fair / 2, answers
     print(f"ok: {outsider['queries']} queries of 50 ms: {len(answers)} workers answered "
           f"{min(answers.values())} to {max(answers.values())} each")
     write_manifest(folder, "good")
-    texts = {plan(folder, "enumerator,good", *many, *workers(count))[2] for count in (1, 2, 7)}
+    texts = {plan(folder, "enumerator,good", *FEW, *workers(count))[2] for count in (1, 2, 7)}
     assert len(texts) == 1, "the plan depends on the number of workers"
     print("ok: one, two and seven workers make the same file")
 

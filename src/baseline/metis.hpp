@@ -73,7 +73,8 @@ class Metis {
 
 /// Units of each stage by shares of speed: sevenths of layers are handed out greedily from both ends, and a layer goes
 /// where most of its sevenths went. A layer of which no stage has most is lost: that is how the original loses layers.
-[[nodiscard]] std::vector<int> balance_by_sevenths(const std::vector<double>& weights, std::vector<double> shares);
+[[nodiscard]] std::vector<int> balance_by_sevenths(const std::vector<double>& weights,
+                                                   const std::vector<double>& shares);
 
 /// Samples of each of `times.size()` replicas, in proportion to speed (times: of one sample), largest remainders first.
 [[nodiscard]] std::vector<std::int64_t> split_samples(std::int64_t samples, const std::vector<double>& times);

@@ -37,7 +37,8 @@ std::int64_t profiled(std::int64_t samples) {
 }
 
 /// Stages whose memory is overfull (`fill` above one) give up some of their share of the layers to the others, each of
-/// which takes as much as its memory allows, in proportion to the shares. False: there is too little room.
+/// which takes its part, by the shares, of what those before it left, as far as its memory allows. False: there is too
+/// little room.
 bool shift_shares(std::vector<double>& shares, const std::vector<double>& fill) {
   std::vector<double> before = shares;
   std::vector<double> room(shares.size(), 0);
@@ -55,10 +56,9 @@ bool shift_shares(std::vector<double>& shares, const std::vector<double>& fill) 
     double takers = 0;
     for (std::size_t s = 0; s < shares.size(); ++s) takers += room[s] > kNoRoom ? before[s] : 0;
     if (takers <= 0) return true;
-    const double offered = surplus;
     for (std::size_t s = 0; s < shares.size(); ++s) {
       if (room[s] <= kNoRoom) continue;
-      const double taken = std::min(room[s], offered * before[s] / takers);
+      const double taken = std::min(room[s], surplus * before[s] / takers);
       shares[s] += taken;
       room[s] -= taken;
       surplus -= taken;

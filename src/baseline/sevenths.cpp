@@ -12,39 +12,45 @@ constexpr int kPieces = 7;     // of each layer
 constexpr int kMostMoves = 3;  // corrections at the end
 constexpr int kNobody = -1;
 
-class Sevenths {
+/// Pieces of layers, handed out in order: what each stage holds lies between its first and its last piece, seldom with
+/// another stage's piece among them.
+class Pieces {
  public:
-  Sevenths(const std::vector<double>& weights, std::vector<double> shares)
-      : weights_(weights), left_(std::move(shares)), owner_(weights.size() * kPieces, kNobody) {}
+  Pieces(const std::vector<double>& weights, std::vector<double> shares)
+      : weights_(weights),
+        room_(std::move(shares)),
+        first_(room_.size(), kNobody),
+        last_(room_.size(), kNobody),
+        owner_(weights.size() * kPieces, kNobody) {}
 
-  std::vector<int> cuts() {
+  /// The layers of which each stage has most pieces; a layer that no stage has most of is in none.
+  std::vector<std::vector<int>> hand_out() {
     forward();
     backward();
     leftovers();
-    std::vector<int> counts = majorities();
-    for (int move = 0; move < kMostMoves && improve(counts); ++move) {
-    }
-    std::vector<int> cuts(1, 0);
-    for (const int count : counts) cuts.push_back(cuts.back() + count);
-    return cuts;
+    return majorities();
   }
 
  private:
-  [[nodiscard]] int stages() const { return static_cast<int>(left_.size()); }
+  [[nodiscard]] int stages() const { return static_cast<int>(room_.size()); }
+  [[nodiscard]] int count() const { return static_cast<int>(owner_.size()); }
   [[nodiscard]] double piece(int index) const { return weights_[static_cast<std::size_t>(index / kPieces)] / kPieces; }
-  double& left(int stage) { return left_[static_cast<std::size_t>(stage)]; }
-  int& owner(int index) { return owner_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] bool fits(int index, int stage) const { return room_[static_cast<std::size_t>(stage)] > piece(index); }
+
   void give(int index, int stage) {
-    owner(index) = stage;
-    left(stage) -= piece(index);
+    const auto s = static_cast<std::size_t>(stage);
+    owner_[static_cast<std::size_t>(index)] = stage;
+    room_[s] -= piece(index);
+    first_[s] = first_[s] == kNobody ? index : std::min(first_[s], index);
+    last_[s] = std::max(last_[s], index);
   }
 
-  /// All stages but the last, which keeps the last layer; the first piece that does not fit belongs to nobody yet.
+  /// All stages but the last, which keeps the last layer and a piece; a piece that does not fit belongs to nobody yet.
   void forward() {
-    const int end = static_cast<int>(owner_.size()) - kPieces;
+    const int end = count() - kPieces - 1;
     int next = 0;
     for (int s = 0; s + 1 < stages(); ++s) {
-      for (; next < end && left(s) >= piece(next); ++next) give(next, s);
+      for (; next < end && fits(next, s); ++next) give(next, s);
       ++next;
     }
   }
@@ -52,64 +58,119 @@ class Sevenths {
   void backward() {
     const int last = stages() - 1;
     int taken = 0;
-    for (int i = static_cast<int>(owner_.size()) - 1; i >= 0 && owner(i) == kNobody; --i, ++taken) {
-      if (taken >= kPieces && left(last) < piece(i)) break;
+    for (int i = count() - 1; i >= 0 && owner_[static_cast<std::size_t>(i)] == kNobody; --i, ++taken) {
+      if (taken >= kPieces && !fits(i, last)) break;
       give(i, last);
     }
   }
 
   void leftovers() {
-    for (int i = 0; i < static_cast<int>(owner_.size()); ++i) {
-      if (owner(i) != kNobody) continue;
-      const int before = i == 0 ? 0 : owner(i - 1);
-      int after = i;
-      while (after < static_cast<int>(owner_.size()) && owner(after) == kNobody) ++after;
-      const int behind = after == static_cast<int>(owner_.size()) ? stages() - 1 : owner(after);
-      give(i, left(before) >= left(behind) ? before : behind);
+    for (int i = 0; i < count(); ++i) {
+      if (owner_[static_cast<std::size_t>(i)] == kNobody) give(i, widest_around(i));
     }
   }
 
-  /// Layers of each stage; one that no stage has most of is in none.
-  std::vector<int> majorities() {
-    std::vector<int> counts(left_.size(), 0);
+  /// The stage with the most room from the one that ends last before the piece to the one that begins first behind it;
+  /// those between them may hold nothing yet.
+  [[nodiscard]] int widest_around(int index) const {
+    int before = 0;
+    int behind = stages() - 1;
+    int end = kNobody;
+    int begin = count();
+    for (int s = 0; s < stages(); ++s) {
+      const int first = first_[static_cast<std::size_t>(s)];
+      const int last = last_[static_cast<std::size_t>(s)];
+      if (first == kNobody) continue;
+      if (last < index && last > end) {
+        before = s;
+        end = last;
+      }
+      if (first > index && first < begin) {
+        behind = s;
+        begin = first;
+      }
+    }
+    const auto widest = std::max_element(room_.begin() + before, room_.begin() + std::max(before, behind) + 1);
+    return static_cast<int>(widest - room_.begin());
+  }
+
+  [[nodiscard]] std::vector<std::vector<int>> majorities() const {
+    std::vector<std::vector<int>> layers(room_.size());
     for (std::size_t layer = 0; layer < weights_.size(); ++layer) {
       const auto first = owner_.begin() + static_cast<std::ptrdiff_t>(layer * kPieces);
       for (int s = 0; s < stages(); ++s) {
-        if (2 * std::count(first, first + kPieces, s) > kPieces) ++counts[static_cast<std::size_t>(s)];
+        if (2 * std::count(first, first + kPieces, s) > kPieces) {
+          layers[static_cast<std::size_t>(s)].push_back(static_cast<int>(layer));
+        }
       }
     }
-    return counts;
-  }
-
-  /// The stage with the most room takes a layer of its fuller neighbour where the worse of the two gets better.
-  bool improve(std::vector<int>& counts) {
-    const auto widest = std::ranges::max_element(left_);
-    const int s = static_cast<int>(widest - left_.begin());
-    int from = kNobody;
-    for (const int n : {s - 1, s + 1}) {
-      if (n < 0 || n >= stages() || counts[static_cast<std::size_t>(n)] < 2) continue;
-      if (from == kNobody || left(n) < left(from)) from = n;
-    }
-    if (from == kNobody) return false;
-    const int boundary = std::accumulate(counts.begin(), counts.begin() + std::max(s, from), 0);
-    const double weight = weights_[static_cast<std::size_t>(from < s ? boundary - 1 : boundary)];
-    if (std::min(left(s) - weight, left(from) + weight) <= std::min(left(s), left(from))) return false;
-    left(s) -= weight;
-    left(from) += weight;
-    ++counts[static_cast<std::size_t>(s)];
-    --counts[static_cast<std::size_t>(from)];
-    return true;
+    return layers;
   }
 
   const std::vector<double>& weights_;
-  std::vector<double> left_;  // of each stage's share
-  std::vector<int> owner_;    // of each piece
+  std::vector<double> room_;  // of each stage's share
+  std::vector<int> first_;    // piece of each stage
+  std::vector<int> last_;
+  std::vector<int> owner_;  // of each piece
+};
+
+/// Whole layers that move between neighbours.
+class Correction {
+ public:
+  Correction(const std::vector<double>& weights, const std::vector<double>& shares,
+             std::vector<std::vector<int>> layers)
+      : weights_(weights), room_(shares), layers_(std::move(layers)) {
+    for (std::size_t s = 0; s < layers_.size(); ++s) {
+      if (layers_[s].empty()) continue;
+      room_[s] -= std::accumulate(weights_.begin() + layers_[s].front(), weights_.begin() + layers_[s].back() + 1, 0.0);
+    }
+  }
+
+  /// The stage with the most room takes a layer of its fuller neighbour, unless that one then has more room than the
+  /// taker had. A fuller neighbour of one layer keeps it; the other neighbour is not asked.
+  bool improve() {
+    const auto widest = std::ranges::max_element(room_);
+    const auto taker = static_cast<std::size_t>(widest - room_.begin());
+    const std::size_t giver = fuller_neighbour(taker);
+    if (giver == taker || layers_[giver].size() < 2) return false;
+    const bool leftward = giver < taker;
+    const int layer = leftward ? layers_[giver].back() : layers_[giver].front();
+    if (room_[giver] + weight(layer) > *widest) return false;
+    layers_[giver].erase(leftward ? layers_[giver].end() - 1 : layers_[giver].begin());
+    layers_[taker].insert(std::ranges::lower_bound(layers_[taker], layer), layer);
+    room_[taker] -= weight(layer);
+    room_[giver] += weight(layer);
+    return true;
+  }
+
+  [[nodiscard]] std::vector<int> cuts() const {
+    std::vector<int> cuts(1, 0);
+    for (const auto& layers : layers_) cuts.push_back(cuts.back() + static_cast<int>(layers.size()));
+    return cuts;
+  }
+
+ private:
+  [[nodiscard]] double weight(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
+
+  /// The stage itself where it is alone.
+  [[nodiscard]] std::size_t fuller_neighbour(std::size_t stage) const {
+    if (stage == 0) return std::min<std::size_t>(1, room_.size() - 1);
+    if (stage + 1 == room_.size()) return stage - 1;
+    return room_[stage + 1] < room_[stage - 1] ? stage + 1 : stage - 1;
+  }
+
+  const std::vector<double>& weights_;
+  std::vector<double> room_;
+  std::vector<std::vector<int>> layers_;  // of each stage, in order
 };
 
 }  // namespace
 
-std::vector<int> balance_by_sevenths(const std::vector<double>& weights, std::vector<double> shares) {
-  return Sevenths(weights, std::move(shares)).cuts();
+std::vector<int> balance_by_sevenths(const std::vector<double>& weights, const std::vector<double>& shares) {
+  Correction correction(weights, shares, Pieces(weights, shares).hand_out());
+  for (int move = 0; move < kMostMoves && correction.improve(); ++move) {
+  }
+  return correction.cuts();
 }
 
 std::vector<std::int64_t> split_samples(std::int64_t samples, const std::vector<double>& times) {

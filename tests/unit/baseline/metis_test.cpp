@@ -153,6 +153,21 @@ TEST_CASE("sevenths of layers go where most of them fit") {
   CHECK(balance_by_sevenths(weights, {0.2, 0.8}) == std::vector{0, 3, 10});
 }
 
+TEST_CASE("sevenths are lost, kept and moved as by the original") {
+  // Answers of the published LayerComputeBalancer to layers of equal weight.
+  const auto cuts = [](std::size_t layers, const std::vector<double>& shares) {
+    return balance_by_sevenths(std::vector<double>(layers, 1.0 / static_cast<double>(layers)), shares);
+  };
+  CHECK(cuts(10, {0.33, 0.33, 0.34}) == std::vector{0, 3, 6, 10});
+  CHECK(cuts(7, {0.3, 0.3, 0.2, 0.2}) == std::vector{0, 2, 4, 5, 7});
+  CHECK(cuts(10, {0.45, 0.05, 0.5}) == std::vector{0, 4, 5, 10});
+  // Stages too small for most of a layer hold none, and layers are lost.
+  CHECK(cuts(10, {0.05, 0.9, 0.05}) == std::vector{0, 0, 9, 10});
+  CHECK(cuts(10, {0.05, 0.05, 0.05, 0.85}) == std::vector{0, 1, 1, 1, 9});
+  CHECK(cuts(6, {0.4, 0.05, 0.05, 0.5}) == std::vector{0, 2, 2, 2, 5});
+  CHECK(cuts(12, {0.02, 0.02, 0.96}) == std::vector{0, 0, 0, 11});
+}
+
 TEST_CASE("samples are shared by speed, largest remainders first") {
   // Speeds 1, 1/4: 8 samples are 6.4 and 1.6.
   CHECK(split_samples(8, {1, 4}) == std::vector<std::int64_t>{6, 2});

@@ -263,6 +263,7 @@ void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal&
   limits.keep = options_.top;
   limits.timed = options_.timed;
   limits.timed_incumbent = goal.timed_incumbent;
+  limits.only_timetables = goal.only_timetables;
   limits.refine = refine_of(priced, store);
   attempt.solved = compose::solve(priced.program, limits);
 }

@@ -28,6 +28,7 @@ struct Goal {
   double accepted_gap = 0;
   std::int64_t labels = 0;
   std::int64_t timed_incumbent = INT64_MAX;  ///< ns, of timetables
+  bool only_timetables = false;              ///< ProgramLimits::only_timetables
 };
 
 /// One program on its way from a setting to its solution.

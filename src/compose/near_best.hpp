@@ -1,5 +1,5 @@
-// Chains a little slower than the best by closed form, which may be faster pass by pass. Goes in: a program that was
-// searched, and the chains found. Comes out: the fastest by timetable, polished. Proves nothing.
+// Chains a little slower than the best by closed form, which may be faster pass by pass. Goes in: a program, and the
+// chains that its search found, if any. Comes out: the fastest by timetable, polished. Proves nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,14 @@ struct NearBestQuery {
   std::int64_t shortest_period = 1;
   std::int64_t longest_period = 1;
   std::int64_t incumbent = INT64_MAX;  ///< timetables of at least so much are of no interest
-  int beam = 16;                       ///< of the quick passes that find chains
-  std::span<const Chain> chains;       ///< found before, evaluated, the best first: at least one
+  int beam = 16;                       ///< of the beam searches that find chains
+  std::span<const Chain> chains;       ///< found before, evaluated, the best first
+  std::size_t starts = 8;              ///< chains that are polished, at most
+  /// Chains are polished whose least time is below so many times the fastest timetable.
+  double least_time_share = 1;
+  /// Closed forms of at least so much are of no interest. Where no chain was found before, nothing else says how far to
+  /// look.
+  std::int64_t slowest = INT64_MAX;
 };
 
 struct NearBest {

@@ -33,6 +33,7 @@ constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, 
 constexpr std::int64_t kEffortOfLabel = 10;      // and for every label of the search
 constexpr std::int64_t kSizeShare = 3;           // less for another microbatch size
 constexpr double kFirstGap = 0.025;              // proven of all programs first where there are fewer
+constexpr double kReachOfSmall = 0.3;            // slower by closed form than the best, at most, on small fleets
 
 // A program whose best plan may be of interest.
 struct Task {
@@ -88,7 +89,25 @@ class Searcher {
     std::vector<Task> unfinished;
     solve_sizes(unfinished);
     finish(std::move(unfinished));
+    const bool is_small = gpu_count(hierarchy_.levels.front()) <= kSmallFleet;
+    if (is_small && options_.timed && !result_.best.empty()) look_for_timetables();
     polish_fastest();
+  }
+
+  // Programs none of whose closed forms is the best may hold the fastest timetable. On small fleets, where few
+  // microbatches fill a pipeline and the two differ most, all within reach are looked at once more.
+  void look_for_timetables() {
+    const auto reach = static_cast<std::int64_t>((1 + kReachOfSmall) * static_cast<double>(best_so_far()));
+    for (const SizeSettings& size : sizes_) {
+      Batch batch = batches_.prepare(size.settings, reach);
+      Goal goal = goal_now(accepted_gap_, 0);
+      goal.incumbent = reach;
+      goal.only_timetables = true;
+      tbb::parallel_for(std::size_t{0}, batch.attempts.size(),
+                        [&](std::size_t i) { batches_.solve(batch.attempts[i], *batch.store, goal); });
+      count_queries(*batch.store);
+      for (Attempt& attempt : batch.attempts) take_timed(attempt, batch.store);
+    }
   }
 
   // While one size is solved the next ones are prepared, by what is known before them all.
@@ -228,7 +247,11 @@ class Searcher {
       result_.best.push_back(batches_.composition_of(attempt, *store, chain));
     }
     keep_best(result_.best, options_.top);
-    for (const TimedChain& timed : solved.timed) {
+    take_timed(attempt, store);
+  }
+
+  void take_timed(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
+    for (const TimedChain& timed : attempt.solved.timed) {
       result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);

@@ -153,8 +153,9 @@ ClassShare share_of_class(const cluster::IslandClass& island_class, int fleet_gp
 }
 
 // GPUs of a member for each replica, all of the same one.
-void keep_in_one_member(const cluster::IslandClass& island_class, int replicas, ClassShare& share) {
-  const int on_each = (replicas + island_class.member_count() - 1) / island_class.member_count();
+void keep_in_one_member(const cluster::IslandClass& island_class, int replicas, bool with_replicas, ClassShare& share) {
+  const int members = with_replicas ? 1 : island_class.member_count();
+  const int on_each = (replicas + members - 1) / members;
   const int gpus = island_class.gpus_per_member / on_each;
   std::erase_if(share.shapes, [&](int shape) { return shape > gpus; });
   share.units = share.shapes.empty() ? 0 : gpus / share.unit;
@@ -194,7 +195,7 @@ std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int rep
   std::vector<ClassShare> shares = share_classes(level, replicas);
   for (std::size_t k = 0; k < shares.size(); ++k) {
     if (!std::ranges::binary_search(reach.classes, static_cast<int>(k))) shares[k] = {};
-    if (reach.in_one_member) keep_in_one_member(level.classes[k], replicas, shares[k]);
+    if (reach.in_one_member) keep_in_one_member(level.classes[k], replicas, reach.with_replicas, shares[k]);
   }
   return shares;
 }
@@ -316,16 +317,27 @@ std::vector<Reach> reaches_for(const model::Model& model, const cluster::IslandL
   return reaches;
 }
 
+// Where a member holds all pipelines, they reduce their gradients inside it.
+void add_members_of_all(const cluster::IslandLevel& level, int replicas, std::vector<Reach>& reaches) {
+  for (const cluster::IslandClass& c : level.classes) {
+    if (replicas == 1 || c.member_count() == 1 || c.gpus_per_member < replicas) continue;
+    reaches.push_back({{c.id}, /*in_one_member=*/true, /*with_replicas=*/true});
+  }
+}
+
 std::vector<Setting> settings_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                  int most_replicas, const Splitting& splitting, std::int64_t b) {
   const model::Job& job = model.job;
+  const bool is_small = gpu_count(hierarchy.levels.front()) <= kSmallFleet;
   std::vector<Setting> settings;
   for (std::size_t level = 0; level < hierarchy.levels.size(); ++level) {
     for (const int replicas : replica_counts(job, hierarchy.levels[level], most_replicas, splitting)) {
       const std::vector<std::int64_t> sizes = microbatch_sizes(job, replicas, splitting);
       if (std::ranges::find(sizes, b) == sizes.end()) continue;
       const std::int64_t microbatches = microbatches_of(job, replicas, b);
-      for (const Reach& reach : reaches_for(model, hierarchy.levels[level], replicas)) {
+      std::vector<Reach> reaches = reaches_for(model, hierarchy.levels[level], replicas);
+      if (is_small) add_members_of_all(hierarchy.levels[level], replicas, reaches);
+      for (const Reach& reach : reaches) {
         settings.push_back({static_cast<int>(level), replicas, b, microbatches, reach});
       }
     }
@@ -388,6 +400,7 @@ void add_size_rules(const cluster::IslandHierarchy& hierarchy, std::vector<std::
   }
   if (gpus > kSmallFleet) {
     rules.push_back("replicas: powers of two, and small odd numbers times those that divide the GPUs of every class");
+    rules.push_back("replicas reduce their gradients as far apart as members of their classes may be");
   }
 }
 

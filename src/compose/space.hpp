@@ -17,8 +17,9 @@ namespace tangram::compose {
 /// Fleets of up to so many GPUs are offered every size of shape; larger ones fewer (Space::rules).
 inline constexpr int kEverySize = 64;
 
-/// In fleets of up to so many GPUs stages of a pipeline may share a member where others do not, and any small odd
-/// numbers of replicas and samples are offered. In larger ones labels and programs would be several times as many.
+/// In fleets of up to so many GPUs stages of a pipeline may share a member where others do not, all pipelines may be in
+/// one, and any small odd numbers of replicas and samples are offered. In larger ones labels and programs would be
+/// several times as many.
 inline constexpr int kSmallFleet = 16;
 
 /// Shapes of one class, in GPUs, ascending: parts of a member, whole members of an island, whole islands. In a fleet of
@@ -99,6 +100,7 @@ struct SizeSettings {
 
 /// All settings of the space, likely sizes first: an early incumbent spares the others. Where ends of an embedding are
 /// tied, there is one of each reach; else of all classes, and of single members that are less than a pipeline's share.
+/// In small fleets single members that hold all replicas come on top.
 [[nodiscard]] std::vector<SizeSettings> settings_by_size(const model::Model& model,
                                                          const cluster::IslandHierarchy& hierarchy,
                                                          const SearchOptions& options);

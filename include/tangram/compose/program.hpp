@@ -153,7 +153,9 @@ struct ProgramLimits {
   std::int64_t hard_search = 8192;
   bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
   std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
-  Refine refine;                             ///< empty: the program's frontiers are whole
+  /// Only looks for chains with time < incumbent that are fast pass by pass, and proves nothing: ProgramResult::timed.
+  bool only_timetables = false;
+  Refine refine;  ///< empty: the program's frontiers are whole
 };
 
 struct ProgramResult {

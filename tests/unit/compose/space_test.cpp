@@ -127,8 +127,9 @@ TEST_CASE("a pipeline within reach of some classes has no units of others") {
   CHECK(member[0].shapes.back() == 8);
   CHECK(member[0].in_one_member);
   CHECK(member[0].limits.empty());
-  // Four replicas on two members: half a member each.
+  // Four replicas on two members: half a member each; a quarter where all of them share one.
   CHECK(share_classes(level, 4, {{0}, true})[0].units == 4);
+  CHECK(share_classes(level, 4, {{0}, true, true})[0].units == 2);
 }
 
 TEST_CASE("large fleets are counted in larger units") {
@@ -252,6 +253,21 @@ TEST_CASE("settings are of every level and replica count, sizes of about 64 micr
   CHECK(settings_of(8) == std::vector<std::vector<std::int64_t>>{{0, 1, 256, 1}, {1, 1, 256, 1}});  // R = 2: 128 each
   model.tied_embeddings = true;  // pipelines on all classes, on either of the first level's
   CHECK(settings_by_size(model, hierarchy, options)[8].settings.size() == 4);
+}
+
+TEST_CASE("all replicas may be in one member of a small fleet") {
+  // Two members of 4 GPUs: four replicas have room in one, eight have not. A single pipeline needs no such setting.
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({class_of(4, 2, 1)})};
+  const model::Model model = model_of(2);
+  std::vector<int> together;
+  for (const SizeSettings& size : settings_by_size(model, hierarchy, {})) {
+    if (size.microbatch != 1) continue;
+    for (const Setting& setting : size.settings) {
+      if (setting.reach.with_replicas) together.push_back(setting.replicas);
+    }
+  }
+  CHECK(together == std::vector<int>{2, 3, 4});
 }
 
 TEST_CASE("the space says what it is made of") {

@@ -385,8 +385,7 @@ std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& h
 namespace {
 
 // What is left out of the sizes that the GPUs of a level would allow.
-void add_size_rules(const cluster::IslandHierarchy& hierarchy, const GpuTypes& types,
-                    std::vector<std::string>& rules) {
+void add_size_rules(const cluster::IslandHierarchy& hierarchy, const GpuTypes& types, std::vector<std::string>& rules) {
   const int gpus = gpu_count(hierarchy.levels.front(), types);
   const auto classes = classes_of(hierarchy.levels.front(), types);
   const auto is_large = [](const cluster::IslandClass& c) { return c.gpus_per_member > kAnySizes; };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The judge of objectives: what it says of a program whose answers are beaten, and of a fleet where one GPU type, of which
-there are few, is cheapest. Usage: objectives_test.py TANGRAM SCRIPT"""
+"""The judge of objectives: what it says of a program whose answers are beaten, and of a fleet where one GPU type, of
+which there are few, is cheapest. Usage: objectives_test.py TANGRAM SCRIPT"""
 
 import csv
 import subprocess
@@ -33,7 +33,8 @@ def judged(script, folder, *words, **answers):
     program.write_text(PROGRAM % {"row": 3.002, "gpus": 1, "pareto_exit": 0, **answers}, encoding="utf-8")
     program.chmod(0o755)
     table = Path(folder) / "rows.csv"
-    command = [sys.executable, script, "--binary", str(program), "--pairs", "amp:gpt2-medium", "--csv", str(table), *words]
+    command = [sys.executable, script, "--binary", str(program), "--pairs", "amp:gpt2-medium", "--csv", str(table)]
+    command += words
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not done.stderr, done.stderr
     with open(table, encoding="utf-8") as file:
@@ -74,8 +75,8 @@ def check_parts(judge, configs):
 
 
 def check_cheapest_type(tangram, script):
-    # 7 of the 8 RTX 3090 train for 0.0975 $. By the rules for fleets of more than 16 GPUs, which the 24 are, every stage
-    # hands over through the network, and the cheapest plan, 0.0996 $, has 8 GPUs of both types.
+    # 7 of the 8 RTX 3090 train for 0.0975 $. By the rules for fleets of more than 16 GPUs, which the 24 are, every
+    # stage hands over through the network, and the cheapest plan, 0.0996 $, has 8 GPUs of both types.
     command = [sys.executable, script, "--binary", tangram, "--pairs", "nvlink-pairs:opt-6.7b", "--objective", "cost",
                "--plan-options", "--microbatch 1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

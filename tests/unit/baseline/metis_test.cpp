@@ -176,8 +176,8 @@ TEST_CASE("the formula gives the published times") {
 }
 
 TEST_CASE("logits cross the boundary in front of the head") {
-  // Two stages of 8, dp 4, tp 2, 8 batches of 4 samples a replica: all layers but the head, 2.507 + 8 x 63.252 = 508.523
-  // ms, and the head, 0.670. 8 x 508.523 + 0.670 + 8 x (102.507 fixed + 0.915) + 2 x 39.31 / 2 x 9 / 10
+  // Two stages of 8, dp 4, tp 2, 8 batches of 4 samples a replica: all layers but the head, 2.507 + 8 x 63.252 =
+  // 508.523 ms, and the head, 0.670. 8 x 508.523 + 0.670 + 8 x (102.507 fixed + 0.915) + 2 x 39.31 / 2 x 9 / 10
   // + 2 x 3/4 x (393216000 + 8 x 202383360) / 2 / (46 x 1024^2) + 4 x 1024 x 51200 / 2 / (46 x 1024^2) = 4965.07.
   CHECK(milliseconds(layout_of({8, 8}, 8, 2), {{4, 2}, {4, 2}}, {0, 9, 10}) == Approx(4965.07).epsilon(2e-6));
   // Behind all layers, where the last stage is empty, samples of hidden values: 4 x 1024 x 4096 / (46 x 1024^2) = 0.348
@@ -212,8 +212,8 @@ TEST_CASE("sevenths are lost, kept and moved as by the original") {
 }
 
 TEST_CASE("where stages are alike the roundings of milliseconds decide") {
-  // Answers of the published LayerComputeBalancer. To the same times in seconds it answers 0, 4, 7, 11 ..., 0, 6, 11, 17
-  // ... and 0, 9, 12, 16, 19, 22, 25 ...
+  // Answers of the published LayerComputeBalancer. To the same times in seconds it answers with other third, second and
+  // third cuts: 7, 11 and 16.
   CHECK(cuts_of_neo({1, 1, 1, 0, 0, 0}) == std::vector{0, 4, 8, 11, 19, 27, 34});
   CHECK(cuts_of_neo({0, 0, 0, 0, 1, 1, 1, 1, 1, 1}) == std::vector{0, 6, 12, 17, 22, 25, 27, 29, 31, 33, 34});
   CHECK(cuts_of_neo({0, 1, 1, 1, 1, 1, 1, 1, 1}) == std::vector{0, 9, 12, 15, 19, 22, 26, 29, 32, 34});

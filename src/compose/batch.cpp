@@ -108,15 +108,11 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 
-// Classes of GPU types that the constraints leave out have no shapes, and no shape costs more than a pipeline may
-// spend.
+// No shape costs more than a pipeline may spend.
 std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
   const cluster::IslandLevel& level = level_of(setting);
-  std::vector<ClassShare> shares = share_classes(level, setting.replicas, setting.reach);
-  const std::vector<std::string>& types = options_.constraints.gpu_types;
-  for (std::size_t k = 0; k < shares.size() && !types.empty(); ++k) {
-    if (std::ranges::find(types, level.classes[k].device.name) == types.end()) shares[k] = {};
-  }
+  std::vector<ClassShare> shares =
+      share_classes(level, setting.replicas, setting.reach, options_.constraints.gpu_types);
   if (options_.spend) cut_spending(level, setting.replicas, shares);
   return shares;
 }

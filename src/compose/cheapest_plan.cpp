@@ -129,7 +129,8 @@ class CheapestPlan {
     SearchResult found = walk_.step({.limit = SpendLimit{Currency::kMicroDollarsPerHour, window.high},
                                      .longest = longest,
                                      .labels = labels,
-                                     .gpu_types = types});
+                                     .gpu_types = types,
+                                     .timed = true});
     take(found);
     const std::int64_t next = found.best.empty() ? below_nothing(found, window, open) : below(found, window, open);
     if (types.empty()) result_.found = std::move(found);

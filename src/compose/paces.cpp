@@ -11,7 +11,6 @@
 #include "tangram/cost/memory.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/cost/validity.hpp"
-#include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::compose {
 

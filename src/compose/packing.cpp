@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "completion_bound.hpp"
 #include "rows.hpp"
 #include "tangram/base/assert.hpp"
 

@@ -18,12 +18,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "capacity.hpp"
+#include "fastest_plans.hpp"
 #include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
-
-class FastestPlans;
 
 class Packing {
  public:

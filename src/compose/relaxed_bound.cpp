@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "pace_bound.hpp"
-#include "tangram/compose/search.hpp"
 #include "tangram/cost/stage.hpp"
 #include "whole_blocks.hpp"
 
@@ -162,7 +161,7 @@ SpeedOfMoney::SpeedOfMoney(const model::Model& model, const cluster::IslandLevel
   }
 }
 
-Nanoseconds SpeedOfMoney::least_time(MicroDollarsPerHour most) const {
+Nanoseconds SpeedOfMoney::least_time(cluster::MicroDollarsPerHour most) const {
   double seconds = 0;
   for (const Pricing& pricing : pricings_) {
     double money = most.as_double();

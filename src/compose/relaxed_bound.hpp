@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
-#include "tangram/compose/search.hpp"
+#include "tangram/cluster/price.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
 
@@ -39,7 +39,7 @@ class SpeedOfMoney {
   SpeedOfMoney(const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles,
                const std::vector<std::string>& gpu_types);
 
-  [[nodiscard]] Nanoseconds least_time(MicroDollarsPerHour most) const;
+  [[nodiscard]] Nanoseconds least_time(cluster::MicroDollarsPerHour most) const;
 
  private:
   // At some prices of the work: the GPUs of a class do so much work a second for a micro-dollar an hour.

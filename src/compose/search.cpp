@@ -4,7 +4,6 @@
 #include <tbb/task_group.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <span>
@@ -453,12 +452,6 @@ class Searcher {
 std::int64_t usual_label_budget(int gpus) {
   constexpr int kFullySearched = 256;
   return gpus <= kFullySearched ? kAmple : kAmple * 5 / 8;
-}
-
-// A price that is known stays above zero, which says that it is not.
-MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {
-  const double micro = island_class.price_per_gpu_hour.value() * 1e6;
-  return MicroDollarsPerHour(micro > 0 ? std::max<std::int64_t>(1, std::llround(micro)) : 0);
 }
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tangram/compose/composition.hpp"
+#include "tangram/compose/cut_yield.hpp"
 #include "tangram/prune/frontier.hpp"
 
 namespace tangram::compose {

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "batch.hpp"
-#include "radices.hpp"
-#include "relaxed_bound.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
+#include "tangram/chain/radices.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 #include "turns.hpp"
 
 namespace tangram::compose {
@@ -71,10 +71,10 @@ class Searcher {
   [[nodiscard]] bool has_too_many_classes() {
     std::size_t most = 0;
     for (const cluster::IslandLevel& level : hierarchy_.levels) most = std::max(most, level.classes.size());
-    if (most <= kMostClasses) return false;
+    if (most <= chain::kMostClasses) return false;
     result_.infeasible = {problem(ErrorKind::kInput, "too-many-classes",
                                   "the fleet has " + std::to_string(most) + " kinds of islands, at most " +
-                                      std::to_string(kMostClasses) + " can be told apart",
+                                      std::to_string(chain::kMostClasses) + " can be told apart",
                                   "let GPUs that differ little count as alike with a larger --tolerance")};
     return true;
   }
@@ -113,7 +113,7 @@ class Searcher {
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
-    return relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
+    return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
   }
 
   [[nodiscard]] std::int64_t first_pass() const {
@@ -136,13 +136,13 @@ class Searcher {
   void accept_gap() {
     accepted_gap_ = options_.accepted_gap;
     if (result_.best.empty()) return;
-    incumbent_ = std::min(incumbent_, of_interest(best_so_far(), accepted_gap_));
+    incumbent_ = std::min(incumbent_, chain::of_interest(best_so_far(), accepted_gap_));
   }
 
   // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.
   [[nodiscard]] std::int64_t likely_time() const {
     constexpr std::int64_t kSlowest = 8;
-    const Nanoseconds least = relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
+    const Nanoseconds least = relax::relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
     return kSlowest * std::min(least.value(), INT64_MAX / kSlowest);
   }
 
@@ -212,7 +212,7 @@ class Searcher {
       ++result_.statistics.programs_cut;
       return;
     }
-    const ProgramResult& solved = attempt.solved;
+    const chain::ProgramResult& solved = attempt.solved;
     task.bound = std::max(task.bound, solved.bound);
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
@@ -221,13 +221,13 @@ class Searcher {
     result_.statistics.cuts.slices_by_capacity += attempt.slices_cut;
     ++result_.statistics.programs;
     LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
-    for (const Chain& chain : solved.chains) {
+    for (const chain::Chain& chain : solved.chains) {
       report.best = std::min(report.best, Nanoseconds(chain.time));
-      incumbent_ = std::min(incumbent_, of_interest(chain.time, accepted_gap_));
+      incumbent_ = std::min(incumbent_, chain::of_interest(chain.time, accepted_gap_));
       result_.best.push_back(batches_.composition_of(attempt, *store, chain));
     }
     keep_best(result_.best, options_.top);
-    for (const TimedChain& timed : solved.timed) {
+    for (const chain::TimedChain& timed : solved.timed) {
       result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
@@ -237,10 +237,10 @@ class Searcher {
   }
 
   void keep_if_fastest(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
-    const std::vector<TimedChain>& timed = attempt.solved.timed;
+    const std::vector<chain::TimedChain>& timed = attempt.solved.timed;
     // Of the same program once more, the first look knows the fewest shapes.
     if (timed.empty() || (fastest_ && timed.front().time > fastest_->timed.time)) return;
-    TimedChain chain = timed.front();
+    chain::TimedChain chain = timed.front();
     fastest_ = {std::move(attempt), store, std::move(chain)};
   }
 
@@ -260,7 +260,7 @@ class Searcher {
     report.best = std::min(report.best, better.closed_form);
     // None is where the search has finished.
     if (better.closed_form.value() < incumbent_) {
-      incumbent_ = of_interest(better.closed_form.value(), accepted_gap_);
+      incumbent_ = chain::of_interest(better.closed_form.value(), accepted_gap_);
       result_.best.push_back(better);
       keep_best(result_.best, options_.top);
     }
@@ -302,7 +302,7 @@ class Searcher {
     if (!has_ample_labels() && !result_.best.empty() && accepted_gap_ < kFirstGap) {
       const std::int64_t before = labels_left();
       solve_again(unfinished, kFirstGap);
-      const std::int64_t goal = of_interest(best_so_far(), kFirstGap);
+      const std::int64_t goal = chain::of_interest(best_so_far(), kFirstGap);
       const bool is_proven = std::ranges::all_of(unfinished, [&](const Task& task) { return task.bound >= goal; });
       goes_on = is_proven && labels_left() >= before - labels_left();
     }
@@ -371,7 +371,7 @@ class Searcher {
   }
 
   [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {
-    return {gap == accepted_gap_ ? incumbent_ : of_interest(best_so_far(), gap), gap, labels,
+    return {gap == accepted_gap_ ? incumbent_ : chain::of_interest(best_so_far(), gap), gap, labels,
             result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value()};
   }
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bin_packing.hpp"
-#include "radices.hpp"
+#include "tangram/chain/radices.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::compose {
@@ -175,7 +175,7 @@ bool can_be_counted(const std::vector<ClassShare>& shares) {
   std::vector<int> units;
   units.reserve(shares.size());
   for (const ClassShare& share : shares) units.push_back(share.units);
-  return radices_of(units).has_value();
+  return chain::radices_of(units).has_value();
 }
 
 }  // namespace

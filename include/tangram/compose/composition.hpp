@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tangram/chain/cut_yield.hpp"
 #include "tangram/cluster/islands.hpp"
-#include "tangram/compose/cut_yield.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
 namespace tangram::compose {
+
+using chain::CutYield;
 
 /// One partial plan inside a stage.
 struct PartChoice {
@@ -32,7 +34,7 @@ struct StageChoice {
   Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
   Nanoseconds crossing;        ///< gradient synchronisation beside each part's own: replicas, parts, tied ends
-  std::int64_t in_flight = 1;  ///< n of src/compose/README.md, capped at M
+  std::int64_t in_flight = 1;  ///< n of src/chain/README.md, capped at M
   cost::BoundaryCost to_next;  ///< zero for the last stage
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
   /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the
@@ -52,7 +54,7 @@ struct Composition {
   std::int64_t samples = 0;       ///< of all pipelines, in shares that differ by no more than one; 0: M R b
   std::vector<StageChoice> stages;
   Nanoseconds period;
-  Nanoseconds closed_form;  ///< t of src/compose/README.md
+  Nanoseconds closed_form;  ///< t of src/chain/README.md
 };
 
 /// Equal pipelines on GPUs of their own. Its gradients are reduced with those of all other groups, so that the stages'
@@ -75,7 +77,7 @@ struct Ensemble {
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 
-/// A composition with its iteration time under 1F1B, pass by pass (src/compose/README.md).
+/// A composition with its iteration time under 1F1B, pass by pass (src/chain/README.md).
 struct TimedComposition {
   Nanoseconds time;
   Composition composition;

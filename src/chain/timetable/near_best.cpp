@@ -1,0 +1,99 @@
+#include "near_best.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../periods.hpp"
+#include "tangram/chain/polish.hpp"
+#include "tangram/chain/timetable.hpp"
+
+namespace tangram::chain {
+
+namespace {
+
+constexpr double kReachOfFill = 0.6;         // of what fills and drains the pipeline, at most
+constexpr std::size_t kStarts = 8;           // chains that are polished
+constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to polish one
+
+class Explorer {
+ public:
+  Explorer(const LabelGround& ground, const FastestPlans& fastest, const NearBestQuery& query)
+      : ground_(ground), program_(ground.program), fastest_(fastest), query_(query) {}
+
+  NearBest run() {
+    for (const Chain& chain : query_.chains) note(chain);
+    look_around();
+    std::int64_t incumbent = query_.incumbent;
+    for (TimedChain& start : starts_) {
+      if (least_time(program_, start.chain) >= incumbent) continue;
+      result_.timed.push_back(polish(program_, ground_.frontiers, std::move(start.chain), Changes::kFew, kEffort));
+      incumbent = std::min(incumbent, result_.timed.back().time);
+    }
+    std::ranges::stable_sort(result_.timed, {}, &TimedChain::time);
+    return std::move(result_);
+  }
+
+ private:
+  // Quick passes over a ladder of periods, which tell all chains that they come by.
+  void look_around() {
+    const std::int64_t reach = this->reach();
+    std::vector<double> multipliers;
+    for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period;) {
+      const std::int64_t hi = std::min(query_.longest_period, rung_from(lo));
+      const std::int64_t base = (program_.microbatches - 1) * lo;
+      if (base >= reach) return;
+      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers), kNoCompletion);
+      if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
+      if (bound.root() <= static_cast<double>(reach - base)) look_at(bound, hi, reach - base);
+      if (program_.microbatches == 1) return;
+      lo = hi + 1;
+    }
+  }
+
+  // A timetable is below its closed form by no more than what fills and drains the pipeline.
+  [[nodiscard]] std::int64_t reach() const {
+    const Chain& front = query_.chains.front();
+    const auto flow = static_cast<double>(program_.microbatches * front.period);
+    const auto best = static_cast<double>(front.time);
+    return static_cast<std::int64_t>(best + std::min(kReach * best, kReachOfFill * std::max(0.0, best - flow)));
+  }
+
+  void look_at(const CompletionBound& bound, std::int64_t period, std::int64_t cutoff) {
+    LabelQuery query;
+    query.period = period;
+    query.cutoff = cutoff;
+    query.beam = query_.beam;
+    query.mixed = false;
+    query.all = true;
+    LabelAnswer answer = search_labels(ground_, bound, query);
+    result_.labels += answer.labels;
+    for (Chain& chain : answer.chains) {
+      if (evaluate(program_, chain)) note(chain);
+    }
+  }
+
+  // Among the fastest by timetable, unless another takes as long: it is the same but for names.
+  void note(const Chain& chain) {
+    if (starts_.size() == kStarts && least_time(program_, chain) >= starts_.back().time) return;
+    const std::int64_t time = timetable(program_, chain);
+    const auto place = std::ranges::lower_bound(starts_, time, {}, &TimedChain::time);
+    if (place != starts_.end() && place->time == time) return;
+    starts_.insert(place, {chain, time});
+    if (starts_.size() > kStarts) starts_.pop_back();
+  }
+
+  const LabelGround& ground_;
+  const Program& program_;
+  const FastestPlans& fastest_;
+  const NearBestQuery& query_;
+  std::vector<TimedChain> starts_;  // the fastest first
+  NearBest result_;
+};
+
+}  // namespace
+
+NearBest near_best(const LabelGround& ground, const FastestPlans& fastest, const NearBestQuery& query) {
+  return Explorer(ground, fastest, query).run();
+}
+
+}  // namespace tangram::chain

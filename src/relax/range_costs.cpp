@@ -23,10 +23,10 @@ std::vector<Range> fine_ranges(std::int64_t batch) {
 
 }  // namespace
 
-RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, WaysOf ways)
-    : forward_share_(forward_share), used_(std::move(used)), ways_of_(std::move(ways)), moments_(moments_of_fill()) {
+RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes)
+    : forward_share_(forward_share), used_(std::move(used)), modes_of_(std::move(modes)), moments_(moments_of_fill()) {
   list_nodes(batch);
-  ways_.resize(nodes_.size());
+  modes_.resize(nodes_.size());
 }
 
 void RangeCosts::list_nodes(std::int64_t batch) {
@@ -99,13 +99,13 @@ CostSlopes RangeCosts::slopes_at(std::size_t node, const std::vector<double>& pr
 
 Timeline& RangeCosts::timeline_at(std::size_t node) {
   std::optional<Timeline>& own = timelines_[node];
-  if (!own) own.emplace(nodes_[node].range, forward_share_, ways_at(node), seconds_, moments_);
+  if (!own) own.emplace(nodes_[node].range, forward_share_, modes_at(node), seconds_, moments_);
   return *own;
 }
 
-const std::vector<std::vector<Way>>& RangeCosts::ways_at(std::size_t node) {
-  std::optional<std::vector<std::vector<Way>>>& own = ways_[node];
-  if (!own) own = ways_of_(nodes_[node].range);
+const std::vector<std::vector<ExecutionMode>>& RangeCosts::modes_at(std::size_t node) {
+  std::optional<std::vector<std::vector<ExecutionMode>>>& own = modes_[node];
+  if (!own) own = modes_of_(nodes_[node].range);
   return *own;
 }
 

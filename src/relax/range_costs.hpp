@@ -1,5 +1,5 @@
-// What prices cost over all numbers of microbatches. Goes in: the ways blocks may run, and a time that is to be
-// disproved. Comes out: prices at which no number of microbatches costs more than what is said. Few numbers matter:
+// What prices cost over all numbers of microbatches. Goes in: the modes in which blocks may run, and a time that is to
+// be disproved. Comes out: prices at which no number of microbatches costs more than what is said. Few numbers matter:
 // ranges of them are looked at together first, and apart only where together they might cost most.
 #pragma once
 
@@ -9,19 +9,19 @@
 #include <optional>
 #include <vector>
 
+#include "execution_modes.hpp"
 #include "price_search.hpp"
 #include "timeline.hpp"
-#include "ways.hpp"
 
 namespace tangram::relax {
 
 class RangeCosts {
  public:
-  using WaysOf = std::function<std::vector<std::vector<Way>>(const Range&)>;  ///< by class
+  using ModesOf = std::function<std::vector<std::vector<ExecutionMode>>(const Range&)>;  ///< by class
 
   /// Numbers up to `batch`. `forward_share`: so much of all fill is forward at least. `used`: GPUs of a sample that
   /// there are, by class.
-  RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, WaysOf ways);
+  RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes);
 
   /// The best prices found, from `prices` on, where blocks are counted as within `seconds`: worth over the largest cost
   /// of all ranges.
@@ -36,7 +36,7 @@ class RangeCosts {
   };
 
   void list_nodes(std::int64_t batch);
-  [[nodiscard]] const std::vector<std::vector<Way>>& ways_at(std::size_t node);
+  [[nodiscard]] const std::vector<std::vector<ExecutionMode>>& modes_at(std::size_t node);
   [[nodiscard]] Timeline& timeline_at(std::size_t node);
   [[nodiscard]] CostSlopes slopes_at(std::size_t node, const std::vector<double>& prices);
   [[nodiscard]] double cost_at(std::size_t node, const std::vector<double>& prices);
@@ -45,11 +45,11 @@ class RangeCosts {
 
   double forward_share_;
   std::vector<double> used_;
-  WaysOf ways_of_;
+  ModesOf modes_of_;
   std::vector<Moment> moments_;
-  std::vector<Node> nodes_;                                         // single ranges first, all of them last
-  std::vector<std::optional<std::vector<std::vector<Way>>>> ways_;  // by node, as far as needed
-  std::vector<std::optional<Timeline>> timelines_;                  // the same, at `seconds_`
+  std::vector<Node> nodes_;                                                    // single ranges first, all of them last
+  std::vector<std::optional<std::vector<std::vector<ExecutionMode>>>> modes_;  // by node, as far as needed
+  std::vector<std::optional<Timeline>> timelines_;                             // the same, at `seconds_`
   double seconds_ = 0;
   std::vector<std::size_t> open_;  // single ranges whose cost counts from the beginning
 };

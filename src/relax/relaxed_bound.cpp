@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "pace_bound.hpp"
+#include "rate_bound.hpp"
 #include "tangram/cost/stage.hpp"
 #include "whole_blocks.hpp"
 
@@ -113,10 +113,13 @@ Nanoseconds rounded_down(double seconds) {
 
 double at_paces(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                 const cost::ProfileSet* profiles) {
-  PaceProblem problem{
-      paces_of(model, hierarchy, profiles), {}, item_counts(model), model.job.global_batch, gathered_share(model.job)};
+  RateProblem problem{block_rates_of(model, hierarchy, profiles),
+                      {},
+                      item_counts(model),
+                      model.job.global_batch,
+                      gathered_share(model.job)};
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
-  const double seconds = whole_blocks_bound(problem, pace_bound(problem));
+  const double seconds = whole_blocks_bound(problem, rate_bound(problem));
   return std::isfinite(seconds) ? seconds * kBelowRounding : 0;  // where nothing fits, the search says why
 }
 

@@ -11,10 +11,10 @@ namespace {
 
 // Some blocks of a stage may be sharded and others not. What a block takes of both kinds of time is linear in the
 // mixture, so that the largest share is least at an end or where both are equal.
-double most_blocks(const Way& way, double passes, double with_sync) {
+double most_blocks(const ExecutionMode& mode, double passes, double with_sync) {
   const auto most = [&](const Taken& t) { return std::min(passes / t.passes, with_sync / t.with_sync); };
-  const Taken& a = way.whole;
-  const Taken& b = way.sharded;
+  const Taken& a = mode.whole;
+  const Taken& b = mode.sharded;
   const double ends = std::max(most(a), most(b));
   const double from = with_sync * a.passes - passes * a.with_sync;
   const double to = with_sync * b.passes - passes * b.with_sync;
@@ -35,17 +35,17 @@ std::vector<Moment> moments_of_fill() {
   return out;
 }
 
-Timeline::Timeline(const Range& range, double forward_share, const std::vector<std::vector<Way>>& ways, double seconds,
-                   const std::vector<Moment>& moments)
+Timeline::Timeline(const Range& range, double forward_share, const std::vector<std::vector<ExecutionMode>>& modes,
+                   double seconds, const std::vector<Moment>& moments)
     : first_(static_cast<double>(range.first)),
       last_(static_cast<double>(range.last)),
       forward_share_(forward_share),
-      ways_(ways),
+      modes_(modes),
       seconds_(seconds),
       moments_(moments) {
-  for (const std::vector<Way>& own : ways) {
+  for (const std::vector<ExecutionMode>& own : modes) {
     std::vector<double>& most = blocks_.emplace_back();
-    for (const Way& way : own) most.push_back(way.blocks);
+    for (const ExecutionMode& mode : own) most.push_back(mode.blocks);
     costs_.emplace_back(own.size(), 0.0);
   }
 }
@@ -64,7 +64,7 @@ CostSlopes Timeline::response(const std::vector<double>& prices) {
 
 void Timeline::add_moment() {
   const double begin = moments_[ends_.size()].begin;
-  for (std::size_t k = 0; k < ways_.size(); ++k) add_hull(k, begin);
+  for (std::size_t k = 0; k < modes_.size(); ++k) add_hull(k, begin);
   ends_.push_back(points_.size());
 }
 
@@ -81,14 +81,14 @@ const Timeline::Point* Timeline::best_of(std::size_t moment, const std::vector<d
   return best;
 }
 
-// The upper hull over cost of a class's ways, which come by falling gain. Later moments cost each of them no less, so
-// that what is known of earlier ones often tells that another way gains more for less.
+// The upper hull over cost of a class's modes, which come by falling gain. Later moments cost each of them no less, so
+// that what is known of earlier ones often tells that another mode gains more for less.
 void Timeline::add_hull(std::size_t island_class, double at) {
-  const std::vector<Way>& ways = ways_[island_class];
+  const std::vector<ExecutionMode>& modes = modes_[island_class];
   std::vector<double>& costs = costs_[island_class];
   const std::size_t begin = points_.size();
   double least = kInfinity;
-  for (std::size_t i = 0; i < ways.size(); ++i) {
+  for (std::size_t i = 0; i < modes.size(); ++i) {
     if (costs[i] >= least) continue;
     const Point point = point_of(island_class, i, at);
     costs[i] = point.cost;
@@ -108,24 +108,24 @@ bool Timeline::is_below(const Point& a, const Point& b, const Point& c) {
 // A stage that fills this moment began it earlier by no more than its own blocks take, and the later it began the fewer
 // blocks it has: the most that agree with each other. Later moments have no more.
 Timeline::Point Timeline::point_of(std::size_t island_class, std::size_t index, double at) {
-  const Way& way = ways_[island_class][index];
+  const ExecutionMode& mode = modes_[island_class][index];
   double& most = blocks_[island_class][index];
   double begin = 0;
   while (most >= 1) {
-    begin = first_ > 1 ? std::max(0.0, at - most * way.fill / seconds_) : 0;
-    const double blocks = blocks_from(way, begin);
+    begin = first_ > 1 ? std::max(0.0, at - most * mode.fill / seconds_) : 0;
+    const double blocks = blocks_from(mode, begin);
     if (blocks >= most) break;
     most = blocks;
   }
   if (most < 1) return {island_class, 0, kInfinity};
-  const double gpus = std::max(way.share / (last_ * most), way.work / (seconds_ * (1 - begin)));
-  return {island_class, 1 / way.fill, gpus * seconds_ / way.fill};
+  const double gpus = std::max(mode.share / (last_ * most), mode.work / (seconds_ * (1 - begin)));
+  return {island_class, 1 / mode.fill, gpus * seconds_ / mode.fill};
 }
 
-double Timeline::blocks_from(const Way& way, double begin) const {
+double Timeline::blocks_from(const ExecutionMode& mode, double begin) const {
   const double passes = seconds_ * (1 - begin) / first_;
   const double with_sync = seconds_ * (1 - forward_share_ * begin) / first_;
-  const double most = std::min(most_blocks(way, passes, with_sync), way.blocks) * (1 + 1e-9);
+  const double most = std::min(most_blocks(mode, passes, with_sync), mode.blocks) * (1 + 1e-9);
   constexpr double kWhole = 0x1p52;  // from here on doubles are whole; below, a cast does what a call would
   return most < kWhole ? static_cast<double>(static_cast<std::int64_t>(most)) : most;
 }

@@ -1,12 +1,12 @@
-// How pipelines fill within a time. Goes in: the ways blocks may run at a range of microbatches, and prices. Comes out:
-// what pipelines gain and use at most when they take what gains most at each moment of their fill.
+// How pipelines fill within a time. Goes in: the modes in which blocks may run at a range of microbatches, and prices.
+// Comes out: what pipelines gain and use at most when they take what gains most at each moment of their fill.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "execution_modes.hpp"
 #include "price_search.hpp"
-#include "ways.hpp"
 
 namespace tangram::relax {
 
@@ -17,12 +17,12 @@ struct Moment {
 };
 [[nodiscard]] std::vector<Moment> moments_of_fill();
 
-/// Moments are looked at as far as some prices reach. `ways` and `moments` must outlive it.
+/// Moments are looked at as far as some prices reach. `modes` and `moments` must outlive it.
 class Timeline {
  public:
   /// `forward_share`: so much of all fill is forward at least.
-  Timeline(const Range& range, double forward_share, const std::vector<std::vector<Way>>& ways, double seconds,
-           const std::vector<Moment>& moments);
+  Timeline(const Range& range, double forward_share, const std::vector<std::vector<ExecutionMode>>& modes,
+           double seconds, const std::vector<Moment>& moments);
 
   /// At prices of GPUs by class and, last, of a block: blocks of a sample that are gained, and less the GPUs used.
   [[nodiscard]] CostSlopes response(const std::vector<double>& prices);
@@ -39,16 +39,16 @@ class Timeline {
   void add_hull(std::size_t island_class, double at);
   [[nodiscard]] const Point* best_of(std::size_t moment, const std::vector<double>& prices) const;
   [[nodiscard]] Point point_of(std::size_t island_class, std::size_t index, double at);
-  [[nodiscard]] double blocks_from(const Way& way, double begin) const;
+  [[nodiscard]] double blocks_from(const ExecutionMode& mode, double begin) const;
 
   double first_;
   double last_;
   double forward_share_;
-  const std::vector<std::vector<Way>>& ways_;  // by class
+  const std::vector<std::vector<ExecutionMode>>& modes_;  // by class
   double seconds_;
   const std::vector<Moment>& moments_;
-  std::vector<std::vector<double>> blocks_;  // by class: most of a stage at each way so far
-  std::vector<std::vector<double>> costs_;   // by class: least of each way from now on
+  std::vector<std::vector<double>> blocks_;  // by class: most of a stage at each mode so far
+  std::vector<std::vector<double>> costs_;   // by class: least of each mode from now on
   std::vector<Point> points_;                // that are best at some prices, moment by moment
   std::vector<std::size_t> ends_;            // of the moments' points
 };

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "execution_modes.hpp"
 #include "range_costs.hpp"
-#include "ways.hpp"
 
 namespace tangram::relax {
 
@@ -15,8 +15,8 @@ namespace {
 
 class WholeBlocks {
  public:
-  explicit WholeBlocks(const PaceProblem& problem) : problem_(problem), item_(main_item()) {
-    read_paces();
+  explicit WholeBlocks(const RateProblem& problem) : problem_(problem), item_(main_item()) {
+    read_block_rates();
     prices_ = first_prices();
   }
 
@@ -85,9 +85,10 @@ class WholeBlocks {
     double most = -1;
     for (std::size_t j = 0; j < problem_.counts.size(); ++j) {
       double least = kInfinity;
-      for (const auto& own : problem_.paces) {
-        for (const Pace& pace : own) {
-          if (pace.item == j) least = std::min(least, pace.gpu_seconds(0, static_cast<double>(pace.last)));
+      for (const auto& own : problem_.block_rates) {
+        for (const BlockRate& block_rate : own) {
+          if (block_rate.item == j)
+            least = std::min(least, block_rate.gpu_seconds(0, static_cast<double>(block_rate.last)));
         }
       }
       if (!std::isfinite(least) || problem_.counts[j] * least <= most) continue;
@@ -98,14 +99,14 @@ class WholeBlocks {
   }
 
   // At least `forward_share_` of what a block fills is forward.
-  void read_paces() {
-    for (const auto& own : problem_.paces) {
-      for (const Pace& pace : own) {
-        if (pace.item == item_ && pace.total() > 0) {
-          forward_share_ = std::min(forward_share_, pace.forward / pace.total());
+  void read_block_rates() {
+    for (const auto& own : problem_.block_rates) {
+      for (const BlockRate& block_rate : own) {
+        if (block_rate.item == item_ && block_rate.total() > 0) {
+          forward_share_ = std::min(forward_share_, block_rate.forward / block_rate.total());
         }
       }
-      speeds_.push_back(merged(own, item_));
+      rates_.push_back(merged(own, item_));
     }
   }
 
@@ -114,22 +115,23 @@ class WholeBlocks {
     used.reserve(problem_.gpus.size());
     for (const double gpus : problem_.gpus) used.push_back(gpus / static_cast<double>(problem_.batch));
     return RangeCosts(problem_.batch, forward_share_, std::move(used), [this, longest](const Range& range) {
-      std::vector<std::vector<Way>> ways;
-      ways.reserve(speeds_.size());
-      for (const auto& own : speeds_) {
-        ways.push_back(ways_of(problem_, own, range, problem_.counts[item_], longest));
+      std::vector<std::vector<ExecutionMode>> modes;
+      modes.reserve(rates_.size());
+      for (const auto& own : rates_) {
+        modes.push_back(execution_modes_of(problem_, own, range, problem_.counts[item_], longest));
       }
-      return ways;
+      return modes;
     });
   }
 
   // Of GPUs by class as of their speed, last of a block.
   [[nodiscard]] std::vector<double> first_prices() const {
     std::vector<double> prices;
-    for (const std::vector<Speed>& own : speeds_) {
+    for (const std::vector<MergedRate>& own : rates_) {
       double least = kInfinity;
-      for (const Speed& s : own) {
-        least = std::min(least, std::max(s.limit, s.pace.gpus * s.total / static_cast<double>(s.pace.last)));
+      for (const MergedRate& s : own) {
+        least =
+            std::min(least, std::max(s.limit, s.block_rate.gpus * s.total / static_cast<double>(s.block_rate.last)));
       }
       prices.push_back(std::isfinite(least) && least > 0 ? 1 / least : 0);
     }
@@ -149,15 +151,15 @@ class WholeBlocks {
     return found.ratio;
   }
 
-  const PaceProblem& problem_;
+  const RateProblem& problem_;
   std::size_t item_;
   double forward_share_ = 1;
-  std::vector<std::vector<Speed>> speeds_;  // by class
+  std::vector<std::vector<MergedRate>> rates_;  // by class
   std::vector<double> prices_;
 };
 
 }  // namespace
 
-double whole_blocks_bound(const PaceProblem& problem, double proven) { return WholeBlocks(problem).run(proven); }
+double whole_blocks_bound(const RateProblem& problem, double proven) { return WholeBlocks(problem).run(proven); }
 
 }  // namespace tangram::relax

@@ -7,7 +7,7 @@
 // sum_k N_k max_j (y_j / a_jk). Prices are taken in turn from every class (y_j = a_jk), which is exact when the classes
 // differ by a constant factor.
 //
-// Where all costs are known to be the cost model's own, pace_bound.hpp says more: what strategies really reach, and
+// Where all costs are known to be the cost model's own, rate_bound.hpp says more: what strategies really reach, and
 // what filling pipelines and synchronising gradients takes.
 #pragma once
 

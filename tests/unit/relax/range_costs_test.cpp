@@ -26,43 +26,44 @@ class Draws {
 };
 
 // One, two, four or eight GPUs; what crosses the network, stays in memory and is stepped on is now more, now less.
-Pace random_pace(Draws& draws) {
-  Pace pace;
-  pace.gpus = static_cast<double>(1 << draws.below(4));
-  pace.samples = pace.last = 1 + draws.below(4);
-  const double seconds = draws.between(0.5, 2) * static_cast<double>(pace.samples) / pace.gpus;
-  pace.forward = pace.forward_limit = seconds * draws.between(0.25, 0.4);
-  pace.backward = pace.backward_limit = seconds - pace.forward;
-  pace.dense_sync = draws.between(0, 6);
-  pace.dense_span = static_cast<double>(1 << draws.below(4));
-  pace.update = draws.between(0, 4);
-  pace.held = draws.between(0, 4);
-  pace.kept = draws.between(0, 0.5);
-  pace.room = draws.between(1, 6);
-  return pace;
+BlockRate random_rate(Draws& draws) {
+  BlockRate block_rate;
+  block_rate.gpus = static_cast<double>(1 << draws.below(4));
+  block_rate.samples = block_rate.last = 1 + draws.below(4);
+  const double seconds = draws.between(0.5, 2) * static_cast<double>(block_rate.samples) / block_rate.gpus;
+  block_rate.forward = block_rate.forward_limit = seconds * draws.between(0.25, 0.4);
+  block_rate.backward = block_rate.backward_limit = seconds - block_rate.forward;
+  block_rate.dense_sync = draws.between(0, 6);
+  block_rate.dense_span = static_cast<double>(1 << draws.below(4));
+  block_rate.update = draws.between(0, 4);
+  block_rate.held = draws.between(0, 4);
+  block_rate.kept = draws.between(0, 0.5);
+  block_rate.room = draws.between(1, 6);
+  return block_rate;
 }
 
-PaceProblem random_problem(Draws& draws) {
-  PaceProblem problem{{}, {}, {kBlocks}, kBatch, 0.5};
+RateProblem random_problem(Draws& draws) {
+  RateProblem problem{{}, {}, {kBlocks}, kBatch, 0.5};
   for (int k = 0; k < 2; ++k) {
-    auto& own = problem.paces.emplace_back();
-    for (std::int64_t i = 1 + draws.below(4); i > 0; --i) own.push_back(random_pace(draws));
+    auto& own = problem.block_rates.emplace_back();
+    for (std::int64_t i = 1 + draws.below(4); i > 0; --i) own.push_back(random_rate(draws));
     problem.gpus.push_back(static_cast<double>(8 + draws.below(24)));
   }
   return problem;
 }
 
-std::vector<std::vector<Way>> ways_at(const PaceProblem& problem, const Range& range) {
-  std::vector<std::vector<Way>> ways;
-  for (const auto& own : problem.paces) ways.push_back(ways_of(problem, merged(own, 0), range, kBlocks, 1000));
-  return ways;
+std::vector<std::vector<ExecutionMode>> modes_at(const RateProblem& problem, const Range& range) {
+  std::vector<std::vector<ExecutionMode>> modes;
+  for (const auto& own : problem.block_rates)
+    modes.push_back(execution_modes_of(problem, merged(own, 0), range, kBlocks, 1000));
+  return modes;
 }
 
 // What is left of blocks' worth when GPUs are paid.
-double gain_at(const PaceProblem& problem, const Range& range, double seconds, const std::vector<double>& prices) {
-  const auto ways = ways_at(problem, range);
+double gain_at(const RateProblem& problem, const Range& range, double seconds, const std::vector<double>& prices) {
+  const auto modes = modes_at(problem, range);
   const auto moments = moments_of_fill();
-  const CostSlopes slopes = Timeline(range, kForwardShare, ways, seconds, moments).response(prices);
+  const CostSlopes slopes = Timeline(range, kForwardShare, modes, seconds, moments).response(prices);
   return std::inner_product(slopes.begin(), slopes.end(), prices.begin(), 0.0);
 }
 
@@ -72,7 +73,7 @@ TEST_CASE("numbers of microbatches together gain no less than any of them by its
   Draws draws(91);
   int more = 0;
   for (int i = 0; i < 300; ++i) {
-    const PaceProblem problem = random_problem(draws);
+    const RateProblem problem = random_problem(draws);
     const std::int64_t first = 1 + draws.below(i % 2 == 0 ? 4 : kBatch / 2);
     const Range range{first, std::min(kBatch, first + draws.below(8))};
     const double seconds = static_cast<double>(first) * draws.between(0.5, 15);
@@ -92,10 +93,10 @@ TEST_CASE("what is found by few ranges holds for all of them") {
   Draws draws(92);
   int found_any = 0;
   for (int i = 0; i < 60; ++i) {
-    const PaceProblem problem = random_problem(draws);
+    const RateProblem problem = random_problem(draws);
     std::vector<double> used;
     for (const double gpus : problem.gpus) used.push_back(gpus / static_cast<double>(kBatch));
-    RangeCosts costs(kBatch, kForwardShare, used, [&](const Range& range) { return ways_at(problem, range); });
+    RangeCosts costs(kBatch, kForwardShare, used, [&](const Range& range) { return modes_at(problem, range); });
     const std::vector<double> worth{0, 0, kBlocks};
     // Twice: the second search begins with the ranges that mattered in the first.
     for (const double seconds : {draws.between(10, 60), draws.between(10, 60)}) {

@@ -1,12 +1,12 @@
-// In how many ways the blocks that are most of the work run. Goes in: paces and a range of microbatches. Comes out:
-// what a block takes of a stage in each of them, optimizer, gradients and memory included; those beaten in everything
-// are out.
+// The execution modes of the blocks that are most of the work. Goes in: block rates and a range of microbatches. Comes
+// out: what a block takes of a stage in each of them, optimizer, gradients and memory included; those beaten in
+// everything are out.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "pace_bound.hpp"
+#include "rate_bound.hpp"
 
 namespace tangram::relax {
 
@@ -17,8 +17,8 @@ struct Taken {
   double with_sync = 0;
 };
 
-/// A pace at a range of microbatches, on stages of some sizes.
-struct Way {
+/// An execution mode of a block: its rate at a range of microbatches, on stages of some sizes.
+struct ExecutionMode {
   double fill = 0;    ///< seconds by which a block delays what comes behind it
   double share = 0;   ///< GPUs of a sample
   double work = 0;    ///< GPU-seconds of a sample, gradients and parameters not counted
@@ -27,18 +27,19 @@ struct Way {
   double blocks = 0;  ///< most that fit, or more than are ever needed
 };
 
-/// A pace, or several: as good as the best of them in everything.
-struct Speed {
-  Pace pace;
+/// A block rate, or several: as good as the best of them in everything.
+struct MergedRate {
+  BlockRate block_rate;
   double total = 0;  ///< seconds of both passes
   double limit = 0;  ///< the least GPU-seconds of a sample
 };
 
 /// All degrees with the same samples on as many GPUs are one.
-[[nodiscard]] std::vector<Speed> merged(const std::vector<Pace>& paces, std::size_t item);
+[[nodiscard]] std::vector<MergedRate> merged(const std::vector<BlockRate>& block_rates, std::size_t item);
 
 /// By growing fill, within `longest` seconds. `blocks`: so many there are.
-[[nodiscard]] std::vector<Way> ways_of(const PaceProblem& problem, const std::vector<Speed>& speeds, const Range& range,
-                                       double blocks, double longest);
+[[nodiscard]] std::vector<ExecutionMode> execution_modes_of(const RateProblem& problem,
+                                                            const std::vector<MergedRate>& rates, const Range& range,
+                                                            double blocks, double longest);
 
 }  // namespace tangram::relax

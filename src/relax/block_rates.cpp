@@ -1,4 +1,4 @@
-#include "paces.hpp"
+#include "block_rates.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using cost::Degrees;
 
-constexpr std::int64_t kExactSamples = 24;  // up to here every number of samples has a pace of its own
+constexpr std::int64_t kExactSamples = 24;  // up to here every number of samples has a block rate of its own
 constexpr double kSampleStep = 1.1;         // from one to the next beyond
 constexpr double kManySamples = 1 << 20;    // fixed costs do not count any more
 constexpr double kLimitShare = 0.999;       // and neither does what rounding to waves of tiles takes
@@ -72,11 +72,11 @@ std::optional<cluster::DeviceShape> smallest_shape(const cluster::IslandClass& i
   return shape;
 }
 
-// Paces of one item on one class.
+// Block rates of one item on one class.
 class Walker {
  public:
   Walker(const model::Model& model, const cluster::IslandClass& island_class, const Network& network, std::size_t item,
-         bool measured_links, bool measured_memory, std::vector<Pace>& out)
+         bool measured_links, bool measured_memory, std::vector<BlockRate>& out)
       : model_(model),
         class_(island_class),
         network_(network),
@@ -129,30 +129,31 @@ class Walker {
     if (!shape) return;
     degrees.dp = shape->gpus() / (degrees.tp * degrees.cp);
     if (!cost::why_unsupported(model_, degrees, degrees.dp).empty()) return;
-    Pace pace = with_sync(degrees);
-    const Pace many = timed(pace, degrees, *shape, kManySamples);
-    pace.forward_limit = many.forward / kManySamples * kLimitShare;
-    pace.backward_limit = many.backward / kManySamples * kLimitShare;
+    BlockRate block_rate = with_sync(degrees);
+    const BlockRate many = timed(block_rate, degrees, *shape, kManySamples);
+    block_rate.forward_limit = many.forward / kManySamples * kLimitShare;
+    block_rate.backward_limit = many.backward / kManySamples * kLimitShare;
     for (std::int64_t samples = 1; samples <= model_.job.global_batch;) {
       const std::int64_t next = samples < kExactSamples
                                     ? samples + 1
                                     : static_cast<std::int64_t>(static_cast<double>(samples) * kSampleStep) + 1;
       if (!fits(degrees, static_cast<double>(samples))) break;
-      pace.samples = samples;
-      pace.last = std::min(next - 1, model_.job.global_batch);
-      out_.push_back(timed(with_memory(pace, degrees), degrees, *shape, static_cast<double>(samples)));
+      block_rate.samples = samples;
+      block_rate.last = std::min(next - 1, model_.job.global_batch);
+      out_.push_back(timed(with_memory(block_rate, degrees), degrees, *shape, static_cast<double>(samples)));
       samples = next;
     }
   }
 
-  [[nodiscard]] Pace timed(Pace pace, const Degrees& degrees, const cluster::DeviceShape& shape, double samples) const {
+  [[nodiscard]] BlockRate timed(BlockRate block_rate, const Degrees& degrees, const cluster::DeviceShape& shape,
+                                double samples) const {
     const cost::BlockTime time = is_head() ? cost::head_time(model_, degrees, samples, shape)
                                            : cost::block_time(model_.types[item_], model_.job, degrees, samples, shape);
     // Measured exchanges may be faster than the model's.
     const cost::Passes exchanges = measured_links_ ? cost::Passes{} : time.communication;
-    pace.forward = time.compute.forward + exchanges.forward;
-    pace.backward = time.compute.backward + exchanges.backward;
-    return pace;
+    block_rate.forward = time.compute.forward + exchanges.forward;
+    block_rate.backward = time.compute.backward + exchanges.backward;
+    return block_rate;
   }
 
   // One block alone, with one microbatch in flight: parameters and gradients are whole while it runs at every ZeRO
@@ -168,17 +169,17 @@ class Walker {
   }
 
   // What stays of a block on a GPU whatever is sharded and recomputed. A range of samples keeps what its first does.
-  [[nodiscard]] Pace with_memory(Pace pace, const Degrees& degrees) const {
-    if (is_head() || measured_memory_) return pace;
+  [[nodiscard]] BlockRate with_memory(BlockRate block_rate, const Degrees& degrees) const {
+    if (is_head() || measured_memory_) return block_rate;
     const model::BlockType& block = model_.types[item_];
     const model::Job& job = model_.job;
-    const auto samples = static_cast<double>(pace.samples);
+    const auto samples = static_cast<double>(block_rate.samples);
     const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples);
     const std::int64_t state = job.parameter_bytes + job.gradient_bytes + job.optimizer.state_bytes_per_parameter;
-    pace.held = static_cast<double>(model::parameters(block).total() * state);
-    pace.kept = std::min({activation.none, activation.selective, activation.full});
-    pace.room = class_.device.usable().as_double() - activation.working;
-    return pace;
+    block_rate.held = static_cast<double>(model::parameters(block).total() * state);
+    block_rate.kept = std::min({activation.none, activation.selective, activation.full});
+    block_rate.room = class_.device.usable().as_double() - activation.working;
+    return block_rate;
   }
 
   // As cost::stage_cost has it where nothing is sharded.
@@ -191,22 +192,22 @@ class Walker {
     return rate > 0 ? (local.shared + local.expert) * static_cast<double>(bytes) / rate : 0;
   }
 
-  [[nodiscard]] Pace with_sync(const Degrees& degrees) const {
-    Pace pace;
-    pace.item = item_;
-    pace.gpus = degrees.tp * degrees.cp;
-    if (is_head()) return pace;
-    pace.update = update_seconds(degrees);
-    if (measured_links_) return pace;
+  [[nodiscard]] BlockRate with_sync(const Degrees& degrees) const {
+    BlockRate block_rate;
+    block_rate.item = item_;
+    block_rate.gpus = degrees.tp * degrees.cp;
+    if (is_head()) return block_rate;
+    block_rate.update = update_seconds(degrees);
+    if (measured_links_) return block_rate;
     const model::BlockParameters all = model::parameters(model_.types[item_]);
     const double seconds = static_cast<double>(model_.job.gradient_bytes) / network_.crossing;
     const double member = class_.gpus_per_member;
     const double expert_span = std::max<double>(member, degrees.ep * degrees.etp);
-    pace.dense_span = member;
-    pace.expert_span = expert_span;
-    pace.dense_sync = seconds * static_cast<double>(all.total() - all.expert);
-    pace.expert_sync = seconds * static_cast<double>(all.expert) * member / expert_span;
-    return pace;
+    block_rate.dense_span = member;
+    block_rate.expert_span = expert_span;
+    block_rate.dense_sync = seconds * static_cast<double>(all.total() - all.expert);
+    block_rate.expert_sync = seconds * static_cast<double>(all.expert) * member / expert_span;
+    return block_rate;
   }
 
   const model::Model& model_;
@@ -215,16 +216,16 @@ class Walker {
   std::size_t item_;
   bool measured_links_;
   bool measured_memory_;
-  std::vector<Pace>& out_;
+  std::vector<BlockRate>& out_;
 };
 
-Pace measured_pace(std::size_t item, double gpu_seconds, int gpus) {
-  Pace pace;
-  pace.item = item;
-  pace.gpus = gpus;
-  pace.last = std::numeric_limits<std::int64_t>::max();
-  pace.backward = pace.backward_limit = gpu_seconds / gpus;
-  return pace;
+BlockRate measured_rate(std::size_t item, double gpu_seconds, int gpus) {
+  BlockRate block_rate;
+  block_rate.item = item;
+  block_rate.gpus = gpus;
+  block_rate.last = std::numeric_limits<std::int64_t>::max();
+  block_rate.backward = block_rate.backward_limit = gpu_seconds / gpus;
+  return block_rate;
 }
 
 double measured_gpu_seconds(const model::Model& model, std::size_t item, const cluster::GpuType& device,
@@ -242,34 +243,34 @@ bool has_measured_links(const cost::ProfileSet* profiles, const cluster::GpuType
 
 }  // namespace
 
-double Pace::gpu_seconds(double share, double last_samples) const {
+double BlockRate::gpu_seconds(double share, double last_samples) const {
   const double limit = forward_limit + (1 - share) * backward_limit;
   return gpus * std::max(limit, (forward + (1 - share) * backward) / last_samples);
 }
 
-double Pace::crossing(double holders) const {
+double BlockRate::crossing(double holders) const {
   const auto moved = [&](double span) { return 1 - 1 / std::max(1.0, holders / span); };
   return dense_sync * moved(dense_span) + expert_sync * moved(expert_span);
 }
 
-std::vector<std::vector<Pace>> paces_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                        const cost::ProfileSet* profiles) {
-  std::vector<std::vector<Pace>> paces;
+std::vector<std::vector<BlockRate>> block_rates_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                                   const cost::ProfileSet* profiles) {
+  std::vector<std::vector<BlockRate>> block_rates;
   const std::vector<double> counts = item_counts(model);
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) {
     const Network network = network_of(hierarchy, c);
     const bool measured_links = has_measured_links(profiles, c.device);
-    std::vector<Pace>& own = paces.emplace_back();
+    std::vector<BlockRate>& own = block_rates.emplace_back();
     if (!(cost::matrix_peak(c.device, model.job.precision).value() > 0)) continue;
     for (std::size_t item = 0; item < counts.size(); ++item) {
       if (counts[item] == 0) continue;
       const double measured = measured_gpu_seconds(model, item, c.device, profiles);
       const bool is_measured = std::isfinite(measured);
-      if (is_measured) own.push_back(measured_pace(item, measured, c.gpu_count()));
+      if (is_measured) own.push_back(measured_rate(item, measured, c.gpu_count()));
       Walker(model, c, network, item, measured_links, is_measured, own).run();
     }
   }
-  return paces;
+  return block_rates;
 }
 
 std::vector<double> item_counts(const model::Model& model) {

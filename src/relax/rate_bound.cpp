@@ -1,4 +1,4 @@
-#include "pace_bound.hpp"
+#include "rate_bound.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -32,8 +32,8 @@ std::vector<Range> ranges_of(std::int64_t batch) {
   return ranges;
 }
 
-// A pace at a range of microbatches.
-struct Rate {
+// A block rate at a range of microbatches.
+struct RangeRate {
   std::size_t item = 0;
   double latency = 0;      // seconds by which a block delays what comes behind it
   double gpu_seconds = 0;  // of a sample, with its part of the gradients' synchronisation
@@ -42,23 +42,23 @@ struct Rate {
 };
 
 // `share` of the synchronisation is counted, and that much of backward does not count as delay.
-std::optional<Rate> rate_of(const Pace& pace, const Range& range, std::int64_t batch, double share) {
+std::optional<RangeRate> rate_of(const BlockRate& block_rate, const Range& range, std::int64_t batch, double share) {
   const std::int64_t most = (batch + range.first - 1) / range.first;  // of a microbatch
-  if (pace.samples > most) return std::nullopt;
+  if (block_rate.samples > most) return std::nullopt;
   const auto first = static_cast<double>(range.first);
   const auto last = static_cast<double>(range.last);
-  const auto samples = static_cast<double>(std::min(pace.last, most));
+  const auto samples = static_cast<double>(std::min(block_rate.last, most));
   const double exposed = share * (range.first == 1 ? 0.5 : 1);
   const double hidden = exposed * (range.first <= 2 ? 1 : cost::kSyncOverlap) / first;
   const double copies = std::max(1.0, static_cast<double>(batch) / (last * samples));
-  const double sync = exposed * pace.sync(copies) / last;
-  Rate rate;
-  rate.item = pace.item;
-  rate.total = pace.total();
-  rate.latency = pace.forward + (1 - share) * pace.backward;
-  rate.gpu_seconds = pace.gpu_seconds(hidden, samples) + pace.gpus * sync / samples;
-  if (pace.samples == pace.last) {
-    rate.delay = std::min(1.0, rate.latency / (pace.forward + (1 - hidden) * pace.backward + sync));
+  const double sync = exposed * block_rate.sync(copies) / last;
+  RangeRate rate;
+  rate.item = block_rate.item;
+  rate.total = block_rate.total();
+  rate.latency = block_rate.forward + (1 - share) * block_rate.backward;
+  rate.gpu_seconds = block_rate.gpu_seconds(hidden, samples) + block_rate.gpus * sync / samples;
+  if (block_rate.samples == block_rate.last) {
+    rate.delay = std::min(1.0, rate.latency / (block_rate.forward + (1 - hidden) * block_rate.backward + sync));
   }
   return rate;
 }
@@ -178,7 +178,7 @@ class Envelope {
 
 class Solver {
  public:
-  explicit Solver(const PaceProblem& problem)
+  explicit Solver(const RateProblem& problem)
       : problem_(problem), batch_(static_cast<double>(problem.batch)), prices_(first_prices()) {}
 
   double run() {
@@ -188,7 +188,7 @@ class Solver {
   }
 
  private:
-  using Rates = std::vector<std::vector<Rate>>;  // by class
+  using Rates = std::vector<std::vector<RangeRate>>;  // by class
 
   // Of the range; not much more than `enough` is asked for.
   double bound_of(const Range& range, double enough) {
@@ -226,11 +226,11 @@ class Solver {
   // Samples that all GPUs can work on at once where each must be through within `seconds`.
   [[nodiscard]] double samples_within(double seconds) const {
     double sum = 0;
-    for (std::size_t k = 0; k < problem_.paces.size(); ++k) {
+    for (std::size_t k = 0; k < problem_.block_rates.size(); ++k) {
       double most = 0;
-      for (const Pace& pace : problem_.paces[k]) {
-        if (pace.item != reference_ || problem_.counts[reference_] * pace.total() > seconds) continue;
-        most = std::max(most, static_cast<double>(std::min(pace.last, problem_.batch)) / pace.gpus);
+      for (const BlockRate& block_rate : problem_.block_rates[k]) {
+        if (block_rate.item != reference_ || problem_.counts[reference_] * block_rate.total() > seconds) continue;
+        most = std::max(most, static_cast<double>(std::min(block_rate.last, problem_.batch)) / block_rate.gpus);
       }
       sum += most * problem_.gpus[k];
     }
@@ -238,10 +238,10 @@ class Solver {
   }
 
   [[nodiscard]] Rates rates_of(const Range& range, double share) const {
-    Rates rates(problem_.paces.size());
+    Rates rates(problem_.block_rates.size());
     for (std::size_t k = 0; k < rates.size(); ++k) {
-      for (const Pace& pace : problem_.paces[k]) {
-        if (const auto rate = rate_of(pace, range, problem_.batch, share)) rates[k].push_back(*rate);
+      for (const BlockRate& block_rate : problem_.block_rates[k]) {
+        if (const auto rate = rate_of(block_rate, range, problem_.batch, share)) rates[k].push_back(*rate);
       }
     }
     return rates;
@@ -251,7 +251,7 @@ class Solver {
   [[nodiscard]] bool are_complete(const Rates& rates) const {
     std::vector<bool> has(problem_.counts.size(), false);
     for (const auto& own : rates) {
-      for (const Rate& rate : own) has[rate.item] = true;
+      for (const RangeRate& rate : own) has[rate.item] = true;
     }
     for (std::size_t j = 0; j < has.size(); ++j) {
       if (problem_.counts[j] > 0 && !has[j]) return false;
@@ -263,7 +263,7 @@ class Solver {
     std::vector<Line> lines;
     for (std::size_t k = 0; k < rates.size(); ++k) {
       std::vector<std::vector<Line>> by_item(problem_.counts.size());
-      for (const Rate& rate : rates[k]) {
+      for (const RangeRate& rate : rates[k]) {
         if (rate.latency <= 0) return {};
         const double cost = whole_stages(rate.delay, microbatches) * rate.gpu_seconds / rate.latency;
         by_item[rate.item].push_back({k, rate.item, 1 / rate.latency, cost});
@@ -319,7 +319,7 @@ class Solver {
     Climb(const Prices& prices, std::size_t reference)
         : classes_(prices.classes.size()), items_(prices.items.size()), reference_(reference) {}
 
-    void step(Prices& prices, const Response& response, const PaceProblem& problem, double batch, double bound) {
+    void step(Prices& prices, const Response& response, const RateProblem& problem, double batch, double bound) {
       for (std::size_t k = 0; k < classes_.size(); ++k) {
         classes_[k].move(prices.classes[k], response.gpus[k] > problem.gpus[k] / batch);
       }
@@ -363,7 +363,7 @@ class Solver {
   [[nodiscard]] double cheapest(const Rates& rates, const Prices& prices, double time) const {
     std::vector<double> least(problem_.counts.size(), kInfinity);
     for (std::size_t k = 0; k < rates.size(); ++k) {
-      for (const Rate& rate : rates[k]) {
+      for (const RangeRate& rate : rates[k]) {
         least[rate.item] = std::min(least[rate.item], prices.classes[k] * rate.gpu_seconds + time * rate.total);
       }
     }
@@ -379,7 +379,7 @@ class Solver {
   [[nodiscard]] Prices prices_from(const Rates& rates, std::size_t from) const {
     Prices prices;
     prices.items.assign(problem_.counts.size(), kInfinity);
-    for (const Rate& rate : rates[from]) {
+    for (const RangeRate& rate : rates[from]) {
       prices.items[rate.item] = std::min(prices.items[rate.item], rate.gpu_seconds);
     }
     for (std::size_t j = 0; j < prices.items.size(); ++j) {
@@ -388,7 +388,7 @@ class Solver {
     }
     for (const auto& own : rates) {
       double most = 0;
-      for (const Rate& rate : own) most = std::max(most, prices.items[rate.item] / rate.gpu_seconds);
+      for (const RangeRate& rate : own) most = std::max(most, prices.items[rate.item] / rate.gpu_seconds);
       prices.classes.push_back(most);
     }
     return prices;
@@ -418,7 +418,7 @@ class Solver {
     return best;
   }
 
-  const PaceProblem& problem_;
+  const RateProblem& problem_;
   double batch_;
   std::size_t reference_ = 0;
   Prices prices_;
@@ -426,6 +426,6 @@ class Solver {
 
 }  // namespace
 
-double pace_bound(const PaceProblem& problem) { return Solver(problem).run(); }
+double rate_bound(const RateProblem& problem) { return Solver(problem).run(); }
 
 }  // namespace tangram::relax

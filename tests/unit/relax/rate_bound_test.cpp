@@ -1,5 +1,5 @@
-// Bounds of paces, by hand.
-#include "pace_bound.hpp"
+// Bounds of block rates, by hand.
+#include "rate_bound.hpp"
 
 #include <cmath>
 
@@ -11,25 +11,25 @@ using namespace tangram::relax;
 namespace {
 
 // One sample at a time on so many GPUs, a third of it forward.
-Pace pace_of(double gpus, double seconds) {
-  Pace pace;
-  pace.gpus = gpus;
-  pace.forward = pace.forward_limit = seconds / 3;
-  pace.backward = pace.backward_limit = seconds * 2 / 3;
-  return pace;
+BlockRate rate_of_block(double gpus, double seconds) {
+  BlockRate block_rate;
+  block_rate.gpus = gpus;
+  block_rate.forward = block_rate.forward_limit = seconds / 3;
+  block_rate.backward = block_rate.backward_limit = seconds * 2 / 3;
+  return block_rate;
 }
 
-PaceProblem problem_of(std::vector<Pace> paces, double gpus, double blocks, std::int64_t batch) {
-  return {{std::move(paces)}, {gpus}, {blocks, 0}, batch};
+RateProblem problem_of(std::vector<BlockRate> block_rates, double gpus, double blocks, std::int64_t batch) {
+  return {{std::move(block_rates)}, {gpus}, {blocks, 0}, batch};
 }
 
 }  // namespace
 
 TEST_CASE("one sample passes its blocks one after the other") {
   // 12 blocks of 1 s; a second sample would need a second GPU at the same time, but one microbatch is all there is.
-  CHECK(pace_bound(problem_of({pace_of(1, 1)}, 8, 12, 1)) == Approx(12));
+  CHECK(rate_bound(problem_of({rate_of_block(1, 1)}, 8, 12, 1)) == Approx(12));
   // Twice the GPUs a sample make it 0.6 s a block, four of them do not fit.
-  CHECK(pace_bound(problem_of({pace_of(1, 1), pace_of(2, 0.6)}, 8, 12, 1)) == Approx(7.2));
+  CHECK(rate_bound(problem_of({rate_of_block(1, 1), rate_of_block(2, 0.6)}, 8, 12, 1)) == Approx(7.2));
 }
 
 TEST_CASE("a pipeline has to be filled") {
@@ -37,39 +37,40 @@ TEST_CASE("a pipeline has to be filled") {
   // the share x = 10 / t of the iteration, GPUs do at best x / -ln(1 - x) of their work, t = 16 * -ln(1 - x) / x, or
   // -ln(1 - x) = 10 / 16: x = 0.4647, t = 21.52. Whole stages with 64 microbatches and fewer cost a little less; no
   // number of microbatches is as good as to let all samples run at once where GPUs are: 40 of them do, two rounds.
-  const double t = pace_bound(problem_of({pace_of(1, 1)}, 40, 10, 64));
+  const double t = rate_bound(problem_of({rate_of_block(1, 1)}, 40, 10, 64));
   CHECK(t > 16);
   CHECK(t <= 20);  // two microbatches of 32 samples, one stage: 2 * 10 s
 }
 
 TEST_CASE("few passes long, many passes cheap") {
   // With ever more samples the fill no longer counts: what is left is the cheapest work, 1 GPU-second a block.
-  const std::vector<Pace> both{pace_of(1, 1), pace_of(4, 0.5)};
-  const double many = pace_bound(problem_of(both, 16, 8, 16'000));
+  const std::vector<BlockRate> both{rate_of_block(1, 1), rate_of_block(4, 0.5)};
+  const double many = rate_bound(problem_of(both, 16, 8, 16'000));
   CHECK(many >= 8000 * 0.98);
   CHECK(many <= 8000 * 1.001);
   // With 16 samples on 16 GPUs the cheap way takes 8 s and nothing is faster: the other needs twice the GPU-seconds.
-  CHECK(pace_bound(problem_of(both, 16, 8, 16)) <= 8.0 * 1.001);
-  CHECK(pace_bound(problem_of(both, 16, 8, 16)) >= 8.0 * 0.8);
+  CHECK(rate_bound(problem_of(both, 16, 8, 16)) <= 8.0 * 1.001);
+  CHECK(rate_bound(problem_of(both, 16, 8, 16)) >= 8.0 * 0.8);
   // One sample: 8 * 0.5 s.
-  CHECK(pace_bound(problem_of(both, 16, 8, 1)) == Approx(4));
+  CHECK(rate_bound(problem_of(both, 16, 8, 1)) == Approx(4));
 }
 
 TEST_CASE("gradients cross the network once wherever several copies hold a block") {
   // A quarter of a node a copy, 8 copies: two nodes, of whose gradients half come from outside. One copy: nothing does.
-  Pace pace = pace_of(2, 1);
-  pace.dense_span = 8;
-  pace.dense_sync = 10;
-  CHECK(pace.sync(8) == Approx(5));
-  CHECK(pace.sync(4) == Approx(0));
-  CHECK(pace.sync(1) == Approx(0));
+  BlockRate block_rate = rate_of_block(2, 1);
+  block_rate.dense_span = 8;
+  block_rate.dense_sync = 10;
+  CHECK(block_rate.sync(8) == Approx(5));
+  CHECK(block_rate.sync(4) == Approx(0));
+  CHECK(block_rate.sync(1) == Approx(0));
   // Experts that are dealt out to 32 GPUs have one copy there.
-  pace.expert_span = 32;
-  pace.expert_sync = 3;
-  CHECK(pace.sync(16) == Approx(10 * 0.75));
-  CHECK(pace.sync(32) == Approx(10 * 0.875 + 3 * 0.5));
+  block_rate.expert_span = 32;
+  block_rate.expert_sync = 3;
+  CHECK(block_rate.sync(16) == Approx(10 * 0.75));
+  CHECK(block_rate.sync(32) == Approx(10 * 0.875 + 3 * 0.5));
   // It never lowers a bound.
-  CHECK(pace_bound(problem_of({pace}, 16, 4, 8)) >= pace_bound(problem_of({pace_of(2, 1)}, 16, 4, 8)) * 0.999);
+  CHECK(rate_bound(problem_of({block_rate}, 16, 4, 8)) >=
+        rate_bound(problem_of({rate_of_block(2, 1)}, 16, 4, 8)) * 0.999);
 }
 
-TEST_CASE("what no class can run takes for ever") { CHECK(std::isinf(pace_bound({{{}}, {8}, {1, 0}, 4}))); }
+TEST_CASE("what no class can run takes for ever") { CHECK(std::isinf(rate_bound({{{}}, {8}, {1, 0}, 4}))); }

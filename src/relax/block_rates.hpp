@@ -1,10 +1,10 @@
 // What a block costs at least under every strategy. Goes in: model, islands. Comes out: for each class of GPUs a list
-// of paces; every stage that cost::stage_cost prices at degrees that parallelizer/degrees.hpp lists runs each of its
-// blocks at one of them or slower, whatever its shape, ZeRO stage and recompute are.
+// of block rates; every stage that cost::stage_cost prices at degrees that parallelizer/degrees.hpp lists runs each of
+// its blocks at one of them or slower, whatever its shape, ZeRO stage and recompute are.
 //
 // Times come from cost::block_time on the smallest shape that has these degrees: larger ones have the same groups of
-// tp, cp and ep ranks, over links that are no better. Times grow with the samples of a replica, so that a pace stands
-// for a range of them; and no kernel or exchange gets cheaper per sample than it is for very many.
+// tp, cp and ep ranks, over links that are no better. Times grow with the samples of a replica, so that a block rate
+// stands for a range of them; and no kernel or exchange gets cheaper per sample than it is for very many.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace tangram::relax {
 
 /// A number of samples of one replica in a microbatch, from `samples` to `last`, at some degrees.
-struct Pace {
+struct BlockRate {
   std::size_t item = 0;  ///< block type; behind the last one the head
   double gpus = 1;       ///< of a replica: tp x cp
   std::int64_t samples = 1;
@@ -44,11 +44,11 @@ struct Pace {
   [[nodiscard]] double crossing(double holders) const;
 };
 
-/// By class of the finest level. Where `profiles` know a block its measured times may be of any degrees: one pace says
-/// how few GPU-seconds they are, and that all GPUs of the class may share them.
-[[nodiscard]] std::vector<std::vector<Pace>> paces_of(const model::Model& model,
-                                                      const cluster::IslandHierarchy& hierarchy,
-                                                      const cost::ProfileSet* profiles);
+/// By class of the finest level. Where `profiles` know a block its measured times may be of any degrees: one block rate
+/// says how few GPU-seconds they are, and that all GPUs of the class may share them.
+[[nodiscard]] std::vector<std::vector<BlockRate>> block_rates_of(const model::Model& model,
+                                                                 const cluster::IslandHierarchy& hierarchy,
+                                                                 const cost::ProfileSet* profiles);
 
 /// How often a sample meets each item.
 [[nodiscard]] std::vector<double> item_counts(const model::Model& model);

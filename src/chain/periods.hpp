@@ -13,7 +13,7 @@ namespace tangram::chain {
 
 inline constexpr std::int64_t kNever = INT64_MAX;
 inline constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
-inline constexpr double kLadder = 1.025;  ///< from one period of a quick pass to the next
+inline constexpr double kLadder = 1.025;  ///< from one period of a beam search to the next
 inline constexpr int kFirstAscent = 24;   ///< subgradient steps of a bound without multipliers of another period
 inline constexpr int kNextAscent = 10;    ///< of one with them
 

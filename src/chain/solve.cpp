@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "components.hpp"
+#include "period_search.hpp"
 #include "periods.hpp"
-#include "sweep.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -24,7 +24,7 @@ ProgramResult solve_component(const Component& component, ProgramLimits limits) 
       return refine(component.options[static_cast<std::size_t>(option)], signature);
     };
   }
-  ProgramResult result = sweep(component.program, limits);
+  ProgramResult result = search_periods(component.program, limits);
   const auto rename = [&](Chain& chain) {
     for (ChainStage& stage : chain.stages) stage.option = component.options[static_cast<std::size_t>(stage.option)];
   };
@@ -42,7 +42,7 @@ void add(ProgramResult part, std::size_t keep, ProgramResult& whole) {
   whole.finished = whole.finished && part.finished;
   whole.bound = std::min(whole.bound, part.bound);
   whole.labels += part.labels;
-  whole.quick_labels += part.quick_labels;
+  whole.beam_labels += part.beam_labels;
   whole.states += part.states;
   whole.windows += part.windows;
   whole.cuts += part.cuts;
@@ -69,7 +69,7 @@ ProgramResult solve_components(std::vector<Component> components, ProgramLimits 
 
 ProgramResult solve(const Program& program, const ProgramLimits& limits) {
   std::vector<Component> components = components_of(program, limits.incumbent);
-  return components.empty() ? sweep(program, limits) : solve_components(std::move(components), limits);
+  return components.empty() ? search_periods(program, limits) : solve_components(std::move(components), limits);
 }
 
 }  // namespace tangram::chain

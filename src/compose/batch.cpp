@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "tangram/chain/reduction.hpp"
+#include "tangram/chain/presolve.hpp"
 
 namespace tangram::compose {
 
@@ -225,7 +225,7 @@ void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
   std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
   const std::int64_t interest = within_reach(incumbent);
   tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-    attempts[i].slices_cut += chain::reduce(attempts[i].priced.program, interest);
+    attempts[i].slices_cut += chain::presolve(attempts[i].priced.program, interest);
   });
 }
 

@@ -77,7 +77,7 @@ class BatchMaker {
   /// Fills in attempt.solved, or finds that the goal cuts the whole program.
   void solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const;
 
-  /// Changes the chain as long as that makes its timetable faster (polish.hpp, `effort` too).
+  /// Changes the chain as long as that makes its timetable faster (local_search.hpp, `effort` too).
   void polish(PlacedChain& chain, std::int64_t effort) const;
   /// The chain with microbatches of another size, polished among the shapes that it has. Time kNoTime: they can not be
   /// run; without a store: nobody was asked.

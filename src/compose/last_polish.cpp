@@ -1,11 +1,11 @@
-// The last changes to the fastest plan: those that polish.hpp makes to its chain, and other microbatch sizes.
+// The last changes to the fastest plan: those that local_search.hpp makes to its chain, and other microbatch sizes.
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "batch.hpp"
 #include "tangram/chain/frontiers.hpp"
-#include "tangram/chain/polish.hpp"
+#include "tangram/chain/local_search.hpp"
 #include "tangram/chain/timetable.hpp"
 
 namespace tangram::compose {
@@ -51,7 +51,7 @@ void BatchMaker::polish(PlacedChain& chain, std::int64_t effort) const {
   PricedProgram& priced = chain.attempt.priced;
   const chain::Refine refine = refine_of(priced, *chain.store);
   chain::Frontiers frontiers(priced.program, refine);
-  chain.timed = chain::polish(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort);
+  chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort);
 }
 
 // The chain with the options of another program and the fastest plans that hold what 1F1B asks for.

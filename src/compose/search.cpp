@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "batch.hpp"
+#include "ordered_pipeline.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/chain/radices.hpp"
 #include "tangram/relax/relaxed_bound.hpp"
-#include "turns.hpp"
 
 namespace tangram::compose {
 
@@ -28,7 +28,7 @@ constexpr std::int64_t kFirstPass = 6'250;       // labels that one program may 
 constexpr std::int64_t kFirstPassShare = 120;    // and no more than this share of the budget
 constexpr std::int64_t kAmple = 2'000'000;       // labels that fleets of some hundred GPUs are searched to the end with
 constexpr std::int64_t kSlack = 10;              // closed forms are longer than timetables by such a part, at most
-constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see polish.hpp
+constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see local_search.hpp
 constexpr std::int64_t kEffortOfLabel = 10;      // and for every label of the search
 constexpr std::int64_t kSizeShare = 3;           // less for another microbatch size
 constexpr double kFirstGap = 0.025;              // proven of all programs first where there are fewer
@@ -109,7 +109,7 @@ class Searcher {
       solve(turn.batch, first_pass(), unfinished);
       after[turn.size + 1] = incumbent_;
     };
-    take_turns<Turn>(kSizesAtOnce, begin, work, end);
+    run_in_order<Turn>(kSizesAtOnce, begin, work, end);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
@@ -367,7 +367,7 @@ class Searcher {
       now = {goal_of_task(), after[turn.task].open};
       if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
     };
-    take_turns<Turn>(at_once, begin, work, end);
+    run_in_order<Turn>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {

@@ -1,5 +1,5 @@
 // Whole frontiers of a program, and what is left of them where the optimizer's step counts as part of the end, made
-// when they are first needed. Goes in: a program whose frontiers may be outlines, and the function that makes them
+// when they are first needed. Goes in: a program whose frontiers may be relaxed ones, and the function that makes them
 // whole. Most (option, signature) pairs are cut by the bound and never asked for.
 #pragma once
 
@@ -32,11 +32,11 @@ class Frontiers {
     return whole_[at];
   }
   /// The frontier with A + o in the place of A and nothing in the place of o; source: index in the whole one.
-  [[nodiscard]] const std::vector<Candidate>& joint(int option, int signature) {
-    if (joint_.empty()) joint_.resize(program_.frontiers.size());
+  [[nodiscard]] const std::vector<Candidate>& merged(int option, int signature) {
+    if (merged_.empty()) merged_.resize(program_.frontiers.size());
     std::optional<std::vector<Candidate>>& plans =
-        joint_[static_cast<std::size_t>(option) * static_cast<std::size_t>(program_.signatures) +
-               static_cast<std::size_t>(signature)];
+        merged_[static_cast<std::size_t>(option) * static_cast<std::size_t>(program_.signatures) +
+                static_cast<std::size_t>(signature)];
     if (!plans) {
       std::vector<Candidate> joined = whole(option, signature);
       for (std::size_t i = 0; i < joined.size(); ++i) {
@@ -54,7 +54,7 @@ class Frontiers {
   const Refine& refine_;
   std::vector<std::vector<Candidate>> whole_;
   std::vector<std::uint8_t> ready_;
-  std::vector<std::optional<std::vector<Candidate>>> joint_;
+  std::vector<std::optional<std::vector<Candidate>>> merged_;
   std::int64_t made_ = 0;
 };
 

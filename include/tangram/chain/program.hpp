@@ -59,13 +59,13 @@ struct Program {
   int signatures = 0;
   std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
   std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
-  /// [option * signatures + signature] least F and least T - F of any plan. Only where frontiers are outlines, as the
+  /// [option * signatures + signature] least F and least T - F of any plan. Only where frontiers are relaxed, as the
   /// next two.
   std::vector<std::int64_t> least_forward;
   std::vector<std::int64_t> least_backward;
-  std::int64_t slowest = 0;  ///< largest T behind outlines; whole frontiers say it themselves
+  std::int64_t slowest = 0;  ///< largest T behind relaxed ones; whole frontiers say it themselves
   /// [option * (blocks + 1) + last] of the slice [0, last), both components ascending. Only where frontiers are
-  /// outlines; whole frontiers say it themselves.
+  /// relaxed; whole frontiers say it themselves.
   std::vector<std::vector<Drain>> drains;
   int cut_kinds = 1;
   std::vector<int> cut_kind;  ///< [cut], cuts 0 .. blocks
@@ -82,7 +82,7 @@ struct Program {
     return spend;
   }
   /// Units per class, then what may be spent where that is limited: all that options draw on.
-  [[nodiscard]] std::vector<std::int64_t> supplies() const {
+  [[nodiscard]] std::vector<std::int64_t> resources() const {
     std::vector<std::int64_t> result(inventory.begin(), inventory.end());
     if (!unit_spend.empty()) result.push_back(most_spend);
     return result;
@@ -133,8 +133,8 @@ struct TimedChain {
 /// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
 
-/// Makes the frontier of (option, signature) whole where a program holds outlines: (T, n_max) staircases with the same
-/// fastest plan for every number of microbatches in flight.
+/// Makes the frontier of (option, signature) whole where a program holds a relaxed one: (T, n_max) staircases with the
+/// same fastest plan for every number of microbatches in flight.
 using Refine = std::function<std::vector<Candidate>(int option, int signature)>;
 
 /// The times below which another plan is of interest to somebody who has one of `time` and does not mind if it is
@@ -148,11 +148,12 @@ struct ProgramLimits {
   std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
   double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
   std::int64_t label_budget = INT64_MAX;
-  int beam = 16;                ///< width of the quick pass that seeds the incumbent; 0: no quick pass
+  int beam = 16;                ///< width of the beam search that finds the first incumbent; 0: none
   int wide_beam = 256;          ///< likewise, of one that looks for any chain a period allows; 0: none looks
   double window_share = 0.005;  ///< how far the periods of a window may lie apart: all together, of the best time
   int keep = 8;                 ///< chains returned
-  /// Labels of a search of outlines from which on simpler searches go before it: timeless and joint ones.
+  /// Labels of a search of relaxed frontiers from which on simpler searches go before it: for feasibility alone,
+  /// and with merged steps.
   std::int64_t hard_search = 8192;
   bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
   std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
@@ -164,8 +165,8 @@ struct ProgramResult {
   std::vector<TimedChain> timed;   ///< of chains near those, the fastest pass by pass; at most as many
   bool finished = true;            ///< false: the label budget ended the search
   std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than this, or than incumbent
-  std::int64_t labels = 0;         ///< of outlines and of the exact search: what label_budget counts
-  std::int64_t quick_labels = 0;   ///< of the quick passes
+  std::int64_t labels = 0;         ///< of relaxed frontiers and of the exact search: what label_budget counts
+  std::int64_t beam_labels = 0;    ///< of the beam searches
   std::int64_t states = 0;
   std::int64_t windows = 0;
   CutYield cuts;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "../periods.hpp"
-#include "rows.hpp"
+#include "min_plus.hpp"
 
 namespace tangram::chain {
 
@@ -22,27 +22,27 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
       fastest_(fastest),
       capacity_(extent == Extent::kAll ? Capacity(program, fastest, longest_period)
                                        : Capacity(program, fastest, longest_period, Capacity::RootAlone{})),
-      supplies_(program.supplies()),
+      resources_(program.resources()),
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {
   if (!capacity_.covers_all() || !coverable(extent)) return;
   within_ = lists_within();
-  if (multipliers.size() != supplies_.size()) multipliers.assign(supplies_.size(), 0);
+  if (multipliers.size() != resources_.size()) multipliers.assign(resources_.size(), 0);
   ascend(std::move(multipliers), iterations, enough, extent);
 }
 
 std::int64_t CompletionBound::least_end(std::int64_t enough) const {
   const std::int64_t priced = whole_nanoseconds(root_);
   if (priced >= enough) return priced;
-  return std::max(priced, whole_nanoseconds(packing().root()));
+  return std::max(priced, whole_nanoseconds(knapsack().root()));
 }
 
-Packing& CompletionBound::packing() const {
-  if (!packing_) {
-    packing_ =
-        std::make_unique<Packing>(program_, fastest_, capacity_.weights(), static_cast<std::int64_t>(longest_period_));
+KnapsackBound& CompletionBound::knapsack() const {
+  if (!knapsack_) {
+    knapsack_ = std::make_unique<KnapsackBound>(program_, fastest_, capacity_.weights(),
+                                                static_cast<std::int64_t>(longest_period_));
   }
-  return *packing_;
+  return *knapsack_;
 }
 
 // Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.
@@ -51,7 +51,7 @@ bool CompletionBound::coverable(Extent extent) {
   unit_weight_ = option_prices(weight_);
   const double whole = relax(unit_weight_, false, extent, need_);
   if (whole == kNoCompletion) return false;
-  const double supply = worth(weight_, supplies_);
+  const double supply = worth(weight_, resources_);
   if (whole - supply > kCoverTolerance * supply) return false;
   // Loosened once, so that sums of weights rounded in another order still compare as they should.
   const double slack = kCoverTolerance * std::max(1.0, supply);
@@ -62,7 +62,7 @@ bool CompletionBound::coverable(Extent extent) {
 // Blocks that one unit of each class can hold at most within the period: where classes differ by a factor only, these
 // weights decide exactly.
 std::vector<double> CompletionBound::capacity_weights() const {
-  std::vector<double> weights(supplies_.size(), 0);
+  std::vector<double> weights(resources_.size(), 0);
   for (int signature = 0; signature < program_.signatures; ++signature) {
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
       if (entry.T > longest_period_) break;
@@ -86,15 +86,15 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     const std::vector<double> option_price = option_prices(lambda);
     const double whole = relax(option_price, true, Extent::kRoot, phi_);
     if (whole == kNoCompletion) return;
-    const double value = whole - worth(lambda, supplies_);
+    const double value = whole - worth(lambda, resources_);
     // Where the units do not suffice, prices grow without end. They must not become so large that sums are rounded.
     if (value > fastest_.dearest() + 1.0) return;
     const std::vector<double> usage = usage_of(option_price);
     double norm = 0;
     const auto excess_of = [&](std::size_t k) {
-      return usage[k] / static_cast<double>(std::max<std::int64_t>(1, supplies_[k])) - 1.0;
+      return usage[k] / static_cast<double>(std::max<std::int64_t>(1, resources_[k])) - 1.0;
     };
-    for (std::size_t k = 0; k < supplies_.size(); ++k) {
+    for (std::size_t k = 0; k < resources_.size(); ++k) {
       const double excess = excess_of(k);
       if (excess > 0 || lambda[k] > 0) norm += excess * excess;
     }
@@ -104,8 +104,8 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
     }
     if (norm < 1e-12 || best_value >= enough || i == iterations) break;
     if (i == 0) step = 0.5 * std::max(whole, 1.0);
-    for (std::size_t k = 0; k < supplies_.size(); ++k) {
-      const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies_[k]));
+    for (std::size_t k = 0; k < resources_.size(); ++k) {
+      const auto most = static_cast<double>(std::max<std::int64_t>(1, resources_[k]));
       lambda[k] = std::max(0.0, lambda[k] + step * excess_of(k) / most / std::sqrt(norm));
     }
     step *= kStepDecay;
@@ -151,7 +151,7 @@ std::vector<double> CompletionBound::cheapest_times(const std::vector<double>& o
   for (const FastestPlans::Table& table : fastest_.tables()) {
     const double* costs = table.costs.data();
     for (const int option : table.options) {
-      lower_to_sums(&cheapest[table.first_list], costs, option_price[static_cast<std::size_t>(option)], *within++);
+      min_plus_update(&cheapest[table.first_list], costs, option_price[static_cast<std::size_t>(option)], *within++);
       costs += table.lists;
     }
   }
@@ -208,8 +208,8 @@ void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<doub
       const double* const stage = &envelope_[fastest_.cell(program_.signature_of(i - n, i), 0)];
       const double* const rest = &table[cell(i - n, 0)];
       if (deeper >= first_depth) {
-        lower_to_sums(here + first_depth, stage + first_depth, rest + first_depth + 1,
-                      static_cast<std::size_t>(deeper) + 1 - static_cast<std::size_t>(first_depth));
+        min_plus_update(here + first_depth, stage + first_depth, rest + first_depth + 1,
+                        static_cast<std::size_t>(deeper) + 1 - static_cast<std::size_t>(first_depth));
       }
       if (last_depth == depths_) here[depths_] = std::min(here[depths_], stage[depths_] + rest[depths_]);
     }
@@ -218,10 +218,10 @@ void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<doub
   }
 }
 
-// The supplies that the solution behind phi takes: follows the choices that it was made of, found again by their
+// The resources that the solution behind phi takes: follows the choices that it was made of, found again by their
 // values; few cells are on the way.
 std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_price) const {
-  std::vector<double> usage(supplies_.size(), 0);
+  std::vector<double> usage(resources_.size(), 0);
   for (int i = program_.blocks, d = 1; i > 0;) {
     const int next = std::min(d + 1, depths_);
     double best = first_envelope_[cell(i, d)];

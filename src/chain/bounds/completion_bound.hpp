@@ -22,10 +22,10 @@
 #include <span>
 #include <vector>
 
-#include "../supplies.hpp"
+#include "../resources.hpp"
 #include "capacity.hpp"
 #include "fastest_plans.hpp"
-#include "packing.hpp"
+#include "knapsack_bound.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -41,8 +41,8 @@ class CompletionBound {
 
   /// Lower bound on A + max o over all chains whose stages fit the period; kNoCompletion when there is none.
   [[nodiscard]] double root() const { return root_; }
-  /// The same in whole nanoseconds, or what whole stages say (packing.hpp) where that is more; they are not asked where
-  /// unit prices say `enough`. kNever: there is no chain.
+  /// The same in whole nanoseconds, or what whole stages say (knapsack_bound.hpp) where that is more; they are not
+  /// asked where unit prices say `enough`. kNever: there is no chain.
   [[nodiscard]] std::int64_t least_end(std::int64_t enough) const;
   [[nodiscard]] const std::vector<double>& multipliers() const { return lambda_; }
   [[nodiscard]] int depths() const { return depths_; }
@@ -54,7 +54,7 @@ class CompletionBound {
   /// sum lambda * units, sum w * units of an option.
   [[nodiscard]] double unit_price(int option) const { return unit_price_[static_cast<std::size_t>(option)]; }
   [[nodiscard]] double unit_weight(int option) const { return unit_weight_[static_cast<std::size_t>(option)]; }
-  /// Of what is left of the program's supplies.
+  /// Of what is left of the program's resources.
   [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return worth(lambda_, left); }
   [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return worth(weight_, left); }
   /// What the units left can hold in whole stages. Only of kAll, and where there is a root.
@@ -62,7 +62,7 @@ class CompletionBound {
   /// Least latency of any boundary at the cut, both ways.
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
   /// What it answers is remembered: not for several threads. Only where there is a root.
-  [[nodiscard]] Packing& packing() const;
+  [[nodiscard]] KnapsackBound& knapsack() const;
 
  private:
   [[nodiscard]] bool coverable(Extent extent);
@@ -87,7 +87,7 @@ class CompletionBound {
   const Program& program_;
   const FastestPlans& fastest_;
   const Capacity capacity_;
-  std::vector<std::int64_t> supplies_;
+  std::vector<std::int64_t> resources_;
   double longest_period_;
   std::vector<std::size_t> within_;  // [row of all tables] first lists at which the option fits the period
   int depths_ = 1;
@@ -101,7 +101,7 @@ class CompletionBound {
   std::vector<double> unit_price_;
   std::vector<double> unit_weight_;
   double root_ = kNoCompletion;
-  mutable std::unique_ptr<Packing> packing_;  // made when it is first asked
+  mutable std::unique_ptr<KnapsackBound> knapsack_;  // made when it is first asked
 };
 
 }  // namespace tangram::chain

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "outlines.hpp"
+#include "relaxed_frontier.hpp"
 
 namespace tangram::chain {
 

@@ -2,7 +2,7 @@
 
 namespace tangram::chain {
 
-Hops::Hops(const Program& program, std::int64_t period, Fronts fronts)
+BoundaryPrices::BoundaryPrices(const Program& program, std::int64_t period, Fronts fronts)
     : program_(program), period_(period), fronts_(fronts) {
   const auto keys = static_cast<std::size_t>(program.keys);
   longest_.assign(keys, 0);
@@ -10,17 +10,17 @@ Hops::Hops(const Program& program, std::int64_t period, Fronts fronts)
     if (!counts(program.prices[i])) continue;
     longest_[i % keys] = std::max(longest_[i % keys], program.prices[i].latency);
   }
-  excess_.resize(static_cast<std::size_t>(program.cut_kinds));
+  latency_gaps_.resize(static_cast<std::size_t>(program.cut_kinds));
   for (int cut = 0; cut <= program.blocks; ++cut) {
-    Excess& excess = excess_[static_cast<std::size_t>(program.cut_kind[static_cast<std::size_t>(cut)])];
-    if (excess.empty()) excess = excess_of(cut);
+    LatencyGap& latency_gap = latency_gaps_[static_cast<std::size_t>(program.cut_kind[static_cast<std::size_t>(cut)])];
+    if (latency_gap.empty()) latency_gap = latency_gap_of(cut);
   }
 }
 
-Hops::Excess Hops::excess_of(int cut) const {
+BoundaryPrices::LatencyGap BoundaryPrices::latency_gap_of(int cut) const {
   const int keys = program_.keys;
-  Excess excess;
-  excess.reserve(static_cast<std::size_t>(keys) * static_cast<std::size_t>(keys));
+  LatencyGap latency_gap;
+  latency_gap.reserve(static_cast<std::size_t>(keys) * static_cast<std::size_t>(keys));
   for (int x = 0; x < keys; ++x) {
     for (int y = 0; y < keys; ++y) {
       std::int64_t most = 0;
@@ -30,10 +30,10 @@ Hops::Excess Hops::excess_of(int cut) const {
         if (x == y || !counts(to_y)) continue;
         most = std::max(most, to_x.occupancy > period_ ? kFar : to_x.latency - to_y.latency);
       }
-      excess.push_back(most);
+      latency_gap.push_back(most);
     }
   }
-  return excess;
+  return latency_gap;
 }
 
 }  // namespace tangram::chain

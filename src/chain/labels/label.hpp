@@ -30,7 +30,7 @@ struct Label {
 };
 
 /// A label with the price key of its head stage, as dominance compares it.
-struct Standing {
+struct DominanceKey {
   std::int64_t latency = 0;
   std::int64_t a = 0;
   std::int64_t o = 0;
@@ -41,23 +41,23 @@ struct Standing {
 };
 
 /// What the boundary prices of a program mean for comparing labels at a period.
-class Hops {
+class BoundaryPrices {
  public:
   /// Stages in front that count: those that the period allows. kAny compares fewer labels whose heads differ, and a
   /// narrow beam keeps a greater variety of them.
   enum class Fronts : std::uint8_t { kAllowed, kAny };
-  Hops(const Program& program, std::int64_t period, Fronts fronts = Fronts::kAllowed);
+  BoundaryPrices(const Program& program, std::int64_t period, Fronts fronts = Fronts::kAllowed);
 
   /// [x * keys + y]: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
   /// the period allows in front of y. kFar: it does not allow all of these in front of x.
-  using Excess = std::vector<std::int64_t>;
-  [[nodiscard]] const Excess& excess_at(int cut) const {
-    return excess_[static_cast<std::size_t>(program_.cut_kind[static_cast<std::size_t>(cut)])];
+  using LatencyGap = std::vector<std::int64_t>;
+  [[nodiscard]] const LatencyGap& latency_gap_at(int cut) const {
+    return latency_gaps_[static_cast<std::size_t>(program_.cut_kind[static_cast<std::size_t>(cut)])];
   }
   [[nodiscard]] std::int64_t longest(int head) const { return longest_[static_cast<std::size_t>(head)]; }
 
  private:
-  [[nodiscard]] Excess excess_of(int cut) const;
+  [[nodiscard]] LatencyGap latency_gap_of(int cut) const;
   [[nodiscard]] bool counts(const Price& price) const {
     return !price.is_none() && (fronts_ == Fronts::kAny || price.occupancy <= period_);
   }
@@ -65,15 +65,15 @@ class Hops {
   const Program& program_;
   std::int64_t period_;
   Fronts fronts_;
-  std::vector<std::int64_t> longest_;  // latency, by key of the head
-  std::vector<Excess> excess_;         // by kind of cut
+  std::vector<std::int64_t> longest_;     // latency, by key of the head
+  std::vector<LatencyGap> latency_gaps_;  // by kind of cut
 };
 
 class LabelAlgebra {
  public:
-  /// `timeless`: how long a chain takes does not matter, only whether memory and links hold it at the period.
-  LabelAlgebra(const Program& program, const Hops& hops, std::int64_t period, bool timeless = false)
-      : program_(program), hops_(hops), period_(period), timeless_(timeless) {}
+  /// `feasibility_only`: how long a chain takes does not matter, only whether memory and links hold it at the period.
+  LabelAlgebra(const Program& program, const BoundaryPrices& hops, std::int64_t period, bool feasibility_only = false)
+      : program_(program), hops_(hops), period_(period), feasibility_only_(feasibility_only) {}
 
   /// Puts a stage with the plan `p` and the price key `key` in front of a label whose head has the key `head`, over the
   /// boundary at `cut` (no matter where head is -1). False: the period or the memory does not allow it.
@@ -102,7 +102,7 @@ class LabelAlgebra {
     return next.n <= p.n_max;
   }
 
-  [[nodiscard]] Standing standing(const Label& label, int head) const {
+  [[nodiscard]] DominanceKey dominance_key(const Label& label, int head) const {
     const std::int64_t room = label.q >= kFar ? 2 * kFar : label.n * period_;
     return {label.latency, label.a, label.o, label.q, label.q + 2 * hops_.longest(head), room, head};
   }
@@ -112,20 +112,22 @@ class LabelAlgebra {
   /// is no more than that of y. Either means an n that is no larger: (n-1) P < Q <= n P, and Q is kFar exactly where n
   /// = M. The sign of a difference tells, and there is no branch: which component decides cannot be foretold. No
   /// difference overflows, as none of the numbers is negative.
-  [[nodiscard]] bool dominates(const Standing& x, const Standing& y, const Hops::Excess& excess) const {
-    const std::int64_t further = excess[static_cast<std::size_t>(x.head) * static_cast<std::size_t>(program_.keys) +
-                                        static_cast<std::size_t>(y.head)];
+  [[nodiscard]] bool dominates(const DominanceKey& x, const DominanceKey& y,
+                               const BoundaryPrices::LatencyGap& latency_gap) const {
+    const std::int64_t further =
+        latency_gap[static_cast<std::size_t>(x.head) * static_cast<std::size_t>(program_.keys) +
+                    static_cast<std::size_t>(y.head)];
     const std::int64_t within = y.room - x.reach;
     const std::int64_t no_more = y.q - x.q - 2 * further;
-    if (timeless_) return further < kFar && (within & no_more) >= 0;
+    if (feasibility_only_) return further < kFar && (within & no_more) >= 0;
     return ((y.latency - x.latency - 2 * further) | (y.a - x.a - further) | (y.o - x.o) | (within & no_more)) >= 0;
   }
 
  private:
   const Program& program_;
-  const Hops& hops_;
+  const BoundaryPrices& hops_;
   std::int64_t period_;
-  bool timeless_;
+  bool feasibility_only_;
 };
 
 }  // namespace tangram::chain

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "../bounds/outlines.hpp"
+#include "../bounds/relaxed_frontier.hpp"
 #include "cuts.hpp"
 #include "label.hpp"
 #include "loads.hpp"
@@ -54,7 +54,7 @@ struct StateKeyHash {
 
 // A label where it stands: what dominance compares lies together.
 struct Held {
-  Standing standing;
+  DominanceKey dominance_key;
   std::int32_t node = 0;
 };
 
@@ -86,13 +86,13 @@ class Smallest {
 struct Position {
   std::vector<State> states;  // in order of creation, so that results never depend on hashing
   std::unordered_map<StateKey, int, StateKeyHash> index;
-  Smallest bounds;  // of its labels, in a quick pass
+  Smallest bounds;  // of its labels, in a beam search
 };
 
 struct Extension {
   double growth = 0;                     // of a label's bound, at least
   Candidate plan;                        // copied: it is looked at for every label
-  const Candidate* candidate = nullptr;  // where it came from; none of outlines
+  const Candidate* candidate = nullptr;  // where it came from; none of relaxed frontiers
 };
 
 // Extensions by the same slice on the same option: one look at a state may rule out all of them.
@@ -121,7 +121,7 @@ struct ExtensionLists {
 
 // What is left of the inventory in a state, and its worth.
 struct Budget {
-  std::vector<std::int64_t> left;  // as in Program::supplies
+  std::vector<std::int64_t> left;  // as in Program::resources
   double refund = 0;
   double supply = 0;
   double forward = 0;   // refund of the floor
@@ -135,12 +135,13 @@ class Search {
         frontiers_(ground.frontiers),
         bound_(bound),
         query_(query),
-        hops_(ground.program, query.period, query.beam > 0 ? Hops::Fronts::kAny : Hops::Fronts::kAllowed),
-        algebra_(ground.program, hops_, query.period, query.timeless),
+        hops_(ground.program, query.period,
+              query.beam > 0 ? BoundaryPrices::Fronts::kAny : BoundaryPrices::Fronts::kAllowed),
+        algebra_(ground.program, hops_, query.period, query.feasibility_only),
         forward_(ground.ends.forward_at(query.period, ascent_of(query))),
         backward_(ground.ends.backward_at(query.period, ascent_of(query))),
         cutoff_(query.cutoff),
-        supplies_(ground.program.supplies()),
+        resources_(ground.program.resources()),
         loads_(ground.program),
         radices_(radices_within(ground.program.inventory)) {
     extensions_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
@@ -155,7 +156,7 @@ class Search {
     answer_.labels = created();
     note_cuts();
     answer_.found = best_.has_value();
-    if (best_ && !query_.outlines) answer_.chain = trace_back(*best_);
+    if (best_ && !query_.relaxed) answer_.chain = trace_back(*best_);
     for (const Node& node : complete_) answer_.chains.push_back(trace_back(node));
     answer_.value = best_value_;
     return std::move(answer_);
@@ -169,11 +170,11 @@ class Search {
     return *std::move(radices);
   }
 
-  // Outlines have nothing to synchronise, and a quick pass is not worth the prices.
-  static int ascent_of(const LabelQuery& query) { return query.outlines || query.beam > 0 ? 0 : kFloorAscent; }
+  // Relaxed frontiers have nothing to synchronise, and a beam search is not worth the prices.
+  static int ascent_of(const LabelQuery& query) { return query.relaxed || query.beam > 0 ? 0 : kFloorAscent; }
 
   // Any chain answers a search that knows no time.
-  [[nodiscard]] bool is_answered() const { return query_.timeless && best_.has_value(); }
+  [[nodiscard]] bool is_answered() const { return query_.feasibility_only && best_.has_value(); }
 
   // The root is there from the start.
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
@@ -187,9 +188,9 @@ class Search {
     answer_.cuts.labels_by_remainder = label_cuts_.removed(kByRemainder);
   }
 
-  // As in Program::supplies.
+  // As in Program::resources.
   void find_left(const StateKey& key, std::vector<std::int64_t>& left) const {
-    left = supplies_;
+    left = resources_;
     for (std::size_t k = 0; k < radices_.size(); ++k) {
       const Radix& r = radices_[k];
       const std::uint64_t word = r.high ? key.high : key.low;
@@ -237,11 +238,11 @@ class Search {
         const double fixed = hop + bound_.unit_price(option) + beyond - here;
         if (!can_extend(option, signature, depth, slack - fixed)) continue;
         const GroupTerms terms{depth, n == left, fixed, slack};
-        if (query_.outlines) {
-          outline(option, n, left, depth, steps_);
+        if (query_.relaxed) {
+          relax(option, n, left, depth, steps_);
           add_group(lists, {0, option, n, 0, 0}, steps_, terms, {});
-        } else if (query_.joint) {
-          add_group(lists, {0, option, n, 0, 0}, frontiers_.joint(option, signature), terms,
+        } else if (query_.merged) {
+          add_group(lists, {0, option, n, 0, 0}, frontiers_.merged(option, signature), terms,
                     frontiers_.whole(option, signature));
         } else {
           const std::vector<Candidate>& whole = frontiers_.whole(option, signature);
@@ -259,11 +260,11 @@ class Search {
     return lists;
   }
 
-  void outline(int option, int blocks, int left, int depth, std::vector<Candidate>& steps) const {
+  void relax(int option, int blocks, int left, int depth, std::vector<Candidate>& steps) const {
     if (blocks == left) {
-      first_outline_of(program_, option, left, depth, steps);
+      first_relaxed_frontier_of(program_, option, left, depth, steps);
     } else {
-      outline_of(program_, option, program_.signature_of(left - blocks, left), steps);
+      relaxed_frontier_of(program_, option, program_.signature_of(left - blocks, left), steps);
     }
   }
 
@@ -276,10 +277,10 @@ class Search {
 
   [[nodiscard]] const Candidate* plan_of(const Candidate& candidate, std::span<const Candidate> plans) const {
     if (plans.empty()) return nullptr;
-    return query_.joint ? &plans[static_cast<std::size_t>(candidate.source)] : &candidate;
+    return query_.merged ? &plans[static_cast<std::size_t>(candidate.source)] : &candidate;
   }
 
-  // `plans`: what the candidates stand for, the same ones or by their source; none of outlines.
+  // `plans`: what the candidates stand for, the same ones or by their source; none of relaxed frontiers.
   void add_group(ExtensionLists& lists, ExtensionGroup group, std::span<const Candidate> frontier,
                  const GroupTerms& terms, std::span<const Candidate> plans) const {
     group.begin = static_cast<std::uint32_t>(lists.extensions.size());
@@ -290,7 +291,7 @@ class Search {
       if (growth > terms.slack) continue;
       if (candidate.n_max < needed(program_, terms.depth)) continue;
       lists.extensions.push_back({growth, candidate, plan_of(candidate, plans)});
-      if (query_.beam > 0 && !terms.is_first_stage) break;  // a quick pass takes the fastest plan that holds the depth
+      if (query_.beam > 0 && !terms.is_first_stage) break;  // a beam search takes the fastest plan that holds the depth
     }
     group.end = static_cast<std::uint32_t>(lists.extensions.size());
     if (group.begin == group.end) return;
@@ -337,7 +338,7 @@ class Search {
     return open.groups;
   }
 
-  // A quick pass is not worth it.
+  // A beam search is not worth it.
   [[nodiscard]] double least_ahead(int left, int depth, const ExtensionGroup& group, const Budget& budget) {
     if (query_.beam > 0 || group.blocks == left) return 0;
     left_after_ = budget.left;
@@ -345,10 +346,10 @@ class Search {
       left_after_[static_cast<std::size_t>(use.island_class)] -= use.units;
     }
     const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
-    return hop + bound_.packing().rest(left - group.blocks, depth + 1, left_after_);
+    return hop + bound_.knapsack().rest(left - group.blocks, depth + 1, left_after_);
   }
 
-  // Looks at the outline only: is there a plan that holds the depth within the period and the time?
+  // Looks at the relaxed frontier only: is there a plan that holds the depth within the period and the time?
   [[nodiscard]] bool can_extend(int option, int signature, int depth, double time) const {
     for (const Candidate& candidate : program_.frontier(option, signature)) {
       if (candidate.T > query_.period || static_cast<double>(candidate.T) > time) return false;
@@ -418,7 +419,7 @@ class Search {
           break;
         }
         Node next{{}, held.node, group.option, group.blocks, all[i].candidate};
-        if (!algebra_.prepend(label, held.standing.head, all[i].plan, option.key, left, next.label)) continue;
+        if (!algebra_.prepend(label, held.dominance_key.head, all[i].plan, option.key, left, next.label)) continue;
         if (group.blocks == left) {
           complete(next);
         } else {
@@ -466,12 +467,12 @@ class Search {
       if (program_.classic_warmup) key.depth = node.label.n;
       group.target = state_of(key, position);
     }
-    Held candidate{algebra_.standing(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
-    if (query_.timeless) candidate.standing.latency = 0;  // none is too late in the order to beat another
+    Held candidate{algebra_.dominance_key(node.label, option.key), static_cast<std::int32_t>(nodes_.size())};
+    if (query_.feasibility_only) candidate.dominance_key.latency = 0;  // none is too late in the order to beat another
     const double backward_refund = before.backward - backward_.unit_price(node.option);
-    candidate.standing.a =
-        std::max(candidate.standing.a, candidate.standing.latency + backward_.at(left, backward_refund));
-    if (!add(candidate, hops_.excess_at(left), position.states[static_cast<std::size_t>(group.target)])) return;
+    candidate.dominance_key.a =
+        std::max(candidate.dominance_key.a, candidate.dominance_key.latency + backward_.at(left, backward_refund));
+    if (!add(candidate, hops_.latency_gap_at(left), position.states[static_cast<std::size_t>(group.target)])) return;
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
   }
@@ -484,17 +485,17 @@ class Search {
 
   // Whether no label of the state dominates the candidate. Labels ascend in latency: only those before the candidate
   // can dominate it, and it only those behind. Candidates in a row tend to lose to the same label: it is asked first.
-  bool add(const Held& candidate, const Hops::Excess& excess, State& state) {
+  bool add(const Held& candidate, const BoundaryPrices::LatencyGap& latency_gap, State& state) {
     std::vector<Held>& held = state.labels;
     const auto is_beaten_by = [&](const Held& other) {
-      return algebra_.dominates(other.standing, candidate.standing, excess);
+      return algebra_.dominates(other.dominance_key, candidate.dominance_key, latency_gap);
     };
     if (state.last_winner < held.size() && is_beaten_by(held[state.last_winner])) {
       ++answer_.cuts.labels_by_dominance;
       return false;
     }
-    const auto latency_of = [](const Held& other) { return other.standing.latency; };
-    const auto place = std::ranges::upper_bound(held, candidate.standing.latency, {}, latency_of);
+    const auto latency_of = [](const Held& other) { return other.dominance_key.latency; };
+    const auto place = std::ranges::upper_bound(held, candidate.dominance_key.latency, {}, latency_of);
     const auto winner = std::find_if(held.begin(), place, is_beaten_by);
     if (winner != place) {
       state.last_winner = static_cast<std::size_t>(winner - held.begin());
@@ -502,14 +503,14 @@ class Search {
       return false;
     }
     const auto is_beaten = [&](const Held& other) {
-      return algebra_.dominates(candidate.standing, other.standing, excess);
+      return algebra_.dominates(candidate.dominance_key, other.dominance_key, latency_gap);
     };
     // Those of equal latency before the place are beaten, too, if they are no better in anything.
-    const auto first = std::ranges::lower_bound(held, candidate.standing.latency, {}, latency_of);
+    const auto first = std::ranges::lower_bound(held, candidate.dominance_key.latency, {}, latency_of);
     const auto kept = std::remove_if(first, held.end(), is_beaten);
     answer_.cuts.labels_by_dominance += held.end() - kept;
     held.erase(kept, held.end());
-    held.insert(std::ranges::upper_bound(held, candidate.standing.latency, {}, latency_of), candidate);
+    held.insert(std::ranges::upper_bound(held, candidate.dominance_key.latency, {}, latency_of), candidate);
     return true;
   }
 
@@ -527,12 +528,12 @@ class Search {
   Frontiers& frontiers_;
   const CompletionBound& bound_;
   const LabelQuery query_;
-  const Hops hops_;
+  const BoundaryPrices hops_;
   const LabelAlgebra algebra_;
-  const CoverFloor forward_;
-  const CoverFloor backward_;
+  const EndFloor forward_;
+  const EndFloor backward_;
   std::int64_t cutoff_;
-  const std::vector<std::int64_t> supplies_;
+  const std::vector<std::int64_t> resources_;
   Loads loads_;
   const std::vector<Radix> radices_;
   struct OpenGroups {
@@ -540,7 +541,7 @@ class Search {
     std::vector<ExtensionGroup> groups;
   };
 
-  std::vector<Candidate> steps_;            // of the outline that is being added
+  std::vector<Candidate> steps_;            // of the relaxed frontier that is being added
   std::vector<std::int64_t> left_after_;    // units, by an extension that is being looked at
   std::vector<ExtensionLists> extensions_;  // [left * (depths + 1) + depth]
   std::vector<OpenGroups> open_groups_;     // by depth, of the state that is being expanded

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "../bounds/completion_bound.hpp"
-#include "../bounds/cover_floor.hpp"
+#include "../bounds/end_floor.hpp"
 #include "label.hpp"
 #include "tangram/chain/frontiers.hpp"
 #include "tangram/chain/program.hpp"
@@ -22,16 +22,17 @@ struct LabelQuery {
   int beam = 0;             ///< labels kept per block position; 0: all
   bool mixed = true;        ///< false: only options of one class
   bool all = false;         ///< every chain that the search comes by, not only the best
-  bool outlines = false;    ///< of outlines.hpp instead of plans: gives a bound, and no chain
-  bool joint = false;       ///< A + o of each stage counts, not the largest of each: a lower bound, of a chain
-  bool timeless = false;    ///< only whether the period allows any chain, whatever its time: there must be no cutoff
+  bool relaxed = false;     ///< of relaxed_frontier.hpp instead of plans: gives a bound, and no chain
+  bool merged = false;      ///< A + o of each stage counts, not the largest of each: a lower bound, of a chain
+  bool feasibility_only =
+      false;  ///< only whether the period allows any chain, whatever its time: there must be no cutoff
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
 };
 
 struct LabelAnswer {
   bool found = false;
   std::int64_t value = 0;      ///< A + max o of the best chain
-  std::optional<Chain> chain;  ///< its stages; not evaluated. None of outlines
+  std::optional<Chain> chain;  ///< its stages; not evaluated. None of relaxed frontiers
   std::vector<Chain> chains;   ///< of `all`, not evaluated
   bool finished = true;        ///< false: out of budget; the chain is then only the best seen
   std::int64_t labels = 0;

@@ -52,14 +52,14 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
   for (int i = 0; i < cases(4000); ++i) {
     const std::int64_t period = pick(random, 4, 40);
     const chain::Program program = random_hops(random, 3, period);
-    const chain::Hops hops(program, period);
+    const chain::BoundaryPrices hops(program, period);
     const LabelAlgebra algebra(program, hops, period);
     for (int pair = 0; pair < 40; ++pair) {
       const std::optional<Head> x = random_run(random, program, algebra, period);
       const std::optional<Head> y = random_run(random, program, algebra, period);
       if (!x || !y) continue;
-      const bool dominates = algebra.dominates(algebra.standing(x->label, x->key), algebra.standing(y->label, y->key),
-                                               hops.excess_at(/*cut=*/1));
+      const bool dominates = algebra.dominates(algebra.dominance_key(x->label, x->key),
+                                               algebra.dominance_key(y->label, y->key), hops.latency_gap_at(/*cut=*/1));
       if (!dominates) continue;
       ++dominated;
       only_further += x->key != y->key ? 1 : 0;

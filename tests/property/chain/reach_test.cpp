@@ -10,7 +10,7 @@
 #include "random_program.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
-#include "tangram/chain/reduction.hpp"
+#include "tangram/chain/presolve.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
@@ -71,7 +71,7 @@ TEST_CASE("what a reduced program leaves out is in no chain of interest") {
     const auto apart = static_cast<std::int64_t>(static_cast<double>(*truth.time) * (i % 2 == 0 ? 0.04 : 0.3));
     const std::int64_t interest = *truth.time + 1 + std::uniform_int_distribution<std::int64_t>(0, apart)(random);
     chain::Program reduced = program;
-    chain::reduce(reduced, interest);
+    chain::presolve(reduced, interest);
     if (plans_of(reduced) < plans_of(program)) ++smaller;
     INFO("case " << i);
     REQUIRE(brute_force(reduced).time == truth.time);
@@ -79,7 +79,7 @@ TEST_CASE("what a reduced program leaves out is in no chain of interest") {
   CHECK(smaller >= enough(1000));
 }
 
-TEST_CASE("a timeless search finds a chain exactly where the period allows one") {
+TEST_CASE("a search for feasibility alone finds a chain exactly where the period allows one") {
   std::mt19937_64 random(32);
   const chain::Refine whole;  // nothing to make so
   int allowed = 0;
@@ -100,17 +100,17 @@ TEST_CASE("a timeless search finds a chain exactly where the period allows one")
     query.period = *period;
     query.cutoff = INT64_MAX / 4;
     const chain::LabelAnswer timed = chain::search_labels({program, frontiers, ends}, bound, query);
-    query.outlines = query.timeless = true;
-    const chain::LabelAnswer timeless = chain::search_labels({program, frontiers, ends}, bound, query);
+    query.relaxed = query.feasibility_only = true;
+    const chain::LabelAnswer feasibility_only = chain::search_labels({program, frontiers, ends}, bound, query);
     INFO("case " << i << " period " << *period);
-    REQUIRE(timeless.found == timed.found);
+    REQUIRE(feasibility_only.found == timed.found);
     ++(timed.found ? allowed : ruled_out);
   }
   CHECK(allowed >= enough(500));
   CHECK(ruled_out >= enough(50));
 }
 
-TEST_CASE("a joint search's chain is allowed, and no chain takes less than its value") {
+TEST_CASE("a search with merged steps's chain is allowed, and no chain takes less than its value") {
   std::mt19937_64 random(33);
   const chain::Refine whole;
   int exact = 0;
@@ -130,18 +130,18 @@ TEST_CASE("a joint search's chain is allowed, and no chain takes less than its v
     query.period = period;
     query.cutoff = INT64_MAX / 4;
     const chain::LabelAnswer truth = chain::search_labels({program, frontiers, ends}, bound, query);
-    query.joint = true;
-    const chain::LabelAnswer joint = chain::search_labels({program, frontiers, ends}, bound, query);
+    query.merged = true;
+    const chain::LabelAnswer merged = chain::search_labels({program, frontiers, ends}, bound, query);
     INFO("case " << i);
-    REQUIRE(joint.found == truth.found);
-    if (!joint.found) continue;
-    REQUIRE(joint.value <= truth.value);
-    ++(joint.value == truth.value ? exact : below);
-    REQUIRE(closed_form(program, joint.chain->stages).has_value());
+    REQUIRE(merged.found == truth.found);
+    if (!merged.found) continue;
+    REQUIRE(merged.value <= truth.value);
+    ++(merged.value == truth.value ? exact : below);
+    REQUIRE(closed_form(program, merged.chain->stages).has_value());
     // A cutoff hides nothing up to it.
-    query.cutoff = joint.value;
-    REQUIRE(chain::search_labels({program, frontiers, ends}, bound, query).value == joint.value);
-    query.joint = false;
+    query.cutoff = merged.value;
+    REQUIRE(chain::search_labels({program, frontiers, ends}, bound, query).value == merged.value);
+    query.merged = false;
     query.cutoff = truth.value;
     REQUIRE(chain::search_labels({program, frontiers, ends}, bound, query).value == truth.value);
   }
@@ -169,7 +169,7 @@ TEST_CASE("no chain that a period allows takes less than whole stages say") {
     query.cutoff = INT64_MAX / 4;
     query.beam = 1 << 20;  // wide enough for all, and without the bound in question
     const chain::LabelAnswer best = chain::search_labels({program, frontiers, ends}, bound, query);
-    const double root = bound.packing().root();
+    const double root = bound.knapsack().root();
     INFO("case " << i << " period " << *period);
     if (!best.found) continue;
     REQUIRE(root <= static_cast<double>(best.value));

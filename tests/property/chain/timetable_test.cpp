@@ -46,7 +46,7 @@ std::int64_t simulated(const Program& program, const Chain& chain) {
 
 // Blocks in order, plans of their frontiers, no more than there is, and memory for what is in flight.
 void check_chain(const Program& program, const Chain& chain) {
-  std::vector<std::int64_t> left = program.supplies();
+  std::vector<std::int64_t> left = program.resources();
   int first = 0;
   std::int64_t in_flight = program.microbatches;
   Chain minimal = chain;
@@ -78,7 +78,7 @@ void check_chain(const Program& program, const Chain& chain) {
 
 }  // namespace
 
-TEST_CASE("timetables are what the simulator says, and polished chains are made of what there is") {
+TEST_CASE("timetables are what the simulator says, and improved by local search chains are made of what there is") {
   std::mt19937_64 random(29);
   int below_form = 0;
   int better = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bounds/completion_bound.hpp"
-#include "bounds/outlines.hpp"
+#include "bounds/relaxed_frontier.hpp"
 #include "equal_blocks.hpp"
 #include "support/catch.hpp"
 
@@ -83,19 +83,19 @@ TEST_CASE("capacity: blocks that cost next to nothing do not count where others 
   CHECK(shortest_period(program, FastestPlans(program), 1000) == 30);
 }
 
-TEST_CASE("outlines: the fastest plan of every depth, and what a first stage adds") {
+TEST_CASE("relaxed frontiers: the fastest plan of every depth, and what a first stage adds") {
   // One block: T 10 holds 1, T 12 holds 1 as well, T 15 holds 4 and synchronises for 20 more, step 5.
   Program program = equal_blocks(1, {1}, {kFast});
   program.frontiers = {
       {{.T = 10, .A = 10, .n_max = 1}, {.T = 12, .A = 12, .n_max = 1}, {.T = 15, .A = 35, .o = 5, .n_max = 4}}};
   std::vector<Candidate> steps{{}};
-  outline_of(program, 0, 0, steps);
+  relaxed_frontier_of(program, 0, 0, steps);
   REQUIRE(steps.size() == 2);
   CHECK(steps[0] == Candidate{.T = 10, .A = 10, .n_max = 1});
   CHECK(steps[1] == Candidate{.T = 15, .A = 15, .n_max = 4});
   CHECK(least_drain(program, 0, 1, 1) == 10);
   CHECK(least_drain(program, 0, 1, 2) == 40);
-  first_outline_of(program, 0, 1, 2, steps);
+  first_relaxed_frontier_of(program, 0, 1, 2, steps);
   REQUIRE(steps.size() == 2);
   CHECK(steps.back().A == 40);
 }

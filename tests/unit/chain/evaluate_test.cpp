@@ -89,9 +89,9 @@ TEST_CASE("the slowest stage or the dearest link is the period") {
   CHECK(two.chain.period == 40);
 }
 
-TEST_CASE("a period that only a slower plan allows is found behind an outline") {
-  // One block, one option, M = 1. Plans: T = 10 with 100 to synchronise, T = 30 with nothing: 110 and 30. The outline
-  // keeps the faster alone.
+TEST_CASE("a period that only a slower plan allows is found behind a relaxed frontier") {
+  // One block, one option, M = 1. Plans: T = 10 with 100 to synchronise, T = 30 with nothing: 110 and 30. The relaxed
+  // frontier keeps the faster alone.
   Program program;
   program.blocks = 1;
   program.inventory = {1};

@@ -1,10 +1,10 @@
-#include "cover_floor.hpp"
+#include "end_floor.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "../supplies.hpp"
+#include "../resources.hpp"
 
 namespace tangram::chain {
 
@@ -13,7 +13,7 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr double kFloorStepDecay = 0.8;
 
-// Outlines say the least of all their plans; whole frontiers show it.
+// Relaxed frontiers say the least of all their plans; whole frontiers show it.
 template <class Cost>
 std::vector<std::int64_t> least_of(const Program& program, const std::vector<std::int64_t>& said, const Cost& cost) {
   if (!said.empty()) return said;
@@ -33,17 +33,17 @@ EndCosts::EndCosts(const Program& program)
       forward_(least_of(program, program.least_forward, [](const Candidate& plan) { return plan.F; })),
       backward_(least_of(program, program.least_backward, [](const Candidate& plan) { return plan.T - plan.F; })) {}
 
-CoverFloor::CoverFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent)
+EndFloor::EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent)
     : program_(program), least_(least), period_(period) {
   note_hops();
-  price_.assign(program.supplies().size(), 0);
+  price_.assign(program.resources().size(), 0);
   option_price_.assign(program.options.size(), 0);
   const double unpriced = cover();
   free_ = covered_;
   if (unpriced != kNone && ascent > 0) ascend(ascent);
 }
 
-void CoverFloor::note_hops() {
+void EndFloor::note_hops() {
   const auto per_kind = static_cast<std::size_t>(program_.keys) * static_cast<std::size_t>(program_.keys);
   std::vector<double> least(static_cast<std::size_t>(program_.cut_kinds), kNone);
   for (std::size_t i = 0; i < program_.prices.size(); ++i) {
@@ -57,13 +57,13 @@ void CoverFloor::note_hops() {
   }
 }
 
-void CoverFloor::price_options() {
+void EndFloor::price_options() {
   for (std::size_t option = 0; option < option_price_.size(); ++option) {
     option_price_[option] = option_price(program_, program_.options[option], price_);
   }
 }
 
-void CoverFloor::fill_cheapest() {
+void EndFloor::fill_cheapest() {
   const auto signatures = static_cast<std::size_t>(program_.signatures);
   cheapest_.assign(signatures, kNone);
   chosen_.assign(signatures, -1);
@@ -80,7 +80,7 @@ void CoverFloor::fill_cheapest() {
 }
 
 // Fills the table of covers at the prices; returns the cost of the whole model.
-double CoverFloor::cover() {
+double EndFloor::cover() {
   fill_cheapest();
   const auto blocks = static_cast<std::size_t>(program_.blocks);
   covered_.assign(blocks + 1, kNone);
@@ -100,7 +100,7 @@ double CoverFloor::cover() {
   return covered_[blocks];
 }
 
-std::vector<double> CoverFloor::usage() const {
+std::vector<double> EndFloor::usage() const {
   std::vector<double> taken(price_.size(), 0);
   for (int left = program_.blocks; left > 0;) {
     const int first = left - last_slice_[static_cast<std::size_t>(left)];
@@ -111,8 +111,8 @@ std::vector<double> CoverFloor::usage() const {
   return taken;
 }
 
-void CoverFloor::ascend(int steps) {
-  const std::vector<std::int64_t> supplies = program_.supplies();
+void EndFloor::ascend(int steps) {
+  const std::vector<std::int64_t> resources = program_.resources();
   std::vector<double> best_price = price_;
   double best_value = covered_.back();
   double step = 0.5 * std::max(1.0, best_value);
@@ -121,17 +121,17 @@ void CoverFloor::ascend(int steps) {
     double norm = 0;
     std::vector<double> excess(taken.size());
     for (std::size_t k = 0; k < taken.size(); ++k) {
-      excess[k] = taken[k] / static_cast<double>(std::max<std::int64_t>(1, supplies[k])) - 1.0;
+      excess[k] = taken[k] / static_cast<double>(std::max<std::int64_t>(1, resources[k])) - 1.0;
       if (excess[k] > 0 || price_[k] > 0) norm += excess[k] * excess[k];
     }
     if (norm < 1e-12) break;
     for (std::size_t k = 0; k < taken.size(); ++k) {
-      const auto most = static_cast<double>(std::max<std::int64_t>(1, supplies[k]));
+      const auto most = static_cast<double>(std::max<std::int64_t>(1, resources[k]));
       price_[k] = std::max(0.0, price_[k] + step * excess[k] / most / std::sqrt(norm));
     }
     step *= kFloorStepDecay;
     price_options();
-    const double value = cover() - refund(supplies);
+    const double value = cover() - refund(resources);
     if (value <= best_value) continue;
     best_value = value;
     best_price = price_;
@@ -141,10 +141,10 @@ void CoverFloor::ascend(int steps) {
   cover();
 }
 
-double CoverFloor::refund(std::span<const std::int64_t> left) const { return worth(price_, left); }
+double EndFloor::refund(std::span<const std::int64_t> left) const { return worth(price_, left); }
 
 // Less one for the rounding of doubles.
-std::int64_t CoverFloor::at(int blocks_left, double refund) const {
+std::int64_t EndFloor::at(int blocks_left, double refund) const {
   const auto left = static_cast<std::size_t>(blocks_left);
   const double floor = std::max(free_[left], covered_[left] - refund) - 1.0;
   return floor > 0 && floor < kNone ? static_cast<std::int64_t>(floor) : 0;

@@ -1,4 +1,4 @@
-#include "rows.hpp"
+#include "min_plus.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,16 +15,16 @@
 
 namespace tangram::chain {
 
-TANGRAM_WIDE_ROWS void lower_to_sums(double* row, const double* a, const double* b, std::size_t size) {
+TANGRAM_WIDE_ROWS void min_plus_update(double* row, const double* a, const double* b, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) row[i] = std::min(row[i], a[i] + b[i]);
 }
 
-TANGRAM_WIDE_ROWS void lower_to_sums(double* row, const double* a, double b, std::size_t size) {
+TANGRAM_WIDE_ROWS void min_plus_update(double* row, const double* a, double b, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) row[i] = std::min(row[i], a[i] + b);
 }
 
 // Several minima side by side: none waits for the one before it.
-TANGRAM_WIDE_ROWS double least_sum(const double* a, const double* b, std::size_t size) {
+TANGRAM_WIDE_ROWS double min_plus_product(const double* a, const double* b, std::size_t size) {
   constexpr std::size_t kLanes = 8;
   std::array<double, kLanes> least;
   least.fill(std::numeric_limits<double>::infinity());

@@ -1,10 +1,10 @@
-#include "near_best.hpp"
+#include "solution_pool.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "../periods.hpp"
-#include "tangram/chain/polish.hpp"
+#include "tangram/chain/local_search.hpp"
 #include "tangram/chain/timetable.hpp"
 
 namespace tangram::chain {
@@ -12,21 +12,22 @@ namespace tangram::chain {
 namespace {
 
 constexpr double kReachOfFill = 0.6;         // of what fills and drains the pipeline, at most
-constexpr std::size_t kStarts = 8;           // chains that are polished
-constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to polish one
+constexpr std::size_t kStarts = 8;           // chains that are improved by local search
+constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to improve one
 
 class Explorer {
  public:
-  Explorer(const LabelGround& ground, const FastestPlans& fastest, const NearBestQuery& query)
+  Explorer(const LabelGround& ground, const FastestPlans& fastest, const PoolQuery& query)
       : ground_(ground), program_(ground.program), fastest_(fastest), query_(query) {}
 
-  NearBest run() {
+  SolutionPool run() {
     for (const Chain& chain : query_.chains) note(chain);
     look_around();
     std::int64_t incumbent = query_.incumbent;
     for (TimedChain& start : starts_) {
       if (least_time(program_, start.chain) >= incumbent) continue;
-      result_.timed.push_back(polish(program_, ground_.frontiers, std::move(start.chain), Changes::kFew, kEffort));
+      result_.timed.push_back(
+          local_search(program_, ground_.frontiers, std::move(start.chain), Changes::kFew, kEffort));
       incumbent = std::min(incumbent, result_.timed.back().time);
     }
     std::ranges::stable_sort(result_.timed, {}, &TimedChain::time);
@@ -34,7 +35,7 @@ class Explorer {
   }
 
  private:
-  // Quick passes over a ladder of periods, which tell all chains that they come by.
+  // Beam searches over a ladder of periods, which tell all chains that they come by.
   void look_around() {
     const std::int64_t reach = this->reach();
     std::vector<double> multipliers;
@@ -85,14 +86,14 @@ class Explorer {
   const LabelGround& ground_;
   const Program& program_;
   const FastestPlans& fastest_;
-  const NearBestQuery& query_;
+  const PoolQuery& query_;
   std::vector<TimedChain> starts_;  // the fastest first
-  NearBest result_;
+  SolutionPool result_;
 };
 
 }  // namespace
 
-NearBest near_best(const LabelGround& ground, const FastestPlans& fastest, const NearBestQuery& query) {
+SolutionPool fill_pool(const LabelGround& ground, const FastestPlans& fastest, const PoolQuery& query) {
   return Explorer(ground, fastest, query).run();
 }
 

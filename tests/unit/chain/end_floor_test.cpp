@@ -1,5 +1,5 @@
 // The least that stages in front of a label add, by hand.
-#include "bounds/cover_floor.hpp"
+#include "bounds/end_floor.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
@@ -24,11 +24,11 @@ Program two_blocks() {
 
 }  // namespace
 
-TEST_CASE("cover floor: the cheapest cover of what is left, hops included, less one for rounding") {
+TEST_CASE("end floor: the cheapest cover of what is left, hops included, less one for rounding") {
   const Program program = two_blocks();
   const EndCosts ends(program);
   // A stage of both blocks does not fit 12. Behind the last block there is a hop of 3, and one between two stages.
-  const CoverFloor backward = ends.backward_at(12, 0);
+  const EndFloor backward = ends.backward_at(12, 0);
   CHECK(backward.at(1, 0) == 6 + 3 - 1);
   CHECK(backward.at(2, 0) == 6 + 3 + 6 - 1);
   CHECK(ends.backward_at(18, 0).at(2, 0) == 10 - 1);
@@ -37,7 +37,7 @@ TEST_CASE("cover floor: the cheapest cover of what is left, hops included, less 
   CHECK(ends.forward_at(9, 0).at(2, 0) == 0);  // nothing fits
 }
 
-TEST_CASE("cover floor: outlines say it themselves") {
+TEST_CASE("end floor: relaxed frontiers say it themselves") {
   Program program = two_blocks();
   program.least_backward = {5, 9};
   program.least_forward = {3, 7};
@@ -46,7 +46,7 @@ TEST_CASE("cover floor: outlines say it themselves") {
   CHECK(ends.forward_at(18, 0).at(2, 0) == 7 - 1);
 }
 
-TEST_CASE("cover floor: prices keep it from taking units that are not there") {
+TEST_CASE("end floor: prices keep it from taking units that are not there") {
   // Three blocks, of which one stage runs one: 2 on the only unit of class 0, 10 on units of class 1, no hops. At price
   // 8 of class 0 both are alike, and the floor of three blocks is 30 - 8 = 22; without prices it is 6.
   Program program;
@@ -61,7 +61,7 @@ TEST_CASE("cover floor: prices keep it from taking units that are not there") {
   program.prices = {{0, 0}};
   const EndCosts ends(program);
   CHECK(ends.forward_at(20, 0).at(3, 0) == 6 - 1);
-  const CoverFloor priced = ends.forward_at(20, 8);
+  const EndFloor priced = ends.forward_at(20, 8);
   const auto floor = [&](int blocks, const std::vector<std::int64_t>& left) {
     return priced.at(blocks, priced.refund(left));
   };

@@ -23,9 +23,9 @@
 
 namespace tangram::chain {
 
-class Packing {
+class KnapsackBound {
  public:
-  Packing(const Program& program, const FastestPlans& fastest, const BlockWeights& weights, std::int64_t period);
+  KnapsackBound(const Program& program, const FastestPlans& fastest, const BlockWeights& weights, std::int64_t period);
 
   /// What covering blocks [0, blocks) adds in front of a label whose next stage holds `depth` microbatches, with so
   /// many units left of every class. Infinite: they can not be covered.
@@ -74,7 +74,7 @@ class Packing {
   };
 
   /// The least cost of weight w on two sets of classes together.
-  [[nodiscard]] static double least_split(const Costs& a, const Costs& b, std::size_t weight);
+  [[nodiscard]] static double convolution_at(const Costs& a, const Costs& b, std::size_t weight);
 
   [[nodiscard]] UnitsKey key_of(std::size_t from, std::size_t to, std::span<const std::int64_t> left) const;
   [[nodiscard]] std::vector<Items> items_at(int depth) const;

@@ -20,13 +20,13 @@
 
 namespace tangram::chain {
 
-class CoverFloor {
+class EndFloor {
  public:
   /// `least`: [option * signatures + signature] ns; what has no plan is not looked at. Prices are raised in `ascent`
   /// subgradient steps from nothing.
-  CoverFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent);
+  EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent);
 
-  /// Price of an option's units, and of all that is left of the program's supplies.
+  /// Price of an option's units, and of all that is left of the program's resources.
   [[nodiscard]] double unit_price(int option) const { return option_price_[static_cast<std::size_t>(option)]; }
   [[nodiscard]] double refund(std::span<const std::int64_t> left) const;
   /// In whole nanoseconds, with the refund of what the stages behind have left over. 0 where nothing covers the blocks.
@@ -44,7 +44,7 @@ class CoverFloor {
   std::span<const std::int64_t> least_;
   std::int64_t period_;
   std::vector<double> hop_;           // [cut] least one-way latency
-  std::vector<double> price_;         // of a supply
+  std::vector<double> price_;         // of a resource
   std::vector<double> option_price_;  // at these prices
   std::vector<double> cheapest_;      // [signature]
   std::vector<int> chosen_;           // [signature] the option behind it
@@ -57,10 +57,10 @@ class CoverFloor {
 class EndCosts {
  public:
   explicit EndCosts(const Program& program);
-  [[nodiscard]] CoverFloor forward_at(std::int64_t period, int ascent) const {
+  [[nodiscard]] EndFloor forward_at(std::int64_t period, int ascent) const {
     return {program_, forward_, period, ascent};
   }
-  [[nodiscard]] CoverFloor backward_at(std::int64_t period, int ascent) const {
+  [[nodiscard]] EndFloor backward_at(std::int64_t period, int ascent) const {
     return {program_, backward_, period, ascent};
   }
 

@@ -1,4 +1,4 @@
-#include "sweep.hpp"
+#include "period_search.hpp"
 
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -14,18 +14,19 @@
 #include "labels/label_search.hpp"
 #include "periods.hpp"
 #include "tangram/base/assert.hpp"
-#include "timetable/near_best.hpp"
+#include "timetable/solution_pool.hpp"
 
 namespace tangram::chain {
 
 namespace {
 
 constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
-constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a quick pass
+constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a beam search
 constexpr double kFirstStep = 0.01;      // of a period: how far beyond it is tried to rule out more
 constexpr double kLastStep = 0.004;      // periods closer than this are told apart by windows
 constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such try
-constexpr double kNarrower = 0.75;  // what is left of a window after a joint search that makes another one worth it
+constexpr double kNarrower =
+    0.75;  // what is left of a window after a search with merged steps that makes another one worth it
 constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
 
 struct Window {
@@ -34,8 +35,8 @@ struct Window {
   std::int64_t bound = 0;  // on the time of any chain whose period lies in it
   std::vector<double> multipliers;
   std::int64_t order = 0;
-  bool outlined = false;  // its bound is that of outlines
-  bool hard = false;      // as those say
+  bool relaxed = false;  // its bound is that of relaxed frontiers
+  bool hard = false;     // as those say
 
   bool operator<(const Window& other) const {  // for a queue that pops the smallest bound, the earliest first
     return std::pair(bound, order) > std::pair(other.bound, other.order);
@@ -44,9 +45,9 @@ struct Window {
 
 enum class Question : std::uint8_t { kChainInTime, kAnyChain };
 
-class Sweep {
+class PeriodSearch {
  public:
-  Sweep(const Program& program, const ProgramLimits& limits)
+  PeriodSearch(const Program& program, const ProgramLimits& limits)
       : program_(program),
         limits_(limits),
         fastest_(program),
@@ -60,8 +61,8 @@ class Sweep {
     push(lowest, highest, {}, kFirstAscent);
     if (!queue_.empty() && is_worth_seeding(queue_.top().bound)) {
       // Mixed stages multiply the plans to look at and rarely decide: only where nothing else was found.
-      seed(lowest, highest, false);
-      if (best_ == kNever) seed(lowest, highest, true);
+      find_incumbent(lowest, highest, false);
+      if (best_ == kNever) find_incumbent(lowest, highest, true);
     }
     ruled_out_ = lowest - 1;
     if (!queue_.empty() && is_worth_raising()) raise(queue_.top().multipliers);
@@ -75,7 +76,7 @@ class Sweep {
  private:
   // No chain's period is below that at which the units hold all blocks, nor is one above the latency of all of it.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> period_range() const {
-    // A slower plan with less to synchronise may need a longer period than those of an outline.
+    // A slower plan with less to synchronise may need a longer period than those of a relaxed frontier.
     const std::int64_t stage = slowest_stage(program_);
     const std::int64_t slowest = std::max(program_.slowest, stage);
     std::int64_t hop = 0;
@@ -113,34 +114,34 @@ class Sweep {
         split(window);
       } else if (!result_.finished) {
         look_at(window, bound_of(window));
-      } else if (!window.outlined) {
-        outline(std::move(window));
+      } else if (!window.relaxed) {
+        relax_window(std::move(window));
       } else {
         solve_window(window);
       }
     }
   }
 
-  // A quick pass over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
-  void seed(std::int64_t lowest, std::int64_t highest, bool mixed) {
+  // A beam search over a ladder of periods with a narrow beam: gives the exact search an incumbent to cut with.
+  void find_incumbent(std::int64_t lowest, std::int64_t highest, bool mixed) {
     std::vector<double> multipliers;
     for (std::int64_t lo = lowest, hi = lowest;;) {
       const std::int64_t base = (program_.microbatches - 1) * lo;
       if (best_ != kNever && base >= best_) return;
       const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers), kNoCompletion);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
-      if (bound.root() <= static_cast<double>(cutoff_at(base)) + 1.0) skim(bound, hi, base, mixed);
+      if (bound.root() <= static_cast<double>(cutoff_at(base)) + 1.0) beam_search(bound, hi, base, mixed);
       if (hi >= highest || program_.microbatches == 1) return;
       lo = hi + 1;
       hi = std::min(highest, rung_from(hi));
     }
   }
 
-  [[nodiscard]] static LabelQuery outlines_at(std::int64_t period, std::int64_t most_labels) {
+  [[nodiscard]] static LabelQuery relaxed_query_at(std::int64_t period, std::int64_t most_labels) {
     LabelQuery query;
     query.period = period;
     query.cutoff = kAnyTime;
-    query.outlines = true;
+    query.relaxed = true;
     query.label_budget = most_labels;
     return query;
   }
@@ -202,14 +203,14 @@ class Sweep {
     for (std::optional<Window>& half : halves) push(std::move(half));
   }
 
-  // Outlines say at little cost that nothing in the window is of interest, or which windows to solve first.
-  void outline(Window window) {
+  // Relaxed frontiers say at little cost that nothing in the window is of interest, or which windows to solve first.
+  void relax_window(Window window) {
     const std::int64_t base = (program_.microbatches - 1) * window.lo;
     const std::int64_t most = limits_.label_budget - result_.labels;
     if (most <= 0) return give_up(window);
     const CompletionBound bound = bound_of(window);
     const bool may_probe = !probed_ && is_worth_raising();
-    LabelQuery query = outlines_at(window.hi, may_probe ? std::min(most, limits_.hard_search) : most);
+    LabelQuery query = relaxed_query_at(window.hi, may_probe ? std::min(most, limits_.hard_search) : most);
     query.cutoff = cutoff_at(base);
     const LabelAnswer answer = search_outlines(bound, query);
     if (!answer.finished && query.label_budget < most) {
@@ -220,7 +221,7 @@ class Sweep {
     if (!answer.finished) return look_at(window, bound);
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
-    window.outlined = true;
+    window.relaxed = true;
     window.hard = answer.labels > limits_.hard_search;
     queue_.push(std::move(window));
   }
@@ -254,7 +255,7 @@ class Sweep {
     }
   }
 
-  // Rules out the periods below those that a quick pass finds chains for. Where it misses some, growing steps lead
+  // Rules out the periods below those that a beam search finds chains for. Where it misses some, growing steps lead
   // back.
   void raise_to_any_chain(const std::vector<double>& multipliers) {
     const std::int64_t open = shortest_found(multipliers);
@@ -276,12 +277,12 @@ class Sweep {
     return open;
   }
 
-  // Whether a quick pass finds a chain, however slow, that memory and links hold at the period.
+  // Whether a beam search finds a chain, however slow, that memory and links hold at the period.
   bool holds_some_chain(std::int64_t period, const std::vector<double>& multipliers) {
     const CompletionBound bound(program_, fastest_, period, multipliers, 0, kNoCompletion);
     if (bound.root() == kNoCompletion) return false;
-    LabelQuery query = outlines_at(period, kAnyTime);
-    query.timeless = true;
+    LabelQuery query = relaxed_query_at(period, kAnyTime);
+    query.feasibility_only = true;
     query.beam = limits_.wide_beam;
     return pass_quickly(bound, query).found;
   }
@@ -289,12 +290,14 @@ class Sweep {
   // Whether no chain is in time, or no chain at all, that the period allows: it then rules out all up to itself. What a
   // period's capacity allows, memory and links may still rule out.
   bool rules_out(std::int64_t period, const std::vector<double>& multipliers, Question question) {
-    const bool timeless = question == Question::kAnyChain;
-    const CompletionBound bound(program_, fastest_, period, multipliers, timeless ? 0 : kNextAscent, kNoCompletion);
+    const bool feasibility_only = question == Question::kAnyChain;
+    const CompletionBound bound(program_, fastest_, period, multipliers, feasibility_only ? 0 : kNextAscent,
+                                kNoCompletion);
     const std::int64_t left = limits_.label_budget - result_.labels;
-    LabelQuery query = outlines_at(period, timeless ? left / 2 : std::min(left / kProbeShare, limits_.hard_search));
-    query.timeless = timeless;
-    if (!timeless) query.cutoff = cutoff_at((program_.microbatches - 1) * (ruled_out_ + 1));
+    LabelQuery query =
+        relaxed_query_at(period, feasibility_only ? left / 2 : std::min(left / kProbeShare, limits_.hard_search));
+    query.feasibility_only = feasibility_only;
+    if (!feasibility_only) query.cutoff = cutoff_at((program_.microbatches - 1) * (ruled_out_ + 1));
     const LabelAnswer answer = search_outlines(bound, query);
     if (!answer.finished || answer.found) return false;
     ruled_out_ = period;
@@ -316,7 +319,7 @@ class Sweep {
     ++result_.windows;
     const std::int64_t base = (program_.microbatches - 1) * window.lo;
     std::vector<double> multipliers = window.multipliers;
-    bool joint = window.hard;
+    bool merged = window.hard;
     for (std::int64_t hi = window.hi; hi >= window.lo;) {
       const CompletionBound bound(program_, fastest_, hi, multipliers, 2, kNoCompletion);
       if (bound.root() == kNoCompletion) return;
@@ -324,7 +327,7 @@ class Sweep {
       LabelQuery query;
       query.period = hi;
       query.cutoff = cutoff_at(base);
-      query.joint = joint;
+      query.merged = merged;
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
@@ -334,22 +337,22 @@ class Sweep {
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
       if (!answer.finished) {
-        if (limits_.beam > 0) skim(bound, hi, base, true);
+        if (limits_.beam > 0) beam_search(bound, hi, base, true);
         return give_up(window);
       }
       if (!answer.found) return;
       // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
       const std::int64_t solved = hi;
-      const std::int64_t below = query.joint ? hi : period - 1;
+      const std::int64_t below = query.merged ? hi : period - 1;
       if (program_.microbatches > 1) {
         hi = std::min(below, (best_ - 1 - answer.value) / (program_.microbatches - 1));
-      } else if (!query.joint) {
+      } else if (!query.merged) {
         return;
       }
       const auto is_worth_joining = [&] {
         return static_cast<double>(hi - window.lo) < kNarrower * static_cast<double>(solved - window.lo);
       };
-      joint = window.hard && (!query.joint || is_worth_joining());
+      merged = window.hard && (!query.merged || is_worth_joining());
     }
   }
 
@@ -357,15 +360,15 @@ class Sweep {
     return {program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion};
   }
 
-  // A window that is not solved: the quick pass may still find something in it.
+  // A window that is not solved: the beam search may still find something in it.
   void look_at(const Window& window, const CompletionBound& bound) {
     if (bound.root() == kNoCompletion) return;
-    if (limits_.beam > 0) skim(bound, window.hi, (program_.microbatches - 1) * window.lo, true);
+    if (limits_.beam > 0) beam_search(bound, window.hi, (program_.microbatches - 1) * window.lo, true);
     give_up(window);
   }
 
-  // The quick pass at one period, for chains whose periods take at least `base`.
-  void skim(const CompletionBound& bound, std::int64_t period, std::int64_t base, bool mixed) {
+  // The beam search at one period, for chains whose periods take at least `base`.
+  void beam_search(const CompletionBound& bound, std::int64_t period, std::int64_t base, bool mixed) {
     LabelQuery query;
     query.period = period;
     query.cutoff = cutoff_at(base);
@@ -377,7 +380,7 @@ class Sweep {
 
   LabelAnswer pass_quickly(const CompletionBound& bound, const LabelQuery& query) {
     LabelAnswer answer = search_labels(ground_, bound, query);
-    result_.quick_labels += answer.labels;
+    result_.beam_labels += answer.labels;
     count(answer);
     return answer;
   }
@@ -408,9 +411,9 @@ class Sweep {
 
   void look_near_best(std::int64_t lowest, std::int64_t highest) {
     if (!limits_.timed || result_.chains.empty() || limits_.beam <= 0) return;
-    NearBest near =
-        near_best(ground_, fastest_, {lowest, highest, limits_.timed_incumbent, limits_.beam, result_.chains});
-    result_.quick_labels += near.labels;
+    SolutionPool near =
+        fill_pool(ground_, fastest_, {lowest, highest, limits_.timed_incumbent, limits_.beam, result_.chains});
+    result_.beam_labels += near.labels;
     for (const TimedChain& timed : near.timed) {
       Chain chain = timed.chain;
       if (evaluate(program_, chain) && chain.time < best_) keep(std::move(chain));
@@ -446,6 +449,8 @@ bool earlier(const Chain& a, const Chain& b) {
   return false;
 }
 
-ProgramResult sweep(const Program& program, const ProgramLimits& limits) { return Sweep(program, limits).run(); }
+ProgramResult search_periods(const Program& program, const ProgramLimits& limits) {
+  return PeriodSearch(program, limits).run();
+}
 
 }  // namespace tangram::chain

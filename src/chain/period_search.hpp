@@ -8,7 +8,7 @@
 namespace tangram::chain {
 
 /// solve() for a program whose options may all meet.
-[[nodiscard]] ProgramResult sweep(const Program& program, const ProgramLimits& limits);
+[[nodiscard]] ProgramResult search_periods(const Program& program, const ProgramLimits& limits);
 
 /// The canonical order of chains: by time, then by what is simpler.
 [[nodiscard]] bool earlier(const Chain& a, const Chain& b);

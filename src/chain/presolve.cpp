@@ -1,4 +1,4 @@
-#include "tangram/chain/reduction.hpp"
+#include "tangram/chain/presolve.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -37,17 +37,17 @@ std::int64_t longest_period_of(const Program& program, const FastestPlans& plans
 
 }  // namespace
 
-std::int64_t reduce(Program& program, std::int64_t interest) {
+std::int64_t presolve(Program& program, std::int64_t interest) {
   if (interest == INT64_MAX || program.microbatches < 2) return 0;
   const FastestPlans plans(program);
   const std::int64_t period = longest_period_of(program, plans, interest);
   const Capacity capacity(program, plans, period);
   if (!capacity.covers_all()) return 0;
   const std::int64_t all = capacity.weights().of_first.back();
-  const std::vector<std::int64_t> supplies(program.inventory.begin(), program.inventory.end());
+  const std::vector<std::int64_t> resources(program.inventory.begin(), program.inventory.end());
   std::int64_t emptied = 0;
   for (std::size_t option = 0; option < program.options.size(); ++option) {
-    const std::int64_t beside = capacity.held_beside(program.options[option], supplies);
+    const std::int64_t beside = capacity.held_beside(program.options[option], resources);
     for (int signature = 0; signature < program.signatures; ++signature) {
       std::vector<Candidate>& frontier =
           program

@@ -22,7 +22,7 @@ enum class Changes : std::uint8_t {
 
 /// Tries the changes over and over while any helps. `start` is evaluated, and is what comes back when nothing helps.
 /// `effort` counts passes of timetables. Deterministic.
-[[nodiscard]] TimedChain polish(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
-                                std::int64_t effort);
+[[nodiscard]] TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
+                                      std::int64_t effort);
 
 }  // namespace tangram::chain

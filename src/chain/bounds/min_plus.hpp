@@ -6,12 +6,12 @@
 namespace tangram::chain {
 
 /// Lowers row[i] to a[i] + b[i] where that is less, for i below `size`. The row is none of the others.
-void lower_to_sums(double* row, const double* a, const double* b, std::size_t size);
+void min_plus_update(double* row, const double* a, const double* b, std::size_t size);
 
 /// Lowers row[i] to a[i] + b where that is less.
-void lower_to_sums(double* row, const double* a, double b, std::size_t size);
+void min_plus_update(double* row, const double* a, double b, std::size_t size);
 
 /// The least a[i] + b[i] for i below `size`; infinite: there is none.
-[[nodiscard]] double least_sum(const double* a, const double* b, std::size_t size);
+[[nodiscard]] double min_plus_product(const double* a, const double* b, std::size_t size);
 
 }  // namespace tangram::chain

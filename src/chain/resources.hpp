@@ -1,5 +1,5 @@
-// What options draw on (Program::supplies): units of each class, and what may be spent where that is limited. Goes in:
-// an option, prices or amounts of the supplies. Comes out: what it costs, and what it takes.
+// What options draw on (Program::resources): units of each class, and what may be spent where that is limited. Goes in:
+// an option, prices or amounts of the resources. Comes out: what it costs, and what it takes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ void add_use(const Program& program, const Option& option, Number times, std::sp
   if (!program.unit_spend.empty()) taken.back() += times * static_cast<Number>(program.spend_of(option));
 }
 
-/// Of amounts of the supplies, at these prices.
+/// Of amounts of the resources, at these prices.
 [[nodiscard]] inline double worth(std::span<const double> prices, std::span<const std::int64_t> amounts) {
   double sum = 0;
   for (std::size_t k = 0; k < amounts.size(); ++k) sum += prices[k] * static_cast<double>(amounts[k]);

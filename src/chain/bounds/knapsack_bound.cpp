@@ -1,4 +1,4 @@
-#include "packing.hpp"
+#include "knapsack_bound.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "rows.hpp"
+#include "min_plus.hpp"
 #include "tangram/base/assert.hpp"
 
 namespace tangram::chain {
@@ -38,22 +38,23 @@ void put(const std::vector<double>& before, int weight, double cost, std::vector
   const auto most = static_cast<std::size_t>(weight);
   const std::size_t within = std::min(most, row.size());
   for (std::size_t w = 0; w < within; ++w) row[w] = std::min(row[w], before[0] + cost);
-  if (within < row.size()) lower_to_sums(&row[within], before.data(), cost, row.size() - within);
+  if (within < row.size()) min_plus_update(&row[within], before.data(), cost, row.size() - within);
 }
 
 }  // namespace
 
-double Packing::least_split(const Costs& a, const Costs& b, std::size_t weight) {
-  return least_sum(a.of.data(), b.back.data() + (b.back.size() - 1 - weight), weight + 1);
+double KnapsackBound::convolution_at(const Costs& a, const Costs& b, std::size_t weight) {
+  return min_plus_product(a.of.data(), b.back.data() + (b.back.size() - 1 - weight), weight + 1);
 }
 
-std::size_t Packing::UnitsKeyHash::operator()(const UnitsKey& key) const {
+std::size_t KnapsackBound::UnitsKeyHash::operator()(const UnitsKey& key) const {
   std::uint64_t h = key.low * std::uint64_t{0x9E3779B97F4A7C15};
   h ^= (key.high + 0x7F4A7C15U) * std::uint64_t{0xC2B2AE3D27D4EB4F} + (h << 6) + (h >> 2);
   return static_cast<std::size_t>(h ^ (h >> 29));
 }
 
-Packing::Packing(const Program& program, const FastestPlans& fastest, const BlockWeights& weights, std::int64_t period)
+KnapsackBound::KnapsackBound(const Program& program, const FastestPlans& fastest, const BlockWeights& weights,
+                             std::int64_t period)
     : program_(program), fastest_(fastest), weights_(weights), period_(period) {
   total_ = static_cast<int>(weights_.of_first.back() / kBlockWeight);
   hop_ = program.blocks > 1 ? kNoCompletion : 0;
@@ -83,7 +84,7 @@ Packing::Packing(const Program& program, const FastestPlans& fastest, const Bloc
   }
 }
 
-std::size_t Packing::tier(std::int64_t depth) const {
+std::size_t KnapsackBound::tier(std::int64_t depth) const {
   const auto most = std::min<std::int64_t>(depth, fastest_.depths());
   const auto above = std::upper_bound(kTierDepths.begin(), kTierDepths.end(), most);
   return static_cast<std::size_t>(above - kTierDepths.begin()) - 1;
@@ -91,7 +92,8 @@ std::size_t Packing::tier(std::int64_t depth) const {
 
 // A mixed stage counts for each of its classes with a part of its blocks and as large a part of its time. Only one of
 // them can be where the first stage is.
-void Packing::add_parts(const Option& option, int weight, double cost, bool is_first, std::vector<Items>& items) const {
+void KnapsackBound::add_parts(const Option& option, int weight, double cost, bool is_first,
+                              std::vector<Items>& items) const {
   double together = 0;
   for (const Use& use : option.uses) together += dense_[static_cast<std::size_t>(use.island_class)] * use.units;
   int rest = weight;
@@ -109,7 +111,7 @@ void Packing::add_parts(const Option& option, int weight, double cost, bool is_f
   }
 }
 
-std::vector<Packing::Items> Packing::items_at(int depth) const {
+std::vector<KnapsackBound::Items> KnapsackBound::items_at(int depth) const {
   std::vector<Items> items(program_.inventory.size());
   const auto period = static_cast<double>(period_);
   const auto stride = static_cast<std::size_t>(total_) + 1;
@@ -144,11 +146,11 @@ std::vector<Packing::Items> Packing::items_at(int depth) const {
   return items;
 }
 
-void Packing::turn(Row& row) {
+void KnapsackBound::turn(Row& row) {
   for (Costs* costs : {&row.inner, &row.first}) costs->back.assign(costs->of.rbegin(), costs->of.rend());
 }
 
-void Packing::fill(Tables& tables) const {
+void KnapsackBound::fill(Tables& tables) const {
   tables.joined.resize((active_.size() + 1) * (active_.size() + 1));
   tables.by_class.resize(program_.inventory.size());
   const auto length = static_cast<std::size_t>(total_) + 1;
@@ -175,7 +177,7 @@ void Packing::fill(Tables& tables) const {
   }
 }
 
-Packing::Tables& Packing::tables_at(std::int64_t depth) {
+KnapsackBound::Tables& KnapsackBound::tables_at(std::int64_t depth) {
   const std::size_t at = tier(depth);
   if (!tiers_[shared_[at]] || (shared_[at] == 0 && at != 0)) {
     std::vector<Items> items = items_at(kTierDepths[at]);
@@ -192,8 +194,8 @@ Packing::Tables& Packing::tables_at(std::int64_t depth) {
 }
 
 // Of classes [from, to) of the active ones, up to a weight: searches ask for less and less.
-const Packing::Row& Packing::row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left,
-                                 std::size_t weight) {
+const KnapsackBound::Row& KnapsackBound::row(Tables& tables, std::size_t from, std::size_t to,
+                                             std::span<const std::int64_t> left, std::size_t weight) {
   if (to - from == 1) {
     const std::size_t k = active_[from];
     return tables.by_class[k][static_cast<std::size_t>(left[k] / grain_[k])];
@@ -207,14 +209,15 @@ const Packing::Row& Packing::row(Tables& tables, std::size_t from, std::size_t t
   joined.inner.of.resize(weight + 1);
   joined.first.of.resize(weight + 1);
   for (std::size_t w = 0; w <= weight; ++w) {
-    joined.inner.of[w] = least_split(a.inner, b.inner, w);
-    joined.first.of[w] = std::min(least_split(a.first, b.inner, w), least_split(a.inner, b.first, w));
+    joined.inner.of[w] = convolution_at(a.inner, b.inner, w);
+    joined.first.of[w] = std::min(convolution_at(a.first, b.inner, w), convolution_at(a.inner, b.first, w));
   }
   turn(joined);
   return joined;
 }
 
-Packing::UnitsKey Packing::key_of(std::size_t from, std::size_t to, std::span<const std::int64_t> left) const {
+KnapsackBound::UnitsKey KnapsackBound::key_of(std::size_t from, std::size_t to,
+                                              std::span<const std::int64_t> left) const {
   UnitsKey key;
   std::uint64_t scale = 1;
   std::uint64_t* word = &key.low;
@@ -232,7 +235,7 @@ Packing::UnitsKey Packing::key_of(std::size_t from, std::size_t to, std::span<co
   return key;
 }
 
-double Packing::rest(int blocks, std::int64_t depth, std::span<const std::int64_t> left) {
+double KnapsackBound::rest(int blocks, std::int64_t depth, std::span<const std::int64_t> left) {
   Tables& tables = tables_at(depth);
   const auto weight = static_cast<std::size_t>(weights_.of_first[static_cast<std::size_t>(blocks)] / kBlockWeight);
   if (active_.empty()) return kNoCompletion;
@@ -240,11 +243,11 @@ double Packing::rest(int blocks, std::int64_t depth, std::span<const std::int64_
   const std::size_t middle = active_.size() / 2;
   const Row& a = row(tables, 0, middle, left, weight);
   const Row& b = row(tables, middle, active_.size(), left, weight);
-  return std::min(least_split(a.first, b.inner, weight), least_split(a.inner, b.first, weight));
+  return std::min(convolution_at(a.first, b.inner, weight), convolution_at(a.inner, b.first, weight));
 }
 
-double Packing::root() {
-  const std::vector<std::int64_t> supplies(program_.inventory.begin(), program_.inventory.end());
+double KnapsackBound::root() {
+  const std::vector<std::int64_t> resources(program_.inventory.begin(), program_.inventory.end());
   double best = kNoCompletion;
   for (int n = 1; n <= program_.blocks; ++n) {
     const bool whole = n == program_.blocks;
@@ -257,7 +260,7 @@ double Packing::root() {
         continue;
       }
       if (entry.T >= best) break;
-      std::vector<std::int64_t> left = supplies;
+      std::vector<std::int64_t> left = resources;
       const std::vector<Use>& uses = program_.options[static_cast<std::size_t>(entry.option)].uses;
       for (const Use& use : uses) left[static_cast<std::size_t>(use.island_class)] -= use.units;
       if (std::any_of(left.begin(), left.end(), [](std::int64_t units) { return units < 0; })) continue;

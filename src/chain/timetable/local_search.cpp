@@ -1,4 +1,4 @@
-#include "tangram/chain/polish.hpp"
+#include "tangram/chain/local_search.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "../supplies.hpp"
+#include "../resources.hpp"
 #include "tangram/chain/timetable.hpp"
 
 namespace tangram::chain {
@@ -18,9 +18,9 @@ constexpr std::int64_t kBound = 4;        // likewise, one least time
 constexpr double kFormsApart = 1.05;      // a closed form this far above the best's is hardly of a faster timetable
 constexpr double kPromising = 1.003;      // times the best: chains that more in flight may make faster than it
 
-class Polisher {
+class LocalSearch {
  public:
-  Polisher(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort)
+  LocalSearch(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort)
       : program_(program),
         frontiers_(frontiers),
         all_(changes == Changes::kAll),
@@ -164,9 +164,9 @@ class Polisher {
 
   // ---- what stages may run on ----
 
-  // As in Program::supplies, with what these stages take.
+  // As in Program::resources, with what these stages take.
   [[nodiscard]] std::vector<std::int64_t> left_without(std::span<const std::size_t> without) const {
-    std::vector<std::int64_t> left = program_.supplies();
+    std::vector<std::int64_t> left = program_.resources();
     for (std::size_t s = 0; s < stages().size(); ++s) {
       if (std::ranges::find(without, s) != without.end()) continue;
       add_use<std::int64_t>(program_, option(stages()[s].option), -1, left);
@@ -194,7 +194,7 @@ class Polisher {
   bool try_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
     if (left_ <= 0) return false;
     left_ -= kBound * static_cast<std::int64_t>(next.stages.size());
-    // Outlines know the fastest plan, too: most need not be made whole.
+    // Relaxed frontiers know the fastest plan, too: most need not be made whole.
     for (const std::size_t s : changed) {
       const Candidate* plan =
           fastest(program_.frontier(next.stages[s].option, signature_of(next.stages[s])), all_ ? 1 : depth_of(next, s));
@@ -342,8 +342,9 @@ class Polisher {
 
 }  // namespace
 
-TimedChain polish(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort) {
-  return Polisher(program, frontiers, std::move(start), changes, effort).run();
+TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
+                        std::int64_t effort) {
+  return LocalSearch(program, frontiers, std::move(start), changes, effort).run();
 }
 
 }  // namespace tangram::chain

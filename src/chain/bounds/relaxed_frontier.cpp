@@ -1,4 +1,4 @@
-#include "outlines.hpp"
+#include "relaxed_frontier.hpp"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ std::int64_t least_drain(const Program& program, int option, int last, int depth
   return found == drains.end() ? 0 : found->cost;
 }
 
-void outline_of(const Program& program, int option, int signature, std::vector<Candidate>& steps) {
+void relaxed_frontier_of(const Program& program, int option, int signature, std::vector<Candidate>& steps) {
   steps.clear();
   for (const Candidate& plan : program.frontier(option, signature)) {
     if (!steps.empty() && plan.n_max <= steps.back().n_max) continue;
@@ -28,8 +28,8 @@ void outline_of(const Program& program, int option, int signature, std::vector<C
   }
 }
 
-void first_outline_of(const Program& program, int option, int last, int depth, std::vector<Candidate>& steps) {
-  outline_of(program, option, program.signature_of(0, last), steps);
+void first_relaxed_frontier_of(const Program& program, int option, int last, int depth, std::vector<Candidate>& steps) {
+  relaxed_frontier_of(program, option, program.signature_of(0, last), steps);
   const std::int64_t drain = least_drain(program, option, last, depth);
   for (Candidate& step : steps) step.A = std::max(step.A, drain);
 }

@@ -9,9 +9,9 @@
 #include "parallelizers.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/compose/ensemble.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/profile_file.hpp"
+#include "tangram/ensemble/ensemble.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
@@ -291,15 +291,15 @@ class Planner {
                           options_.near);
   }
   /// A look is at microbatches of the size that is best for equal pipelines.
-  [[nodiscard]] compose::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,
-                                                        std::int64_t microbatch) const {
+  [[nodiscard]] ensemble::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,
+                                                         std::int64_t microbatch) const {
     if (options_.pipelines == Pipelines::kAny) {
-      return compose::search_ensemble(model_, hierarchy_, parallelizers_, limits, progress_);
+      return ensemble::search_ensemble(model_, hierarchy_, parallelizers_, limits, progress_);
     }
     model::Model model = model_;
     model.job.microbatch = microbatch;
-    return compose::search_ensemble(model, hierarchy_, parallelizers_, limits, progress_,
-                                    compose::EnsembleEffort::kLook);
+    return ensemble::search_ensemble(model, hierarchy_, parallelizers_, limits, progress_,
+                                     ensemble::EnsembleEffort::kLook);
   }
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Ensemble& ensemble) const {
     return plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
@@ -422,13 +422,13 @@ std::string further_note(const plan::LaunchPlan& plan, bool differs, const Plann
 }
 
 /// Pipelines that are not alike, where their closed form is better than that of the best that are.
-Expected<compose::EnsembleSearch> add_unequal(const Planner& planner, const compose::SearchResult& found,
-                                              std::size_t number, const cluster::Fleet& fleet,
-                                              const PlanningOptions& options, Simulated& simulated) {
+Expected<ensemble::EnsembleSearch> add_unequal(const Planner& planner, const compose::SearchResult& found,
+                                               std::size_t number, const cluster::Fleet& fleet,
+                                               const PlanningOptions& options, Simulated& simulated) {
   compose::SearchOptions limits = options.search;
   limits.incumbent = found.best.front().closed_form;
   limits.label_budget /= kUnequalShare;
-  compose::EnsembleSearch search = planner.search_ensemble(limits, found.best.front().microbatch);
+  ensemble::EnsembleSearch search = planner.search_ensemble(limits, found.best.front().microbatch);
   if (search.best) {
     auto added = simulated.add(planner.assemble(*search.best), number, fleet, options.wish.objective);
     if (!added) return fail(std::move(added.error()));

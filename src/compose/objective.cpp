@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cheapest_plan.hpp"
-#include "relaxed_bound.hpp"
 #include "shortage.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 #include "walk.hpp"
 
 namespace tangram::compose {
@@ -135,8 +135,8 @@ WishResult fewest_gpus(const Wish& wish, const model::Model& model, Walk& walk) 
     return result;
   }
   std::int64_t some = fewest_of(plans);
-  const double least =
-      relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) * (1 - kRoundingOfGpus);
+  const double least = relax::relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) *
+                       (1 - kRoundingOfGpus);
   std::int64_t none = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(std::min(least, 1e18))) - 1);
   none = std::min(none, some - 1);
   result.least = static_cast<double>(none + 1);

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bin_packing.hpp"
-#include "radices.hpp"
+#include "tangram/chain/radices.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::compose {
@@ -183,7 +183,7 @@ bool can_be_counted(const std::vector<ClassShare>& shares) {
   std::vector<int> units;
   units.reserve(shares.size());
   for (const ClassShare& share : shares) units.push_back(share.units);
-  return radices_of(units).has_value();
+  return chain::radices_of(units).has_value();
 }
 
 }  // namespace
@@ -348,7 +348,7 @@ void add_members_of_all(const cluster::IslandLevel& level, int replicas, std::ve
 std::vector<Setting> settings_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                  int most_replicas, const Splitting& splitting, std::int64_t b) {
   const model::Job& job = model.job;
-  const bool is_small = gpu_count(hierarchy.levels.front()) <= kSmallFleet;
+  const bool is_small = gpu_count(hierarchy.levels.front(), splitting.types) <= kSmallFleet;
   std::vector<Setting> settings;
   for (std::size_t level = 0; level < hierarchy.levels.size(); ++level) {
     for (const int replicas : replica_counts(job, hierarchy.levels[level], most_replicas, splitting)) {

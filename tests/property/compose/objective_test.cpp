@@ -57,7 +57,7 @@ std::int64_t dearest_fleet(const SearchCase& job) {
   std::int64_t most = 0;
   for (const cluster::IslandLevel& level : job.hierarchy.levels) {
     std::int64_t total = 0;
-    for (const cluster::IslandClass& c : level.classes) total += compose::price_of(c).value() * c.gpu_count();
+    for (const cluster::IslandClass& c : level.classes) total += cluster::price_of(c).value() * c.gpu_count();
     most = std::max(most, total);
   }
   return most;

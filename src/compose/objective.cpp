@@ -192,6 +192,15 @@ WishResult fewest_gpus(const Wish& wish, const model::Model& model, Walk& walk) 
 
 }  // namespace
 
+std::string_view to_string(Objective objective) {
+  switch (objective) {
+    case Objective::kThroughput: return "throughput";
+    case Objective::kCost: return "cost";
+    case Objective::kGpus: return "gpus";
+  }
+  return "throughput";
+}
+
 std::int64_t gpus_of(const Composition& composition) {
   std::int64_t total = 0;
   for (const StageChoice& stage : composition.stages) {

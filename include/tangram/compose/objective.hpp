@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tangram/compose/search.hpp"
@@ -21,6 +22,9 @@ enum class Objective : std::uint8_t {
   kCost,        ///< the least money per token
   kGpus,        ///< the fewest GPUs; needs longest_iteration
 };
+
+/// "throughput", "cost", "gpus".
+[[nodiscard]] std::string_view to_string(Objective objective);
 
 struct Wish {
   Objective objective = Objective::kThroughput;

@@ -94,7 +94,7 @@ std::string progress_line(const compose::Progress& progress) {
 /// The user's own limit was what ended the search, or what was asked for is not proven.
 bool stopped_early(const Settings& settings, const planner::PlanOptions& options, bool finished) {
   const bool limited = settings.value("time-budget").origin != Origin::kDefault;
-  return !finished && (limited || options.wish.objective != compose::Objective::kThroughput);
+  return !finished && (limited || options.request.objective != compose::Objective::kThroughput);
 }
 
 /// What a plan or a list of plans is told as, and to whom.
@@ -259,7 +259,7 @@ void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const planner:
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments, context.settings)) return refuse(*wrong);
-  if (const auto wrong = wish_complaint(context.settings)) return refuse(*wrong);
+  if (const auto wrong = request_conflict(context.settings)) return refuse(*wrong);
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
   tell_assumed(context, inputs->fleet, &inputs->model);
@@ -281,9 +281,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
                                       [&](const std::string& line) { context.terminal.progress(line); });
   if (!planners) return refuse(planners.error());
   options.parallelizers = planners->all();
-  auto wish = wish_of(context.settings, inputs->fleet, inputs->model);
-  if (!wish) return refuse(wish.error());
-  options.wish = *wish;
+  auto request = request_of_settings(context.settings, inputs->fleet, inputs->model);
+  if (!request) return refuse(request.error());
+  options.request = *request;
   const bool ahead = context.settings.enabled("ahead");
   if (const auto wrong = ahead ? ahead_complaint(cache, options) : std::nullopt) return refuse(*wrong);
 

@@ -1,5 +1,5 @@
-// What the command line wants a plan for. Goes in: settings, the fleet, the model. Comes out: the wish in the
-// composer's terms, or why it makes no sense.
+// The objective and its limits on the command line. Goes in: settings, the fleet, the model. Comes out: the request that
+// they make, or why they make none.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace tangram::app {
 
-/// What contradicts itself, whatever the inputs.
-[[nodiscard]] std::optional<Diagnostics> wish_complaint(const Settings& settings);
+/// Settings that contradict each other, whatever the inputs.
+[[nodiscard]] std::optional<Diagnostics> request_conflict(const Settings& settings);
 
-/// Money needs prices: kInput names the GPU types without one.
-[[nodiscard]] Expected<compose::Wish> wish_of(const Settings& settings, const cluster::Fleet& fleet,
+/// Errors: as of planner::check_prices.
+[[nodiscard]] Expected<compose::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
                                               const model::Model& model);
 
 }  // namespace tangram::app

@@ -94,12 +94,12 @@ class Searcher {
     for (const std::string& node : nodes) {
       const auto fleet = neighbour(node);
       if (!fleet) continue;
-      make_searches(*fleet, model_, options_, [this](const compose::Progress& inner) { say(inner); });
+      make_searches(*fleet, model_, options_, [this](const compose::Progress& inner) { report(inner); });
       ++done_;
     }
   }
 
-  void say(const compose::Progress& inner) const {
+  void report(const compose::Progress& inner) const {
     if (!progress_) return;
     compose::Progress progress = inner;
     progress.phase = fmt::format("ahead, fleet {} of {}: {}", done_ + 1, total_, inner.phase);

@@ -14,10 +14,10 @@ namespace {
 
 /// A plan among others to choose from is a plan like any: what it was made by, and judged.
 Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                               const compose::WishResult& granted, const PlanOptions& options) {
-  set_provenance(plan, fleet, model, granted, options);
+                               const compose::RequestResult& searched, const PlanOptions& options) {
+  set_provenance(plan, fleet, model, searched, options);
   plan.provenance.note =
-      fmt::format("one of several choices, the best for its GPUs or money of {} searches", granted.steps);
+      fmt::format("one of several choices, the best for its GPUs or money of {} searches", searched.steps);
   for (plan::IdleGpus& idle : plan.idle) idle.reason = "this choice does without them";
   plan.targets = plan::target_verdicts(plan);
   const plan::CheckReport judged = plan::check(plan, fleet, &model);
@@ -29,6 +29,7 @@ Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fle
 
 Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                                std::size_t most, const compose::ProgressCallback& progress) {
+  if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   const Planning planning(fleet, model, options, progress);
   compose::ParetoPlans found = planning.search_choices(most);
   std::vector<parallelizer::Tally>& tallies = found.effort.parallelizers;
@@ -37,18 +38,18 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
   }
   Choices choices;
   choices.finished = found.effort.finished;
-  compose::WishResult granted;
-  granted.steps = found.steps;
-  granted.found = std::move(found.effort);
+  compose::RequestResult searched;
+  searched.steps = found.steps;
+  searched.found = std::move(found.effort);
   for (const compose::Shown& shown : found.plans) {
     plan::LaunchPlan candidate = planning.assemble(shown.plan);
     if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
-    if (auto done = complete_choice(candidate, fleet, model, granted, options); !done) {
+    if (auto done = complete_choice(candidate, fleet, model, searched, options); !done) {
       return fail(std::move(done.error()));
     }
     choices.plans.push_back(std::move(candidate));
   }
-  choices.parallelizers = std::move(granted.found.parallelizers);
+  choices.parallelizers = std::move(searched.found.parallelizers);
   return choices;
 }
 

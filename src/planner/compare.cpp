@@ -76,7 +76,7 @@ class Comparer {
   }
 
  private:
-  void say(std::string phase) const {
+  void report_phase(std::string phase) const {
     if (progress_) progress_({0, 0, std::move(phase), Nanoseconds::max()});
   }
 
@@ -88,7 +88,7 @@ class Comparer {
     for (const std::string& name : options_.planners) {
       const auto planner = baseline::make_planner(name);
       for (const baseline::Mode mode : options_.modes) {
-        say(fmt::format("planning as {} ({})", name, baseline::to_string(mode)));
+        report_phase(fmt::format("planning as {} ({})", name, baseline::to_string(mode)));
         ComparedPlanner line;
         line.name = name;
         line.mode = baseline::to_string(mode);
@@ -142,7 +142,7 @@ class Comparer {
 
   /// Our best plan without these, if there is one.
   std::optional<plan::LaunchPlan> without(const std::vector<std::string>& forbidden) const {
-    say(fmt::format("planning without {}", fmt::join(forbidden, ", ")));
+    report_phase(fmt::format("planning without {}", fmt::join(forbidden, ", ")));
     model::Model model = model_;
     for (const std::string& name : forbidden) static_cast<void>(model::set_technique(model.job.allow, name, false));
     auto planned = make_plan(fleet_, model, options_.plan, progress_);

@@ -67,7 +67,7 @@ class Explainer {
                     "leave --target out, or name the runtime that the plan was made for")};
   }
 
-  void say(const std::string& phase) const {
+  void report_phase(const std::string& phase) const {
     compose::Progress progress;
     progress.phase = phase;
     if (progress_) progress_(progress);
@@ -112,7 +112,7 @@ class Explainer {
   }
 
   void find_limits() {
-    say("what limits the plan");
+    report_phase("what limits the plan");
     const auto try_fleet = [&](Resource resource, const auto& change) {
       cluster::Fleet faster = fleet_;
       for (cluster::Node& node : faster.nodes) change(node);
@@ -145,7 +145,7 @@ class Explainer {
   }
 
   void try_cuts() {
-    say("what other cuts would take");
+    report_phase("what other cuts would take");
     const std::vector<int>& stages = plan_.pipelines.front().stages;
     for (std::size_t s = 0; s + 1 < std::min(stages.size(), kExplainedStages); ++s) {
       for (const int blocks : {-1, 1}) {
@@ -193,7 +193,7 @@ class Explainer {
   }
 
   void try_degrees(const plan::LaunchPlan& now) {
-    say("what other degrees would take");
+    report_phase("what other degrees would take");
     const std::vector<int>& stages = plan_.pipelines.front().stages;
     for (std::size_t s = 0; s < std::min(stages.size(), kExplainedStages); ++s) {
       const plan::Stage& stage = now.stage(stages[s]);

@@ -7,6 +7,6 @@
 namespace tangram::planner {
 
 /// Fills plan.idle's reasons from what the search knows. `equal_pipelines`: so many aligned ones share all GPUs.
-void explain_idle(plan::LaunchPlan& plan, int equal_pipelines, const compose::Wish& wish);
+void explain_idle(plan::LaunchPlan& plan, int equal_pipelines, const compose::Request& request);
 
 }  // namespace tangram::planner

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "idle.hpp"
 #include "planning.hpp"
@@ -69,7 +71,7 @@ constexpr double kManyIdle = 0.1;
 constexpr double kWideGap = 0.1;
 
 /// Slower by so much, transfers that block are named.
-constexpr double kWorthSaying = 1.001;
+constexpr double kWorthNaming = 1.001;
 
 /// What the target costs; the plan without it is searched for as well.
 std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
@@ -80,7 +82,7 @@ std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& ge
   // The search and the predictions know transfers that run beside the passes; Megatron-LM's schedule, which all targets
   // run, stops for them.
   const simulate::Result stopped = simulate::simulate(simulate::schedule_of(plan, simulate::Transfers::kBlocking));
-  if (stopped.deadlock || to_seconds(stopped.iteration) < own * kWorthSaying) return note;
+  if (stopped.deadlock || to_seconds(stopped.iteration) < own * kWorthNaming) return note;
   return note + fmt::format("; {:.4g} s where stages stop for transfers", to_seconds(stopped.iteration));
 }
 
@@ -110,7 +112,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
       if (refused.empty()) refused = std::move(reasons);
       continue;
     }
-    if (auto added = simulated.add(std::move(candidate), i, fleet, options.wish.objective); !added) {
+    if (auto added = simulated.add(std::move(candidate), i, fleet, options.request.objective); !added) {
       return fail(std::move(added.error()));
     }
   }
@@ -121,7 +123,8 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
 /// Runtimes that are a target start equal pipelines; limits on money and GPUs are kept by the search for equal ones.
 bool may_differ_at_all(const PlanOptions& options) {
   return options.pipelines != Pipelines::kEqual && options.target == compose::Target::kGeneric &&
-         options.wish.objective == compose::Objective::kThroughput && !options.wish.budget && !options.search.spend;
+         options.request.objective == compose::Objective::kThroughput && !options.request.budget &&
+         !options.search.spend;
 }
 
 bool may_differ(const PlanOptions& options, int gpus) {
@@ -148,7 +151,7 @@ Expected<compose::EnsembleSearch> add_unequal(const Planning& planning, const co
   limits.label_budget /= kUnequalShare;
   compose::EnsembleSearch search = planning.search_ensemble(limits, found.best.front().microbatch);
   if (search.best) {
-    auto added = simulated.add(planning.assemble(*search.best), number, fleet, options.wish.objective);
+    auto added = simulated.add(planning.assemble(*search.best), number, fleet, options.request.objective);
     if (!added) return fail(std::move(added.error()));
   }
   return search;
@@ -174,6 +177,17 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
                      objective == compose::Objective::kThroughput ? "fastest" : "best", equal);
 }
 
+std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
+  std::set<std::string> names;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (node.price_per_hour.value() > 0) continue;
+    for (const cluster::DeviceGroup& group : node.groups) {
+      if (!(group.device.price_per_hour.value() > 0)) names.insert(group.device.name);
+    }
+  }
+  return names;
+}
+
 /// A label goes on to every later cut, and deep models have as many more of them: fewer labels take the same time.
 std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model) {
   constexpr std::int64_t kUsualDepth = 256;
@@ -186,6 +200,15 @@ std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model
 
 }  // namespace
 
+Expected<void> check_prices(const compose::Request& request, const cluster::Fleet& fleet) {
+  if (!request.budget && request.objective != compose::Objective::kCost) return {};
+  const std::set<std::string> names = types_without_price(fleet);
+  if (names.empty()) return {};
+  return fail(
+      problem(ErrorKind::kInput, "no-price", fmt::format("no price is known of {}", fmt::join(names, ", ")),
+              "give the nodes a \"price_per_hour_usd\" in the cluster file, or --set 'gpu(TYPE).price=DOLLARS'"));
+}
+
 PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model) {
   PlanOptions options;
   options.pipelines = Pipelines::kAuto;
@@ -195,9 +218,10 @@ PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model
 
 Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                             const compose::ProgressCallback& progress) {
+  if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   const Planning planning(fleet, model, options, progress);
-  auto granted = planning.search_best();
-  compose::SearchResult& found = granted.found;
+  auto searched = planning.search_best();
+  compose::SearchResult& found = searched.found;
   if (found.best.empty()) {
     return fail(parallelizer::any_failed(found.parallelizers) ? parallelizer::failures_of(found.parallelizers)
                                                               : std::move(found.infeasible));
@@ -220,9 +244,10 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];
-  set_provenance(planned.plan, fleet, model, granted, options);
-  planned.plan.provenance.note = note_of(
-      granted, options.wish, why_taken(*simulated, taken, shortlist.size(), options.wish.objective), fleet, model);
+  set_provenance(planned.plan, fleet, model, searched, options);
+  planned.plan.provenance.note =
+      note_of(searched, options.request, why_taken(*simulated, taken, shortlist.size(), options.request.objective),
+              fleet, model);
 
   if (options.target != compose::Target::kGeneric) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
@@ -234,7 +259,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
 
   const bool equal = planned.chosen < shortlist.size();
   add_note(planned.plan.provenance.note, further_note(planned.plan, !equal, options));
-  explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.wish);
+  explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.request);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 
   if (takes_too_long(planned.plan)) return fail(too_long());

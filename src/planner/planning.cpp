@@ -26,17 +26,17 @@ compose::SearchResult Planning::search(const compose::SearchOptions& limits) con
   return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
 }
 
-compose::WishResult Planning::search_best() const {
+compose::RequestResult Planning::search_best() const {
   compose::SearchOptions limits = options_.search;
-  limits.timed = options_.wish.objective == compose::Objective::kThroughput;
-  return compose::search_wish(
-      options_.wish, model_, hierarchy_, limits, [this](const compose::SearchOptions& each) { return search(each); },
+  limits.timed = options_.request.objective == compose::Objective::kThroughput;
+  return compose::search_request(
+      options_.request, model_, hierarchy_, limits, [this](const compose::SearchOptions& each) { return search(each); },
       [this](const compose::Composition& plan) { return simulated_time(plan); });
 }
 
 compose::ParetoPlans Planning::search_choices(std::size_t most) const {
   return compose::pareto_plans(
-      options_.wish, model_, hierarchy_, options_.search, most,
+      options_.request, model_, hierarchy_, options_.search, most,
       [this](const compose::SearchOptions& each) { return search(each); },
       [this](const compose::Composition& plan) { return simulated_time(plan); });
 }

@@ -19,7 +19,7 @@ class Planning {
            const compose::ProgressCallback& progress);
 
   /// For the best plan by what is asked for.
-  [[nodiscard]] compose::WishResult search_best() const;
+  [[nodiscard]] compose::RequestResult search_best() const;
   /// For plans that are worth a choice.
   [[nodiscard]] compose::ParetoPlans search_choices(std::size_t most) const;
   /// For pipelines that are not alike: with Pipelines::kAuto a look at microbatches of this size, that which is best

@@ -31,10 +31,10 @@ double gap(Nanoseconds time, Nanoseconds bound) {
 }
 
 /// What the search tells about itself beside the bounds.
-std::string search_text(const compose::WishResult& result, const compose::Wish& wish) {
+std::string search_text(const compose::RequestResult& result, const compose::Request& request) {
   nlohmann::ordered_json json;
-  if (wish.budget) json["budget_usd_per_hour"] = wish.budget->as_double() * 1e-6;
-  if (wish.longest_iteration) json["longest_iteration_s"] = to_seconds(*wish.longest_iteration);
+  if (request.budget) json["budget_usd_per_hour"] = request.budget->as_double() * 1e-6;
+  if (request.longest_iteration) json["longest_iteration_s"] = to_seconds(*request.longest_iteration);
   json["value"] = result.value;
   json["bound"] = result.bound;
   json["levels"] = nlohmann::ordered_json::array();
@@ -60,8 +60,8 @@ std::string search_text(const compose::WishResult& result, const compose::Wish& 
   return io::write_compact(json);
 }
 
-/// How good the plan is by a wish other than the fastest.
-std::string wish_note(const compose::WishResult& result, compose::Objective objective) {
+/// How good the plan is by an objective other than throughput.
+std::string objective_note(const compose::RequestResult& result, compose::Objective objective) {
   const double share = result.bound > 0 ? (result.value / result.bound - 1) * 100 : 0;
   switch (objective) {
     case compose::Objective::kThroughput: break;
@@ -104,8 +104,8 @@ void add_profiles(const PlanOptions& options, plan::LaunchPlan& plan) {
 }  // namespace
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const compose::WishResult& granted, const PlanOptions& options) {
-  const compose::SearchResult& result = granted.found;
+                    const compose::RequestResult& searched, const PlanOptions& options) {
+  const compose::SearchResult& result = searched.found;
   const Nanoseconds closed_form = plan.predicted.closed_form;
   plan::PlanProvenance& p = plan.provenance;
   p.version = version();
@@ -117,8 +117,8 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   p.states = result.statistics.states;
   p.labels = result.statistics.labels;
   p.space = space_text(result.space);
-  p.search = search_text(granted, options.wish);
-  p.objective = compose::to_string(options.wish.objective);
+  p.search = search_text(searched, options.request);
+  p.objective = compose::to_string(options.request.objective);
   // `optimal` speaks of the closed form: a plan that simulation prefers keeps it only when it is as fast by that too.
   // Where a parallelizer left queries open, its frontiers are not those the space speaks of.
   const bool whole = !parallelizer::any_failed(result.parallelizers);
@@ -134,11 +134,12 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   add_profiles(options, plan);
 }
 
-std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::string why_chosen,
+std::string note_of(const compose::RequestResult& searched, const compose::Request& request, std::string why_chosen,
                     const cluster::Fleet& fleet, const model::Model& model) {
-  const compose::SearchResult& result = granted.found;
+  const compose::SearchResult& result = searched.found;
   std::vector<std::string> notes = assumed_of(fleet, model);
-  if (wish.objective != compose::Objective::kThroughput) notes.push_back(wish_note(granted, wish.objective));
+  if (request.objective != compose::Objective::kThroughput)
+    notes.push_back(objective_note(searched, request.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
   if (!result.finished) {
     notes.push_back(

@@ -13,11 +13,11 @@
 namespace tangram::planner {
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const compose::WishResult& granted, const PlanOptions& options);
+                    const compose::RequestResult& searched, const PlanOptions& options);
 
 /// What a reader must know about the effort behind a plan; empty when it is simply the best.
-[[nodiscard]] std::string note_of(const compose::WishResult& granted, const compose::Wish& wish, std::string why_chosen,
-                                  const cluster::Fleet& fleet, const model::Model& model);
+[[nodiscard]] std::string note_of(const compose::RequestResult& searched, const compose::Request& request,
+                                  std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model);
 
 /// Appends to a note.
 void add_note(std::string& note, const std::string& text);

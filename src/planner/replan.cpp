@@ -10,7 +10,7 @@ namespace tangram::planner {
 namespace {
 
 constexpr int kLeastCandidates = 8;  // more to choose from than a plan for itself needs
-constexpr double kNotable = 1.005;   // an iteration that takes longer by more is told
+constexpr double kNotable = 1.005;   // an iteration that takes longer by more is slower
 
 class Replanner {
  public:
@@ -24,6 +24,7 @@ class Replanner {
   }
 
   Expected<Replanned> run(const compose::ProgressCallback& progress) {
+    if (auto priced = check_prices(options_.request, fleet_); !priced) return fail(std::move(priced.error()));
     assess_old();
     auto planned = make_plan(fleet_, model_, options_, progress);
     if (planned) {
@@ -83,7 +84,7 @@ class Replanner {
   }
 
   [[nodiscard]] double cost_of(const plan::LaunchPlan& plan) const {
-    return rank_of(plan, options_.wish.objective).first;
+    return rank_of(plan, options_.request.objective).first;
   }
   [[nodiscard]] std::optional<double> old_cost() const {
     return fitting() != nullptr ? std::optional(cost_of(*fitting())) : std::nullopt;

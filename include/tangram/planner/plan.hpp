@@ -34,7 +34,7 @@ struct PlanOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
   compose::Target target = compose::Target::kGeneric;
-  compose::Wish wish;
+  compose::Request request;
   Pipelines pipelines = Pipelines::kEqual;
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
   SearchCache* cache = nullptr;            ///< searches are looked up and stored there; those for unequal pipelines not
@@ -58,9 +58,12 @@ struct Planned {
   compose::Space space;
 };
 
+/// Money needs prices: with a budget, and for the least cost, kInput names the GPU types without one.
+[[nodiscard]] Expected<void> check_prices(const compose::Request& request, const cluster::Fleet& fleet);
+
 /// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
-/// Errors: kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer failed, kInternal when
-/// the judge rejects a plan (a bug).
+/// Errors: those of check_prices, kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer
+/// failed, kInternal when the plan does not pass its check (a bug).
 [[nodiscard]] Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                           const PlanOptions& options, const compose::ProgressCallback& progress = {});
 

@@ -30,14 +30,14 @@ double dollars_at(std::int64_t rate, Nanoseconds time) {
 
 class CheapestPlan {
  public:
-  CheapestPlan(const Wish& wish, const model::Model& model, Walk& walk)
-      : longest_(wish.longest_iteration.value_or(Nanoseconds::max())),
-        budget_(wish.budget ? wish.budget->value() : kNoLimit),
+  CheapestPlan(const Request& request, const model::Model& model, Walk& walk)
+      : longest_(request.longest_iteration.value_or(Nanoseconds::max())),
+        budget_(request.budget ? request.budget->value() : kNoLimit),
         model_(model),
         walk_(walk),
         money_(money_by_type(walk.hierarchy())) {}
 
-  WishResult run() {
+  RequestResult run() {
     const Names types = cheapest_first();
     if (types.size() > 1) {
       for (const std::string& type : types) look_at({type});
@@ -249,7 +249,7 @@ class CheapestPlan {
     return kept;
   }
 
-  WishResult conclude() {
+  RequestResult conclude() {
     SearchResult& found = result_.found;
     if (candidates_.empty()) {
       if (longest_ != Nanoseconds::max()) found.best.clear();
@@ -281,13 +281,13 @@ class CheapestPlan {
   double refused_ = kNoCost;      // by closed form, of plans that ended windows
   std::vector<Window> open_;
   std::vector<Candidate> candidates_;
-  WishResult result_;
+  RequestResult result_;
 };
 
 }  // namespace
 
-WishResult cheapest_plan(const Wish& wish, const model::Model& model, Walk& walk) {
-  return CheapestPlan(wish, model, walk).run();
+RequestResult cheapest_plan(const Request& request, const model::Model& model, Walk& walk) {
+  return CheapestPlan(request, model, walk).run();
 }
 
 }  // namespace tangram::compose

@@ -170,6 +170,16 @@ void merge(SearchResult found, int top, SearchResult& all) {
 
 }  // namespace
 
+std::string_view to_string(Target target) {
+  switch (target) {
+    case Target::kGeneric: return "generic";
+    case Target::kMegatron: return "megatron";
+    case Target::kFlagscale: return "flagscale";
+    case Target::kMimo: return "mimo";
+  }
+  return "generic";
+}
+
 void restrict_to(Target target, model::Job& job) {
   if (target == Target::kGeneric) return;
   model::Techniques& allow = job.allow;

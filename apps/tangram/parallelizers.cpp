@@ -38,7 +38,7 @@ std::string variable(const std::string& name) {
 Expected<void> open_answers(const Settings& settings, const Cache& cache, Planners& planners) {
   if (cache.file == nullptr && settings.enabled("offline")) {
     return fail(no_cache(cache, "offline-without-cache",
-                         "--offline takes answers of plugins from the cache, and there is none"));
+                         "--offline takes plugin answers from the cache, and the cache is off"));
   }
   if (cache.file != nullptr && planners.answers == nullptr) {
     planners.answers = std::make_unique<parallelizer::AnswerCache>(cache.file);
@@ -137,8 +137,8 @@ Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies) {
     const std::string printed = tally.first_failure ? last_line(tally.first_failure->output) : std::string();
     const bool not_cached = tally.first_failure && tally.first_failure->kind == parallelizer::FailureKind::kNotCached;
     failure.hint = not_cached        ? "plan once without --offline: that asks the plugin and fills the cache"
-                   : printed.empty() ? fmt::format("tangram parallelizers test {} tells more", tally.info.name)
-                                     : fmt::format("the last it printed: {}", printed);
+                   : printed.empty() ? fmt::format("tangram parallelizers test {} shows details", tally.info.name)
+                                     : fmt::format("its last output: {}", printed);
     failures.push_back(std::move(failure));
   }
   return failures;

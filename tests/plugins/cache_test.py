@@ -254,7 +254,7 @@ def check_commands(place):
     verified = json.loads(place.run("cache", "verify", "--sample", "all", "--json", exits=5).stdout)
     assert verified["plugins"][0]["different"], verified
     missing = place.run("cache", "clear", "nobody", exits=64)
-    assert "holds nothing of a plugin" in missing.stderr, missing.stderr
+    assert "has no answers of a plugin" in missing.stderr, missing.stderr
     assert "forgotten" in place.run("cache", "clear", program).stdout
     assert place.shown()["answers"] == 0
     assert "no action" in place.run("cache", "sow", exits=64).stderr

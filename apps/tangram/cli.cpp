@@ -800,7 +800,7 @@ class Grammar {
       return usage_error("unknown-command", fmt::format("unknown command \"{}\"", word),
                          suggestion(word, names, fmt::format("commands: {}", fmt::join(names, ", "))));
     }
-    return usage_error("unknown-option", fmt::format("no option {} may precede the command", word),
+    return usage_error("unknown-option", fmt::format("{} may not precede the command", word),
                        "options follow the command, as in tangram plan --json");
   }
 

@@ -59,16 +59,16 @@ inline constexpr std::string_view kExitTable =
     "  1    internal error: a bug, please report it\n"
     "  2    diff --exit-code: the plans differ; plan --detailed-exitcode: the plan\n"
     "       changes\n"
-    "  3    no feasible plan, with what is missing; check, verify, import: the plan is\n"
-    "       wrong; export: refused\n"
+    "  3    no feasible plan (the message says what is missing); check, verify and\n"
+    "       import: the plan is wrong; export: refused\n"
     "  4    invalid input file, or an output that cannot be written\n"
     "  5    a requested parallelizer failed; the best plan of the others, if any, was\n"
     "       written\n"
     "  6    stopped early: --time-budget ran out, --objective cost or gpus is not\n"
-    "       proven, or a parallelizer ran out of time; the best plan found, if any, was\n"
-    "       written\n"
+    "       proven, or a parallelizer ran out of time; the best plan found, if any,\n"
+    "       was written\n"
     "  64   wrong usage\n"
-    "  130  interrupted (143: terminated, 128 + N: ended by signal N); no file is left\n"
-    "       incomplete\n";
+    "  130  interrupted (143: terminated, 128 + N: ended by signal N); no file is\n"
+    "       left incomplete\n";
 
 }  // namespace tangram::app

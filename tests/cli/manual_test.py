@@ -130,7 +130,8 @@ def on_a_terminal(width, *words):
 
 def code_lines(path):
     """Lines that are shown as they are, whatever the width."""
-    return {line.strip() for _, block in FENCED.findall(path.read_text(encoding="utf-8")) for line in block.splitlines()}
+    blocks = [block for _, block in FENCED.findall(path.read_text(encoding="utf-8"))]
+    return {line.strip() for block in blocks for line in block.splitlines()}
 
 
 def squeezed(text):
@@ -208,8 +209,10 @@ def check_figures():
     summary = (ROOT / "apps/tangram/manual/predictions.md").read_text(encoding="utf-8")
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     rows, median = re.search(r"^grade +all +(\d+) +([\d.]+)%", summary, re.M).groups()
-    best, best_median, largest = re.search(r"^grade +A and A- +(\d+) +([\d.]+)%(?: +[\d.]+%){2} +([\d.]+)%", summary, re.M).groups()
-    for figure in (f"On {rows} published", f"{median} %", f"the {best} best", f"{best_median} %", f"is {float(largest):.0f} %"):
+    best, best_median, largest = re.search(
+        r"^grade +A and A- +(\d+) +([\d.]+)%(?: +[\d.]+%){2} +([\d.]+)%", summary, re.M).groups()
+    for figure in (f"On {rows} published", f"{median} %", f"the {best} best", f"{best_median} %",
+                   f"is {float(largest):.0f} %"):
         assert figure in readme, f"README.md does not say {figure}"
 
 

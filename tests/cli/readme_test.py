@@ -69,7 +69,8 @@ def main() -> int:
         if update and after != before:
             path.write_text(after, encoding="utf-8")
         if not update and after != before:
-            print("\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), "printed now", lineterm="")))
+            lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), "printed now", lineterm="")
+            print("\n".join(lines))
             status = 1
     return status
 

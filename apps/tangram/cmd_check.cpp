@@ -84,8 +84,7 @@ Diagnostics judged_incomplete(Diagnostics mistakes) {
 
 ExitCode run_check(const CheckArguments& arguments, const Context& context) {
   if (arguments.cluster.empty() && !arguments.model.empty()) {
-    return report(context.terminal, context.json,
-                  usage_mistake("model-without-cluster", "--model is compared together with --cluster"));
+    return report(context.terminal, context.json, usage_mistake("model-without-cluster", "--model needs --cluster"));
   }
   const auto inputs = load_inputs(arguments);
   if (!inputs) return report(context.terminal, context.json, judged_incomplete(inputs.error()));

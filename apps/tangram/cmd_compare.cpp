@@ -28,7 +28,7 @@ Expected<std::vector<std::string>> planners_of(const CompareArguments& arguments
     if (std::ranges::find(known, name) != known.end()) continue;
     const auto near = closest(name, known);
     return fail(usage_mistake(
-        "unknown-planner", fmt::format("--with {}: there is no such planner", name),
+        "unknown-planner", fmt::format("--with {}: no such planner", name),
         near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("planners: {}", fmt::join(known, ", "))));
   }
   return arguments.planners;
@@ -38,8 +38,8 @@ Expected<std::vector<Mode>> modes_of(const std::string& mode) {
   if (mode == "both") return std::vector{Mode::kFaithful, Mode::kRepaired};
   if (mode == "faithful") return std::vector{Mode::kFaithful};
   if (mode == "repaired") return std::vector{Mode::kRepaired};
-  return fail(usage_mistake("unknown-mode", fmt::format("--mode {}: there is no such mode", mode),
-                            "modes: faithful, repaired, both"));
+  return fail(
+      usage_mistake("unknown-mode", fmt::format("--mode {}: no such mode", mode), "modes: faithful, repaired, both"));
 }
 
 Expected<std::vector<planner::GivenPlan>> given_plans(const std::vector<std::string>& paths) {

@@ -39,7 +39,7 @@ Expected<Source> source_of(const std::string& name) {
   }
   const auto near = closest(name, known);
   return fail(usage_mistake(
-      "unknown-format", fmt::format("--from {}: there is no such format", name),
+      "unknown-format", fmt::format("--from {}: no such format", name),
       near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
 }
 
@@ -51,7 +51,7 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
   }
   std::vector<std::string> inputs = arguments.files;
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
-  if (arguments.rank < 1) return usage_mistake("bad-rank", "--rank begins with 1", "the first plan of the file");
+  if (arguments.rank < 1) return usage_mistake("bad-rank", "--rank starts at 1", "1 is the first plan of the file");
   for (const std::string& input : inputs) {
     if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
     return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output));
@@ -175,7 +175,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (!judged.ok()) {
     if (to_stdout) return refuse(errors_of(judged));
     if (*output)
-      context.terminal.note(fmt::format("{} is not written: the plan does not pass its check", arguments.output));
+      context.terminal.note(fmt::format("{} was not written: the plan does not pass its check", arguments.output));
     return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
   }
   const auto text = planner::checked_text(imported->plan, inputs->fleet, inputs->model);

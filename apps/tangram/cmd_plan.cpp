@@ -59,8 +59,8 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
   if (arguments.detailed_exitcode && arguments.against.empty()) {
-    return usage_mistake("nothing-to-compare", "--detailed-exitcode tells whether a plan changes",
-                         "say which plan with --against PLAN");
+    return usage_mistake("nothing-to-compare", "--detailed-exitcode needs --against PLAN",
+                         "it tells whether that plan changes");
   }
   if (settings.enabled("ahead") && settings.count("pareto")) {
     return usage_mistake("two-questions", "--ahead prepares the next plan, --pareto lists plans",
@@ -209,15 +209,15 @@ Expected<Told> plan_choices(const PlanningInputs& inputs, const planner::PlanOpt
 /// Searches have to be kept, by parallelizers whose searches can be.
 std::optional<Diagnostics> ahead_complaint(const Cache& cache, const planner::PlanOptions& options) {
   if (cache.searches == nullptr) {
-    return no_cache(cache, "ahead-without-cache", "--ahead keeps searches in the cache, and there is none");
+    return no_cache(cache, "ahead-without-cache", "--ahead caches searches, and the cache is off");
   }
   const parallelizer::ParallelizerInfo* unknown = planner::first_uncacheable(options.parallelizers);
   if (unknown == nullptr) return std::nullopt;
-  return Diagnostics{
-      problem(ErrorKind::kPlugin, "ahead-unknown-parallelizer",
-              fmt::format("--ahead keeps searches, and those of parallelizer {} cannot be kept: it {}", unknown->name,
-                          unknown->deterministic ? "did not start" : "says that its answers differ from time to time"),
-              "leave --ahead out")};
+  return Diagnostics{problem(
+      ErrorKind::kPlugin, "ahead-unknown-parallelizer",
+      fmt::format("--ahead caches searches, and those with parallelizer {} cannot be cached: it {}", unknown->name,
+                  unknown->deterministic ? "did not start" : "says that its answers differ from time to time"),
+      "leave --ahead out")};
 }
 
 std::string ahead_text(const planner::Ahead& ahead) {
@@ -230,7 +230,7 @@ std::string ahead_text(const planner::Ahead& ahead) {
 void look_ahead(const PlanningInputs& inputs, const planner::PlanOptions& options,
                 const compose::ProgressCallback& progress, const Context& context) {
   if (options.cache->misses() > options.cache->stored()) {
-    context.terminal.note("did not search ahead: what a parallelizer failed at is not kept");
+    context.terminal.note("did not search ahead: searches in which a parallelizer failed are not cached");
     return;
   }
   const planner::Ahead ahead = planner::search_ahead(inputs.fleet, inputs.model, options, progress);

@@ -36,7 +36,7 @@ std::string variable(const std::string& name) {
 Expected<void> open_answers(const Settings& settings, const Cache& cache, Planners& planners) {
   if (cache.file == nullptr && settings.enabled("offline")) {
     return fail(no_cache(cache, "offline-without-cache",
-                         "--offline takes answers of plugins from the cache, and there is none"));
+                         "--offline takes plugin answers from the cache, and the cache is off"));
   }
   if (cache.file != nullptr && planners.answers == nullptr) {
     planners.answers = std::make_unique<parallelizer::AnswerCache>(cache.file);

@@ -34,6 +34,7 @@ enum class Command : std::uint8_t {
   kCache,
   kWorker,
   kSchema,
+  kHelp,
   kCompletion,
   kManual,
   kVersion

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -39,10 +40,17 @@ const char* code_of(Style style) {
 
 constexpr const char* kReset = "\x1b[0m";
 constexpr const char* kClearLine = "\r\x1b[K";
+constexpr int kNarrowestPage = 40;
 
 std::string colored(std::string_view text, Style style, bool color) {
   if (!color || style == Style::kPlain || text.empty()) return std::string(text);
   return code_of(style) + std::string(text) + kReset;
+}
+
+/// Of the terminal behind a stream; 0: it is none, or does not say.
+int columns_of(int stream) {
+  winsize size{};
+  return ioctl(stream, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /// "error:" and "hint:" are where the eye should land.
@@ -165,6 +173,8 @@ void Terminal::clear_progress() {
   progress_shown_ = false;
 }
 
+std::size_t Terminal::page_width() const { return static_cast<std::size_t>(traits_.page_width); }
+
 std::string Terminal::styled(std::string_view text, Style style) const {
   return colored(text, style, traits_.color_out);
 }
@@ -182,8 +192,8 @@ Terminal::Traits detect_traits(std::string_view color_choice, bool quiet, int ve
   traits.progress = wants_progress(isatty(STDERR_FILENO) == 1, quiet, environment);
   traits.quiet = quiet;
   traits.verbosity = verbosity;
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) traits.width = size.ws_col;
+  if (const int width = columns_of(STDERR_FILENO); width > 1) traits.width = width;
+  if (const int width = columns_of(STDOUT_FILENO); width > 1) traits.page_width = std::max(width, kNarrowestPage);
   return traits;
 }
 

@@ -2,6 +2,7 @@
 // line are for terminals only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,7 +35,8 @@ class Terminal {
     bool progress = false;
     bool quiet = false;
     int verbosity = 0;
-    int width = 80;  ///< of stderr, for the progress line
+    int width = 80;       ///< of stderr, for the progress line
+    int page_width = 80;  ///< of stdout, for pages of the manual; 80 where it is no terminal
   };
   explicit Terminal(const Traits& traits);
   Terminal(const Terminal&) = delete;
@@ -49,6 +51,7 @@ class Terminal {
   void progress(std::string_view line);
   void clear_progress();
 
+  [[nodiscard]] std::size_t page_width() const;
   [[nodiscard]] std::string styled(std::string_view text, Style style) const;  ///< for stdout
 
  private:

@@ -108,8 +108,8 @@ Diagnostics failures_of(const std::vector<Tally>& tallies) {
     const std::string printed = tally.first_failure ? last_line(tally.first_failure->output) : std::string();
     const bool not_cached = tally.first_failure && tally.first_failure->kind == FailureKind::kNotCached;
     failure.hint = not_cached        ? "plan once without --offline: that asks the plugin and fills the cache"
-                   : printed.empty() ? fmt::format("tangram parallelizers test {} tells more", tally.info.name)
-                                     : fmt::format("the last it printed: {}", printed);
+                   : printed.empty() ? fmt::format("tangram parallelizers test {} shows details", tally.info.name)
+                                     : fmt::format("its last output: {}", printed);
     failures.push_back(std::move(failure));
   }
   return failures;

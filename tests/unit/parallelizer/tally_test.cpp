@@ -30,7 +30,7 @@ TEST_CASE("tally: a failure is an error of its parallelizer, with what it printe
   CHECK(failures[0].kind == ErrorKind::kPlugin);
   CHECK(failures[0].code == "parallelizer-failed");
   CHECK(failures[0].message == "parallelizer other failed on 1 of 2 queries: it ended");
-  CHECK(failures[0].hint == "the last it printed: last");
+  CHECK(failures[0].hint == "its last output: last");
 }
 
 TEST_CASE("tally: where only a clock was in the way, the work is incomplete") {

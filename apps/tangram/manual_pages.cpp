@@ -9,6 +9,7 @@
 #include "markdown.hpp"
 #include "page_layout.hpp"
 #include "table.hpp"
+#include "tangram/base/version.hpp"
 #include "troff.hpp"
 
 namespace tangram::app {
@@ -189,7 +190,7 @@ std::string page_text(std::string_view markdown, const Terminal& terminal) {
 std::string page_troff(const ManualPage& page) {
   std::string out = fmt::format(
       ".TH TANGRAM\\-{} 7 \"\" \"tangram {}\" \"Tangram Manual\"\n.SH NAME\ntangram\\-{} \\- {}\n.SH DESCRIPTION\n",
-      troff(upper(page.topic)), TANGRAM_VERSION, troff(page.topic), troff(page.title()));
+      troff(upper(page.topic)), version(), troff(page.topic), troff(page.title()));
   for (const Block& block : read_markdown(page.markdown)) {
     if (block.kind != Block::Kind::kHeading || block.level > 1) out += troff_block(block);
   }

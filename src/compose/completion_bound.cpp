@@ -60,10 +60,12 @@ FastestPlans::FastestPlans(const Program& program)
   depths_ = static_cast<int>(
       std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
   blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
-  for (int first = 0; first < program.blocks; ++first) {
-    for (int last = first + 1; last <= program.blocks; ++last) {
-      int& blocks = blocks_of_[static_cast<std::size_t>(program.signature_of(first, last))];
-      blocks = std::max(blocks, last - first);
+  for (int last = 1; last <= program.blocks; ++last) {
+    for (int blocks = 1; blocks <= last; ++blocks) {
+      const int signature = program.signature_of(last - blocks, last);
+      ending_at_.push_back(signature);
+      int& most = blocks_of_[static_cast<std::size_t>(signature)];
+      most = std::max(most, blocks);
     }
   }
   list_of_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));
@@ -359,8 +361,9 @@ void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<doub
     const int deeper = std::min(last_depth, depths_ - 1);  // up to here the next depth is one more
     double* const here = &table[cell(i, 0)];
     for (int d = first_depth; d <= last_depth; ++d) here[d] = first_envelope_[cell(i, d)];
+    const std::span<const int> ending = fastest_.ending_at(i);
     for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
-      const double* const stage = &envelope_[fastest_.cell(program_.signature_of(i - n, i), 0)];
+      const double* const stage = &envelope_[fastest_.cell(ending[static_cast<std::size_t>(n - 1)], 0)];
       const double* const rest = &table[cell(i - n, 0)];
       if (deeper >= first_depth) {
         lower_to_sums(here + first_depth, stage + first_depth, rest + first_depth + 1,
@@ -381,8 +384,10 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
     const int next = std::min(d + 1, depths_);
     double best = first_envelope_[cell(i, d)];
     int blocks = i;
+    const std::span<const int> ending = fastest_.ending_at(i);
     for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
-      const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + phi_[cell(i - n, next)];
+      const double cost =
+          envelope_[fastest_.cell(ending[static_cast<std::size_t>(n - 1)], d)] + phi_[cell(i - n, next)];
       if (cost >= best) continue;
       best = cost;
       blocks = n;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "tangram/cost/stage.hpp"
@@ -32,6 +35,52 @@ std::vector<Range> ranges_of(std::int64_t batch) {
   };
   std::ranges::sort(ranges, {}, oddity);
   return ranges;
+}
+
+// All but the times: paces that are alike in it compare by these alone.
+auto setting_of(const Pace& pace) {
+  return std::tie(pace.item, pace.gpus, pace.samples, pace.last, pace.dense_span, pace.expert_span, pace.dense_sync,
+                  pace.expert_sync);
+}
+
+// Whether a pace takes no longer than another one of its setting, and so costs no more. Of a single number of samples
+// that is so where its own times decide, not its limits: whole_stages() makes of a time t, of which r = latency / M is
+// delay, r / -ln(1 - r / t). That falls where t and latency get shorter by as much, or t by more, as r <= t / 2.
+bool is_no_slower(const Pace& a, const Pace& b) {
+  const auto samples = static_cast<double>(a.samples);
+  const bool own_times = a.forward_limit * samples <= a.forward && a.backward_limit * samples <= a.backward;
+  return a.forward <= b.forward && a.backward <= b.backward && a.forward_limit <= b.forward_limit &&
+         a.backward_limit <= b.backward_limit && (a.samples != a.last || own_times);
+}
+
+// Those that none of the same setting beats: the others are never best at any prices.
+std::vector<Pace> unbeaten(const std::vector<Pace>& paces) {
+  std::vector<std::size_t> order(paces.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return setting_of(paces[a]) < setting_of(paces[b]); });
+  std::vector<std::size_t> kept;
+  std::size_t first = 0;  // kept of the same setting
+  for (const std::size_t i : order) {
+    if (!kept.empty() && setting_of(paces[kept.back()]) != setting_of(paces[i])) first = kept.size();
+    const auto own = std::span(kept).subspan(first);
+    if (std::ranges::any_of(own, [&](std::size_t k) { return is_no_slower(paces[k], paces[i]); })) continue;
+    const auto beaten = [&](std::size_t k) { return is_no_slower(paces[i], paces[k]); };
+    kept.erase(std::remove_if(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end(), beaten), kept.end());
+    kept.push_back(i);
+  }
+  std::ranges::sort(kept);
+  std::vector<Pace> out;
+  out.reserve(kept.size());
+  for (const std::size_t i : kept) out.push_back(paces[i]);
+  return out;
+}
+
+std::vector<std::vector<Pace>> unbeaten_by_class(const std::vector<std::vector<Pace>>& paces) {
+  std::vector<std::vector<Pace>> out;
+  out.reserve(paces.size());
+  for (const std::vector<Pace>& own : paces) out.push_back(unbeaten(own));
+  return out;
 }
 
 // A pace at a range of microbatches.
@@ -181,7 +230,10 @@ class Envelope {
 class Solver {
  public:
   explicit Solver(const PaceProblem& problem)
-      : problem_(problem), batch_(static_cast<double>(problem.batch)), prices_(first_prices()) {}
+      : problem_(problem),
+        paces_(unbeaten_by_class(problem.paces)),
+        batch_(static_cast<double>(problem.batch)),
+        prices_(first_prices()) {}
 
   double run() {
     double least = kInfinity;
@@ -228,9 +280,9 @@ class Solver {
   // Samples that all GPUs can work on at once where each must be through within `seconds`.
   [[nodiscard]] double samples_within(double seconds) const {
     double sum = 0;
-    for (std::size_t k = 0; k < problem_.paces.size(); ++k) {
+    for (std::size_t k = 0; k < paces_.size(); ++k) {
       double most = 0;
-      for (const Pace& pace : problem_.paces[k]) {
+      for (const Pace& pace : paces_[k]) {
         if (pace.item != reference_ || problem_.counts[reference_] * pace.total() > seconds) continue;
         most = std::max(most, static_cast<double>(std::min(pace.last, problem_.batch)) / pace.gpus);
       }
@@ -240,9 +292,10 @@ class Solver {
   }
 
   [[nodiscard]] Rates rates_of(const Range& range, double share) const {
-    Rates rates(problem_.paces.size());
+    Rates rates(paces_.size());
     for (std::size_t k = 0; k < rates.size(); ++k) {
-      for (const Pace& pace : problem_.paces[k]) {
+      rates[k].reserve(paces_[k].size());
+      for (const Pace& pace : paces_[k]) {
         if (const auto rate = rate_of(pace, range, problem_.batch, share)) rates[k].push_back(*rate);
       }
     }
@@ -421,6 +474,7 @@ class Solver {
   }
 
   const PaceProblem& problem_;
+  std::vector<std::vector<Pace>> paces_;  // by class
   double batch_;
   std::size_t reference_ = 0;
   Prices prices_;

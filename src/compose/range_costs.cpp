@@ -21,10 +21,25 @@ std::vector<Range> ranges_of(std::int64_t batch) {
   return ranges;
 }
 
+// Several next to each other as one, which counts as its beginning: nothing gains more later.
+std::vector<Moment> coarse_of(const std::vector<Moment>& moments) {
+  constexpr std::size_t kTogether = 8;
+  std::vector<Moment> out;
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    if (i % kTogether == 0) out.push_back({moments[i].begin, 0});
+    out.back().length += moments[i].length;
+  }
+  return out;
+}
+
 }  // namespace
 
 RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, WaysOf ways)
-    : forward_share_(forward_share), used_(std::move(used)), ways_of_(std::move(ways)), moments_(moments_of_fill()) {
+    : forward_share_(forward_share),
+      used_(std::move(used)),
+      ways_of_(std::move(ways)),
+      moments_(moments_of_fill()),
+      coarse_moments_(coarse_of(moments_)) {
   list_nodes(batch);
   ways_.resize(nodes_.size());
 }
@@ -45,6 +60,8 @@ PricesFound RangeCosts::search(double seconds, const std::vector<double>& worth,
   constexpr double kEnough = 3e-4;  // share of the ratio that more steps could gain
   timelines_.clear();
   timelines_.resize(nodes_.size());
+  coarse_.clear();
+  coarse_.resize(nodes_.size());
   seconds_ = seconds;
   PriceSearch search;
   search.worth = worth;
@@ -78,7 +95,7 @@ bool RangeCosts::open_above(const std::vector<double>& prices, double most) {
 
 void RangeCosts::find_above(std::size_t node, const std::vector<double>& prices, double most,
                             std::vector<std::size_t>& above) {
-  if (cost_at(node, prices) <= most) return;
+  if (is_clearly_below(node, prices, most) || cost_at(node, prices) <= most) return;
   const Node& own = nodes_[node];
   if (own.children == 0) {
     above.push_back(node);
@@ -91,8 +108,19 @@ double RangeCosts::cost_at(std::size_t node, const std::vector<double>& prices) 
   return product(slopes_at(node, prices), prices);
 }
 
+// Coarse moments say no less than fine ones, and are few.
+bool RangeCosts::is_clearly_below(std::size_t node, const std::vector<double>& prices, double most) {
+  if (timelines_[node]) return false;
+  std::optional<Timeline>& own = coarse_[node];
+  if (!own) own.emplace(nodes_[node].range, forward_share_, ways_at(node), seconds_, coarse_moments_);
+  return product(with_used(own->response(prices)), prices) * (1 + kRounding) <= most;
+}
+
 CostSlopes RangeCosts::slopes_at(std::size_t node, const std::vector<double>& prices) {
-  CostSlopes slopes = timeline_at(node).response(prices);
+  return with_used(timeline_at(node).response(prices));
+}
+
+CostSlopes RangeCosts::with_used(CostSlopes slopes) const {
   for (std::size_t k = 0; k < used_.size(); ++k) slopes[k] += used_[k];
   return slopes;
 }

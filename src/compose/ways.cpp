@@ -32,6 +32,7 @@ class Merger {
   [[nodiscard]] std::vector<Speed> speeds() const {
     std::vector<Speed> out;
     for (const auto& [key, speed] : merged_) out.push_back(speed);
+    std::ranges::stable_sort(out, {}, &Speed::total);
     return out;
   }
 
@@ -47,9 +48,8 @@ bool is_no_worse(const Way& a, const Way& b) {
          a.sharded.with_sync <= b.sharded.with_sync && a.blocks >= b.blocks;
 }
 
-// Those that no other one beats in everything. What beats one often beats the next.
-std::vector<Way> best_of(std::vector<Way> ways) {
-  std::ranges::stable_sort(ways, {}, &Way::fill);
+// Those that no other one beats in everything, of ways by growing fill. What beats one often beats the next.
+std::vector<Way> best_of(const std::vector<Way>& ways) {
   std::vector<Way> out;
   std::size_t likely = 0;
   for (const Way& way : ways) {
@@ -162,7 +162,7 @@ std::vector<Way> ways_of(const PaceProblem& problem, const std::vector<Speed>& s
   const WayMaker maker(problem, range, blocks, longest);
   std::vector<Way> ways;
   for (const Speed& speed : speeds) maker.add(speed, ways);
-  return best_of(std::move(ways));
+  return best_of(ways);
 }
 
 }  // namespace tangram::compose

@@ -37,10 +37,10 @@ struct Speed {
   double limit = 0;  ///< the least GPU-seconds of a sample
 };
 
-/// All degrees with the same samples on as many GPUs are one.
+/// All degrees with the same samples on as many GPUs are one. By growing total.
 [[nodiscard]] std::vector<Speed> merged(const std::vector<Pace>& paces, std::size_t item);
 
-/// By growing fill, within `longest` seconds. `blocks`: so many there are.
+/// By growing fill, within `longest` seconds. `speeds`: as merged() orders them. `blocks`: so many there are.
 [[nodiscard]] std::vector<Way> ways_of(const PaceProblem& problem, const std::vector<Speed>& speeds, const Range& range,
                                        double blocks, double longest);
 

@@ -40,7 +40,8 @@ class RangeCosts {
   [[nodiscard]] Timeline& timeline_at(std::size_t node);
   [[nodiscard]] CostSlopes slopes_at(std::size_t node, const std::vector<double>& prices);
   [[nodiscard]] CostSlopes with_used(CostSlopes slopes) const;
-  [[nodiscard]] bool is_clearly_below(std::size_t node, const std::vector<double>& prices, double most);
+  [[nodiscard]] double coarse_cost_at(std::size_t node, const std::vector<double>& prices);
+  [[nodiscard]] std::vector<CostSlopes> dearest_open(const std::vector<double>& prices);
   [[nodiscard]] double cost_at(std::size_t node, const std::vector<double>& prices);
   void find_above(std::size_t node, const std::vector<double>& prices, double most, std::vector<std::size_t>& above);
   [[nodiscard]] bool open_above(const std::vector<double>& prices, double most);

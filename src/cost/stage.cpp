@@ -9,6 +9,8 @@
 namespace tangram::cost {
 namespace {
 
+constexpr std::ptrdiff_t kFewRuns = 8;  // are added up one by one
+
 double backward_of(const UnitCost& unit, int zero) {
   if (zero >= 3) return unit.backward + unit.zero3_backward;
   return zero == 2 ? unit.backward + unit.zero2_scatter : unit.backward;
@@ -358,6 +360,23 @@ void FullRecompute::become(const StageCoster& coster) {
     behind.activation += run->held;
     behind.transient = std::max(behind.transient, run->transient);
   }
+  adds_exactly_ = std::ssize(runs_) > kFewRuns && adds_exactly();
+}
+
+// Multiples of 2^-8 below 2^44 have 52 digits; so have their products with counts, which are among the sums.
+bool FullRecompute::adds_exactly() const {
+  constexpr double kUnits = 0x1p8;
+  constexpr double kMost = 0x1p44;
+  const auto is_multiple = [](double bytes) {
+    return bytes >= 0 && bytes < kMost && bytes * kUnits == std::floor(bytes * kUnits);
+  };
+  if (!is_multiple(last_.activation) || !is_multiple(runs_.front().sum_before.activation)) return false;
+  double most = last_.activation + runs_.front().sum_before.activation;
+  for (const Run& run : runs_) {
+    if (!is_multiple(run.kept) || !is_multiple(run.kept_recomputed)) return false;
+    most += run.count * std::max(run.kept, run.kept_recomputed);
+  }
+  return most < kMost;
 }
 
 void FullRecompute::add(const Run& run, int recomputed, Sum& sum) {
@@ -372,10 +391,11 @@ std::optional<RecomputeCost> FullRecompute::in_any_order(const Sum& sum, const S
   const double error = 4 * static_cast<double>(runs_.size() + 2) * std::numeric_limits<double>::epsilon();
   const double backward = sum.backward + behind.backward;
   const double activation = sum.activation + behind.activation;
+  const double of_activation = adds_exactly_ ? 0 : error;
   const RecomputeCost least{ceil_to_nanoseconds(backward * (1 - error)), Bytes(0),
-                            ceil_to_bytes(activation * (1 - error))};
+                            ceil_to_bytes(activation * (1 - of_activation))};
   const RecomputeCost most{ceil_to_nanoseconds(backward * (1 + error)), Bytes(0),
-                           ceil_to_bytes(activation * (1 + error))};
+                           ceil_to_bytes(activation * (1 + of_activation))};
   if (least.backward != most.backward || least.activation != most.activation) return std::nullopt;
   return RecomputeCost{most.backward, ceil_to_bytes(std::max(sum.transient, behind.transient) + boundary_),
                        most.activation};
@@ -389,8 +409,7 @@ RecomputeCost FullRecompute::at(int layers) const {
   const Run& mixed = *(behind - 1);
   Sum sum = mixed.sum_before;
   add(mixed, std::min(mixed.count, layers - mixed.before), sum);
-  constexpr std::ptrdiff_t kFew = 8;
-  if (runs_.end() - behind > kFew) {
+  if (runs_.end() - behind > kFewRuns) {
     if (const auto cost = in_any_order(sum, mixed.behind)) return *cost;
   }
   for (auto run = behind; run != runs_.end(); ++run) {

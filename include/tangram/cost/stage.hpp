@@ -202,11 +202,13 @@ class FullRecompute {
   };
 
   static void add(const Run& run, int recomputed, Sum& sum);
+  [[nodiscard]] bool adds_exactly() const;
   [[nodiscard]] std::optional<RecomputeCost> in_any_order(const Sum& sum, const Sum& behind) const;
 
   double boundary_ = 0;
   Sum last_;  ///< the head, zero where the slice has none
   std::vector<Run> runs_;
+  bool adds_exactly_ = false;  ///< activations are such numbers that sums of them are not rounded
 };
 
 /// The most microbatches that fit; 0: not even one. Capped at 1'000'000 where activations cost nothing.

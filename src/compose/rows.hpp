@@ -18,8 +18,8 @@ struct RowTable {
   std::size_t stride = 0;
 };
 
-/// Lowers row[i] to a[i] + b[i] where that is less, for the rows a of `table` that are named and, one for each, the rows
-/// b before `last`: that itself, the one before it, and so on. The row is none of them.
+/// Lowers row[i] to a[i] + b[i] where that is less, for the rows a of `table` that are named and, one for each, the
+/// rows b before `last`: that itself, the one before it, and so on. The row is none of them.
 void lower_to_sums(double* row, const RowTable& table, std::span<const int> named, const double* last,
                    std::size_t last_stride, std::size_t size);
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "caches.hpp"
+#include "cache_settings.hpp"
 #include "commands.hpp"
 #include "parallelizers.hpp"
 #include "table.hpp"
@@ -44,7 +44,8 @@ ExitCode show(const std::string& file, const Context& context) {
   const auto cache = open_existing(file, context.settings);
   if (!cache) return report(context.terminal, context.json, cache.error());
   const parallelizer::CacheContents contents = *cache ? (*cache)->contents() : parallelizer::CacheContents{};
-  const compose::KeptContents searches = *cache ? compose::kept_contents((*cache)->file()) : compose::KeptContents{};
+  const planner::SearchCacheContents searches =
+      *cache ? planner::search_cache_contents((*cache)->file()) : planner::SearchCacheContents{};
   const Bytes size = *cache ? (*cache)->file().used() : Bytes(0);
   if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
 
@@ -105,9 +106,10 @@ ExitCode clear(const std::string& file, const std::string& name, const Context& 
     }
     // What a plugin said is in the searches that it was asked for.
     for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
-      if (!name.empty() && is_named(plugin, name)) searches += compose::clear_kept((*cache)->file(), plugin.identity);
+      if (!name.empty() && is_named(plugin, name))
+        searches += planner::clear_search_cache((*cache)->file(), plugin.identity);
     }
-    if (name.empty()) searches = compose::clear_kept((*cache)->file());
+    if (name.empty()) searches = planner::clear_search_cache((*cache)->file());
     gone = (*cache)->clear(name);
     if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
   }
@@ -229,7 +231,7 @@ std::string verified_for_people(const std::vector<Verified>& all) {
   return text;
 }
 
-std::string searches_for_people(const std::optional<compose::KeptState>& state) {
+std::string searches_for_people(const std::optional<planner::SearchCacheState>& state) {
   if (!state) return "";
   return fmt::format("searches: {} read back, {} damaged{}\n", state->whole, state->damaged,
                      state->damaged > 0 ? " and forgotten" : "");
@@ -276,9 +278,9 @@ ExitCode verify(const std::string& file, const CacheArguments& arguments, const 
   const auto launcher = make_launcher(context.settings, options->slots, 1, progress);
   if (!launcher) return report(context.terminal, context.json, launcher.error());
   std::vector<Verified> all;
-  std::optional<compose::KeptState> searches;
+  std::optional<planner::SearchCacheState> searches;
   if (*cache) {
-    if (arguments.name.empty()) searches = compose::verify_kept((*cache)->file());
+    if (arguments.name.empty()) searches = planner::verify_search_cache((*cache)->file());
     for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
       if (plugin.answers == 0 || !is_named(plugin, arguments.name)) continue;
       all.push_back(verify_plugin(plugin, *most, **cache, *options, **launcher, context));

@@ -8,15 +8,16 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
-#include "judged.hpp"
 #include "plan_view.hpp"
-#include "planning.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
+#include "tangram/base/version.hpp"
+#include "tangram/cost/compute.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/plan/check.hpp"
+#include "tangram/planner/checked_plan.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::app {
@@ -122,11 +123,11 @@ Expected<ImportInputs> load_inputs(const ImportArguments& arguments, const model
 /// What the planner adds to its own plans: predictions, where it comes from.
 void finish(importing::Imported& imported, const ImportInputs& inputs, const std::string& from) {
   plan::LaunchPlan& plan = imported.plan;
-  plan.provenance.version = TANGRAM_VERSION;
+  plan.provenance.version = version();
   plan.provenance.inputs = {{"cluster", inputs.fleet.digest}, {"model", inputs.model.digest}};
   plan.provenance.note = fmt::format("imported from {}", from);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
-  simulate::predict(plan, result, fleet_peak(inputs.fleet, inputs.model.job.precision));
+  simulate::predict(plan, result, cost::fleet_peak(inputs.fleet, inputs.model.job.precision));
 }
 
 std::string for_people(const importing::Imported& imported, const plan::CheckReport& judged, const Terminal& terminal) {
@@ -177,7 +178,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
       context.terminal.note(fmt::format("{} is not written: the plan does not pass its check", arguments.output));
     return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
   }
-  const auto text = judged_text(imported->plan, inputs->fleet, inputs->model);
+  const auto text = planner::checked_text(imported->plan, inputs->fleet, inputs->model);
   if (!text) return refuse(text.error());
   if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());
   return print_text(context, to_stdout ? *text : for_people(*imported, judged, context.terminal));

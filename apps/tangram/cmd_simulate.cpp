@@ -5,11 +5,11 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
-#include "judged.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/planner/checked_plan.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::app {
@@ -117,8 +117,8 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   }
   auto plan = load_plan(arguments.plan);
   if (!plan) return report(context.terminal, context.json, plan.error());
-  const plan::CheckReport judged = judge_file(*plan);
-  if (!judged.followable) return report(context.terminal, context.json, mistakes_in(*plan, arguments.plan));
+  const plan::CheckReport judged = planner::full_check(*plan);
+  if (!judged.followable) return report(context.terminal, context.json, planner::mistakes_in(*plan, arguments.plan));
   auto trace = open_output(context, arguments.trace);
   if (!trace) return report(context.terminal, context.json, trace.error());
 

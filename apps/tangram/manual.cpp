@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tangram/base/version.hpp"
+
 namespace tangram::app {
 
 namespace {
@@ -207,7 +209,7 @@ std::string manual_page(const std::vector<CommandManual>& commands, std::string_
   std::string out = fmt::format(
       ".TH TANGRAM 1 \"\" \"tangram {}\" \"User Commands\"\n.SH NAME\ntangram \\- {}\n"
       ".SH SYNOPSIS\n.B tangram\n.I COMMAND\n[options]\n.SH COMMANDS\n",
-      TANGRAM_VERSION, troff(std::string(about)));
+      version(), troff(std::string(about)));
   for (const CommandManual& command : commands) out += command_entry(command);
   out +=
       ".SH ENVIRONMENT\nAn option that has a default can also be set by a variable TANGRAM_OPTION (as in\n"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "staircases.hpp"
@@ -26,19 +27,44 @@ bool leaves_open(const parallelizer::Outcome& outcome, bool modelled) {
   return outcome.status == OutcomeStatus::kOk && outcome.plans.empty() && !modelled;
 }
 
+// What tells apart signatures of one length; see model::SliceSignature.
+using SliceKey = std::tuple<bool, bool, int, std::int64_t, std::int64_t>;  // ends, types, bytes of the cuts
+
+// [cut] 0 at the ends of the model.
+std::vector<std::int64_t> bytes_of_cuts(const model::Model& model) {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(model.block_count()) + 1, 0);
+  for (int cut = 1; cut < model.block_count(); ++cut) bytes[static_cast<std::size_t>(cut)] = cut_bytes(model, cut);
+  return bytes;
+}
+
+// Slices have the same types of blocks in the same order where those that are a block shorter have, and the last block
+// is of the same type. `kinds` [first]: equal numbers for equal slices of `length` - 1 blocks, then of `length`.
+void lengthen(std::vector<int>& kinds, const model::Model& model, int length) {
+  std::map<std::pair<int, int>, int> known;
+  for (int first = 0; first + length <= model.block_count(); ++first) {
+    int& kind = kinds[static_cast<std::size_t>(first)];
+    const int added = model.blocks[static_cast<std::size_t>(first + length - 1)];
+    kind = known.try_emplace({kind, added}, static_cast<int>(known.size())).first->second;
+  }
+}
+
 }  // namespace
 
 SignatureTable::SignatureTable(const model::Model& model) : blocks_(model.block_count()) {
   ids_.assign(static_cast<std::size_t>(blocks_ + 1) * static_cast<std::size_t>(blocks_ + 1), -1);
   by_length_.resize(static_cast<std::size_t>(blocks_) + 1);
-  std::map<model::SliceSignature, int> known;
+  const std::vector<std::int64_t> cuts = bytes_of_cuts(model);
+  std::vector<int> kinds(static_cast<std::size_t>(blocks_), 0);  // [first] of slices of the length
   for (int length = 1; length <= blocks_; ++length) {
+    lengthen(kinds, model, length);
+    std::map<SliceKey, int> known;
     for (int first = 0; first + length <= blocks_; ++first) {
       const int last = first + length;
-      model::SliceSignature signature = model::signature(model, first, last);
-      const auto [entry, created] = known.try_emplace(signature, static_cast<int>(entries_.size()));
+      const SliceKey key{first == 0, last == blocks_, kinds[static_cast<std::size_t>(first)],
+                         cuts[static_cast<std::size_t>(first)], cuts[static_cast<std::size_t>(last)]};
+      const auto [entry, created] = known.try_emplace(key, size());
       if (created) {
-        entries_.push_back({std::move(signature), first, last});
+        entries_.push_back({model::signature(model, first, last), first, last});
         by_length_[static_cast<std::size_t>(length)].push_back(entry->second);
       }
       ids_[at(first, last)] = entry->second;
@@ -59,6 +85,9 @@ int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int
   entry.plans.resize(static_cast<std::size_t>(signatures_.size()));
   entry.asked.assign(signatures_.by_length().size(), 0);
   entry.dead.assign(static_cast<std::size_t>(signatures_.size()), 1);
+  for (const model::BlockType& type : model_.types) {
+    entry.least_seconds.push_back(cost::least_gpu_seconds(model_, type, shape.device, limits_.profiles));
+  }
   entries_.push_back(std::move(entry));
   return static_cast<int>(entries_.size()) - 1;
 }
@@ -157,8 +186,7 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   if (is_typical_block(signature)) return true;  // the split of mixed stages needs its time, however slow
   double least = 0;
   for (const auto& [type, count] : slice.signature.runs) {
-    least += count * cost::least_gpu_seconds(model_, model_.types[static_cast<std::size_t>(type)], entry.shape.device,
-                                             limits_.profiles);
+    least += count * entry.least_seconds[static_cast<std::size_t>(type)];
   }
   const double seconds = least * entry.samples / entry.shape.gpus();
   return seconds * 1e9 <= static_cast<double>(entry.slowest);
@@ -166,16 +194,16 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
 
 bool FrontierStore::is_typical_block(int signature) const {
   const std::vector<int>& single = signatures_.by_length()[1];
-  const model::SliceSignature& slice = signatures_.entry(signature).signature;
-  const bool inner = !slice.embedding && !slice.head;
-  return slice.block_count() == 1 && (inner || single.size() <= 2);
+  const SignatureTable::Entry& slice = signatures_.entry(signature);
+  const bool inner = !slice.signature.embedding && !slice.signature.head;
+  return slice.blocks() == 1 && (inner || single.size() <= 2);
 }
 
 void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author) {
   const bool open = leaves_open(outcome, parallelizers_[static_cast<std::size_t>(author)]->info().modelled);
   add_plans(entry, signature, outcome.plans, author);
   const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
-                               outcome.shortage > Bytes(0) && signatures_.entry(signature).signature.block_count() == 1;
+                               outcome.shortage > Bytes(0) && signatures_.entry(signature).blocks() == 1;
   if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
     entry.shortage = outcome.shortage;
   }

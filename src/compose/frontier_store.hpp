@@ -25,6 +25,7 @@ class SignatureTable {
     model::SliceSignature signature;
     int first = 0;  ///< one slice that has it
     int last = 0;
+    [[nodiscard]] int blocks() const { return last - first; }
   };
   [[nodiscard]] int size() const { return static_cast<int>(entries_.size()); }
   [[nodiscard]] const Entry& entry(int id) const { return entries_[static_cast<std::size_t>(id)]; }
@@ -60,6 +61,7 @@ struct ShapePlans {
   /// Of `plans`; of slices that were not asked for, those of shorter ones that make them up.
   std::vector<std::vector<prune::Candidate>> staircases;
   double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
+  std::vector<double> least_seconds;  ///< GPU-seconds of a block and sample at least, by block type
   std::vector<std::uint8_t> dead;     ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest
   std::vector<std::uint8_t> asked;    ///< [blocks] whether slices of so many were asked for

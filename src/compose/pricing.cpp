@@ -194,7 +194,7 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
   for (std::size_t option = 0; option < priced.parts.size(); ++option) {
     const std::vector<OptionPart>& parts = priced.parts[option];
     for (int s = 0; s < signatures.size(); ++s) {
-      const bool whole = signatures.entry(s).signature.block_count() == model.block_count();
+      const bool whole = signatures.entry(s).blocks() == model.block_count();
       if (!model.job.allow.pipeline && !whole) continue;
       const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(s)];
       const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(s)];
@@ -225,17 +225,19 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
                 const SignatureTable& signatures, const FrontierStore& store) {
   const auto cuts = static_cast<std::size_t>(priced.program.blocks) + 1;
   priced.program.drains.resize(priced.parts.size() * cuts);
-  for_each_key(
-      priced, model, signatures, store, [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
-        const model::SliceSignature& slice = signatures.entry(static_cast<int>(s)).signature;
-        if (signatures.id(0, slice.block_count()) != static_cast<int>(s)) return;
-        const std::vector<OptionPart>& parts = priced.parts[option];
-        const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, priced.setting.reach,
-                                                   placements_of(parts), slice, first.front().cost.gradient_volume);
-        std::vector<chain::Drain> drains = drains_of(first, crossing);
-        if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
-        priced.program.drains[option * cuts + static_cast<std::size_t>(slice.block_count())] = std::move(drains);
-      });
+  for_each_key(priced, model, signatures, store,
+               [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
+                 const SignatureTable::Entry& slice = signatures.entry(static_cast<int>(s));
+                 const int blocks = slice.blocks();
+                 if (signatures.id(0, blocks) != static_cast<int>(s)) return;
+                 const std::vector<OptionPart>& parts = priced.parts[option];
+                 const Nanoseconds crossing =
+                     crossing_sync(model, level, priced.setting.replicas, priced.setting.reach, placements_of(parts),
+                                   slice.signature, first.front().cost.gradient_volume);
+                 std::vector<chain::Drain> drains = drains_of(first, crossing);
+                 if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
+                 priced.program.drains[option * cuts + static_cast<std::size_t>(blocks)] = std::move(drains);
+               });
 }
 
 std::int64_t slowest_of(const std::vector<StoredPlan>& plans) {
@@ -265,7 +267,7 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
   for (std::size_t option = 0; option < priced.parts.size(); ++option) {
     const std::vector<OptionPart>& parts = priced.parts[option];
     for (std::size_t s = 0; s < count; ++s) {
-      const bool whole = signatures.entry(static_cast<int>(s)).signature.block_count() == model.block_count();
+      const bool whole = signatures.entry(static_cast<int>(s)).blocks() == model.block_count();
       if (!model.job.allow.pipeline && !whole) continue;
       const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
       const std::vector<prune::Candidate>& last = store.at(parts.back().entry).staircases[s];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 
 namespace tangram::cost {
@@ -23,16 +24,27 @@ constexpr double kFill = 200;
 /// No part of k is cut shorter: adding up the parts would cost more.
 constexpr double kLeastDepth = 512;
 
+constexpr double kWhole = 0x1p52;  // from here on doubles are whole
+
+/// std::floor and std::ceil of what is not negative, without a call.
+double rounded_down(double value) {
+  return value < kWhole ? static_cast<double>(static_cast<std::int64_t>(value)) : value;
+}
+double rounded_up(double value) {
+  const double down = rounded_down(value);
+  return down < value ? down + 1 : down;
+}
+
 /// FLOPs the device could do meanwhile. units 0: unknown, the product fills the device evenly.
 double wave_flops(const Gemm& gemm, double units) {
   if (units <= 0) return 2 * gemm.count * gemm.m * gemm.n * gemm.k;
   double best = 1e300;
   for (const Tile& tile : kTiles) {
-    const double tiles = gemm.count * std::ceil(gemm.m / tile.rows) * std::ceil(gemm.n / tile.columns);
+    const double tiles = gemm.count * rounded_up(gemm.m / tile.rows) * rounded_up(gemm.n / tile.columns);
     const double each = 2 * tile.rows * tile.columns / tile.share;
-    const double whole = std::ceil(tiles / units) * units * each * (gemm.k + kFill);
+    const double whole = rounded_up(tiles / units) * units * each * (gemm.k + kFill);
     best = std::min(best, whole);
-    const double splits = std::floor(units / tiles);
+    const double splits = rounded_down(units / tiles);
     if (splits >= 2) best = std::min(best, units * each * (std::max(gemm.k / splits, kLeastDepth) + 2 * kFill));
   }
   return best;

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 namespace tangram::cost {
 namespace {
+
+constexpr std::ptrdiff_t kFewRuns = 8;  // are added up one by one
 
 double backward_of(const UnitCost& unit, int zero) {
   if (zero >= 3) return unit.backward + unit.zero3_backward;
@@ -324,38 +328,97 @@ void FullRecompute::become(const StageCoster& coster) {
   const int zero = coster.zero_;
   boundary_ = coster.boundary_;
   const auto end = [&](const UnitCost& unit) {
-    return End{backward_of(unit, zero), unit.activation_none, unit.working + zero_buffers(units, unit, zero)};
+    return Sum{backward_of(unit, zero), unit.activation_none, unit.working + zero_buffers(units, unit, zero)};
   };
-  first_ = coster.slice_->embedding ? end(units.embedding) : End{};
-  last_ = coster.slice_->head ? end(units.head) : End{};
+  last_ = coster.slice_->head ? end(units.head) : Sum{};
   runs_.clear();
   runs_.reserve(coster.slice_->runs.size());
+  Sum sum = coster.slice_->embedding ? end(units.embedding) : Sum{};
+  int before = 0;
   for (const auto& [type, count] : coster.slice_->runs) {
     const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
     const double buffers = zero_buffers(units, unit, zero);
     const double freed = unit.activation_none - unit.activation_full;
-    runs_.push_back({count, count * backward_of(unit, zero), recompute_of(unit, zero, RecomputeMode::kFull),
-                     unit.activation_none, unit.activation_full, unit.working + buffers,
-                     unit.working + freed + buffers});
+    runs_.push_back({before,
+                     count,
+                     count * backward_of(unit, zero),
+                     recompute_of(unit, zero, RecomputeMode::kFull),
+                     unit.activation_none,
+                     unit.activation_full,
+                     count * unit.activation_none,
+                     unit.working + buffers,
+                     unit.working + freed + buffers,
+                     sum,
+                     {}});
+    add(runs_.back(), count, sum);
+    before += count;
   }
+  Sum behind = last_;
+  for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+    run->behind = behind;
+    behind.backward += run->backward;
+    behind.activation += run->held;
+    behind.transient = std::max(behind.transient, run->transient);
+  }
+  adds_exactly_ = std::ssize(runs_) > kFewRuns && adds_exactly();
 }
 
-// In the order of sum_recompute, for the same to the last bit.
-RecomputeCost FullRecompute::at(int layers) const {
-  double backward = first_.backward;
-  double activation = first_.activation;
-  double transient = first_.transient;
+// Multiples of 2^-8 below 2^44 have 52 digits; so have their products with counts, which are among the sums.
+bool FullRecompute::adds_exactly() const {
+  constexpr double kUnits = 0x1p8;
+  constexpr double kMost = 0x1p44;
+  const auto is_multiple = [](double bytes) {
+    return bytes >= 0 && bytes < kMost && bytes * kUnits == std::floor(bytes * kUnits);
+  };
+  if (!is_multiple(last_.activation) || !is_multiple(runs_.front().sum_before.activation)) return false;
+  double most = last_.activation + runs_.front().sum_before.activation;
   for (const Run& run : runs_) {
-    const int recomputed = std::min(run.count, layers);
-    layers -= recomputed;
-    backward += run.backward;
-    backward += recomputed * run.recompute;
-    activation += (run.count - recomputed) * run.kept + recomputed * run.kept_recomputed;
-    transient = std::max(transient, recomputed > 0 ? run.transient_recomputed : run.transient);
+    if (!is_multiple(run.kept) || !is_multiple(run.kept_recomputed)) return false;
+    most += run.count * std::max(run.kept, run.kept_recomputed);
   }
-  return {ceil_to_nanoseconds(backward + last_.backward),
-          ceil_to_bytes(std::max(transient, last_.transient) + boundary_),
-          ceil_to_bytes(activation + last_.activation)};
+  return most < kMost;
+}
+
+void FullRecompute::add(const Run& run, int recomputed, Sum& sum) {
+  sum.backward += run.backward;
+  sum.backward += recomputed * run.recompute;
+  sum.activation += (run.count - recomputed) * run.kept + recomputed * run.kept_recomputed;
+  sum.transient = std::max(sum.transient, recomputed > 0 ? run.transient_recomputed : run.transient);
+}
+
+// Of many runs the order of sums hardly ever shows once they are rounded up to whole nanoseconds and bytes.
+std::optional<RecomputeCost> FullRecompute::in_any_order(const Sum& sum, const Sum& behind) const {
+  const double error = 4 * static_cast<double>(runs_.size() + 2) * std::numeric_limits<double>::epsilon();
+  const double backward = sum.backward + behind.backward;
+  const double activation = sum.activation + behind.activation;
+  const double of_activation = adds_exactly_ ? 0 : error;
+  const RecomputeCost least{ceil_to_nanoseconds(backward * (1 - error)), Bytes(0),
+                            ceil_to_bytes(activation * (1 - of_activation))};
+  const RecomputeCost most{ceil_to_nanoseconds(backward * (1 + error)), Bytes(0),
+                           ceil_to_bytes(activation * (1 + of_activation))};
+  if (least.backward != most.backward || least.activation != most.activation) return std::nullopt;
+  return RecomputeCost{most.backward, ceil_to_bytes(std::max(sum.transient, behind.transient) + boundary_),
+                       most.activation};
+}
+
+// In the order of sum_recompute, for the same to the last bit. All runs before the one in which recompute ends are
+// summed up already.
+RecomputeCost FullRecompute::at(int layers) const {
+  const auto behind = std::upper_bound(runs_.begin() + 1, runs_.end(), layers,
+                                       [](int wanted, const Run& run) { return wanted <= run.before; });
+  const Run& mixed = *(behind - 1);
+  Sum sum = mixed.sum_before;
+  add(mixed, std::min(mixed.count, layers - mixed.before), sum);
+  if (runs_.end() - behind > kFewRuns) {
+    if (const auto cost = in_any_order(sum, mixed.behind)) return *cost;
+  }
+  for (auto run = behind; run != runs_.end(); ++run) {
+    sum.backward += run->backward;
+    sum.activation += run->held;
+  }
+  return {ceil_to_nanoseconds(sum.backward + last_.backward),
+          ceil_to_bytes(std::max(sum.transient, mixed.behind.transient) + boundary_),
+          ceil_to_bytes(sum.activation + last_.activation)};
 }
 
 StageCost StageCoster::cost(RecomputeMode mode, int layers) const {

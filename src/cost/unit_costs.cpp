@@ -229,6 +229,10 @@ void collect_used(const ProfileSet& profiles, const model::Model& model, const m
 }
 
 Provenance slice_provenance(const UnitCosts& units, const model::SliceSignature& slice) {
+  const auto is_modelled = [](Provenance provenance) { return provenance == Provenance::kModelled; };
+  const bool none_measured = std::ranges::all_of(units.block_provenance, is_modelled) &&
+                             is_modelled(units.embedding_provenance) && is_modelled(units.head_provenance);
+  if (none_measured) return Provenance::kModelled;  // however many runs share the time
   const auto seconds = [](const UnitCost& unit, int count) { return count * (unit.forward + unit.backward); };
   const auto each = [&](const auto& visit) {
     if (slice.embedding) visit(seconds(units.embedding, 1), units.embedding_provenance);

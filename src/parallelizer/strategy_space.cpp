@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "tangram/base/assert.hpp"
@@ -110,15 +108,19 @@ void find_better(StrategySpace& space) {
     zero_of[family.chain] = family.zero;
   }
   const auto units = [&](std::size_t chain) -> const UnitCosts& { return space.units[units_of[chain]]; };
-  const auto place = [&](std::size_t chain) { return std::pair(technique_count({units(chain).degrees, {}}), chain); };
-  std::vector<std::size_t> order(space.chains);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  std::vector<std::pair<int, std::size_t>> order;  // techniques, chain
+  order.reserve(space.chains);
+  for (std::size_t chain = 0; chain < space.chains; ++chain) {
+    order.emplace_back(technique_count({units(chain).degrees, {}}), chain);
+  }
+  std::sort(order.begin(), order.end());
   space.better.resize(space.chains);
   std::vector<std::size_t> best;
-  for (const std::size_t chain : order) {
+  for (const auto& [techniques, chain] : order) {
+    const UnitCosts& own = units(chain);
+    const int zero = zero_of[chain];
     const auto found = std::find_if(best.begin(), best.end(), [&](std::size_t other) {
-      return zero_of[other] == zero_of[chain] && no_worse(units(other), units(chain), zero_of[chain]);
+      return zero_of[other] == zero && no_worse(units(other), own, zero);
     });
     space.better[chain] = found == best.end() ? chain : *found;
     if (found == best.end()) best.push_back(chain);
@@ -145,12 +147,19 @@ std::vector<RecomputeMode> recompute_modes(const model::Techniques& allow, const
 }
 
 void sort_simplest_first(std::vector<Family>& families, const std::vector<UnitCosts>& units) {
-  // `units` ascend by degrees, so that their indices compare like the degrees.
-  const auto key = [&units](const Family& f) {
-    const cost::Strategy strategy{units[f.units].degrees, {f.zero, f.recompute, 0}};
-    return std::tuple(technique_count(strategy), f.units, f.zero, f.recompute);
-  };
-  std::sort(families.begin(), families.end(), [&](const Family& a, const Family& b) { return key(a) < key(b); });
+  // They are listed by units, ZeRO and recompute, and `units` ascend by degrees, so that their places compare like
+  // these.
+  std::vector<std::pair<int, std::size_t>> order;  // techniques, place
+  order.reserve(families.size());
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const Family& f = families[i];
+    order.emplace_back(technique_count({units[f.units].degrees, {f.zero, f.recompute, 0}}), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Family> sorted;
+  sorted.reserve(families.size());
+  for (const auto& [techniques, place] : order) sorted.push_back(families[place]);
+  families = std::move(sorted);
 }
 
 /// Each reason once, in the order of the degrees.

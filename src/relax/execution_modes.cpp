@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "tangram/cost/stage.hpp"
 
@@ -33,6 +32,7 @@ class Merger {
   [[nodiscard]] std::vector<MergedRate> rates() const {
     std::vector<MergedRate> out;
     for (const auto& [key, rate] : merged_) out.push_back(rate);
+    std::ranges::stable_sort(out, {}, &MergedRate::total);
     return out;
   }
 
@@ -48,9 +48,8 @@ bool is_no_worse(const ExecutionMode& a, const ExecutionMode& b) {
          a.sharded.with_sync <= b.sharded.with_sync && a.blocks >= b.blocks;
 }
 
-// Those that no other one beats in everything. What beats one often beats the next.
-std::vector<ExecutionMode> best_of(std::vector<ExecutionMode> modes) {
-  std::ranges::stable_sort(modes, {}, &ExecutionMode::fill);
+// Those that no other one beats in everything, of modes by growing fill. What beats one often beats the next.
+std::vector<ExecutionMode> best_of(const std::vector<ExecutionMode>& modes) {
   std::vector<ExecutionMode> out;
   std::size_t likely = 0;
   for (const ExecutionMode& mode : modes) {
@@ -164,7 +163,7 @@ std::vector<ExecutionMode> execution_modes_of(const RateProblem& problem, const 
   const ModeMaker maker(problem, range, blocks, longest);
   std::vector<ExecutionMode> modes;
   for (const MergedRate& rate : rates) maker.add(rate, modes);
-  return best_of(std::move(modes));
+  return best_of(modes);
 }
 
 }  // namespace tangram::relax

@@ -34,10 +34,10 @@ struct MergedRate {
   double limit = 0;  ///< the least GPU-seconds of a sample
 };
 
-/// All degrees with the same samples on as many GPUs are one.
+/// All degrees with the same samples on as many GPUs are one. By growing total.
 [[nodiscard]] std::vector<MergedRate> merged(const std::vector<BlockRate>& block_rates, std::size_t item);
 
-/// By growing fill, within `longest` seconds. `blocks`: so many there are.
+/// By growing fill, within `longest` seconds. `rates`: as merged() orders them. `blocks`: so many there are.
 [[nodiscard]] std::vector<ExecutionMode> execution_modes_of(const RateProblem& problem,
                                                             const std::vector<MergedRate>& rates, const Range& range,
                                                             double blocks, double longest);

@@ -112,7 +112,6 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 
 PricesFound search_prices(const PriceSearch& search, std::vector<double> prices) {
   constexpr double kTowards = 0.35;  // the linear program's solution
-  constexpr double kNear = 0.95;     // planes that are much lower hardly ever matter
   PricesFound found{prices, 0};
   std::vector<CostSlopes> planes;
   for (int step = 0; step < search.most_steps; ++step) {
@@ -122,7 +121,7 @@ PricesFound search_prices(const PriceSearch& search, std::vector<double> prices)
     for (double& price : prices) price /= cost;
     if (planes.empty()) planes = bounds_of(prices);
     if (product(search.worth, prices) > found.ratio) found = {prices, product(search.worth, prices)};
-    std::erase_if(own, [&](const CostSlopes& plane) { return product(plane, prices) < kNear; });
+    std::erase_if(own, [&](const CostSlopes& plane) { return product(plane, prices) < kNearCost; });
     std::ranges::move(own, std::back_inserter(planes));
     const auto next = Simplex(planes, search.worth).solve();
     if (!next || product(search.worth, *next) <= found.ratio * (1 + search.enough)) break;

@@ -1,6 +1,7 @@
 #include "range_costs.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace tangram::relax {
@@ -21,10 +22,25 @@ std::vector<Range> fine_ranges(std::int64_t batch) {
   return ranges;
 }
 
+// Several next to each other as one, which counts as its beginning: nothing gains more later.
+std::vector<Moment> coarse_of(const std::vector<Moment>& moments) {
+  constexpr std::size_t kTogether = 8;
+  std::vector<Moment> out;
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    if (i % kTogether == 0) out.push_back({moments[i].begin, 0});
+    out.back().length += moments[i].length;
+  }
+  return out;
+}
+
 }  // namespace
 
 RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes)
-    : forward_share_(forward_share), used_(std::move(used)), modes_of_(std::move(modes)), moments_(moments_of_fill()) {
+    : forward_share_(forward_share),
+      used_(std::move(used)),
+      modes_of_(std::move(modes)),
+      moments_(moments_of_fill()),
+      coarse_moments_(coarse_of(moments_)) {
   list_nodes(batch);
   modes_.resize(nodes_.size());
 }
@@ -45,16 +61,13 @@ PricesFound RangeCosts::search(double seconds, const std::vector<double>& worth,
   constexpr double kEnough = 3e-4;  // share of the ratio that more steps could gain
   timelines_.clear();
   timelines_.resize(nodes_.size());
+  coarse_.clear();
+  coarse_.resize(nodes_.size());
   seconds_ = seconds;
   PriceSearch search;
   search.worth = worth;
   search.enough = kEnough;
-  search.costs = [&](const std::vector<double>& at) {
-    std::vector<CostSlopes> all;
-    all.reserve(open_.size());
-    for (const std::size_t node : open_) all.push_back(slopes_at(node, at));
-    return all;
-  };
+  search.costs = [&](const std::vector<double>& at) { return dearest_open(at); };
   PricesFound found;
   do {  // always from the same prices: those that few ranges allow may be far off
     found = search_prices(search, prices);
@@ -69,7 +82,9 @@ bool RangeCosts::open_above(const std::vector<double>& prices, double most) {
   std::vector<std::size_t> above;
   find_above(nodes_.size() - 1, prices, most * (1 + kRounding), above);
   if (above.empty()) {
-    std::erase_if(open_, [&](std::size_t node) { return cost_at(node, prices) < kFar * most; });
+    std::erase_if(open_, [&](std::size_t node) {
+      return coarse_cost_at(node, prices) < kFar * most || cost_at(node, prices) < kFar * most;
+    });
     return false;
   }
   open_.insert(open_.end(), above.begin(), above.end());
@@ -78,7 +93,7 @@ bool RangeCosts::open_above(const std::vector<double>& prices, double most) {
 
 void RangeCosts::find_above(std::size_t node, const std::vector<double>& prices, double most,
                             std::vector<std::size_t>& above) {
-  if (cost_at(node, prices) <= most) return;
+  if (coarse_cost_at(node, prices) <= most || cost_at(node, prices) <= most) return;
   const Node& own = nodes_[node];
   if (own.children == 0) {
     above.push_back(node);
@@ -91,8 +106,35 @@ double RangeCosts::cost_at(std::size_t node, const std::vector<double>& prices) 
   return product(slopes_at(node, prices), prices);
 }
 
+// No less than the cost: coarse moments are few, and mostly enough to see that it is small.
+double RangeCosts::coarse_cost_at(std::size_t node, const std::vector<double>& prices) {
+  std::optional<Timeline>& own = coarse_[node];
+  if (!own) own.emplace(nodes_[node].range, forward_share_, modes_at(node), seconds_, coarse_moments_);
+  return product(with_used(own->response(prices)), prices) * (1 + kRounding);
+}
+
+// Of the open ranges those that search_prices() keeps, and maybe others, in their order.
+std::vector<CostSlopes> RangeCosts::dearest_open(const std::vector<double>& prices) {
+  std::vector<std::pair<double, std::size_t>> order;  // coarse cost, place
+  order.reserve(open_.size());
+  for (std::size_t i = 0; i < open_.size(); ++i) order.emplace_back(coarse_cost_at(open_[i], prices), i);
+  std::ranges::sort(order, std::ranges::greater{});
+  std::vector<CostSlopes> all(open_.size());
+  double most = 0;
+  for (const auto& [coarse, place] : order) {
+    if (coarse < kNearCost * most) break;
+    all[place] = slopes_at(open_[place], prices);
+    most = std::max(most, product(all[place], prices));
+  }
+  std::erase_if(all, [](const CostSlopes& slopes) { return slopes.empty(); });
+  return all;
+}
+
 CostSlopes RangeCosts::slopes_at(std::size_t node, const std::vector<double>& prices) {
-  CostSlopes slopes = timeline_at(node).response(prices);
+  return with_used(timeline_at(node).response(prices));
+}
+
+CostSlopes RangeCosts::with_used(CostSlopes slopes) const {
   for (std::size_t k = 0; k < used_.size(); ++k) slopes[k] += used_[k];
   return slopes;
 }

@@ -39,6 +39,9 @@ class RangeCosts {
   [[nodiscard]] const std::vector<std::vector<ExecutionMode>>& modes_at(std::size_t node);
   [[nodiscard]] Timeline& timeline_at(std::size_t node);
   [[nodiscard]] CostSlopes slopes_at(std::size_t node, const std::vector<double>& prices);
+  [[nodiscard]] CostSlopes with_used(CostSlopes slopes) const;
+  [[nodiscard]] double coarse_cost_at(std::size_t node, const std::vector<double>& prices);
+  [[nodiscard]] std::vector<CostSlopes> dearest_open(const std::vector<double>& prices);
   [[nodiscard]] double cost_at(std::size_t node, const std::vector<double>& prices);
   void find_above(std::size_t node, const std::vector<double>& prices, double most, std::vector<std::size_t>& above);
   [[nodiscard]] bool open_above(const std::vector<double>& prices, double most);
@@ -47,9 +50,11 @@ class RangeCosts {
   std::vector<double> used_;
   ModesOf modes_of_;
   std::vector<Moment> moments_;
+  std::vector<Moment> coarse_moments_;
   std::vector<Node> nodes_;                                                    // single ranges first, all of them last
   std::vector<std::optional<std::vector<std::vector<ExecutionMode>>>> modes_;  // by node, as far as needed
   std::vector<std::optional<Timeline>> timelines_;                             // the same, at `seconds_`
+  std::vector<std::optional<Timeline>> coarse_;                                // the same, of coarse moments
   double seconds_ = 0;
   std::vector<std::size_t> open_;  // single ranges whose cost counts from the beginning
 };

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "tangram/cost/stage.hpp"
@@ -30,6 +33,52 @@ std::vector<Range> ranges_of(std::int64_t batch) {
   };
   std::ranges::sort(ranges, {}, oddity);
   return ranges;
+}
+
+// All but the times: block rates that are alike in it compare by these alone.
+auto setting_of(const BlockRate& block_rate) {
+  return std::tie(block_rate.item, block_rate.gpus, block_rate.samples, block_rate.last, block_rate.dense_span,
+                  block_rate.expert_span, block_rate.dense_sync, block_rate.expert_sync);
+}
+
+// Whether a block rate takes no longer than another one of its setting, and so costs no more. Of a single number of
+// samples that is so where its own times decide, not its limits: whole_stages() makes of a time t, of which r = latency
+// / M is delay, r / -ln(1 - r / t). That falls where t and latency get shorter by as much, or t by more, as r <= t / 2.
+bool is_no_slower(const BlockRate& a, const BlockRate& b) {
+  const auto samples = static_cast<double>(a.samples);
+  const bool own_times = a.forward_limit * samples <= a.forward && a.backward_limit * samples <= a.backward;
+  return a.forward <= b.forward && a.backward <= b.backward && a.forward_limit <= b.forward_limit &&
+         a.backward_limit <= b.backward_limit && (a.samples != a.last || own_times);
+}
+
+// Those that none of the same setting beats: the others are never best at any prices.
+std::vector<BlockRate> unbeaten(const std::vector<BlockRate>& block_rates) {
+  std::vector<std::size_t> order(block_rates.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return setting_of(block_rates[a]) < setting_of(block_rates[b]); });
+  std::vector<std::size_t> kept;
+  std::size_t first = 0;  // kept of the same setting
+  for (const std::size_t i : order) {
+    if (!kept.empty() && setting_of(block_rates[kept.back()]) != setting_of(block_rates[i])) first = kept.size();
+    const auto own = std::span(kept).subspan(first);
+    if (std::ranges::any_of(own, [&](std::size_t k) { return is_no_slower(block_rates[k], block_rates[i]); })) continue;
+    const auto beaten = [&](std::size_t k) { return is_no_slower(block_rates[i], block_rates[k]); };
+    kept.erase(std::remove_if(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end(), beaten), kept.end());
+    kept.push_back(i);
+  }
+  std::ranges::sort(kept);
+  std::vector<BlockRate> out;
+  out.reserve(kept.size());
+  for (const std::size_t i : kept) out.push_back(block_rates[i]);
+  return out;
+}
+
+std::vector<std::vector<BlockRate>> unbeaten_by_class(const std::vector<std::vector<BlockRate>>& block_rates) {
+  std::vector<std::vector<BlockRate>> out;
+  out.reserve(block_rates.size());
+  for (const std::vector<BlockRate>& own : block_rates) out.push_back(unbeaten(own));
+  return out;
 }
 
 // A block rate at a range of microbatches.
@@ -179,7 +228,10 @@ class Envelope {
 class Solver {
  public:
   explicit Solver(const RateProblem& problem)
-      : problem_(problem), batch_(static_cast<double>(problem.batch)), prices_(first_prices()) {}
+      : problem_(problem),
+        block_rates_(unbeaten_by_class(problem.block_rates)),
+        batch_(static_cast<double>(problem.batch)),
+        prices_(first_prices()) {}
 
   double run() {
     double least = kInfinity;
@@ -226,9 +278,9 @@ class Solver {
   // Samples that all GPUs can work on at once where each must be through within `seconds`.
   [[nodiscard]] double samples_within(double seconds) const {
     double sum = 0;
-    for (std::size_t k = 0; k < problem_.block_rates.size(); ++k) {
+    for (std::size_t k = 0; k < block_rates_.size(); ++k) {
       double most = 0;
-      for (const BlockRate& block_rate : problem_.block_rates[k]) {
+      for (const BlockRate& block_rate : block_rates_[k]) {
         if (block_rate.item != reference_ || problem_.counts[reference_] * block_rate.total() > seconds) continue;
         most = std::max(most, static_cast<double>(std::min(block_rate.last, problem_.batch)) / block_rate.gpus);
       }
@@ -238,9 +290,10 @@ class Solver {
   }
 
   [[nodiscard]] Rates rates_of(const Range& range, double share) const {
-    Rates rates(problem_.block_rates.size());
+    Rates rates(block_rates_.size());
     for (std::size_t k = 0; k < rates.size(); ++k) {
-      for (const BlockRate& block_rate : problem_.block_rates[k]) {
+      rates[k].reserve(block_rates_[k].size());
+      for (const BlockRate& block_rate : block_rates_[k]) {
         if (const auto rate = rate_of(block_rate, range, problem_.batch, share)) rates[k].push_back(*rate);
       }
     }
@@ -419,6 +472,7 @@ class Solver {
   }
 
   const RateProblem& problem_;
+  std::vector<std::vector<BlockRate>> block_rates_;  // by class
   double batch_;
   std::size_t reference_ = 0;
   Prices prices_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -180,26 +181,34 @@ class FullRecompute {
   [[nodiscard]] RecomputeCost at(int layers) const;
 
  private:
-  /// The embedding or the head, zero where the slice has none. Seconds and bytes.
-  struct End {
+  /// Seconds and bytes.
+  struct Sum {
     double backward = 0;
     double activation = 0;
     double transient = 0;
   };
   struct Run {
+    int before = 0;  ///< blocks
     int count = 0;
     double backward = 0;   ///< of all its blocks, without recompute
     double recompute = 0;  ///< of one, as all that follows
     double kept = 0;
     double kept_recomputed = 0;
+    double held = 0;  ///< of all its blocks, without recompute
     double transient = 0;
     double transient_recomputed = 0;
+    Sum sum_before;  ///< of the embedding and the runs before, all recomputed
+    Sum behind;      ///< of the runs behind it and the head, without recompute, from the last one on
   };
 
+  static void add(const Run& run, int recomputed, Sum& sum);
+  [[nodiscard]] bool adds_exactly() const;
+  [[nodiscard]] std::optional<RecomputeCost> in_any_order(const Sum& sum, const Sum& behind) const;
+
   double boundary_ = 0;
-  End first_;
-  End last_;
+  Sum last_;  ///< the head, zero where the slice has none
   std::vector<Run> runs_;
+  bool adds_exactly_ = false;  ///< activations are such numbers that sums of them are not rounded
 };
 
 /// The most microbatches that fit; 0: not even one. Capped at 1'000'000 where activations cost nothing.

@@ -204,14 +204,19 @@ void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<doub
     const int deeper = std::min(last_depth, depths_ - 1);  // up to here the next depth is one more
     double* const here = &table[cell(i, 0)];
     for (int d = first_depth; d <= last_depth; ++d) here[d] = first_envelope_[cell(i, d)];
-    for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
-      const double* const stage = &envelope_[fastest_.cell(program_.signature_of(i - n, i), 0)];
-      const double* const rest = &table[cell(i - n, 0)];
+    const auto slices = static_cast<std::size_t>(std::min(i - 1, reach_));
+    if (slices > 0) {
+      const RowTable stages{envelope_.data(), fastest_.cell(1, 0)};
+      const std::span<const int> ending = fastest_.ending_at(i).first(slices);
+      const std::size_t row = cell(1, 0);
+      const double* const rest = &table[cell(i - 1, 0)];
       if (deeper >= first_depth) {
-        min_plus_update(here + first_depth, stage + first_depth, rest + first_depth + 1,
-                        static_cast<std::size_t>(deeper) + 1 - static_cast<std::size_t>(first_depth));
+        min_plus_update(here + first_depth, {stages.first + first_depth, stages.stride}, ending, rest + first_depth + 1,
+                        row, static_cast<std::size_t>(deeper) + 1 - static_cast<std::size_t>(first_depth));
       }
-      if (last_depth == depths_) here[depths_] = std::min(here[depths_], stage[depths_] + rest[depths_]);
+      if (last_depth == depths_) {
+        min_plus_update(here + depths_, {stages.first + depths_, stages.stride}, ending, rest + depths_, row, 1);
+      }
     }
     if (i == blocks || !with_time) continue;
     for (int d = first_depth; d <= last_depth; ++d) here[d] += fastest_.round_trip(i);
@@ -226,8 +231,10 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
     const int next = std::min(d + 1, depths_);
     double best = first_envelope_[cell(i, d)];
     int blocks = i;
+    const std::span<const int> ending = fastest_.ending_at(i);
     for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
-      const double cost = envelope_[fastest_.cell(program_.signature_of(i - n, i), d)] + phi_[cell(i - n, next)];
+      const double cost =
+          envelope_[fastest_.cell(ending[static_cast<std::size_t>(n - 1)], d)] + phi_[cell(i - n, next)];
       if (cost >= best) continue;
       best = cost;
       blocks = n;

@@ -56,10 +56,12 @@ FastestPlans::FastestPlans(const Program& program)
   depths_ = static_cast<int>(
       std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
   blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
-  for (int first = 0; first < program.blocks; ++first) {
-    for (int last = first + 1; last <= program.blocks; ++last) {
-      int& blocks = blocks_of_[static_cast<std::size_t>(program.signature_of(first, last))];
-      blocks = std::max(blocks, last - first);
+  for (int last = 1; last <= program.blocks; ++last) {
+    for (int blocks = 1; blocks <= last; ++blocks) {
+      const int signature = program.signature_of(last - blocks, last);
+      ending_at_.push_back(signature);
+      int& most = blocks_of_[static_cast<std::size_t>(signature)];
+      most = std::max(most, blocks);
     }
   }
   list_of_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));

@@ -54,6 +54,11 @@ class FastestPlans {
   }
   /// Blocks of the longest slice with the signature; 0: none has it.
   [[nodiscard]] int blocks_of(int signature) const { return blocks_of_[static_cast<std::size_t>(signature)]; }
+  /// Signatures of the slices that end at a cut, those of one block first: in a row, unlike Program::signature.
+  [[nodiscard]] std::span<const int> ending_at(int cut) const {
+    const auto blocks = static_cast<std::size_t>(cut);
+    return std::span(ending_at_).subspan(blocks * (blocks - 1) / 2, blocks);
+  }
   [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
   /// No chain costs more, by the entries of the lists and the round trips.
   [[nodiscard]] double dearest() const { return dearest_; }
@@ -75,6 +80,7 @@ class FastestPlans {
   std::vector<std::size_t> classes_of_;           // [option] that it takes units of
   std::vector<std::vector<char>> takes_no_more_;  // [option][other] of any class
   std::vector<int> blocks_of_;
+  std::vector<int> ending_at_;
   std::vector<double> round_trip_;
   double dearest_ = 0;
   std::vector<BlockWeights> weights_;

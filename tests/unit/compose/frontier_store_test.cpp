@@ -2,6 +2,7 @@
 #include "frontier_store.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "fixtures.hpp"
@@ -60,4 +61,26 @@ TEST_CASE("what a modelled parallelizer has no plan for, it has none for in long
 TEST_CASE("what another one leaves out says nothing of longer slices") {
   const Brief brief(3, /*modelled=*/false);
   CHECK(longest_asked(brief) == 40);
+}
+
+TEST_CASE("slices have one number where, and only where, they have one signature") {
+  model::Model model = model_of(14);
+  model.types.push_back(model.types.front());
+  model.types.back().hidden *= 2;  // its cuts are wider
+  for (const int block : {2, 3, 5, 6, 8, 10, 12}) model.blocks[static_cast<std::size_t>(block)] = 1;
+  const SignatureTable signatures(model);
+  std::map<model::SliceSignature, int> numbers;
+  std::vector<int> seen;
+  for (int length = 1; length <= 14; ++length) {
+    for (int first = 0; first + length <= 14; ++first) {
+      const int id = signatures.id(first, first + length);
+      const auto [known, is_new] = numbers.try_emplace(model::signature(model, first, first + length), id);
+      CHECK(known->second == id);
+      if (is_new) seen.push_back(id);
+      CHECK(signatures.entry(id).signature == known->first);
+    }
+  }
+  // Numbered as they come.
+  CHECK(std::ranges::is_sorted(seen));
+  CHECK(static_cast<int>(numbers.size()) == signatures.size());
 }

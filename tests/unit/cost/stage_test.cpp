@@ -1,5 +1,8 @@
 // One stage: hand-derived times and bytes, the policies, and one published measurement.
 #include "tangram/cost/stage.hpp"
+
+#include <utility>
+
 #include "support/catch.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
@@ -472,4 +475,39 @@ TEST_CASE("full recompute tried number by number costs the same to the last bit"
       }
     }
   }
+}
+
+TEST_CASE("full recompute of many short runs costs the same to the last bit") {
+  // Blocks of two types by turns, so that nearly all runs are summed up before: activations of 24 samples are whole
+  // numbers of bytes, those of 7 among 4 replicas, cut by tp 2, need not be.
+  model::Model model = small_model(60);
+  model.types.push_back(llama_block(1000, 8, 8, 3000, 1000));
+  for (std::size_t i = 1; i < model.blocks.size(); i += 2) model.blocks[i] = 1;
+  const cluster::DeviceShape gpus = shape_of(a100(), 1, 8);
+  for (const int samples : {24, 7}) {
+    for (const int zero : {0, 3}) {
+      const UnitCosts units = units_of(model, gpus, {.tp = 2, .dp = 4, .sequence_parallel = true}, samples);
+      for (const auto& [first, last] : {std::pair(0, 60), {1, 59}, {5, 60}, {0, 12}}) {
+        const model::SliceSignature slice = model::signature(model, first, last);
+        const StageCoster coster(units, slice, zero);
+        const FullRecompute full(coster);
+        for (int layers = 0; layers <= slice.block_count(); ++layers) {
+          const RecomputeCost tried = full.at(layers);
+          const RecomputeCost asked = coster.recompute(RecomputeMode::kFull, layers);
+          CHECK(tried.backward == asked.backward);
+          CHECK(tried.transient == asked.transient);
+          CHECK(tried.activation == asked.activation);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("of many short runs none decides where times come from, all of them do") {
+  // 300 runs of one block: none takes the 1 % of the time below which a unit is not asked.
+  model::Model model = small_model(300);
+  model.types.push_back(llama_block(512, 8, 8, 2048, 1024));
+  for (std::size_t i = 1; i < model.blocks.size(); i += 2) model.blocks[i] = 1;
+  const UnitCosts units = units_of(model, shape_of(round_gpu(), 1, 1), {}, 1);
+  CHECK(slice_provenance(units, model::signature(model, 1, 299)) == Provenance::kModelled);
 }

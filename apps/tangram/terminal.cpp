@@ -6,10 +6,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
+#include <optional>
 
 namespace tangram::app {
 
@@ -80,6 +82,15 @@ Control control_at(std::string_view text) {
   if (first < 0x20 || first == 0x7f) return {first, 1};
   if (first == 0xc2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) < 0xa0) return {byte(1), 2};
   return {};
+}
+
+constexpr int kNarrowest = 60;  // columns of a page: in fewer no table has room
+
+/// Of a terminal that says so and has at least that many.
+std::optional<int> columns_of(int stream, int least) {
+  winsize size{};
+  if (ioctl(stream, TIOCGWINSZ, &size) != 0 || size.ws_col < least) return std::nullopt;
+  return size.ws_col;
 }
 
 }  // namespace
@@ -169,6 +180,8 @@ std::string Terminal::styled(std::string_view text, Style style) const {
   return colored(text, style, traits_.color_out);
 }
 
+std::size_t Terminal::text_width() const { return std::min(traits_.page, kPageWidth); }
+
 void Terminal::to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -182,8 +195,8 @@ Terminal::Traits detect_traits(std::string_view color_choice, bool quiet, int ve
   traits.progress = wants_progress(isatty(STDERR_FILENO) == 1, quiet, environment);
   traits.quiet = quiet;
   traits.verbosity = verbosity;
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) traits.width = size.ws_col;
+  traits.width = columns_of(STDERR_FILENO, 2).value_or(traits.width);
+  if (const auto columns = columns_of(STDOUT_FILENO, kNarrowest)) traits.page = static_cast<std::size_t>(*columns);
   return traits;
 }
 

@@ -2,6 +2,7 @@
 // line are for terminals only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,9 @@ enum class Style : std::uint8_t { kPlain, kBold, kDim, kRed, kYellow, kGreen };
 /// JSON's, so that a document stays what it is. `keep_styles` leaves those of styled().
 [[nodiscard]] std::string without_controls(std::string_view text, bool keep_styles);
 
+/// Of lines that go elsewhere than to a terminal, and of prose everywhere.
+inline constexpr std::size_t kPageWidth = 100;
+
 class Terminal {
  public:
   struct Traits {
@@ -34,7 +38,8 @@ class Terminal {
     bool progress = false;
     bool quiet = false;
     int verbosity = 0;
-    int width = 80;  ///< of stderr, for the progress line
+    int width = 80;                 ///< of stderr, for the progress line
+    std::size_t page = kPageWidth;  ///< most columns of a line of stdout: those of the terminal, where it is one
   };
   explicit Terminal(const Traits& traits);
   Terminal(const Terminal&) = delete;
@@ -50,6 +55,8 @@ class Terminal {
   void clear_progress();
 
   [[nodiscard]] std::string styled(std::string_view text, Style style) const;  ///< for stdout
+  [[nodiscard]] std::size_t table_width() const { return traits_.page; }
+  [[nodiscard]] std::size_t text_width() const;  ///< of prose: no wider than a page, however wide the terminal
 
  private:
   void to_stderr(std::string_view text);

@@ -46,6 +46,16 @@ struct CommandText {
 constexpr std::size_t kOptionColumn = 33;
 
 constexpr CommandText kCommands[] = {
+    {Command::kInit, "init", "FOLDER", "write a cluster.json and a model.yaml to start from",
+     "  tangram init job\n"
+     "  tangram init job --nodes 4x8xH100-80GB-SXM --nodes 8x8xA100-80GB-SXM --network 8x200Gbit,infiniband \\\n"
+     "    --model llama-3-70b\n"
+     "  tangram init --list\n",
+     "Writes FOLDER, which must not exist or be empty: the fleet in a few words, and a shipped model with its job,\n"
+     "both with comments, ready to edit. What is not given is asked for on a terminal. --nodes is\n"
+     "NODESxGPUSxTYPE; --network gives cards of a node, rate and kind, for all nodes or those of a GPU type\n"
+     "(H100-80GB-SXM=8x400Gbit,infiniband). --list shows the shipped models and clusters, which plan and other\n"
+     "commands take by name. tangram cluster writes cluster.json of what a fleet reports instead.\n"},
     {Command::kPlan, "plan", "CLUSTER MODEL", "plan a training job on a mixed fleet",
      "  tangram plan fleet.json model.yaml\n"
      "  tangram plan fleet.json hf/config.json --global-batch 512 --seq-len 4096 -o plan.json\n"
@@ -54,8 +64,9 @@ constexpr CommandText kCommands[] = {
      "  tangram plan fleet.json model.yaml --against plan.json --detailed-exitcode -o next.json\n"
      "  tangram plan fleet.json model.yaml --against plan.json --ahead > /dev/null     (ready for the next change)\n",
      "Decides which GPUs form which pipeline stage, how many layers each stage holds and how each is\n"
-     "parallelized inside. Every plan is checked and simulated before it is shown. MODEL is a model.yaml\n"
-     "or a Hugging Face config.json; one of the two files may be - (standard input). --json prints the\n"
+     "parallelized inside. Every plan is checked and simulated before it is shown. CLUSTER is a cluster.json\n"
+     "or the name of a shipped cluster; MODEL is a model.yaml, a Hugging Face config.json or the name of a\n"
+     "shipped model (tangram init --list); one of the two files may be - (standard input). --json prints the\n"
      "launch plan itself, the same bytes as -o writes.\n"
      "\n"
      "--drop, --add and --set change the fleet for this run, in this order: nodes by name, label or GPU type;\n"
@@ -207,7 +218,7 @@ constexpr CommandText kCommands[] = {
      "plugin had a part in; path prints where the file is. Keep it on a disk of this machine: network file systems\n"
      "have no locks that it can trust. Exit 5: verify found damage or a difference, or a plugin that does not\n"
      "answer.\n"},
-    {Command::kWorker, "worker", "HOST:PORT...", "run plugins for a planner elsewhere",
+    {Command::kWorker, "worker", "ADDRESS...", "run plugins for a planner elsewhere",
      "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers slurm --worker-cores 64\n"
      "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers mpi \\\n"
      "    --worker-launcher 'mpirun --hostfile hosts' --worker-cores 64\n",
@@ -219,8 +230,8 @@ constexpr CommandText kCommands[] = {
      "  tangram schema replan\n",
      "Files: cluster, model, profile, measurements, launch_plan.\n"
      "What --json prints: accuracy, cache, check, choices (plan --pareto), comparison (compare), conformance\n"
-     "(parallelizers test), diff, error, explanation (explain), export, gpu_list (gpus), inventory (cluster), "
-     "islands,\n"
+     "(parallelizers test), diff, error, explanation (explain), export, gpu_list (gpus), init, inventory "
+     "(cluster), islands,\n"
      "parallelizers, planner_files (compare --write-inputs), replan (plan --against), simulation (simulate), "
      "verification (verify),\n"
      "version. The NAME is that in a document's own \"schema\": \"tangram.NAME/1\".\n"},
@@ -234,7 +245,8 @@ constexpr CommandText kCommands[] = {
 };
 
 constexpr const char* kRootExamples =
-    "  tangram plan configs/clusters/h100-a100-v100.json configs/models/llama-2-7b.yaml\n"
+    "  tangram plan h100-a100-v100 llama-2-7b     (a fleet and a model that came with the program)\n"
+    "  tangram init job                           (files of your own)\n"
     "  tangram islands fleet.json\n"
     "  tangram plan fleet.json model.yaml -o plan.json && tangram check plan.json\n";
 
@@ -376,6 +388,17 @@ class Grammar {
         sub->add_option(positional.name, *positional.target, positional.help)->type_name("");
       }
     }
+    if (text.command == Command::kInit) {
+      sub->add_option("--nodes", init_.nodes, "NODESxGPUSxTYPE, alike: 4x8xH100-80GB-SXM")
+          ->type_name("NODES")
+          ->allow_extra_args(false);
+      sub->add_option("--network", init_.networks, "[TYPE=][CARDSx]RATEGbit,KIND, of every node or of a GPU type's")
+          ->type_name("NETWORK")
+          ->allow_extra_args(false);
+      sub->add_option("--model", init_.model, "the shipped model to start from")->type_name("NAME");
+      sub->add_option("--name", init_.name, "what the fleet is called")->type_name("TEXT");
+      sub->add_flag("--list", init_.list, "show the shipped models and clusters, and stop");
+    }
     if (text.command == Command::kPlan) {
       sub->add_option("-o,--output", plan_.output, "write the plan here; --pareto: a folder of plans")
           ->type_name("FILE");
@@ -463,7 +486,9 @@ class Grammar {
     add_settings(*sub, text.command);
     sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");
     sub->add_flag("-q,--quiet", invocation_.quiet, "nothing on standard error but errors");
-    sub->add_flag("-v,--verbose", invocation_.verbosity, "say more on standard error");
+    // Not a flag that counts: those of CLI11 2.4 write 0 where a command was not given them, and all write to one
+    // place.
+    sub->add_flag_callback("-v,--verbose", [this] { invocation_.verbosity = 1; }, "say more on standard error");
     if (takes_edits(text.command)) {  // what settings decide about
       sub->add_flag("--show-origin", invocation_.show_origin, "show where each setting comes from, and stop");
     }
@@ -513,6 +538,7 @@ class Grammar {
 
   std::vector<Positional> positionals(Command command) {
     switch (command) {
+      case Command::kInit: return {{"FOLDER", "what to write", &init_.folder, false}};
       case Command::kPlan:
         return {{"CLUSTER", "cluster.json", &plan_.cluster, true},
                 {"MODEL", "model.yaml or config.json", &plan_.model, true}};
@@ -543,7 +569,7 @@ class Grammar {
         return {{"ACTION", "show, verify, clear or path", &cache_.action, true},
                 {"NAME", "of verify and clear: one plugin alone", &cache_.name, false}};
       case Command::kWorker:
-        return {{"HOST:PORT", "where the planner may be reached", nullptr, true, &worker_.addresses}};
+        return {{"ADDRESS", "HOST:PORT where the planner may be reached", nullptr, true, &worker_.addresses}};
       case Command::kSchema:
         return {
             {"NAME", "cluster, model, profile, launch_plan, measurements, or what --json prints", &schema_.name, true}};
@@ -557,6 +583,7 @@ class Grammar {
 
   Arguments arguments(Command command) const {
     switch (command) {
+      case Command::kInit: return init_;
       case Command::kPlan: return plan_;
       case Command::kIslands: return islands_;
       case Command::kCluster: return cluster_;
@@ -711,6 +738,7 @@ class Grammar {
 
   CLI::App root_;
   Invocation invocation_;
+  InitArguments init_;
   PlanArguments plan_;
   IslandsArguments islands_;
   ClusterArguments cluster_;

@@ -32,6 +32,15 @@ struct ClusterArguments {
   std::vector<std::string> links;     ///< logs of nccl-tests
   std::string output;                 ///< empty: standard output
 };
+/// `init FOLDER`, `init --list`.
+struct InitArguments {
+  std::string folder;
+  std::vector<std::string> nodes;     ///< NODESxGPUSxTYPE, as written
+  std::vector<std::string> networks;  ///< as written
+  std::string model;                  ///< a shipped one; empty: not given
+  std::string name;                   ///< of the fleet; empty: not given
+  bool list = false;
+};
 struct GpusArguments {};
 struct CheckArguments {
   std::string plan;
@@ -118,10 +127,11 @@ struct SchemaArguments {
 };
 struct VersionArguments {};
 
-using Arguments = std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments,
-                               ExplainArguments, DiffArguments, CompareArguments, VerifyArguments, ExportArguments,
-                               ImportArguments, ProfileArguments, AccuracyArguments, ParallelizersArguments,
-                               CacheArguments, WorkerArguments, SchemaArguments, GpusArguments, VersionArguments>;
+using Arguments =
+    std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, ExplainArguments,
+                 DiffArguments, CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
+                 AccuracyArguments, ParallelizersArguments, CacheArguments, WorkerArguments, SchemaArguments,
+                 InitArguments, GpusArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

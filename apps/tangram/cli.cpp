@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 
 #include "exit_codes.hpp"
 #include "manual.hpp"
+#include "manual_pages.hpp"
+#include "table.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/execute/verify.hpp"
@@ -43,214 +47,341 @@ struct CommandText {
   const char* details;
 };
 
+constexpr std::size_t kHelpWidth = 80;
 constexpr std::size_t kOptionColumn = 33;
 
 constexpr CommandText kCommands[] = {
     {Command::kInit, "init", "FOLDER", "write a cluster.json and a model.yaml to start from",
      "  tangram init job\n"
-     "  tangram init job --nodes 4x8xH100-80GB-SXM --nodes 8x8xA100-80GB-SXM --network 8x200Gbit,infiniband \\\n"
-     "    --model llama-3-70b\n"
+     "  tangram init job --nodes 4x8xH100-80GB-SXM --nodes 8x8xA100-80GB-SXM \\\n"
+     "    --network 8x200Gbit,infiniband --model llama-3-70b\n"
      "  tangram init --list\n",
-     "Writes FOLDER, which must not exist or be empty: the fleet in a few words, and a shipped model with its job,\n"
-     "both with comments, ready to edit. What is not given is asked for on a terminal. --nodes is\n"
-     "NODESxGPUSxTYPE; --network gives cards of a node, rate and kind, for all nodes or those of a GPU type\n"
-     "(H100-80GB-SXM=8x400Gbit,infiniband). --list shows the shipped models and clusters, which plan and other\n"
-     "commands take by name. tangram cluster writes cluster.json of what a fleet reports instead.\n"},
+     "Writes FOLDER, which must be empty or not exist yet: a short description of the\n"
+     "fleet, and a shipped model with its job, both with comments and ready to edit.\n"
+     "On a terminal, asks for what is not given. --nodes is NODESxGPUSxTYPE. --network\n"
+     "gives the number, rate and kind of network cards, for all nodes or for those of\n"
+     "one GPU type (H100-80GB-SXM=8x400Gbit,infiniband).\n"
+     "\n"
+     "--list shows the shipped models and clusters. plan and other commands take their\n"
+     "names instead of files. tangram cluster writes cluster.json from what a fleet\n"
+     "reports.\n"
+     "\n"
+     "Manual: tangram help first-steps\n"},
     {Command::kPlan, "plan", "CLUSTER MODEL", "plan a training job on a mixed fleet",
      "  tangram plan fleet.json model.yaml\n"
-     "  tangram plan fleet.json hf/config.json --global-batch 512 --seq-len 4096 -o plan.json\n"
+     "  tangram plan fleet.json hf/config.json --global-batch 512 -o plan.json\n"
      "  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted\n"
      "  tangram plan fleet.json model.yaml --add gpu=H100,nodes=2 --drop rack=r3\n"
-     "  tangram plan fleet.json model.yaml --against plan.json --detailed-exitcode -o next.json\n"
-     "  tangram plan fleet.json model.yaml --against plan.json --ahead > /dev/null     (ready for the next change)\n",
-     "Decides which GPUs form which pipeline stage, how many layers each stage holds and how each is\n"
-     "parallelized inside. Every plan is checked and simulated before it is shown. CLUSTER is a cluster.json\n"
-     "or the name of a shipped cluster; MODEL is a model.yaml, a Hugging Face config.json or the name of a\n"
-     "shipped model (tangram init --list); one of the two files may be - (standard input). --json prints the\n"
-     "launch plan itself, the same bytes as -o writes.\n"
+     "  tangram plan fleet.json model.yaml --against plan.json -o next.json\n",
+     "Decides which GPUs form which pipeline stage, how many layers each stage holds\n"
+     "and how each stage is parallelized. Every plan is checked and simulated before\n"
+     "it is shown. CLUSTER is a cluster.json or the name of a shipped cluster, MODEL\n"
+     "a model.yaml, a Hugging Face config.json or the name of a shipped model\n"
+     "(tangram init --list). One of the two files may be - (standard input). --json\n"
+     "prints the launch plan itself, the same bytes that -o writes.\n"
      "\n"
-     "--drop, --add and --set change the fleet for this run, in this order: nodes by name, label or GPU type;\n"
-     "links between values of a label; network, compute, memory and price of nodes and of GPU types.\n"
+     "--drop, --add and --set change the fleet for this run, in this order. They name\n"
+     "nodes by host name, label or GPU type, and links by the values of a label that\n"
+     "they join. --set changes the network, compute, memory and price of nodes and of\n"
+     "GPU types.\n"
      "\n"
-     "--against PLAN prices a plan that runs already on the fleet as it is now, GPUs by host name and number. It\n"
-     "is kept, and -o writes it unchanged, while it fits and no other gains --min-gain; otherwise the plan that\n"
-     "gives fewest GPUs other work is taken among those within --min-gain of the best. Why is said; --json\n"
-     "prints the decision. A PLAN that check refuses is an error (exit 4): it must be as it was written.\n"
+     "--against PLAN prices a running plan on the fleet as it is now; GPUs are\n"
+     "matched by host name and number. The plan is kept, and -o writes it unchanged,\n"
+     "while it fits and no other plan gains --min-gain. Otherwise, among the plans\n"
+     "within --min-gain of the best, the one that reassigns the fewest GPUs is taken.\n"
+     "The output gives the reason; --json prints the decision. A PLAN that check\n"
+     "refuses is an error (exit 4).\n"
      "\n"
-     "Searches are kept (tangram cache), so that planning for a fleet that is alike but for names is a matter of\n"
-     "looking up. --ahead searches as well, when the plan is written, for fleets with any one node less and with\n"
-     "one more like any: then a change of that kind is looked up, too. With --against it prepares the next run\n"
-     "with --against; searches for pipelines that are not alike are not kept.\n"},
+     "Searches are cached (tangram cache), so planning for a fleet that differs only\n"
+     "in names is a lookup. --ahead goes on, once the plan is written, to fleets with\n"
+     "any one node fewer and with one node more like any, so that the next such\n"
+     "change is a lookup, too. With --against it prepares the next run with\n"
+     "--against. Searches for unequal pipelines are not cached.\n"
+     "\n"
+     "Manual: tangram help plans, tangram help replanning\n"},
     {Command::kIslands, "islands", "CLUSTER", "show which GPUs are alike, and why",
      "  tangram islands fleet.json\n"
      "  tangram islands fleet.json --island-tolerance 5%\n"
      "  tangram islands fleet.json --set 'node(a-07).compute=70%'\n",
-     "Groups GPUs that are alike in compute, memory and connectivity, for each level of the links.\n"},
+     "Groups GPUs that are alike in compute, memory and connectivity, for each level\n"
+     "of links.\n"
+     "\n"
+     "Manual: tangram help islands-and-search\n"},
     {Command::kCluster, "cluster", "from-slurm|from-kubernetes|from-nvidia-smi|probe [FILE...]",
      "write cluster.json from what a fleet reports",
-     "  scontrol show nodes --json | tangram cluster from-slurm - --network 8x400Gbit,infiniband -o fleet.json\n"
-     "  kubectl get nodes -o json | tangram cluster from-kubernetes - --network 4x200Gbit,roce -o fleet.json\n"
-     "  tangram cluster from-nvidia-smi n1.xml n1.txt n2.xml n2.txt --links all_reduce.log -o fleet.json\n"
+     "  scontrol show nodes --json | tangram cluster from-slurm - \\\n"
+     "    --network 8x400Gbit,infiniband -o fleet.json\n"
+     "  kubectl get nodes -o json | tangram cluster from-kubernetes - \\\n"
+     "    --network 4x200Gbit,roce -o fleet.json\n"
+     "  tangram cluster from-nvidia-smi n1.xml n1.txt n2.xml n2.txt \\\n"
+     "    --links all_reduce.log -o fleet.json\n"
      "  tangram cluster probe\n",
-     "from-slurm reads scontrol show nodes, as text or --json; from-kubernetes nodes with the labels of GPU\n"
-     "feature discovery; from-nvidia-smi what nvidia-smi -q -x (HOST.xml) and nvidia-smi topo -m (HOST.txt)\n"
-     "print; probe asks this machine. Drained, cordoned and failed nodes are left out and named. What a report\n"
-     "calls a GPU is looked up in the catalogue; --gpu says what is not found there. The network is not in these\n"
-     "reports: --network gives cards, rate and kind, for all nodes or those of a GPU type\n"
-     "(H100-80GB-SXM=8x400Gbit,infiniband); --links takes what nccl-tests measured instead. Without -o the file\n"
-     "goes to standard output; --json prints it with what was left out.\n"},
-    {Command::kGpus, "gpus", "", "list the GPU types that the program knows",
+     "from-slurm reads the output of scontrol show nodes, as text or with --json.\n"
+     "from-kubernetes reads nodes with the labels of GPU feature discovery.\n"
+     "from-nvidia-smi reads the output of nvidia-smi -q -x (HOST.xml) and of\n"
+     "nvidia-smi topo -m (HOST.txt). probe inspects this machine.\n"
+     "\n"
+     "Drained, cordoned and failed nodes are left out and listed. GPU names are\n"
+     "looked up in the catalogue; --gpu maps a name that the catalogue lacks. These\n"
+     "reports do not describe the network: --network gives the number, rate and kind\n"
+     "of network cards, for all nodes or for those of one GPU type\n"
+     "(H100-80GB-SXM=8x400Gbit,infiniband); --links takes nccl-tests measurements\n"
+     "instead. Without -o the file goes to standard output; --json prints it together\n"
+     "with what was left out.\n"
+     "\n"
+     "Manual: tangram help fleet\n"},
+    {Command::kGpus, "gpus", "", "list the GPU types in the catalogue",
      "  tangram gpus\n"
      "  tangram gpus --json | jq -r '.gpus[] | select(.memory_gib >= 80) | .name'\n",
-     "These names stand in cluster.json, in --add gpu=NAME and in --gpu of cluster and profile. A GPU that is not\n"
-     "among them is described in cluster.json itself, under \"gpus\".\n"},
-    {Command::kCheck, "check", "PLAN", "judge a written plan",
+     "These names are used in cluster.json, in --add gpu=NAME and in --gpu of cluster\n"
+     "and profile. Describe any other GPU in cluster.json itself, under \"gpus\".\n"
+     "\n"
+     "Manual: tangram help fleet\n"},
+    {Command::kCheck, "check", "PLAN", "check a written plan",
      "  tangram check plan.json\n"
      "  tangram check plan.json --cluster fleet.json --model model.yaml\n",
-     "Works out structure, memory, times, rates and verdicts about runtimes anew from the file alone, and lists\n"
-     "what does not hold. Bounds and gaps must fit the times; how they were found is not repeated. With\n"
-     "--cluster and --model also that hosts, links, prices and layers are those of the inputs. Exit 0: nothing is\n"
-     "wrong; 3: there are violations; 4: the file is not a launch plan.\n"},
-    {Command::kSimulate, "simulate", "PLAN", "run a plan's schedule event by event",
+     "Recomputes structure, memory, times, rates and runtime verdicts from the file\n"
+     "alone and lists what does not hold. Bounds and gaps must be consistent with the\n"
+     "times; the search is not repeated. --cluster and --model also compare hosts,\n"
+     "links, prices and layers with the inputs. Exit 0: the plan is valid; 3: it has\n"
+     "violations; 4: the file is not a launch plan.\n"
+     "\n"
+     "Manual: tangram help plans\n"},
+    {Command::kSimulate, "simulate", "PLAN", "simulate a plan's schedule, event by event",
      "  tangram simulate plan.json\n"
-     "  tangram simulate plan.json --trace trace.json     (open it in https://ui.perfetto.dev)\n",
-     "Plays the 1F1B schedule with its transfers and shows where the time of each stage goes. Plans are made for\n"
-     "transfers that run beside the passes; --blocking shows what they take where a stage stops until its transfers\n"
-     "are through, as Megatron-LM's stages do without interleaving. A plan that check refuses is simulated as it is\n"
-     "written, with a warning.\n"},
-    {Command::kCompare, "compare", "CLUSTER MODEL", "compare this planner with others",
+     "  tangram simulate plan.json --trace trace.json   (for https://ui.perfetto.dev)\n",
+     "Simulates the 1F1B schedule with its transfers and shows where the time of each\n"
+     "stage goes. Plans assume that transfers overlap with computation; --blocking\n"
+     "shows the time of a stage that stops for its transfers, as Megatron-LM's stages\n"
+     "do without interleaving. A plan that check refuses is simulated as written,\n"
+     "with a warning.\n"
+     "\n"
+     "Manual: tangram help plans\n"},
+    {Command::kCompare, "compare", "CLUSTER MODEL", "compare Tangram with other planners",
      "  tangram compare fleet.json model.yaml\n"
      "  tangram compare fleet.json model.yaml --with metis,sailor --mode faithful\n"
-     "  tangram compare fleet.json model.yaml --html report.html --json | jq '.planners[] | {planner, mode, ratio}'\n",
-     "Plans the job here and as other planners do, and judges all plans by one simulator and one memory model.\n"
-     "The others are written anew from what is published of them: megatron (one set of degrees for all GPUs, by\n"
-     "hand), amp, metis, sailor, flashflex. faithful has the published programs' defects, repaired has not. Of each\n"
-     "the first plan of its own ranking that runs counts; what became of its first is said. Then our plan without\n"
-     "each technique that it uses, and without all that others do not have. --plan adds launch plans, or what the\n"
-     "published programs themselves wrote: Metis' ranked list, Sailor's plan JSON, AMP's ranks, FlashFlex'\n"
-     "hetero_configs; --write-inputs writes what Metis and Sailor read, for runs of your own.\n"},
-    {Command::kExplain, "explain", "PLAN CLUSTER", "say why a plan is as it is",
+     "  tangram compare fleet.json model.yaml --html report.html\n",
+     "Plans the job with Tangram and as other planners do, and judges all plans with\n"
+     "one simulator and one memory model. The others are reimplemented from their\n"
+     "publications: megatron (the best single set of degrees for all GPUs), amp,\n"
+     "metis, sailor and flashflex; faithful keeps the defects of the published\n"
+     "programs, repaired removes them. Each planner is represented by the first plan\n"
+     "in its own ranking that runs; the report says what was wrong with the plans\n"
+     "before it. An ablation follows: Tangram without each technique it uses, and\n"
+     "without all techniques that the others lack.\n"
+     "\n"
+     "--plan adds launch plans or the output of the published programs: Metis' ranked\n"
+     "list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs.\n"
+     "--write-inputs writes the input files of Metis and Sailor, for runs of your\n"
+     "own.\n"
+     "\n"
+     "Manual: tangram help comparison\n"},
+    {Command::kExplain, "explain", "PLAN CLUSTER", "explain why a plan is as it is",
      "  tangram explain plan.json fleet.json\n"
      "  tangram explain plan.json fleet.json --json | jq .limits\n",
-     "Prices what is next to the plan: a tenth more of compute, memory bandwidth and links (what limits it), a\n"
-     "layer to the other side of each cut, other degrees of each stage, the next best plan. Then plans anew with\n"
-     "a tenth more memory on each GPU type (which limit binds), with a node more of each class and without an\n"
-     "island of each class. CLUSTER is the fleet it was made for; --target the runtime, if it is not any.\n"},
-    {Command::kDiff, "diff", "OLD NEW", "show what changes from one plan to another",
+     "Prices what is near the plan: a tenth more compute, memory bandwidth and link\n"
+     "speed (what limits the plan), one layer moved across each cut, other degrees of\n"
+     "each stage, the next best plan. Then plans again with a tenth more memory on\n"
+     "each GPU type (which limit binds), with one more node of each class and without\n"
+     "one island of each class. CLUSTER is the fleet the plan was made for; --target\n"
+     "names its runtime.\n"
+     "\n"
+     "Manual: tangram help plans\n"},
+    {Command::kDiff, "diff", "OLD NEW", "show what changes between two plans",
      "  tangram diff old.json new.json\n"
-     "  tangram diff old.json new.json --cluster fleet.json     (also how long the switch takes)\n"
+     "  tangram diff old.json new.json --cluster fleet.json   (with transfer time)\n"
      "  tangram diff old.json new.json --exit-code > /dev/null || echo they differ\n",
-     "Compares what two launch plans do, not how they were found: stages, layers, degrees, GPUs, predictions; and\n"
-     "what a switch moves: parameters and optimizer state that GPUs lack, from which host to which. With\n"
-     "--cluster, hosts that are gone send nothing, and the time at the links' speed is said.\n"},
-    {Command::kVerify, "verify", "PLAN", "execute a plan's structure and compare it with one process",
+     "Compares what two launch plans do, not how they were found: stages, layers,\n"
+     "degrees, GPUs, predictions. It also lists what a switch moves: the parameters\n"
+     "and optimizer state that GPUs lack, and between which hosts. With --cluster,\n"
+     "hosts that are gone send nothing, and the transfer time is shown.\n"
+     "\n"
+     "Manual: tangram help replanning\n"},
+    {Command::kVerify, "verify", "PLAN", "execute a small model as planned, compare with one process",
      "  tangram verify plan.json\n"
-     "  tangram verify plan.json --inject missing-all-reduce     (a planted mistake: it must be found)\n"
+     "  tangram verify plan.json --inject missing-all-reduce   (must be detected)\n"
      "  tangram verify plan.json --json | jq .gradient\n",
-     "Runs one iteration of a small model in fp64 with the plan's stages, degrees, ZeRO, recompute, transfers\n"
-     "and warm-ups, all ranks inside this process, and compares the loss, every gradient and the weights after\n"
-     "a step of SGD with one process: equal to 1e-9. Counts the microbatches in flight, and shows that the\n"
-     "order of passes cannot deadlock. What repeats in a large plan is run twice; what was left out is said.\n"
-     "Exit 0: all is equal; 3: it is not, and why; 4: the file is not a launch plan.\n"},
-    {Command::kExport, "export", "PLAN --to FORMAT -o FOLDER", "write what a runtime starts a plan with",
+     "Runs one iteration of a small model in fp64 with the plan's stages, degrees,\n"
+     "ZeRO, recompute, transfers and warm-ups, with all ranks in this process. The\n"
+     "loss, every gradient and the weights after one SGD step must equal those of one\n"
+     "process to 1e-9. It also counts the microbatches in flight and proves that the\n"
+     "order of passes cannot deadlock. What repeats in a large plan is run twice; the\n"
+     "output lists what was left out. Exit 0: all results are equal; 3: they differ,\n"
+     "and the output says where; 4: the file is not a launch plan.\n"
+     "\n"
+     "Manual: tangram help plans\n"},
+    {Command::kExport, "export", "PLAN --to FORMAT -o FOLDER", "write the files with which a runtime starts a plan",
      "  tangram export plan.json --to generic -o start\n"
-     "  tangram export plan.json --to megatron -o start && start/nodes/h1.sh --train-iters 100 --mock-data\n"
+     "  tangram export plan.json --to megatron -o start\n"
      "  tangram export plan.json --to flagscale -o conf\n"
-     "  tangram export plan.json --to slurm --program megatron -o job && cd job && sbatch job.sbatch\n",
-     "FORMAT is generic (rank map, hostfile, a start script per node), megatron (Megatron-LM's arguments, with\n"
-     "scripts), flagscale (FlagScale's heterogeneous training), slurm (a heterogeneous job) or kubernetes (a\n"
-     "JobSet) around generic or megatron; sailor, flashflex and galvatron write what these planners compare.\n"
-     "A plan that cannot be said in a format is refused with every reason: plan --target finds one that a\n"
-     "runtime can run. The folder is written whole or not at all, and must not exist or be empty.\n"
-     "Exit 3: refused.\n"},
+     "  tangram export plan.json --to slurm --program megatron -o job\n",
+     "FORMAT is generic (rank map, hostfile, a start script per node), megatron\n"
+     "(arguments of Megatron-LM, with scripts), flagscale (FlagScale's heterogeneous\n"
+     "training), slurm (a heterogeneous job) or kubernetes (a JobSet) around generic\n"
+     "or megatron. sailor, flashflex and galvatron write those planners' plan files,\n"
+     "for comparisons. A plan that a format cannot express is refused with all\n"
+     "reasons; plan --target finds one that a runtime can run. The folder is written\n"
+     "whole or not at all, and must be empty or not exist. Exit 3: refused.\n"
+     "\n"
+     "Manual: tangram help runtimes\n"},
     {Command::kImport, "import", "FILE... --from FORMAT --cluster CLUSTER --model MODEL",
-     "read a job back into a launch plan",
-     "  tangram import pretrain.sh hostfile --from megatron --cluster fleet.json --model model.yaml -o plan.json\n"
-     "  tangram import conf/train/job.yaml hostfile --from flagscale --cluster fleet.json --model model.yaml\n"
-     "  tangram import metis.log --from metis --rank 3 --cluster fleet.json --model model.yaml\n"
-     "  tangram import start --from megatron --cluster fleet.json --model model.yaml     (what export wrote)\n",
-     "Makes a launch plan of a job that runs already, to check, simulate, verify and compare it like one of our\n"
-     "own. FORMAT is megatron (a script with Megatron-LM's arguments), flagscale (its training YAML), sailor,\n"
-     "galvatron, flashflex (the JSON they plan with) or metis (what it prints). A host file\n"
-     "(HOST slots=N) or a rank map (rankmap.csv) beside it says which GPU has which rank; a folder stands for the\n"
-     "files in it. Sequence length and batch are those of the job, where it says them. Of a plan with violations\n"
-     "these are listed, and it is not written. Exit 0: nothing is wrong; 3: there are violations; 4: the files\n"
-     "cannot be read as a plan.\n"},
-    {Command::kProfile, "profile", "import|show FILE...", "take in measured times of other tools, show a profile",
-     "  tangram profile import --from sailor OPT-350/A100-40/profile.json --model model.yaml -o a100.json\n"
-     "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM --model model.yaml -o a100.json\n"
+     "read a running job as a launch plan",
+     "  tangram import pretrain.sh hostfile --from megatron \\\n"
+     "    --cluster fleet.json --model model.yaml -o plan.json\n"
+     "  tangram import metis.log --from metis --rank 3 \\\n"
+     "    --cluster fleet.json --model model.yaml\n"
+     "  tangram import start --from megatron \\\n"
+     "    --cluster fleet.json --model model.yaml   (a folder that export wrote)\n",
+     "Turns a running job into a launch plan that can be checked, simulated, verified\n"
+     "and compared. FORMAT is megatron (a script with Megatron-LM's arguments),\n"
+     "flagscale (its training YAML), sailor, galvatron or flashflex (their plan JSON),\n"
+     "or metis (its printed output). A host file (HOST slots=N) or a rank map\n"
+     "(rankmap.csv) assigns ranks to GPUs; a folder stands for its files. Sequence\n"
+     "length and batch are the job's, where it gives them. Violations are listed, and\n"
+     "a plan with violations is not written. Exit 0: the plan is valid; 3: it has\n"
+     "violations; 4: the files cannot be read as a plan.\n"
+     "\n"
+     "Manual: tangram help runtimes\n"},
+    {Command::kProfile, "profile", "import|show FILE...", "import measurements of other tools, show a profile",
+     "  tangram profile import --from sailor OPT-350/A100-40/profile.json \\\n"
+     "    --model model.yaml -o a100.json\n"
+     "  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM \\\n"
+     "    --model model.yaml -o a100.json\n"
      "  tangram profile import --from nccl-tests all_reduce.log -o links.json\n"
      "  tangram profile show a100.json\n",
-     "import reads files of sailor, metis, galvatron, amp or nccl-tests and makes one profile of them, which\n"
-     "plan --profile takes. Units are found from the numbers; whatever is detected, corrected or left out is\n"
-     "said. GPU (by its catalogue name) and model are needed where the files do not tell them. --json prints\n"
-     "the profile itself, the same bytes as -o writes. show lists what a profile holds.\n"},
+     "import reads files of sailor, metis, galvatron, amp or nccl-tests and writes\n"
+     "one profile, which plan --profile takes. Units are inferred from the numbers;\n"
+     "everything detected, corrected or left out is reported. --gpu and --model are\n"
+     "needed where the files do not name the GPU and the model. --json prints the\n"
+     "profile itself, the same bytes that -o writes. show lists the contents of a\n"
+     "profile.\n"
+     "\n"
+     "Manual: tangram help predictions\n"},
     {Command::kAccuracy, "accuracy", "DATASET", "compare predictions with published measurements",
      "  tangram accuracy configs/measurements/validation.json\n"
      "  tangram accuracy measurements.json --summary\n"
-     "  tangram accuracy measurements.json --json | jq '.groups[] | select(.kind == \"dataset\")'\n"
+     "  tangram accuracy measurements.json --json | jq '.groups[0]'\n"
      "  tangram accuracy measurements.json --profile a100.json --gpus calibrated.json\n",
-     "Builds the plan that each measurement ran, predicts its iteration time and memory with the code that\n"
-     "plans are made with, and shows the errors: per measurement, and per dataset, GPU type and parallelism.\n"
-     "What cannot be expressed is listed with the reason.\n"},
-    {Command::kParallelizers, "parallelizers", "list|test [NAME]", "show and try who can plan a stage",
+     "Builds the plan behind each measurement, predicts its iteration time and memory\n"
+     "with the planner's own cost model, and shows the errors: per measurement, and\n"
+     "per dataset, GPU type and parallelism. Measurements that cannot be expressed are\n"
+     "listed with the reason.\n"
+     "\n"
+     "Manual: tangram help predictions\n"},
+    {Command::kParallelizers, "parallelizers", "list|test [NAME]", "list and test the parallelizers",
      "  tangram parallelizers list\n"
      "  tangram parallelizers test galvatron\n"
      "  tangram parallelizers test ./my_planner.py\n"
-     "  tangram plan fleet.json model.yaml --parallelizer enumerator,./my_planner.py\n"
-     "  tangram plan fleet.json model.yaml --parallelizer enumerator,layerwise    (tight memory; several times "
-     "slower)\n",
-     "Parallelizers answer how to run a part of the model on equal GPUs. list shows those of the program and the\n"
-     "plugins that are found (manifests in --parallelizer-path, beside the program, in the user's folder; programs\n"
-     "tangram-parallelizer-NAME on the PATH), whether they start, and what to do if not. test asks one what a plan\n"
-     "would ask and says what is wrong with its answers. NAME with a / is a manifest or a program.\n"},
-    {Command::kCache, "cache", "show|verify|clear|path [NAME]", "the searches and the answers of plugins that are kept",
+     "  tangram plan fleet.json model.yaml --parallelizer enumerator,./my_planner.py\n",
+     "A parallelizer answers how to run a part of the model on equal GPUs. list shows\n"
+     "the built-in ones and the plugins found (manifests in --parallelizer-path,\n"
+     "beside the program and in the user's folder; programs called\n"
+     "tangram-parallelizer-NAME on the PATH), whether they start, and if not, what to\n"
+     "do. test asks a parallelizer what a plan would ask and reports what is wrong\n"
+     "with its answers. A NAME that contains a / is a manifest or a program.\n"
+     "\n"
+     "Manual: tangram help plugins\n"},
+    {Command::kCache, "cache", "show|verify|clear|path [NAME]", "inspect, verify or clear cached searches and answers",
      "  tangram cache show\n"
      "  tangram cache verify --sample 50\n"
      "  tangram cache clear galvatron\n"
-     "  tangram plan fleet.json model.yaml --parallelizer galvatron --offline     (asks the cache alone)\n",
-     "plan and explain keep whole searches in one SQLite file, under a digest of all they depend on: the\n"
-     "program, the model and its job, the islands without the names of hosts, options, profiles, plugins. plan\n"
-     "keeps what plugins answer, too, under the question and a digest of the plugin. What is there is looked\n"
-     "up; plans are the same with and without it. show counts searches, and answers, hits, misses and bytes of\n"
-     "each plugin; verify reads all searches, asks the plugins a sample again, those not verified for longest\n"
-     "first, and reports what is damaged and what they answer otherwise now; clear forgets all, or what one\n"
-     "plugin had a part in; path prints where the file is. Keep it on a disk of this machine: network file systems\n"
-     "have no locks that it can trust. Exit 5: verify found damage or a difference, or a plugin that does not\n"
-     "answer.\n"},
-    {Command::kWorker, "worker", "ADDRESS...", "run plugins for a planner elsewhere",
-     "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers slurm --worker-cores 64\n"
-     "  tangram plan fleet.json model.yaml --parallelizer galvatron --workers mpi \\\n"
-     "    --worker-launcher 'mpirun --hostfile hosts' --worker-cores 64\n",
-     "plan --workers starts this through srun or mpirun, once per worker, on whatever nodes they choose. It calls\n"
-     "back over TCP, runs plugins as a local worker would, and ends with the planner. tangram and the plugins\n"
-     "are needed at the same paths on all nodes.\n"},
-    {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file or of what --json prints",
+     "  tangram plan fleet.json model.yaml --parallelizer galvatron --offline\n",
+     "plan and explain cache whole searches in one SQLite file, under a digest of\n"
+     "everything they depend on: the program, the model and its job, the islands\n"
+     "without host names, options, profiles, plugins. plan also caches the answers of\n"
+     "plugins, under the question and a digest of the plugin. Plans are the same with\n"
+     "and without the cache.\n"
+     "\n"
+     "show counts searches, and the answers, hits, misses and bytes of each plugin.\n"
+     "verify reads all searches, asks the plugins a sample of the questions again,\n"
+     "least recently verified first, and reports damage and changed answers. clear\n"
+     "deletes everything, or all that one plugin contributed to. path prints the path\n"
+     "of the file. Keep it on a local disk: locks on network file systems cannot be\n"
+     "relied on. Exit 5: verify found damage, a difference or a plugin that does not\n"
+     "answer.\n"
+     "\n"
+     "Manual: tangram help plugins\n"},
+    {Command::kWorker, "worker", "ADDRESS...", "run plugins for a planner on another machine",
+     "  tangram plan fleet.json model.yaml --parallelizer galvatron \\\n"
+     "    --workers slurm --worker-cores 64\n"
+     "  tangram plan fleet.json model.yaml --parallelizer galvatron \\\n"
+     "    --workers mpi --worker-launcher 'mpirun --hostfile hosts' --worker-cores 64\n",
+     "plan --workers starts this command through srun or mpirun, once per worker, on\n"
+     "the nodes they choose. It connects back over TCP, runs plugins as a local worker\n"
+     "would, and ends with the planner. tangram and the plugins must be installed at\n"
+     "the same paths on all nodes.\n"
+     "\n"
+     "Manual: tangram help plugins\n"},
+    {Command::kSchema, "schema", "NAME", "print the JSON Schema of a file or of --json output",
      "  tangram schema cluster > cluster.schema.json\n"
      "  tangram schema replan\n",
      "Files: cluster, model, profile, measurements, launch_plan.\n"
-     "What --json prints: accuracy, cache, check, choices (plan --pareto), comparison (compare), conformance\n"
-     "(parallelizers test), diff, error, explanation (explain), export, gpu_list (gpus), init, inventory "
-     "(cluster), islands,\n"
-     "parallelizers, planner_files (compare --write-inputs), replan (plan --against), simulation (simulate), "
-     "verification (verify),\n"
-     "version. The NAME is that in a document's own \"schema\": \"tangram.NAME/1\".\n"},
-    {Command::kCompletion, "completion", "bash|zsh|fish", "print what makes a shell complete commands and options",
+     "Output of --json: accuracy, cache, check, choices (plan --pareto), comparison\n"
+     "(compare), conformance (parallelizers test), diff, error, explanation (explain),\n"
+     "export, gpu_list (gpus), init, inventory (cluster), islands, parallelizers,\n"
+     "planner_files (compare --write-inputs), replan (plan --against), simulation\n"
+     "(simulate), verification (verify), version. NAME is the one in a document's own\n"
+     "\"schema\": \"tangram.NAME/1\".\n"},
+    {Command::kHelp, "help", "[TOPIC]", "show a page of the manual, or the help of a command",
+     "  tangram help\n"
+     "  tangram help fleet\n"
+     "  tangram help export\n",
+     "Without TOPIC, lists the pages of the manual and the commands.\n"},
+    {Command::kCompletion, "completion", "bash|zsh|fish", "print a shell completion script",
      "  source <(tangram completion bash)\n"
      "  tangram completion zsh > \"${fpath[1]}/_tangram\"\n"
      "  tangram completion fish > ~/.config/fish/completions/tangram.fish\n",
      ""},
-    {Command::kManual, "manual", "", "print the manual page", "  tangram manual | man -l -\n", ""},
+    {Command::kManual, "manual", "[TOPIC]", "print the manual, or one of its pages, for man",
+     "  tangram manual | man -l -\n"
+     "  tangram manual fleet | man -l -\n",
+     "Without TOPIC, prints the commands and their options (section 1). With TOPIC,\n"
+     "prints the page that tangram help TOPIC shows (section 7).\n"},
     {Command::kVersion, "version", "", "print the version", "  tangram version --json\n", ""},
 };
 
 constexpr const char* kRootExamples =
-    "  tangram plan h100-a100-v100 llama-2-7b     (a fleet and a model that came with the program)\n"
-    "  tangram init job                           (files of your own)\n"
+    "  tangram plan h100-a100-v100 llama-2-7b     (a shipped fleet and model)\n"
+    "  tangram init job                           (files of your own, to edit)\n"
+    "  tangram plan fleet.json model.yaml -o plan.json && tangram check plan.json\n"
     "  tangram islands fleet.json\n"
-    "  tangram plan fleet.json model.yaml -o plan.json && tangram check plan.json\n";
+    "  tangram help first-steps\n";
 
-constexpr const char* kRootDetails = "Plans LLM training on mixed GPU fleets.\n";
+constexpr const char* kRootDetails = "Plans LLM training on mixed GPU fleets. The manual: tangram help.\n";
+
+/// Entries of a list: name, then what it is.
+std::string listed(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::size_t widest = 0;
+  for (const auto& [name, about] : entries) widest = std::max(widest, name.size());
+  std::string out;
+  for (const auto& [name, about] : entries) out += fmt::format("  {:<{}}  {}\n", name, widest, about);
+  return out;
+}
+
+std::string listed_commands() {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const CommandText& text : kCommands) entries.emplace_back(text.name, text.summary);
+  return listed(entries);
+}
+
+std::string listed_topics() {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const ManualPage& page : manual_pages()) entries.emplace_back(page.topic, page.title());
+  return listed(entries);
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const CommandText& text : kCommands) names.emplace_back(text.name);
+  return names;
+}
+
+/// What `tangram help` takes.
+std::vector<std::string> help_words() {
+  std::vector<std::string> words = manual_topics();
+  std::ranges::copy(command_names(), std::back_inserter(words));
+  return words;
+}
 
 /// Examples first, then what it does, how it is called, and the options.
 class HelpFormatter : public CLI::Formatter {
@@ -266,12 +397,17 @@ class HelpFormatter : public CLI::Formatter {
       if (!root && app->get_name() == text.name)
         usage = fmt::format("tangram {} [options]{}{}", text.name, *text.usage != 0 ? " " : "", text.usage);
     }
-    std::string out = fmt::format("{}\nUsage: {}\n", app->get_description(), usage);
-    if (root) out += "\nCommands:\n" + commands();
+    const std::string_view before = "Usage: ";
+    const auto lines = wrapped(usage, kHelpWidth - before.size());
+    std::string out = fmt::format("{}\n{}{}\n", app->get_description(), before, fmt::join(lines, "\n       "));
+    if (root) out += "\nCommands:\n" + listed_commands();
     out += make_positionals(app) + make_groups(app, mode);
     while (out.ends_with("\n\n")) out.pop_back();
     if (root) out += fmt::format("\n{}", kExitTable);
     return out;
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return fmt::format("{}", fmt::join(wrapped(option->get_description(), kHelpWidth - kOptionColumn), "\n"));
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_name().empty() ? "" : " " + option->get_type_name();
@@ -281,15 +417,6 @@ class HelpFormatter : public CLI::Formatter {
     const auto& shorts = option->get_snames();
     return fmt::format("{}--{}", shorts.empty() ? "    " : fmt::format("-{}, ", shorts.front()),
                        option->get_lnames().front());
-  }
-
- private:
-  static std::string commands() {
-    std::string out;
-    for (const CommandText& text : kCommands) {
-      out += fmt::format("  {:<{}}{}\n", text.name, kOptionColumn - 2, text.summary);
-    }
-    return out;
   }
 };
 
@@ -303,7 +430,7 @@ std::vector<std::string> fault_words() {
   return names;
 }
 
-std::string fault_help() { return fmt::format("make a mistake on purpose: {}", fmt::join(fault_words(), ", ")); }
+std::string fault_help() { return fmt::format("inject a fault: {}", fmt::join(fault_words(), ", ")); }
 
 std::vector<std::string> technique_words() {
   std::vector<std::string> words{"pp", "mixed"};
@@ -389,108 +516,114 @@ class Grammar {
       }
     }
     if (text.command == Command::kInit) {
-      sub->add_option("--nodes", init_.nodes, "NODESxGPUSxTYPE, alike: 4x8xH100-80GB-SXM")
+      sub->add_option("--nodes", init_.nodes, "nodes that are alike, NODESxGPUSxTYPE: 4x8xH100-80GB-SXM")
           ->type_name("NODES")
           ->allow_extra_args(false);
-      sub->add_option("--network", init_.networks, "[TYPE=][CARDSx]RATEGbit,KIND, of every node or of a GPU type's")
+      sub->add_option("--network", init_.networks,
+                      "[TYPE=][CARDSx]RATEGbit,KIND: cards of all nodes, or of those of one GPU type")
           ->type_name("NETWORK")
           ->allow_extra_args(false);
       sub->add_option("--model", init_.model, "the shipped model to start from")->type_name("NAME");
-      sub->add_option("--name", init_.name, "what the fleet is called")->type_name("TEXT");
+      sub->add_option("--name", init_.name, "name of the fleet")->type_name("TEXT");
       sub->add_flag("--list", init_.list, "show the shipped models and clusters, and stop");
     }
     if (text.command == Command::kPlan) {
-      sub->add_option("-o,--output", plan_.output, "write the plan here; --pareto: a folder of plans")
+      sub->add_option("-o,--output", plan_.output,
+                      "write the plan to FILE; with --pareto: to a folder, one plan per row")
           ->type_name("FILE");
-      sub->add_option("--against", plan_.against, "keep this plan unless another is worth the change")
+      sub->add_option("--against", plan_.against, "keep this running plan unless another is worth the change")
           ->type_name("PLAN");
-      sub->add_flag("--detailed-exitcode", plan_.detailed_exitcode, "exit 2 where the plan of --against changes");
+      sub->add_flag("--detailed-exitcode", plan_.detailed_exitcode, "exit 2 if the plan of --against changes");
     }
     if (text.command == Command::kCluster) {
-      sub->add_option("--network", cluster_.networks, "[TYPE=][CARDSx]RATEGbit,KIND, of every node or of a GPU type's")
+      sub->add_option("--network", cluster_.networks,
+                      "[TYPE=][CARDSx]RATEGbit,KIND: network cards of all nodes, or of those with one GPU type")
           ->type_name("NETWORK")
           ->allow_extra_args(false);
-      sub->add_option("--links", cluster_.links, "what nccl-tests printed")->type_name("LOG")->allow_extra_args(false);
-      sub->add_option("--gpu", cluster_.gpus, "NAME=TYPE: the catalogue's TYPE is meant by NAME")
+      sub->add_option("--links", cluster_.links, "output of nccl-tests")->type_name("LOG")->allow_extra_args(false);
+      sub->add_option("--gpu", cluster_.gpus, "NAME=TYPE: reports call the catalogue's TYPE by this NAME")
           ->type_name("NAME")
           ->allow_extra_args(false);
-      sub->add_option("--name", cluster_.name, "what the fleet is called")->type_name("TEXT");
-      sub->add_option("-o,--output", cluster_.output, "write cluster.json here")->type_name("FILE");
+      sub->add_option("--name", cluster_.name, "name of the fleet")->type_name("TEXT");
+      sub->add_option("-o,--output", cluster_.output, "write cluster.json to FILE")->type_name("FILE");
     }
     if (text.command == Command::kCheck) {
-      sub->add_option("--cluster", check_.cluster, "the fleet it was made for")->type_name("CLUSTER");
-      sub->add_option("--model", check_.model, "the model it was made for")->type_name("MODEL");
+      sub->add_option("--cluster", check_.cluster, "the fleet the plan was made for")->type_name("CLUSTER");
+      sub->add_option("--model", check_.model, "the model the plan was made for")->type_name("MODEL");
     }
     if (text.command == Command::kCompare) {
-      sub->add_option("--with", compare_.planners, "planners: metis,sailor (default: all)")
+      sub->add_option("--with", compare_.planners, "planners to compare with: metis,sailor (default: all)")
           ->delimiter(',')
           ->type_name("NAMES");
       sub->add_option("--mode", compare_.mode, "faithful, repaired or both (default: both)")->type_name("MODE");
-      sub->add_option("--plan", compare_.plans, "a launch plan, or what Metis, Sailor, AMP or FlashFlex wrote")
+      sub->add_option("--plan", compare_.plans, "add a launch plan, or the output of Metis, Sailor, AMP or FlashFlex")
           ->allow_extra_args(false)
           ->type_name("FILE");
-      sub->add_option("--html", compare_.html, "write a report for browsers here")->type_name("FILE");
-      sub->add_option("--write-inputs", compare_.inputs, "write what Metis and Sailor read to this folder, and stop")
+      sub->add_option("--html", compare_.html, "write an HTML report to FILE")->type_name("FILE");
+      sub->add_option("--write-inputs", compare_.inputs,
+                      "write the input files of Metis and Sailor to FOLDER, and stop")
           ->type_name("FOLDER");
-      sub->add_flag("--no-ablation", compare_.no_ablation, "do not plan without each technique");
+      sub->add_flag("--no-ablation", compare_.no_ablation, "skip planning without each technique");
     }
     if (text.command == Command::kDiff) {
-      sub->add_option("--cluster", diff_.cluster, "the fleet that is there now")->type_name("CLUSTER");
-      sub->add_flag("--exit-code", diff_.exit_code, "exit 2 where the plans differ");
+      sub->add_option("--cluster", diff_.cluster, "the fleet as it is now")->type_name("CLUSTER");
+      sub->add_flag("--exit-code", diff_.exit_code, "exit 2 if the plans differ");
     }
     if (text.command == Command::kExport) {
       sub->add_option("--to", export_.to,
                       "generic, megatron, flagscale, slurm, kubernetes, sailor, flashflex, galvatron")
           ->type_name("FORMAT");
-      sub->add_option("-o,--output", export_.output, "folder to write")->type_name("FOLDER");
+      sub->add_option("-o,--output", export_.output, "folder to create")->type_name("FOLDER");
       sub->add_option("--program", export_.program, "what slurm and kubernetes start: generic (default) or megatron")
           ->type_name("FORMAT");
-      sub->add_option("--image", export_.image, "container of kubernetes")->type_name("IMAGE");
+      sub->add_option("--image", export_.image, "container image for kubernetes")->type_name("IMAGE");
     }
     if (text.command == Command::kImport) {
       sub->add_option("--from", import_.from, "megatron, flagscale, sailor, galvatron, flashflex or metis")
           ->type_name("FORMAT");
       sub->add_option("--cluster", import_.cluster, "the fleet the job runs on")->type_name("CLUSTER");
-      sub->add_option("--model", import_.model, "the model it trains")->type_name("MODEL");
-      sub->add_option("--rank", import_.rank, "which plan of a list (metis, sailor); 1 is the first")->type_name("N");
-      sub->add_option("-o,--output", import_.output, "write the plan here")->type_name("FILE");
+      sub->add_option("--model", import_.model, "the model the job trains")->type_name("MODEL");
+      sub->add_option("--rank", import_.rank, "which plan of a ranked list (metis, sailor); 1 is the first")
+          ->type_name("N");
+      sub->add_option("-o,--output", import_.output, "write the plan to FILE")->type_name("FILE");
     }
     if (text.command == Command::kProfile) {
-      sub->add_option("--from", profile_.from, "the tool that measured: sailor, metis, galvatron, amp, nccl-tests")
+      sub->add_option("--from", profile_.from, "the tool that measured: sailor, metis, galvatron, amp or nccl-tests")
           ->type_name("TOOL");
-      sub->add_option("--gpu", profile_.gpu, "GPU type, as the catalogue names it")->type_name("NAME");
+      sub->add_option("--gpu", profile_.gpu, "GPU type, by its catalogue name")->type_name("NAME");
       sub->add_option("--model", profile_.model, "the model that was measured")->type_name("MODEL");
-      sub->add_option("--date", profile_.date, "when it was measured: YYYY-MM-DD")->type_name("DATE");
-      sub->add_option("-o,--output", profile_.output, "write the profile here")->type_name("FILE");
+      sub->add_option("--date", profile_.date, "date of the measurement: YYYY-MM-DD")->type_name("DATE");
+      sub->add_option("-o,--output", profile_.output, "write the profile to FILE")->type_name("FILE");
     }
     if (text.command == Command::kSimulate) {
-      sub->add_option("--trace", simulate_.trace, "write a Chrome trace here")->type_name("FILE");
-      sub->add_flag("--blocking", simulate_.blocking, "stages stop for transfers, as in Megatron-LM's 1F1B");
+      sub->add_option("--trace", simulate_.trace, "write a Chrome trace to FILE")->type_name("FILE");
+      sub->add_flag("--blocking", simulate_.blocking, "stages stop for their transfers, as in Megatron-LM's 1F1B");
     }
     if (text.command == Command::kVerify) {
       sub->add_option("--inject", verify_.fault, fault_help())->type_name("FAULT");
     }
     if (text.command == Command::kAccuracy) {
-      sub->add_flag("--summary", accuracy_.summary, "show the groups alone, not every measurement");
-      sub->add_option("--gpus", accuracy_.gpus, "GPU types that come before those of the program")->type_name("FILE");
+      sub->add_flag("--summary", accuracy_.summary, "show groups only, not every measurement");
+      sub->add_option("--gpus", accuracy_.gpus, "a catalogue of GPU types that overrides the built-in one")
+          ->type_name("FILE");
       sub->add_option("--without", accuracy_.without,
-                      "hierarchical, overlap: predict without collectives in two levels, without overlap")
+                      "hierarchical: predict without two-level collectives; overlap: without overlapping communication")
           ->delimiter(',')
           ->type_name("METHOD");
     }
     if (text.command == Command::kCache) {
-      sub->add_option("--sample", cache_.sample, "verify: how many answers of each plugin, or all (default: 20)")
+      sub->add_option("--sample", cache_.sample, "verify: number of answers per plugin, or all (default: 20)")
           ->type_name("N");
     }
     if (takes_edits(text.command)) add_edits(*sub);
     add_settings(*sub, text.command);
-    sub->add_flag("--json", invocation_.json, "print one JSON document, errors too");
-    sub->add_flag("-q,--quiet", invocation_.quiet, "nothing on standard error but errors");
+    sub->add_flag("--json", invocation_.json, "print one JSON document, also for errors");
+    sub->add_flag("-q,--quiet", invocation_.quiet, "print only errors on standard error");
     // Not a flag that counts: those of CLI11 2.4 write 0 where a command was not given them, and all write to one
     // place.
-    sub->add_flag_callback("-v,--verbose", [this] { invocation_.verbosity = 1; }, "say more on standard error");
+    sub->add_flag_callback("-v,--verbose", [this] { invocation_.verbosity = 1; }, "print more on standard error");
     if (takes_edits(text.command)) {  // what settings decide about
-      sub->add_flag("--show-origin", invocation_.show_origin, "show where each setting comes from, and stop");
+      sub->add_flag("--show-origin", invocation_.show_origin, "show the source of each setting, and stop");
     }
   }
 
@@ -504,9 +637,10 @@ class Grammar {
     const auto edit = [&](const char* name, std::vector<std::string>& target, const char* help) {
       sub.add_option(name, target, help)->type_name("WHAT")->allow_extra_args(false);
     };
-    edit("--drop", invocation_.edits.drop, "what if these were gone: rack=r3, node=a-[01-04], gpu=V100");
-    edit("--add", invocation_.edits.add, "what if there were more: gpu=H100,nodes=2 or like=a-07,nodes=2");
-    edit("--set", invocation_.edits.set, "what if: link(zone:a,zone:b).bandwidth=10Gbit, node(a-07).compute=70%");
+    edit("--drop", invocation_.edits.drop, "plan without these nodes: rack=r3, node=a-[01-04], gpu=V100");
+    edit("--add", invocation_.edits.add, "plan with more nodes: gpu=H100,nodes=2 or like=a-07,nodes=2");
+    edit("--set", invocation_.edits.set,
+         "plan with changed values: link(zone:a,zone:b).bandwidth=10Gbit, node(a-07).compute=70%");
   }
 
   void add_settings(CLI::App& sub, Command command) {
@@ -538,14 +672,14 @@ class Grammar {
 
   std::vector<Positional> positionals(Command command) {
     switch (command) {
-      case Command::kInit: return {{"FOLDER", "what to write", &init_.folder, false}};
+      case Command::kInit: return {{"FOLDER", "folder to write", &init_.folder, false}};
       case Command::kPlan:
-        return {{"CLUSTER", "cluster.json", &plan_.cluster, true},
-                {"MODEL", "model.yaml or config.json", &plan_.model, true}};
+        return {{"CLUSTER", "cluster.json, or the name of a shipped cluster", &plan_.cluster, true},
+                {"MODEL", "model.yaml, config.json, or the name of a shipped model", &plan_.model, true}};
       case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
       case Command::kCluster:
         return {{"ACTION", "from-slurm, from-kubernetes, from-nvidia-smi or probe", &cluster_.action, true},
-                {"FILE", "what the fleet reports; - reads standard input", nullptr, false, &cluster_.files}};
+                {"FILE", "reports of the fleet; - is standard input", nullptr, false, &cluster_.files}};
       case Command::kCheck: return {{"PLAN", "a launch plan", &check_.plan, true}};
       case Command::kSimulate: return {{"PLAN", "a launch plan", &simulate_.plan, true}};
       case Command::kCompare:
@@ -560,22 +694,22 @@ class Grammar {
       case Command::kImport: return {{"FILE", "the job's files, or a folder", nullptr, true, &import_.files}};
       case Command::kProfile:
         return {{"ACTION", "import or show", &profile_.action, true},
-                {"FILE", "what the tool wrote, or a profile", nullptr, true, &profile_.files}};
+                {"FILE", "output of the tool, or a profile", nullptr, true, &profile_.files}};
       case Command::kAccuracy: return {{"DATASET", "published measurements", &accuracy_.dataset, true}};
       case Command::kParallelizers:
         return {{"ACTION", "list or test", &parallelizers_.action, true},
-                {"NAME", "of test: whom to try", &parallelizers_.name, false}};
+                {"NAME", "the parallelizer to test", &parallelizers_.name, false}};
       case Command::kCache:
         return {{"ACTION", "show, verify, clear or path", &cache_.action, true},
-                {"NAME", "of verify and clear: one plugin alone", &cache_.name, false}};
-      case Command::kWorker:
-        return {{"ADDRESS", "HOST:PORT where the planner may be reached", nullptr, true, &worker_.addresses}};
+                {"NAME", "verify and clear: only this plugin", &cache_.name, false}};
+      case Command::kWorker: return {{"ADDRESS", "HOST:PORT of the planner", nullptr, true, &worker_.addresses}};
       case Command::kSchema:
-        return {
-            {"NAME", "cluster, model, profile, launch_plan, measurements, or what --json prints", &schema_.name, true}};
+        return {{"NAME", "cluster, model, profile, launch_plan, measurements, or a document of --json", &schema_.name,
+                 true}};
+      case Command::kHelp: return {{"TOPIC", "a page of the manual, or a command", &help_.topic, false}};
+      case Command::kManual: return {{"TOPIC", "a page of the manual", &manual_topic_, false}};
       case Command::kCompletion: return {{"SHELL", "bash, zsh or fish", &shell_, true}};
       case Command::kGpus:
-      case Command::kManual:
       case Command::kVersion: return {};
     }
     return {};
@@ -602,6 +736,7 @@ class Grammar {
       case Command::kCache: return cache_;
       case Command::kWorker: return worker_;
       case Command::kSchema: return schema_;
+      case Command::kHelp: return help_;
       case Command::kCompletion:
       case Command::kManual:
       case Command::kVersion: return VersionArguments{};
@@ -613,7 +748,9 @@ class Grammar {
   std::vector<CommandManual> manual() const {
     std::vector<CommandManual> commands;
     for (const CommandText& text : kCommands) {
-      CommandManual command{text.name, text.usage, text.summary, text.examples, text.details, {}};
+      CommandManual command{text.name, text.usage, text.summary, text.examples, text.details, {}, {}};
+      if (text.command == Command::kHelp) command.topics = help_words();
+      if (text.command == Command::kManual) command.topics = manual_topics();
       for (const CLI::Option* option : root_.get_subcommand(text.name)->get_options()) {
         if (option->get_lnames().empty()) continue;
         const auto& shorts = option->get_snames();
@@ -636,18 +773,42 @@ class Grammar {
     if (shell_ == "zsh") return HelpText{zsh_completion(manual())};
     if (shell_ == "fish") return HelpText{fish_completion(manual())};
     const std::vector<std::string> known{"bash", "zsh", "fish"};
-    return fail(usage_error("unknown-shell", fmt::format("there is no completion for \"{}\"", shell_),
+    return fail(usage_error("unknown-shell", fmt::format("no completion for \"{}\"", shell_),
                             suggestion(shell_, known, "shells: bash, zsh, fish")));
+  }
+
+  /// A page of the manual goes through the terminal, which knows its width; the rest is text.
+  Expected<std::variant<Invocation, HelpText>> help() {
+    if (help_.topic.empty()) {
+      return HelpText{fmt::format("Manual, tangram help TOPIC:\n{}\nCommands, tangram help COMMAND:\n{}",
+                                  listed_topics(), listed_commands())};
+    }
+    for (const std::string& name : command_names()) {
+      if (name == help_.topic) return HelpText{root_.get_subcommand(name)->help()};
+    }
+    if (!find_page(help_.topic)) return fail(unknown_topic(help_.topic, help_words()));
+    invocation_.arguments = help_;
+    return invocation_;
+  }
+
+  Expected<std::variant<Invocation, HelpText>> manual_for_man() const {
+    if (manual_topic_.empty()) {
+      return HelpText{manual_page(manual(), "plans LLM training on mixed GPU fleets", kExitTable)};
+    }
+    if (const auto page = find_page(manual_topic_)) return HelpText{page_troff(*page)};
+    return fail(unknown_topic(manual_topic_, manual_topics()));
+  }
+
+  static Diagnostic unknown_topic(const std::string& topic, const std::vector<std::string>& known) {
+    return usage_error("unknown-topic", fmt::format("the manual has no page \"{}\"", topic),
+                       suggestion(topic, known, "tangram help lists the pages"));
   }
 
   Expected<std::variant<Invocation, HelpText>> interpret() {
     const auto parsed = root_.get_subcommands();
     if (parsed.empty()) return without_command();
     const CLI::App& sub = *parsed.front();
-    if (const auto before = root_.remaining(); !before.empty()) {
-      if (before.front() == "help") return HelpText{sub.help()};
-      return fail(unknown_before_command(before.front()));
-    }
+    if (const auto before = root_.remaining(); !before.empty()) return fail(unknown_before_command(before.front()));
     if (auto extra = complaint_about_extras(sub)) return fail(std::move(*extra));
     for (const CommandText& text : kCommands) {
       if (sub.get_name() == text.name) invocation_.command = text.command;
@@ -655,9 +816,8 @@ class Grammar {
     if (auto missing = complaint_about_missing(sub)) return fail(std::move(*missing));
     if (auto empty = complaint_about_empty(sub)) return fail(std::move(*empty));
     if (invocation_.command == Command::kCompletion) return completion();
-    if (invocation_.command == Command::kManual) {
-      return HelpText{manual_page(manual(), "plans LLM training on mixed GPU fleets", kExitTable)};
-    }
+    if (invocation_.command == Command::kManual) return manual_for_man();
+    if (invocation_.command == Command::kHelp) return help();
     invocation_.arguments = arguments(invocation_.command);
     return invocation_;
   }
@@ -665,20 +825,18 @@ class Grammar {
   Expected<std::variant<Invocation, HelpText>> without_command() {
     if (version_) return invocation_;
     const std::vector<std::string> words = root_.remaining();
-    if (words.empty()) return fail(usage_error("missing-command", "which command?", hint_to_help()));
-    if (words.size() == 1 && words.front() == "help") return HelpText{root_.help()};
-    return fail(unknown_before_command(words.front() == "help" ? words[1] : words.front()));
+    if (words.empty()) return fail(usage_error("missing-command", "no command given", hint_to_help()));
+    return fail(unknown_before_command(words.front()));
   }
 
   static Diagnostic unknown_before_command(const std::string& word) {
     if (!word.starts_with('-')) {
-      std::vector<std::string> names;
-      for (const CommandText& text : kCommands) names.emplace_back(text.name);
+      const std::vector<std::string> names = command_names();
       return usage_error("unknown-command", fmt::format("unknown command \"{}\"", word),
                          suggestion(word, names, fmt::format("commands: {}", fmt::join(names, ", "))));
     }
-    return usage_error("unknown-option", fmt::format("there is no option {} before the command", word),
-                       "options of a command come after it, as in tangram plan --json");
+    return usage_error("unknown-option", fmt::format("{} may not precede the command", word),
+                       "options follow the command, as in tangram plan --json");
   }
 
   /// The first word that no option or argument took.
@@ -713,7 +871,7 @@ class Grammar {
                        hint_to_help());
   }
 
-  /// `-o ''` is a script whose variable is not set, not a wish for no file.
+  /// `-o ''` comes from a script whose variable is not set.
   std::optional<Diagnostic> complaint_about_empty(const CLI::App& sub) const {
     for (const CLI::Option* option : sub.get_options()) {
       if (option->get_lnames().empty() || option->get_type_size() == 0) continue;
@@ -756,7 +914,9 @@ class Grammar {
   CacheArguments cache_;
   WorkerArguments worker_;
   SchemaArguments schema_;
+  HelpArguments help_;
   std::string shell_;
+  std::string manual_topic_;
   bool version_ = false;
 };
 

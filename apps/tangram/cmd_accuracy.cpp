@@ -159,7 +159,7 @@ Expected<cluster::ExchangeMethods> methods_without(const std::vector<std::string
     } else if (word == "overlap") {
       methods.overlapped = false;
     } else {
-      return fail(usage_mistake("unknown-value", fmt::format("--without knows no \"{}\"", word),
+      return fail(usage_mistake("unknown-value", fmt::format("--without has no method \"{}\"", word),
                                 "hierarchical (collectives in two levels) or overlap (of exchanges with compute)"));
     }
   }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "caches.hpp"
+#include "cache_settings.hpp"
 #include "commands.hpp"
 #include "parallelizers.hpp"
 #include "table.hpp"
@@ -44,7 +44,8 @@ ExitCode show(const std::string& file, const Context& context) {
   const auto cache = open_existing(file, context.settings);
   if (!cache) return report(context.terminal, context.json, cache.error());
   const parallelizer::CacheContents contents = *cache ? (*cache)->contents() : parallelizer::CacheContents{};
-  const compose::KeptContents searches = *cache ? compose::kept_contents((*cache)->file()) : compose::KeptContents{};
+  const planner::SearchCacheContents searches =
+      *cache ? planner::search_cache_contents((*cache)->file()) : planner::SearchCacheContents{};
   const Bytes size = *cache ? (*cache)->file().used() : Bytes(0);
   if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
 
@@ -81,8 +82,8 @@ ExitCode show(const std::string& file, const Context& context) {
 }
 
 Diagnostics nobody_of_that_name(const std::string& name) {
-  return usage_mistake("not-in-cache", fmt::format("the cache holds nothing of a plugin \"{}\"", name),
-                       "tangram cache show lists whose answers it holds");
+  return usage_mistake("not-in-cache", fmt::format("the cache has no answers of a plugin \"{}\"", name),
+                       "tangram cache show lists the plugins");
 }
 
 bool is_named(const CachedPlugin& plugin, const std::string& name) {
@@ -105,9 +106,10 @@ ExitCode clear(const std::string& file, const std::string& name, const Context& 
     }
     // What a plugin said is in the searches that it was asked for.
     for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
-      if (!name.empty() && is_named(plugin, name)) searches += compose::clear_kept((*cache)->file(), plugin.identity);
+      if (!name.empty() && is_named(plugin, name))
+        searches += planner::clear_search_cache((*cache)->file(), plugin.identity);
     }
-    if (name.empty()) searches = compose::clear_kept((*cache)->file());
+    if (name.empty()) searches = planner::clear_search_cache((*cache)->file());
     gone = (*cache)->clear(name);
     if (const auto problem = problem_of(*cache)) return report(context.terminal, context.json, {*problem});
   }
@@ -194,7 +196,7 @@ Verified verify_plugin(const CachedPlugin& plugin, std::int64_t most, paralleliz
   }
   if (parallelizer::content_digest(*spec) != plugin.content) {
     verified.state = "changed";
-    verified.says = "the plugin is another now: what is kept does not count";
+    verified.says = "the plugin has changed: its cached answers are no longer used";
     return verified;
   }
   const auto pool = parallelizer::make_worker_pool(*spec, options, launcher);
@@ -203,8 +205,8 @@ Verified verify_plugin(const CachedPlugin& plugin, std::int64_t most, paralleliz
     verified.says = pool->plugin().error().front().message;
   } else if (cache.introduce(*spec, *pool->plugin()) != plugin.identity) {
     verified.state = "changed";
-    verified.says = fmt::format("it says that it is {} {} now: what is kept does not count", pool->plugin()->name,
-                                pool->plugin()->version);
+    verified.says = fmt::format("it now calls itself {} {}: its cached answers are no longer used",
+                                pool->plugin()->name, pool->plugin()->version);
   } else {
     compare(cache.sample(plugin.identity, most), *pool, cache, verified);
   }
@@ -224,15 +226,15 @@ std::string verified_for_people(const std::vector<Verified>& all) {
                         v.different.size(), v.unanswered.size());
     for (const std::string& line : v.different) text += fmt::format("  different: {}\n", line);
     for (const std::string& line : v.unanswered) text += fmt::format("  unanswered: {}\n", line);
-    if (!v.different.empty()) text += fmt::format("  tangram cache clear {} forgets its answers\n", v.plugin.found_as);
+    if (!v.different.empty()) text += fmt::format("  tangram cache clear {} deletes its answers\n", v.plugin.found_as);
   }
   return text;
 }
 
-std::string searches_for_people(const std::optional<compose::KeptState>& state) {
+std::string searches_for_people(const std::optional<planner::SearchCacheState>& state) {
   if (!state) return "";
   return fmt::format("searches: {} read back, {} damaged{}\n", state->whole, state->damaged,
-                     state->damaged > 0 ? " and forgotten" : "");
+                     state->damaged > 0 ? " and deleted" : "");
 }
 
 Json verified_json(const std::vector<Verified>& all) {
@@ -261,9 +263,10 @@ std::optional<std::int64_t> sample_size(const std::string& text) {
 ExitCode verify(const std::string& file, const CacheArguments& arguments, const Context& context) {
   const auto most = sample_size(arguments.sample);
   if (!most) {
-    return report(context.terminal, context.json,
-                  usage_mistake("bad-value", fmt::format("--sample: \"{}\" is no count of answers", arguments.sample),
-                                "a whole number of at least 1, or all"));
+    return report(
+        context.terminal, context.json,
+        usage_mistake("bad-value", fmt::format("--sample: \"{}\" is not a number of answers", arguments.sample),
+                      "a whole number of at least 1, or all"));
   }
   const auto cache = open_existing(file, context.settings);
   if (!cache) return report(context.terminal, context.json, cache.error());
@@ -276,9 +279,9 @@ ExitCode verify(const std::string& file, const CacheArguments& arguments, const 
   const auto launcher = make_launcher(context.settings, options->slots, 1, progress);
   if (!launcher) return report(context.terminal, context.json, launcher.error());
   std::vector<Verified> all;
-  std::optional<compose::KeptState> searches;
+  std::optional<planner::SearchCacheState> searches;
   if (*cache) {
-    if (arguments.name.empty()) searches = compose::verify_kept((*cache)->file());
+    if (arguments.name.empty()) searches = planner::verify_search_cache((*cache)->file());
     for (const CachedPlugin& plugin : (*cache)->contents().plugins) {
       if (plugin.answers == 0 || !is_named(plugin, arguments.name)) continue;
       all.push_back(verify_plugin(plugin, *most, **cache, *options, **launcher, context));

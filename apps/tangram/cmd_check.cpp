@@ -6,9 +6,9 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
-#include "judged.hpp"
 #include "table.hpp"
 #include "tangram/plan/check.hpp"
+#include "tangram/planner/checked_plan.hpp"
 
 namespace tangram::app {
 
@@ -84,14 +84,13 @@ Diagnostics judged_incomplete(Diagnostics mistakes) {
 
 ExitCode run_check(const CheckArguments& arguments, const Context& context) {
   if (arguments.cluster.empty() && !arguments.model.empty()) {
-    return report(context.terminal, context.json,
-                  usage_mistake("model-without-cluster", "--model is compared together with --cluster"));
+    return report(context.terminal, context.json, usage_mistake("model-without-cluster", "--model needs --cluster"));
   }
   const auto inputs = load_inputs(arguments);
   if (!inputs) return report(context.terminal, context.json, judged_incomplete(inputs.error()));
   const auto& [written, fleet, model] = *inputs;
   const model::Model* wanted = model ? &*model : nullptr;
-  const plan::CheckReport judged = fleet ? judge_file(written, *fleet, wanted) : judge_file(written);
+  const plan::CheckReport judged = fleet ? planner::full_check(written, *fleet, wanted) : planner::full_check(written);
   return print_result(context, for_people(judged, context.terminal), document_of(judged),
                       judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
 }

@@ -28,7 +28,7 @@ Expected<std::vector<std::string>> planners_of(const CompareArguments& arguments
     if (std::ranges::find(known, name) != known.end()) continue;
     const auto near = closest(name, known);
     return fail(usage_mistake(
-        "unknown-planner", fmt::format("--with {}: there is no such planner", name),
+        "unknown-planner", fmt::format("--with {}: no such planner", name),
         near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("planners: {}", fmt::join(known, ", "))));
   }
   return arguments.planners;
@@ -38,12 +38,12 @@ Expected<std::vector<Mode>> modes_of(const std::string& mode) {
   if (mode == "both") return std::vector{Mode::kFaithful, Mode::kRepaired};
   if (mode == "faithful") return std::vector{Mode::kFaithful};
   if (mode == "repaired") return std::vector{Mode::kRepaired};
-  return fail(usage_mistake("unknown-mode", fmt::format("--mode {}: there is no such mode", mode),
-                            "modes: faithful, repaired, both"));
+  return fail(
+      usage_mistake("unknown-mode", fmt::format("--mode {}: no such mode", mode), "modes: faithful, repaired, both"));
 }
 
-Expected<std::vector<GivenPlan>> given_plans(const std::vector<std::string>& paths) {
-  std::vector<GivenPlan> plans;
+Expected<std::vector<planner::GivenPlan>> given_plans(const std::vector<std::string>& paths) {
+  std::vector<planner::GivenPlan> plans;
   Diagnostics mistakes;
   for (const std::string& path : paths) {
     std::string text;
@@ -116,12 +116,13 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  ComparingOptions options{planning_options(context.settings, inputs->fleet, inputs->model), *planners, *modes,
-                           std::move(*plans), !arguments.no_ablation};
-  if (!inputs->profiles.empty()) options.planning.search.profiles = &inputs->profiles;
-  const auto comparison = compare(*inputs, options, [&](const compose::Progress& progress) {
-    context.terminal.progress(progress.phase.empty() ? "planning" : progress.phase);
-  });
+  planner::CompareOptions options{plan_options(context.settings, inputs->fleet, inputs->model), *planners, *modes,
+                                  std::move(*plans), !arguments.no_ablation};
+  if (!inputs->profiles.empty()) options.plan.search.profiles = &inputs->profiles;
+  const auto comparison =
+      planner::compare(inputs->fleet, inputs->model, options, [&](const compose::Progress& progress) {
+        context.terminal.progress(progress.phase.empty() ? "planning" : progress.phase);
+      });
   context.terminal.clear_progress();
   if (!comparison) return refuse(comparison.error());
   if (html) {

@@ -32,7 +32,7 @@ ExitCode run_diff(const DiffArguments& arguments, const Context& context) {
   const auto inputs = load_inputs(arguments);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
   const auto& [before, after, fleet] = *inputs;
-  const Switch change = compare_plans(before, after, fleet ? &*fleet : nullptr);
+  const evolve::Switch change = evolve::switch_between(before, after, fleet ? &*fleet : nullptr);
   const bool differ = arguments.exit_code && !change.difference.same_body;
   nlohmann::ordered_json document{{"schema", "tangram.diff/1"},
                                   {"status", change.difference.same_body ? "same" : "different"}};

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "caches.hpp"
+#include "cache_settings.hpp"
 #include "commands.hpp"
 #include "explanation_view.hpp"
 #include "inputs.hpp"
@@ -42,13 +42,13 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  PlanningOptions options = planning_options(context.settings, inputs->fleet, inputs->plan.model);
+  planner::PlanOptions options = plan_options(context.settings, inputs->fleet, inputs->plan.model);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
-  options.kept = cache.searches.get();
+  options.cache = cache.searches.get();
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress("explaining: " + p.phase); };
-  const auto explanation = explain(inputs->plan, inputs->fleet, options, progress);
+  const auto explanation = planner::explain(inputs->plan, inputs->fleet, options, progress);
   context.terminal.clear_progress();
   tell_cache(context, cache, /*needed=*/false);
   if (!explanation) return refuse(explanation.error());

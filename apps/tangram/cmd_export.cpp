@@ -30,7 +30,7 @@ Expected<exporting::Format> format_of(const std::string& name, const std::string
   }
   const auto near = closest(name, known);
   return fail(usage_mistake(
-      "unknown-format", fmt::format("{} {}: there is no such format", option, name),
+      "unknown-format", fmt::format("{} {}: no such format", option, name),
       near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
 }
 

@@ -8,15 +8,16 @@
 
 #include "commands.hpp"
 #include "inputs.hpp"
-#include "judged.hpp"
 #include "plan_view.hpp"
-#include "planning.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
+#include "tangram/base/version.hpp"
+#include "tangram/cost/compute.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/plan/check.hpp"
+#include "tangram/planner/checked_plan.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::app {
@@ -38,7 +39,7 @@ Expected<Source> source_of(const std::string& name) {
   }
   const auto near = closest(name, known);
   return fail(usage_mistake(
-      "unknown-format", fmt::format("--from {}: there is no such format", name),
+      "unknown-format", fmt::format("--from {}: no such format", name),
       near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
 }
 
@@ -50,7 +51,7 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
   }
   std::vector<std::string> inputs = arguments.files;
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
-  if (arguments.rank < 1) return usage_mistake("bad-rank", "--rank begins with 1", "the first plan of the file");
+  if (arguments.rank < 1) return usage_mistake("bad-rank", "--rank starts at 1", "1 is the first plan of the file");
   for (const std::string& input : inputs) {
     if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
     return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output));
@@ -122,11 +123,11 @@ Expected<ImportInputs> load_inputs(const ImportArguments& arguments, const model
 /// What the planner adds to its own plans: predictions, where it comes from.
 void finish(importing::Imported& imported, const ImportInputs& inputs, const std::string& from) {
   plan::LaunchPlan& plan = imported.plan;
-  plan.provenance.version = TANGRAM_VERSION;
+  plan.provenance.version = version();
   plan.provenance.inputs = {{"cluster", inputs.fleet.digest}, {"model", inputs.model.digest}};
   plan.provenance.note = fmt::format("imported from {}", from);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
-  simulate::predict(plan, result, fleet_peak(inputs.fleet, inputs.model.job.precision));
+  simulate::predict(plan, result, cost::fleet_peak(inputs.fleet, inputs.model.job.precision));
 }
 
 std::string for_people(const importing::Imported& imported, const plan::CheckReport& judged, const Terminal& terminal) {
@@ -174,10 +175,10 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (!judged.ok()) {
     if (to_stdout) return refuse(errors_of(judged));
     if (*output)
-      context.terminal.note(fmt::format("{} is not written: the plan does not pass its check", arguments.output));
+      context.terminal.note(fmt::format("{} was not written: the plan does not pass its check", arguments.output));
     return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
   }
-  const auto text = judged_text(imported->plan, inputs->fleet, inputs->model);
+  const auto text = planner::checked_text(imported->plan, inputs->fleet, inputs->model);
   if (!text) return refuse(text.error());
   if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());
   return print_text(context, to_stdout ? *text : for_people(*imported, judged, context.terminal));

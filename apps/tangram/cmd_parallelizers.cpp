@@ -29,12 +29,12 @@ Listed listed(const parallelizer::FoundPlugin& found, parallelizer::Launcher& la
   if (!found.mistakes.empty()) {
     line.state = "bad manifest";
     line.says = found.mistakes.front().message;
-    line.todo = "mend the manifest";
+    line.todo = "fix the manifest";
     return line;
   }
   if (found.hidden) {
     line.state = "hidden";
-    line.says = "another of this name comes first";
+    line.says = "another parallelizer of this name takes precedence";
     return line;
   }
   const auto pool = parallelizer::make_worker_pool(found.spec, {}, launcher);
@@ -107,9 +107,9 @@ std::string report_for_people(const parallelizer::ConformanceReport& report, con
   }
   std::string out = table.render(terminal);
   if (const auto& claimed = report.tally.claimed) {
-    out += fmt::format("\nits times are {:.2f} to {:.2f} of the recomputed ones\n", claimed->least, claimed->most);
+    out += fmt::format("\nits times are {:.2f} to {:.2f} times the recomputed ones\n", claimed->least, claimed->most);
   }
-  if (!report.printed.empty()) out += "\nthe last it printed:\n" + report.printed;
+  if (!report.printed.empty()) out += "\nits last output:\n" + report.printed;
   if (!report.printed.empty() && report.printed.back() != '\n') out += "\n";
   return out;
 }
@@ -147,7 +147,7 @@ ExitCode run_parallelizers(const ParallelizersArguments& arguments, const Contex
   if (arguments.action == "list") {
     if (arguments.name.empty()) return list(context);
     return mistaken("extra-argument", fmt::format("list takes no further argument \"{}\"", arguments.name),
-                    "tangram parallelizers test NAME tries one");
+                    "tangram parallelizers test NAME tests one");
   }
   if (arguments.action != "test") {
     return mistaken("unknown-action", fmt::format("parallelizers has no action \"{}\"", arguments.action),

@@ -6,23 +6,22 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ahead.hpp"
-#include "caches.hpp"
-#include "choices.hpp"
+#include "cache_settings.hpp"
+#include "choices_view.hpp"
 #include "commands.hpp"
 #include "inputs.hpp"
-#include "judged.hpp"
+#include "objective_settings.hpp"
 #include "parallelizers.hpp"
 #include "plan_view.hpp"
-#include "planning.hpp"
 #include "planning_inputs.hpp"
-#include "replan.hpp"
+#include "replan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/compose/remedies.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
-#include "wishes.hpp"
+#include "tangram/planner/ahead.hpp"
+#include "tangram/planner/checked_plan.hpp"
 
 namespace tangram::app {
 
@@ -40,7 +39,7 @@ void load_old(const std::string& path, PlanInputs& inputs, Diagnostics& mistakes
   const std::size_t before = mistakes.size();
   take(plan::read_plan(inputs.old_text, path), inputs.old, mistakes);
   if (mistakes.size() > before) return;
-  const Diagnostics found = mistakes_in(inputs.old, path);
+  const Diagnostics found = planner::mistakes_in(inputs.old, path);
   mistakes.insert(mistakes.end(), found.begin(), found.end());
 }
 
@@ -60,14 +59,14 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
   if (arguments.detailed_exitcode && arguments.against.empty()) {
-    return usage_mistake("nothing-to-compare", "--detailed-exitcode tells whether a plan changes",
-                         "say which plan with --against PLAN");
+    return usage_mistake("nothing-to-compare", "--detailed-exitcode needs --against PLAN",
+                         "it tells whether that plan changes");
   }
   if (settings.enabled("ahead") && settings.count("pareto")) {
     return usage_mistake("two-questions", "--ahead prepares the next plan, --pareto lists plans",
                          "leave one of them out");
   }
-  if (settings.count("pareto") && settings.text("objective") != to_string(compose::Objective::kThroughput)) {
+  if (settings.count("pareto") && settings.text("objective") != compose::to_string(compose::Objective::kThroughput)) {
     return usage_mistake("two-questions", "--pareto lists choices for every objective, --objective asks for one plan",
                          "leave one of them out; --budget and --min-throughput limit the list");
   }
@@ -93,9 +92,9 @@ std::string progress_line(const compose::Progress& progress) {
 }
 
 /// The user's own limit was what ended the search, or what was asked for is not proven.
-bool stopped_early(const Settings& settings, const PlanningOptions& options, bool finished) {
+bool stopped_early(const Settings& settings, const planner::PlanOptions& options, bool finished) {
   const bool limited = settings.value("time-budget").origin != Origin::kDefault;
-  return !finished && (limited || options.wish.objective != compose::Objective::kThroughput);
+  return !finished && (limited || options.request.objective != compose::Objective::kThroughput);
 }
 
 /// What a plan or a list of plans is told as, and to whom.
@@ -129,7 +128,8 @@ struct Means {
 
 /// What the parallelizers failed at, for people and as exit code.
 ExitCode tell_failures(const Context& context, const std::vector<parallelizer::Tally>& tallies) {
-  if (const Diagnostics failures = failures_of(tallies); !failures.empty()) context.terminal.error(failures);
+  if (const Diagnostics failures = parallelizer::failures_of(tallies); !failures.empty())
+    context.terminal.error(failures);
   return exit_code_of(tallies);
 }
 
@@ -139,9 +139,9 @@ void tell_effort(const Context& context, const compose::SearchStatistics& s) {
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 }
 
-Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& options, const Means& means,
+Expected<Told> plan_best(const PlanningInputs& inputs, const planner::PlanOptions& options, const Means& means,
                          const compose::ProgressCallback& progress, const Context& context) {
-  auto planned = make_plan(inputs.fleet, inputs.model, options, progress);
+  auto planned = planner::make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
   means.tell(context);
   if (!planned) return fail(std::move(planned.error()));
@@ -149,24 +149,24 @@ Expected<Told> plan_best(const PlanningInputs& inputs, const PlanningOptions& op
   ExitCode code = tell_failures(context, planned->parallelizers);
   if (code == ExitCode::kOk && stopped_early(context.settings, options, planned->search_finished))
     code = ExitCode::kStoppedEarly;
-  const auto text = judged_text(planned->plan, inputs.fleet, inputs.model);
+  const auto text = planner::checked_text(planned->plan, inputs.fleet, inputs.model);
   if (!text) return fail(text.error());
   return Told{*text, *text, plan_for_people(planned->plan, context.terminal), code};
 }
 
 /// Where the old plan is kept, its text is written as it was: nothing changed. Where its figures are no longer those
 /// that check works out, it is written with those of today.
-Expected<std::string> text_of(Replanned& replanned, const PlanInputs& inputs) {
-  if (replanned.change) return judged_text(replanned.next, inputs.fleet, inputs.model);
-  if (!replanned.now || judge_file(inputs.old).ok()) return inputs.old_text;
-  return judged_text(*replanned.now, inputs.fleet, inputs.model);
+Expected<std::string> text_of(planner::Replanned& replanned, const PlanInputs& inputs) {
+  if (replanned.change) return planner::checked_text(replanned.next, inputs.fleet, inputs.model);
+  if (!replanned.now || planner::full_check(inputs.old).ok()) return inputs.old_text;
+  return planner::checked_text(*replanned.now, inputs.fleet, inputs.model);
 }
 
-Expected<Told> plan_against(const PlanInputs& inputs, const PlanningOptions& options, const Means& means,
+Expected<Told> plan_against(const PlanInputs& inputs, const planner::PlanOptions& options, const Means& means,
                             const compose::ProgressCallback& progress, const PlanArguments& arguments,
                             const Context& context) {
   auto replanned =
-      replan(inputs.old, inputs.fleet, inputs.model, options, context.settings.share("min-gain"), progress);
+      planner::replan(inputs.old, inputs.fleet, inputs.model, options, context.settings.share("min-gain"), progress);
   context.terminal.clear_progress();
   means.tell(context);
   if (!replanned) return fail(std::move(replanned.error()));
@@ -178,7 +178,7 @@ Expected<Told> plan_against(const PlanInputs& inputs, const PlanningOptions& opt
               replanned_for_people(*replanned, context.terminal), code};
 }
 
-Expected<Told> plan_choices(const PlanningInputs& inputs, const PlanningOptions& options, std::int64_t most,
+Expected<Told> plan_choices(const PlanningInputs& inputs, const planner::PlanOptions& options, std::int64_t most,
                             const Means& means, const compose::ProgressCallback& progress,
                             const PlanArguments& arguments, const Context& context) {
   const bool writes = !arguments.output.empty() && arguments.output != "-";
@@ -188,7 +188,7 @@ Expected<Told> plan_choices(const PlanningInputs& inputs, const PlanningOptions&
     if (!opened) return fail(std::move(opened.error()));
     folder.emplace(std::move(*opened));
   }
-  auto choices = make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);
+  auto choices = planner::make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);
   context.terminal.clear_progress();
   means.tell(context);
   if (!choices) return fail(std::move(choices.error()));
@@ -207,32 +207,39 @@ Expected<Told> plan_choices(const PlanningInputs& inputs, const PlanningOptions&
 }
 
 /// Searches have to be kept, by parallelizers whose searches can be.
-std::optional<Diagnostics> ahead_complaint(const Cache& cache, const PlanningOptions& options) {
+std::optional<Diagnostics> ahead_complaint(const Cache& cache, const planner::PlanOptions& options) {
   if (cache.searches == nullptr) {
-    return no_cache(cache, "ahead-without-cache", "--ahead keeps searches in the cache, and there is none");
+    return no_cache(cache, "ahead-without-cache", "--ahead caches searches, and the cache is off");
   }
-  const parallelizer::ParallelizerInfo* unknown = compose::first_unknown(options.parallelizers);
+  const parallelizer::ParallelizerInfo* unknown = planner::first_uncacheable(options.parallelizers);
   if (unknown == nullptr) return std::nullopt;
-  return Diagnostics{
-      problem(ErrorKind::kPlugin, "ahead-unknown-parallelizer",
-              fmt::format("--ahead keeps searches, and those of parallelizer {} cannot be kept: it {}", unknown->name,
-                          unknown->deterministic ? "did not start" : "says that its answers differ from time to time"),
-              "leave --ahead out")};
+  return Diagnostics{problem(
+      ErrorKind::kPlugin, "ahead-unknown-parallelizer",
+      fmt::format("--ahead caches searches, and those with parallelizer {} cannot be cached: it {}", unknown->name,
+                  unknown->deterministic ? "did not start" : "says that its answers differ from time to time"),
+      "leave --ahead out")};
 }
 
-void look_ahead(const PlanningInputs& inputs, const PlanningOptions& options, const compose::ProgressCallback& progress,
-                const Context& context) {
-  if (options.kept->made() > options.kept->kept()) {
-    context.terminal.note("did not search ahead: what a parallelizer failed at is not kept");
+std::string ahead_text(const planner::Ahead& ahead) {
+  return fmt::format("searched ahead: {} without any one of {}, {} with one more ({} made, {} kept before)",
+                     counted(static_cast<std::int64_t>(ahead.fewer), "fleet"),
+                     counted(static_cast<std::int64_t>(ahead.nodes), "node"), ahead.more, counted(ahead.made, "search"),
+                     ahead.found);
+}
+
+void look_ahead(const PlanningInputs& inputs, const planner::PlanOptions& options,
+                const compose::ProgressCallback& progress, const Context& context) {
+  if (options.cache->misses() > options.cache->stored()) {
+    context.terminal.note("did not search ahead: searches in which a parallelizer failed are not cached");
     return;
   }
-  const Ahead ahead = search_ahead(inputs.fleet, inputs.model, options, progress);
+  const planner::Ahead ahead = planner::search_ahead(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
   context.terminal.note(ahead_text(ahead));
 }
 
 /// The first diagnostic of a job that does not fit says what was tried and found to help.
-void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const PlanningOptions& options,
+void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const planner::PlanOptions& options,
                   const Context& context) {
   Diagnostic& first = why.front();
   if (first.kind != ErrorKind::kInfeasible || (first.code != "out-of-memory" && first.code != "no-strategy")) return;
@@ -252,7 +259,7 @@ void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const Planning
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments, context.settings)) return refuse(*wrong);
-  if (const auto wrong = wish_complaint(context.settings)) return refuse(*wrong);
+  if (const auto wrong = request_conflict(context.settings)) return refuse(*wrong);
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
   tell_assumed(context, inputs->fleet, &inputs->model);
@@ -265,18 +272,18 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
   context.terminal.progress("finding islands");
-  PlanningOptions options = planning_options(context.settings, inputs->fleet, inputs->model);
+  planner::PlanOptions options = plan_options(context.settings, inputs->fleet, inputs->model);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
-  options.kept = cache.searches.get();
+  options.cache = cache.searches.get();
   const auto planners = make_planners(context.settings, inputs->model, options.search.profiles, cache,
                                       [&](const std::string& line) { context.terminal.progress(line); });
   if (!planners) return refuse(planners.error());
   options.parallelizers = planners->all();
-  auto wish = wish_of(context.settings, inputs->fleet, inputs->model);
-  if (!wish) return refuse(wish.error());
-  options.wish = *wish;
+  auto request = request_of_settings(context.settings, inputs->fleet, inputs->model);
+  if (!request) return refuse(request.error());
+  options.request = *request;
   const bool ahead = context.settings.enabled("ahead");
   if (const auto wrong = ahead ? ahead_complaint(cache, options) : std::nullopt) return refuse(*wrong);
 
@@ -292,7 +299,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   }
   const ExitCode code = deliver(context, arguments, *output, *told);
   if (ahead && code != ExitCode::kInternal) {
-    look_ahead(*inputs, arguments.against.empty() ? options : replan_options(options), progress, context);
+    look_ahead(*inputs, arguments.against.empty() ? options : planner::replan_options(options), progress, context);
   }
   return code;
 }

@@ -147,7 +147,7 @@ std::optional<Diagnostics> complaint(const ProfileArguments& arguments) {
   if (arguments.from.empty()) return usage_mistake("missing-option", "profile import needs --from TOOL", known);
   if (!profiles::parse_tool(arguments.from)) {
     const auto near = closest(arguments.from, tools);
-    return usage_mistake("unknown-tool", fmt::format("there is no tool \"{}\"", arguments.from),
+    return usage_mistake("unknown-tool", fmt::format("no such tool: \"{}\"", arguments.from),
                          near ? fmt::format("did you mean \"{}\"?", *near) : known);
   }
   if (!arguments.date.empty() && !is_date(arguments.date)) {

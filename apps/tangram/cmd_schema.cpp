@@ -37,7 +37,7 @@ ExitCode run_schema(const SchemaArguments& arguments, const Context& context) {
   }
   const auto near = akin(arguments.name, names);
   return report(context.terminal, context.json,
-                usage_mistake("unknown-schema", fmt::format("there is no schema \"{}\"", arguments.name),
+                usage_mistake("unknown-schema", fmt::format("no such schema: \"{}\"", arguments.name),
                               near ? fmt::format("did you mean \"{}\"?", *near)
                                    : fmt::format("schemas: {}", fmt::join(names, ", "))));
 }

@@ -28,7 +28,7 @@ Expected<execute::VerifyOptions> options_of(const VerifyArguments& arguments) {
   if (options.fault) return options;
   const auto near = closest(arguments.fault, names);
   return fail(usage_mistake(
-      "unknown-fault", fmt::format("there is no fault \"{}\" to inject", arguments.fault),
+      "unknown-fault", fmt::format("--inject {}: no such fault", arguments.fault),
       near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("faults: {}", fmt::join(names, ", "))));
 }
 

@@ -43,6 +43,7 @@ struct Context {
 [[nodiscard]] ExitCode run_cache(const CacheArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_worker(const WorkerArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_schema(const SchemaArguments& arguments, const Context& context);
+[[nodiscard]] ExitCode run_help(const HelpArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_version(const VersionArguments& arguments, const Context& context);
 
 /// What edits of the fleet and the model file leave open, and what is taken.

@@ -86,13 +86,13 @@ std::string chart(const std::vector<Bar>& bars, const std::string& description) 
   return out + "</svg>\n";
 }
 
-std::string label_of(const ComparedPlanner& line) {
+std::string label_of(const planner::ComparedPlanner& line) {
   return line.mode.empty() ? line.name : fmt::format("{}, {}", line.name, line.mode);
 }
 
-std::vector<Bar> times(const Comparison& comparison) {
+std::vector<Bar> times(const planner::Comparison& comparison) {
   std::vector<Bar> bars{{"tangram", comparison.iteration_s(), people_time(comparison.iteration_s()), true}};
-  for (const ComparedPlanner& line : comparison.planners) {
+  for (const planner::ComparedPlanner& line : comparison.planners) {
     const double seconds = line.iteration_s();
     const std::string text = std::isfinite(seconds)
                                  ? fmt::format("{} ({:.2f}x)", people_time(seconds), seconds / comparison.iteration_s())
@@ -102,9 +102,9 @@ std::vector<Bar> times(const Comparison& comparison) {
   return bars;
 }
 
-std::vector<Bar> ablation(const Comparison& comparison) {
+std::vector<Bar> ablation(const planner::Comparison& comparison) {
   std::vector<Bar> bars{{"everything", comparison.iteration_s(), people_time(comparison.iteration_s()), true}};
-  for (const AblationStep& step : comparison.ablation) {
+  for (const planner::AblationStep& step : comparison.ablation) {
     if (!step.used) continue;
     const std::string name =
         step.forbidden.size() == 1 ? fmt::format("without {}", step.forbidden.front()) : "without all of these";
@@ -118,7 +118,7 @@ std::vector<Bar> ablation(const Comparison& comparison) {
   return bars;
 }
 
-std::string row(const ComparedPlanner& line) {
+std::string row(const planner::ComparedPlanner& line) {
   const plan::LaunchPlan* plan = line.verdict.plan();
   const baseline::Candidate* reported = line.verdict.reported();
   const plan::Predicted none;
@@ -135,7 +135,7 @@ std::string row(const ComparedPlanner& line) {
       escaped(fmt::format("{}", fmt::join(line.lacks, ", "))));
 }
 
-std::string table(const Comparison& comparison) {
+std::string table(const planner::Comparison& comparison) {
   const plan::Predicted& p = comparison.ours.predicted;
   std::string out =
       "<div class=\"scroll\"><table><tr><th>planner</th><th class=\"n\">iteration</th><th class=\"n\">GPUs</th>"
@@ -148,15 +148,15 @@ std::string table(const Comparison& comparison) {
       people_time(to_seconds(p.iteration)), comparison.ours.ranks.size(),
       p.cost_per_mtoken > 0 ? fmt::format("{:.3f}", p.cost_per_mtoken) : "-", thousands(comparison.labels),
       people_time(comparison.planning_s));
-  for (const ComparedPlanner& line : comparison.planners) out += row(line);
+  for (const planner::ComparedPlanner& line : comparison.planners) out += row(line);
   return out + "</table></div>\n";
 }
 
-std::string formulas(const Comparison& comparison) {
+std::string formulas(const planner::Comparison& comparison) {
   std::string out =
       "<table>\n<tr><th>by the formula of</th><th class=\"n\">its plan</th><th class=\"n\">ours</th>"
       "<th class=\"n\">ours in its space</th></tr>\n";
-  for (const FormulaLine& line : comparison.formulas) {
+  for (const planner::FormulaLine& line : comparison.formulas) {
     out += fmt::format(R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
                        "\n",
                        escaped(line.planner), claim_text(line.its_plan), claim_text(line.ours),
@@ -167,7 +167,7 @@ std::string formulas(const Comparison& comparison) {
 
 }  // namespace
 
-std::string comparison_html(const Comparison& comparison) {
+std::string comparison_html(const planner::Comparison& comparison) {
   const plan::LaunchPlan& ours = comparison.ours;
   const std::string title = fmt::format("{} on {}", ours.model.name, ours.fleet_name);
   std::string out = fmt::format(fmt::runtime(kHead), fmt::arg("title", escaped(title)));

@@ -19,12 +19,12 @@ std::string dollars(double cost) { return cost > 0 ? fmt::format("${:.3f}", cost
 
 std::string planning_text(double seconds) { return seconds > 0 ? people_time(seconds) : "-"; }
 
-std::string name_of(const ComparedPlanner& line) {
+std::string name_of(const planner::ComparedPlanner& line) {
   return line.mode.empty() ? line.name : fmt::format("{} ({})", line.name, line.mode);
 }
 
 /// What became of the plan that the planner itself puts first.
-std::string first_text(const ComparedPlanner& line) {
+std::string first_text(const planner::ComparedPlanner& line) {
   const Candidate* reported = line.verdict.reported();
   if (reported == nullptr) return "no plan";
   if (reported->label == baseline::Label::kOk) return "ok";
@@ -35,7 +35,7 @@ std::string first_text(const ComparedPlanner& line) {
                               : fmt::format("{}; number {} runs", label, usable->rank);
 }
 
-std::string plans_table(const Comparison& comparison, const Terminal& terminal) {
+std::string plans_table(const planner::Comparison& comparison, const Terminal& terminal) {
   Table table({{"planner"},
                {"iteration", true},
                {"tangram is", true},
@@ -55,7 +55,7 @@ std::string plans_table(const Comparison& comparison, const Terminal& terminal) 
              {thousands(comparison.labels)},
              {planning_text(comparison.planning_s)},
              {"ok"}});
-  for (const ComparedPlanner& line : comparison.planners) {
+  for (const planner::ComparedPlanner& line : comparison.planners) {
     const Candidate* usable = line.verdict.usable();
     const plan::LaunchPlan* plan = line.verdict.plan();
     const double ratio = line.iteration_s() / comparison.iteration_s();
@@ -73,35 +73,42 @@ std::string plans_table(const Comparison& comparison, const Terminal& terminal) 
   return table.render(terminal);
 }
 
-std::string step_text(const AblationStep& step, double ours) {
+std::string step_text(const planner::AblationStep& step, double ours) {
   if (!step.used) return "not in the plan";
   if (step.iteration_s == 0) return "no plan fits";
   return fmt::format("{}, {:.2f}x", people_time(step.iteration_s), step.iteration_s / ours);
 }
 
-std::string ablation_table(const Comparison& comparison, const Terminal& terminal) {
+/// All but the last step are of one technique.
+std::string without_text(const planner::AblationStep& step) {
+  if (step.forbidden.size() == 1) return step.forbidden.front();
+  return "all of these but mixed_stages: the space of metis and sailor";
+}
+
+std::string ablation_table(const planner::Comparison& comparison, const Terminal& terminal) {
   Table table({{"without", false, 20}, {"our plan takes", true}});
-  for (const AblationStep& step : comparison.ablation) {
-    table.add({{step.what}, {step_text(step, comparison.iteration_s()), step.used ? Style::kPlain : Style::kDim}});
+  for (const planner::AblationStep& step : comparison.ablation) {
+    table.add(
+        {{without_text(step)}, {step_text(step, comparison.iteration_s()), step.used ? Style::kPlain : Style::kDim}});
   }
   return table.render(terminal);
 }
 
-std::string formula_table(const Comparison& comparison, const Terminal& terminal) {
+std::string formula_table(const planner::Comparison& comparison, const Terminal& terminal) {
   Table table({{"by the formula of", false, 17}, {"its plan", true}, {"ours", true}, {"ours in its space", true}});
-  for (const FormulaLine& line : comparison.formulas) {
+  for (const planner::FormulaLine& line : comparison.formulas) {
     table.add(
         {{line.planner}, {claim_text(line.its_plan)}, {claim_text(line.ours)}, {claim_text(line.ours_in_its_space)}});
   }
   return table.render(terminal);
 }
 
-std::string notes_of(const Comparison& comparison) {
+std::string notes_of(const planner::Comparison& comparison, const Terminal& terminal) {
   std::string out;
-  for (const ComparedPlanner& line : comparison.planners) {
+  for (const planner::ComparedPlanner& line : comparison.planners) {
     if (line.mode == "repaired" && !out.empty() && line.notes.empty()) continue;
     for (const std::string& note : line.notes) {
-      for (const std::string& text : wrapped(fmt::format("{}: {}", name_of(line), note), kPageWidth))
+      for (const std::string& text : wrapped(fmt::format("{}: {}", name_of(line), note), terminal.text_width()))
         out += text + "\n";
     }
   }
@@ -123,7 +130,7 @@ Json candidate_json(const Candidate& candidate) {
   return json;
 }
 
-Json planner_json(const ComparedPlanner& line, double ours) {
+Json planner_json(const planner::ComparedPlanner& line, double ours) {
   Json json{{"planner", line.name}, {"mode", line.mode}, {"summary", line.summary}};
   const Candidate* usable = line.verdict.usable();
   json["ratio"] = usable != nullptr ? Json(line.iteration_s() / ours) : Json(nullptr);
@@ -145,18 +152,18 @@ Json planner_json(const ComparedPlanner& line, double ours) {
 
 std::string claim_text(const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; }
 
-std::string comparison_for_people(const Comparison& comparison, const Terminal& terminal) {
+std::string comparison_for_people(const planner::Comparison& comparison, const Terminal& terminal) {
   const plan::LaunchPlan& ours = comparison.ours;
   std::string out =
       fmt::format("{} on {} ({}): all plans under one simulator and one memory model\n\n{}", ours.model.name,
                   ours.fleet_name, counted(ours.fleet_gpus, "GPU"), plans_table(comparison, terminal));
-  if (const std::string notes = notes_of(comparison); !notes.empty()) out += "\n" + notes;
+  if (const std::string notes = notes_of(comparison, terminal); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
   if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);
   return out;
 }
 
-nlohmann::ordered_json comparison_json(const Comparison& comparison) {
+nlohmann::ordered_json comparison_json(const planner::Comparison& comparison) {
   const plan::LaunchPlan& ours = comparison.ours;
   Json json{{"fleet", ours.fleet_name}, {"fleet_gpus", ours.fleet_gpus}, {"model", ours.model.name}};
   json["tangram"] = {{"iteration_s", comparison.iteration_s()},           {"tokens_per_s", ours.predicted.tokens_per_s},
@@ -164,18 +171,18 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
                      {"planning_cpu_s", comparison.planning_s},           {"labels", comparison.labels},
                      {"search_finished", comparison.search_finished},     {"optimal", ours.provenance.optimal}};
   json["planners"] = Json::array();
-  for (const ComparedPlanner& line : comparison.planners) {
+  for (const planner::ComparedPlanner& line : comparison.planners) {
     json["planners"].push_back(planner_json(line, comparison.iteration_s()));
   }
   json["ablation"] = Json::array();
-  for (const AblationStep& step : comparison.ablation) {
+  for (const planner::AblationStep& step : comparison.ablation) {
     Json entry{{"forbidden", step.forbidden}, {"used", step.used}};
     entry["iteration_s"] = step.iteration_s > 0 ? Json(step.iteration_s) : Json(nullptr);
     entry["slower"] = step.iteration_s > 0 ? Json(step.iteration_s / comparison.iteration_s()) : Json(nullptr);
     json["ablation"].push_back(std::move(entry));
   }
   json["formulas"] = Json::array();
-  for (const FormulaLine& line : comparison.formulas) {
+  for (const planner::FormulaLine& line : comparison.formulas) {
     const auto number = [](const std::optional<double>& seconds) { return seconds ? Json(*seconds) : Json(nullptr); };
     json["formulas"].push_back({{"planner", line.planner},
                                 {"its_plan_s", number(line.its_plan)},

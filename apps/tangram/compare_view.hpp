@@ -6,22 +6,22 @@
 #include <optional>
 #include <string>
 
-#include "comparing.hpp"
+#include "tangram/planner/compare.hpp"
 #include "terminal.hpp"
 
 namespace tangram::app {
 
-[[nodiscard]] std::string comparison_for_people(const Comparison& comparison, const Terminal& terminal);
+[[nodiscard]] std::string comparison_for_people(const planner::Comparison& comparison, const Terminal& terminal);
 
 /// Members of tangram.comparison/1, without schema and status: {fleet, model, tangram {...}, planners [{planner, mode,
 /// ratio, iteration_s, gpus, cost_per_mtoken, planning_s, effort {...}, reported {...}, usable {...}, lacks, notes}],
 /// ablation [{forbidden, used, iteration_s, slower}]}. `ratio`: its time over ours; null where none of its plans runs.
-[[nodiscard]] nlohmann::ordered_json comparison_json(const Comparison& comparison);
+[[nodiscard]] nlohmann::ordered_json comparison_json(const planner::Comparison& comparison);
 
 /// Of what a formula claims; "-" where it has no words for the plan.
 [[nodiscard]] std::string claim_text(const std::optional<double>& seconds);
 
 /// Self-contained: inline styles and SVG, light and dark, no script.
-[[nodiscard]] std::string comparison_html(const Comparison& comparison);
+[[nodiscard]] std::string comparison_html(const planner::Comparison& comparison);
 
 }  // namespace tangram::app

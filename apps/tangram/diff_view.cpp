@@ -209,16 +209,8 @@ Json resharding_json(const evolve::Resharding& r, const std::optional<Nanosecond
 
 }  // namespace
 
-Switch compare_plans(const plan::LaunchPlan& before, const plan::LaunchPlan& after, const cluster::Fleet* fleet) {
-  Switch change{evolve::difference(before, after), {}, {}};
-  if (!change.difference.same_model) return change;
-  change.resharding = evolve::resharding(before, after, fleet);
-  if (fleet != nullptr) change.time = evolve::resharding_time(*change.resharding, *fleet);
-  return change;
-}
-
-std::string switch_for_people(const plan::LaunchPlan& before, const plan::LaunchPlan& after, const Switch& change,
-                              const Terminal& terminal) {
+std::string switch_for_people(const plan::LaunchPlan& before, const plan::LaunchPlan& after,
+                              const evolve::Switch& change, const Terminal& terminal) {
   const evolve::Difference& d = change.difference;
   if (d.same_body) return "the plans do the same\n";
   std::string out = fmt::format("old       {}\nnew       {}\ngain      {:+.2f} % tokens/s\n", speed_line(before),
@@ -234,7 +226,7 @@ std::string switch_for_people(const plan::LaunchPlan& before, const plan::Launch
   return out;
 }
 
-Json switch_json(const plan::LaunchPlan& before, const plan::LaunchPlan& after, const Switch& change) {
+Json switch_json(const plan::LaunchPlan& before, const plan::LaunchPlan& after, const evolve::Switch& change) {
   const evolve::Difference& d = change.difference;
   Json json;
   json["same_body"] = d.same_body;

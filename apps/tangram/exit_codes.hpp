@@ -57,13 +57,18 @@ inline constexpr std::string_view kExitTable =
     "Exit codes:\n"
     "  0    done\n"
     "  1    internal error: a bug, please report it\n"
-    "  2    diff --exit-code: the plans differ; plan --detailed-exitcode: the plan changes\n"
-    "  3    no feasible plan (what is short is said); check, verify, import: the plan is wrong\n"
+    "  2    diff --exit-code: the plans differ; plan --detailed-exitcode: the plan\n"
+    "       changes\n"
+    "  3    no feasible plan (the message says what is missing); check, verify and\n"
+    "       import: the plan is wrong; export: refused\n"
     "  4    invalid input file, or an output that cannot be written\n"
-    "  5    a parallelizer that was asked for failed; the best plan of the others was written, if any\n"
-    "  6    stopped early by --time-budget, --objective cost or gpus is not proven, or a parallelizer ran\n"
-    "       out of time; the best plan so far was written, if one was found\n"
+    "  5    a requested parallelizer failed; the best plan of the others, if any, was\n"
+    "       written\n"
+    "  6    stopped early: --time-budget ran out, --objective cost or gpus is not\n"
+    "       proven, or a parallelizer ran out of time; the best plan found, if any,\n"
+    "       was written\n"
     "  64   wrong usage\n"
-    "  130  interrupted (143: terminated, 128 + N: ended by signal N); nothing is left half-written\n";
+    "  130  interrupted (143: terminated, 128 + N: ended by signal N); no file is\n"
+    "       left incomplete\n";
 
 }  // namespace tangram::app

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan_view.hpp"
 #include "table.hpp"
 
 namespace tangram::app {
@@ -11,8 +12,68 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using planner::Alternative;
+using planner::Explanation;
+using planner::MemoryUse;
+using planner::Resource;
 
 constexpr double kWorthSaying = 0.001;  // smaller gains of more memory are rounding of the search
+
+/// What an alternative changes, for people.
+struct ChangeText {
+  std::string operator()(const planner::Faster& change) const {
+    switch (change.resource) {
+      case Resource::kCompute: return "matrix products a tenth faster";
+      case Resource::kMemoryBandwidth: return "memory bandwidth a tenth more";
+      case Resource::kNodeLinks: return "links inside nodes a tenth faster";
+      case Resource::kNetwork: return "network between nodes a tenth faster";
+    }
+    return "";
+  }
+  std::string operator()(const planner::MoreMemory& change) const {
+    return fmt::format("a tenth more memory on {}", change.gpu_type);
+  }
+  std::string operator()(const planner::LayerMoved& change) const {
+    return fmt::format("layer {} in stage {}", change.layer, change.to);
+  }
+  std::string operator()(const planner::OtherStrategy& change) const {
+    return fmt::format("stage {} with {} instead of {}", change.stage, strategy_text(change.other),
+                       strategy_text(change.now));
+  }
+  std::string operator()(const planner::NodeAdded& change) const {
+    return fmt::format("one node more like {} ({})", change.like, change.island_class);
+  }
+  std::string operator()(const planner::IslandDropped& change) const {
+    const std::string others = change.alike > 1 ? fmt::format(", one of {} alike", change.alike) : "";
+    return fmt::format("without island {} ({}{})", change.island, change.island_class, others);
+  }
+  std::string operator()(const planner::OtherPlan& change) const {
+    return fmt::format("{}, microbatches of {}, {} of {} GPUs with other work",
+                       counted(static_cast<std::int64_t>(change.stages), "stage"), change.microbatch,
+                       thousands(change.moved), thousands(static_cast<std::int64_t>(change.gpus)));
+  }
+};
+
+/// What is changed, for programs: "compute", "stage 3", a GPU type, a class, a plan.
+struct ChangedThing {
+  std::string operator()(const planner::Faster& change) const {
+    switch (change.resource) {
+      case Resource::kCompute: return "compute";
+      case Resource::kMemoryBandwidth: return "memory bandwidth";
+      case Resource::kNodeLinks: return "links inside nodes";
+      case Resource::kNetwork: return "network";
+    }
+    return "";
+  }
+  std::string operator()(const planner::MoreMemory& change) const { return change.gpu_type; }
+  std::string operator()(const planner::LayerMoved& change) const { return fmt::format("stage {}", change.cut); }
+  std::string operator()(const planner::OtherStrategy& change) const { return fmt::format("stage {}", change.stage); }
+  std::string operator()(const planner::NodeAdded& change) const { return change.island_class; }
+  std::string operator()(const planner::IslandDropped& change) const { return change.island_class; }
+  std::string operator()(const planner::OtherPlan& change) const { return change.plan_id; }
+};
+
+std::string change_text_of(const Alternative& alternative) { return std::visit(ChangeText{}, alternative.change); }
 
 /// What an iteration takes more; negative: less.
 double change_of(const Alternative& alternative, Nanoseconds now) {
@@ -33,7 +94,7 @@ std::string section(const char* title, const std::vector<Alternative>& list, Nan
                     const Terminal& terminal) {
   if (list.empty()) return "";
   Table table({{title, false, 30}, {"takes", false, 30}});
-  for (const Alternative& a : list) table.add({{a.what}, {price_text(a, now)}});
+  for (const Alternative& a : list) table.add({{change_text_of(a)}, {price_text(a, now)}});
   return "\n" + table.render(terminal);
 }
 
@@ -47,7 +108,7 @@ std::string plan_text(const plan::Predicted& p, Nanoseconds iteration) {
 /// The largest gain of a tenth.
 std::string limit_text(const Explanation& e) {
   const Alternative& first = e.limits.front();
-  return fmt::format("{} would make it {:.1f} % faster", first.what, gain_of(first, e.iteration) * 100);
+  return fmt::format("{} would make it {:.1f} % faster", change_text_of(first), gain_of(first, e.iteration) * 100);
 }
 
 /// What fills the fullest memory, and whether more of any would help.
@@ -63,11 +124,11 @@ std::string memory_text(const Explanation& e) {
   const Alternative& first = e.more_memory.front();
   const double gain = gain_of(first, e.iteration);
   if (gain < kWorthSaying) return fill + ". No memory limit binds: a tenth more of any gives no faster plan";
-  return fill + fmt::format(". This limit binds: {} would make it {:.1f} % faster", first.what, gain * 100);
+  return fill + fmt::format(". This limit binds: {} would make it {:.1f} % faster", change_text_of(first), gain * 100);
 }
 
 Json alternative_json(const Alternative& a, Nanoseconds now) {
-  Json json{{"what", a.what}, {"of", a.of}};
+  Json json{{"what", change_text_of(a)}, {"of", std::visit(ChangedThing{}, a.change)}};
   json["iteration_s"] = a.iteration ? Json(to_seconds(*a.iteration)) : Json(nullptr);
   json["change"] = a.iteration ? Json(change_of(a, now)) : Json(nullptr);
   if (!a.why_not.empty()) json["why_not"] = a.why_not;
@@ -98,9 +159,10 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
                                 plan.provenance.objective == "cost" ? "cost" : "number of GPUs"));
   }
   out += labelled(terminal, "limit", limit_text(e)) + labelled(terminal, "memory", memory_text(e));
-  out += labelled(terminal, "next best",
-                  e.next_best ? fmt::format("{}: {}", price_text(*e.next_best, e.iteration), e.next_best->what)
-                              : "none: the search found no plan beside this one");
+  out +=
+      labelled(terminal, "next best",
+               e.next_best ? fmt::format("{}: {}", price_text(*e.next_best, e.iteration), change_text_of(*e.next_best))
+                           : "none: the search found no plan beside this one");
   out += section("what limits it", e.limits, e.iteration, terminal);
   out += section("what memory limits", e.more_memory, e.iteration, terminal);
   out += section("why these cuts", e.cuts, e.iteration, terminal);

@@ -5,14 +5,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "explanation.hpp"
+#include "tangram/planner/explain.hpp"
 #include "terminal.hpp"
 
 namespace tangram::app {
 
-[[nodiscard]] std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanation& explanation,
+[[nodiscard]] std::string explanation_for_people(const plan::LaunchPlan& plan, const planner::Explanation& explanation,
                                                  const Terminal& terminal);
 
-[[nodiscard]] nlohmann::ordered_json explanation_json(const plan::LaunchPlan& plan, const Explanation& explanation);
+[[nodiscard]] nlohmann::ordered_json explanation_json(const plan::LaunchPlan& plan,
+                                                      const planner::Explanation& explanation);
 
 }  // namespace tangram::app

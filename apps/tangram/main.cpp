@@ -30,6 +30,7 @@ ExitCode dispatch(const Invocation& invocation, const Context& context) {
     ExitCode operator()(const CacheArguments& a) const { return run_cache(a, context); }
     ExitCode operator()(const WorkerArguments& a) const { return run_worker(a, context); }
     ExitCode operator()(const SchemaArguments& a) const { return run_schema(a, context); }
+    ExitCode operator()(const HelpArguments& a) const { return run_help(a, context); }
     ExitCode operator()(const VersionArguments& a) const { return run_version(a, context); }
   };
   return std::visit(Run{context}, invocation.arguments);

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 
+#include "manual_pages.hpp"
+#include "tangram/base/version.hpp"
+#include "troff.hpp"
+
 namespace tangram::app {
 
 namespace {
@@ -16,13 +20,6 @@ std::vector<std::string> flags_of(const CommandManual& command) {
     if (!option.short_flag.empty()) flags.push_back("-" + option.short_flag);
   }
   return flags;
-}
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
 }
 
 /// Inside single quotes of a POSIX shell.
@@ -55,14 +52,6 @@ std::string zsh_option(const OptionManual& option) {
   return out;
 }
 
-/// Text of troff: what begins a request, and the characters that it changes, stand for themselves.
-std::string troff(std::string text) {
-  text = replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-");
-  text = replaced(replaced(std::move(text), "'", "\\(aq"), "`", "\\(ga");
-  if (text.starts_with('.')) text.insert(0, "\\&");
-  return replaced(std::move(text), "\n.", "\n\\&.");
-}
-
 /// Paragraphs as they are divided by empty lines.
 std::string troff_paragraphs(const std::string& text) { return replaced(troff(text), "\n\n", "\n.PP\n"); }
 
@@ -85,6 +74,7 @@ std::string command_entry(const CommandManual& command) {
 }  // namespace
 
 std::vector<std::string> CommandManual::actions() const {
+  if (!topics.empty()) return topics;
   const std::string first = usage.substr(0, usage.find(' '));
   std::vector<std::string> words;
   if (first.find('|') == std::string::npos) return words;
@@ -115,8 +105,11 @@ std::string bash_completion(const std::vector<CommandManual>& commands) {
     options += fmt::format("    {}) words={} ;;\n", command.name,
                            shell_quoted(fmt::format("{}", fmt::join(flags_of(command), " "))));
     if (const auto known = command.actions(); !known.empty()) {
+      // A page of the manual is no file.
+      const char* alone = "; mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"); return";
       actions +=
-          fmt::format("    {}) words={} ;;\n", command.name, shell_quoted(fmt::format("{}", fmt::join(known, " "))));
+          fmt::format("    {}) words={}{} ;;\n", command.name, shell_quoted(fmt::format("{}", fmt::join(known, " "))),
+                      command.topics.empty() ? "" : alone);
     }
   }
   return fmt::format(
@@ -209,7 +202,7 @@ std::string manual_page(const std::vector<CommandManual>& commands, std::string_
   std::string out = fmt::format(
       ".TH TANGRAM 1 \"\" \"tangram {}\" \"User Commands\"\n.SH NAME\ntangram \\- {}\n"
       ".SH SYNOPSIS\n.B tangram\n.I COMMAND\n[options]\n.SH COMMANDS\n",
-      TANGRAM_VERSION, troff(std::string(about)));
+      version(), troff(std::string(about)));
   for (const CommandManual& command : commands) out += command_entry(command);
   out +=
       ".SH ENVIRONMENT\nAn option that has a default can also be set by a variable TANGRAM_OPTION (as in\n"
@@ -217,6 +210,10 @@ std::string manual_page(const std::vector<CommandManual>& commands, std::string_
       "a variable, a variable before the files.\n";
   const std::size_t first = exit_codes.find('\n');
   out += ".SH \"EXIT STATUS\"\n.nf\n" + troff(std::string(exit_codes.substr(first + 1))) + ".fi\n";
+  out += ".SH \"SEE ALSO\"\n";
+  for (const ManualPage& page : manual_pages()) {
+    out += fmt::format(".TP\n.BR tangram\\-{} (7)\n{}\n", troff(page.topic), troff(page.title()));
+  }
   return out;
 }
 

@@ -24,7 +24,8 @@ struct CommandManual {
   std::string examples;  ///< lines
   std::string details;
   std::vector<OptionManual> options;
-  /// What the first argument may be: words of the usage before its first space, where they are divided by |.
+  std::vector<std::string> topics;  ///< of help and manual
+  /// What the first argument may be: a topic, or a word of the usage before its first space, divided by |.
   [[nodiscard]] std::vector<std::string> actions() const;
 };
 

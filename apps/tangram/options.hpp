@@ -125,13 +125,17 @@ struct WorkerArguments {
 struct SchemaArguments {
   std::string name;
 };
+/// `help TOPIC`, of a page of the manual.
+struct HelpArguments {
+  std::string topic;
+};
 struct VersionArguments {};
 
 using Arguments =
     std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, ExplainArguments,
                  DiffArguments, CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
                  AccuracyArguments, ParallelizersArguments, CacheArguments, WorkerArguments, SchemaArguments,
-                 InitArguments, GpusArguments, VersionArguments>;
+                 InitArguments, GpusArguments, HelpArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

@@ -1,7 +1,5 @@
 #include "parallelizers.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -24,7 +22,7 @@ std::string variable(const std::string& name) {
 Expected<void> open_answers(const Settings& settings, const Cache& cache, Planners& planners) {
   if (cache.file == nullptr && settings.enabled("offline")) {
     return fail(no_cache(cache, "offline-without-cache",
-                         "--offline takes answers of plugins from the cache, and there is none"));
+                         "--offline takes plugin answers from the cache, and the cache is off"));
   }
   if (cache.file != nullptr && planners.answers == nullptr) {
     planners.answers = std::make_unique<parallelizer::AnswerCache>(cache.file);
@@ -41,20 +39,6 @@ Expected<std::unique_ptr<parallelizer::AnswerSource>> start_pool(const Settings&
   if (!launcher) return fail(std::move(launcher.error()));
   planners.launchers.push_back(std::move(*launcher));
   return parallelizer::make_worker_pool(spec, *options, *planners.launchers.back());
-}
-
-/// Only a clock was in the way.
-bool only_late(const parallelizer::Tally& tally) {
-  return tally.timed_out && std::ranges::all_of(tally.failed, [](const parallelizer::CountedReason& reason) {
-           return reason.code == to_string(parallelizer::FailureKind::kTimedOut) ||
-                  reason.code == to_string(parallelizer::FailureKind::kGivenUp);
-         });
-}
-
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  const std::size_t start = text.rfind('\n');
-  return start == std::string::npos ? text : text.substr(start + 1);
 }
 
 }  // namespace
@@ -109,35 +93,11 @@ Expected<Planners> make_planners(const Settings& settings, const model::Model& m
   return planners;
 }
 
-std::string failure_text(const parallelizer::Tally& tally) {
-  return fmt::format("parallelizer {} failed on {} of {} queries: {}", tally.info.name, tally.failures(), tally.queries,
-                     tally.first_failure ? tally.first_failure->message : tally.failed.front().example);
-}
-
-Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies) {
-  Diagnostics failures;
-  for (const parallelizer::Tally& tally : tallies) {
-    if (tally.failures() == 0) continue;
-    Diagnostic failure;
-    failure.kind = only_late(tally) ? ErrorKind::kIncomplete : ErrorKind::kPlugin;
-    failure.code = "parallelizer-failed";
-    failure.message = failure_text(tally);
-    const std::string printed = tally.first_failure ? last_line(tally.first_failure->output) : std::string();
-    const bool not_cached = tally.first_failure && tally.first_failure->kind == parallelizer::FailureKind::kNotCached;
-    failure.hint = not_cached        ? "plan once without --offline: that asks the plugin and fills the cache"
-                   : printed.empty() ? fmt::format("tangram parallelizers test {} tells more", tally.info.name)
-                                     : fmt::format("the last it printed: {}", printed);
-    failures.push_back(std::move(failure));
-  }
-  return failures;
-}
-
 ExitCode exit_code_of(const std::vector<parallelizer::Tally>& tallies) {
   ExitCode code = ExitCode::kOk;
-  for (const parallelizer::Tally& tally : tallies) {
-    if (tally.failures() == 0) continue;
-    if (!only_late(tally)) return ExitCode::kPlugin;
-    code = ExitCode::kStoppedEarly;
+  for (const Diagnostic& failure : parallelizer::failures_of(tallies)) {
+    if (failure.kind == ErrorKind::kPlugin) return ExitCode::kPlugin;
+    code = exit_code_of(failure.kind);
   }
   return code;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "caches.hpp"
+#include "cache_settings.hpp"
 #include "exit_codes.hpp"
 #include "settings.hpp"
 #include "tangram/parallelizer/answer_cache.hpp"
@@ -37,12 +37,6 @@ struct Planners {
 [[nodiscard]] Expected<Planners> make_planners(const Settings& settings, const model::Model& model,
                                                const cost::ProfileSet* profiles, const Cache& cache,
                                                const Progress& progress);
-
-/// One line: "parallelizer a failed on 2 of 40 queries: ...". Requires failures.
-[[nodiscard]] std::string failure_text(const parallelizer::Tally& tally);
-
-/// One error for each that failed, with the last line it printed as hint.
-[[nodiscard]] Diagnostics failures_of(const std::vector<parallelizer::Tally>& tallies);
 
 /// kOk when nobody failed; kStoppedEarly when time alone was short; kPlugin otherwise.
 [[nodiscard]] ExitCode exit_code_of(const std::vector<parallelizer::Tally>& tallies);

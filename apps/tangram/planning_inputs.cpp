@@ -33,20 +33,10 @@ void restrict_techniques(const Settings& settings, model::Model& model) {
   for (const std::string& name : settings.techniques("forbid")) set_technique(model.job.allow, name, false);
 }
 
-Pipelines pipelines_of(const Settings& settings) {
+planner::Pipelines pipelines_of(const Settings& settings) {
   const std::string& text = settings.text("pipelines");
-  if (text == "any") return Pipelines::kAny;
-  return text == "equal" ? Pipelines::kEqual : Pipelines::kAuto;
-}
-
-/// A label goes on to every later cut, and deep models have as many more of them: fewer labels take the same time.
-std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model) {
-  constexpr std::int64_t kUsualDepth = 256;
-  constexpr std::int64_t kLeast = 10'000;
-  const std::int64_t labels = compose::usual_label_budget(fleet.gpu_count());
-  const std::int64_t blocks = model.block_count();
-  if (blocks <= kUsualDepth) return labels;
-  return std::max(labels * kUsualDepth / blocks * kUsualDepth / blocks, kLeast);
+  if (text == "any") return planner::Pipelines::kAny;
+  return text == "equal" ? planner::Pipelines::kEqual : planner::Pipelines::kAuto;
 }
 
 }  // namespace
@@ -65,8 +55,8 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   return inputs;
 }
 
-PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet, const model::Model& model) {
-  PlanningOptions options;
+planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet& fleet, const model::Model& model) {
+  planner::PlanOptions options = planner::usual_options(fleet, model);
   options.island_tolerance = settings.share("island-tolerance");
   const auto small = [&](const char* name, std::int64_t otherwise) {
     return static_cast<int>(std::min(settings.count(name).value_or(otherwise), kManyReplicas));
@@ -75,7 +65,7 @@ PlanningOptions planning_options(const Settings& settings, const cluster::Fleet&
   options.search.max_replicas = small("max-pipelines", kManyReplicas);
   options.pipelines = pipelines_of(settings);
   options.search.accepted_gap = settings.share("accept-gap");
-  options.search.label_budget = settings.count("time-budget").value_or(usual_budget(fleet, model));
+  options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
   return options;
 }
 

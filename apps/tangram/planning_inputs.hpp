@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "planning.hpp"
 #include "settings.hpp"
 #include "tangram/cluster/edits.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
 
@@ -24,8 +24,8 @@ struct PlanningInputs {
                                                             const Settings& settings, const cluster::Edits& edits = {});
 
 /// Tolerance of the islands and effort of the search, where it is not set that of the fleet and the depth of the model.
-[[nodiscard]] PlanningOptions planning_options(const Settings& settings, const cluster::Fleet& fleet,
-                                               const model::Model& model);
+[[nodiscard]] planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet& fleet,
+                                                const model::Model& model);
 
 [[nodiscard]] compose::Target target_of(const Settings& settings);
 

@@ -35,6 +35,7 @@ enum class Command : std::uint8_t {
   kCache,
   kWorker,
   kSchema,
+  kHelp,
   kCompletion,
   kManual,
   kVersion

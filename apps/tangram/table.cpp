@@ -74,7 +74,7 @@ std::vector<std::size_t> Table::widths(std::size_t most) const {
 }
 
 std::string Table::render(const Terminal& terminal) const {
-  const std::vector<std::size_t> width = widths(terminal.table_width());
+  const std::vector<std::size_t> width = widths(terminal.page_width());
   const auto line_of = [&](const std::vector<Cell>& cells) {
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c) {

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
-#include <optional>
 
 namespace tangram::app {
 
@@ -41,10 +40,17 @@ const char* code_of(Style style) {
 
 constexpr const char* kReset = "\x1b[0m";
 constexpr const char* kClearLine = "\r\x1b[K";
+constexpr int kNarrowestPage = 40;
 
 std::string colored(std::string_view text, Style style, bool color) {
   if (!color || style == Style::kPlain || text.empty()) return std::string(text);
   return code_of(style) + std::string(text) + kReset;
+}
+
+/// Of the terminal behind a stream; 0: it is none, or does not say.
+int columns_of(int stream) {
+  winsize size{};
+  return ioctl(stream, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /// "error:" and "hint:" are where the eye should land.
@@ -82,15 +88,6 @@ Control control_at(std::string_view text) {
   if (first < 0x20 || first == 0x7f) return {first, 1};
   if (first == 0xc2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) < 0xa0) return {byte(1), 2};
   return {};
-}
-
-constexpr int kNarrowest = 60;  // columns of a page: in fewer no table has room
-
-/// Of a terminal that says so and has at least that many.
-std::optional<int> columns_of(int stream, int least) {
-  winsize size{};
-  if (ioctl(stream, TIOCGWINSZ, &size) != 0 || size.ws_col < least) return std::nullopt;
-  return size.ws_col;
 }
 
 }  // namespace
@@ -180,7 +177,7 @@ std::string Terminal::styled(std::string_view text, Style style) const {
   return colored(text, style, traits_.color_out);
 }
 
-std::size_t Terminal::text_width() const { return std::min(traits_.page, kPageWidth); }
+std::size_t Terminal::text_width() const { return std::min(page_width(), kPageWidth); }
 
 void Terminal::to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -195,8 +192,10 @@ Terminal::Traits detect_traits(std::string_view color_choice, bool quiet, int ve
   traits.progress = wants_progress(isatty(STDERR_FILENO) == 1, quiet, environment);
   traits.quiet = quiet;
   traits.verbosity = verbosity;
-  traits.width = columns_of(STDERR_FILENO, 2).value_or(traits.width);
-  if (const auto columns = columns_of(STDOUT_FILENO, kNarrowest)) traits.page = static_cast<std::size_t>(*columns);
+  if (const int width = columns_of(STDERR_FILENO); width > 1) traits.width = width;
+  if (const int width = columns_of(STDOUT_FILENO); width > 1) {
+    traits.page_width = static_cast<std::size_t>(std::max(width, kNarrowestPage));
+  }
   return traits;
 }
 

@@ -38,8 +38,8 @@ class Terminal {
     bool progress = false;
     bool quiet = false;
     int verbosity = 0;
-    int width = 80;                 ///< of stderr, for the progress line
-    std::size_t page = kPageWidth;  ///< most columns of a line of stdout: those of the terminal, where it is one
+    int width = 80;                       ///< of stderr, for the progress line
+    std::size_t page_width = kPageWidth;  ///< columns of stdout: the terminal's, where it is one
   };
   explicit Terminal(const Traits& traits);
   Terminal(const Terminal&) = delete;
@@ -55,8 +55,8 @@ class Terminal {
   void clear_progress();
 
   [[nodiscard]] std::string styled(std::string_view text, Style style) const;  ///< for stdout
-  [[nodiscard]] std::size_t table_width() const { return traits_.page; }
-  [[nodiscard]] std::size_t text_width() const;  ///< of prose: no wider than a page, however wide the terminal
+  [[nodiscard]] std::size_t page_width() const { return traits_.page_width; }  ///< of tables and of lines as they are
+  [[nodiscard]] std::size_t text_width() const;  ///< of prose: at most kPageWidth, however wide the terminal
 
  private:
   void to_stderr(std::string_view text);

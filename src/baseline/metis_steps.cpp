@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -27,6 +28,25 @@ double seconds_of(const PlannerInput& input, const Replica& replica, int first, 
   return sum;
 }
 
+/// Of all units. Stages that are alike tie, and the original's roundings decide: it adds up milliseconds.
+double profiled_milliseconds(const PlannerInput& input, int kind, int tp, std::int64_t samples) {
+  const GridPoint* point = input.at(kind, tp, samples);
+  if (point == nullptr) return kInfinity;
+  double sum = 0;
+  for (const UnitProfile& unit : point->units) sum += unit.seconds() * 1e3;
+  return sum;
+}
+
+/// The same, put together from powers of two, the largest first.
+double milliseconds_of(const PlannerInput& input, const Replica& replica) {
+  double sum = 0;
+  for (auto bit = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(replica.samples))); bit > 0;
+       bit /= 2) {
+    if ((replica.samples & bit) != 0) sum += profiled_milliseconds(input, replica.kind, replica.tp, bit);
+  }
+  return sum;
+}
+
 double memory_of(const UnitProfile& unit, double in_flight) { return unit.state + in_flight * unit.activation; }
 
 /// The smallest power of two that holds the samples, because that is what was profiled.
@@ -36,18 +56,25 @@ std::int64_t profiled(std::int64_t samples) {
   return size;
 }
 
-/// Stages whose memory is overfull (`fill` above one) give up some of their share of the layers to the others, each of
-/// which takes its part, by the shares, of what those before it left, as far as its memory allows. False: there is too
-/// little room.
-bool shift_shares(std::vector<double>& shares, const std::vector<double>& fill) {
-  std::vector<double> before = shares;
+/// What a stage's memory is, and what its layers need.
+struct StageMemory {
+  double there = 0;
+  double needed = 0;
+};
+
+/// Stages whose memory is overfull give up some of their share of the layers to the others, each of which takes its
+/// part, by the shares, of what those before it left, as far as its memory allows. False: there is too little room.
+bool shift_shares(std::vector<double>& shares, const std::vector<StageMemory>& memory) {
+  const std::vector<double> before = shares;
   std::vector<double> room(shares.size(), 0);
+  std::vector<double> gained(shares.size(), 0);
   double surplus = 0;
   for (std::size_t s = 0; s < shares.size(); ++s) {
-    if (fill[s] < 1) {
-      room[s] = shares[s] / fill[s] - shares[s];
+    const auto& [there, needed] = memory[s];
+    if (there > needed) {
+      room[s] = shares[s] * there / needed - shares[s];
     } else {
-      shares[s] *= kOverload / fill[s];
+      shares[s] = shares[s] * (there / needed) * kOverload;
       surplus += before[s] - shares[s];
     }
   }
@@ -55,15 +82,17 @@ bool shift_shares(std::vector<double>& shares, const std::vector<double>& fill) 
   while (surplus > kSettled) {
     double takers = 0;
     for (std::size_t s = 0; s < shares.size(); ++s) takers += room[s] > kNoRoom ? before[s] : 0;
-    if (takers <= 0) return true;
+    if (takers <= 0) break;
+    std::vector<double> parts(shares.size(), 0);
+    for (std::size_t s = 0; s < shares.size(); ++s) parts[s] = room[s] > kNoRoom ? before[s] / takers : 0;
     for (std::size_t s = 0; s < shares.size(); ++s) {
-      if (room[s] <= kNoRoom) continue;
-      const double taken = std::min(room[s], surplus * before[s] / takers);
-      shares[s] += taken;
+      const double taken = std::min(room[s], surplus * parts[s]);
+      gained[s] += taken;
       room[s] -= taken;
       surplus -= taken;
     }
   }
+  for (std::size_t s = 0; s < shares.size(); ++s) shares[s] += gained[s];
   return true;
 }
 
@@ -90,7 +119,7 @@ std::vector<MetisStage> Metis::stages(const MetisLayout& layout, const std::vect
     const std::int64_t each = input_.batch / dp / layout.batches;
     std::vector<double> times;
     for (const Replica& replica : stage.replicas) {
-      times.push_back(input_.seconds(replica.kind, tp, 1, 0, input_.units()));
+      times.push_back(profiled_milliseconds(input_, replica.kind, tp, 1));
       if (!std::isfinite(times.back())) return {};
     }
     const auto shares = split_samples(input_.batch / layout.batches, times);
@@ -115,7 +144,11 @@ double Metis::stage_seconds(const MetisStage& stage, int first, int last) const 
 std::vector<double> Metis::speeds(const std::vector<MetisStage>& stages) const {
   std::vector<double> speeds;
   speeds.reserve(stages.size());
-  for (const MetisStage& stage : stages) speeds.push_back(1 / stage_seconds(stage, 0, input_.units()));
+  for (const MetisStage& stage : stages) {
+    double slowest = 0;
+    for (const Replica& replica : stage.replicas) slowest = std::max(slowest, milliseconds_of(input_, replica));
+    speeds.push_back(1 / slowest);
+  }
   const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   for (double& speed : speeds) speed /= sum;
   return speeds;
@@ -148,7 +181,7 @@ double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, 
   const std::size_t each = layout.row.size() / static_cast<std::size_t>(dp);
   std::vector<double> times;
   for (std::size_t d = 0; d < static_cast<std::size_t>(dp); ++d) {
-    times.push_back(input_.seconds(layout.row[d * each], tp, 1, 0, input_.units()));
+    times.push_back(profiled_milliseconds(input_, layout.row[d * each], tp, 1));
     if (!std::isfinite(times.back())) return kInfinity;
   }
   double sum = 0;
@@ -192,24 +225,22 @@ std::vector<int> Metis::partition(const MetisLayout& layout, const std::vector<M
   attempts = 1;
   if (mode_ == Mode::kRepaired) return exact_partition(layout, stages);
   // Weights: one sample without tensor parallelism on the type that is read first.
+  const GridPoint* first = input_.at(0, 1, 1);
+  if (first == nullptr) return {};
   std::vector<double> weights;
-  weights.reserve(static_cast<std::size_t>(input_.units()));
-  const double whole = input_.seconds(0, 1, 1, 0, input_.units());
-  for (int u = 0; u < input_.units(); ++u) weights.push_back(input_.seconds(0, 1, 1, u, u + 1) / whole);
-  if (!std::isfinite(whole)) return {};
+  const double whole = profiled_milliseconds(input_, 0, 1, 1);
+  for (const UnitProfile& unit : first->units) weights.push_back(unit.seconds() * 1e3 / whole);
   std::vector<double> shares = speeds(stages);
   for (; attempts <= kMostAttempts; ++attempts) {
     const auto cuts = balance_by_sevenths(weights, shares);
-    std::vector<double> fill(stages.size());
-    headroom.assign(stages.size(), 0);
+    std::vector<StageMemory> memory;
+    headroom.clear();
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      const double there = memory_there(stages[s]);
-      const double needed = memory_needed(layout, stages[s], cuts[s], cuts[s + 1]);
-      headroom[s] = there - needed;
-      fill[s] = needed / there;
+      memory.push_back({memory_there(stages[s]), memory_needed(layout, stages[s], cuts[s], cuts[s + 1])});
+      headroom.push_back(memory.back().there - memory.back().needed);
     }
     if (std::ranges::all_of(headroom, [](double room) { return room >= 0; })) return cuts;
-    if (!shift_shares(shares, fill)) break;
+    if (!shift_shares(shares, memory)) break;
   }
   headroom.clear();
   return {};
@@ -236,12 +267,16 @@ double Metis::sync_seconds(const MetisStage& stage, int first, int last) const {
   return 2.0 * (dp - 1) / (dp * bandwidth(stage)) * parameters * width / tp;
 }
 
+/// The original counts elements, and in front of the head, not behind it, those of the logits.
 double Metis::boundary_seconds(const MetisStage& from, const MetisStage& to, std::int64_t microbatch, int unit) const {
-  const double tensor = unit >= input_.units() ? input_.activation_last : input_.activation;
-  const double bytes = static_cast<double>(microbatch) * tensor;
   if (mode_ == Mode::kFaithful) {
-    return bytes / from.strategy.dp / input_.parameter_bytes / std::min(bandwidth(from), bandwidth(to));
+    const bool logits = unit == input_.units() - 1;
+    const double tensor = logits ? input_.activation_last / from.strategy.tp : input_.activation;
+    const auto samples = static_cast<double>(microbatch / from.strategy.dp);
+    return samples * tensor / input_.parameter_bytes / std::min(bandwidth(from), bandwidth(to));
   }
+  const double bytes =
+      static_cast<double>(microbatch) * (unit >= input_.units() ? input_.activation_last : input_.activation);
   const auto outside = [&](const MetisStage& stage) {
     return input_.kinds[static_cast<std::size_t>(stage.replicas.front().kind)].outside;
   };

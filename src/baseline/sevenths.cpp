@@ -180,7 +180,7 @@ std::vector<std::int64_t> split_samples(std::int64_t samples, const std::vector<
   std::vector<std::pair<double, std::size_t>> remainders;
   std::int64_t given = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const double exact = static_cast<double>(samples) / times[i] / speed;
+    const double exact = static_cast<double>(samples) * (1 / times[i] / speed);
     shares.push_back(static_cast<std::int64_t>(exact));
     given += shares.back();
     remainders.emplace_back(static_cast<double>(shares.back()) - exact, i);  // largest remainder first

@@ -6,8 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "near_best.hpp"
-#include "reduction.hpp"
+#include "tangram/chain/presolve.hpp"
 
 namespace tangram::compose {
 
@@ -56,7 +55,7 @@ std::vector<int> entries_of(const std::vector<Attempt>& attempts) {
 std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts, const FrontierStore& store) {
   std::vector<std::vector<char>> wanted(store.size());
   for (const Attempt& attempt : attempts) {
-    const Program& program = attempt.priced.program;
+    const chain::Program& program = attempt.priced.program;
     for (std::size_t option = 0; option < attempt.options.size(); ++option) {
       for (const OptionPart& part : attempt.options[option]) {
         std::vector<char>& own = wanted[static_cast<std::size_t>(part.entry)];
@@ -73,7 +72,7 @@ std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts, c
 
 void judge(Attempt& attempt, std::int64_t incumbent) {
   attempt.judged_at = incumbent;
-  attempt.cut = root_bound(attempt.priced.program, incumbent) >= incumbent;
+  attempt.cut = chain::root_bound(attempt.priced.program, incumbent) >= incumbent;
 }
 
 void keep_largest(std::vector<ClassShare>& shares) {
@@ -108,15 +107,11 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 
-// Classes of GPU types that the constraints leave out have no shapes, and no shape costs more than a pipeline may
-// spend.
+// No shape costs more than a pipeline may spend.
 std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
   const cluster::IslandLevel& level = level_of(setting);
-  std::vector<ClassShare> shares = share_classes(level, setting.replicas, setting.reach);
-  const std::vector<std::string>& types = options_.constraints.gpu_types;
-  for (std::size_t k = 0; k < shares.size() && !types.empty(); ++k) {
-    if (std::ranges::find(types, level.classes[k].device.name) == types.end()) shares[k] = {};
-  }
+  std::vector<ClassShare> shares =
+      share_classes(level, setting.replicas, setting.reach, options_.constraints.gpu_types);
   if (options_.spend) cut_spending(level, setting.replicas, shares);
   return shares;
 }
@@ -225,14 +220,15 @@ void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
   }
   std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
   const std::int64_t interest = within_reach(incumbent);
-  tbb::parallel_for(std::size_t{0}, attempts.size(),
-                    [&](std::size_t i) { attempts[i].slices_cut += reduce(attempts[i].priced.program, interest); });
+  tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
+    attempts[i].slices_cut += chain::presolve(attempts[i].priced.program, interest);
+  });
 }
 
 // Every pipeline may spend an equal share.
 void BatchMaker::limit_spend(Attempt& attempt) const {
   if (!options_.spend) return;
-  Program& program = attempt.priced.program;
+  chain::Program& program = attempt.priced.program;
   const std::vector<cluster::IslandClass>& classes = level_of(attempt.setting).classes;
   for (std::size_t k = 0; k < classes.size(); ++k) {
     program.unit_spend.push_back(attempt.shares[k].unit * spend_of_gpu(classes[k]));
@@ -243,10 +239,10 @@ void BatchMaker::limit_spend(Attempt& attempt) const {
 // Timetables are looked at of plans a little slower by closed form than any of interest.
 std::int64_t BatchMaker::within_reach(std::int64_t incumbent) const {
   if (incumbent == INT64_MAX || !options_.timed) return incumbent;
-  return incumbent + static_cast<std::int64_t>(kReach * static_cast<double>(incumbent));
+  return incumbent + static_cast<std::int64_t>(chain::kReach * static_cast<double>(incumbent));
 }
 
-Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& store) const {
+chain::Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& store) const {
   return [this, &priced, &store](int option, int signature) {
     return price_frontier(priced, option, signature, model_, level_of(priced.setting), signatures_, store);
   };
@@ -256,18 +252,20 @@ void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal&
   PricedProgram& priced = attempt.priced;
   if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent);
   if (attempt.cut) return;
-  ProgramLimits limits;
+  chain::ProgramLimits limits;
   limits.incumbent = goal.incumbent;
   limits.accepted_gap = goal.accepted_gap;
   limits.label_budget = goal.labels;
   limits.keep = options_.top;
   limits.timed = options_.timed;
   limits.timed_incumbent = goal.timed_incumbent;
+  limits.only_timetables = goal.only_timetables;
   limits.refine = refine_of(priced, store);
-  attempt.solved = compose::solve(priced.program, limits);
+  attempt.solved = chain::solve(priced.program, limits);
 }
 
-Composition BatchMaker::composition_of(const Attempt& attempt, const FrontierStore& store, const Chain& chain) const {
+Composition BatchMaker::composition_of(const Attempt& attempt, const FrontierStore& store,
+                                       const chain::Chain& chain) const {
   return to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain);
 }
 

@@ -12,13 +12,13 @@
 
 #include "frontier_store.hpp"
 #include "pricing.hpp"
-#include "relaxed_bound.hpp"
 #include "space.hpp"
+#include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
-#include "tangram/compose/program.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 
 namespace tangram::compose {
 
@@ -28,6 +28,7 @@ struct Goal {
   double accepted_gap = 0;
   std::int64_t labels = 0;
   std::int64_t timed_incumbent = INT64_MAX;  ///< ns, of timetables
+  bool only_timetables = false;              ///< ProgramLimits::only_timetables
 };
 
 /// One program on its way from a setting to its solution.
@@ -36,7 +37,7 @@ struct Attempt {
   std::vector<ClassShare> shares;
   std::vector<std::vector<OptionPart>> options;
   PricedProgram priced;
-  ProgramResult solved;
+  chain::ProgramResult solved;
   std::int64_t judged_at = INT64_MAX;  ///< incumbent that its relaxation was compared with
   bool cut = false;                    ///< none of its plans is faster than that
   std::int64_t slices_cut = 0;
@@ -56,7 +57,7 @@ inline constexpr std::int64_t kNoTime = INT64_MAX;
 struct PlacedChain {
   Attempt attempt;
   std::shared_ptr<FrontierStore> store;
-  TimedChain timed;
+  chain::TimedChain timed;
 };
 
 /// Prepares and solves batches. Its functions may run beside each other, on different batches.
@@ -77,7 +78,7 @@ class BatchMaker {
   /// Fills in attempt.solved, or finds that the goal cuts the whole program.
   void solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const;
 
-  /// Changes the chain as long as that makes its timetable faster (polish.hpp, `effort` too).
+  /// Changes the chain as long as that makes its timetable faster (local_search.hpp, `effort` too).
   void polish(PlacedChain& chain, std::int64_t effort) const;
   /// The chain with microbatches of another size, polished among the shapes that it has. Time kNoTime: they can not be
   /// run; without a store: nobody was asked.
@@ -87,7 +88,7 @@ class BatchMaker {
   [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const;
 
   [[nodiscard]] Composition composition_of(const Attempt& attempt, const FrontierStore& store,
-                                           const Chain& chain) const;
+                                           const chain::Chain& chain) const;
 
  private:
   [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const;
@@ -100,8 +101,8 @@ class BatchMaker {
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
   [[nodiscard]] std::int64_t spend_of_gpu(const cluster::IslandClass& island_class) const;
   void limit_spend(Attempt& attempt) const;
-  [[nodiscard]] Refine refine_of(PricedProgram& priced, const FrontierStore& store) const;
-  [[nodiscard]] std::optional<TimedChain> fitted(const PlacedChain& chain, PlacedChain& into) const;
+  [[nodiscard]] chain::Refine refine_of(PricedProgram& priced, const FrontierStore& store) const;
+  [[nodiscard]] std::optional<chain::TimedChain> fitted(const PlacedChain& chain, PlacedChain& into) const;
   [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const;
   [[nodiscard]] bool may_drop(std::int64_t incumbent) const;
 
@@ -110,7 +111,7 @@ class BatchMaker {
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
   SignatureTable signatures_;
-  std::vector<SpeedOfGpus> speeds_;  // by level
+  std::vector<relax::SpeedOfGpus> speeds_;  // by level
 };
 
 /// Whether all cost by the model, so that bounds may count on it (ParallelizerInfo::modelled).

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "relaxed_bound.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 
 namespace tangram::compose {
 
@@ -30,14 +30,14 @@ double dollars_at(std::int64_t rate, Nanoseconds time) {
 
 class CheapestPlan {
  public:
-  CheapestPlan(const Wish& wish, const model::Model& model, Walk& walk)
-      : longest_(wish.longest_iteration.value_or(Nanoseconds::max())),
-        budget_(wish.budget ? wish.budget->value() : kNoLimit),
+  CheapestPlan(const Request& request, const model::Model& model, Walk& walk)
+      : longest_(request.longest_iteration.value_or(Nanoseconds::max())),
+        budget_(request.budget ? request.budget->value() : kNoLimit),
         model_(model),
         walk_(walk),
         money_(money_by_type(walk.hierarchy())) {}
 
-  WishResult run() {
+  RequestResult run() {
     const Names types = cheapest_first();
     if (types.size() > 1) {
       for (const std::string& type : types) look_at({type});
@@ -62,7 +62,7 @@ class CheapestPlan {
     double dollars = 0;  // of an iteration, by closed form
   };
 
-  [[nodiscard]] SpeedOfMoney speed_of(const Names& types) const {
+  [[nodiscard]] relax::SpeedOfMoney speed_of(const Names& types) const {
     return {model_, walk_.hierarchy().levels.front(), walk_.options().profiles, types};
   }
 
@@ -87,7 +87,7 @@ class CheapestPlan {
 
   // In wide windows; what stays open is left.
   void look_at(const Names& types) {
-    const SpeedOfMoney speed = speed_of(types);
+    const relax::SpeedOfMoney speed = speed_of(types);
     std::vector<Window> ignored;
     walk_down(types, kLookStep, [&](const Window& window) {
       return search_window(types, speed, window, walk_.options().label_budget / kLookShare, ignored);
@@ -96,7 +96,7 @@ class CheapestPlan {
 
   // Half of the labels are kept for windows that stay open.
   void search_all() {
-    const SpeedOfMoney speed = speed_of({});
+    const relax::SpeedOfMoney speed = speed_of({});
     const std::int64_t budget = walk_.options().label_budget;
     walk_down({}, kWindowStep, [&](const Window& window) {
       const std::int64_t labels = std::min(budget / kWindowShare, walk_.labels_left() - budget / 2);
@@ -116,7 +116,7 @@ class CheapestPlan {
   }
 
   // Returns the most that a cheaper plan may spend.
-  std::int64_t search_window(const Names& types, const SpeedOfMoney& speed, Window window, std::int64_t labels,
+  std::int64_t search_window(const Names& types, const relax::SpeedOfMoney& speed, Window window, std::int64_t labels,
                              std::vector<Window>& open) {
     const Nanoseconds least_time = std::max(speed.least_time(MicroDollarsPerHour(window.high)), relaxed_);
     window.bound = dollars_at(window.low, least_time);
@@ -129,7 +129,8 @@ class CheapestPlan {
     SearchResult found = walk_.step({.limit = SpendLimit{Currency::kMicroDollarsPerHour, window.high},
                                      .longest = longest,
                                      .labels = labels,
-                                     .gpu_types = types});
+                                     .gpu_types = types,
+                                     .timed = true});
     take(found);
     const std::int64_t next = found.best.empty() ? below_nothing(found, window, open) : below(found, window, open);
     if (types.empty()) result_.found = std::move(found);
@@ -157,7 +158,7 @@ class CheapestPlan {
 
   // Simulated times may be so much shorter that one of the fastest plans under the limits of --pareto is cheaper.
   void look_at_choices() {
-    const SpeedOfMoney speed = speed_of({});
+    const relax::SpeedOfMoney speed = speed_of({});
     const std::int64_t all = money_to_spend({});
     for (std::size_t i = 0; i < kMostChoices && !candidates_.empty() && !walk_.is_spent(); ++i) {
       const std::int64_t high = choice_limit(all, i);
@@ -174,7 +175,7 @@ class CheapestPlan {
 
   // By what was found since, the most promising first, in halves that are easier to search.
   void search_open() {
-    const SpeedOfMoney speed = speed_of({});
+    const relax::SpeedOfMoney speed = speed_of({});
     while (!open_.empty() && !walk_.is_spent()) {
       const auto first = std::ranges::min_element(open_, {}, &Window::bound);
       const Window window = *first;
@@ -248,7 +249,7 @@ class CheapestPlan {
     return kept;
   }
 
-  WishResult conclude() {
+  RequestResult conclude() {
     SearchResult& found = result_.found;
     if (candidates_.empty()) {
       if (longest_ != Nanoseconds::max()) found.best.clear();
@@ -280,13 +281,13 @@ class CheapestPlan {
   double refused_ = kNoCost;      // by closed form, of plans that ended windows
   std::vector<Window> open_;
   std::vector<Candidate> candidates_;
-  WishResult result_;
+  RequestResult result_;
 };
 
 }  // namespace
 
-WishResult cheapest_plan(const Wish& wish, const model::Model& model, Walk& walk) {
-  return CheapestPlan(wish, model, walk).run();
+RequestResult cheapest_plan(const Request& request, const model::Model& model, Walk& walk) {
+  return CheapestPlan(request, model, walk).run();
 }
 
 }  // namespace tangram::compose

@@ -15,6 +15,6 @@
 
 namespace tangram::compose {
 
-[[nodiscard]] WishResult cheapest_plan(const Wish& wish, const model::Model& model, Walk& walk);
+[[nodiscard]] RequestResult cheapest_plan(const Request& request, const model::Model& model, Walk& walk);
 
 }  // namespace tangram::compose

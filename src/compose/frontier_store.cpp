@@ -131,14 +131,14 @@ void FrontierStore::fill_staircases(ShapePlans& entry) const {
 
 // The longest part that is known and leaves out two blocks at least, and the rest. What a stage sends and receives
 // takes memory beside its blocks, but at the ends of the model; two blocks' inputs take as much.
-std::vector<Candidate> FrontierStore::staircase_of_unknown(const ShapePlans& entry,
-                                                           const SignatureTable::Entry& slice) const {
+std::vector<prune::Candidate> FrontierStore::staircase_of_unknown(const ShapePlans& entry,
+                                                                  const SignatureTable::Entry& slice) const {
   int cut = slice.last - 2;
   while (entry.asked[static_cast<std::size_t>(cut - slice.first)] == 0) --cut;
-  std::vector<Candidate> steps = staircase_of_parts(
+  std::vector<prune::Candidate> steps = staircase_of_parts(
       entry.staircases[static_cast<std::size_t>(signatures_.id(slice.first, cut))],
       entry.staircases[static_cast<std::size_t>(signatures_.id(cut, slice.last))], limits_.max_in_flight);
-  std::erase_if(steps, [&](const Candidate& step) { return step.T > entry.slowest; });
+  std::erase_if(steps, [&](const prune::Candidate& step) { return step.T > entry.slowest; });
   return steps;
 }
 

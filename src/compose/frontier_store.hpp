@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
-#include "tangram/compose/program.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
@@ -58,7 +58,7 @@ struct ShapePlans {
   int samples = 0;
   std::vector<std::vector<StoredPlan>> plans;
   /// Of `plans`; of slices that were not asked for, those of shorter ones that make them up.
-  std::vector<std::vector<Candidate>> staircases;
+  std::vector<std::vector<prune::Candidate>> staircases;
   double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
   std::vector<std::uint8_t> dead;     ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest
@@ -110,8 +110,8 @@ class FrontierStore {
   [[nodiscard]] Round make_round(std::span<const int> entries, std::span<const int> lengths,
                                  const std::vector<std::vector<char>>& wanted);
   void fill_staircases(ShapePlans& entry) const;
-  [[nodiscard]] std::vector<Candidate> staircase_of_unknown(const ShapePlans& entry,
-                                                            const SignatureTable::Entry& slice) const;
+  [[nodiscard]] std::vector<prune::Candidate> staircase_of_unknown(const ShapePlans& entry,
+                                                                   const SignatureTable::Entry& slice) const;
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
   [[nodiscard]] bool is_typical_block(int signature) const;
   void record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author);

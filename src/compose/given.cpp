@@ -29,8 +29,11 @@ std::vector<Placement> places_of(const GivenStage& stage) {
 }
 
 bool is_in_one_member(const GivenPipeline& pipeline) {
-  const int member = pipeline.stages.front().parts.front().member;
-  const auto is_there = [&](const GivenPart& part) { return part.member == member; };
+  const GivenPart& first = pipeline.stages.front().parts.front();
+  const int member = first.member;
+  const auto is_there = [&](const GivenPart& part) {
+    return part.island_class == first.island_class && part.member == member;
+  };
   return member != Placement::kAnyMember && std::ranges::all_of(pipeline.stages, [&](const GivenStage& stage) {
            return std::ranges::all_of(stage.parts, is_there);
          });
@@ -39,7 +42,17 @@ bool is_in_one_member(const GivenPipeline& pipeline) {
 Reach reach_of_given(const GivenPipeline& pipeline, const cluster::IslandLevel& level) {
   std::vector<Placement> all;
   for (const GivenStage& stage : pipeline.stages) std::ranges::copy(placements_of(stage), std::back_inserter(all));
-  return narrowest_reach(level, all, is_in_one_member(pipeline));
+  Reach reach = narrowest_reach(level, all, is_in_one_member(pipeline));
+  reach.with_replicas = pipeline.replicas_in_one_member;
+  return reach;
+}
+
+// Of pipelines that may be replicas.
+bool are_in_one_member(std::span<const GivenPipeline* const> pipelines) {
+  const int member = pipelines.front()->stages.front().parts.front().member;
+  return std::ranges::all_of(pipelines, [&](const GivenPipeline* pipeline) {
+    return is_in_one_member(*pipeline) && pipeline->stages.front().parts.front().member == member;
+  });
 }
 
 /// Whether they may be replicas of one pipeline.
@@ -95,7 +108,7 @@ class Pricer {
 
   /// Where the stage's gradients are reduced: with its replicas, and with all that hold some of its blocks.
   [[nodiscard]] Meeting meeting_at(const GivenStage& stage, std::span<const Placement> placements) const {
-    Meeting meeting = meeting_of(level_, given_.replicas, placements);
+    Meeting meeting = meeting_of(level_, given_.replicas, placements, given_.replicas_in_one_member);
     for (const GivenPipeline* other : others_) {
       std::vector<std::vector<Placement>> stages;
       for (const GivenStage& its : other->stages) {
@@ -180,14 +193,19 @@ tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const 
     kind_of.push_back(static_cast<std::size_t>(known - kinds.begin()));
     if (known == kinds.end()) {
       kinds.push_back(pipeline);
-      kinds.back().replicas = 0;
+      kinds.back().replicas = 0;  // counted here, for those of other kinds
     }
     ++kinds[kind_of.back()].replicas;
   }
   std::vector<Composition> compositions;
   for (std::size_t p = 0; p < pipelines.size(); ++p) {
     GivenPipeline own = pipelines[p];
-    own.replicas = kinds[kind_of[p]].replicas;
+    std::vector<const GivenPipeline*> alike;
+    for (std::size_t other = 0; other < pipelines.size(); ++other) {
+      if (kind_of[other] == kind_of[p]) alike.push_back(&pipelines[other]);
+    }
+    own.replicas = static_cast<int>(alike.size());
+    own.replicas_in_one_member = are_in_one_member(alike);
     std::vector<const GivenPipeline*> others;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       if (k != kind_of[p]) others.push_back(&kinds[k]);

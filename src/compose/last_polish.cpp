@@ -1,12 +1,12 @@
-// The last changes to the fastest plan: those that polish.hpp makes to its chain, and other microbatch sizes.
+// The last changes to the fastest plan: those that local_search.hpp makes to its chain, and other microbatch sizes.
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "batch.hpp"
-#include "frontiers.hpp"
-#include "polish.hpp"
-#include "timetable.hpp"
+#include "tangram/chain/frontiers.hpp"
+#include "tangram/chain/local_search.hpp"
+#include "tangram/chain/timetable.hpp"
 
 namespace tangram::compose {
 
@@ -33,10 +33,10 @@ bool same_parts(const std::vector<OptionPart>& a, const std::vector<OptionPart>&
 }
 
 // Those near the chain's, and the short ones.
-std::vector<int> lengths_near(const Chain& chain, int blocks) {
+std::vector<int> lengths_near(const chain::Chain& chain, int blocks) {
   std::set<int> lengths;
   for (int length = 1; length <= std::min(kShort, blocks); ++length) lengths.insert(length);
-  for (const ChainStage& stage : chain.stages) {
+  for (const chain::ChainStage& stage : chain.stages) {
     const int length = stage.last - stage.first;
     for (int near = length - kNear; near <= length + kNear; ++near) {
       if (near >= 1 && near <= blocks) lengths.insert(near);
@@ -49,22 +49,22 @@ std::vector<int> lengths_near(const Chain& chain, int blocks) {
 
 void BatchMaker::polish(PlacedChain& chain, std::int64_t effort) const {
   PricedProgram& priced = chain.attempt.priced;
-  const Refine refine = refine_of(priced, *chain.store);
-  Frontiers frontiers(priced.program, refine);
-  chain.timed = compose::polish(priced.program, frontiers, chain.timed.chain, Changes::kAll, effort);
+  const chain::Refine refine = refine_of(priced, *chain.store);
+  chain::Frontiers frontiers(priced.program, refine);
+  chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort);
 }
 
 // The chain with the options of another program and the fastest plans that hold what 1F1B asks for.
-std::optional<TimedChain> BatchMaker::fitted(const PlacedChain& chain, PlacedChain& into) const {
+std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, PlacedChain& into) const {
   const PricedProgram& from = chain.attempt.priced;
   PricedProgram& priced = into.attempt.priced;
-  const Program& program = priced.program;
-  const Refine refine = refine_of(priced, *into.store);
-  TimedChain result;
+  const chain::Program& program = priced.program;
+  const chain::Refine refine = refine_of(priced, *into.store);
+  chain::TimedChain result;
   result.chain.stages = chain.timed.chain.stages;
   const auto count = static_cast<std::int64_t>(result.chain.stages.size());
   for (std::int64_t s = 0; s < count; ++s) {
-    ChainStage& stage = result.chain.stages[static_cast<std::size_t>(s)];
+    chain::ChainStage& stage = result.chain.stages[static_cast<std::size_t>(s)];
     const auto parts =
         resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, priced.setting.microbatch);
     const auto option = std::ranges::find_if(priced.parts, [&](const auto& other) { return same_parts(other, parts); });
@@ -72,12 +72,12 @@ std::optional<TimedChain> BatchMaker::fitted(const PlacedChain& chain, PlacedCha
     stage.option = static_cast<int>(option - priced.parts.begin());
     const std::int64_t depth = std::min(count - s, program.microbatches);
     const auto plans = refine(stage.option, program.signature_of(stage.first, stage.last));
-    const auto plan = std::ranges::find_if(plans, [&](const Candidate& each) { return each.n_max >= depth; });
+    const auto plan = std::ranges::find_if(plans, [&](const prune::Candidate& each) { return each.n_max >= depth; });
     if (plan == plans.end()) return std::nullopt;
     stage.candidate = *plan;
   }
-  if (!evaluate(program, result.chain)) return std::nullopt;
-  result.time = timetable(program, result.chain);
+  if (!chain::evaluate(program, result.chain)) return std::nullopt;
+  result.time = chain::timetable(program, result.chain);
   return result;
 }
 
@@ -92,7 +92,7 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   auto store = store_for({setting});
   std::vector<std::vector<OptionPart>>& options = other.attempt.options;
   std::vector<int> entries;
-  for (const ChainStage& stage : chain.timed.chain.stages) {
+  for (const chain::ChainStage& stage : chain.timed.chain.stages) {
     auto parts = resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, microbatch);
     if (parts.empty()) return other;
     if (std::ranges::any_of(options, [&](const auto& known) { return same_parts(known, parts); })) continue;

@@ -19,6 +19,21 @@ double share_of(const cluster::IslandClass& island_class, int gpus) {
   return std::min(1.0, static_cast<double>(gpus) / island_class.gpus_per_member);
 }
 
+// What parts of two members may count on of a link between these. Where the slower of the members' own networks is what
+// limits it, either part has its share of its own; what lies between the members is shared like the smaller part's.
+BytesPerSecond shared_bandwidth(const cluster::IslandLevel& level, const Placement& a, const Placement& b,
+                                BytesPerSecond whole) {
+  const cluster::IslandClass& from = class_of(level, a.island_class);
+  const cluster::IslandClass& to = class_of(level, b.island_class);
+  const double share_a = share_of(from, a.gpus);
+  const double share_b = share_of(to, b.gpus);
+  const BytesPerSecond own_a = from.between_members.bandwidth;
+  const BytesPerSecond own_b = to.between_members.bandwidth;
+  const BytesPerSecond of_path = whole * std::min(share_a, share_b);
+  if (whole < std::min(own_a, own_b)) return of_path;
+  return std::max(of_path, std::min({whole, own_a * share_a, own_b * share_b}));
+}
+
 // Both in one member: each GPU of the smaller side talks to one of the other.
 cluster::Link inner_link(const cluster::IslandClass& island_class, const Placement& a, const Placement& b) {
   cluster::Link link = island_class.inside_member;
@@ -55,8 +70,7 @@ cluster::Link link_between(const cluster::IslandLevel& level, const Placement& a
   if (same_class && is_same_member(from, a, b)) return inner_link(from, a, b);
   cluster::Link link = level.link(a.island_class, b.island_class);
   if (same_class) link = from.islands.size() > 1 ? from.between_islands : from.between_members;
-  const double share = std::min(share_of(from, a.gpus), share_of(class_of(level, b.island_class), b.gpus));
-  link.bandwidth = link.bandwidth * share;
+  link.bandwidth = shared_bandwidth(level, a, b, link.bandwidth);
   // The inner link of a member can be slower than the network.
   if (same_class && may_meet(from, a, b)) slow_down(link, inner_link(from, a, b));
   return link;
@@ -172,11 +186,16 @@ Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Pla
   return result;
 }
 
-Meeting meeting_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts) {
-  Meeting meeting{replicas * static_cast<int>(parts.size()), link_between(level, parts.front(), parts.back()),
-                  members_of(level, parts.front())};
+Meeting meeting_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
+                   bool in_one_member) {
+  const auto placed = [&](Placement part) {
+    if (in_one_member) part.member = 0;
+    return part;
+  };
+  Meeting meeting{replicas * static_cast<int>(parts.size()),
+                  link_between(level, placed(parts.front()), placed(parts.back())), members_of(level, parts.front())};
   for (const Placement& part : parts) {
-    if (replicas > 1) slow_down(meeting.link, link_between(level, part, part));
+    if (replicas > 1) slow_down(meeting.link, link_between(level, placed(part), placed(part)));
     meeting.members = std::min(meeting.members, members_of(level, part));
   }
   return meeting;
@@ -212,7 +231,8 @@ Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel&
 Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, int replicas,
                           const Reach& reach, std::span<const Placement> parts, const model::SliceSignature& slice,
                           Bytes volume) {
-  return crossing_sync(model, level, meeting_of(level, replicas, parts), reach, parts, slice, volume);
+  const Meeting meeting = meeting_of(level, replicas, parts, reach.with_replicas);
+  return crossing_sync(model, level, meeting, reach, parts, slice, volume);
 }
 
 }  // namespace tangram::compose

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cheapest_plan.hpp"
-#include "relaxed_bound.hpp"
 #include "shortage.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 #include "walk.hpp"
 
 namespace tangram::compose {
@@ -24,28 +24,29 @@ const cluster::IslandClass& class_of(const Composition& composition, const PartC
   return level.classes[static_cast<std::size_t>(part.island_class)];
 }
 
-std::int64_t budget_of(const Wish& wish) { return wish.budget ? wish.budget->value() : kNoLimit; }
+std::int64_t budget_of(const Request& request) { return request.budget ? request.budget->value() : kNoLimit; }
 
-Nanoseconds longest_of(const Wish& wish) { return wish.longest_iteration.value_or(Nanoseconds::max()); }
+Nanoseconds longest_of(const Request& request) { return request.longest_iteration.value_or(Nanoseconds::max()); }
 
 // Nothing keeps both limits: what is the fastest without the time limit, and what without any?
-Diagnostics out_of_reach(const Wish& wish, Walk& walk) {
-  const auto affordable = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(wish))});
+Diagnostics out_of_reach(const Request& request, Walk& walk) {
+  const auto affordable = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request))});
   Diagnostic d;
   d.kind = ErrorKind::kInfeasible;
   const std::vector<Shown> plans = walk.shown_within(affordable, Nanoseconds::max());
   if (!plans.empty()) {
     d.code = "throughput-out-of-reach";
-    d.message = fmt::format("no plan takes {:.4g} s an iteration or less; the fastest that was found takes {:.4g} s",
-                            to_seconds(longest_of(wish)), to_seconds(std::ranges::min(plans, {}, &Shown::time).time));
+    d.message =
+        fmt::format("no plan takes {:.4g} s an iteration or less; the fastest that was found takes {:.4g} s",
+                    to_seconds(longest_of(request)), to_seconds(std::ranges::min(plans, {}, &Shown::time).time));
     d.hint = "lower --min-throughput, raise --budget, or add GPUs";
     return Diagnostics{d};
   }
-  if (!wish.budget || affordable.is_out_of_budget()) return affordable.infeasible;
+  if (!request.budget || affordable.is_out_of_budget()) return affordable.infeasible;
   const auto any = walk.step({});
   if (any.best.empty()) return any.infeasible;
   d.code = "budget-too-small";
-  d.message = fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less", wish.budget->as_double() * 1e-6);
+  d.message = fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less", request.budget->as_double() * 1e-6);
   d.hint = "raise --budget, or find the cheapest plan per token with --objective cost";
   return Diagnostics{d};
 }
@@ -76,16 +77,16 @@ std::optional<double> least_rate(const model::Model& model, const cluster::Islan
 }
 
 // A budget that cannot hold the model, before any search.
-std::optional<Diagnostics> too_small(const Wish& wish, const model::Model& model,
+std::optional<Diagnostics> too_small(const Request& request, const model::Model& model,
                                      const cluster::IslandHierarchy& hierarchy) {
-  if (!wish.budget) return std::nullopt;
+  if (!request.budget) return std::nullopt;
   const auto least = least_rate(model, hierarchy.levels.front());
-  if (!least || wish.budget->as_double() >= *least) return std::nullopt;
+  if (!least || request.budget->as_double() >= *least) return std::nullopt;
   Diagnostic d;
   d.kind = ErrorKind::kInfeasible;
   d.code = "budget-too-small";
   d.message = fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less: those that hold the model cost {:.2f} $",
-                          wish.budget->as_double() * 1e-6, *least * 1e-6);
+                          request.budget->as_double() * 1e-6, *least * 1e-6);
   d.hint = "raise --budget, or find the cheapest plan per token with --objective cost";
   return Diagnostics{d};
 }
@@ -104,11 +105,11 @@ void keep_within(Nanoseconds longest, const Walk& walk, SearchResult& found) {
   keep_best(found.best, static_cast<int>(found.best.size()));
 }
 
-WishResult fastest(const Wish& wish, Walk& walk) {
-  WishResult result;
-  result.found = walk.step(
-      {.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(wish)), .longest = with_slack(longest_of(wish))});
-  keep_within(longest_of(wish), walk, result.found);
+RequestResult fastest(const Request& request, Walk& walk) {
+  RequestResult result;
+  result.found = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request)),
+                            .longest = with_slack(longest_of(request))});
+  keep_within(longest_of(request), walk, result.found);
   if (!result.found.best.empty()) {
     result.value = to_seconds(result.found.best.front().closed_form);
     result.bound = to_seconds(result.found.search_bound);
@@ -118,16 +119,16 @@ WishResult fastest(const Wish& wish, Walk& walk) {
 
 // More GPUs than `none` are needed, and `some` are enough: halves what lies between. A number is enough if a plan makes
 // the time when simulated; it is proven to be too few where none makes it by closed form.
-WishResult fewest_gpus(const Wish& wish, const model::Model& model, Walk& walk) {
+RequestResult fewest_gpus(const Request& request, const model::Model& model, Walk& walk) {
   constexpr int kPlansToShow = 12;  // by closed form, and as many by timetable: any of them may make the time
   constexpr std::int64_t kMoreTries = 12;
-  const Nanoseconds longest = longest_of(wish);
+  const Nanoseconds longest = longest_of(request);
   const auto within = [&](std::int64_t most) {
     return walk.step(
         {.limit = limit_of(Currency::kGpus, most), .longest = with_slack(longest), .top = kPlansToShow, .timed = true});
   };
   const auto fewest_of = [](const std::vector<Shown>& plans) { return std::ranges::min(plans, {}, &Shown::gpus).gpus; };
-  WishResult result;
+  RequestResult result;
   result.found = within(kNoLimit);
   std::vector<Shown> plans = walk.shown_within(result.found, longest);
   if (plans.empty()) {
@@ -135,8 +136,8 @@ WishResult fewest_gpus(const Wish& wish, const model::Model& model, Walk& walk) 
     return result;
   }
   std::int64_t some = fewest_of(plans);
-  const double least =
-      relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) * (1 - kRoundingOfGpus);
+  const double least = relax::relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) *
+                       (1 - kRoundingOfGpus);
   std::int64_t none = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(std::min(least, 1e18))) - 1);
   none = std::min(none, some - 1);
   result.least = static_cast<double>(none + 1);
@@ -192,6 +193,15 @@ WishResult fewest_gpus(const Wish& wish, const model::Model& model, Walk& walk) 
 
 }  // namespace
 
+std::string_view to_string(Objective objective) {
+  switch (objective) {
+    case Objective::kThroughput: return "throughput";
+    case Objective::kCost: return "cost";
+    case Objective::kGpus: return "gpus";
+  }
+  return "throughput";
+}
+
 std::int64_t gpus_of(const Composition& composition) {
   std::int64_t total = 0;
   for (const StageChoice& stage : composition.stages) {
@@ -216,22 +226,23 @@ double dollars_of(const Composition& composition, const cluster::IslandHierarchy
   return rate_of(composition, hierarchy).as_double() * 1e-6 * to_seconds(composition.closed_form) / 3600;
 }
 
-WishResult search_wish(const Wish& wish, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                       const SearchOptions& options, const LimitedSearch& search, const Timing& timing) {
+RequestResult search_request(const Request& request, const model::Model& model,
+                             const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
+                             const LimitedSearch& search, const Timing& timing) {
   Walk walk(hierarchy, options, search, timing);
-  WishResult result;
-  if (auto why = too_small(wish, model, hierarchy)) {
+  RequestResult result;
+  if (auto why = too_small(request, model, hierarchy)) {
     result.found.infeasible = std::move(*why);
     return result;
   }
-  switch (wish.objective) {
-    case Objective::kThroughput: result = fastest(wish, walk); break;
-    case Objective::kCost: result = cheapest_plan(wish, model, walk); break;
-    case Objective::kGpus: result = fewest_gpus(wish, model, walk); break;
+  switch (request.objective) {
+    case Objective::kThroughput: result = fastest(request, walk); break;
+    case Objective::kCost: result = cheapest_plan(request, model, walk); break;
+    case Objective::kGpus: result = fewest_gpus(request, model, walk); break;
   }
-  const bool limited = wish.budget || wish.longest_iteration;
+  const bool limited = request.budget || request.longest_iteration;
   if (result.found.best.empty() && limited && !result.found.is_out_of_budget()) {
-    result.found.infeasible = out_of_reach(wish, walk);
+    result.found.infeasible = out_of_reach(request, walk);
   }
   result.found.statistics = walk.effort().statistics;
   result.found.parallelizers = walk.effort().parallelizers;

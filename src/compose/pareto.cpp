@@ -13,7 +13,7 @@ namespace {
 // Looks for plans that are worth a choice, and keeps what no other beats in the figures shown.
 class ParetoSearch {
  public:
-  ParetoSearch(const Wish& limits, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+  ParetoSearch(const Request& limits, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                const SearchOptions& options, const LimitedSearch& search, const Timing& timing)
       : limits_(limits),
         model_(model),
@@ -91,7 +91,7 @@ class ParetoSearch {
 
   void take_cheapest() {
     Walk walk(hierarchy_, options_, search_, timing_);
-    const WishResult cheapest = cheapest_plan(limits_, model_, walk);
+    const RequestResult cheapest = cheapest_plan(limits_, model_, walk);
     std::optional<Shown> best;
     for (const Composition& plan : cheapest.found.best) {
       auto shown = walk.show(plan);
@@ -149,7 +149,7 @@ class ParetoSearch {
     return kept;
   }
 
-  const Wish& limits_;
+  const Request& limits_;
   const model::Model& model_;
   const cluster::IslandHierarchy& hierarchy_;
   const SearchOptions& options_;
@@ -163,7 +163,7 @@ class ParetoSearch {
 
 }  // namespace
 
-ParetoPlans pareto_plans(const Wish& limits, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+ParetoPlans pareto_plans(const Request& limits, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                          const SearchOptions& options, std::size_t most, const LimitedSearch& search,
                          const Timing& timing) {
   return ParetoSearch(limits, model, hierarchy, options, search, timing).run(most);

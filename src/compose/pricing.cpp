@@ -18,9 +18,9 @@ std::vector<Placement> placements_of(const std::vector<OptionPart>& parts) {
   return placements;
 }
 
-Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source) {
+prune::Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source) {
   const Nanoseconds exposed = cost::exposed_sync(plan.cost.gradient_sync + crossing, plan.cost.backward);
-  Candidate candidate;
+  prune::Candidate candidate;
   candidate.T = (plan.cost.forward + plan.cost.backward).value();
   candidate.F = plan.cost.forward.value();
   candidate.A = candidate.T + exposed.value();
@@ -30,8 +30,8 @@ Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source)
   return candidate;
 }
 
-std::vector<Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
-  std::vector<Candidate> candidates;
+std::vector<prune::Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
+  std::vector<prune::Candidate> candidates;
   candidates.reserve(plans.size());
   for (std::size_t i = 0; i < plans.size(); ++i) {
     candidates.push_back(to_candidate(plans[i], crossing, static_cast<int>(i)));
@@ -40,14 +40,14 @@ std::vector<Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds 
 }
 
 struct Frontier {
-  std::vector<Candidate> candidates;
+  std::vector<prune::Candidate> candidates;
   std::vector<std::array<int, 2>> sources;
 };
 
 Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
   Frontier result;
   result.candidates = priced(plans, crossing);
-  for (Candidate& candidate : result.candidates) {
+  for (prune::Candidate& candidate : result.candidates) {
     const int plan = candidate.source;
     candidate.source = static_cast<int>(result.sources.size());
     result.sources.push_back({plan, -1});
@@ -57,13 +57,13 @@ Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds cross
 
 // Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
 Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<StoredPlan>& b, Nanoseconds crossing) {
-  std::vector<Candidate> pairs;
+  std::vector<prune::Candidate> pairs;
   std::vector<std::array<int, 2>> sources;
-  const std::vector<Candidate> left = priced(a, crossing);
-  const std::vector<Candidate> right = priced(b, crossing);
-  for (const Candidate& x : left) {
-    for (const Candidate& y : right) {
-      Candidate both;
+  const std::vector<prune::Candidate> left = priced(a, crossing);
+  const std::vector<prune::Candidate> right = priced(b, crossing);
+  for (const prune::Candidate& x : left) {
+    for (const prune::Candidate& y : right) {
+      prune::Candidate both;
       both.T = std::max(x.T, y.T);
       both.F = std::max(x.F, y.F);
       both.A = std::max(x.A, y.A);
@@ -76,7 +76,7 @@ Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<Stor
   }
   Frontier result;
   result.candidates = prune::pareto(pairs);
-  for (Candidate& candidate : result.candidates) {
+  for (prune::Candidate& candidate : result.candidates) {
     result.sources.push_back(sources[static_cast<std::size_t>(candidate.source)]);
     candidate.source = static_cast<int>(result.sources.size()) - 1;
   }
@@ -114,7 +114,7 @@ void add_options(PricedProgram& priced, const std::vector<ClassShare>& shares) {
     for (const PlacementLimit& limit : share.limits) priced.program.placement.push_back(limit.most);
   }
   for (const auto& parts : priced.parts) {
-    Option option;
+    chain::Option option;
     std::vector<std::tuple<int, int, int>> placements;
     for (const OptionPart& part : parts) {
       const ClassShare& share = shares[static_cast<std::size_t>(part.placement.island_class)];
@@ -156,7 +156,7 @@ Handover handover_between(const cluster::IslandLevel& level, const std::vector<C
 }
 
 void add_prices(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level) {
-  Program& program = priced.program;
+  chain::Program& program = priced.program;
   std::map<std::int64_t, int> kinds;
   std::vector<Bytes> bytes_of_kind;
   program.cut_kind.assign(static_cast<std::size_t>(program.blocks) + 1, 0);
@@ -177,7 +177,7 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
     for (const auto* from : representative) {
       for (const auto* to : representative) {
         if (!can_hand_over(*from, *to)) {
-          program.prices.push_back(Price::none());
+          program.prices.push_back(chain::Price::none());
           continue;
         }
         const cost::BoundaryCost cost = handover_between(level, priced.shares, *from, *to, bytes).cost;
@@ -203,20 +203,20 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
   }
 }
 
-std::vector<Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
-  std::vector<Drain> steps;
+std::vector<chain::Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
+  std::vector<chain::Drain> steps;
   for (const StoredPlan& plan : plans) {
-    const Candidate candidate = to_candidate(plan, crossing, 0);
+    const prune::Candidate candidate = to_candidate(plan, crossing, 0);
     steps.push_back({candidate.A + candidate.o, candidate.n_max});
   }
   return staircase(std::move(steps));
 }
 
 // max A + max o of both is no less than either's A + o.
-std::vector<Drain> drains_of_both(const std::vector<Drain>& a, const std::vector<Drain>& b) {
-  std::vector<Drain> steps;
-  for (const Drain& x : a) {
-    for (const Drain& y : b) steps.push_back({std::max(x.cost, y.cost), std::min(x.n_max, y.n_max)});
+std::vector<chain::Drain> drains_of_both(const std::vector<chain::Drain>& a, const std::vector<chain::Drain>& b) {
+  std::vector<chain::Drain> steps;
+  for (const chain::Drain& x : a) {
+    for (const chain::Drain& y : b) steps.push_back({std::max(x.cost, y.cost), std::min(x.n_max, y.n_max)});
   }
   return staircase(std::move(steps));
 }
@@ -232,7 +232,7 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
         const std::vector<OptionPart>& parts = priced.parts[option];
         const Nanoseconds crossing = crossing_sync(model, level, priced.setting.replicas, priced.setting.reach,
                                                    placements_of(parts), slice, first.front().cost.gradient_volume);
-        std::vector<Drain> drains = drains_of(first, crossing);
+        std::vector<chain::Drain> drains = drains_of(first, crossing);
         if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
         priced.program.drains[option * cuts + static_cast<std::size_t>(slice.block_count())] = std::move(drains);
       });
@@ -260,22 +260,22 @@ std::int64_t least_backward(const std::vector<StoredPlan>& plans) {
 
 void add_staircases(PricedProgram& priced, const model::Model& model, const SignatureTable& signatures,
                     const FrontierStore& store) {
-  Program& program = priced.program;
+  chain::Program& program = priced.program;
   const auto count = static_cast<std::size_t>(signatures.size());
   for (std::size_t option = 0; option < priced.parts.size(); ++option) {
     const std::vector<OptionPart>& parts = priced.parts[option];
     for (std::size_t s = 0; s < count; ++s) {
       const bool whole = signatures.entry(static_cast<int>(s)).signature.block_count() == model.block_count();
       if (!model.job.allow.pipeline && !whole) continue;
-      const std::vector<Candidate>& first = store.at(parts.front().entry).staircases[s];
-      const std::vector<Candidate>& last = store.at(parts.back().entry).staircases[s];
+      const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
+      const std::vector<prune::Candidate>& last = store.at(parts.back().entry).staircases[s];
       program.frontiers[option * count + s] = parts.size() == 1 ? first : staircase_of_both(first, last);
     }
   }
 }
 
 // Stages that share a member with the next one: a number for each run.
-void number_runs(const PricedProgram& priced, const Chain& chain, Composition& composition) {
+void number_runs(const PricedProgram& priced, const chain::Chain& chain, Composition& composition) {
   int runs = 0;
   for (std::size_t s = 0; s + 1 < chain.stages.size(); ++s) {
     if (!priced.parts[static_cast<std::size_t>(chain.stages[s].option)].front().is_with_next()) continue;
@@ -295,7 +295,7 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   priced.setting = setting;
   priced.parts = std::move(options);
   priced.shares = shares;
-  Program& program = priced.program;
+  chain::Program& program = priced.program;
   program.blocks = model.block_count();
   program.microbatches = setting.microbatches;
   for (const ClassShare& share : shares) program.inventory.push_back(share.units);
@@ -320,9 +320,9 @@ PricedProgram outline_program(const model::Model& model, const cluster::IslandLe
   return priced;
 }
 
-std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int signature, const model::Model& model,
-                                      const cluster::IslandLevel& level, const SignatureTable& signatures,
-                                      const FrontierStore& store) {
+std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, int signature,
+                                             const model::Model& model, const cluster::IslandLevel& level,
+                                             const SignatureTable& signatures, const FrontierStore& store) {
   const std::vector<OptionPart>& parts = priced.parts[static_cast<std::size_t>(option)];
   const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(signature)];
   const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(signature)];
@@ -339,7 +339,7 @@ std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int sig
 }
 
 Composition to_composition(const model::Model& model, const cluster::IslandLevel& level, const PricedProgram& priced,
-                           const SignatureTable& signatures, const FrontierStore& store, const Chain& chain) {
+                           const SignatureTable& signatures, const FrontierStore& store, const chain::Chain& chain) {
   Composition composition;
   composition.level = priced.setting.level;
   composition.replicas = priced.setting.replicas;
@@ -349,7 +349,7 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
   composition.period = Nanoseconds(chain.period);
   composition.closed_form = Nanoseconds(chain.time);
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
-    const ChainStage& from = chain.stages[s];
+    const chain::ChainStage& from = chain.stages[s];
     const auto option = static_cast<std::size_t>(from.option);
     const auto signature = static_cast<std::size_t>(signatures.id(from.first, from.last));
     const std::array<int, 2>& source = priced.sources[option * static_cast<std::size_t>(signatures.size()) + signature]

@@ -8,9 +8,9 @@
 
 #include "frontier_store.hpp"
 #include "space.hpp"
+#include "tangram/chain/program.hpp"
 #include "tangram/compose/composition.hpp"
 #include "tangram/compose/links.hpp"
-#include "tangram/compose/program.hpp"
 
 namespace tangram::compose {
 
@@ -27,7 +27,7 @@ struct OptionPart {
 struct PricedProgram {
   Setting setting;
   std::vector<ClassShare> shares;
-  Program program;
+  chain::Program program;
   std::vector<std::vector<OptionPart>> parts;  ///< [option]
   /// [option * signatures + signature][candidate.source]: partial plan of each part in the store (-1: no such part)
   std::vector<std::vector<std::array<int, 2>>> sources;
@@ -57,13 +57,14 @@ struct PricedProgram {
                                             const SignatureTable& signatures, const FrontierStore& store);
 
 /// The whole frontier of one key of an outline; notes in `priced.sources` what its candidates stand for.
-[[nodiscard]] std::vector<Candidate> price_frontier(PricedProgram& priced, int option, int signature,
-                                                    const model::Model& model, const cluster::IslandLevel& level,
-                                                    const SignatureTable& signatures, const FrontierStore& store);
+[[nodiscard]] std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, int signature,
+                                                           const model::Model& model, const cluster::IslandLevel& level,
+                                                           const SignatureTable& signatures,
+                                                           const FrontierStore& store);
 
 /// A chain of the program in terms of classes and partial plans.
 [[nodiscard]] Composition to_composition(const model::Model& model, const cluster::IslandLevel& level,
                                          const PricedProgram& priced, const SignatureTable& signatures,
-                                         const FrontierStore& store, const Chain& chain);
+                                         const FrontierStore& store, const chain::Chain& chain);
 
 }  // namespace tangram::compose

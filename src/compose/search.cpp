@@ -4,19 +4,18 @@
 #include <tbb/task_group.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "batch.hpp"
-#include "radices.hpp"
-#include "relaxed_bound.hpp"
+#include "ordered_pipeline.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
-#include "turns.hpp"
+#include "tangram/chain/radices.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 
 namespace tangram::compose {
 
@@ -29,10 +28,11 @@ constexpr std::int64_t kFirstPass = 6'250;       // labels that one program may 
 constexpr std::int64_t kFirstPassShare = 120;    // and no more than this share of the budget
 constexpr std::int64_t kAmple = 2'000'000;       // labels that fleets of some hundred GPUs are searched to the end with
 constexpr std::int64_t kSlack = 10;              // closed forms are longer than timetables by such a part, at most
-constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see polish.hpp
+constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see local_search.hpp
 constexpr std::int64_t kEffortOfLabel = 10;      // and for every label of the search
 constexpr std::int64_t kSizeShare = 3;           // less for another microbatch size
 constexpr double kFirstGap = 0.025;              // proven of all programs first where there are fewer
+constexpr double kReachOfSmall = 0.3;            // slower by closed form than the best, at most, on small fleets
 
 // A program whose best plan may be of interest.
 struct Task {
@@ -72,10 +72,10 @@ class Searcher {
   [[nodiscard]] bool has_too_many_classes() {
     std::size_t most = 0;
     for (const cluster::IslandLevel& level : hierarchy_.levels) most = std::max(most, level.classes.size());
-    if (most <= kMostClasses) return false;
+    if (most <= chain::kMostClasses) return false;
     result_.infeasible = {problem(ErrorKind::kInput, "too-many-classes",
                                   "the fleet has " + std::to_string(most) + " kinds of islands, at most " +
-                                      std::to_string(kMostClasses) + " can be told apart",
+                                      std::to_string(chain::kMostClasses) + " can be told apart",
                                   "let GPUs that differ little count as alike with a larger --tolerance")};
     return true;
   }
@@ -88,7 +88,25 @@ class Searcher {
     std::vector<Task> unfinished;
     solve_sizes(unfinished);
     finish(std::move(unfinished));
+    const bool is_small = gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= kSmallFleet;
+    if (is_small && options_.timed && !result_.best.empty()) look_for_timetables();
     polish_fastest();
+  }
+
+  // Programs none of whose closed forms is the best may hold the fastest timetable. On small fleets, where few
+  // microbatches fill a pipeline and the two differ most, all within reach are looked at once more.
+  void look_for_timetables() {
+    const auto reach = static_cast<std::int64_t>((1 + kReachOfSmall) * static_cast<double>(best_so_far()));
+    for (const SizeSettings& size : sizes_) {
+      Batch batch = batches_.prepare(size.settings, reach);
+      Goal goal = goal_now(accepted_gap_, 0);
+      goal.incumbent = reach;
+      goal.only_timetables = true;
+      tbb::parallel_for(std::size_t{0}, batch.attempts.size(),
+                        [&](std::size_t i) { batches_.solve(batch.attempts[i], *batch.store, goal); });
+      count_queries(*batch.store);
+      for (Attempt& attempt : batch.attempts) take_timed(attempt, batch.store);
+    }
   }
 
   // While one size is solved the next ones are prepared, by what is known before them all.
@@ -110,11 +128,11 @@ class Searcher {
       solve(turn.batch, first_pass(), unfinished);
       after[turn.size + 1] = incumbent_;
     };
-    take_turns<Turn>(kSizesAtOnce, begin, work, end);
+    run_in_order<Turn>(kSizesAtOnce, begin, work, end);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
-    return relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
+    return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
   }
 
   [[nodiscard]] std::int64_t first_pass() const {
@@ -137,13 +155,13 @@ class Searcher {
   void accept_gap() {
     accepted_gap_ = options_.accepted_gap;
     if (result_.best.empty()) return;
-    incumbent_ = std::min(incumbent_, of_interest(best_so_far(), accepted_gap_));
+    incumbent_ = std::min(incumbent_, chain::of_interest(best_so_far(), accepted_gap_));
   }
 
   // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.
   [[nodiscard]] std::int64_t likely_time() const {
     constexpr std::int64_t kSlowest = 8;
-    const Nanoseconds least = relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
+    const Nanoseconds least = relax::relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
     return kSlowest * std::min(least.value(), INT64_MAX / kSlowest);
   }
 
@@ -213,7 +231,7 @@ class Searcher {
       ++result_.statistics.programs_cut;
       return;
     }
-    const ProgramResult& solved = attempt.solved;
+    const chain::ProgramResult& solved = attempt.solved;
     task.bound = std::max(task.bound, solved.bound);
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
@@ -222,13 +240,17 @@ class Searcher {
     result_.statistics.cuts.slices_by_capacity += attempt.slices_cut;
     ++result_.statistics.programs;
     LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
-    for (const Chain& chain : solved.chains) {
+    for (const chain::Chain& chain : solved.chains) {
       report.best = std::min(report.best, Nanoseconds(chain.time));
-      incumbent_ = std::min(incumbent_, of_interest(chain.time, accepted_gap_));
+      incumbent_ = std::min(incumbent_, chain::of_interest(chain.time, accepted_gap_));
       result_.best.push_back(batches_.composition_of(attempt, *store, chain));
     }
     keep_best(result_.best, options_.top);
-    for (const TimedChain& timed : solved.timed) {
+    take_timed(attempt, store);
+  }
+
+  void take_timed(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
+    for (const chain::TimedChain& timed : attempt.solved.timed) {
       result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
@@ -238,10 +260,10 @@ class Searcher {
   }
 
   void keep_if_fastest(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
-    const std::vector<TimedChain>& timed = attempt.solved.timed;
+    const std::vector<chain::TimedChain>& timed = attempt.solved.timed;
     // Of the same program once more, the first look knows the fewest shapes.
     if (timed.empty() || (fastest_ && timed.front().time > fastest_->timed.time)) return;
-    TimedChain chain = timed.front();
+    chain::TimedChain chain = timed.front();
     fastest_ = {std::move(attempt), store, std::move(chain)};
   }
 
@@ -261,7 +283,7 @@ class Searcher {
     report.best = std::min(report.best, better.closed_form);
     // None is where the search has finished.
     if (better.closed_form.value() < incumbent_) {
-      incumbent_ = of_interest(better.closed_form.value(), accepted_gap_);
+      incumbent_ = chain::of_interest(better.closed_form.value(), accepted_gap_);
       result_.best.push_back(better);
       keep_best(result_.best, options_.top);
     }
@@ -303,7 +325,7 @@ class Searcher {
     if (!has_ample_labels() && !result_.best.empty() && accepted_gap_ < kFirstGap) {
       const std::int64_t before = labels_left();
       solve_again(unfinished, kFirstGap);
-      const std::int64_t goal = of_interest(best_so_far(), kFirstGap);
+      const std::int64_t goal = chain::of_interest(best_so_far(), kFirstGap);
       const bool is_proven = std::ranges::all_of(unfinished, [&](const Task& task) { return task.bound >= goal; });
       goes_on = is_proven && labels_left() >= before - labels_left();
     }
@@ -368,11 +390,11 @@ class Searcher {
       now = {goal_of_task(), after[turn.task].open};
       if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
     };
-    take_turns<Turn>(at_once, begin, work, end);
+    run_in_order<Turn>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {
-    return {gap == accepted_gap_ ? incumbent_ : of_interest(best_so_far(), gap), gap, labels,
+    return {gap == accepted_gap_ ? incumbent_ : chain::of_interest(best_so_far(), gap), gap, labels,
             result_.timed.empty() ? INT64_MAX : result_.timed.front().time.value()};
   }
 
@@ -453,12 +475,6 @@ class Searcher {
 std::int64_t usual_label_budget(int gpus) {
   constexpr int kFullySearched = 256;
   return gpus <= kFullySearched ? kAmple : kAmple * 5 / 8;
-}
-
-// A price that is known stays above zero, which says that it is not.
-MicroDollarsPerHour price_of(const cluster::IslandClass& island_class) {
-  const double micro = island_class.price_per_gpu_hour.value() * 1e6;
-  return MicroDollarsPerHour(micro > 0 ? std::max<std::int64_t>(1, std::llround(micro)) : 0);
 }
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,

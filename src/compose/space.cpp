@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bin_packing.hpp"
-#include "radices.hpp"
+#include "tangram/chain/radices.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::compose {
@@ -28,9 +28,7 @@ constexpr int kThreeTimes = 256;
 
 constexpr double kUsualMicrobatches = 64;  // sizes that give about so many are tried first
 
-int most_units(const cluster::IslandLevel& level) {
-  return gpu_count(level) > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet;
-}
+int most_units(int fleet_gpus) { return fleet_gpus > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet; }
 
 bool is_power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
 
@@ -59,9 +57,15 @@ std::vector<int> sizes_of(int all, int bins, Pieces pieces, int fleet_gpus) {
 
 }  // namespace
 
-int gpu_count(const cluster::IslandLevel& level) {
+bool may_use(const GpuTypes& types, const cluster::IslandClass& island_class) {
+  return types.empty() || std::ranges::find(types, island_class.device.name) != types.end();
+}
+
+int gpu_count(const cluster::IslandLevel& level) { return gpu_count(level, {}); }
+
+int gpu_count(const cluster::IslandLevel& level, const GpuTypes& types) {
   int gpus = 0;
-  for (const cluster::IslandClass& c : level.classes) gpus += c.gpu_count();
+  for (const cluster::IslandClass& c : level.classes) gpus += may_use(types, c) ? c.gpu_count() : 0;
   return gpus;
 }
 
@@ -153,8 +157,9 @@ ClassShare share_of_class(const cluster::IslandClass& island_class, int fleet_gp
 }
 
 // GPUs of a member for each replica, all of the same one.
-void keep_in_one_member(const cluster::IslandClass& island_class, int replicas, ClassShare& share) {
-  const int on_each = (replicas + island_class.member_count() - 1) / island_class.member_count();
+void keep_in_one_member(const cluster::IslandClass& island_class, int replicas, bool with_replicas, ClassShare& share) {
+  const int members = with_replicas ? 1 : island_class.member_count();
+  const int on_each = (replicas + members - 1) / members;
   const int gpus = island_class.gpus_per_member / on_each;
   std::erase_if(share.shapes, [&](int shape) { return shape > gpus; });
   share.units = share.shapes.empty() ? 0 : gpus / share.unit;
@@ -163,10 +168,13 @@ void keep_in_one_member(const cluster::IslandClass& island_class, int replicas, 
   share.in_one_member = true;
 }
 
-std::vector<ClassShare> share_within(const cluster::IslandLevel& level, int replicas, int limit) {
-  const int gpus = gpu_count(level);
+std::vector<ClassShare> share_within(const cluster::IslandLevel& level, int replicas, const GpuTypes& types,
+                                     int limit) {
+  const int gpus = gpu_count(level, types);
   std::vector<ClassShare> shares;
-  for (const cluster::IslandClass& c : level.classes) shares.push_back(share_of_class(c, gpus, replicas, limit));
+  for (const cluster::IslandClass& c : level.classes) {
+    shares.push_back(may_use(types, c) ? share_of_class(c, gpus, replicas, limit) : ClassShare{});
+  }
   return shares;
 }
 
@@ -175,26 +183,27 @@ bool can_be_counted(const std::vector<ClassShare>& shares) {
   std::vector<int> units;
   units.reserve(shares.size());
   for (const ClassShare& share : shares) units.push_back(share.units);
-  return radices_of(units).has_value();
+  return chain::radices_of(units).has_value();
 }
 
 }  // namespace
 
-std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas) {
-  int limit = most_units(level);
-  std::vector<ClassShare> shares = share_within(level, replicas, limit);
+std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const GpuTypes& types) {
+  int limit = most_units(gpu_count(level, types));
+  std::vector<ClassShare> shares = share_within(level, replicas, types, limit);
   while (limit > 1 && !can_be_counted(shares)) {
     limit /= 2;
-    shares = share_within(level, replicas, limit);
+    shares = share_within(level, replicas, types, limit);
   }
   return shares;
 }
 
-std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const Reach& reach) {
-  std::vector<ClassShare> shares = share_classes(level, replicas);
+std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const Reach& reach,
+                                      const GpuTypes& types) {
+  std::vector<ClassShare> shares = share_classes(level, replicas, types);
   for (std::size_t k = 0; k < shares.size(); ++k) {
     if (!std::ranges::binary_search(reach.classes, static_cast<int>(k))) shares[k] = {};
-    if (reach.in_one_member) keep_in_one_member(level.classes[k], replicas, shares[k]);
+    if (reach.in_one_member) keep_in_one_member(level.classes[k], replicas, reach.with_replicas, shares[k]);
   }
   return shares;
 }
@@ -202,6 +211,14 @@ std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int rep
 namespace {
 
 constexpr int kLargestOdd = 7;  // larger odd numbers of GPUs waste little of a power of two
+
+std::vector<const cluster::IslandClass*> classes_of(const cluster::IslandLevel& level, const GpuTypes& types) {
+  std::vector<const cluster::IslandClass*> classes;
+  for (const cluster::IslandClass& c : level.classes) {
+    if (may_use(types, c)) classes.push_back(&c);
+  }
+  return classes;
+}
 
 int odd_part(int number) {
   while (number % 2 == 0) number /= 2;
@@ -213,32 +230,36 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t divisor) { return (num
 }  // namespace
 
 Splitting splitting_of(const cluster::IslandHierarchy& hierarchy, const SearchOptions& options) {
+  const GpuTypes& types = options.constraints.gpu_types;
   std::set<int> odd{1};
-  if (gpu_count(hierarchy.levels.front()) <= kSmallFleet) {
+  if (gpu_count(hierarchy.levels.front(), types) <= kSmallFleet) {
     int most = 0;
-    for (const cluster::IslandClass& c : hierarchy.levels.back().classes) most = std::max(most, c.gpu_count());
+    for (const cluster::IslandClass* c : classes_of(hierarchy.levels.back(), types)) {
+      most = std::max(most, c->gpu_count());
+    }
     for (int o = 3; o <= std::min(most, kLargestOdd); o += 2) odd.insert(o);
-    return {options.constraints.demands.equal_samples, /*any=*/true, {odd.begin(), odd.end()}};
+    return {options.constraints.demands.equal_samples, /*any=*/true, {odd.begin(), odd.end()}, types};
   }
   const auto add = [&](int gpus) {
     if (odd_part(gpus) <= kLargestOdd) odd.insert(odd_part(gpus));
   };
   for (const cluster::IslandLevel& level : hierarchy.levels) {
-    for (const cluster::IslandClass& c : level.classes) add(c.gpus_per_member);
-    if (level.classes.size() == 1) add(level.classes.front().gpu_count());
+    const auto classes = classes_of(level, types);
+    for (const cluster::IslandClass* c : classes) add(c->gpus_per_member);
+    if (classes.size() == 1) add(classes.front()->gpu_count());
   }
-  return {options.constraints.demands.equal_samples, /*any=*/false, {odd.begin(), odd.end()}};
+  return {options.constraints.demands.equal_samples, /*any=*/false, {odd.begin(), odd.end()}, types};
 }
 
 std::vector<int> replica_counts(const model::Job& job, const cluster::IslandLevel& level, int most,
                                 const Splitting& splitting) {
   if (!job.allow.replicas) return {1};
+  const auto classes = classes_of(level, splitting.types);
   const auto is_useful = [&](int odd, std::int64_t r) {
-    const auto gets = [&](const cluster::IslandClass& c) {
-      return odd == 1 || splitting.any ? c.gpu_count() >= r : c.gpu_count() % r == 0;
+    const auto gets = [&](const cluster::IslandClass* c) {
+      return odd == 1 || splitting.any ? c->gpu_count() >= r : c->gpu_count() % r == 0;
     };
-    return odd == 1 || splitting.any ? std::ranges::any_of(level.classes, gets)
-                                     : std::ranges::all_of(level.classes, gets);
+    return odd == 1 || splitting.any ? std::ranges::any_of(classes, gets) : std::ranges::all_of(classes, gets);
   };
   std::vector<int> counts{1};
   const std::int64_t limit = std::min<std::int64_t>(most, job.global_batch);
@@ -316,16 +337,27 @@ std::vector<Reach> reaches_for(const model::Model& model, const cluster::IslandL
   return reaches;
 }
 
+// Where a member holds all pipelines, they reduce their gradients inside it.
+void add_members_of_all(const cluster::IslandLevel& level, int replicas, std::vector<Reach>& reaches) {
+  for (const cluster::IslandClass& c : level.classes) {
+    if (replicas == 1 || c.member_count() == 1 || c.gpus_per_member < replicas) continue;
+    reaches.push_back({{c.id}, /*in_one_member=*/true, /*with_replicas=*/true});
+  }
+}
+
 std::vector<Setting> settings_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                  int most_replicas, const Splitting& splitting, std::int64_t b) {
   const model::Job& job = model.job;
+  const bool is_small = gpu_count(hierarchy.levels.front(), splitting.types) <= kSmallFleet;
   std::vector<Setting> settings;
   for (std::size_t level = 0; level < hierarchy.levels.size(); ++level) {
     for (const int replicas : replica_counts(job, hierarchy.levels[level], most_replicas, splitting)) {
       const std::vector<std::int64_t> sizes = microbatch_sizes(job, replicas, splitting);
       if (std::ranges::find(sizes, b) == sizes.end()) continue;
       const std::int64_t microbatches = microbatches_of(job, replicas, b);
-      for (const Reach& reach : reaches_for(model, hierarchy.levels[level], replicas)) {
+      std::vector<Reach> reaches = reaches_for(model, hierarchy.levels[level], replicas);
+      if (is_small) add_members_of_all(hierarchy.levels[level], replicas, reaches);
+      for (const Reach& reach : reaches) {
         settings.push_back({static_cast<int>(level), replicas, b, microbatches, reach});
       }
     }
@@ -356,7 +388,7 @@ std::vector<SizeSettings> settings_by_size(const model::Model& model, const clus
 std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& hierarchy,
                         const SearchOptions& options) {
   if (!job.allow.mixed_stages || options.max_parts < 2) return 0;
-  const int gpus = gpu_count(hierarchy.levels.front());
+  const int gpus = gpu_count(hierarchy.levels.front(), options.constraints.gpu_types);
   if (gpus <= 32) return 24;
   if (gpus <= 128) return 12;
   return 4;
@@ -365,9 +397,9 @@ std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& h
 namespace {
 
 // What is left out of the sizes that the GPUs of a level would allow.
-void add_size_rules(const cluster::IslandHierarchy& hierarchy, std::vector<std::string>& rules) {
-  const cluster::IslandLevel& level = hierarchy.levels.front();
-  const int gpus = gpu_count(level);
+void add_size_rules(const cluster::IslandHierarchy& hierarchy, const GpuTypes& types, std::vector<std::string>& rules) {
+  const int gpus = gpu_count(hierarchy.levels.front(), types);
+  const auto classes = classes_of(hierarchy.levels.front(), types);
   const auto is_large = [](const cluster::IslandClass& c) { return c.gpus_per_member > kAnySizes; };
   const auto has_several = [](const cluster::IslandClass& c) { return c.member_count() > 1; };
   if (gpus > kEverySize) {
@@ -379,15 +411,16 @@ void add_size_rules(const cluster::IslandHierarchy& hierarchy, std::vector<std::
     rules.push_back("shapes: at least " + std::to_string(kUnitsOfLargeFleet) +
                     "th parts of a pipeline's share of a class");
   }
-  if (std::ranges::any_of(level.classes, [&](const auto& c) { return is_large(c) && has_several(c); })) {
+  if (std::ranges::any_of(classes, [&](const auto* c) { return is_large(*c) && has_several(*c); })) {
     rules.push_back("parts of members of more than " + std::to_string(kAnySizes) + " GPUs: powers of two");
   }
-  if (std::ranges::any_of(level.classes,
-                          [&](const auto& c) { return (gpus > kSmallFleet || is_large(c)) && has_several(c); })) {
+  if (std::ranges::any_of(classes,
+                          [&](const auto* c) { return (gpus > kSmallFleet || is_large(*c)) && has_several(*c); })) {
     rules.push_back("pipelines on several members of a class: stages hand over as far apart as these may be");
   }
   if (gpus > kSmallFleet) {
     rules.push_back("replicas: powers of two, and small odd numbers times those that divide the GPUs of every class");
+    rules.push_back("replicas reduce their gradients as far apart as members of their classes may be");
   }
 }
 
@@ -402,10 +435,12 @@ Space name_space(const model::Job& job, const cluster::IslandHierarchy& hierarch
   space.microbatches.assign(sizes.begin(), sizes.end());
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     space.levels.push_back(level.name);
-    for (const cluster::IslandClass& c : level.classes)
-      space.shapes.emplace_back(c.alias, shapes_of(c, gpu_count(level)));
+    const int gpus = gpu_count(level, splitting.types);
+    for (const cluster::IslandClass* c : classes_of(level, splitting.types)) {
+      space.shapes.emplace_back(c->alias, shapes_of(*c, gpus));
+    }
   }
-  add_size_rules(hierarchy, space.rules);
+  add_size_rules(hierarchy, splitting.types, space.rules);
   if (job.allow.cp) {
     space.rules.push_back("context parallelism in chunks of fewer than " +
                           std::to_string(parallelizer::kMinChunkTokens) +

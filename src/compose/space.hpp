@@ -1,9 +1,11 @@
 // The named space (README.md): which shapes, replica counts and microbatch sizes are searched. Goes in: island
-// levels, the job and what the options forbid. Comes out: fixed lists, a function of the inputs alone.
+// levels, the job and what the options forbid. Comes out: fixed lists, a function of the inputs alone. A search that
+// leaves out GPU types has the space of a fleet without them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
@@ -12,13 +14,18 @@
 
 namespace tangram::compose {
 
+using GpuTypes = std::vector<std::string>;  ///< that stages may use; empty: all
+
 [[nodiscard]] int gpu_count(const cluster::IslandLevel& level);
+[[nodiscard]] int gpu_count(const cluster::IslandLevel& level, const GpuTypes& types);
+[[nodiscard]] bool may_use(const GpuTypes& types, const cluster::IslandClass& island_class);
 
 /// Fleets of up to so many GPUs are offered every size of shape; larger ones fewer (Space::rules).
 inline constexpr int kEverySize = 64;
 
-/// In fleets of up to so many GPUs stages of a pipeline may share a member where others do not, and any small odd
-/// numbers of replicas and samples are offered. In larger ones labels and programs would be several times as many.
+/// In fleets of up to so many GPUs stages of a pipeline may share a member where others do not, all pipelines may be in
+/// one, and any small odd numbers of replicas and samples are offered. In larger ones labels and programs would be
+/// several times as many.
 inline constexpr int kSmallFleet = 16;
 
 /// Shapes of one class, in GPUs, ascending: parts of a member, whole members of an island, whole islands. In a fleet of
@@ -51,17 +58,20 @@ struct ClassShare {
 
 /// Shares of all classes of a level among R replicas. Fleets of more than 2,048 GPUs start at the smallest shape that
 /// leaves a replica at most 32 units of the class, which keeps the composer's states few; fewer where a level has
-/// dozens of classes, so that a state has a place for all of them (up to kMostClasses).
-[[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas);
-/// The same for pipelines within a reach: no units of classes outside it, at most those of one member within one.
+/// dozens of classes, so that a state has a place for all of them (up to kMostClasses). Classes of other types have no
+/// units.
 [[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas,
-                                                    const Reach& reach);
+                                                    const GpuTypes& types = {});
+/// The same for pipelines within a reach: no units of classes outside it, at most those of one member within one.
+[[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const Reach& reach,
+                                                    const GpuTypes& types = {});
 
 /// How batches may be split.
 struct Splitting {
   bool equal = false;       ///< all pipelines, microbatches and replicas of a stage have equally many samples
   bool any = false;         ///< replicas of any listed number that get GPUs, not only of those that divide them
   std::vector<int> odd{1};  ///< microbatches are these times powers of two, to suit groups of 3, 5, 6 ... GPUs
+  GpuTypes types = {};      ///< whose GPUs replicas are counted for
 };
 
 /// Odd parts are those of the GPUs of a member, and of all GPUs where they are of one class; only small ones.
@@ -99,6 +109,7 @@ struct SizeSettings {
 
 /// All settings of the space, likely sizes first: an early incumbent spares the others. Where ends of an embedding are
 /// tied, there is one of each reach; else of all classes, and of single members that are less than a pipeline's share.
+/// In small fleets single members that hold all replicas come on top.
 [[nodiscard]] std::vector<SizeSettings> settings_by_size(const model::Model& model,
                                                          const cluster::IslandHierarchy& hierarchy,
                                                          const SearchOptions& options);

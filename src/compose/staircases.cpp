@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "frontier_store.hpp"
-#include "outlines.hpp"
 
 namespace tangram::compose {
 
@@ -13,7 +12,7 @@ namespace {
 
 // Calls visit(T of a, T of b, n_max) for every number of microbatches that both hold and one of them not more.
 template <class Visit>
-void for_each_level(const std::vector<Candidate>& a, const std::vector<Candidate>& b, Visit visit) {
+void for_each_level(const std::vector<prune::Candidate>& a, const std::vector<prune::Candidate>& b, Visit visit) {
   for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
     const std::int64_t level = std::min(x->n_max, y->n_max);
     visit(x->T, y->T, level);
@@ -22,24 +21,36 @@ void for_each_level(const std::vector<Candidate>& a, const std::vector<Candidate
   }
 }
 
-Candidate step(std::int64_t T, std::int64_t n_max) { return {.T = T, .A = T, .n_max = n_max}; }
+prune::Candidate step(std::int64_t T, std::int64_t n_max) { return {.T = T, .A = T, .n_max = n_max}; }
+
+// Of steps in ascending order of cost those that hold more microbatches than all before.
+template <class Step>
+std::vector<Step> rising(const std::vector<Step>& steps) {
+  std::vector<Step> result;
+  for (const Step& step : steps) {
+    if (result.empty() || step.n_max > result.back().n_max) result.push_back(step);
+  }
+  return result;
+}
 
 }  // namespace
 
-std::vector<Candidate> staircase(std::vector<Candidate> steps) {
-  std::sort(steps.begin(), steps.end(),
-            [](const Candidate& a, const Candidate& b) { return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max); });
+std::vector<prune::Candidate> staircase(std::vector<prune::Candidate> steps) {
+  std::sort(steps.begin(), steps.end(), [](const prune::Candidate& a, const prune::Candidate& b) {
+    return std::tie(a.T, b.n_max) < std::tie(b.T, a.n_max);
+  });
   return rising(steps);
 }
 
-std::vector<Drain> staircase(std::vector<Drain> steps) {
-  std::sort(steps.begin(), steps.end(),
-            [](const Drain& a, const Drain& b) { return std::tie(a.cost, b.n_max) < std::tie(b.cost, a.n_max); });
+std::vector<chain::Drain> staircase(std::vector<chain::Drain> steps) {
+  std::sort(steps.begin(), steps.end(), [](const chain::Drain& a, const chain::Drain& b) {
+    return std::tie(a.cost, b.n_max) < std::tie(b.cost, a.n_max);
+  });
   return rising(steps);
 }
 
-std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans) {
-  std::vector<Candidate> steps;
+std::vector<prune::Candidate> staircase(const std::vector<StoredPlan>& plans) {
+  std::vector<prune::Candidate> steps;
   steps.reserve(plans.size());
   for (const StoredPlan& plan : plans)
     steps.push_back(step((plan.cost.forward + plan.cost.backward).value(), plan.n_max));
@@ -47,8 +58,9 @@ std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans) {
 }
 
 // Levels of equal T are the highest of them.
-std::vector<Candidate> staircase_of_both(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
-  std::vector<Candidate> steps;
+std::vector<prune::Candidate> staircase_of_both(const std::vector<prune::Candidate>& a,
+                                                const std::vector<prune::Candidate>& b) {
+  std::vector<prune::Candidate> steps;
   for_each_level(a, b, [&](std::int64_t x, std::int64_t y, std::int64_t level) {
     const std::int64_t T = std::max(x, y);
     if (!steps.empty() && steps.back().T == T) {
@@ -60,10 +72,10 @@ std::vector<Candidate> staircase_of_both(const std::vector<Candidate>& a, const 
   return steps;
 }
 
-std::vector<Candidate> staircase_of_parts(const std::vector<Candidate>& a, const std::vector<Candidate>& b,
-                                          std::int64_t most) {
+std::vector<prune::Candidate> staircase_of_parts(const std::vector<prune::Candidate>& a,
+                                                 const std::vector<prune::Candidate>& b, std::int64_t most) {
   constexpr std::int64_t kRounding = 4;  // ns: once for forward and backward each, and for sums in another order
-  std::vector<Candidate> steps;
+  std::vector<prune::Candidate> steps;
   for_each_level(a, b, [&](std::int64_t x, std::int64_t y, std::int64_t level) {
     if (!steps.empty() && steps.back().n_max >= most) return;
     steps.push_back(step(x + std::max<std::int64_t>(0, y - kRounding), level < most ? level : INT64_MAX));

@@ -6,25 +6,26 @@
 #include <cstdint>
 #include <vector>
 
-#include "tangram/compose/program.hpp"
+#include "tangram/chain/program.hpp"
 
 namespace tangram::compose {
 
 struct StoredPlan;
 
 /// Of steps in any order.
-[[nodiscard]] std::vector<Candidate> staircase(std::vector<Candidate> steps);
-[[nodiscard]] std::vector<Drain> staircase(std::vector<Drain> steps);
-[[nodiscard]] std::vector<Candidate> staircase(const std::vector<StoredPlan>& plans);
+[[nodiscard]] std::vector<prune::Candidate> staircase(std::vector<prune::Candidate> steps);
+[[nodiscard]] std::vector<chain::Drain> staircase(std::vector<chain::Drain> steps);
+[[nodiscard]] std::vector<prune::Candidate> staircase(const std::vector<StoredPlan>& plans);
 
 /// Of two that work on the same slice at once: the slower one counts, and what both can hold.
-[[nodiscard]] std::vector<Candidate> staircase_of_both(const std::vector<Candidate>& a,
-                                                       const std::vector<Candidate>& b);
+[[nodiscard]] std::vector<prune::Candidate> staircase_of_both(const std::vector<prune::Candidate>& a,
+                                                              const std::vector<prune::Candidate>& b);
 
 /// No step of a slice is below it, where the slice is made up of two parts with these and a part holds all that the
 /// slice does: times are sums over units, forward and backward rounded up to nanoseconds. `most`: who holds so many
 /// microbatches counts as holding any number.
-[[nodiscard]] std::vector<Candidate> staircase_of_parts(const std::vector<Candidate>& a,
-                                                        const std::vector<Candidate>& b, std::int64_t most);
+[[nodiscard]] std::vector<prune::Candidate> staircase_of_parts(const std::vector<prune::Candidate>& a,
+                                                               const std::vector<prune::Candidate>& b,
+                                                               std::int64_t most);
 
 }  // namespace tangram::compose

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "space.hpp"
-#include "tangram/compose/program.hpp"
+#include "tangram/chain/program.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::compose {
@@ -170,6 +170,16 @@ void merge(SearchResult found, int top, SearchResult& all) {
 
 }  // namespace
 
+std::string_view to_string(Target target) {
+  switch (target) {
+    case Target::kGeneric: return "generic";
+    case Target::kMegatron: return "megatron";
+    case Target::kFlagscale: return "flagscale";
+    case Target::kMimo: return "mimo";
+  }
+  return "generic";
+}
+
 void restrict_to(Target target, model::Job& job) {
   if (target == Target::kGeneric) return;
   model::Techniques& allow = job.allow;
@@ -234,13 +244,13 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     merge(std::move(found), options.top, all);
     if (!all.best.empty()) {
       const std::int64_t best = all.best.front().closed_form.value();
-      options.incumbent = std::min(options.incumbent, Nanoseconds(of_interest(best, options.accepted_gap)));
+      options.incumbent = std::min(options.incumbent, Nanoseconds(chain::of_interest(best, options.accepted_gap)));
     }
   }
   all.space.rules.push_back(rule_of(target));
   if (all.best.empty()) return all;
   const Nanoseconds best = all.best.front().closed_form;
-  const Nanoseconds wanted(of_interest(best.value(), options.accepted_gap));
+  const Nanoseconds wanted(chain::of_interest(best.value(), options.accepted_gap));
   all.finished = open >= wanted;
   all.search_bound = std::min(best, std::max(std::min(open, wanted), all.relaxed_bound));
   all.optimal = all.search_bound == best;

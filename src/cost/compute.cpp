@@ -68,6 +68,16 @@ FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision) {
   return device.peak_of(matrix_format(device, precision));
 }
 
+FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
+  double peak = 0;
+  for (const cluster::Node& node : fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) {
+      peak += matrix_peak(group.device, precision).value() * group.count;
+    }
+  }
+  return FlopsPerSecond(peak);
+}
+
 DeviceRates device_rates(const cluster::GpuType& device, DType precision) {
   const double efficiency = device.compute.gemm_efficiency;
   const DType wide = precision == DType::kFp8 ? DType::kBf16 : precision;

@@ -1,5 +1,7 @@
 #include "tangram/parallelizer/tally.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tangram::parallelizer {
@@ -24,6 +26,19 @@ void widen(std::optional<ClaimRange>& range, const std::optional<ClaimRange>& by
   }
   range->least = std::min(range->least, by->least);
   range->most = std::max(range->most, by->most);
+}
+
+/// Only a clock was in the way.
+bool only_late(const Tally& tally) {
+  return tally.timed_out && std::ranges::all_of(tally.failed, [](const CountedReason& reason) {
+           return reason.code == to_string(FailureKind::kTimedOut) || reason.code == to_string(FailureKind::kGivenUp);
+         });
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  const std::size_t start = text.rfind('\n');
+  return start == std::string::npos ? text : text.substr(start + 1);
 }
 
 }  // namespace
@@ -71,6 +86,33 @@ std::int64_t Tally::failures() const {
   std::int64_t all = 0;
   for (const CountedReason& reason : failed) all += reason.count;
   return all;
+}
+
+bool any_failed(const std::vector<Tally>& tallies) {
+  return std::ranges::any_of(tallies, [](const Tally& tally) { return tally.failures() > 0; });
+}
+
+std::string failure_text(const Tally& tally) {
+  return fmt::format("parallelizer {} failed on {} of {} queries: {}", tally.info.name, tally.failures(), tally.queries,
+                     tally.first_failure ? tally.first_failure->message : tally.failed.front().example);
+}
+
+Diagnostics failures_of(const std::vector<Tally>& tallies) {
+  Diagnostics failures;
+  for (const Tally& tally : tallies) {
+    if (tally.failures() == 0) continue;
+    Diagnostic failure;
+    failure.kind = only_late(tally) ? ErrorKind::kIncomplete : ErrorKind::kPlugin;
+    failure.code = "parallelizer-failed";
+    failure.message = failure_text(tally);
+    const std::string printed = tally.first_failure ? last_line(tally.first_failure->output) : std::string();
+    const bool not_cached = tally.first_failure && tally.first_failure->kind == FailureKind::kNotCached;
+    failure.hint = not_cached        ? "plan once without --offline: that asks the plugin and fills the cache"
+                   : printed.empty() ? fmt::format("tangram parallelizers test {} shows details", tally.info.name)
+                                     : fmt::format("its last output: {}", printed);
+    failures.push_back(std::move(failure));
+  }
+  return failures;
 }
 
 }  // namespace tangram::parallelizer

@@ -73,7 +73,7 @@ using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
 
 [[nodiscard]] Recomputed check_costs(const LaunchPlan& plan, Findings& findings);
 
-/// In-flight microbatches, warm-up, period and closed form (src/compose/README.md). Returns the closed form.
+/// In-flight microbatches, warm-up, period and closed form (src/chain/README.md). Returns the closed form.
 [[nodiscard]] Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings);
 
 /// Bounds and gaps against the plan's times and each other.

@@ -57,6 +57,9 @@ def check_bash(tangram, folder):
     assert bash_offers(script, "tangram", "compare", "a", "b", "--with", "metis,s") == {"metis,sailor"}
     assert "missing-all-reduce" in bash_offers(script, "tangram", "verify", "p.json", "--inject", "missing-all-")
     assert bash_offers(script, "tangram", "cluster", "from-s") == {"from-slurm"}
+    assert bash_offers(script, "tangram", "help", "run") == {"runtimes"}
+    assert {"plan", "plans", "fleet"} <= bash_offers(script, "tangram", "help", "")
+    assert bash_offers(script, "tangram", "manual", "fl") == {"fleet", "fleet-in-ci"}
     assert "etc" in bash_offers(script, "tangram", "plan", "et"), "arguments are files"
 
 
@@ -80,6 +83,9 @@ def check_texts(tangram):
     zsh, fish, manual = (output(tangram, *words) for words in (("completion", "zsh"), ("completion", "fish"), ("manual",)))
     for command in commands_of(tangram):
         options = options_of(tangram, command)
+        if command in ("help", "manual"):
+            assert "two-desktops" in re.search(rf"^    {command}\)\n(?:.*\n)*?.*'2:action:\((.*)\)'", zsh, re.M).group(1)
+            assert "two-desktops" in re.search(rf"__fish_seen_subcommand_from {command}' -a '(.*)'", fish).group(1)
         in_zsh = re.search(rf"^    {command}\)\n(.*?)^      ;;", zsh, re.M | re.S).group(1)
         assert set(re.findall(r"^        '(--[\w-]+)=?\[", in_zsh, re.M)) == options, command
         in_fish = re.findall(rf"__fish_seen_subcommand_from {command}' -l ([\w-]+)", fish)

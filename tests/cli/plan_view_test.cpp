@@ -3,9 +3,9 @@
 #include <sstream>
 
 #include "inputs.hpp"
-#include "planning.hpp"
 #include "support/catch.hpp"
 #include "table.hpp"
+#include "tangram/planner/plan.hpp"
 
 using namespace tangram;
 using namespace tangram::app;
@@ -26,7 +26,7 @@ TEST_CASE("plan view: at most 100 columns, whatever the plan") {
   const auto model = load_model(std::string(TANGRAM_SOURCE_DIR) + "/tests/cli/inputs/mini.yaml");
   REQUIRE(fleet);
   REQUIRE(model);
-  auto planned = make_plan(*fleet, *model, {});
+  auto planned = planner::make_plan(*fleet, *model, {});
   REQUIRE(planned);
   plan::LaunchPlan& plan = planned->plan;
   plan.stages[0].parts[0].strategy.degrees = {

@@ -31,7 +31,7 @@ TEST_CASE("table: a terminal gives a line its columns") {
   // 13 + 2 + 90 = 105 columns fit 105, and wrap in 104, where the words have 12 left: "one two" is 7, "three" 5.
   for (const std::size_t columns : {std::size_t{105}, std::size_t{104}}) {
     Terminal::Traits traits;
-    traits.page = columns;
+    traits.page_width = columns;
     const Terminal terminal(traits);
     Table table({{"words", false, 3}, {"fixed"}});
     const std::string x(90, 'x');
@@ -41,7 +41,7 @@ TEST_CASE("table: a terminal gives a line its columns") {
     CHECK(terminal.text_width() == 100);
   }
   Terminal::Traits narrow;
-  narrow.page = 72;
+  narrow.page_width = 72;
   CHECK(Terminal(narrow).text_width() == 72);
 }
 

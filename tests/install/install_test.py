@@ -7,6 +7,7 @@ fleets and models by name, plugins, the manual, completions, and a program that 
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -63,10 +64,18 @@ def check_plugins(installed):
     installed.tangram("parallelizers", "test", installed.share("tangram", "plugin_sdk", "example.py"))
 
 
+def text_of(page):
+    return gzip.decompress(page.read_bytes()).decode() if page.suffix == ".gz" else page.read_text()
+
+
 def check_documents(installed):
     [page] = installed.share("man", "man1").iterdir()
-    text = gzip.decompress(page.read_bytes()).decode() if page.suffix == ".gz" else page.read_text()
-    assert text == installed.tangram("manual"), page
+    assert text_of(page) == installed.tangram("manual"), page
+    topics = re.findall(r"^  ([a-z-]+) ", installed.tangram("help").split("\n\n")[0], re.M)
+    pages = {page.name.split(".")[0]: page for page in installed.share("man", "man7").iterdir()}
+    assert set(pages) == {f"tangram-{topic}" for topic in topics}, pages
+    for topic in topics:
+        assert text_of(pages[f"tangram-{topic}"]) == installed.tangram("manual", topic), topic
     completions = {"bash": installed.share("bash-completion", "completions", "tangram"),
                    "zsh": installed.share("zsh", "site-functions", "_tangram"),
                    "fish": installed.share("fish", "vendor_completions.d", "tangram.fish")}
@@ -82,8 +91,9 @@ def check_package(installed, folder):
     output(CMAKE, "-S", CONSUMER, "-B", folder, f"-DCMAKE_PREFIX_PATH={installed.prefix}", f"-DCMAKE_CXX_COMPILER={COMPILER}",
            "-DCMAKE_BUILD_TYPE=Release", *(f"-DCMAKE_CXX_FLAGS={flags}" for flags in sys.argv[4:]))
     output(CMAKE, "--build", folder)
-    said = output(folder / "consumer", installed.share("tangram", "clusters", "h100-a100-v100.json"))
-    assert said.startswith("64 GPUs, "), said
+    said = output(folder / "consumer", installed.share("tangram", "clusters", "rtx-mixed-hosts.json"),
+                  installed.share("tangram", "models", "gpt-6.7b.yaml"))
+    assert said.startswith("8 GPUs, ") and not said.startswith("8 GPUs, 0 plans"), said
 
 
 def main():

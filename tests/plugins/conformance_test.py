@@ -92,7 +92,7 @@ def check_list(folder):
     listed = [(entry["name"], entry["state"], entry.get("where", ""), entry.get("to_do", ""))
               for entry in json.loads(done.stdout)["parallelizers"]]
     for expected in (("mine", "ready", str(first / "mine.yaml"), ""), ("mine", "hidden", str(second / "mine.yaml"), ""),
-                     ("broken", "bad manifest", str(second / "broken.yaml"), "mend the manifest"),
+                     ("broken", "bad manifest", str(second / "broken.yaml"), "fix the manifest"),
                      ("absent", "not available", str(second / "absent.yaml"), "get it first"),
                      ("onpath", "ready", str(path / "tangram-parallelizer-onpath"), "")):
         assert expected in listed, (expected, listed)

@@ -7,7 +7,7 @@
 
 #include "support/cases.hpp"
 #include "support/catch.hpp"
-#include "tangram/compose/ensemble.hpp"
+#include "tangram/ensemble/ensemble.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
 #include "tangram/plan/assemble.hpp"
@@ -136,8 +136,8 @@ TEST_CASE("property ensemble: what is found is sound, and beats what was to beat
     if (equal.best.empty()) continue;
     // Any that is not twice as slow, so that there is something to look at.
     options.incumbent = equal.best.front().closed_form * 2;
-    const compose::EnsembleSearch search =
-        compose::search_ensemble(world.model, world.hierarchy, parallelizers, options);
+    const ensemble::EnsembleSearch search =
+        ensemble::search_ensemble(world.model, world.hierarchy, parallelizers, options);
     if (!search.best) continue;
     ++found;
     INFO("case " << i);
@@ -173,7 +173,8 @@ TEST_CASE("property ensemble: three alike hosts train as three pipelines") {
   REQUIRE_FALSE(equal.best.empty());
   options.max_replicas = 3;
   options.incumbent = equal.best.front().closed_form;
-  const compose::EnsembleSearch search = compose::search_ensemble(world.model, world.hierarchy, parallelizers, options);
+  const ensemble::EnsembleSearch search =
+      ensemble::search_ensemble(world.model, world.hierarchy, parallelizers, options);
   REQUIRE(search.best);
   int pipelines = 0;
   for (const compose::PipelineGroup& group : search.best->groups) pipelines += group.composition.replicas;
@@ -183,9 +184,10 @@ TEST_CASE("property ensemble: three alike hosts train as three pipelines") {
   CHECK(to_seconds(search.best->closed_form) < 0.9 * to_seconds(options.incumbent));
 
   options.max_replicas = 2;
-  const compose::EnsembleSearch fewer = compose::search_ensemble(world.model, world.hierarchy, parallelizers, options);
+  const ensemble::EnsembleSearch fewer =
+      ensemble::search_ensemble(world.model, world.hierarchy, parallelizers, options);
   if (fewer.best)
     CHECK(plan::assemble(*fewer.best, world.fleet, world.hierarchy.levels.front(), world.model).pipelines.size() == 2);
   options.max_replicas = 1;
-  CHECK_FALSE(compose::search_ensemble(world.model, world.hierarchy, parallelizers, options).best);
+  CHECK_FALSE(ensemble::search_ensemble(world.model, world.hierarchy, parallelizers, options).best);
 }

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tangram/chain/cut_yield.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
 namespace tangram::compose {
+
+using chain::CutYield;
 
 /// One partial plan inside a stage.
 struct PartChoice {
@@ -31,7 +34,7 @@ struct StageChoice {
   Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
   Nanoseconds crossing;        ///< gradient synchronisation beside each part's own: replicas, parts, tied ends
-  std::int64_t in_flight = 1;  ///< n of src/compose/README.md, capped at M
+  std::int64_t in_flight = 1;  ///< n of src/chain/README.md, capped at M
   cost::BoundaryCost to_next;  ///< zero for the last stage
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
   /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the
@@ -51,7 +54,7 @@ struct Composition {
   std::int64_t samples = 0;       ///< of all pipelines, in shares that differ by no more than one; 0: M R b
   std::vector<StageChoice> stages;
   Nanoseconds period;
-  Nanoseconds closed_form;  ///< t of src/compose/README.md
+  Nanoseconds closed_form;  ///< t of src/chain/README.md
 };
 
 /// Equal pipelines on GPUs of their own. Its gradients are reduced with those of all other groups, so that the stages'
@@ -74,7 +77,7 @@ struct Ensemble {
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 
-/// A composition with its iteration time under 1F1B, pass by pass (src/compose/README.md).
+/// A composition with its iteration time under 1F1B, pass by pass (src/chain/README.md).
 struct TimedComposition {
   Nanoseconds time;
   Composition composition;
@@ -91,23 +94,6 @@ struct Space {
   std::vector<std::int64_t> microbatches;                        ///< sizes b
   std::vector<std::pair<std::string, std::vector<int>>> shapes;  ///< class alias, GPUs of its shapes
   std::vector<std::string> rules;  ///< what else belongs to the space: mixed stages, units
-};
-
-/// What each exact cut removed. Groups are all ways to put one slice on one option in front of a state.
-struct CutYield {
-  std::int64_t slices_by_capacity =
-      0;                              ///< of options of a program: in no plan of interest, by time or units (outlines)
-  std::int64_t windows_by_bound = 0;  ///< the relaxation of a range of periods is no better than the best plan
-  std::int64_t groups_by_units = 0;   ///< not enough units left
-  std::int64_t groups_by_spending = 0;   ///< over the spending limit
-  std::int64_t groups_by_remainder = 0;  ///< the units left after them cannot hold the blocks left
-  std::int64_t groups_by_packing = 0;  ///< in front of a label: whole stages on the units left after them take too long
-  std::int64_t labels_by_time = 0;     ///< A + max o reaches the cutoff
-  std::int64_t labels_by_bound = 0;    ///< completion bound reaches the cutoff
-  std::int64_t labels_by_remainder = 0;  ///< the units left cannot hold the blocks left
-  std::int64_t labels_by_dominance = 0;  ///< another label is no worse in anything
-
-  CutYield& operator+=(const CutYield& other);
 };
 
 /// What the plans of one island level can give.

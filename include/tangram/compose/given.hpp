@@ -34,6 +34,7 @@ struct GivenPipeline {
   std::int64_t microbatch = 1;
   std::int64_t microbatches = 1;
   std::vector<GivenStage> stages;
+  bool replicas_in_one_member = false;  ///< all of these equal pipelines
 };
 
 /// The first stage that no cost exists for.
@@ -48,7 +49,7 @@ struct Unpriced {
                                                         const cost::ProfileSet* profiles);
 
 /// All pipelines of a plan, each written out, in their order: those that are alike are replicas of each other, and
-/// gradients are reduced between all, as in an ensemble. `replicas` is not read.
+/// gradients are reduced between all, as in an ensemble. What it says of replicas is not read.
 [[nodiscard]] tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const GivenPipeline> pipelines,
                                                                               const model::Model& model,
                                                                               const cluster::IslandLevel& level,

@@ -29,12 +29,13 @@ struct Placement {
 /// fit into a member and it is not known whether they are in the same one, the slower of the two.
 [[nodiscard]] cluster::Link link_between(const cluster::IslandLevel& level, const Placement& a, const Placement& b);
 
-/// Where the stages of one pipeline are: on some classes, or all in the same member of one. The ends of a tied
-/// embedding exchange gradients over the slowest link that may lie between them there, as one of them is priced before
-/// the other is known.
+/// Where the stages of one pipeline are: on some classes, or all in the same member of one, and there with or without
+/// those of its replicas. The ends of a tied embedding exchange gradients over the slowest link that may lie between
+/// them there, as one of them is priced before the other is known.
 struct Reach {
   std::vector<int> classes;  ///< ascending
   bool in_one_member = false;
+  bool with_replicas = false;  ///< all replicas are in that one member, too
   bool operator==(const Reach&) const = default;
 };
 
@@ -70,8 +71,9 @@ struct Meeting {
   int members = 1;     ///< of the narrowest
 };
 
-/// Of the parts of one stage in all replicas of its pipeline.
-[[nodiscard]] Meeting meeting_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts);
+/// Of the parts of one stage in all replicas of its pipeline, which may all be in one member.
+[[nodiscard]] Meeting meeting_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
+                                 bool in_one_member = false);
 
 /// `replicas` of another pipeline join what the stage with these parts meets for. `stages`: placements of those of its
 /// stages that hold some of the same blocks.
@@ -85,7 +87,7 @@ void join(const cluster::IslandLevel& level, std::span<const Placement> parts, i
                                         const Meeting& meeting, const Reach& reach, std::span<const Placement> parts,
                                         const model::SliceSignature& slice, Bytes volume);
 
-/// The same where pipelines are equal: with `replicas` of this one.
+/// The same where pipelines are equal: with `replicas` of this one, which may be in the same member.
 [[nodiscard]] Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, int replicas,
                                         const Reach& reach, std::span<const Placement> parts,
                                         const model::SliceSignature& slice, Bytes volume);

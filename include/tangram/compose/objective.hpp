@@ -1,5 +1,6 @@
-// What a plan is wanted for. Goes in: a wish, and a way to search for the fastest plan that spends no more than so
-// much. Comes out: the plan that suits the wish best, or the list of all that are worth a choice.
+// Objectives and limits of a plan. Goes in: a request, and a way to search for the fastest plan that spends no more
+// than so much. Comes out: the best plan by the objective within the limits, or the list of all that are worth a
+// choice.
 //
 // Every answer is made of searches for the fastest plan under a limit on what it spends, each exact by closed form
 // where it finishes; what is wanted of a plan is judged by the time that its reader is shown (Timing).
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tangram/compose/search.hpp"
@@ -22,7 +24,11 @@ enum class Objective : std::uint8_t {
   kGpus,        ///< the fewest GPUs; needs longest_iteration
 };
 
-struct Wish {
+/// "throughput", "cost", "gpus".
+[[nodiscard]] std::string_view to_string(Objective objective);
+
+/// An objective and its limits.
+struct Request {
   Objective objective = Objective::kThroughput;
   std::optional<MicroDollarsPerHour> budget = {};     ///< for all GPUs that are used; not with kGpus
   std::optional<Nanoseconds> longest_iteration = {};  ///< by closed form
@@ -50,23 +56,23 @@ struct Shown {
   [[nodiscard]] double dollars() const { return rate.as_double() * 1e-6 * to_seconds(time) / 3600; }  // an iteration
 };
 
-struct WishResult {
-  SearchResult found;      ///< best first by the wish; `optimal` speaks of the wish, the bounds of time under `limit`
+struct RequestResult {
+  SearchResult found;      ///< best first by the objective; `optimal` speaks of it, the bounds of time under `limit`
   double value = 0;        ///< of found.best.front(): seconds, dollars an iteration, GPUs
   double bound = 0;        ///< no plan of the space has less, by closed form
   double least = 0;        ///< no plan at all has less, by work alone; 0: not known
   std::int64_t steps = 0;  ///< searches made
 };
 
-/// The label budget of the options is shared by all searches. Infeasible wishes are results without compositions: they
-/// say what could be reached.
-[[nodiscard]] WishResult search_wish(const Wish& wish, const model::Model& model,
-                                     const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
-                                     const LimitedSearch& search, const Timing& timing = {});
+/// The label budget of the options is shared by all searches. Infeasible requests are results without compositions:
+/// they say what could be reached.
+[[nodiscard]] RequestResult search_request(const Request& request, const model::Model& model,
+                                           const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
+                                           const LimitedSearch& search, const Timing& timing = {});
 
 /// Plans of which none is at least as good as another in the time shown, money per hour and GPUs, fastest first: the
 /// fastest under limits that fall by a seventh, first of money (where all prices are known), then of GPUs, at most
-/// `most` of each; the fastest of each GPU type alone; and the cheapest per token. Of the wish, its limits count.
+/// `most` of each; the fastest of each GPU type alone; and the cheapest per token. Of the request, its limits count.
 /// Empty: there is none, and `infeasible` says why.
 struct ParetoPlans {
   std::vector<Shown> plans;
@@ -74,7 +80,7 @@ struct ParetoPlans {
   std::int64_t steps = 0;  ///< searches made
   Diagnostics infeasible;
 };
-[[nodiscard]] ParetoPlans pareto_plans(const Wish& limits, const model::Model& model,
+[[nodiscard]] ParetoPlans pareto_plans(const Request& limits, const model::Model& model,
                                        const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
                                        std::size_t most, const LimitedSearch& search, const Timing& timing = {});
 

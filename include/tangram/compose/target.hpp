@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
@@ -20,6 +21,9 @@ enum class Target : std::uint8_t {
   kFlagscale,  ///< degrees differ; no cp, sp with tp, ZeRO-1, experts over whole stages, one GPU type a host
   kMimo,       ///< as Megatron-LM, without cp, encoders and decoder in stages of their own
 };
+
+/// "generic", "megatron", ...: as plans and the command line name it.
+[[nodiscard]] std::string_view to_string(Target target);
 
 /// Takes techniques away from the job that the target does not have.
 void restrict_to(Target target, model::Job& job);

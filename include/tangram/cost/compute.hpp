@@ -12,6 +12,7 @@
 // (launch-bound: small microbatches).
 #pragma once
 
+#include "tangram/cluster/fleet.hpp"
 #include "tangram/cluster/gpu.hpp"
 #include "tangram/model/model.hpp"
 
@@ -21,6 +22,9 @@ namespace tangram::cost {
 /// its matrix units have, because that is what its users train in: fp8 -> bf16 -> fp16 (Volta, Turing) -> fp32,
 /// tf32 -> fp32. 0: the device has no peak at all.
 [[nodiscard]] FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision);
+
+/// Of all GPUs together.
+[[nodiscard]] FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision);
 
 /// The format that peak is of; `precision` itself where the device has no peak at all.
 [[nodiscard]] DType matrix_format(const cluster::GpuType& device, DType precision);

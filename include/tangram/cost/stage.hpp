@@ -220,7 +220,7 @@ inline constexpr double kSyncOverlap = 0.80;
 
 /// One-way latency and link occupancy of handing `bytes` from one shape to another.
 struct BoundaryCost {
-  Nanoseconds latency;    ///< c of src/compose/README.md, occupancy included
+  Nanoseconds latency;    ///< c of src/chain/README.md, occupancy included
   Nanoseconds occupancy;  ///< how long the link is busy
   auto operator<=>(const BoundaryCost&) const = default;
 };

@@ -34,4 +34,13 @@ struct Tally {
   [[nodiscard]] std::int64_t failures() const;
 };
 
+[[nodiscard]] bool any_failed(const std::vector<Tally>& tallies);
+
+/// One line: "parallelizer a failed on 2 of 40 queries: ...". Requires failures.
+[[nodiscard]] std::string failure_text(const Tally& tally);
+
+/// One error for each that failed, with the last line it printed as hint: kIncomplete where time alone was short,
+/// kPlugin otherwise.
+[[nodiscard]] Diagnostics failures_of(const std::vector<Tally>& tallies);
+
 }  // namespace tangram::parallelizer

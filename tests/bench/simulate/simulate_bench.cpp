@@ -1,7 +1,7 @@
 // Time to simulate one pipeline, against the time its closed form takes.
 #include <benchmark/benchmark.h>
 
-#include "tangram/compose/program.hpp"
+#include "tangram/chain/program.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 using namespace tangram;
@@ -64,8 +64,8 @@ BENCHMARK_CAPTURE(simulate_kind, zero_bubble, ScheduleKind::kZeroBubble, false)-
 BENCHMARK_CAPTURE(simulate_kind, interleaved_4, ScheduleKind::kInterleaved, false)->Apply(sizes);
 
 /// A program whose only chain has one block and one candidate a stage.
-compose::Program chain_program(int stages, std::int64_t microbatches) {
-  compose::Program program;
+chain::Program chain_program(int stages, std::int64_t microbatches) {
+  chain::Program program;
   program.blocks = stages;
   program.microbatches = microbatches;
   program.inventory = {stages};
@@ -79,10 +79,10 @@ compose::Program chain_program(int stages, std::int64_t microbatches) {
 
 /// `memory_for(s)`: microbatches that stage s can hold.
 template <class MemoryFor>
-compose::Chain equal_chain(int stages, MemoryFor&& memory_for) {
-  compose::Chain chain;
+chain::Chain equal_chain(int stages, MemoryFor&& memory_for) {
+  chain::Chain chain;
   for (int s = 0; s < stages; ++s) {
-    compose::Candidate candidate;
+    prune::Candidate candidate;
     candidate.T = kForward + kBackward;
     candidate.F = kForward;
     candidate.A = candidate.T;
@@ -100,11 +100,11 @@ void sizes_in_microseconds(benchmark::internal::Benchmark* bench) {
 /// With room for all microbatches the period is T, whatever the links.
 void closed_form_with_room(benchmark::State& state) {
   const auto stages = static_cast<int>(state.range(0));
-  const compose::Program program = chain_program(stages, state.range(1));
-  compose::Chain chain = equal_chain(stages, [&](int) { return program.microbatches; });
+  const chain::Program program = chain_program(stages, state.range(1));
+  chain::Chain chain = equal_chain(stages, [&](int) { return program.microbatches; });
   bool feasible = false;
   for (auto _ : state) {
-    feasible = compose::evaluate(program, chain);
+    feasible = chain::evaluate(program, chain);
     benchmark::DoNotOptimize(chain.time);
   }
   const std::int64_t T = kForward + kBackward;
@@ -116,11 +116,11 @@ BENCHMARK(closed_form_with_room)->Apply(sizes_in_microseconds);
 /// With room for the classic warm-up alone a round trip between neighbours takes two periods: 2 T + 2 c = 2 P.
 void closed_form_without_room(benchmark::State& state) {
   const auto stages = static_cast<int>(state.range(0));
-  const compose::Program program = chain_program(stages, state.range(1));
-  compose::Chain chain = equal_chain(stages, [&](int s) { return stages - s; });
+  const chain::Program program = chain_program(stages, state.range(1));
+  chain::Chain chain = equal_chain(stages, [&](int s) { return stages - s; });
   bool feasible = false;
   for (auto _ : state) {
-    feasible = compose::evaluate(program, chain);
+    feasible = chain::evaluate(program, chain);
     benchmark::DoNotOptimize(chain.time);
   }
   if (!feasible || chain.period < kForward + kBackward + kLatency) state.SkipWithError("a wrong period");

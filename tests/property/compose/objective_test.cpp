@@ -1,4 +1,4 @@
-// Wishes other than the fastest plan against the minimum over the whole space, limit by limit.
+// Objectives other than throughput against the minimum over the whole space, limit by limit.
 #include "tangram/compose/objective.hpp"
 
 #include <algorithm>
@@ -34,9 +34,9 @@ SearchCase priced_case(std::mt19937_64& random) {
   return job;
 }
 
-compose::WishResult granted(const SearchCase& job, const compose::Wish& wish) {
+compose::RequestResult granted(const SearchCase& job, const compose::Request& request) {
   const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
-  return compose::search_wish(wish, *job.model, job.hierarchy, {}, [&](const compose::SearchOptions& options) {
+  return compose::search_request(request, *job.model, job.hierarchy, {}, [&](const compose::SearchOptions& options) {
     return compose::search(*job.model, job.hierarchy, asked, options);
   });
 }
@@ -57,7 +57,7 @@ std::int64_t dearest_fleet(const SearchCase& job) {
   std::int64_t most = 0;
   for (const cluster::IslandLevel& level : job.hierarchy.levels) {
     std::int64_t total = 0;
-    for (const cluster::IslandClass& c : level.classes) total += compose::price_of(c).value() * c.gpu_count();
+    for (const cluster::IslandClass& c : level.classes) total += cluster::price_of(c).value() * c.gpu_count();
     most = std::max(most, total);
   }
   return most;
@@ -89,7 +89,7 @@ TEST_CASE("the cheapest plan is the cheapest of the fastest under every limit") 
       if (!quickest || *time < *quickest) quickest = time;
       if (!least || rate / kMicro * *time < *least) least = rate / kMicro * *time;
     }
-    const compose::WishResult result = granted(job, {.objective = Objective::kCost});
+    const compose::RequestResult result = granted(job, {.objective = Objective::kCost});
     REQUIRE(result.found.best.empty() == !least.has_value());
     if (!least) continue;
     ++feasible;
@@ -118,7 +118,7 @@ TEST_CASE("the fewest GPUs are the smallest limit under which the time is reache
     const std::int64_t wanted = *quickest * std::uniform_int_distribution<int>(10, 30)(random) / 10;
     std::int64_t least = 1;
     while (fastest(job, Currency::kGpus, least).value_or(INT64_MAX) > wanted) ++least;
-    const compose::WishResult result =
+    const compose::RequestResult result =
         granted(job, {.objective = Objective::kGpus, .longest_iteration = Nanoseconds(wanted)});
     REQUIRE_FALSE(result.found.best.empty());
     REQUIRE(result.found.optimal);
@@ -126,7 +126,7 @@ TEST_CASE("the fewest GPUs are the smallest limit under which the time is reache
     REQUIRE(result.found.best.front().closed_form.value() == fastest(job, Currency::kGpus, least));
     CHECK(result.bound == static_cast<double>(least));
     fewer += least < all_gpus(job) ? 1 : 0;
-    const compose::WishResult beyond =
+    const compose::RequestResult beyond =
         granted(job, {.objective = Objective::kGpus, .longest_iteration = Nanoseconds(*quickest - 1)});
     REQUIRE(beyond.found.best.empty());
     CHECK(beyond.found.infeasible.front().code == "throughput-out-of-reach");
@@ -144,7 +144,7 @@ TEST_CASE("a budget only leaves what it pays for") {
     INFO("case " << i);
     const std::int64_t budget = std::uniform_int_distribution<int>(1, 8)(random) * kMicro;
     const auto truth = fastest(job, Currency::kMicroDollarsPerHour, budget);
-    const compose::WishResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
+    const compose::RequestResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
     REQUIRE(result.found.best.empty() == !truth.has_value());
     if (truth) {
       ++bought;
@@ -174,14 +174,14 @@ TEST_CASE("the list of choices holds the fastest plan and nothing that another o
     if (!quickest) continue;
     REQUIRE(plans.front().time.value() == *quickest);
     several += plans.size() > 1 ? 1 : 0;
-    const compose::WishResult cheapest = granted(job, {.objective = Objective::kCost});
+    const compose::RequestResult cheapest = granted(job, {.objective = Objective::kCost});
     CHECK(std::ranges::min(plans, {}, &compose::Shown::dollars).dollars() == cheapest.value);
     for (const compose::Shown& a : plans) {
       // Under its own spending it is the fastest, in one of the two currencies, or with GPUs of its type.
       const auto by_gpus = fastest(job, Currency::kGpus, a.gpus);
       const auto by_money = fastest(job, Currency::kMicroDollarsPerHour, a.rate.value());
       CHECK((by_gpus == a.time.value() || by_money == a.time.value() || is_of_one_class(a.plan)));
-      const compose::WishResult fewest = granted(job, {.objective = Objective::kGpus, .longest_iteration = a.time});
+      const compose::RequestResult fewest = granted(job, {.objective = Objective::kGpus, .longest_iteration = a.time});
       CHECK(fewest.value <= static_cast<double>(a.gpus));
       for (const compose::Shown& b : plans) {
         if (&a != &b) CHECK_FALSE((a.time <= b.time && a.gpus <= b.gpus && a.rate <= b.rate));
@@ -211,14 +211,14 @@ TEST_CASE("what is simulated decides which plans are wanted") {
     };
     const auto plans = compose::pareto_plans({}, *job.model, job.hierarchy, {}, 12, search, timing).plans;
     for (const compose::Shown& plan : plans) {
-      const compose::Wish wish{.objective = Objective::kGpus, .longest_iteration = plan.time};
-      const auto fewest = compose::search_wish(wish, *job.model, job.hierarchy, {}, search, timing);
+      const compose::Request request{.objective = Objective::kGpus, .longest_iteration = plan.time};
+      const auto fewest = compose::search_request(request, *job.model, job.hierarchy, {}, search, timing);
       REQUIRE_FALSE(fewest.found.best.empty());
       ++asked_for;
       missed += fewest.value > static_cast<double>(plan.gpus) ? 1 : 0;
       CHECK(fewest.least <= fewest.value);
       for (const compose::Composition& best : fewest.found.best) CHECK(*timing(best) <= plan.time);
-      const compose::WishResult by_closed_form = granted(job, wish);
+      const compose::RequestResult by_closed_form = granted(job, request);
       const bool more = by_closed_form.found.best.empty() || by_closed_form.value > fewest.value;
       fewer += more ? 1 : 0;
     }
@@ -236,7 +236,7 @@ TEST_CASE("a plan costs what its nodes cost") {
       for (cluster::IslandClass& c : level.classes) c.device.price_per_hour = Dollars(1000);  // the list price
     }
     const std::int64_t budget = 4 * kMicro;
-    const compose::WishResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
+    const compose::RequestResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
     const auto truth = fastest(job, Currency::kMicroDollarsPerHour, budget);
     REQUIRE(result.found.best.empty() == !truth.has_value());
     if (truth) CHECK(compose::rate_of(result.found.best.front(), job.hierarchy).value() <= budget);

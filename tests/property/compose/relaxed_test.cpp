@@ -1,6 +1,6 @@
 // The bound without a search, on random fleets and models whose stages the cost model prices: no plan that the searches
 // find is faster, and what gives plans more room never raises it.
-#include "relaxed_bound.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 
 #include <algorithm>
 #include <random>
@@ -8,9 +8,9 @@
 
 #include "support/cases.hpp"
 #include "support/catch.hpp"
-#include "tangram/compose/ensemble.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/compose/target.hpp"
+#include "tangram/ensemble/ensemble.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
 
 using namespace tangram;
@@ -125,14 +125,14 @@ TEST_CASE("property relaxed bound: no plan that is found is faster") {
     const compose::SearchResult result = compose::search_target(target, model, hierarchy, parallelizers, options);
     if (result.best.empty()) continue;
     INFO("case " << i);
-    REQUIRE(compose::relaxed_bound(model, hierarchy, false) <= result.relaxed_bound);
+    REQUIRE(relax::relaxed_bound(model, hierarchy, false) <= result.relaxed_bound);
     for (const compose::Composition& plan : result.best) REQUIRE(result.relaxed_bound <= plan.closed_form);
     for (const compose::TimedComposition& plan : result.timed) REQUIRE(result.relaxed_bound <= plan.time);
     ++found;
     if (result.best.front().closed_form < result.relaxed_bound * 3 / 2) ++close;
     if (i % 4 != 0 || target != compose::Target::kGeneric) continue;
     options.incumbent = result.best.front().closed_form * 2;
-    const compose::EnsembleSearch other = compose::search_ensemble(model, hierarchy, parallelizers, options);
+    const ensemble::EnsembleSearch other = ensemble::search_ensemble(model, hierarchy, parallelizers, options);
     if (other.best) REQUIRE(result.relaxed_bound <= other.best->closed_form);
   }
   CHECK(found >= enough(30));
@@ -144,9 +144,7 @@ TEST_CASE("property relaxed bound: more of anything never raises it") {
   for (int i = 0; i < cases(150); ++i) {
     const model::Model model = random_model(draws);
     const std::vector<Group> groups = random_groups(draws);
-    const auto bound = [&](const std::vector<Group>& of) {
-      return compose::relaxed_bound(model, islands_of(of), true);
-    };
+    const auto bound = [&](const std::vector<Group>& of) { return relax::relaxed_bound(model, islands_of(of), true); };
     const Nanoseconds before = bound(groups);
     INFO("case " << i);
     // Neighbours of a class of one node meet inside it, of a larger class over the network, as the cost model sees
@@ -162,6 +160,6 @@ TEST_CASE("property relaxed bound: more of anything never raises it") {
     CHECK(is_no_more(bound(faster), before));
     model::Model narrow = model;
     forbid_one(draws, narrow.job.allow);
-    CHECK(is_no_more(before, compose::relaxed_bound(narrow, islands_of(groups), true)));
+    CHECK(is_no_more(before, relax::relaxed_bound(narrow, islands_of(groups), true)));
   }
 }

@@ -261,7 +261,7 @@ TEST_CASE("an accepted gap is kept, and the bound below it holds") {
     REQUIRE(result.finished);
     const std::int64_t time = result.best.front().closed_form.value();
     CHECK(result.search_bound.value() <= *best);
-    CHECK(compose::of_interest(time, options.accepted_gap) <= result.search_bound.value());
+    CHECK(chain::of_interest(time, options.accepted_gap) <= result.search_bound.value());
     if (time > *best) ++spared;
   }
   CHECK(spared > 0);

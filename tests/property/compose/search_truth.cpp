@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "brute_force.hpp"
-#include "closed_form.hpp"
+#include "property/chain/brute_force.hpp"
+#include "property/chain/closed_form.hpp"
 #include "support/placing.hpp"
 
 namespace tangram::tests {
@@ -220,11 +220,11 @@ Nanoseconds SearchTruth::crossing(const Space& space, const Parts& parts, int fi
   return total;
 }
 
-compose::Candidate SearchTruth::alone(const Space& space, const Parts& parts, int first, int last,
-                                      const parallelizer::PartialPlan& plan) const {
+prune::Candidate SearchTruth::alone(const Space& space, const Parts& parts, int first, int last,
+                                    const parallelizer::PartialPlan& plan) const {
   const Nanoseconds sync = plan.cost.gradient_sync + crossing(space, parts, first, last, plan.cost.gradient_volume);
   const Nanoseconds exposed = cost::exposed_sync(sync, plan.cost.backward);
-  compose::Candidate stage;
+  prune::Candidate stage;
   stage.F = plan.cost.forward.value();
   stage.T = stage.F + plan.cost.backward.value();
   stage.A = stage.T + exposed.value();
@@ -234,10 +234,10 @@ compose::Candidate SearchTruth::alone(const Space& space, const Parts& parts, in
 }
 
 // Every plan, and for a mixed stage every pair of plans; nothing is pruned.
-std::vector<compose::Candidate> SearchTruth::stages(const Space& space, const Parts& parts, int first, int last) const {
-  std::vector<compose::Candidate> result;
+std::vector<prune::Candidate> SearchTruth::stages(const Space& space, const Parts& parts, int first, int last) const {
+  std::vector<prune::Candidate> result;
   for (const Part& part : parts) {
-    std::vector<compose::Candidate> own;
+    std::vector<prune::Candidate> own;
     for (const parallelizer::PartialPlan& plan : plans(space.at, part, first, last)) {
       own.push_back(alone(space, parts, first, last, plan));
     }
@@ -245,9 +245,9 @@ std::vector<compose::Candidate> SearchTruth::stages(const Space& space, const Pa
       result = own;
       continue;
     }
-    std::vector<compose::Candidate> together;
-    for (const compose::Candidate& x : result) {
-      for (const compose::Candidate& y : own) {
+    std::vector<prune::Candidate> together;
+    for (const prune::Candidate& x : result) {
+      for (const prune::Candidate& y : own) {
         together.push_back({std::max(x.T, y.T), std::max(x.F, y.F), std::max(x.A, y.A), std::max(x.o, y.o),
                             std::min(x.n_max, y.n_max), -1});
       }
@@ -259,15 +259,15 @@ std::vector<compose::Candidate> SearchTruth::stages(const Space& space, const Pa
 
 // Every part may have to send to every other: the dearest pair counts. A stage that shares its member with the next one
 // must have a next one there.
-compose::Price SearchTruth::boundary(const Space& space, const Parts& from, const Parts& to, int cut) const {
+chain::Price SearchTruth::boundary(const Space& space, const Parts& from, const Parts& to, int cut) const {
   const std::size_t at = space.at;
   const Bytes bytes(model::cut_bytes(model_, cut) * space.microbatch);
   const Part& end = from.front();
   const bool joined = end.run > end.gpus;
   const bool fits =
       to.size() == 1 && end.island_class == to.front().island_class && end.run - end.gpus == to.front().run;
-  if (joined && !fits) return compose::Price::none();
-  compose::Price dearest;
+  if (joined && !fits) return chain::Price::none();
+  chain::Price dearest;
   for (const Part& a : from) {
     for (const Part& b : to) {
       const bool together = joined || in_one_member(space, a.island_class);
@@ -308,7 +308,7 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
   const std::size_t at = space.at;
   const int replicas = space.replicas;
   const std::vector<Parts> all = options(space, limits);
-  compose::Program program;
+  chain::Program program;
   program.blocks = model_.block_count();
   program.microbatches = rounded_up(rounded_up(model_.job.global_batch, replicas), space.microbatch);
   for (int k = 0; k < static_cast<int>(level(at).classes.size()); ++k) program.inventory.push_back(share(space, k));
@@ -332,13 +332,13 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
   }
   program.signatures = static_cast<int>(slices.size());
   for (const Parts& parts : all) {
-    compose::Option option;
+    chain::Option option;
     option.key = program.keys++;
     for (const Part& part : parts) option.uses.push_back({part.island_class, part.gpus});
     program.options.push_back(option);
     for (const auto& [first, last] : slices) {
       const bool allowed = model_.job.allow.pipeline || last - first == program.blocks;
-      program.frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<compose::Candidate>{});
+      program.frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<prune::Candidate>{});
     }
   }
   program.cut_kinds = program.blocks + 1;
@@ -347,7 +347,7 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
     for (const Parts& from : all) {
       for (const Parts& to : all) {
         const bool inside = cut > 0 && cut < program.blocks;
-        program.prices.push_back(inside ? boundary(space, from, to, cut) : compose::Price{});
+        program.prices.push_back(inside ? boundary(space, from, to, cut) : chain::Price{});
       }
     }
   }
@@ -419,8 +419,8 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
   if (composition.samples != model_.job.global_batch) return {};
   if (rounded_up(own_batch, composition.microbatch) != composition.microbatches) return {};
   std::vector<int> used(here.classes.size(), 0);
-  std::vector<compose::Candidate> chain;
-  std::vector<compose::Price> hops;
+  std::vector<prune::Candidate> chain;
+  std::vector<chain::Price> hops;
   std::vector<Parts> all;
   std::vector<int> numbers;
   int next_block = 0;
@@ -437,7 +437,7 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
       if (!is_shape(class_of(here, parts.back()), part.gpus)) return {};
     }
     if (samples != composition.microbatch) return {};
-    compose::Candidate together{0, 0, 0, 0, INT64_MAX, -1};
+    prune::Candidate together{0, 0, 0, 0, INT64_MAX, -1};
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const auto offered = plans(at, parts[p], stage.first, stage.last);
       const auto same = std::find_if(offered.begin(), offered.end(), [&](const parallelizer::PartialPlan& plan) {
@@ -445,7 +445,7 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
                plan.n_max == stage.parts[p].plan.n_max;
       });
       if (same == offered.end()) return {};
-      const compose::Candidate own = alone(space, parts, stage.first, stage.last, *same);
+      const prune::Candidate own = alone(space, parts, stage.first, stage.last, *same);
       together = {std::max(together.T, own.T), std::max(together.F, own.F),         std::max(together.A, own.A),
                   std::max(together.o, own.o), std::min(together.n_max, own.n_max), -1};
     }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "search_case.hpp"
+#include "tangram/chain/program.hpp"
 #include "tangram/compose/links.hpp"
-#include "tangram/compose/program.hpp"
 #include "tangram/compose/search.hpp"
 
 namespace tangram::tests {
@@ -52,12 +52,11 @@ class SearchTruth {
   [[nodiscard]] std::int64_t one_block(std::size_t at, const Part& part) const;
   [[nodiscard]] std::vector<parallelizer::PartialPlan> plans(std::size_t at, const Part& part, int first,
                                                              int last) const;
-  [[nodiscard]] std::vector<compose::Candidate> stages(const Space& space, const Parts& parts, int first,
-                                                       int last) const;
-  [[nodiscard]] compose::Candidate alone(const Space& space, const Parts& parts, int first, int last,
-                                         const parallelizer::PartialPlan& plan) const;
+  [[nodiscard]] std::vector<prune::Candidate> stages(const Space& space, const Parts& parts, int first, int last) const;
+  [[nodiscard]] prune::Candidate alone(const Space& space, const Parts& parts, int first, int last,
+                                       const parallelizer::PartialPlan& plan) const;
   [[nodiscard]] Nanoseconds crossing(const Space& space, const Parts& parts, int first, int last, Bytes volume) const;
-  [[nodiscard]] compose::Price boundary(const Space& space, const Parts& from, const Parts& to, int cut) const;
+  [[nodiscard]] chain::Price boundary(const Space& space, const Parts& from, const Parts& to, int cut) const;
   [[nodiscard]] bool can_be_placed(const Space& space, const std::vector<Parts>& all,
                                    const std::vector<int>& options) const;
   [[nodiscard]] std::optional<std::int64_t> best_of(const Space& space, const compose::SearchOptions& options,

@@ -15,8 +15,8 @@ using tangram::testing::holds;
 namespace {
 
 /// T of the first step that holds so many; INT64_MAX: none does.
-std::int64_t time_at(const std::vector<compose::Candidate>& steps, std::int64_t in_flight) {
-  const auto step = std::ranges::find_if(steps, [&](const compose::Candidate& c) { return c.n_max >= in_flight; });
+std::int64_t time_at(const std::vector<prune::Candidate>& steps, std::int64_t in_flight) {
+  const auto step = std::ranges::find_if(steps, [&](const prune::Candidate& c) { return c.n_max >= in_flight; });
   return step == steps.end() ? INT64_MAX : step->T;
 }
 
@@ -48,11 +48,11 @@ TEST_CASE("property staircases: what is asked for is never below its parts") {
     compose::FrontierStore store(model, signatures, parallelizers, limits);
     const std::vector<int> entries{store.want(query.shape, query.samples, slowest)};
     store.ask(entries, few);
-    const std::vector<std::vector<compose::Candidate>> from_parts = store.at(0).staircases;
+    const std::vector<std::vector<prune::Candidate>> from_parts = store.at(0).staircases;
     store.ask(entries, all);
     for (int s = 0; s < signatures.size(); ++s) {
       const auto at = static_cast<std::size_t>(s);
-      const std::vector<compose::Candidate>& whole = store.at(0).staircases[at];
+      const std::vector<prune::Candidate>& whole = store.at(0).staircases[at];
       if (signatures.entry(s).last - signatures.entry(s).first <= 4) {
         RC_ASSERT(from_parts[at].size() == whole.size());
         continue;

@@ -82,6 +82,39 @@ double milliseconds(const MetisLayout& layout, const std::vector<MetisStrategy>&
   return stages.empty() ? -1 : 1e3 * metis.cost(layout, stages, cuts);
 }
 
+/// GPT-Neo 2.7B on A100 and V100, one sample without tensor parallelism: embedding, sixteen pairs of blocks with global
+/// and local attention, head.
+PlannerInput neo() {
+  constexpr double kMilliseconds[2][4] = {{0.068, 5.680, 5.073, 10.767}, {0.111, 14.369, 12.677, 24.794}};
+  PlannerInput input;
+  input.blocks = 32;
+  input.batch = 1;
+  for (int k = 0; k < 2; ++k) {
+    GpuKind kind;
+    kind.memory = 16e9;
+    input.kinds.push_back(kind);
+    GridPoint point;
+    for (int u = 0; u < input.units(); ++u) {
+      const int which = u == 0 ? 0 : u == input.units() - 1 ? 3 : u % 2 == 1 ? 1 : 2;
+      UnitProfile unit;
+      unit.forward = kMilliseconds[k][which] * 1e-3;
+      point.units.push_back(unit);
+    }
+    input.grid.emplace(std::tuple(k, 1, std::int64_t{1}), point);
+  }
+  return input;
+}
+
+/// Of stages of one GPU each; A100 are of kind 0.
+std::vector<int> cuts_of_neo(const std::vector<int>& kinds) {
+  const PlannerInput input = neo();
+  const Metis metis(input, Mode::kFaithful);
+  const MetisLayout layout{{0, 1}, kinds, DeviceGroups(kinds.size(), 1), 1, static_cast<int>(kinds.size())};
+  int attempts = 0;
+  std::vector<double> headroom;
+  return metis.partition(layout, metis.stages(layout, std::vector<MetisStrategy>(kinds.size())), attempts, headroom);
+}
+
 std::int64_t layouts(int gpus, int layers, double variance, int permute_length) {
   std::int64_t count = 0;
   for (int stages = 1; stages <= std::min(gpus, layers); ++stages) {
@@ -142,6 +175,16 @@ TEST_CASE("the formula gives the published times") {
   CHECK(milliseconds(layout_of({8, 8}, 8, 1), {{4, 2}, {4, 2}}, {0, 4, 10}) == Approx(2396.74).epsilon(1e-4));
 }
 
+TEST_CASE("logits cross the boundary in front of the head") {
+  // Two stages of 8, dp 4, tp 2, 8 batches of 4 samples a replica: all layers but the head, 2.507 + 8 x 63.252 =
+  // 508.523 ms, and the head, 0.670. 8 x 508.523 + 0.670 + 8 x (102.507 fixed + 0.915) + 2 x 39.31 / 2 x 9 / 10
+  // + 2 x 3/4 x (393216000 + 8 x 202383360) / 2 / (46 x 1024^2) + 4 x 1024 x 51200 / 2 / (46 x 1024^2) = 4965.07.
+  CHECK(milliseconds(layout_of({8, 8}, 8, 2), {{4, 2}, {4, 2}}, {0, 9, 10}) == Approx(4965.07).epsilon(2e-6));
+  // Behind all layers, where the last stage is empty, samples of hidden values: 4 x 1024 x 4096 / (46 x 1024^2) = 0.348
+  // ms. One stage of all layers, 509.193, nothing in the other; P = 2405.5e6, all of the step: 4977.98.
+  CHECK(milliseconds(layout_of({8, 8}, 8, 2), {{4, 2}, {4, 2}}, {0, 10, 10}) == Approx(4977.98).epsilon(2e-6));
+}
+
 TEST_CASE("sevenths of layers go where most of them fit") {
   // A tenth of the weight each; shares 0.2 and 0.8: the first stage takes 14 of 70 sevenths, two layers.
   CHECK(balance_by_sevenths(std::vector<double>(10, 0.1), {0.2, 0.8}) == std::vector{0, 2, 10});
@@ -166,6 +209,14 @@ TEST_CASE("sevenths are lost, kept and moved as by the original") {
   CHECK(cuts(10, {0.05, 0.05, 0.05, 0.85}) == std::vector{0, 1, 1, 1, 9});
   CHECK(cuts(6, {0.4, 0.05, 0.05, 0.5}) == std::vector{0, 2, 2, 2, 5});
   CHECK(cuts(12, {0.02, 0.02, 0.96}) == std::vector{0, 0, 0, 11});
+}
+
+TEST_CASE("where stages are alike the roundings of milliseconds decide") {
+  // Answers of the published LayerComputeBalancer. To the same times in seconds it answers with other third, second and
+  // third cuts: 7, 11 and 16.
+  CHECK(cuts_of_neo({1, 1, 1, 0, 0, 0}) == std::vector{0, 4, 8, 11, 19, 27, 34});
+  CHECK(cuts_of_neo({0, 0, 0, 0, 1, 1, 1, 1, 1, 1}) == std::vector{0, 6, 12, 17, 22, 25, 27, 29, 31, 33, 34});
+  CHECK(cuts_of_neo({0, 1, 1, 1, 1, 1, 1, 1, 1}) == std::vector{0, 9, 12, 15, 19, 22, 26, 29, 32, 34});
 }
 
 TEST_CASE("samples are shared by speed, largest remainders first") {

@@ -63,6 +63,26 @@ TEST_CASE("stages of two classes share their members' network cards") {
   CHECK(link_between(level, {0, 1}, {1, 4}).latency == 9_us);
 }
 
+TEST_CASE("where a member's own network limits a link, a part of the other has its share of its own") {
+  // Members of 8 GPUs with 20 GB/s and of 4 with 6 GB/s: 6 between them, as the slower has no more.
+  cluster::IslandLevel level = level_of({class_of(8, 1, 1), class_of(4, 1, 1)});
+  level.classes[1].between_members = {6_GBps, 5_us};
+  for (cluster::Link& link : level.links) link.bandwidth = 6_GBps;
+  CHECK(gigabytes(link_between(level, {0, 8}, {1, 4})) == Approx(6));
+  CHECK(gigabytes(link_between(level, {0, 4}, {1, 4})) == Approx(6));    // half of 20 is 10
+  CHECK(gigabytes(link_between(level, {0, 2}, {1, 4})) == Approx(5));    // a quarter of 20
+  CHECK(gigabytes(link_between(level, {0, 4}, {1, 2})) == Approx(3));    // half of 6
+  CHECK(gigabytes(link_between(level, {0, 1}, {1, 1})) == Approx(1.5));  // an eighth of 20 is 2.5, a quarter of 6 less
+}
+
+TEST_CASE("replicas in one member reduce their gradients over its inner link") {
+  const cluster::IslandLevel level = level_of({class_of(8, 2, 1)});
+  const std::vector<Placement> stage{{.island_class = 0, .gpus = 2}};
+  CHECK(gigabytes(meeting_of(level, 4, stage).link) == Approx(5));  // a quarter of a member's network
+  CHECK(gigabytes(meeting_of(level, 4, stage, /*in_one_member=*/true).link) == Approx(200));
+  CHECK(meeting_of(level, 4, stage, true).holders == 4);
+}
+
 TEST_CASE("a shape spans whole members, or part of one") {
   const cluster::IslandLevel level = level_of({class_of(4, 3, 1)});
   CHECK(members_of(level, {0, 1}) == 1);

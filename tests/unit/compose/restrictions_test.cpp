@@ -5,14 +5,16 @@
 #include <optional>
 #include <vector>
 
-#include "equal_blocks.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"
-#include "tangram/compose/program.hpp"
+#include "tangram/chain/program.hpp"
 #include "tangram/compose/search.hpp"
+#include "unit/chain/equal_blocks.hpp"
 
 using namespace tangram;
 using namespace tangram::compose;
+using namespace tangram::chain;
+using namespace tangram::chain::fixtures;
 using namespace tangram::compose::fixtures;
 
 namespace {

@@ -127,8 +127,9 @@ TEST_CASE("a pipeline within reach of some classes has no units of others") {
   CHECK(member[0].shapes.back() == 8);
   CHECK(member[0].in_one_member);
   CHECK(member[0].limits.empty());
-  // Four replicas on two members: half a member each.
+  // Four replicas on two members: half a member each; a quarter where all of them share one.
   CHECK(share_classes(level, 4, {{0}, true})[0].units == 4);
+  CHECK(share_classes(level, 4, {{0}, true, true})[0].units == 2);
 }
 
 TEST_CASE("large fleets are counted in larger units") {
@@ -231,6 +232,43 @@ TEST_CASE("odd numbers of GPUs of a node or a class are looked at where they are
   CHECK(splitting_of(hierarchy, options).equal);
 }
 
+TEST_CASE("a search that leaves out GPU types has the space of a fleet without them") {
+  // 16 + 8 GPUs are no small fleet, the 8 alone are: runs inside members, odd numbers of replicas and samples.
+  cluster::IslandClass left_out = class_of(4, 4, 1);
+  cluster::IslandClass wanted = class_of(4, 1, 2);
+  left_out.device.name = "left out";
+  wanted.device.name = "wanted";
+  const cluster::IslandLevel both = level_of({left_out, wanted});
+  const cluster::IslandLevel alone = level_of({wanted});
+  const GpuTypes types{"wanted"};
+  CHECK(gpu_count(both, types) == 8);
+  CHECK(share_classes(both, 1)[1].runs.empty());
+  for (const int replicas : {1, 2, 3}) {
+    const std::vector<ClassShare> shares = share_classes(both, replicas, types);
+    const ClassShare expected = share_classes(alone, replicas).front();
+    INFO(replicas << " replicas");
+    CHECK(shares[0].units == 0);
+    CHECK(shares[0].shapes.empty());
+    CHECK(shares[1].shapes == expected.shapes);
+    CHECK(shares[1].runs == expected.runs);
+    CHECK(shares[1].units == expected.units);
+  }
+  CHECK(share_classes(both, 1, types)[1].runs == Shapes{1, 2, 3, 4});
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {both};
+  SearchOptions options;
+  options.constraints.gpu_types = types;
+  const Splitting splitting = splitting_of(hierarchy, options);
+  CHECK(splitting.any);
+  CHECK(splitting.odd == Shapes{1, 3, 5, 7});
+  // Up to 8 replicas, although there are 24 GPUs.
+  model::Job job;
+  job.global_batch = 64;
+  CHECK(replica_counts(job, both, 1 << 20, splitting) == Shapes{1, 2, 3, 4, 5, 6, 7, 8});
+  const Space space = name_space(job, hierarchy, options);
+  CHECK(space.shapes.size() == 1);
+}
+
 TEST_CASE("settings are of every level and replica count, sizes of about 64 microbatches first") {
   cluster::IslandHierarchy hierarchy;
   hierarchy.levels = {level_of({class_of(2, 1, 1), class_of(1, 1, 1)}), level_of({class_of(2, 1, 1)})};
@@ -252,6 +290,21 @@ TEST_CASE("settings are of every level and replica count, sizes of about 64 micr
   CHECK(settings_of(8) == std::vector<std::vector<std::int64_t>>{{0, 1, 256, 1}, {1, 1, 256, 1}});  // R = 2: 128 each
   model.tied_embeddings = true;  // pipelines on all classes, on either of the first level's
   CHECK(settings_by_size(model, hierarchy, options)[8].settings.size() == 4);
+}
+
+TEST_CASE("all replicas may be in one member of a small fleet") {
+  // Two members of 4 GPUs: four replicas have room in one, eight have not. A single pipeline needs no such setting.
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({class_of(4, 2, 1)})};
+  const model::Model model = model_of(2);
+  std::vector<int> together;
+  for (const SizeSettings& size : settings_by_size(model, hierarchy, {})) {
+    if (size.microbatch != 1) continue;
+    for (const Setting& setting : size.settings) {
+      if (setting.reach.with_replicas) together.push_back(setting.replicas);
+    }
+  }
+  CHECK(together == std::vector<int>{2, 3, 4});
 }
 
 TEST_CASE("the space says what it is made of") {

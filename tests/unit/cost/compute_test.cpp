@@ -176,3 +176,14 @@ TEST_CASE("Llama-2-7B: FLOPs of one block") {
   CHECK(least_gpu_seconds(llama, block, gpu) == Approx(3 * flops / 100e12).epsilon(1e-4));
   CHECK(least_gpu_seconds_head(llama, gpu) == Approx(3 * 2.0 * 4096 * 4096 * 32000 / 100e12));
 }
+
+TEST_CASE("the peak of a fleet is that of all its GPUs") {
+  // Two nodes with 3 of 100 TFLOP/s each.
+  cluster::Node node;
+  node.groups.resize(1);
+  node.groups[0].device = round_gpu();
+  node.groups[0].count = 3;
+  cluster::Fleet fleet;
+  fleet.nodes = {node, node};
+  CHECK(fleet_peak(fleet, DType::kBf16) == 600_TFLOPs);
+}

@@ -1,6 +1,7 @@
 #include "tangram/evolve/resharding.hpp"
 #include "support/catch.hpp"
 #include "tangram/cost/communication.hpp"
+#include "tangram/evolve/switch.hpp"
 #include "unit/plan/example.hpp"
 
 using namespace tangram;
@@ -148,4 +149,18 @@ TEST_CASE("a host that joins gets its state from a replica; without one it is re
     const Resharding there = resharding(before, after, &world.fleet);
     CHECK(there.checkpoint == State{});
   }
+}
+
+TEST_CASE("a switch has what moves, and its time where the fleet is known; between models nothing moves") {
+  World world = make_world();
+  const plan::LaunchPlan before = on_one_node(world, strategy(8, 1, 1));
+  const plan::LaunchPlan after = on_one_node(world, strategy(4, 1, 2));
+  const Switch known = switch_between(before, after, &world.fleet);
+  REQUIRE(known.resharding);
+  CHECK(known.resharding->moved() == resharding(before, after, &world.fleet).moved());
+  CHECK(known.time == resharding_time(*known.resharding, world.fleet));
+  CHECK_FALSE(switch_between(before, after, nullptr).time);
+  plan::LaunchPlan other = after;
+  other.model.vocabulary *= 2;
+  CHECK_FALSE(switch_between(before, other, &world.fleet).resharding);
 }

@@ -1,0 +1,189 @@
+// One composition problem in plain numbers: fixed island level, replicas R and microbatch b. Goes in: frontiers per
+// option and slice signature, boundary prices, units per class. Comes out: the best chains of stages. Knows nothing of
+// GPUs or models, so that it can be tested against a brute force.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tangram/chain/cut_yield.hpp"
+#include "tangram/prune/frontier.hpp"
+
+namespace tangram::chain {
+
+using prune::Candidate;
+
+struct Use {
+  int island_class = 0;
+  int units = 0;
+};
+
+/// What one stage may run on: a shape of one class, or several for a mixed stage.
+struct Option {
+  std::vector<Use> uses;                   ///< distinct classes, ascending
+  int key = 0;                             ///< options of equal key see equal boundary prices
+  std::vector<std::int64_t> weights = {};  ///< what it adds to each of Program::placement; empty: nothing
+};
+
+/// One-way latency c and link occupancy of a boundary, ns.
+struct Price {
+  std::int64_t latency = 0;
+  std::int64_t occupancy = 0;
+
+  /// Between stages that can not be neighbours.
+  [[nodiscard]] static constexpr Price none() { return {INT64_MAX / 8, INT64_MAX / 8}; }
+  [[nodiscard]] constexpr bool is_none() const { return occupancy >= INT64_MAX / 8; }
+};
+
+/// What the first stage of a pipeline adds to the end of an iteration: A + o of a plan that holds n_max. The stages
+/// before it in the backward pass have drained by then, so that none of it hides.
+struct Drain {
+  std::int64_t cost = 0;  ///< ns
+  std::int64_t n_max = 0;
+};
+
+struct Program {
+  int blocks = 0;
+  std::int64_t microbatches = 1;  ///< M
+  std::vector<int> inventory;     ///< units per class
+  /// What the units of a chain may cost altogether, in any currency (GPUs, micro-dollars per hour), and one unit of
+  /// each class. Empty: no limit beside the inventory.
+  std::vector<std::int64_t> unit_spend;
+  std::int64_t most_spend = INT64_MAX;
+  /// Weights of the options of a chain add up to no more: its shapes can be placed. Bounds do not count on it.
+  std::vector<std::int64_t> placement;
+  std::vector<Option> options;
+  int keys = 0;
+  int signatures = 0;
+  std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
+  std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
+  /// [option * signatures + signature] least F and least T - F of any plan. Only where frontiers are relaxed, as the
+  /// next two.
+  std::vector<std::int64_t> least_forward;
+  std::vector<std::int64_t> least_backward;
+  std::int64_t slowest = 0;  ///< largest T behind relaxed ones; whole frontiers say it themselves
+  /// [option * (blocks + 1) + last] of the slice [0, last), both components ascending. Only where frontiers are
+  /// relaxed; whole frontiers say it themselves.
+  std::vector<std::vector<Drain>> drains;
+  int cut_kinds = 1;
+  std::vector<int> cut_kind;  ///< [cut], cuts 0 .. blocks
+  /// A stage of which d - 1 follow holds d microbatches and no more: 1F1B with warm-ups S - 1 - s. Without it, more
+  /// hide the latency of boundaries.
+  bool classic_warmup = false;
+  std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]
+
+  [[nodiscard]] std::int64_t spend_of(const Option& option) const {
+    std::int64_t spend = 0;
+    for (const Use& use : option.uses) {
+      if (!unit_spend.empty()) spend += unit_spend[static_cast<std::size_t>(use.island_class)] * use.units;
+    }
+    return spend;
+  }
+  /// Units per class, then what may be spent where that is limited: all that options draw on.
+  [[nodiscard]] std::vector<std::int64_t> resources() const {
+    std::vector<std::int64_t> result(inventory.begin(), inventory.end());
+    if (!unit_spend.empty()) result.push_back(most_spend);
+    return result;
+  }
+  [[nodiscard]] int signature_of(int first, int last) const {
+    return signature[static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks + 1) +
+                     static_cast<std::size_t>(last)];
+  }
+  [[nodiscard]] const std::vector<Candidate>& frontier(int option, int signature_id) const {
+    return frontiers[static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures) +
+                     static_cast<std::size_t>(signature_id)];
+  }
+  [[nodiscard]] const Price& price(int cut, int from_key, int to_key) const {
+    const auto kind = static_cast<std::size_t>(cut_kind[static_cast<std::size_t>(cut)]);
+    const auto n = static_cast<std::size_t>(keys);
+    return prices[(kind * n + static_cast<std::size_t>(from_key)) * n + static_cast<std::size_t>(to_key)];
+  }
+};
+
+struct ChainStage {
+  int option = 0;
+  int first = 0;  ///< blocks [first, last)
+  int last = 0;
+  Candidate candidate;
+};
+
+/// A complete pipeline of the program with its closed form.
+struct Chain {
+  std::vector<ChainStage> stages;
+  std::vector<std::int64_t> in_flight;  ///< n_s, not capped
+  std::int64_t period = 0;              ///< smallest feasible P
+  std::int64_t time = 0;                ///< t = A + (M-1) P + max o
+};
+
+/// Between a stage of the chain and the next one.
+[[nodiscard]] inline const Price& boundary_after(const Program& program, const Chain& chain, std::size_t stage) {
+  const auto key = [&](std::size_t s) { return program.options[static_cast<std::size_t>(chain.stages[s].option)].key; };
+  return program.price(chain.stages[stage].last, key(stage), key(stage + 1));
+}
+
+/// A chain with its iteration time under 1F1B, pass by pass; at most its closed form where links are fast.
+struct TimedChain {
+  Chain chain;
+  std::int64_t time = 0;
+};
+
+/// Closed form of a chain (src/chain/README.md): finds the smallest whole-nanosecond period at which every T and link
+/// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
+[[nodiscard]] bool evaluate(const Program& program, Chain& chain);
+
+/// Makes the frontier of (option, signature) whole where a program holds a relaxed one: (T, n_max) staircases with the
+/// same fastest plan for every number of microbatches in flight.
+using Refine = std::function<std::vector<Candidate>(int option, int signature)>;
+
+/// The times below which another plan is of interest to somebody who has one of `time` and does not mind if it is
+/// slower than the best by this share.
+[[nodiscard]] std::int64_t of_interest(std::int64_t time, double accepted_gap);
+
+/// Chains that are looked at pass by pass are slower by closed form than the best by this share at most.
+inline constexpr double kReach = 0.1;
+
+struct ProgramLimits {
+  std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
+  double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
+  std::int64_t label_budget = INT64_MAX;
+  int beam = 16;                ///< width of the beam search that finds the first incumbent; 0: none
+  int wide_beam = 256;          ///< likewise, of one that looks for any chain a period allows; 0: none looks
+  double window_share = 0.005;  ///< how far the periods of a window may lie apart: all together, of the best time
+  int keep = 8;                 ///< chains returned
+  /// Labels of a search of relaxed frontiers from which on simpler searches go before it: for feasibility alone,
+  /// and with merged steps.
+  std::int64_t hard_search = 8192;
+  bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
+  std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
+  /// Only looks for chains with time < incumbent that are fast pass by pass, and proves nothing: ProgramResult::timed.
+  bool only_timetables = false;
+  Refine refine;  ///< empty: the program's frontiers are whole
+};
+
+struct ProgramResult {
+  std::vector<Chain> chains;       ///< ascending time, then canonical order; the first one is the best found
+  std::vector<TimedChain> timed;   ///< of chains near those, the fastest pass by pass; at most as many
+  bool finished = true;            ///< false: the label budget ended the search
+  std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than this, or than incumbent
+  std::int64_t labels = 0;         ///< of relaxed frontiers and of the exact search: what label_budget counts
+  std::int64_t beam_labels = 0;    ///< of the beam searches
+  std::int64_t states = 0;
+  std::int64_t windows = 0;
+  CutYield cuts;
+  std::int64_t frontier_plans = 0;  ///< of the frontiers that were made whole
+};
+
+/// The label-setting dynamic program of src/chain/README.md over windows of the period, best bound first. Exact when
+/// it finishes and no gap is accepted: either chains.front().time is the minimum over the program, or there is no chain
+/// faster than incumbent.
+/// Time and memory are governed by the number of labels; each costs O(extensions kept by the completion bound).
+[[nodiscard]] ProgramResult solve(const Program& program, const ProgramLimits& limits);
+
+/// A lower bound on the time of any chain that takes no search: the Lagrangian relaxation of the unit budget over all
+/// periods. INT64_MAX: infeasible even relaxed. With `interest`, the answer is only exact about whether it is below it:
+/// the first window that is ends the computation.
+[[nodiscard]] std::int64_t root_bound(const Program& program, std::int64_t interest = INT64_MAX);
+
+}  // namespace tangram::chain

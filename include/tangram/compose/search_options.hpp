@@ -1,0 +1,52 @@
+// What a search is asked for beside the job and the fleet: how far to look, what a target allows, what may be spent.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tangram/base/units.hpp"
+#include "tangram/cluster/price.hpp"
+#include "tangram/cost/profile.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
+
+namespace tangram::compose {
+
+/// What a target adds to the space (target.hpp).
+struct Constraints {
+  parallelizer::Demands demands;       ///< of every stage
+  bool classic_warmup = false;         ///< Program::classic_warmup
+  std::vector<std::string> gpu_types;  ///< of classes that stages may use; empty: all
+};
+
+using cluster::MicroDollarsPerHour;
+
+enum class Currency : std::uint8_t { kGpus, kMicroDollarsPerHour };
+
+/// What all GPUs of a plan may cost together.
+struct SpendLimit {
+  Currency currency = Currency::kGpus;
+  std::int64_t most = 0;
+};
+
+/// Labels that finish the search on nearly all fleets of up to 256 GPUs. On larger ones a label takes longer and to
+/// finish takes many times as many: these bring most within 2.5 % of the best.
+[[nodiscard]] std::int64_t usual_label_budget(int gpus);
+
+struct SearchOptions {
+  bool timed = false;  ///< also look for plans that are faster pass by pass: SearchResult::timed
+  int top = 4;         ///< compositions returned by closed form, and as many by timetable
+  std::int64_t label_budget = usual_label_budget(INT_MAX);  ///< labels of the whole search; states, not seconds, decide
+  int max_replicas = 1 << 20;                               ///< --max-pipelines
+  int max_parts = 2;                                        ///< partial plans in a mixed stage; 1: none
+  Constraints constraints;
+  std::optional<SpendLimit> spend;
+  Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
+  double accepted_gap = 0;                     ///< the search ends once no plan can be faster by more than this share
+  const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
+  std::optional<Nanoseconds> relaxed_bound;    ///< where another search of the job on the fleet has worked it out
+};
+
+}  // namespace tangram::compose

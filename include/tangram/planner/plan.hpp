@@ -1,0 +1,70 @@
+// Planning with one call. Goes in: a fleet, a model with its job, and options. Comes out: the chosen launch plan,
+// checked and simulated, or why there is none.
+//
+//   const auto fleet = cluster::read_fleet(text, "cluster.json");
+//   const auto model = model::read_any_model(text, "model.yaml");
+//   const auto planned = planner::make_plan(*fleet, *model, planner::usual_options(*fleet, *model));
+//
+// checked_plan.hpp gives the plan's text; choices.hpp lists plans, replan.hpp plans against one that runs already,
+// explain.hpp and compare.hpp say how good it is, ahead.hpp and search_cache.hpp make the next call fast.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tangram/compose/objective.hpp"
+#include "tangram/compose/search.hpp"
+#include "tangram/compose/target.hpp"
+#include "tangram/plan/launch_plan.hpp"
+
+namespace tangram::planner {
+
+class SearchCache;
+
+/// Which pipelines train the model beside each other.
+enum class Pipelines : std::uint8_t {
+  kEqual,  ///< alike in shapes, cuts and shares of the batch
+  kAuto,   ///< also others, where a look is cheap: on small fleets
+  kAny,    ///< also others, where nothing speaks against them
+};
+
+struct PlanOptions {
+  double island_tolerance = 0.10;
+  compose::SearchOptions search;
+  compose::Target target = compose::Target::kGeneric;
+  compose::Request request;
+  Pipelines pipelines = Pipelines::kEqual;
+  std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
+  SearchCache* cache = nullptr;            ///< searches are looked up and stored there; those for unequal pipelines not
+  const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
+  /// Index of the simulated plan to take; the last argument is that of the best. Empty: the best.
+  std::function<std::size_t(const std::vector<plan::LaunchPlan>&, std::size_t)> choose;
+};
+
+/// What `tangram plan` plans with where it is told nothing: effort by the size of the fleet and the depth of the model,
+/// a look at unequal pipelines.
+[[nodiscard]] PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model);
+
+struct Planned {
+  plan::LaunchPlan plan;
+  std::size_t candidates = 0;    ///< compositions that were simulated
+  std::size_t chosen = 0;        ///< index of the plan among them, in the order of the closed form; behind the last:
+                                 ///< its pipelines are not alike
+  bool search_finished = false;  ///< the label budget did not end it
+  compose::SearchStatistics statistics;
+  std::vector<parallelizer::Tally> parallelizers;  ///< what each did
+  compose::Space space;
+};
+
+/// Money needs prices: with a budget, and for the least cost, kInput names the GPU types without one.
+[[nodiscard]] Expected<void> check_prices(const compose::Request& request, const cluster::Fleet& fleet);
+
+/// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
+/// Errors: those of check_prices, kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer
+/// failed, kInternal when the plan does not pass its check (a bug).
+[[nodiscard]] Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model,
+                                          const PlanOptions& options, const compose::ProgressCallback& progress = {});
+
+}  // namespace tangram::planner

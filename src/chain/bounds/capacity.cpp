@@ -1,0 +1,190 @@
+#include "capacity.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tangram::chain {
+
+Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period, RootAlone)
+    : program_(program), fastest_(fastest), period_(longest_period), depths_(fastest.depths()) {
+  choose_weights();
+}
+
+Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period)
+    : Capacity(program, fastest, longest_period, RootAlone{}) {
+  if (covers_all_) fill_tables();
+}
+
+// Those under which least is left over.
+void Capacity::choose_weights() {
+  double least = 0;
+  for (const BlockWeights& weights : fastest_.weights()) {
+    const std::int64_t needed = weights.of_first.back();
+    const std::int64_t held = held_by_all(heaviest_slices(weights));
+    if (held < needed) covers_all_ = false;
+    const double spare = static_cast<double>(held) / static_cast<double>(needed);
+    if (weights_ != nullptr && spare >= least) continue;
+    least = spare;
+    weights_ = &weights;
+  }
+}
+
+// Raises the heaviest slice of every option that runs one of this weight within the period.
+void Capacity::note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const {
+  for (const FastestPlans::Entry& entry : fastest_.list(list)) {
+    if (entry.T > static_cast<double>(period_)) break;
+    std::int64_t& slice = heaviest[static_cast<std::size_t>(entry.option)];
+    slice = std::max(slice, weight);
+  }
+}
+
+// [option] at a depth of 1.
+std::vector<std::int64_t> Capacity::heaviest_slices(const BlockWeights& weights) const {
+  std::vector<std::int64_t> slices(program_.options.size(), 0);
+  for (int signature = 0; signature < program_.signatures; ++signature) {
+    note_slices(fastest_.list_at(signature, 1), weights.of_signature[static_cast<std::size_t>(signature)], slices);
+  }
+  return slices;
+}
+
+// What stages of every class can be: units and weight, from the heaviest slices of the options.
+std::vector<std::vector<Capacity::Item>> Capacity::items_of(std::span<const std::int64_t> slices) const {
+  std::vector<std::vector<Item>> items(program_.inventory.size());
+  std::vector<double> dense(items.size(), 0);  // weight that a unit of the class holds at most
+  for (std::size_t option = 0; option < slices.size(); ++option) {
+    const std::vector<Use>& uses = program_.options[option].uses;
+    if (slices[option] == 0 || uses.size() != 1) continue;
+    const auto k = static_cast<std::size_t>(uses.front().island_class);
+    items[k].push_back({uses.front().units, slices[option]});
+    dense[k] = std::max(dense[k], static_cast<double>(slices[option]) / uses.front().units);
+  }
+  for (std::size_t option = 0; option < slices.size(); ++option) {
+    const std::vector<Use>& uses = program_.options[option].uses;
+    if (slices[option] == 0 || uses.size() == 1) continue;
+    double together = 0;
+    for (const Use& use : uses) together += dense[static_cast<std::size_t>(use.island_class)] * use.units;
+    std::int64_t rest = slices[option];
+    for (const Use& use : uses) {
+      const auto k = static_cast<std::size_t>(use.island_class);
+      const double share = together > 0 ? dense[k] * use.units / together : 1;
+      const bool is_last = &use == &uses.back();
+      const std::int64_t part =
+          is_last ? rest : std::min(rest, static_cast<std::int64_t>(share * static_cast<double>(slices[option])));
+      rest -= part;
+      items[k].push_back({use.units, part});
+    }
+  }
+  return items;
+}
+
+// [u] the most that items can hold on u units, each as often as wanted.
+void Capacity::fill_row(std::span<const Item> items, std::span<std::int64_t> row) {
+  std::ranges::fill(row, 0);
+  for (const Item& item : items) {
+    const auto units = static_cast<std::size_t>(item.units);
+    for (std::size_t u = units; u < row.size(); ++u) row[u] = std::max(row[u], row[u - units] + item.weight);
+  }
+}
+
+std::int64_t Capacity::held_by_all(std::span<const std::int64_t> slices) const {
+  const std::vector<std::vector<Item>> items = items_of(slices);
+  std::int64_t held = 0;
+  std::vector<std::int64_t> row;
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    row.resize(static_cast<std::size_t>(program_.inventory[k]) + 1);
+    fill_row(items[k], row);
+    held += row.back();
+  }
+  return held;
+}
+
+// [depth * options + option]
+std::vector<std::int64_t> Capacity::heaviest_slices_by_depth() const {
+  const std::size_t options = program_.options.size();
+  std::vector<std::int64_t> slices(options * static_cast<std::size_t>(depths_ + 1), 0);
+  for (int signature = 0; signature < program_.signatures; ++signature) {
+    const std::int64_t weight = weights_->of_signature[static_cast<std::size_t>(signature)];
+    for (int depth = 1; depth <= depths_; ++depth) {
+      // What holds a depth holds all smaller ones: the last of a run of equal lists stands for them.
+      const std::size_t list = fastest_.list_at(signature, depth);
+      if (depth < depths_ && fastest_.list_at(signature, depth + 1) == list) continue;
+      note_slices(list, weight, std::span(slices).subspan(static_cast<std::size_t>(depth) * options, options));
+    }
+  }
+  for (int depth = depths_ - 1; depth >= 1; --depth) {
+    for (std::size_t option = 0; option < options; ++option) {
+      std::int64_t& here = slices[static_cast<std::size_t>(depth) * options + option];
+      here = std::max(here, slices[static_cast<std::size_t>(depth + 1) * options + option]);
+    }
+  }
+  return slices;
+}
+
+void Capacity::fill_tables() {
+  const std::size_t options = program_.options.size();
+  const std::size_t classes = program_.inventory.size();
+  const std::vector<std::int64_t> slices = heaviest_slices_by_depth();
+  rows_.assign(static_cast<std::size_t>(depths_ + 1) * classes, 0);
+  std::vector<std::vector<Item>> before;
+  for (int depth = 1; depth <= depths_; ++depth) {
+    std::vector<std::vector<Item>> items =
+        items_of(std::span(slices).subspan(static_cast<std::size_t>(depth) * options, options));
+    for (std::size_t k = 0; k < classes; ++k) {
+      std::size_t& begin = rows_[static_cast<std::size_t>(depth) * classes + k];
+      if (depth > 1 && items[k] == before[k]) {
+        begin = rows_[static_cast<std::size_t>(depth - 1) * classes + k];
+        continue;
+      }
+      const auto length = static_cast<std::size_t>(program_.inventory[k]) + 1;
+      begin = tables_.size();
+      tables_.resize(begin + length);
+      fill_row(items[k], std::span(tables_).subspan(begin, length));
+    }
+    before = std::move(items);
+  }
+}
+
+bool Capacity::covers_after(const Option& option, int blocks, std::int64_t depth,
+                            std::span<const std::int64_t> left) const {
+  const std::size_t classes = program_.inventory.size();
+  const std::size_t* const rows = &rows_[static_cast<std::size_t>(std::min<std::int64_t>(depth, depths_)) * classes];
+  std::int64_t held = 0;
+  for (std::size_t k = 0; k < classes; ++k) held += tables_[rows[k] + static_cast<std::size_t>(left[k])];
+  for (const Use& use : option.uses) {
+    const auto k = static_cast<std::size_t>(use.island_class);
+    const auto before = static_cast<std::size_t>(left[k]);
+    if (use.units > left[k]) return false;
+    held += tables_[rows[k] + before - static_cast<std::size_t>(use.units)] - tables_[rows[k] + before];
+  }
+  return held >= weights_->of_first[static_cast<std::size_t>(blocks)];
+}
+
+std::int64_t Capacity::held_beside(const Option& option, std::span<const std::int64_t> left) const {
+  const std::size_t* const rows = &rows_[program_.inventory.size()];
+  std::int64_t held = 0;
+  for (std::size_t k = 0; k < program_.inventory.size(); ++k) {
+    held += tables_[rows[k] + static_cast<std::size_t>(left[k])];
+  }
+  for (const Use& use : option.uses) {
+    const auto k = static_cast<std::size_t>(use.island_class);
+    const auto before = static_cast<std::size_t>(left[k]);
+    held += tables_[rows[k] + before - static_cast<std::size_t>(use.units)] - tables_[rows[k] + before];
+  }
+  return held;
+}
+
+std::int64_t shortest_period(const Program& program, const FastestPlans& fastest, std::int64_t longest) {
+  const auto covers_all = [&](std::int64_t period) {
+    return Capacity(program, fastest, period, Capacity::RootAlone{}).covers_all();
+  };
+  if (!covers_all(longest)) return INT64_MAX;
+  std::int64_t too_short = 0;
+  std::int64_t enough = longest;
+  while (too_short + 1 < enough) {
+    const std::int64_t middle = too_short + (enough - too_short) / 2;
+    (covers_all(middle) ? enough : too_short) = middle;
+  }
+  return enough;
+}
+
+}  // namespace tangram::chain

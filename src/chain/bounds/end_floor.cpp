@@ -1,0 +1,153 @@
+#include "end_floor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../resources.hpp"
+
+namespace tangram::chain {
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kFloorStepDecay = 0.8;
+
+// Relaxed frontiers say the least of all their plans; whole frontiers show it.
+template <class Cost>
+std::vector<std::int64_t> least_of(const Program& program, const std::vector<std::int64_t>& said, const Cost& cost) {
+  if (!said.empty()) return said;
+  std::vector<std::int64_t> least;
+  least.reserve(program.frontiers.size());
+  for (const std::vector<Candidate>& frontier : program.frontiers) {
+    std::int64_t& here = least.emplace_back(INT64_MAX);
+    for (const Candidate& plan : frontier) here = std::min(here, cost(plan));
+  }
+  return least;
+}
+
+}  // namespace
+
+EndCosts::EndCosts(const Program& program)
+    : program_(program),
+      forward_(least_of(program, program.least_forward, [](const Candidate& plan) { return plan.F; })),
+      backward_(least_of(program, program.least_backward, [](const Candidate& plan) { return plan.T - plan.F; })) {}
+
+EndFloor::EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent)
+    : program_(program), least_(least), period_(period) {
+  note_hops();
+  price_.assign(program.resources().size(), 0);
+  option_price_.assign(program.options.size(), 0);
+  const double unpriced = cover();
+  free_ = covered_;
+  if (unpriced != kNone && ascent > 0) ascend(ascent);
+}
+
+void EndFloor::note_hops() {
+  const auto per_kind = static_cast<std::size_t>(program_.keys) * static_cast<std::size_t>(program_.keys);
+  std::vector<double> least(static_cast<std::size_t>(program_.cut_kinds), kNone);
+  for (std::size_t i = 0; i < program_.prices.size(); ++i) {
+    const Price& price = program_.prices[i];
+    if (price.occupancy > period_) continue;
+    least[i / per_kind] = std::min(least[i / per_kind], static_cast<double>(price.latency));
+  }
+  hop_.assign(static_cast<std::size_t>(program_.blocks) + 1, 0);
+  for (std::size_t cut = 1; cut + 1 < hop_.size(); ++cut) {
+    hop_[cut] = least[static_cast<std::size_t>(program_.cut_kind[cut])];
+  }
+}
+
+void EndFloor::price_options() {
+  for (std::size_t option = 0; option < option_price_.size(); ++option) {
+    option_price_[option] = option_price(program_, program_.options[option], price_);
+  }
+}
+
+void EndFloor::fill_cheapest() {
+  const auto signatures = static_cast<std::size_t>(program_.signatures);
+  cheapest_.assign(signatures, kNone);
+  chosen_.assign(signatures, -1);
+  for (std::size_t option = 0; option < program_.options.size(); ++option) {
+    for (std::size_t s = 0; s < signatures; ++s) {
+      const std::vector<Candidate>& frontier = program_.frontiers[option * signatures + s];
+      if (frontier.empty() || frontier.front().T > period_) continue;
+      const double cost = static_cast<double>(least_[option * signatures + s]) + option_price_[option];
+      if (cost >= cheapest_[s]) continue;
+      cheapest_[s] = cost;
+      chosen_[s] = static_cast<int>(option);
+    }
+  }
+}
+
+// Fills the table of covers at the prices; returns the cost of the whole model.
+double EndFloor::cover() {
+  fill_cheapest();
+  const auto blocks = static_cast<std::size_t>(program_.blocks);
+  covered_.assign(blocks + 1, kNone);
+  last_slice_.assign(blocks + 1, 0);
+  covered_[0] = 0;
+  for (int left = 1; left <= program_.blocks; ++left) {
+    double& best = covered_[static_cast<std::size_t>(left)];
+    for (int first = 0; first < left; ++first) {
+      const double cost = covered_[static_cast<std::size_t>(first)] +
+                          cheapest_[static_cast<std::size_t>(program_.signature_of(first, left))];
+      if (cost >= best) continue;
+      best = cost;
+      last_slice_[static_cast<std::size_t>(left)] = left - first;
+    }
+    best += hop_[static_cast<std::size_t>(left)];
+  }
+  return covered_[blocks];
+}
+
+std::vector<double> EndFloor::usage() const {
+  std::vector<double> taken(price_.size(), 0);
+  for (int left = program_.blocks; left > 0;) {
+    const int first = left - last_slice_[static_cast<std::size_t>(left)];
+    const auto signature = static_cast<std::size_t>(program_.signature_of(first, left));
+    add_use<double>(program_, program_.options[static_cast<std::size_t>(chosen_[signature])], 1, taken);
+    left = first;
+  }
+  return taken;
+}
+
+void EndFloor::ascend(int steps) {
+  const std::vector<std::int64_t> resources = program_.resources();
+  std::vector<double> best_price = price_;
+  double best_value = covered_.back();
+  double step = 0.5 * std::max(1.0, best_value);
+  for (int i = 0; i < steps; ++i) {
+    const std::vector<double> taken = usage();
+    double norm = 0;
+    std::vector<double> excess(taken.size());
+    for (std::size_t k = 0; k < taken.size(); ++k) {
+      excess[k] = taken[k] / static_cast<double>(std::max<std::int64_t>(1, resources[k])) - 1.0;
+      if (excess[k] > 0 || price_[k] > 0) norm += excess[k] * excess[k];
+    }
+    if (norm < 1e-12) break;
+    for (std::size_t k = 0; k < taken.size(); ++k) {
+      const auto most = static_cast<double>(std::max<std::int64_t>(1, resources[k]));
+      price_[k] = std::max(0.0, price_[k] + step * excess[k] / most / std::sqrt(norm));
+    }
+    step *= kFloorStepDecay;
+    price_options();
+    const double value = cover() - refund(resources);
+    if (value <= best_value) continue;
+    best_value = value;
+    best_price = price_;
+  }
+  price_ = best_price;
+  price_options();
+  cover();
+}
+
+double EndFloor::refund(std::span<const std::int64_t> left) const { return worth(price_, left); }
+
+// Less one for the rounding of doubles.
+std::int64_t EndFloor::at(int blocks_left, double refund) const {
+  const auto left = static_cast<std::size_t>(blocks_left);
+  const double floor = std::max(free_[left], covered_[left] - refund) - 1.0;
+  return floor > 0 && floor < kNone ? static_cast<std::int64_t>(floor) : 0;
+}
+
+}  // namespace tangram::chain

@@ -1,0 +1,170 @@
+#include "fastest_plans.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "relaxed_frontier.hpp"
+
+namespace tangram::chain {
+
+namespace {
+
+constexpr int kMostDepths = 64;
+
+std::vector<double> least_round_trips(const Program& program) {
+  std::vector<double> least(static_cast<std::size_t>(program.cut_kinds), kNoCompletion);
+  const auto per_kind = static_cast<std::size_t>(program.keys) * static_cast<std::size_t>(program.keys);
+  for (std::size_t kind = 0; kind < least.size(); ++kind) {
+    for (std::size_t pair = 0; pair < per_kind; ++pair) {
+      least[kind] = std::min(least[kind], 2.0 * static_cast<double>(program.prices[kind * per_kind + pair].latency));
+    }
+  }
+  std::vector<double> by_cut(static_cast<std::size_t>(program.blocks) + 1, 0);
+  for (int cut = 1; cut < program.blocks; ++cut) {
+    by_cut[static_cast<std::size_t>(cut)] =
+        least[static_cast<std::size_t>(program.cut_kind[static_cast<std::size_t>(cut)])];
+  }
+  return by_cut;
+}
+
+bool takes_no_more(const std::vector<Use>& a, const std::vector<Use>& b) {
+  return std::all_of(a.begin(), a.end(), [&](const Use& use) {
+    return std::any_of(b.begin(), b.end(), [&](const Use& other) {
+      return other.island_class == use.island_class && use.units <= other.units;
+    });
+  });
+}
+
+std::vector<std::vector<char>> compared_uses(const std::vector<Option>& options) {
+  std::vector<std::vector<char>> result;
+  for (const Option& a : options) {
+    std::vector<char>& row = result.emplace_back();
+    for (const Option& b : options) row.push_back(takes_no_more(a.uses, b.uses) ? 1 : 0);
+  }
+  return result;
+}
+
+}  // namespace
+
+FastestPlans::FastestPlans(const Program& program)
+    : takes_no_more_(compared_uses(program.options)),
+      round_trip_(least_round_trips(program)),
+      weights_(block_weights(program)) {
+  for (const Option& option : program.options) classes_of_.push_back(option.uses.size());
+  depths_ = static_cast<int>(
+      std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
+  blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
+  for (int first = 0; first < program.blocks; ++first) {
+    for (int last = first + 1; last <= program.blocks; ++last) {
+      int& blocks = blocks_of_[static_cast<std::size_t>(program.signature_of(first, last))];
+      blocks = std::max(blocks, last - first);
+    }
+  }
+  list_of_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));
+  for (int signature = 0; signature < program.signatures; ++signature) add_signature_lists(program, signature);
+  first_list_of_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(depths_ + 1));
+  for (int last = 1; last <= program.blocks; ++last) add_first_lists(program, last);
+  double stage = 0;
+  for (const Entry& entry : entries_) stage = std::max(stage, entry.cost);
+  dearest_ = (stage + *std::ranges::max_element(round_trip_)) * program.blocks;
+}
+
+void FastestPlans::add_signature_lists(const Program& program, int signature) {
+  const int options = static_cast<int>(program.options.size());
+  std::vector<std::size_t> step(program.options.size());  // first candidate of an option that holds the depth
+  std::vector<Entry> entries;
+  for (int depth = 1; depth <= depths_; ++depth) {
+    bool changed = depth == 1;
+    for (int option = 0; option < options; ++option) {
+      const std::vector<Candidate>& frontier = program.frontier(option, signature);
+      std::size_t& at = step[static_cast<std::size_t>(option)];
+      const std::size_t before = at;
+      // Candidates come in ascending T: the first that holds a depth is the fastest for it.
+      while (at < frontier.size() && frontier[at].n_max < needed(program, depth)) ++at;
+      changed = changed || at != before;
+    }
+    if (changed) {
+      entries.clear();
+      for (int option = 0; option < options; ++option) {
+        const std::vector<Candidate>& frontier = program.frontier(option, signature);
+        const std::size_t at = step[static_cast<std::size_t>(option)];
+        if (at == frontier.size()) continue;
+        const auto T = static_cast<double>(frontier[at].T);
+        entries.push_back({T, T, option});
+      }
+      add_list(entries);
+    }
+    list_of_[cell(signature, depth)] = lists() - 1;
+  }
+  add_table(list_at(signature, 1), program.options.size());
+}
+
+// An option is there where the signature's fastest plan is; what it costs may be that of another plan.
+void FastestPlans::add_first_lists(const Program& program, int last) {
+  const int signature = program.signature_of(0, last);
+  std::vector<Entry> entries;
+  std::vector<Entry> before;
+  for (int depth = 1; depth <= depths_; ++depth) {
+    entries.clear();
+    for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
+      const std::vector<Candidate>& frontier = program.frontier(option, signature);
+      const auto fastest = std::find_if(frontier.begin(), frontier.end(),
+                                        [&](const Candidate& c) { return c.n_max >= needed(program, depth); });
+      if (fastest == frontier.end()) continue;
+      const auto cost = static_cast<double>(std::max(fastest->T, least_drain(program, option, last, depth)));
+      entries.push_back({static_cast<double>(fastest->T), cost, option});
+    }
+    if (depth == 1 || entries != before) {
+      before = entries;
+      add_list(entries);
+    }
+    first_list_of_[cell(last, depth)] = lists() - 1;
+  }
+  add_table(first_list_at(last, 1), program.options.size());
+}
+
+void FastestPlans::add_list(std::vector<Entry>& entries) {
+  const auto place = [&](const Entry& entry) {
+    return std::tuple(entry.T, entry.cost, classes_of_[static_cast<std::size_t>(entry.option)], entry.option);
+  };
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
+  for (const Entry& entry : entries) {
+    const bool superfluous = std::any_of(
+        entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(), [&](const Entry& kept) {
+          const std::vector<char>& less = takes_no_more_[static_cast<std::size_t>(kept.option)];
+          return kept.cost <= entry.cost && less[static_cast<std::size_t>(entry.option)] != 0;
+        });
+    if (!superfluous) entries_.push_back(entry);
+  }
+  begins_.push_back(entries_.size());
+}
+
+// Of all lists from the given one on.
+void FastestPlans::add_table(std::size_t first_list, std::size_t options) {
+  constexpr std::size_t kNone = SIZE_MAX;
+  Table table;
+  table.first_list = first_list;
+  table.lists = lists() - first_list;
+  std::vector<std::size_t> row_of(options, kNone);
+  for (std::size_t i = 0; i < table.lists; ++i) {
+    for (const Entry& entry : list(first_list + i)) {
+      std::size_t& row = row_of[static_cast<std::size_t>(entry.option)];
+      if (row == kNone) {
+        row = table.options.size();
+        table.options.push_back(entry.option);
+        table.times.resize(table.options.size() * table.lists, 0);
+        table.costs.resize(table.options.size() * table.lists, kNoCompletion);
+      }
+      table.times[row * table.lists + i] = entry.T;
+      table.costs[row * table.lists + i] = entry.cost;
+    }
+  }
+  for (std::size_t i = 1; i < table.times.size(); ++i) {
+    if (i % table.lists != 0) table.times[i] = std::max(table.times[i], table.times[i - 1]);
+  }
+  tables_.push_back(std::move(table));
+}
+
+}  // namespace tangram::chain

@@ -1,0 +1,37 @@
+#include "relaxed_frontier.hpp"
+
+#include <algorithm>
+
+namespace tangram::chain {
+
+std::int64_t least_drain(const Program& program, int option, int last, int depth) {
+  if (program.drains.empty()) {
+    std::int64_t least = INT64_MAX;
+    for (const Candidate& c : program.frontier(option, program.signature_of(0, last))) {
+      if (c.n_max >= needed(program, depth)) least = std::min(least, c.A + c.o);
+    }
+    return least;
+  }
+  const auto at =
+      static_cast<std::size_t>(option) * static_cast<std::size_t>(program.blocks + 1) + static_cast<std::size_t>(last);
+  const std::vector<Drain>& drains = program.drains[at];
+  const auto found = std::find_if(drains.begin(), drains.end(),
+                                  [&](const Drain& drain) { return drain.n_max >= needed(program, depth); });
+  return found == drains.end() ? 0 : found->cost;
+}
+
+void relaxed_frontier_of(const Program& program, int option, int signature, std::vector<Candidate>& steps) {
+  steps.clear();
+  for (const Candidate& plan : program.frontier(option, signature)) {
+    if (!steps.empty() && plan.n_max <= steps.back().n_max) continue;
+    steps.push_back({.T = plan.T, .A = plan.T, .n_max = plan.n_max});
+  }
+}
+
+void first_relaxed_frontier_of(const Program& program, int option, int last, int depth, std::vector<Candidate>& steps) {
+  relaxed_frontier_of(program, option, program.signature_of(0, last), steps);
+  const std::int64_t drain = least_drain(program, option, last, depth);
+  for (Candidate& step : steps) step.A = std::max(step.A, drain);
+}
+
+}  // namespace tangram::chain

@@ -1,0 +1,28 @@
+// What a program says of its plans without their whole frontiers: the fastest plan for every number of microbatches in
+// flight, and the least that a first stage adds to the end. Goes in: a program, of relaxed frontiers or of whole
+// frontiers. Comes out: lower bounds on what any plan takes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tangram/chain/program.hpp"
+
+namespace tangram::chain {
+
+/// Microbatches that a stage at the depth holds: never more than there are.
+[[nodiscard]] inline std::int64_t needed(const Program& program, int depth) {
+  return depth < program.microbatches ? depth : program.microbatches;
+}
+
+/// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
+[[nodiscard]] std::int64_t least_drain(const Program& program, int option, int last, int depth);
+
+/// Puts the (T, n_max) staircase of a slice, ascending, in the place of `steps`. Every plan of it is no faster than the
+/// first step that holds as many, so that a chain of steps takes no longer than one of plans: A is T, o and F are zero.
+void relaxed_frontier_of(const Program& program, int option, int signature, std::vector<Candidate>& steps);
+
+/// The same of [0, last) as the first stage at a depth: A is at least what it adds to the end.
+void first_relaxed_frontier_of(const Program& program, int option, int last, int depth, std::vector<Candidate>& steps);
+
+}  // namespace tangram::chain

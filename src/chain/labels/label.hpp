@@ -1,0 +1,133 @@
+// The arithmetic of labels at one fixed period. Goes in: a program and a period P. Comes out: what a stage in front
+// makes of a label, and when one label is no worse than another whatever comes in front of both.
+//
+// A label is a run of last stages of a pipeline: (Lat, A, o, n, Q), all smaller is better; prepending stage p over a
+// boundary of latency c:
+//
+//   Lat' = T + 2c + Lat     A' = max(A + F + c, A_p + Lat + 2c)     o' = max(o, o_p)
+//   x = T + 2c + Q          n' = max(n + 1, ceil(x / P))            Q' = max(P (n' - 1) + T, x)
+//
+// Once n reaches M all microbatches are in flight: it can not get worse, and n and Q no longer matter.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tangram/chain/program.hpp"
+
+namespace tangram::chain {
+
+/// Stands for a Q that no longer matters.
+inline constexpr std::int64_t kFar = INT64_MAX / 8;
+
+struct Label {
+  std::int64_t latency = 0;
+  std::int64_t a = 0;
+  std::int64_t o = 0;
+  std::int64_t q = 0;
+  std::int64_t n = 0;
+};
+
+/// A label with the price key of its head stage, as dominance compares it.
+struct DominanceKey {
+  std::int64_t latency = 0;
+  std::int64_t a = 0;
+  std::int64_t o = 0;
+  std::int64_t q = 0;
+  std::int64_t reach = 0;  ///< Q plus the longest round trip that may follow
+  std::int64_t room = 0;   ///< n P: any Q plus round trip up to here gives the next stage n + 1
+  int head = -1;           ///< price key; -1: no stage yet
+};
+
+/// What the boundary prices of a program mean for comparing labels at a period.
+class BoundaryPrices {
+ public:
+  /// Stages in front that count: those that the period allows. kAny compares fewer labels whose heads differ, and a
+  /// narrow beam keeps a greater variety of them.
+  enum class Fronts : std::uint8_t { kAllowed, kAny };
+  BoundaryPrices(const Program& program, std::int64_t period, Fronts fronts = Fronts::kAllowed);
+
+  /// [x * keys + y]: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
+  /// the period allows in front of y. kFar: it does not allow all of these in front of x.
+  using LatencyGap = std::vector<std::int64_t>;
+  [[nodiscard]] const LatencyGap& latency_gap_at(int cut) const {
+    return latency_gaps_[static_cast<std::size_t>(program_.cut_kind[static_cast<std::size_t>(cut)])];
+  }
+  [[nodiscard]] std::int64_t longest(int head) const { return longest_[static_cast<std::size_t>(head)]; }
+
+ private:
+  [[nodiscard]] LatencyGap latency_gap_of(int cut) const;
+  [[nodiscard]] bool counts(const Price& price) const {
+    return !price.is_none() && (fronts_ == Fronts::kAny || price.occupancy <= period_);
+  }
+
+  const Program& program_;
+  std::int64_t period_;
+  Fronts fronts_;
+  std::vector<std::int64_t> longest_;     // latency, by key of the head
+  std::vector<LatencyGap> latency_gaps_;  // by kind of cut
+};
+
+class LabelAlgebra {
+ public:
+  /// `feasibility_only`: how long a chain takes does not matter, only whether memory and links hold it at the period.
+  LabelAlgebra(const Program& program, const BoundaryPrices& hops, std::int64_t period, bool feasibility_only = false)
+      : program_(program), hops_(hops), period_(period), feasibility_only_(feasibility_only) {}
+
+  /// Puts a stage with the plan `p` and the price key `key` in front of a label whose head has the key `head`, over the
+  /// boundary at `cut` (no matter where head is -1). False: the period or the memory does not allow it.
+  [[nodiscard]] bool prepend(const Label& label, int head, const Candidate& p, int key, int cut, Label& next) const {
+    std::int64_t c = 0;
+    if (head >= 0) {
+      const Price& price = program_.price(cut, key, head);
+      if (price.occupancy > period_) return false;
+      c = price.latency;
+    }
+    next.a = head < 0 ? p.A : std::max(label.a + p.F + c, p.A + label.latency + 2 * c);
+    next.o = std::max(label.o, p.o);
+    next.latency = p.T + 2 * c + label.latency;
+    const std::int64_t x = p.T + 2 * c + label.q;
+    next.n = label.q >= kFar ? program_.microbatches : label.n + 1;
+    if (label.q < kFar && x > next.n * period_) {  // rare, and a division is slow
+      if (program_.classic_warmup && next.n < program_.microbatches) return false;
+      next.n = (x + period_ - 1) / period_;
+    }
+    if (next.n >= program_.microbatches) {
+      next.n = program_.microbatches;
+      next.q = kFar;
+    } else {
+      next.q = std::max(period_ * (next.n - 1) + p.T, x);
+    }
+    return next.n <= p.n_max;
+  }
+
+  [[nodiscard]] DominanceKey dominance_key(const Label& label, int head) const {
+    const std::int64_t room = label.q >= kFar ? 2 * kFar : label.n * period_;
+    return {label.latency, label.a, label.o, label.q, label.q + 2 * hops_.longest(head), room, head};
+  }
+
+  /// Whatever stage comes in front: with x it is no worse than with y. What follows depends on n and Q by
+  /// max(n P, Q + 2c) alone, c being the next hop. Hence it is enough that Q_x + 2c stays within n P of y, or that it
+  /// is no more than that of y. Either means an n that is no larger: (n-1) P < Q <= n P, and Q is kFar exactly where n
+  /// = M. The sign of a difference tells, and there is no branch: which component decides cannot be foretold. No
+  /// difference overflows, as none of the numbers is negative.
+  [[nodiscard]] bool dominates(const DominanceKey& x, const DominanceKey& y,
+                               const BoundaryPrices::LatencyGap& latency_gap) const {
+    const std::int64_t further =
+        latency_gap[static_cast<std::size_t>(x.head) * static_cast<std::size_t>(program_.keys) +
+                    static_cast<std::size_t>(y.head)];
+    const std::int64_t within = y.room - x.reach;
+    const std::int64_t no_more = y.q - x.q - 2 * further;
+    if (feasibility_only_) return further < kFar && (within & no_more) >= 0;
+    return ((y.latency - x.latency - 2 * further) | (y.a - x.a - further) | (y.o - x.o) | (within & no_more)) >= 0;
+  }
+
+ private:
+  const Program& program_;
+  const BoundaryPrices& hops_;
+  std::int64_t period_;
+  bool feasibility_only_;
+};
+
+}  // namespace tangram::chain

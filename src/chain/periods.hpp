@@ -1,0 +1,44 @@
+// What all that goes over a program's periods has in common: how far they reach, how they are stepped through, and how
+// much a bound is worth at one after another.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "tangram/chain/program.hpp"
+
+namespace tangram::chain {
+
+inline constexpr std::int64_t kNever = INT64_MAX;
+inline constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
+inline constexpr double kLadder = 1.025;  ///< from one period of a beam search to the next
+inline constexpr int kFirstAscent = 24;   ///< subgradient steps of a bound without multipliers of another period
+inline constexpr int kNextAscent = 10;    ///< of one with them
+
+[[nodiscard]] inline int ascent_from(const std::vector<double>& multipliers) {
+  return multipliers.empty() ? kFirstAscent : kNextAscent;
+}
+
+/// The upper end of the rung of the ladder that begins at `period`.
+[[nodiscard]] inline std::int64_t rung_from(std::int64_t period) {
+  return static_cast<std::int64_t>(static_cast<double>(period) * kLadder) + 1;
+}
+
+/// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long.
+[[nodiscard]] inline std::int64_t whole_nanoseconds(double bound) {
+  if (!(bound < static_cast<double>(kLongestPeriod))) return kNever;
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(bound - 1.0)));
+}
+
+/// T of the slowest plan; 0: there is none. All stages fit a period of so much.
+[[nodiscard]] inline std::int64_t slowest_stage(const Program& program) {
+  std::int64_t slowest = 0;
+  for (const auto& frontier : program.frontiers) {
+    if (!frontier.empty()) slowest = std::max(slowest, frontier.back().T);
+  }
+  return slowest;
+}
+
+}  // namespace tangram::chain

@@ -1,0 +1,350 @@
+#include "tangram/chain/local_search.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../resources.hpp"
+#include "tangram/chain/timetable.hpp"
+
+namespace tangram::chain {
+
+namespace {
+
+constexpr std::int64_t kEvaluation = 64;  // passes that one closed form takes the time of, per stage
+constexpr std::int64_t kBound = 4;        // likewise, one least time
+constexpr double kFormsApart = 1.05;      // a closed form this far above the best's is hardly of a faster timetable
+constexpr double kPromising = 1.003;      // times the best: chains that more in flight may make faster than it
+
+class LocalSearch {
+ public:
+  LocalSearch(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort)
+      : program_(program),
+        frontiers_(frontiers),
+        all_(changes == Changes::kAll),
+        left_(effort),
+        best_{std::move(start), 0} {
+    best_.time = time_of(best_.chain);
+    note_more();
+  }
+
+  TimedChain run() {
+    for (bool improved = true; improved && left_ > 0;) {
+      improved = false;
+      for (std::size_t s = 0; s < stages().size(); ++s) {
+        improved |= plan_otherwise(s);
+        improved |= run_elsewhere(s);
+        improved |= warm_up_longer(s);
+        if (all_) improved |= split(s);
+        for (std::size_t t = s + 1; t < (all_ ? stages().size() : std::min(stages().size(), s + 2)); ++t) {
+          improved |= exchange(s, t);
+        }
+        for (const int blocks : {-2, -1, 1, 2}) improved |= move_boundary(s, blocks);
+        if (all_) improved |= merge(s);
+      }
+    }
+    return std::move(best_);
+  }
+
+ private:
+  [[nodiscard]] const std::vector<ChainStage>& stages() const { return best_.chain.stages; }
+  [[nodiscard]] const Option& option(int number) const { return program_.options[static_cast<std::size_t>(number)]; }
+
+  bool plan_otherwise(std::size_t s) {
+    const ChainStage stage = stages()[s];
+    bool improved = false;
+    for (const Candidate& plan : frontiers_.whole(stage.option, program_.signature_of(stage.first, stage.last))) {
+      if (plan.source == stages()[s].candidate.source) continue;
+      Chain next = best_.chain;
+      next.stages[s].candidate = plan;
+      improved |= consider(std::move(next), more_in_flight_);
+    }
+    return improved;
+  }
+
+  bool run_elsewhere(std::size_t s) {
+    bool improved = false;
+    for (int other = 0; other < static_cast<int>(program_.options.size()); ++other) {
+      if (other == stages()[s].option || !fits(other, left_without({&s, 1}))) continue;
+      Chain next = best_.chain;
+      next.stages[s].option = other;
+      improved |= try_plans(std::move(next), {s}, more_in_flight_);
+    }
+    return improved;
+  }
+
+  bool move_boundary(std::size_t s, int blocks) {
+    if (s + 1 >= stages().size()) return false;
+    const int cut = stages()[s].last + blocks;
+    if (cut <= stages()[s].first || cut >= stages()[s + 1].last) return false;
+    Chain next = best_.chain;
+    next.stages[s].last = next.stages[s + 1].first = cut;
+    return try_plans(std::move(next), {s, s + 1}, more_in_flight_);
+  }
+
+  bool exchange(std::size_t s, std::size_t t) {
+    if (stages()[s].option == stages()[t].option) return false;
+    Chain next = best_.chain;
+    std::swap(next.stages[s].option, next.stages[t].option);
+    return try_plans(std::move(next), {s, t}, more_in_flight_);
+  }
+
+  // One part stays where it is, or both run elsewhere on half as many GPUs.
+  bool split(std::size_t s) {
+    const int own = stages()[s].option;
+    const std::vector<std::int64_t> spare = left_without({});
+    for (int other = 0; other < static_cast<int>(program_.options.size()); ++other) {
+      const bool is_half = halves(other, own);
+      if (!is_half && !fits(other, spare)) continue;
+      for (int cut = stages()[s].first + 1; cut < stages()[s].last; ++cut) {
+        if (is_half && split_at(s, cut, other, other)) return true;
+        if (!fits(other, spare)) continue;
+        if (split_at(s, cut, own, other) || split_at(s, cut, other, own)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool split_at(std::size_t s, int cut, int front, int back) {
+    const auto at = static_cast<std::ptrdiff_t>(s);
+    Chain next = best_.chain;
+    std::vector<std::int64_t> more = more_in_flight_;
+    next.stages.insert(next.stages.begin() + at, next.stages[s]);
+    next.in_flight.insert(next.in_flight.begin() + at, next.in_flight[s] + 1);
+    more.insert(more.begin() + at, more[s]);
+    next.stages[s].last = next.stages[s + 1].first = cut;
+    next.stages[s].option = front;
+    next.stages[s + 1].option = back;
+    return try_plans(std::move(next), {s, s + 1}, more);
+  }
+
+  // On what either ran on, or on anything that both leave room for.
+  bool merge(std::size_t s) {
+    if (s + 1 >= stages().size()) return false;
+    const std::size_t both[] = {s, s + 1};
+    const std::vector<std::int64_t> spare = left_without(both);
+    const auto at = static_cast<std::ptrdiff_t>(s);
+    for (int other = 0; other < static_cast<int>(program_.options.size()); ++other) {
+      if (!fits(other, spare)) continue;
+      Chain next = best_.chain;
+      std::vector<std::int64_t> more = more_in_flight_;
+      next.stages[s].last = next.stages[s + 1].last;
+      next.stages[s].option = other;
+      next.stages.erase(next.stages.begin() + at + 1);
+      next.in_flight.erase(next.in_flight.begin() + at + 1);
+      more.erase(more.begin() + at + 1);
+      if (try_plans(std::move(next), {s}, more)) return true;
+    }
+    return false;
+  }
+
+  // All stages up to this one hold a microbatch more than the period asks for; or less.
+  bool warm_up_longer(std::size_t last) {
+    if (program_.classic_warmup) return false;
+    for (const std::int64_t step : all_ ? std::vector<std::int64_t>{1, -1} : std::vector<std::int64_t>{1}) {
+      std::vector<std::int64_t> more = more_in_flight_;
+      for (std::size_t s = 0; s <= last; ++s) more[s] = std::max<std::int64_t>(0, more[s] + step);
+      if (more != more_in_flight_ && consider(best_.chain, more)) return true;
+    }
+    return false;
+  }
+
+  // Where memory allows; no stage more than the one before it.
+  void add_in_flight(Chain& chain, const std::vector<std::int64_t>& more) const {
+    std::int64_t most = program_.microbatches;
+    for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+      most = std::min(most, chain.stages[s].candidate.n_max);
+      std::int64_t& count = chain.in_flight[s];
+      count = std::max(std::min(count, program_.microbatches), std::min(most, count + more[s]));
+      most = count;
+    }
+  }
+
+  // ---- what stages may run on ----
+
+  // As in Program::resources, with what these stages take.
+  [[nodiscard]] std::vector<std::int64_t> left_without(std::span<const std::size_t> without) const {
+    std::vector<std::int64_t> left = program_.resources();
+    for (std::size_t s = 0; s < stages().size(); ++s) {
+      if (std::ranges::find(without, s) != without.end()) continue;
+      add_use<std::int64_t>(program_, option(stages()[s].option), -1, left);
+    }
+    return left;
+  }
+
+  // Options of one class alone.
+  [[nodiscard]] bool fits(int number, const std::vector<std::int64_t>& spare) const {
+    const Option& other = option(number);
+    if (other.uses.size() > 1) return false;
+    if (other.uses.front().units > spare[static_cast<std::size_t>(other.uses.front().island_class)]) return false;
+    return program_.unit_spend.empty() || program_.spend_of(other) <= spare.back();
+  }
+
+  [[nodiscard]] bool halves(int half, int whole) const {
+    const std::vector<Use>& a = option(half).uses;
+    const std::vector<Use>& b = option(whole).uses;
+    return a.size() == 1 && b.size() == 1 && a.front().island_class == b.front().island_class &&
+           2 * a.front().units == b.front().units;
+  }
+
+  // ---- which plans they get ----
+
+  bool try_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
+    if (left_ <= 0) return false;
+    left_ -= kBound * static_cast<std::int64_t>(next.stages.size());
+    // Relaxed frontiers know the fastest plan, too: most need not be made whole.
+    for (const std::size_t s : changed) {
+      const Candidate* plan =
+          fastest(program_.frontier(next.stages[s].option, signature_of(next.stages[s])), all_ ? 1 : depth_of(next, s));
+      if (plan == nullptr) return false;
+      next.stages[s].candidate = *plan;
+    }
+    if (all_) return least_time(program_, next) < best_.time && try_all_plans(std::move(next), changed, more);
+    for (const std::size_t s : changed) {
+      const Candidate* plan =
+          fastest(frontiers_.whole(next.stages[s].option, signature_of(next.stages[s])), depth_of(next, s));
+      if (plan == nullptr) return false;
+      next.stages[s].candidate = *plan;
+    }
+    return consider(std::move(next), more);
+  }
+
+  // The first of the changed stages with each of its plans, then the next.
+  bool try_all_plans(Chain next, std::span<const std::size_t> changed, const std::vector<std::int64_t>& more) {
+    if (changed.empty()) return consider(std::move(next), more);
+    const std::size_t s = changed.front();
+    const std::int64_t slowest = best_.time / program_.microbatches;
+    bool improved = false;
+    for (const Candidate& plan : frontiers_.whole(next.stages[s].option, signature_of(next.stages[s]))) {
+      if (plan.T >= slowest) break;
+      next.stages[s].candidate = plan;
+      left_ -= kBound * static_cast<std::int64_t>(next.stages.size());
+      if (least_time(program_, next) >= best_.time) continue;
+      improved |= try_all_plans(next, changed.subspan(1), more);
+      if (left_ <= 0) break;
+    }
+    return improved;
+  }
+  bool try_all_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
+    return try_all_plans(std::move(next), std::span(changed.begin(), changed.size()), more);
+  }
+
+  [[nodiscard]] int signature_of(const ChainStage& stage) const {
+    return program_.signature_of(stage.first, stage.last);
+  }
+
+  [[nodiscard]] std::int64_t depth_of(const Chain& chain, std::size_t s) const {
+    return std::min(chain.in_flight[s], program_.microbatches);
+  }
+
+  // nullptr: there is none that the iteration has time for.
+  [[nodiscard]] const Candidate* fastest(const std::vector<Candidate>& frontier, std::int64_t depth) const {
+    const auto holds = [depth](const Candidate& plan) { return plan.n_max >= depth; };
+    const auto found = std::ranges::find_if(frontier, holds);
+    return found == frontier.end() || found->T >= best_.time / program_.microbatches ? nullptr : &*found;
+  }
+
+  // ---- whether that is better ----
+
+  bool consider(Chain next, const std::vector<std::int64_t>& more) {
+    if (left_ <= 0) return false;
+    left_ -= kEvaluation * static_cast<std::int64_t>(next.stages.size());
+    if (!can_be_placed(next) || !evaluate(program_, next) || least_time(program_, next) >= best_.time) return false;
+    if (all_ && static_cast<double>(next.time) > kFormsApart * static_cast<double>(best_.chain.time)) return false;
+    std::int64_t least = INT64_MAX;
+    if (improve_with(next, more, least)) return true;
+    if (!all_ || program_.classic_warmup) return false;
+    const std::vector<std::int64_t> eager = more_until_eager(next);
+    if (improve_with(next, eager, least)) return true;
+    if (static_cast<double>(least) > kPromising * static_cast<double>(best_.time)) return false;
+    return warm_up_otherwise(next, more) || warm_up_otherwise(next, eager);
+  }
+
+  // One more on the first stages or all.
+  bool warm_up_otherwise(const Chain& next, std::vector<std::int64_t> more) {
+    std::int64_t least = INT64_MAX;
+    for (std::int64_t& count : more) {
+      ++count;
+      if (improve_with(next, more, least)) return true;
+    }
+    return false;
+  }
+
+  // What stages can start before the first gradient is there, beyond what the period asks for.
+  [[nodiscard]] std::vector<std::int64_t> more_until_eager(const Chain& chain) const {
+    std::int64_t back = 0;  // when the first gradient is there
+    for (std::size_t s = 0; s < chain.stages.size(); ++s) back += chain.stages[s].candidate.F + hop_after(chain, s);
+    std::vector<std::int64_t> more(chain.stages.size(), 0);
+    std::vector<std::int64_t> backs(chain.stages.size(), 0);
+    for (std::size_t s = chain.stages.size(); s-- > 0;) {
+      backs[s] = back + hop_after(chain, s);
+      back = backs[s] + chain.stages[s].candidate.T - chain.stages[s].candidate.F;
+    }
+    std::int64_t there = 0;
+    std::int64_t slowest = 1;
+    for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+      slowest = std::max(slowest, chain.stages[s].candidate.F);
+      more[s] = std::max<std::int64_t>(0, (backs[s] - there) / slowest - chain.in_flight[s]);
+      there += chain.stages[s].candidate.F + hop_after(chain, s);
+    }
+    return more;
+  }
+
+  [[nodiscard]] std::int64_t hop_after(const Chain& chain, std::size_t s) const {
+    return s + 1 < chain.stages.size() ? boundary_after(program_, chain, s).latency : 0;
+  }
+
+  // Whether it is the best now; else `least` is lowered to how long it takes.
+  bool improve_with(Chain next, const std::vector<std::int64_t>& more, std::int64_t& least) {
+    if (left_ <= 0) return false;
+    add_in_flight(next, more);
+    const std::int64_t time = time_of(next);
+    least = std::min(least, time);
+    if (time >= best_.time) return false;
+    best_ = {std::move(next), time};
+    note_more();
+    return true;
+  }
+
+  void note_more() {
+    more_in_flight_.assign(stages().size(), 0);
+    Chain asked = best_.chain;
+    if (!evaluate(program_, asked)) return;
+    for (std::size_t s = 0; s < stages().size(); ++s) {
+      const std::int64_t count = std::min(asked.in_flight[s], program_.microbatches);
+      more_in_flight_[s] = std::max<std::int64_t>(0, best_.chain.in_flight[s] - count);
+    }
+  }
+
+  [[nodiscard]] bool can_be_placed(const Chain& chain) const {
+    std::vector<std::int64_t> left = program_.placement;
+    for (const ChainStage& stage : chain.stages) {
+      const std::vector<std::int64_t>& weights = program_.options[static_cast<std::size_t>(stage.option)].weights;
+      for (std::size_t i = 0; i < weights.size(); ++i) left[i] -= weights[i];
+    }
+    return std::ranges::all_of(left, [](std::int64_t rest) { return rest >= 0; });
+  }
+
+  [[nodiscard]] std::int64_t time_of(const Chain& chain) {
+    left_ -= 2 * program_.microbatches * static_cast<std::int64_t>(chain.stages.size());
+    return timetable(program_, chain);
+  }
+
+  const Program& program_;
+  Frontiers& frontiers_;
+  bool all_;
+  std::int64_t left_;
+  TimedChain best_;
+  std::vector<std::int64_t> more_in_flight_;  // [stage] than the period asks for
+};
+
+}  // namespace
+
+TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
+                        std::int64_t effort) {
+  return LocalSearch(program, frontiers, std::move(start), changes, effort).run();
+}
+
+}  // namespace tangram::chain

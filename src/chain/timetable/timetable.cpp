@@ -1,0 +1,128 @@
+#include "tangram/chain/timetable.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace tangram::chain {
+
+namespace {
+
+constexpr std::int64_t kNotYet = -1;
+
+// One stage on its way through the iteration.
+struct Executor {
+  std::int64_t forward = 0;  // of one microbatch
+  std::int64_t backward = 0;
+  std::int64_t in_flight = 1;
+  std::int64_t forwards = 0;  // done so far
+  std::int64_t backwards = 0;
+  std::int64_t free_at = 0;
+  Price next;                              // boundary to the next stage
+  std::int64_t down_free_at = 0;           // the link there
+  std::int64_t up_free_at = 0;             // the link back from there
+  std::vector<std::int64_t> inputs;        // [microbatch] when it is here
+  std::vector<std::int64_t> output_grads;  // [microbatch] when the gradient of its output is here
+};
+
+class Run {
+ public:
+  Run(const Program& program, const Chain& chain) : microbatches_(program.microbatches) {
+    const auto count = static_cast<std::size_t>(microbatches_);
+    for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+      const ChainStage& stage = chain.stages[s];
+      Executor executor;
+      executor.forward = stage.candidate.F;
+      executor.backward = stage.candidate.T - stage.candidate.F;
+      executor.in_flight = chain.in_flight[s];
+      if (s + 1 < chain.stages.size()) executor.next = boundary_after(program, chain, s);
+      executor.inputs.assign(count, s == 0 ? 0 : kNotYet);
+      executor.output_grads.assign(count, s + 1 == chain.stages.size() ? 0 : kNotYet);
+      executors_.push_back(std::move(executor));
+    }
+  }
+
+  // [stage] when its last backward pass ends.
+  std::vector<std::int64_t> ends() {
+    while (executors_.front().backwards < microbatches_) {
+      for (std::size_t s = 0; s < executors_.size(); ++s) advance(s);
+      for (std::size_t s = executors_.size(); s-- > 0;) advance(s);
+    }
+    std::vector<std::int64_t> result;
+    for (const Executor& executor : executors_) result.push_back(executor.free_at);
+    return result;
+  }
+
+ private:
+  // All passes whose inputs are there.
+  void advance(std::size_t s) {
+    Executor& stage = executors_[s];
+    while (stage.backwards < microbatches_) {
+      const bool forward = stage.forwards < microbatches_ && stage.forwards - stage.backwards < stage.in_flight;
+      const std::int64_t ready = forward ? stage.inputs[static_cast<std::size_t>(stage.forwards)]
+                                         : stage.output_grads[static_cast<std::size_t>(stage.backwards)];
+      if (ready == kNotYet) return;
+      stage.free_at = std::max(stage.free_at, ready) + (forward ? stage.forward : stage.backward);
+      if (forward) {
+        send_down(s);
+        ++stage.forwards;
+      } else {
+        send_up(s);
+        ++stage.backwards;
+      }
+    }
+  }
+
+  void send_down(std::size_t s) {
+    if (s + 1 == executors_.size()) return;
+    Executor& stage = executors_[s];
+    executors_[s + 1].inputs[static_cast<std::size_t>(stage.forwards)] =
+        send(stage.free_at, stage.next, stage.down_free_at);
+  }
+
+  void send_up(std::size_t s) {
+    if (s == 0) return;
+    Executor& before = executors_[s - 1];
+    before.output_grads[static_cast<std::size_t>(executors_[s].backwards)] =
+        send(executors_[s].free_at, before.next, before.up_free_at);
+  }
+
+  // When it arrives.
+  static std::int64_t send(std::int64_t from, const Price& price, std::int64_t& free_at) {
+    const std::int64_t start = std::max(from, free_at);
+    free_at = start + price.occupancy;
+    return start + price.latency;
+  }
+
+  std::int64_t microbatches_;
+  std::vector<Executor> executors_;
+};
+
+}  // namespace
+
+std::int64_t timetable(const Program& program, const Chain& chain) {
+  const std::vector<std::int64_t> ends = Run(program, chain).ends();
+  std::int64_t synchronised = 0;
+  std::int64_t optimizer = 0;
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const Candidate& stage = chain.stages[s].candidate;
+    synchronised = std::max(synchronised, ends[s] + stage.A - stage.T);
+    optimizer = std::max(optimizer, stage.o);
+  }
+  return synchronised + optimizer;
+}
+
+std::int64_t least_time(const Program& program, const Chain& chain) {
+  std::int64_t least = 0;
+  std::int64_t way = 0;
+  std::int64_t optimizer = 0;
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const Candidate& stage = chain.stages[s].candidate;
+    least = std::max(least, way + program.microbatches * stage.T);
+    optimizer = std::max(optimizer, stage.o);
+    way += stage.T;
+    if (s + 1 < chain.stages.size()) way += 2 * boundary_after(program, chain, s).latency;
+  }
+  return std::max(least, way) + optimizer;
+}
+
+}  // namespace tangram::chain

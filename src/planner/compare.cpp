@@ -1,0 +1,189 @@
+#include "tangram/planner/compare.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <limits>
+#include <set>
+
+#include "tangram/baseline/formulas.hpp"
+#include "tangram/baseline/results.hpp"
+#include "tangram/cost/compute.hpp"
+#include "tangram/model/techniques.hpp"
+
+namespace tangram::planner {
+
+namespace {
+
+/// What planners for mixed fleets leave out, as --forbid names it.
+constexpr std::array kTechniques{"ep", "cp", "sp", "zero", "recompute", "mixed_stages", "replicas"};
+/// The space of Metis and Sailor: mixed stages are theirs as well.
+constexpr std::array kTheirs{"ep", "cp", "sp", "zero", "recompute", "replicas"};
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+bool uses(const plan::LaunchPlan& plan, std::string_view technique) {
+  if (technique == "replicas") return plan.pipelines.size() > 1;
+  const auto any = [&](const auto& wanted) {
+    return std::ranges::any_of(plan.stages,
+                               [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, wanted); });
+  };
+  if (technique == "mixed_stages") {
+    return std::ranges::any_of(plan.stages, [](const plan::Stage& stage) { return stage.parts.size() > 1; });
+  }
+  return any([&](const plan::Part& part) {
+    const cost::Strategy& s = part.strategy;
+    if (technique == "ep") return s.degrees.ep > 1;
+    if (technique == "cp") return s.degrees.cp > 1;
+    if (technique == "sp") return s.degrees.sequence_parallel;
+    const auto in_runs = [&](const auto& wanted) { return std::ranges::any_of(s.policy.runs, wanted); };
+    if (technique == "zero") {
+      return s.policy.zero > 0 || in_runs([](const cost::BlockRun& run) { return run.policy.zero > 0; });
+    }
+    return s.policy.recompute != cost::RecomputeMode::kNone ||
+           in_runs([](const cost::BlockRun& run) { return run.policy.recompute != cost::RecomputeMode::kNone; });
+  });
+}
+
+class Comparer {
+ public:
+  Comparer(const cluster::Fleet& fleet, const model::Model& model, const CompareOptions& options,
+           const compose::ProgressCallback& progress)
+      : fleet_(fleet),
+        model_(model),
+        options_(options),
+        progress_(progress),
+        hierarchy_(cluster::find_islands(fleet, options.plan.island_tolerance)),
+        input_(baseline::read_input(fleet, model, options.plan.search.profiles)) {}
+
+  Expected<Comparison> run() {
+    Comparison comparison;
+    const double start = cpu_seconds();
+    auto planned = make_plan(fleet_, model_, options_.plan, progress_);
+    if (!planned) return fail(std::move(planned.error()));
+    comparison.planning_s = cpu_seconds() - start;
+    comparison.ours = std::move(planned->plan);
+    comparison.search_finished = planned->search_finished;
+    comparison.labels = planned->statistics.labels;
+    if (auto wrong = add_given(comparison); !wrong.empty()) return fail(std::move(wrong));
+    add_planners(comparison);
+    if (options_.ablation) add_ablation(comparison);
+    add_formulas(comparison);
+    return comparison;
+  }
+
+ private:
+  void report_phase(std::string phase) const {
+    if (progress_) progress_({0, 0, std::move(phase), Nanoseconds::max()});
+  }
+
+  [[nodiscard]] baseline::Judge judge() const {
+    return {fleet_, hierarchy_, model_, options_.plan.search.profiles, cost::fleet_peak(fleet_, model_.job.precision)};
+  }
+
+  void add_planners(Comparison& comparison) const {
+    for (const std::string& name : options_.planners) {
+      const auto planner = baseline::make_planner(name);
+      for (const baseline::Mode mode : options_.modes) {
+        report_phase(fmt::format("planning as {} ({})", name, baseline::to_string(mode)));
+        ComparedPlanner line;
+        line.name = name;
+        line.mode = baseline::to_string(mode);
+        line.summary = planner->info().summary;
+        line.lacks.assign(planner->info().lacks.begin(), planner->info().lacks.end());
+        const double start = cpu_seconds();
+        const baseline::Proposals proposals = planner->propose(input_, mode, {});
+        line.planning_s = cpu_seconds() - start;
+        line.effort = proposals.effort;
+        line.notes = proposals.notes;
+        line.verdict = baseline::first_usable(proposals, input_, judge());
+        comparison.planners.push_back(std::move(line));
+      }
+    }
+  }
+
+  /// Plans from outside; what is wrong with their files.
+  Diagnostics add_given(Comparison& comparison) const {
+    Diagnostics wrong;
+    for (const GivenPlan& given : options_.plans) {
+      ComparedPlanner line;
+      line.name = given.file;
+      line.mode = "given";
+      if (given.text.find("\"tangram.launch_plan/1\"") != std::string::npos) {
+        auto plan = plan::read_plan(given.text, given.file);
+        if (plan) line.verdict.judged.push_back(baseline::judge(std::move(*plan), judge()));
+        if (!plan) wrong.insert(wrong.end(), plan.error().begin(), plan.error().end());
+      } else {
+        auto results = baseline::judge_results(given.text, given.file, input_, judge());
+        if (results) line.verdict = std::move(results->verdict);
+        if (!results) wrong.insert(wrong.end(), results.error().begin(), results.error().end());
+      }
+      comparison.planners.push_back(std::move(line));
+    }
+    return wrong;
+  }
+
+  void add_ablation(Comparison& comparison) {
+    for (const char* technique : kTechniques) add_step(comparison, {technique});
+    add_step(comparison, {kTheirs.begin(), kTheirs.end()});
+  }
+
+  void add_step(Comparison& comparison, std::vector<std::string> forbidden) {
+    AblationStep step{std::move(forbidden), true, comparison.iteration_s()};
+    step.used = std::ranges::any_of(step.forbidden, [&](const auto& name) { return uses(comparison.ours, name); });
+    reduced_ = comparison.ours;
+    if (step.used) reduced_ = without(step.forbidden);
+    step.iteration_s = reduced_ ? to_seconds(reduced_->predicted.iteration) : 0;
+    comparison.ablation.push_back(std::move(step));
+  }
+
+  /// Our best plan without these, if there is one.
+  std::optional<plan::LaunchPlan> without(const std::vector<std::string>& forbidden) const {
+    report_phase(fmt::format("planning without {}", fmt::join(forbidden, ", ")));
+    model::Model model = model_;
+    for (const std::string& name : forbidden) static_cast<void>(model::set_technique(model.job.allow, name, false));
+    auto planned = make_plan(fleet_, model, options_.plan, progress_);
+    if (!planned) return std::nullopt;
+    return std::move(planned->plan);
+  }
+
+  /// After the ablation, whose last step is the space of both planners.
+  void add_formulas(Comparison& comparison) const {
+    for (const ComparedPlanner& line : comparison.planners) {
+      if (line.mode != baseline::to_string(baseline::Mode::kFaithful)) continue;
+      if (!baseline::has_formula(line.name)) continue;
+      const auto claim = [&](const plan::LaunchPlan* plan) {
+        return plan == nullptr ? std::nullopt : baseline::claim_of(line.name, *plan, input_);
+      };
+      comparison.formulas.push_back(
+          {line.name, claim(line.verdict.plan()), claim(&comparison.ours), claim(reduced_ ? &*reduced_ : nullptr)});
+    }
+  }
+
+  const cluster::Fleet& fleet_;
+  const model::Model& model_;
+  const CompareOptions& options_;
+  const compose::ProgressCallback& progress_;
+  cluster::IslandHierarchy hierarchy_;
+  baseline::PlannerInput input_;
+  std::optional<plan::LaunchPlan> reduced_;  // of the last step of the ablation
+};
+
+}  // namespace
+
+double ComparedPlanner::iteration_s() const {
+  const plan::LaunchPlan* plan = verdict.plan();
+  return plan != nullptr ? to_seconds(plan->predicted.iteration) : std::numeric_limits<double>::infinity();
+}
+
+double Comparison::iteration_s() const { return to_seconds(ours.predicted.iteration); }
+
+Expected<Comparison> compare(const cluster::Fleet& fleet, const model::Model& model, const CompareOptions& options,
+                             const compose::ProgressCallback& progress) {
+  return Comparer(fleet, model, options, progress).run();
+}
+
+}  // namespace tangram::planner

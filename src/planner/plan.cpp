@@ -1,0 +1,274 @@
+#include "tangram/planner/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "idle.hpp"
+#include "planning.hpp"
+#include "prediction.hpp"
+#include "provenance.hpp"
+#include "tangram/base/problem.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::planner {
+
+namespace {
+
+/// Times saturate far above what is real, and then say nothing about each other.
+bool takes_too_long(const plan::LaunchPlan& plan) {
+  static constexpr Nanoseconds kLongest(std::int64_t{365} * 24 * 3600 * 1'000'000'000);
+  const auto is_long = [](const plan::Part& part) {
+    const plan::PartPrediction& p = part.predicted;
+    return std::max({p.forward, p.backward, p.gradient_sync, p.optimizer_step}) > kLongest;
+  };
+  return plan.predicted.iteration > kLongest || plan.predicted.closed_form > kLongest ||
+         std::ranges::any_of(plan.stages, [&](const plan::Stage& s) { return std::ranges::any_of(s.parts, is_long); });
+}
+
+Diagnostic too_long() {
+  return problem(
+      ErrorKind::kInfeasible, "too-slow", "an iteration of the best plan takes longer than a year",
+      "look for a slip of the unit: a peak, a bandwidth or a latency of the cluster, the batch of the model");
+}
+
+/// Rules against the model hold for every plan of it.
+bool is_of_model(const plan::TargetReason& reason) { return reason.code.find("_MODEL_") != std::string::npos; }
+
+Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose::Target target) {
+  const bool model = std::ranges::any_of(reasons, is_of_model);
+  Diagnostics refusals;
+  for (const plan::TargetReason& reason : reasons) {
+    if (model && !is_of_model(reason)) continue;
+    Diagnostic diagnostic;
+    diagnostic.kind = ErrorKind::kInfeasible;
+    diagnostic.code = reason.code;
+    diagnostic.message =
+        fmt::format("{} cannot {} the rule {}: {}", compose::to_string(target),
+                    model ? "train this model, which breaks" : "run the best plans that were found, which break",
+                    reason.code, reason.text);
+    if (refusals.empty()) {
+      diagnostic.hint =
+          model ? "plan for --target generic" : "simulate more plans with --top, or plan for --target generic";
+    }
+    refusals.push_back(std::move(diagnostic));
+  }
+  return refusals;
+}
+
+/// Part of the label budget that the search for pipelines that are not alike may use beside the search itself.
+constexpr std::int64_t kUnequalShare = 4;
+
+/// Fleets of fewer GPUs are looked at for such pipelines without being asked for.
+constexpr int kLookedAt = 64;
+
+/// On others it may pay where such a share of the GPUs is idle and plans that are faster by such a share are possible.
+constexpr double kManyIdle = 0.1;
+constexpr double kWideGap = 0.1;
+
+/// Slower by so much, transfers that block are named.
+constexpr double kWorthNaming = 1.001;
+
+/// What the target costs; the plan without it is searched for as well.
+std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
+  const double own = to_seconds(plan.predicted.iteration);
+  const double other = to_seconds(generic.predicted.iteration);
+  std::string note = fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it",
+                                 compose::to_string(target), (own / other - 1) * 100, own, other);
+  // The search and the predictions know transfers that run beside the passes; Megatron-LM's schedule, which all targets
+  // run, stops for them.
+  const simulate::Result stopped = simulate::simulate(simulate::schedule_of(plan, simulate::Transfers::kBlocking));
+  if (stopped.deadlock || to_seconds(stopped.iteration) < own * kWorthNaming) return note;
+  return note + fmt::format("; {:.4g} s where stages stop for transfers", to_seconds(stopped.iteration));
+}
+
+/// Plans that the target can run, simulated.
+struct Simulated {
+  std::vector<plan::LaunchPlan> plans;
+  std::vector<std::size_t> numbers;  // of their compositions; of pipelines that are not alike: one beyond those
+  std::size_t best = 0;
+
+  Expected<void> add(plan::LaunchPlan plan, std::size_t number, const cluster::Fleet& fleet,
+                     compose::Objective objective) {
+    if (auto done = predict(plan, fleet); !done) return fail(std::move(done.error()));
+    plans.push_back(std::move(plan));
+    numbers.push_back(number);
+    if (rank_of(plans.back(), objective) < rank_of(plans[best], objective)) best = plans.size() - 1;
+    return {};
+  }
+};
+
+Expected<Simulated> simulate_all(const Planning& planning, const std::vector<compose::Composition>& compositions,
+                                 const cluster::Fleet& fleet, const PlanOptions& options) {
+  Simulated simulated;
+  std::vector<plan::TargetReason> refused;
+  for (std::size_t i = 0; i < compositions.size(); ++i) {
+    plan::LaunchPlan candidate = planning.assemble(compositions[i]);
+    if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
+      if (refused.empty()) refused = std::move(reasons);
+      continue;
+    }
+    if (auto added = simulated.add(std::move(candidate), i, fleet, options.request.objective); !added) {
+      return fail(std::move(added.error()));
+    }
+  }
+  if (simulated.plans.empty()) return fail(not_runnable(refused, options.target));
+  return simulated;
+}
+
+/// Runtimes that are a target start equal pipelines; limits on money and GPUs are kept by the search for equal ones.
+bool may_differ_at_all(const PlanOptions& options) {
+  return options.pipelines != Pipelines::kEqual && options.target == compose::Target::kGeneric &&
+         options.request.objective == compose::Objective::kThroughput && !options.request.budget &&
+         !options.search.spend;
+}
+
+bool may_differ(const PlanOptions& options, int gpus) {
+  return may_differ_at_all(options) && (options.pipelines == Pipelines::kAny || gpus < kLookedAt);
+}
+
+/// When it may pay to look further at pipelines that are not alike; empty: nothing speaks for it.
+std::string further_note(const plan::LaunchPlan& plan, bool differs, const PlanOptions& options) {
+  if (options.pipelines != Pipelines::kAuto) return "";
+  if (differs) return "--pipelines any looks further and may find faster ones";
+  if (plan.fleet_gpus < kLookedAt || !may_differ_at_all(options)) return "";
+  int idle = 0;
+  for (const plan::IdleGpus& gpus : plan.idle) idle += gpus.gpus;
+  if (idle < kManyIdle * plan.fleet_gpus || plan.provenance.relaxed_gap < kWideGap) return "";
+  return fmt::format("{} GPUs are idle: --pipelines any may find work for them", idle);
+}
+
+/// Pipelines that are not alike, where their closed form is better than that of the best that are.
+Expected<ensemble::EnsembleSearch> add_unequal(const Planning& planning, const compose::SearchResult& found,
+                                               std::size_t number, const cluster::Fleet& fleet,
+                                               const PlanOptions& options, Simulated& simulated) {
+  compose::SearchOptions limits = options.search;
+  limits.incumbent = found.best.front().closed_form;
+  limits.label_budget /= kUnequalShare;
+  ensemble::EnsembleSearch search = planning.search_ensemble(limits, found.best.front().microbatch);
+  if (search.best) {
+    auto added = simulated.add(planning.assemble(*search.best), number, fleet, options.request.objective);
+    if (!added) return fail(std::move(added.error()));
+  }
+  return search;
+}
+
+/// Why this one of the simulated plans was taken; empty: it is the first by closed form.
+std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t equal, compose::Objective objective) {
+  const std::size_t number = simulated.numbers[taken];
+  if (taken != simulated.best) {
+    return fmt::format("number {} by closed form, taken because fewest GPUs change their work", number + 1);
+  }
+  if (number == equal) {
+    double best = 0;
+    for (std::size_t i = 0; i < simulated.plans.size(); ++i) {
+      const double seconds = to_seconds(simulated.plans[i].predicted.iteration);
+      if (simulated.numbers[i] < equal && (best == 0 || seconds < best)) best = seconds;
+    }
+    return fmt::format("pipelines with islands and shares of their own: {:.1f} % faster than the best equal ones",
+                       (best / to_seconds(simulated.plans[taken].predicted.iteration) - 1) * 100);
+  }
+  if (number == 0) return "";
+  return fmt::format("number {} by closed form, the {} of {} simulated", number + 1,
+                     objective == compose::Objective::kThroughput ? "fastest" : "best", equal);
+}
+
+std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
+  std::set<std::string> names;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (node.price_per_hour.value() > 0) continue;
+    for (const cluster::DeviceGroup& group : node.groups) {
+      if (!(group.device.price_per_hour.value() > 0)) names.insert(group.device.name);
+    }
+  }
+  return names;
+}
+
+/// A label goes on to every later cut, and deep models have as many more of them: fewer labels take the same time.
+std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model) {
+  constexpr std::int64_t kUsualDepth = 256;
+  constexpr std::int64_t kLeast = 10'000;
+  const std::int64_t labels = compose::usual_label_budget(fleet.gpu_count());
+  const std::int64_t blocks = model.block_count();
+  if (blocks <= kUsualDepth) return labels;
+  return std::max(labels * kUsualDepth / blocks * kUsualDepth / blocks, kLeast);
+}
+
+}  // namespace
+
+Expected<void> check_prices(const compose::Request& request, const cluster::Fleet& fleet) {
+  if (!request.budget && request.objective != compose::Objective::kCost) return {};
+  const std::set<std::string> names = types_without_price(fleet);
+  if (names.empty()) return {};
+  return fail(
+      problem(ErrorKind::kInput, "no-price", fmt::format("no price is known of {}", fmt::join(names, ", ")),
+              "give the nodes a \"price_per_hour_usd\" in the cluster file, or --set 'gpu(TYPE).price=DOLLARS'"));
+}
+
+PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model) {
+  PlanOptions options;
+  options.pipelines = Pipelines::kAuto;
+  options.search.label_budget = usual_budget(fleet, model);
+  return options;
+}
+
+Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
+                            const compose::ProgressCallback& progress) {
+  if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
+  const Planning planning(fleet, model, options, progress);
+  auto searched = planning.search_best();
+  compose::SearchResult& found = searched.found;
+  if (found.best.empty()) {
+    return fail(parallelizer::any_failed(found.parallelizers) ? parallelizer::failures_of(found.parallelizers)
+                                                              : std::move(found.infeasible));
+  }
+
+  const std::vector<compose::Composition> shortlist = found.shortlist();
+  Planned planned;
+  planned.candidates = shortlist.size();
+  planned.search_finished = found.finished;
+  auto simulated = simulate_all(planning, shortlist, fleet, options);
+  if (!simulated) return fail(std::move(simulated.error()));
+  if (may_differ(options, fleet.gpu_count())) {
+    const auto effort = add_unequal(planning, found, shortlist.size(), fleet, options, *simulated);
+    if (!effort) return fail(effort.error());
+    planned.statistics += effort->statistics;
+    for (std::size_t i = 0; i < effort->parallelizers.size(); ++i) {
+      found.parallelizers[i].add(effort->parallelizers[i]);
+    }
+  }
+  const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;
+  planned.plan = std::move(simulated->plans[taken]);
+  planned.chosen = simulated->numbers[taken];
+  set_provenance(planned.plan, fleet, model, searched, options);
+  planned.plan.provenance.note =
+      note_of(searched, options.request, why_taken(*simulated, taken, shortlist.size(), options.request.objective),
+              fleet, model);
+
+  if (options.target != compose::Target::kGeneric) {
+    const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
+    if (!generic) return fail(generic.error());
+    std::string note = target_note(planned.plan, generic->plan, options.target);
+    add_note(note, planned.plan.provenance.note);
+    planned.plan.provenance.note = std::move(note);
+  }
+
+  const bool equal = planned.chosen < shortlist.size();
+  add_note(planned.plan.provenance.note, further_note(planned.plan, !equal, options));
+  explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.request);
+  planned.plan.targets = plan::target_verdicts(planned.plan);
+
+  if (takes_too_long(planned.plan)) return fail(too_long());
+  const plan::CheckReport judged = plan::check(planned.plan, fleet, &model);
+  if (!judged.ok()) return fail(bugs_of(judged));
+  planned.statistics += found.statistics;
+  planned.parallelizers = std::move(found.parallelizers);
+  planned.space = std::move(found.space);
+  return planned;
+}
+
+}  // namespace tangram::planner

@@ -1,0 +1,88 @@
+#include "planning.hpp"
+
+#include "prediction.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/planner/search_cache.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::planner {
+
+Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
+                   const compose::ProgressCallback& progress)
+    : fleet_(fleet),
+      model_(model),
+      options_(options),
+      progress_(progress),
+      hierarchy_(cluster::find_islands(fleet, options.island_tolerance)),
+      enumerator_(parallelizer::make_enumerator(model, options.search.profiles)),
+      parallelizers_(options.parallelizers) {
+  if (parallelizers_.empty()) parallelizers_.push_back(enumerator_.get());
+}
+
+compose::SearchResult Planning::search(const compose::SearchOptions& limits) const {
+  if (options_.cache != nullptr) {
+    return options_.cache->search({options_.target, model_, hierarchy_, parallelizers_, limits}, progress_);
+  }
+  return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
+}
+
+compose::RequestResult Planning::search_best() const {
+  compose::SearchOptions limits = options_.search;
+  limits.timed = options_.request.objective == compose::Objective::kThroughput;
+  return compose::search_request(
+      options_.request, model_, hierarchy_, limits, [this](const compose::SearchOptions& each) { return search(each); },
+      [this](const compose::Composition& plan) { return simulated_time(plan); });
+}
+
+compose::ParetoPlans Planning::search_choices(std::size_t most) const {
+  return compose::pareto_plans(
+      options_.request, model_, hierarchy_, options_.search, most,
+      [this](const compose::SearchOptions& each) { return search(each); },
+      [this](const compose::Composition& plan) { return simulated_time(plan); });
+}
+
+ensemble::EnsembleSearch Planning::search_ensemble(const compose::SearchOptions& limits,
+                                                   std::int64_t microbatch) const {
+  if (options_.pipelines == Pipelines::kAny) {
+    return ensemble::search_ensemble(model_, hierarchy_, parallelizers_, limits, progress_);
+  }
+  model::Model model = model_;
+  model.job.microbatch = microbatch;
+  return ensemble::search_ensemble(model, hierarchy_, parallelizers_, limits, progress_,
+                                   ensemble::EnsembleEffort::kLook);
+}
+
+plan::LaunchPlan Planning::assemble(const compose::Composition& composition) const {
+  return plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles,
+                        options_.near);
+}
+
+plan::LaunchPlan Planning::assemble(const compose::Ensemble& ensemble) const {
+  return plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
+}
+
+std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& composition) const {
+  const plan::LaunchPlan candidate = assemble(composition);
+  if (!reasons_against(candidate, options_.target).empty()) return std::nullopt;
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
+  return result.deadlock ? std::nullopt : std::optional(result.iteration);
+}
+
+const cluster::IslandLevel& Planning::level_at(int level) const {
+  return hierarchy_.levels[static_cast<std::size_t>(level)];
+}
+
+PlanOptions for_any_runtime(PlanOptions options) {
+  options.target = compose::Target::kGeneric;
+  options.choose = {};
+  return options;
+}
+
+void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
+                   const compose::ProgressCallback& progress) {
+  const bool feasible = !Planning(fleet, model, options, progress).search_best().found.best.empty();
+  if (options.target == compose::Target::kGeneric || !feasible) return;
+  make_searches(fleet, model, for_any_runtime(options), progress);
+}
+
+}  // namespace tangram::planner

@@ -1,0 +1,55 @@
+// What the steps of planning share. Goes in: fleet, model and options. Comes out: islands, found once; searches, looked
+// up where the options have a cache; and launch plans of what they found.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tangram/cluster/islands.hpp"
+#include "tangram/ensemble/ensemble.hpp"
+#include "tangram/planner/plan.hpp"
+
+namespace tangram::planner {
+
+/// All that it is made of must outlive it.
+class Planning {
+ public:
+  Planning(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
+           const compose::ProgressCallback& progress);
+
+  /// For the best plan by what is asked for.
+  [[nodiscard]] compose::RequestResult search_best() const;
+  /// For plans that are worth a choice.
+  [[nodiscard]] compose::ParetoPlans search_choices(std::size_t most) const;
+  /// For pipelines that are not alike: with Pipelines::kAuto a look at microbatches of this size, that which is best
+  /// for equal ones.
+  [[nodiscard]] ensemble::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,
+                                                         std::int64_t microbatch) const;
+
+  [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const;
+  [[nodiscard]] plan::LaunchPlan assemble(const compose::Ensemble& ensemble) const;
+
+ private:
+  [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const;
+  /// nullopt: the target cannot run it, or it does not finish.
+  [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
+  [[nodiscard]] const cluster::IslandLevel& level_at(int level) const;
+
+  const cluster::Fleet& fleet_;
+  const model::Model& model_;
+  const PlanOptions& options_;
+  const compose::ProgressCallback& progress_;
+  cluster::IslandHierarchy hierarchy_;
+  std::unique_ptr<parallelizer::Parallelizer> enumerator_;
+  std::vector<const parallelizer::Parallelizer*> parallelizers_;
+};
+
+/// The plan that a target's is compared with is planned with these.
+[[nodiscard]] PlanOptions for_any_runtime(PlanOptions options);
+
+/// The searches that make_plan makes, and nothing else: for options.cache.
+void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
+                   const compose::ProgressCallback& progress);
+
+}  // namespace tangram::planner

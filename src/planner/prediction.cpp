@@ -1,0 +1,56 @@
+#include "prediction.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "tangram/base/problem.hpp"
+#include "tangram/cost/compute.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::planner {
+
+// Rules of the target that speak of hosts and paths are judged on the whole plan.
+std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target) {
+  for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
+    if (verdict.target == compose::to_string(target)) return std::move(verdict.reasons);
+  }
+  return {};
+}
+
+Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
+  simulate::predict(plan, result, cost::fleet_peak(fleet, plan.model.job.precision));
+  return {};
+}
+
+std::pair<double, double> rank_of(const plan::LaunchPlan& plan, compose::Objective objective) {
+  const double seconds = to_seconds(plan.predicted.iteration);
+  switch (objective) {
+    case compose::Objective::kThroughput: return {seconds, 0};
+    case compose::Objective::kCost: return {plan.predicted.cost_per_mtoken, seconds};
+    case compose::Objective::kGpus: return {static_cast<double>(plan.ranks.size()), seconds};
+  }
+  return {seconds, 0};
+}
+
+Diagnostic bug(std::string code, std::string message) {
+  return problem(ErrorKind::kInternal, std::move(code), std::move(message),
+                 "this is a bug of tangram; please report it with the input files");
+}
+
+Diagnostic check_failure(std::string code, const std::string& where, const std::string& what) {
+  return bug(std::move(code), fmt::format("the plan does not pass its check: {}: {}", where, what));
+}
+
+Diagnostics bugs_of(const plan::CheckReport& report) {
+  Diagnostics bugs;
+  for (const plan::Violation& v : report.violations) {
+    bugs.push_back(check_failure(v.code, v.where, v.message));
+  }
+  return bugs;
+}
+
+}  // namespace tangram::planner

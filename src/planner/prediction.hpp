@@ -1,0 +1,32 @@
+// What the judges say of one plan. Goes in: an assembled plan. Comes out: predictions of the simulator, what a target
+// runtime refuses, what the plan is worth, and mistakes of ours that its check found.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tangram/cluster/fleet.hpp"
+#include "tangram/compose/objective.hpp"
+#include "tangram/compose/target.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/plan/launch_plan.hpp"
+
+namespace tangram::planner {
+
+/// Adds what the simulator says of the whole. Fails on a schedule that cannot finish.
+[[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet);
+
+/// What the target says against the plan.
+[[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target);
+
+/// What plans are ranked by, less is better: what is asked for, then seconds.
+[[nodiscard]] std::pair<double, double> rank_of(const plan::LaunchPlan& plan, compose::Objective objective);
+
+/// A bug of ours, as a diagnostic.
+[[nodiscard]] Diagnostic bug(std::string code, std::string message);
+/// That a plan of ours does not pass its check.
+[[nodiscard]] Diagnostic check_failure(std::string code, const std::string& where, const std::string& what);
+[[nodiscard]] Diagnostics bugs_of(const plan::CheckReport& report);
+
+}  // namespace tangram::planner

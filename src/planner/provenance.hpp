@@ -1,0 +1,25 @@
+// Where a plan comes from. Goes in: a plan, and the searches that it was chosen from. Comes out: its provenance:
+// program, inputs, space, proofs and bounds, effort, and what a reader must know about them.
+#pragma once
+
+#include <string>
+
+#include "tangram/cluster/fleet.hpp"
+#include "tangram/compose/objective.hpp"
+#include "tangram/model/model.hpp"
+#include "tangram/plan/launch_plan.hpp"
+#include "tangram/planner/plan.hpp"
+
+namespace tangram::planner {
+
+void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
+                    const compose::RequestResult& searched, const PlanOptions& options);
+
+/// What a reader must know about the effort behind a plan; empty when it is simply the best.
+[[nodiscard]] std::string note_of(const compose::RequestResult& searched, const compose::Request& request,
+                                  std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model);
+
+/// Appends to a note.
+void add_note(std::string& note, const std::string& text);
+
+}  // namespace tangram::planner

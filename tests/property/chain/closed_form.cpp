@@ -1,0 +1,77 @@
+#include "closed_form.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tangram/base/assert.hpp"
+
+namespace tangram::tests {
+
+namespace {
+
+using chain::Price;
+using prune::Candidate;
+
+constexpr std::size_t kMostStages = 32;
+
+// n_s >= n_t - 1 + (round trip over s..t) / P for every t >= s: the window of s covers every run that starts there.
+bool holds(std::span<const Candidate> stages, std::span<const Price> hops, std::int64_t microbatches,
+           std::int64_t period) {
+  std::array<std::int64_t, kMostStages> n{};
+  for (std::size_t s = stages.size(); s-- > 0;) {
+    n[s] = s + 1 < stages.size() ? n[s + 1] + 1 : 1;
+    std::int64_t run = stages[s].T;
+    for (std::size_t t = s + 1; t < stages.size(); ++t) {
+      run += stages[t].T + 2 * hops[t - 1].latency;
+      std::int64_t needed = n[t] - 1 + run / period;
+      if (run % period != 0) ++needed;
+      n[s] = std::max(n[s], needed);
+    }
+    const std::int64_t in_flight = n[s] < microbatches ? n[s] : microbatches;
+    if (in_flight > stages[s].n_max) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> closed_form(std::span<const Candidate> stages, std::span<const Price> hops,
+                                        std::int64_t microbatches, std::int64_t below) {
+  TANGRAM_ASSERT(stages.size() <= kMostStages);
+  std::int64_t latency = 0;
+  std::int64_t shortest = 1;
+  std::int64_t slowest_step = 0;
+  // Stage 0 drains last; a synchronisation hides under the backward passes and hops before stage 0 is done.
+  std::int64_t tail = 0;
+  std::int64_t hidden = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    latency += stages[s].T;
+    shortest = std::max(shortest, stages[s].T);
+    slowest_step = std::max(slowest_step, stages[s].o);
+    tail = std::max(tail, stages[s].A - stages[s].T - hidden);
+    hidden += stages[s].T - stages[s].F;
+    if (s + 1 == stages.size()) break;
+    latency += 2 * hops[s].latency;
+    hidden += hops[s].latency;
+    shortest = std::max(shortest, hops[s].occupancy);
+  }
+  const std::int64_t fixed = latency + tail + slowest_step;
+  if (fixed + (microbatches - 1) * shortest >= below) return std::nullopt;
+  // From the whole latency on, a longer period asks for no microbatch less.
+  std::int64_t longest = std::max(latency, shortest);
+  if (!holds(stages, hops, microbatches, longest)) return std::nullopt;
+  // A longer period only relaxes every inequality, so that halving finds the first one that holds.
+  while (shortest < longest) {
+    const std::int64_t middle = (shortest + longest) / 2;
+    if (holds(stages, hops, microbatches, middle)) {
+      longest = middle;
+    } else {
+      shortest = middle + 1;
+    }
+  }
+  const std::int64_t time = fixed + (microbatches - 1) * longest;
+  if (time >= below) return std::nullopt;
+  return time;
+}
+
+}  // namespace tangram::tests

@@ -1,0 +1,20 @@
+// The time of one pipeline from the inequalities of src/chain/README.md, in plain numbers. Shares no code with the
+// composer: inequalities instead of the recursion, and a search for the period of its own.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "tangram/chain/program.hpp"
+
+namespace tangram::tests {
+
+/// `hops[s]` lies between stage s and s + 1. nullopt: memory holds the pipeline at no period, or it takes `below` or
+/// more.
+[[nodiscard]] std::optional<std::int64_t> closed_form(std::span<const prune::Candidate> stages,
+                                                      std::span<const chain::Price> hops, std::int64_t microbatches,
+                                                      std::int64_t below = std::numeric_limits<std::int64_t>::max());
+
+}  // namespace tangram::tests

@@ -1,0 +1,121 @@
+// Timetables against the event-driven simulator, which shares no code with them, and what polishing may do to a chain.
+#include "tangram/chain/timetable.hpp"
+
+#include <algorithm>
+
+#include "brute_force.hpp"
+#include "random_program.hpp"
+#include "support/cases.hpp"
+#include "support/catch.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+using namespace tangram;
+using namespace tangram::chain;
+using namespace tangram::tests;
+using tangram::testing::cases;
+using tangram::testing::enough;
+
+namespace {
+
+Price hop_after(const Program& program, const Chain& chain, std::size_t s) {
+  const auto key = [&](std::size_t stage) {
+    return program.options[static_cast<std::size_t>(chain.stages[stage].option)].key;
+  };
+  return program.price(chain.stages[s].last, key(s), key(s + 1));
+}
+
+std::int64_t simulated(const Program& program, const Chain& chain) {
+  simulate::Schedule schedule;
+  simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
+  pipeline.microbatches = program.microbatches;
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const Candidate& plan = chain.stages[s].candidate;
+    simulate::SimStage stage;
+    stage.parts.push_back(
+        {Nanoseconds(plan.F), Nanoseconds(plan.T - plan.F), Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)});
+    stage.warmup = std::min(chain.in_flight[s], program.microbatches) - 1;
+    if (s + 1 < chain.stages.size()) {
+      const Price hop = hop_after(program, chain, s);
+      stage.latency = Nanoseconds(hop.latency);
+      stage.occupancy = Nanoseconds(hop.occupancy);
+    }
+    pipeline.stages.push_back(std::move(stage));
+  }
+  return simulate::simulate(schedule).iteration.value();
+}
+
+// Blocks in order, plans of their frontiers, no more than there is, and memory for what is in flight.
+void check_chain(const Program& program, const Chain& chain) {
+  std::vector<std::int64_t> left = program.resources();
+  int first = 0;
+  std::int64_t in_flight = program.microbatches;
+  Chain minimal = chain;
+  REQUIRE(evaluate(program, minimal));
+  REQUIRE(minimal.time == chain.time);
+  REQUIRE(closed_form(program, chain.stages) == chain.time);
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const ChainStage& stage = chain.stages[s];
+    REQUIRE(stage.first == first);
+    REQUIRE(stage.last > first);
+    first = stage.last;
+    const auto& plans = program.frontier(stage.option, program.signature_of(stage.first, stage.last));
+    REQUIRE(std::ranges::any_of(plans, [&](const Candidate& plan) {
+      return plan.source == stage.candidate.source && plan.T == stage.candidate.T &&
+             plan.n_max == stage.candidate.n_max;
+    }));
+    const Option& option = program.options[static_cast<std::size_t>(stage.option)];
+    for (const Use& use : option.uses) left[static_cast<std::size_t>(use.island_class)] -= use.units;
+    if (!program.unit_spend.empty()) left.back() -= program.spend_of(option);
+    const std::int64_t count = std::min(chain.in_flight[s], program.microbatches);
+    REQUIRE(count >= std::min(minimal.in_flight[s], program.microbatches));
+    REQUIRE(count <= stage.candidate.n_max);
+    REQUIRE(count <= in_flight);
+    in_flight = count;
+  }
+  REQUIRE(first == program.blocks);
+  REQUIRE(std::ranges::all_of(left, [](std::int64_t units) { return units >= 0; }));
+}
+
+}  // namespace
+
+TEST_CASE("timetables are what the simulator says, and improved by local search chains are made of what there is") {
+  std::mt19937_64 random(29);
+  int below_form = 0;
+  int better = 0;
+  int warmer = 0;
+  for (int i = 0; i < cases(4000); ++i) {
+    Flavour flavour;
+    flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
+    flavour.spend_limit = i % 5 == 0;
+    Program program = random_program(random, flavour);
+    program.classic_warmup = i % 7 == 0;
+    ProgramLimits limits;
+    limits.timed = true;
+    const ProgramResult result = solve(program, limits);
+    INFO("case " << i);
+    REQUIRE(result.timed.empty() == result.chains.empty());
+    std::int64_t fastest = INT64_MAX;
+    for (const Chain& chain : result.chains) {
+      const std::int64_t time = timetable(program, chain);
+      REQUIRE(time == simulated(program, chain));
+      REQUIRE(time >= least_time(program, chain));
+      fastest = std::min(fastest, time);
+      below_form += time < chain.time ? 1 : 0;
+    }
+    for (const TimedChain& timed : result.timed) {
+      check_chain(program, timed.chain);
+      REQUIRE(timed.time == simulated(program, timed.chain));
+      Chain minimal = timed.chain;
+      REQUIRE(evaluate(program, minimal));
+      REQUIRE(minimal.time >= result.chains.front().time);
+      warmer += minimal.in_flight != timed.chain.in_flight ? 1 : 0;
+    }
+    if (result.timed.empty()) continue;
+    REQUIRE(std::ranges::is_sorted(result.timed, {}, &TimedChain::time));
+    REQUIRE(result.timed.front().time <= fastest);
+    better += result.timed.front().time < fastest ? 1 : 0;
+  }
+  CHECK(below_form >= enough(500));
+  CHECK(better >= enough(300));
+  CHECK(warmer >= enough(50));
+}

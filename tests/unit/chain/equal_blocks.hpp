@@ -1,0 +1,49 @@
+// Programs of equal blocks whose times can be added up in the head.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tangram/chain/program.hpp"
+
+namespace tangram::chain::fixtures {
+
+struct Speed {
+  std::vector<Use> uses;
+  std::int64_t per_block = 0;
+  std::int64_t n_max = 100;
+};
+
+/// Equal blocks; an option runs n of them in n times its time.
+inline Program equal_blocks(int blocks, std::vector<int> inventory, const std::vector<Speed>& speeds) {
+  Program program;
+  program.blocks = blocks;
+  program.microbatches = 8;
+  program.inventory = std::move(inventory);
+  program.signatures = blocks;
+  const auto stride = static_cast<std::size_t>(blocks) + 1;
+  program.signature.assign(stride * stride, -1);
+  for (int first = 0; first < blocks; ++first) {
+    for (int last = first + 1; last <= blocks; ++last) {
+      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] = last - first - 1;
+    }
+  }
+  for (const Speed& speed : speeds) {
+    program.options.push_back({speed.uses, 0});
+    for (int n = 1; n <= blocks; ++n) {
+      const std::int64_t time = speed.per_block * n;
+      program.frontiers.push_back({{.T = time, .A = time, .n_max = speed.n_max}});
+    }
+  }
+  program.keys = 1;
+  program.cut_kind.assign(stride, 0);
+  program.prices = {{0, 0}};
+  return program;
+}
+
+inline const Speed kFast{{{0, 1}}, 10};
+inline const Speed kSlow{{{1, 1}}, 15};
+
+}  // namespace tangram::chain::fixtures

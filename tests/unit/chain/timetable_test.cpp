@@ -1,0 +1,52 @@
+// Timetables of single chains, by hand.
+#include "tangram/chain/timetable.hpp"
+
+#include "support/catch.hpp"
+
+using namespace tangram::chain;
+
+namespace {
+
+// Two stages of one block; F = 4 and T = 10 of the first.
+struct TwoStages {
+  Program program;
+  Chain chain;
+
+  TwoStages(std::int64_t microbatches, Price hop, const Candidate& last) {
+    program.blocks = 2;
+    program.microbatches = microbatches;
+    program.inventory = {2};
+    program.options = {{{{0, 1}}, 0}};
+    program.keys = 1;
+    program.cut_kind = {0, 0, 0};
+    program.prices = {hop};
+    chain.stages = {{0, 0, 1, {10, 4, 10, 3, 100, 0}}, {0, 1, 2, last}};
+    REQUIRE(evaluate(program, chain));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a timetable sends transfers one after the other") {
+  // The first stage is forward from 0 to 4 and to 8. Its link takes the first from 4, busy until 16, there at 19, and
+  // the second from 16, there at 31. The last stage: forward 19 to 23, backward to 29; 31 to 35, to 41. Back: sent at
+  // 29, there at 44, busy until 41; sent at 41, there at 56. Backward: 44 to 50, 56 to 62. The optimizer steps: 3.
+  const TwoStages two(2, {15, 12}, {10, 4, 10, 2, 100, 0});
+  CHECK(timetable(two.program, two.chain) == 65);
+  CHECK(two.chain.time == 65);
+}
+
+TEST_CASE("behind the bottleneck a pipeline drains faster than the closed form says") {
+  // F = 2 and T = 4 of the last stage, no links, M = 4, so that P = 10 and t = 14 + 3 * 10 + 3 = 47. First stage, two
+  // in flight: forward 0 to 4 to 8; backward 8 to 14; forward to 18; backward to 24; forward to 28; the gradients of
+  // the last two microbatches are there at 22 and 32: backward 28 to 34 to 40.
+  TwoStages two(4, {0, 0}, {4, 2, 4, 2, 100, 0});
+  CHECK(two.chain.time == 47);
+  CHECK(timetable(two.program, two.chain) == 43);
+  // One stage with all microbatches: 4 * 10 + 3.
+  CHECK(least_time(two.program, two.chain) == 43);
+  SECTION("gradients that are synchronised late count") {
+    two.chain.stages[0].candidate.A = 17;
+    CHECK(timetable(two.program, two.chain) == 50);
+  }
+}

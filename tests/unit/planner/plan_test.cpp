@@ -1,0 +1,164 @@
+// Planning with one call: what it promises about every plan, on a small fleet.
+#include "tangram/planner/plan.hpp"
+
+#include <algorithm>
+
+#include "inputs.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/plan/check.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+using namespace tangram;
+using namespace tangram::planner;
+using namespace tangram::planner::tests;
+
+TEST_CASE("planner: the chosen plan is checked, simulated, and the fastest of those simulated") {
+  const auto planned = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(planned);
+  const plan::LaunchPlan& plan = planned->plan;
+  CHECK(plan::check(plan).ok());
+  CHECK(planned->candidates >= 1);
+  CHECK(planned->chosen < planned->candidates);
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
+  CHECK(plan.predicted.iteration == result.iteration);
+
+  // The first by closed form is among the candidates: taking it alone cannot be faster.
+  PlanOptions first_only;
+  first_only.search.top = 1;
+  const auto first = make_plan(tiny_fleet(), mini_model(), first_only);
+  REQUIRE(first);
+  CHECK(plan.predicted.iteration <= first->plan.predicted.iteration);
+}
+
+TEST_CASE("planner: bounds hold and name their space") {
+  const auto planned = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(planned);
+  const plan::PlanProvenance& p = planned->plan.provenance;
+  CHECK(p.search_bound <= planned->plan.predicted.closed_form);
+  CHECK(p.relaxed_bound <= p.search_bound);
+  CHECK(p.search_gap >= 0);
+  CHECK(p.relaxed_bound <= planned->plan.predicted.iteration);
+  CHECK(p.relaxed_gap >= 0);
+  CHECK(p.space.find("tangram/space-2") != std::string::npos);
+  CHECK(p.inputs.size() == 2);
+}
+
+TEST_CASE("planner: forbidding a technique never makes the closed form better") {
+  const auto free_plan = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(free_plan);
+  REQUIRE(free_plan->plan.provenance.optimal);
+  const Nanoseconds best = free_plan->plan.provenance.search_bound;
+  bool model::Techniques::* const techniques[] = {&model::Techniques::tp,           &model::Techniques::dp,
+                                                  &model::Techniques::zero3,        &model::Techniques::zero1,
+                                                  &model::Techniques::mixed_stages, &model::Techniques::replicas,
+                                                  &model::Techniques::pipeline};
+  for (const auto technique : techniques) {
+    model::Model restricted = mini_model();
+    restricted.job.allow.*technique = false;
+    const auto planned = make_plan(tiny_fleet(), restricted, {});
+    if (planned) CHECK(planned->plan.predicted.closed_form >= best);
+  }
+}
+
+TEST_CASE("planner: a job that does not fit says what is short") {
+  model::Model huge = mini_model();
+  for (int i = 0; i < 500; ++i) huge.blocks.push_back(0);
+  const auto planned = make_plan(tiny_fleet(), huge, {});
+  REQUIRE_FALSE(planned);
+  REQUIRE_FALSE(planned.error().empty());
+  CHECK(planned.error().front().kind == ErrorKind::kInfeasible);
+  CHECK_FALSE(planned.error().front().message.empty());
+}
+
+TEST_CASE("planner: idle GPUs have a reason") {
+  // Without mixed stages, pipelines, replicas and data parallelism one of the two types has to stand aside.
+  model::Model restricted = mini_model();
+  restricted.job.allow.mixed_stages = restricted.job.allow.pipeline = restricted.job.allow.replicas = false;
+  const auto planned = make_plan(tiny_fleet(), restricted, {});
+  REQUIRE(planned);
+  REQUIRE(planned->plan.idle.size() == 1);
+  CHECK(planned->plan.idle.front().gpus == 4);
+  CHECK_FALSE(planned->plan.idle.front().reason.empty());
+}
+
+TEST_CASE("planner: a target's plan is what the target can run, and no faster than one without") {
+  const auto generic = make_plan(tiny_fleet(), mini_model(), {});
+  REQUIRE(generic);
+  for (const auto target : {compose::Target::kMegatron, compose::Target::kFlagscale, compose::Target::kMimo}) {
+    for (const bool tied : {false, true}) {
+      PlanOptions options;
+      options.target = target;
+      model::Model model = mini_model();
+      model.tied_embeddings = tied;
+      const auto planned = make_plan(tiny_fleet(), model, options);
+      INFO(compose::to_string(target));
+      REQUIRE(planned);
+      const auto verdicts = plan::target_verdicts(planned->plan);
+      CHECK(std::ranges::find(verdicts, compose::to_string(target), &plan::TargetVerdict::target)->ok);
+      CHECK(planned->plan.provenance.note.starts_with("target " + std::string(compose::to_string(target)) + " costs "));
+      if (!tied) CHECK(planned->plan.predicted.closed_form >= generic->plan.provenance.search_bound);
+    }
+  }
+}
+
+TEST_CASE("planner: FlagScale's plan has one GPU type on each host") {
+  // GPUs 0 and 1 of both desks are RTX 3080, 2 and 3 RTX 4090. The plan without the 3080 is faster than that without
+  // the 4090, and keeps the numbers of the 4090. What is alone on its host may be in either.
+  const std::string file = "configs/clusters/rtx-mixed-hosts.json";
+  const cluster::Fleet fleet = fleet_of_file(file);
+  const cluster::Fleet wider = fleet_of_file(file, {{}, {"gpu=A10,nodes=1,count=2,network=10Gbit"}, {}});
+  model::Model model = mini_model();
+  model.job.global_batch = 512;
+  PlanOptions options;
+  options.target = compose::Target::kFlagscale;
+  const auto planned = make_plan(fleet, model, options);
+  REQUIRE(planned);
+  const plan::LaunchPlan& plan = planned->plan;
+  const auto verdicts = plan::target_verdicts(plan);
+  CHECK(std::ranges::find(verdicts, "flagscale", &plan::TargetVerdict::target)->ok);
+  CHECK(plan::check(plan, fleet, nullptr).ok());
+  CHECK(plan.ranks.size() == 4);
+  for (const plan::Rank& rank : plan.ranks) {
+    CHECK(plan.island(rank.island).device.name == "RTX-4090");
+    CHECK(rank.gpu >= 2);
+  }
+  std::vector<std::vector<std::string>> types;
+  for (const compose::Constraints& c : compose::cases_of(options.target, model, cluster::find_islands(wider, 0.1))) {
+    types.push_back(c.gpu_types);
+  }
+  CHECK(types == std::vector<std::vector<std::string>>{{"A10", "RTX-3080"}, {"A10", "RTX-4090"}});
+}
+
+TEST_CASE("planner: a model that a target cannot train is refused as that") {
+  const model::Model model = model_of_file("configs/models/opt-350m.yaml");
+  PlanOptions options;
+  options.target = compose::Target::kFlagscale;
+  const auto planned = make_plan(tiny_fleet(), model, options);
+  REQUIRE_FALSE(planned);
+  for (const Diagnostic& d : planned.error()) {
+    CHECK(d.message.starts_with("flagscale cannot train this model, which breaks the rule FS_MODEL_"));
+    CHECK(d.kind == ErrorKind::kInfeasible);
+  }
+}
+
+TEST_CASE("planner: money needs prices, and the usual options are those of the program") {
+  cluster::Fleet fleet = tiny_fleet();
+  CHECK(check_prices({.objective = compose::Objective::kCost}, fleet));
+  for (cluster::Node& node : fleet.nodes) {
+    for (cluster::DeviceGroup& group : node.groups) group.device.price_per_hour = Dollars(0);
+  }
+  PlanOptions options = usual_options(fleet, mini_model());
+  CHECK(options.pipelines == Pipelines::kAuto);
+  CHECK(options.search.label_budget == compose::usual_label_budget(8));  // eight GPUs, twelve layers
+  options.request.objective = compose::Objective::kCost;
+  const auto planned = make_plan(fleet, mini_model(), options);
+  REQUIRE_FALSE(planned);
+  CHECK(planned.error().front().kind == ErrorKind::kInput);
+  CHECK(planned.error().front().message == "no price is known of Big, Small");
+  CHECK(check_prices({}, fleet));
+
+  // Deep models have as many more labels: 512 layers are twice the usual depth, a fourth of the labels.
+  model::Model deep = mini_model();
+  deep.blocks.assign(512, 0);
+  CHECK(usual_options(fleet, deep).search.label_budget == compose::usual_label_budget(8) / 4);
+}

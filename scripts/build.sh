@@ -12,8 +12,32 @@ source_of() {
   sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' -- "$1/CMakeCache.txt"
 }
 
-# configure DIRECTORY CMAKE_ARGUMENTS...: once; afterwards ninja itself notices changes of the CMake files. A build tree
-# that was copied or moved along with its checkout still builds the old one: it is configured anew.
+# Warnings are errors where the code is worked on: in continuous integration, which sets CI, and for who sets
+# TANGRAM_DEVELOPER. Everybody else may have a compiler that warns of what ours does not know.
+if [[ -n ${CI:-}${TANGRAM_DEVELOPER:-} ]]; then
+  together+=(-DTANGRAM_WERROR=ON)
+fi
+
+# cached DIRECTORY NAME: what a build tree was configured with; nothing where it does not say.
+cached() {
+  [[ -f $1/CMakeCache.txt ]] || return 0
+  sed -n "s/^$2:[A-Z]*=//p" -- "$1/CMakeCache.txt"
+}
+
+# configured DIRECTORY CMAKE_ARGUMENTS...: the build tree is complete and has every option of ours as it is asked for.
+configured() {
+  local directory=$1 argument name
+  shift
+  [[ -f $directory/build.ninja ]] || return 1
+  for argument in "$@"; do
+    [[ $argument == -DTANGRAM_*=* ]] || continue
+    name=${argument%%=*}
+    [[ $(cached "$directory" "${name#-D}") == "${argument#*=}" ]] || return 1
+  done
+}
+
+# configure DIRECTORY CMAKE_ARGUMENTS...: where it is not configured so; ninja itself notices changes of the CMake files.
+# A build tree that was copied or moved along with its checkout still builds the old one: it is configured anew.
 configure() {
   local directory=$1 log source
   local again=()
@@ -22,7 +46,7 @@ configure() {
   if [[ -n $source && $(readlink -m -- "$source") != $(readlink -m -- "$root") ]]; then
     echo "tangram: $directory was made for $source; it is configured for $root and built anew" >&2
     again=(--fresh)
-  elif [[ -f $directory/build.ninja ]]; then
+  elif configured "$directory" "$@"; then
     return
   fi
   log=$(mktemp)
@@ -38,6 +62,13 @@ configure() {
 skipped_tests() {
   awk '/^[0-9]+\/[0-9]+ Test: / { sub(/^[0-9]+\/[0-9]+ Test: /, ""); name = $0 }
        /^skipped: / { sub(/^skipped: /, ""); printf "skipped: %s: %s\n", name, $0 }' "$1/Testing/Temporary/LastTest.log"
+}
+
+# alone_in DIRECTORY: until the shell ends, or "exec 9>&-", no other script builds there.
+alone_in() {
+  mkdir -p -- "$1"
+  exec 9>"$1/.lock"
+  flock 9
 }
 
 # up_to_date DIRECTORY [TARGETS...]

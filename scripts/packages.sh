@@ -15,4 +15,5 @@ packages_torch=(python3-torch) # 150 MB to load, 640 MB installed: for the test 
 packages_bench=(libbenchmark-dev)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_coverage=(gcovr)
+packages_package=(dpkg-dev file) # what cpack asks for the libraries that a program is linked with
 packages_lint=(clang-19 clang-format-19 clang-tidy-19 git shellcheck)

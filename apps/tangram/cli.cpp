@@ -51,6 +51,22 @@ constexpr std::size_t kHelpWidth = 80;
 constexpr std::size_t kOptionColumn = 33;
 
 constexpr CommandText kCommands[] = {
+    {Command::kInit, "init", "FOLDER", "write a cluster.json and a model.yaml to start from",
+     "  tangram init job\n"
+     "  tangram init job --nodes 4x8xH100-80GB-SXM --nodes 8x8xA100-80GB-SXM \\\n"
+     "    --network 8x200Gbit,infiniband --model llama-3-70b\n"
+     "  tangram init --list\n",
+     "Writes FOLDER, which must be empty or not exist yet: a short description of the\n"
+     "fleet, and a shipped model with its job, both with comments and ready to edit.\n"
+     "On a terminal, asks for what is not given. --nodes is NODESxGPUSxTYPE. --network\n"
+     "gives the number, rate and kind of network cards, for all nodes or for those of\n"
+     "one GPU type (H100-80GB-SXM=8x400Gbit,infiniband).\n"
+     "\n"
+     "--list shows the shipped models and clusters. plan and other commands take their\n"
+     "names instead of files. tangram cluster writes cluster.json from what a fleet\n"
+     "reports.\n"
+     "\n"
+     "Manual: tangram help first-steps\n"},
     {Command::kPlan, "plan", "CLUSTER MODEL", "plan a training job on a mixed fleet",
      "  tangram plan fleet.json model.yaml\n"
      "  tangram plan fleet.json hf/config.json --global-batch 512 -o plan.json\n"
@@ -59,9 +75,10 @@ constexpr CommandText kCommands[] = {
      "  tangram plan fleet.json model.yaml --against plan.json -o next.json\n",
      "Decides which GPUs form which pipeline stage, how many layers each stage holds\n"
      "and how each stage is parallelized. Every plan is checked and simulated before\n"
-     "it is shown. MODEL is a model.yaml or a Hugging Face config.json. One of the\n"
-     "two files may be - (standard input). --json prints the launch plan itself, the\n"
-     "same bytes that -o writes.\n"
+     "it is shown. CLUSTER is a cluster.json or the name of a shipped cluster, MODEL\n"
+     "a model.yaml, a Hugging Face config.json or the name of a shipped model\n"
+     "(tangram init --list). One of the two files may be - (standard input). --json\n"
+     "prints the launch plan itself, the same bytes that -o writes.\n"
      "\n"
      "--drop, --add and --set change the fleet for this run, in this order. They name\n"
      "nodes by host name, label or GPU type, and links by the values of a label that\n"
@@ -284,7 +301,7 @@ constexpr CommandText kCommands[] = {
      "answer.\n"
      "\n"
      "Manual: tangram help plugins\n"},
-    {Command::kWorker, "worker", "HOST:PORT...", "run plugins for a planner on another machine",
+    {Command::kWorker, "worker", "ADDRESS...", "run plugins for a planner on another machine",
      "  tangram plan fleet.json model.yaml --parallelizer galvatron \\\n"
      "    --workers slurm --worker-cores 64\n"
      "  tangram plan fleet.json model.yaml --parallelizer galvatron \\\n"
@@ -301,7 +318,7 @@ constexpr CommandText kCommands[] = {
      "Files: cluster, model, profile, measurements, launch_plan.\n"
      "Output of --json: accuracy, cache, check, choices (plan --pareto), comparison\n"
      "(compare), conformance (parallelizers test), diff, error, explanation (explain),\n"
-     "export, gpu_list (gpus), inventory (cluster), islands, parallelizers,\n"
+     "export, gpu_list (gpus), init, inventory (cluster), islands, parallelizers,\n"
      "planner_files (compare --write-inputs), replan (plan --against), simulation\n"
      "(simulate), verification (verify), version. NAME is the one in a document's own\n"
      "\"schema\": \"tangram.NAME/1\".\n"},
@@ -324,6 +341,8 @@ constexpr CommandText kCommands[] = {
 };
 
 constexpr const char* kRootExamples =
+    "  tangram plan h100-a100-v100 llama-2-7b     (a shipped fleet and model)\n"
+    "  tangram init job                           (files of your own, to edit)\n"
     "  tangram plan fleet.json model.yaml -o plan.json && tangram check plan.json\n"
     "  tangram islands fleet.json\n"
     "  tangram help first-steps\n";
@@ -496,6 +515,18 @@ class Grammar {
         sub->add_option(positional.name, *positional.target, positional.help)->type_name("");
       }
     }
+    if (text.command == Command::kInit) {
+      sub->add_option("--nodes", init_.nodes, "nodes that are alike, NODESxGPUSxTYPE: 4x8xH100-80GB-SXM")
+          ->type_name("NODES")
+          ->allow_extra_args(false);
+      sub->add_option("--network", init_.networks,
+                      "[TYPE=][CARDSx]RATEGbit,KIND: cards of all nodes, or of those of one GPU type")
+          ->type_name("NETWORK")
+          ->allow_extra_args(false);
+      sub->add_option("--model", init_.model, "the shipped model to start from")->type_name("NAME");
+      sub->add_option("--name", init_.name, "name of the fleet")->type_name("TEXT");
+      sub->add_flag("--list", init_.list, "show the shipped models and clusters, and stop");
+    }
     if (text.command == Command::kPlan) {
       sub->add_option("-o,--output", plan_.output,
                       "write the plan to FILE; with --pareto: to a folder, one plan per row")
@@ -588,7 +619,9 @@ class Grammar {
     add_settings(*sub, text.command);
     sub->add_flag("--json", invocation_.json, "print one JSON document, also for errors");
     sub->add_flag("-q,--quiet", invocation_.quiet, "print only errors on standard error");
-    sub->add_flag("-v,--verbose", invocation_.verbosity, "print more on standard error");
+    // Not a flag that counts: those of CLI11 2.4 write 0 where a command was not given them, and all write to one
+    // place.
+    sub->add_flag_callback("-v,--verbose", [this] { invocation_.verbosity = 1; }, "print more on standard error");
     if (takes_edits(text.command)) {  // what settings decide about
       sub->add_flag("--show-origin", invocation_.show_origin, "show the source of each setting, and stop");
     }
@@ -639,9 +672,10 @@ class Grammar {
 
   std::vector<Positional> positionals(Command command) {
     switch (command) {
+      case Command::kInit: return {{"FOLDER", "folder to write", &init_.folder, false}};
       case Command::kPlan:
-        return {{"CLUSTER", "cluster.json", &plan_.cluster, true},
-                {"MODEL", "model.yaml or config.json", &plan_.model, true}};
+        return {{"CLUSTER", "cluster.json, or the name of a shipped cluster", &plan_.cluster, true},
+                {"MODEL", "model.yaml, config.json, or the name of a shipped model", &plan_.model, true}};
       case Command::kIslands: return {{"CLUSTER", "cluster.json", &islands_.cluster, true}};
       case Command::kCluster:
         return {{"ACTION", "from-slurm, from-kubernetes, from-nvidia-smi or probe", &cluster_.action, true},
@@ -668,7 +702,7 @@ class Grammar {
       case Command::kCache:
         return {{"ACTION", "show, verify, clear or path", &cache_.action, true},
                 {"NAME", "verify and clear: only this plugin", &cache_.name, false}};
-      case Command::kWorker: return {{"HOST:PORT", "address of the planner", nullptr, true, &worker_.addresses}};
+      case Command::kWorker: return {{"ADDRESS", "HOST:PORT of the planner", nullptr, true, &worker_.addresses}};
       case Command::kSchema:
         return {{"NAME", "cluster, model, profile, launch_plan, measurements, or a document of --json", &schema_.name,
                  true}};
@@ -683,6 +717,7 @@ class Grammar {
 
   Arguments arguments(Command command) const {
     switch (command) {
+      case Command::kInit: return init_;
       case Command::kPlan: return plan_;
       case Command::kIslands: return islands_;
       case Command::kCluster: return cluster_;
@@ -861,6 +896,7 @@ class Grammar {
 
   CLI::App root_;
   Invocation invocation_;
+  InitArguments init_;
   PlanArguments plan_;
   IslandsArguments islands_;
   ClusterArguments cluster_;

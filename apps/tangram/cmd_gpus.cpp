@@ -44,7 +44,8 @@ std::string gpus_for_people(const std::vector<cluster::GpuType>& types, const Te
                {price > 0 ? fmt::format("{:.2f}", price) : "-"}});
   }
   return table.render(terminal) +
-         "Links count one direction of one GPU. cluster.json may describe other types under \"gpus\".\n";
+         "Links count one direction of one GPU; --json says where the figures come from.\n"
+         "cluster.json may describe other types under \"gpus\".\n";
 }
 
 nlohmann::ordered_json gpu_json(const cluster::GpuType& type) {

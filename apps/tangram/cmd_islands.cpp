@@ -20,9 +20,10 @@ std::int64_t ssize(const std::vector<T>& list) {
 }
 
 /// Indented, and wrapped to the page.
-std::string paragraph(const std::string& text, std::size_t indent) {
+std::string paragraph(const Terminal& terminal, const std::string& text, std::size_t indent) {
   std::string out;
-  for (const std::string& line : wrapped(text, kPageWidth - indent)) out += std::string(indent, ' ') + line + "\n";
+  for (const std::string& line : wrapped(text, terminal.text_width() - indent))
+    out += std::string(indent, ' ') + line + "\n";
   return out;
 }
 
@@ -85,9 +86,9 @@ std::string island_list(const cluster::Fleet& fleet, const cluster::IslandLevel&
     out += terminal.styled(c.alias, Style::kBold) + "\n";
     for (std::size_t i = 0; i < c.islands.size() && i < kShownIslands; ++i) {
       const cluster::Island& island = level.islands[static_cast<std::size_t>(c.islands[i])];
-      out += paragraph(fmt::format("island {}: {}", island.id, members_text(fleet, island)), 2);
+      out += paragraph(terminal, fmt::format("island {}: {}", island.id, members_text(fleet, island)), 2);
       const bool repeated = i > 0 && level.islands[static_cast<std::size_t>(c.islands[i - 1])].reason == island.reason;
-      if (!island.reason.empty() && !repeated) out += paragraph(island.reason, 4);
+      if (!island.reason.empty() && !repeated) out += paragraph(terminal, island.reason, 4);
     }
     if (c.islands.size() > kShownIslands) {
       out += fmt::format("  and {} more islands of this class\n",

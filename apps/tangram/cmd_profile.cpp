@@ -112,7 +112,7 @@ std::string for_people(const cost::Profile& profile, const Terminal& terminal) {
     head += fmt::format("; exchanges of tp are {}in the times", profile.includes_tp_communication ? "" : "not ");
   }
   std::string out = head + "\n";
-  for (const std::string& line : wrapped("source: " + profile.source, kPageWidth)) out += line + "\n";
+  for (const std::string& line : wrapped("source: " + profile.source, terminal.text_width())) out += line + "\n";
   if (!profile.units.empty()) {
     out += "\n" + unit_table(profile, terminal) + "times and activations are of the first sample count\n";
   }

@@ -57,7 +57,7 @@ std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& res
 
 /// What is simulated is what is written, so that a plan changed by hand shows what the change would do; but nobody
 /// should take it for a plan that runs.
-std::string warning_of(const plan::CheckReport& judged) {
+std::string warning_of(const plan::CheckReport& judged, const Terminal& terminal) {
   if (judged.ok()) return "";
   const plan::Violation& first = judged.violations.front();
   const std::size_t others = judged.violations.size() - 1;
@@ -65,7 +65,7 @@ std::string warning_of(const plan::CheckReport& judged) {
   if (others > 0) text += fmt::format(", and {} more; see tangram check", others);
   std::string out = "\n";
   const char* label = "warning";
-  for (const std::string& line : wrapped(text, kPageWidth - 10)) {
+  for (const std::string& line : wrapped(text, terminal.text_width() - 10)) {
     out += fmt::format("{:<8}  {}\n", label, line);
     label = "";
   }
@@ -131,7 +131,7 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
         write_output(context, *trace, simulate::write_trace(*plan, result), ": open it in https://ui.perfetto.dev");
     if (!written) return report(context.terminal, context.json, written.error());
   }
-  return print_result(context, for_people(*plan, result, context.terminal) + warning_of(judged),
+  return print_result(context, for_people(*plan, result, context.terminal) + warning_of(judged, context.terminal),
                       document_of(*plan, judged, result));
 }
 

@@ -102,7 +102,7 @@ std::string for_people(const plan::LaunchPlan& plan, const execute::Report& repo
       {"reduced", reduced_text(report)}};
   for (const auto& [label, text] : lines) {
     const char* shown = label;
-    for (const std::string& line : wrapped(text, kPageWidth - 11)) {
+    for (const std::string& line : wrapped(text, terminal.text_width() - 11)) {
       out += fmt::format("{:<9}  {}\n", shown, line);
       shown = "";
     }

@@ -24,6 +24,7 @@ struct Context {
   cluster::Edits edits = {};  ///< what if the fleet were another
 };
 
+[[nodiscard]] ExitCode run_init(const InitArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_plan(const PlanArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_islands(const IslandsArguments& arguments, const Context& context);
 [[nodiscard]] ExitCode run_cluster(const ClusterArguments& arguments, const Context& context);

@@ -103,12 +103,12 @@ std::string formula_table(const planner::Comparison& comparison, const Terminal&
   return table.render(terminal);
 }
 
-std::string notes_of(const planner::Comparison& comparison) {
+std::string notes_of(const planner::Comparison& comparison, const Terminal& terminal) {
   std::string out;
   for (const planner::ComparedPlanner& line : comparison.planners) {
     if (line.mode == "repaired" && !out.empty() && line.notes.empty()) continue;
     for (const std::string& note : line.notes) {
-      for (const std::string& text : wrapped(fmt::format("{}: {}", name_of(line), note), kPageWidth))
+      for (const std::string& text : wrapped(fmt::format("{}: {}", name_of(line), note), terminal.text_width()))
         out += text + "\n";
     }
   }
@@ -157,7 +157,7 @@ std::string comparison_for_people(const planner::Comparison& comparison, const T
   std::string out =
       fmt::format("{} on {} ({}): all plans under one simulator and one memory model\n\n{}", ours.model.name,
                   ours.fleet_name, counted(ours.fleet_gpus, "GPU"), plans_table(comparison, terminal));
-  if (const std::string notes = notes_of(comparison); !notes.empty()) out += "\n" + notes;
+  if (const std::string notes = notes_of(comparison, terminal); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
   if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);
   return out;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "shipped.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/file.hpp"
 
@@ -17,16 +18,25 @@ auto load(const std::string& path, Reader reader) -> decltype(reader(std::string
   return reader(std::move(*text), path);
 }
 
+/// The same, of a file or the shipped one of that name.
+template <class Reader>
+auto load_shipped(Shipped kind, const std::string& path, Reader reader) {
+  auto loaded = load(shipped_or(kind, path), reader);
+  if (!loaded && loaded.error().front().code == "cannot-read") loaded.error().front().hint = shipped_hint(kind, path);
+  return loaded;
+}
+
 }  // namespace
 
 Expected<cluster::Fleet> load_fleet(const std::string& path, const cluster::Edits& edits) {
-  auto fleet = load(
-      path, [](std::string text, std::string file) { return cluster::read_fleet(std::move(text), std::move(file)); });
+  auto fleet = load_shipped(Shipped::kCluster, path, [](std::string text, std::string file) {
+    return cluster::read_fleet(std::move(text), std::move(file));
+  });
   return fleet ? cluster::edited(std::move(*fleet), edits) : fleet;
 }
 
 Expected<model::Model> load_model(const std::string& path, const model::JobOverrides& overrides) {
-  return load(path, [&](std::string text, std::string file) {
+  return load_shipped(Shipped::kModel, path, [&](std::string text, std::string file) {
     return model::read_any_model(std::move(text), std::move(file), overrides);
   });
 }

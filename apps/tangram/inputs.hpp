@@ -25,7 +25,8 @@ void take(Loaded loaded, Target& target, Diagnostics& mistakes) {
   }
 }
 
-/// With what --drop, --add and --set change in it.
+/// `path` may also be the name of a shipped cluster or model (shipped.hpp). With what --drop, --add and --set change in
+/// it.
 [[nodiscard]] Expected<cluster::Fleet> load_fleet(const std::string& path, const cluster::Edits& edits = {});
 [[nodiscard]] Expected<model::Model> load_model(const std::string& path, const model::JobOverrides& overrides = {});
 /// Profiles of the GPU types in the catalogue and in the fleet, with the mistakes of all files.

@@ -11,6 +11,7 @@ namespace {
 ExitCode dispatch(const Invocation& invocation, const Context& context) {
   struct Run {
     const Context& context;
+    ExitCode operator()(const InitArguments& a) const { return run_init(a, context); }
     ExitCode operator()(const PlanArguments& a) const { return run_plan(a, context); }
     ExitCode operator()(const IslandsArguments& a) const { return run_islands(a, context); }
     ExitCode operator()(const ClusterArguments& a) const { return run_cluster(a, context); }

@@ -169,7 +169,9 @@ std::string zsh_completion(const std::vector<CommandManual>& commands) {
       "  fi\n"
       "  case $words[2] in\n{}  esac\n"
       "}}\n"
-      "compdef _tangram tangram\n",
+      "# Found in $fpath, this file is the function's body, and is called to complete; sourced, it says what it is "
+      "for.\n"
+      "if [[ $funcstack[1] == _tangram ]]; then _tangram \"$@\"; else compdef _tangram tangram; fi\n",
       names, cases);
 }
 

@@ -53,7 +53,7 @@ class TextWriter {
   }
 
   std::string prose(const Spans& spans, std::string_view first, const std::string& other) const {
-    const std::size_t width = std::min(width_, kPageWidth) - other.size();
+    const std::size_t width = terminal_.text_width() - other.size();
     std::string out;
     for (const StyledLine& line : wrapped_spans(spans, width, help_page_name)) {
       out.append(out.empty() ? first : other).append(painted(line, terminal_));

@@ -32,6 +32,15 @@ struct ClusterArguments {
   std::vector<std::string> links;     ///< logs of nccl-tests
   std::string output;                 ///< empty: standard output
 };
+/// `init FOLDER`, `init --list`.
+struct InitArguments {
+  std::string folder;
+  std::vector<std::string> nodes;     ///< NODESxGPUSxTYPE, as written
+  std::vector<std::string> networks;  ///< as written
+  std::string model;                  ///< a shipped one; empty: not given
+  std::string name;                   ///< of the fleet; empty: not given
+  bool list = false;
+};
 struct GpusArguments {};
 struct CheckArguments {
   std::string plan;
@@ -126,7 +135,7 @@ using Arguments =
     std::variant<PlanArguments, IslandsArguments, ClusterArguments, CheckArguments, SimulateArguments, ExplainArguments,
                  DiffArguments, CompareArguments, VerifyArguments, ExportArguments, ImportArguments, ProfileArguments,
                  AccuracyArguments, ParallelizersArguments, CacheArguments, WorkerArguments, SchemaArguments,
-                 GpusArguments, HelpArguments, VersionArguments>;
+                 InitArguments, GpusArguments, HelpArguments, VersionArguments>;
 
 struct Invocation {
   Command command = Command::kVersion;

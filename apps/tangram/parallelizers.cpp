@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "shipped.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/parallelizer/registry.hpp"
 
@@ -11,21 +12,6 @@ namespace tangram::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Manifests that came with the program: installed, or in the tree it was built in.
-std::vector<std::string> shipped_folders() {
-  std::error_code error;
-  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  constexpr int kLevels = 5;  // build/apps/tangram/tangram -> the tree
-  for (int level = 0; !error && level < kLevels && folder.has_relative_path(); ++level) {
-    for (const char* name : {"share/tangram/parallelizers", "configs/parallelizers"}) {
-      if (fs::is_directory(folder / name, error)) return {(folder / name).string()};
-    }
-    error.clear();
-    folder = folder.parent_path();
-  }
-  return {};
-}
 
 std::string variable(const std::string& name) {
   const char* text = environment_variable(name);
@@ -60,7 +46,9 @@ Expected<std::unique_ptr<parallelizer::AnswerSource>> start_pool(const Settings&
 parallelizer::PluginPlaces plugin_places(const Settings& settings) {
   parallelizer::PluginPlaces places;
   places.folders = settings.files("parallelizer-path");
-  for (std::string& folder : shipped_folders()) places.folders.push_back(std::move(folder));
+  if (std::string shipped = shipped_folder("parallelizers"); !shipped.empty()) {
+    places.folders.push_back(std::move(shipped));
+  }
   const std::string config = user_config_path(environment_variable);
   if (!config.empty()) places.folders.push_back((fs::path(config).parent_path() / "parallelizers").string());
   places.path = variable("PATH");

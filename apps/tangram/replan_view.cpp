@@ -173,7 +173,7 @@ std::string replanned_for_people(const planner::Replanned& replanned, const Term
   std::string out = terminal.styled(replanned.change ? "change" : "keep", Style::kBold);
   std::string margin(10 - (replanned.change ? 6 : 4), ' ');
   for (const Reason& reason : reasons_of(replanned)) {
-    for (const std::string& line : wrapped(reason.text, kPageWidth - 10)) {
+    for (const std::string& line : wrapped(reason.text, terminal.text_width() - 10)) {
       out += margin + line + "\n";
       margin = std::string(10, ' ');
     }

@@ -16,6 +16,7 @@
 namespace tangram::app {
 
 enum class Command : std::uint8_t {
+  kInit,
   kPlan,
   kIslands,
   kCluster,

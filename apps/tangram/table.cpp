@@ -51,7 +51,7 @@ void Table::add(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::vector<std::size_t> Table::widths() const {
+std::vector<std::size_t> Table::widths(std::size_t most) const {
   std::vector<std::size_t> natural;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = display_width(columns_[c].header);
@@ -61,7 +61,7 @@ std::vector<std::size_t> Table::widths() const {
   std::size_t total = kGap * (columns_.size() - 1);
   for (const std::size_t width : natural) total += width;
   // The widest of those that may shrink gives way first.
-  for (; total > kPageWidth; --total) {
+  for (; total > most; --total) {
     std::size_t widest = columns_.size();
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       const bool shrinks = columns_[c].least > 0 && natural[c] > columns_[c].least;
@@ -74,7 +74,7 @@ std::vector<std::size_t> Table::widths() const {
 }
 
 std::string Table::render(const Terminal& terminal) const {
-  const std::vector<std::size_t> width = widths();
+  const std::vector<std::size_t> width = widths(terminal.page_width());
   const auto line_of = [&](const std::vector<Cell>& cells) {
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c) {
@@ -135,7 +135,7 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
 std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
   constexpr std::size_t kLabelWidth = 10;
   std::string out;
-  for (const std::string& line : wrapped(text, kPageWidth - kLabelWidth)) {
+  for (const std::string& line : wrapped(text, terminal.text_width() - kLabelWidth)) {
     const std::string margin(kLabelWidth - (out.empty() ? label.size() : 0), ' ');
     out += fmt::format("{}{}{}\n", out.empty() ? terminal.styled(label, Style::kDim) : "", margin, line);
   }

@@ -1,5 +1,5 @@
-// Text tables for people. Goes in: rows of cells with styles. Comes out: aligned lines of at most 100 columns, as long
-// as the columns that may be wrapped allow it.
+// Text tables for people. Goes in: rows of cells with styles. Comes out: aligned lines no wider than the terminal, or
+// 100 columns, as long as the columns that may be wrapped allow it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,6 @@ struct Column {
   std::size_t least = 0;  ///< wrapped at spaces down to this width where the line is too long; 0: never
 };
 
-inline constexpr std::size_t kPageWidth = 100;
-
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -33,7 +31,7 @@ class Table {
   [[nodiscard]] std::string render(const Terminal& terminal) const;
 
  private:
-  [[nodiscard]] std::vector<std::size_t> widths() const;
+  [[nodiscard]] std::vector<std::size_t> widths(std::size_t most) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

@@ -173,11 +173,11 @@ void Terminal::clear_progress() {
   progress_shown_ = false;
 }
 
-std::size_t Terminal::page_width() const { return static_cast<std::size_t>(traits_.page_width); }
-
 std::string Terminal::styled(std::string_view text, Style style) const {
   return colored(text, style, traits_.color_out);
 }
+
+std::size_t Terminal::text_width() const { return std::min(page_width(), kPageWidth); }
 
 void Terminal::to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -193,7 +193,9 @@ Terminal::Traits detect_traits(std::string_view color_choice, bool quiet, int ve
   traits.quiet = quiet;
   traits.verbosity = verbosity;
   if (const int width = columns_of(STDERR_FILENO); width > 1) traits.width = width;
-  if (const int width = columns_of(STDOUT_FILENO); width > 1) traits.page_width = std::max(width, kNarrowestPage);
+  if (const int width = columns_of(STDOUT_FILENO); width > 1) {
+    traits.page_width = static_cast<std::size_t>(std::max(width, kNarrowestPage));
+  }
   return traits;
 }
 

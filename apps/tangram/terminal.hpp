@@ -27,6 +27,9 @@ enum class Style : std::uint8_t { kPlain, kBold, kDim, kRed, kYellow, kGreen };
 /// JSON's, so that a document stays what it is. `keep_styles` leaves those of styled().
 [[nodiscard]] std::string without_controls(std::string_view text, bool keep_styles);
 
+/// Of lines that go elsewhere than to a terminal, and of prose everywhere.
+inline constexpr std::size_t kPageWidth = 100;
+
 class Terminal {
  public:
   struct Traits {
@@ -35,8 +38,8 @@ class Terminal {
     bool progress = false;
     bool quiet = false;
     int verbosity = 0;
-    int width = 80;       ///< of stderr, for the progress line
-    int page_width = 80;  ///< of stdout, for pages of the manual; 80 where it is no terminal
+    int width = 80;                       ///< of stderr, for the progress line
+    std::size_t page_width = kPageWidth;  ///< columns of stdout: the terminal's, where it is one
   };
   explicit Terminal(const Traits& traits);
   Terminal(const Terminal&) = delete;
@@ -51,8 +54,9 @@ class Terminal {
   void progress(std::string_view line);
   void clear_progress();
 
-  [[nodiscard]] std::size_t page_width() const;
   [[nodiscard]] std::string styled(std::string_view text, Style style) const;  ///< for stdout
+  [[nodiscard]] std::size_t page_width() const { return traits_.page_width; }  ///< of tables and of lines as they are
+  [[nodiscard]] std::size_t text_width() const;  ///< of prose: at most kPageWidth, however wide the terminal
 
  private:
   void to_stderr(std::string_view text);

@@ -1,4 +1,4 @@
-# Debian 12 packages, found in the system and never fetched. A missing one names the command that installs it.
+# Packages of Debian 12 or 13, found in the system and never fetched. A missing one names the command that installs it.
 set(TANGRAM_MISSING "")
 
 macro(tangram_find package apt_package)
@@ -25,7 +25,10 @@ endif()
 find_path(TANGRAM_HWLOC_INCLUDE hwloc.h)
 find_library(TANGRAM_HWLOC_LIBRARY hwloc)
 if(TANGRAM_BUILD_TESTS)
-  tangram_find(Catch2 catch2 2.13 CONFIG)
+  find_package(Catch2 3 CONFIG QUIET)
+  if(NOT Catch2_FOUND)
+    tangram_find(Catch2 catch2 2.13 CONFIG)
+  endif()
   tangram_find(rapidcheck librapidcheck-dev CONFIG)
 endif()
 if(TANGRAM_BUILD_BENCH)

@@ -122,7 +122,7 @@ void Strands::split_uneven_kinds() {
     }
     for (const std::size_t node : strand.nodes) {
       result.push_back(strand);
-      result.back().nodes = {node};
+      result.back().nodes.assign(1, node);
     }
   }
   strands_ = std::move(result);

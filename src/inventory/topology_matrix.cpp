@@ -10,7 +10,7 @@ namespace tangram::inventory {
 namespace {
 
 constexpr auto kHint = "give what nvidia-smi topo -m prints, whole";
-constexpr std::size_t kMostGpus = 1024;
+constexpr std::size_t kMostMatrixGpus = 1024;
 
 /// Colours and underlines of a terminal become blanks, so that columns stay.
 std::string without_escapes(std::string_view line) {
@@ -84,7 +84,7 @@ class Parser {
       matrix_.gpus += is_gpu(word.value) ? 1 : 0;
     }
     matrix_.cards = static_cast<int>(header_.size()) - matrix_.gpus;
-    if (matrix_.gpus > 0 && header_.size() <= kMostGpus) return true;
+    if (matrix_.gpus > 0 && header_.size() <= kMostMatrixGpus) return true;
     blame(words.front(), "no-matrix", "expected the names of GPUs: GPU0 GPU1 ...");
     return false;
   }

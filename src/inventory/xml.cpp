@@ -14,6 +14,25 @@ namespace {
 
 constexpr std::size_t kMostLevels = 64;
 
+// Newer releases of expat (2.9) count lines and columns in 64 bits everywhere and deprecate the functions that do not.
+template <class Parser>
+int line_number(Parser parser) {
+  if constexpr (requires { XML_GetCurrentLineNumber64(parser); }) {
+    return static_cast<int>(XML_GetCurrentLineNumber64(parser));
+  } else {
+    return static_cast<int>(XML_GetCurrentLineNumber(parser));
+  }
+}
+
+template <class Parser>
+int column_number(Parser parser) {
+  if constexpr (requires { XML_GetCurrentColumnNumber64(parser); }) {
+    return static_cast<int>(XML_GetCurrentColumnNumber64(parser));
+  } else {
+    return static_cast<int>(XML_GetCurrentColumnNumber(parser));
+  }
+}
+
 /// Builds the tree from the parser's events; the parser stops at the first mistake.
 class Builder {
  public:
@@ -41,8 +60,7 @@ class Builder {
 
  private:
   [[nodiscard]] Text here(std::string value) const {
-    return {std::move(value), static_cast<int>(XML_GetCurrentLineNumber(parser_)),
-            static_cast<int>(XML_GetCurrentColumnNumber(parser_)) + 1};
+    return {std::move(value), line_number(parser_), column_number(parser_) + 1};
   }
 
   void stop(Diagnostic mistake) {

@@ -6,7 +6,7 @@ using namespace tangram::app;
 
 namespace {
 
-std::string shown(std::string_view markdown, int width) {
+std::string shown(std::string_view markdown, std::size_t width) {
   Terminal::Traits traits;
   traits.page_width = width;
   const Terminal terminal(traits);

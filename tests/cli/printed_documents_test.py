@@ -79,6 +79,8 @@ def printed(folder):
         (0, "explain", other, TINY, "--drop", "node=small-1"),
         (0, "export", plan, "--to", "generic", "-o", folder / "start"),
         (0, "gpus"),
+        (0, "init", folder / "job", "--nodes", "8xT4", "--model", "gpt-6.7b"),
+        (0, "init", "--list"),
         (0, "islands", TINY),
         (0, "parallelizers", "list"),
         (0, "parallelizers", "test", PLUGIN),

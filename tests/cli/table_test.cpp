@@ -27,6 +27,24 @@ TEST_CASE("table: a line that is too long wraps the widest column that may be wr
                                    "        two\n" + blank + "        six\n");
 }
 
+TEST_CASE("table: a terminal gives a line its columns") {
+  // 13 + 2 + 90 = 105 columns fit 105, and wrap in 104, where the words have 12 left: "one two" is 7, "three" 5.
+  for (const std::size_t columns : {std::size_t{105}, std::size_t{104}}) {
+    Terminal::Traits traits;
+    traits.page_width = columns;
+    const Terminal terminal(traits);
+    Table table({{"words", false, 3}, {"fixed"}});
+    const std::string x(90, 'x');
+    table.add({{"one two three"}, {x}});
+    CHECK(table.render(terminal) == (columns == 105 ? "words          fixed\none two three  " + x + "\n"
+                                                    : "words         fixed\none two       " + x + "\nthree\n"));
+    CHECK(terminal.text_width() == 100);
+  }
+  Terminal::Traits narrow;
+  narrow.page_width = 72;
+  CHECK(Terminal(narrow).text_width() == 72);
+}
+
 TEST_CASE("table: styles color the text, not the padding") {
   Terminal::Traits traits;
   traits.color_out = true;

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""A build tree that was copied along with its checkout builds the copy, and says so. Usage: copied_checkout_test.py SCRIPTS"""
+"""A build tree that was copied along with its checkout builds the copy, and says so; one that was configured with other
+options is configured with those that are asked for. Usage: copied_checkout_test.py SCRIPTS"""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,14 +10,42 @@ import tempfile
 from pathlib import Path
 
 
-def configure(checkout):
-    """What scripts/build.sh says, and the checkout that its build tree is for."""
-    command = f"set -euo pipefail; root={checkout}; source {checkout}/scripts/build.sh; configure {checkout}/build/test"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+def scripts_build(checkout, command, **environment):
+    """What a command says that knows scripts/build.sh."""
+    text = f"set -euo pipefail; root={checkout}; source {checkout}/scripts/build.sh; {command}"
+    unset = {name: value for name, value in os.environ.items() if name not in ("CI", "TANGRAM_DEVELOPER")}
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env={**unset, **environment})
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def configure(checkout, *arguments):
+    """What scripts/build.sh says, and the checkout that its build tree is for."""
+    done = scripts_build(checkout, f"configure {checkout}/build/test {' '.join(arguments)}")
     cache = (checkout / "build" / "test" / "CMakeCache.txt").read_text(encoding="utf-8")
     [source] = [line.split("=", 1)[1] for line in cache.splitlines() if line.startswith("CMAKE_HOME_DIRECTORY:")]
     return done.stderr, Path(source)
+
+
+def check_options(checkout):
+    """Only what differs is configured again; what nobody asks for stays as it is."""
+    folder = checkout / "build" / "test"
+
+    def tests():
+        return scripts_build(checkout, f"cached {folder} TANGRAM_BUILD_TESTS").stdout.strip()
+
+    configure(checkout, "-DTANGRAM_BUILD_TESTS=OFF")
+    assert tests() == "OFF"
+    configure(checkout, "-DTANGRAM_BUILD_TESTS=ON")
+    assert tests() == "ON"
+    before = (folder / "build.ninja").stat().st_mtime_ns
+    configure(checkout, "-DTANGRAM_BUILD_TESTS=ON")
+    assert (folder / "build.ninja").stat().st_mtime_ns == before, "configured anew without need"
+    configure(checkout)
+    assert tests() == "ON"
+    assert "WERROR" not in scripts_build(checkout, "echo ${together[@]}").stdout
+    for name in ("CI", "TANGRAM_DEVELOPER"):
+        assert "-DTANGRAM_WERROR=ON" in scripts_build(checkout, "echo ${together[@]}", **{name: "1"}).stdout
 
 
 def main(scripts):
@@ -33,6 +63,7 @@ def main(scripts):
         assert source == copy and f"was made for {first}" in said, (said, source)
         assert configure(copy) == ("", copy)
         assert configure(first) == ("", first)
+        check_options(first)
     print("ok")
 
 

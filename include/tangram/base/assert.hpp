@@ -6,10 +6,5 @@ namespace tangram {
 [[noreturn]] void report_broken_invariant(const char* expression, const char* file, int line);
 }  // namespace tangram
 
-#if defined(TANGRAM_CHECK_INVARIANTS)
 #define TANGRAM_ASSERT(condition) \
   ((condition) ? static_cast<void>(0) : ::tangram::report_broken_invariant(#condition, __FILE__, __LINE__))
-#else
-// Not evaluated, but named: what only assertions look at is not unused.
-#define TANGRAM_ASSERT(condition) static_cast<void>(sizeof((condition) ? 1 : 0))
-#endif

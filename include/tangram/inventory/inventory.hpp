@@ -77,6 +77,11 @@ struct ProbePlaces {
 [[nodiscard]] Expected<Inventory> probe(const Request& request, std::span<const cluster::GpuType> devices,
                                         const ProbePlaces& places = {});
 
+/// What a person says: "4x8xH100-80GB-SXM" are 4 nodes of 8 GPUs, "8xH100-80GB-SXM" is one. Nodes are called after the
+/// GPU type and numbered.
+[[nodiscard]] Expected<Inventory> described(const std::vector<std::string>& nodes,
+                                            std::span<const cluster::GpuType> devices);
+
 /// What --network says: cards, the rate of each, the kind; of all nodes (empty `type`), or of those with this GPU type.
 struct NetworkChoice {
   std::string type;

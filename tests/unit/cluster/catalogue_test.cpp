@@ -11,7 +11,7 @@ using namespace tangram::literals;
 
 namespace {
 
-const GpuType& type_called(const std::string& name) {
+const GpuType& type_called(std::string_view name) {
   const auto& all = catalogue();
   const auto found = std::find_if(all.begin(), all.end(), [&](const GpuType& t) { return t.name == name; });
   REQUIRE(found != all.end());

@@ -80,6 +80,18 @@ Link slower(const Link& a, const Link& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
 }
 
+// What lies between two members is shared like the smaller part's member. Where it is one of the members that is slow,
+// and nothing between them, both parts have what is theirs of their own member's network.
+double part_of_link(double whole, const IslandClass& from, int gpus, const IslandClass& to, int others) {
+  const double mine = gpus < from.gpus_per_member ? static_cast<double>(gpus) / from.gpus_per_member : 1;
+  const double theirs = others < to.gpus_per_member ? static_cast<double>(others) / to.gpus_per_member : 1;
+  const double shared = whole * std::min(mine, theirs);
+  const double network = from.between_members.bandwidth.value();
+  const double other_network = to.between_members.bandwidth.value();
+  if (whole < network && whole < other_network) return shared;
+  return std::max(shared, std::min(whole, std::min(network * mine, other_network * theirs)));
+}
+
 Link link(const IslandLevel& level, const Part& a, const Part& b, bool in_one_member = false) {
   const IslandClass& from = class_of(level, a);
   const IslandClass& to = class_of(level, b);
@@ -93,10 +105,7 @@ Link link(const IslandLevel& level, const Part& a, const Part& b, bool in_one_me
     }
     result = from.islands.size() == 1 ? from.between_members : from.between_islands;
   }
-  double share = 1;
-  if (a.gpus < from.gpus_per_member) share = std::min(share, static_cast<double>(a.gpus) / from.gpus_per_member);
-  if (b.gpus < to.gpus_per_member) share = std::min(share, static_cast<double>(b.gpus) / to.gpus_per_member);
-  result.bandwidth = BytesPerSecond(result.bandwidth.value() * share);
+  result.bandwidth = BytesPerSecond(part_of_link(result.bandwidth.value(), from, a.gpus, to, b.gpus));
   if (a.island_class != b.island_class || a.gpus > from.gpus_per_member - b.gpus) return result;
   // There is room for both in one member.
   Link inside = from.inside_member;
@@ -148,7 +157,8 @@ int SearchTruth::share(const Space& space, int k) const {
   const bool within = std::ranges::find(space.reach.classes, k) != space.reach.classes.end();
   if (!within) return 0;
   if (!space.reach.in_one_member) return c.gpu_count() / space.replicas;
-  const int on_a_member = (space.replicas + c.member_count() - 1) / c.member_count();
+  const int members = space.reach.with_replicas ? 1 : c.member_count();
+  const int on_a_member = (space.replicas + members - 1) / members;
   return c.gpus_per_member / on_a_member;
 }
 
@@ -196,9 +206,10 @@ Nanoseconds SearchTruth::crossing(const Space& space, const Parts& parts, int fi
   Nanoseconds total{0};
   const int holders = replicas * static_cast<int>(parts.size());
   if (holders > 1) {
-    Link meeting = link(here, parts.front(), parts.back());
+    const bool inside = space.reach.with_replicas;
+    Link meeting = link(here, parts.front(), parts.back(), inside);
     if (replicas > 1) {
-      for (const Part& part : parts) meeting = slower(meeting, link(here, part, part));
+      for (const Part& part : parts) meeting = slower(meeting, link(here, part, part, inside));
     }
     total += cost::replica_sync(volume, holders, meeting, narrowest);
   }
@@ -358,12 +369,16 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
 
 // All classes, single members, and others where ends of an embedding are tied. Single members that hold a whole share
 // are no space of their own, but one in which nothing is better.
-std::vector<compose::Reach> SearchTruth::reaches(std::size_t at) const {
+// A member that has a GPU for each of several replicas may hold them all.
+std::vector<compose::Reach> SearchTruth::reaches(std::size_t at, int replicas) const {
   std::vector<compose::Reach> reaches = compose::reaches_of(level(at));
   if (!model_.job.allow.pipeline) reaches.resize(1);
   const auto first = reaches.front();
   if (!model_.tied_embeddings) {
     std::erase_if(reaches, [&](const compose::Reach& r) { return !r.in_one_member && !(r == first); });
+  }
+  for (const IslandClass& c : level(at).classes) {
+    if (replicas > 1 && c.member_count() > 1 && replicas <= c.gpus_per_member) reaches.push_back({{c.id}, true, true});
   }
   return reaches;
 }
@@ -379,7 +394,7 @@ std::optional<std::int64_t> SearchTruth::best(const compose::SearchOptions& limi
       for (std::int64_t b = 1; b <= own; ++b) {
         const std::int64_t fixed = model_.job.microbatch;
         if (fixed > 0 ? b != fixed : !is_listed_size(job_.hierarchy, b, own)) continue;
-        for (const compose::Reach& reach : reaches(at)) {
+        for (const compose::Reach& reach : reaches(at, replicas)) {
           const auto time = best_of({at, replicas, b, reach}, limits, result.value_or(INT64_MAX));
           if (better(time, result)) result = time;
         }
@@ -405,7 +420,7 @@ int SearchTruth::run_at(const compose::Composition& composition, const compose::
 std::set<std::int64_t> SearchTruth::prices(const compose::Composition& composition) const {
   const auto at = static_cast<std::size_t>(composition.level);
   std::set<std::int64_t> result;
-  for (const compose::Reach& reach : reaches(at)) {
+  for (const compose::Reach& reach : reaches(at, composition.replicas)) {
     const auto time = price({at, composition.replicas, composition.microbatch, reach}, composition);
     if (time) result.insert(*time);
   }

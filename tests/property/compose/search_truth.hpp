@@ -1,6 +1,6 @@
 // The minimum over the named space by plain enumeration, and the price of one composition. Shares no code with the
 // composer: shapes, splits, links and what crosses islands are worked out here from their definitions
-// (src/compose/README.md, space.hpp, pricing.hpp, links.hpp); only the prices of single transfers are the cost model's.
+// (src/chain/README.md, space.hpp, pricing.hpp, links.hpp); only the prices of single transfers are the cost model's.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class SearchTruth {
   };
 
   [[nodiscard]] const cluster::IslandLevel& level(std::size_t index) const { return job_.hierarchy.levels[index]; }
-  [[nodiscard]] std::vector<compose::Reach> reaches(std::size_t at) const;
+  [[nodiscard]] std::vector<compose::Reach> reaches(std::size_t at, int replicas) const;
   [[nodiscard]] int share(const Space& space, int k) const;
   [[nodiscard]] bool in_one_member(const Space& space, int k) const;
   [[nodiscard]] std::vector<Parts> options(const Space& space, const compose::SearchOptions& options) const;

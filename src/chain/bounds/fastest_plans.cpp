@@ -145,15 +145,15 @@ void FastestPlans::add_list(std::vector<Entry>& entries) {
 
 // Of all lists from the given one on.
 void FastestPlans::add_table(std::size_t first_list, std::size_t options) {
-  constexpr std::size_t kNone = SIZE_MAX;
+  constexpr std::size_t kNoRow = SIZE_MAX;
   Table table;
   table.first_list = first_list;
   table.lists = lists() - first_list;
-  std::vector<std::size_t> row_of(options, kNone);
+  std::vector<std::size_t> row_of(options, kNoRow);
   for (std::size_t i = 0; i < table.lists; ++i) {
     for (const Entry& entry : list(first_list + i)) {
       std::size_t& row = row_of[static_cast<std::size_t>(entry.option)];
-      if (row == kNone) {
+      if (row == kNoRow) {
         row = table.options.size();
         table.options.push_back(entry.option);
         table.times.resize(table.options.size() * table.lists, 0);

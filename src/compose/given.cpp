@@ -42,9 +42,7 @@ bool is_in_one_member(const GivenPipeline& pipeline) {
 Reach reach_of_given(const GivenPipeline& pipeline, const cluster::IslandLevel& level) {
   std::vector<Placement> all;
   for (const GivenStage& stage : pipeline.stages) std::ranges::copy(placements_of(stage), std::back_inserter(all));
-  Reach reach = narrowest_reach(level, all, is_in_one_member(pipeline));
-  reach.with_replicas = pipeline.replicas_in_one_member;
-  return reach;
+  return narrowest_reach(level, all, is_in_one_member(pipeline));
 }
 
 // Of pipelines that may be replicas.

@@ -111,8 +111,8 @@ Nanoseconds rounded_down(double seconds) {
   return Nanoseconds(static_cast<std::int64_t>(std::floor(std::min(seconds * kBelowRounding, kMostSeconds) * 1e9)));
 }
 
-double at_paces(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                const cost::ProfileSet* profiles) {
+double at_block_rates(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                      const cost::ProfileSet* profiles) {
   RateProblem problem{block_rates_of(model, hierarchy, profiles),
                       {},
                       item_counts(model),
@@ -128,7 +128,7 @@ double at_paces(const model::Model& model, const cluster::IslandHierarchy& hiera
 Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy, bool modelled,
                           const cost::ProfileSet* profiles) {
   double seconds = work_over_speed(model, hierarchy.levels.front(), profiles);
-  if (modelled) seconds = std::max(seconds, at_paces(model, hierarchy, profiles));
+  if (modelled) seconds = std::max(seconds, at_block_rates(model, hierarchy, profiles));
   return Nanoseconds(static_cast<std::int64_t>(std::floor(seconds * 1e9)));
 }
 

@@ -29,6 +29,18 @@ MemoryPolicy policy(int zero, RecomputeMode recompute = RecomputeMode::kNone, in
   return {zero, recompute, layers};
 }
 
+/// Of any number of the stage's layers, as if each number were asked for alone.
+void check_full_recompute(const StageCoster& coster, int blocks) {
+  const FullRecompute full(coster);
+  for (int layers = 0; layers <= blocks; ++layers) {
+    const RecomputeCost tried = full.at(layers);
+    const RecomputeCost asked = coster.recompute(RecomputeMode::kFull, layers);
+    CHECK(tried.backward == asked.backward);
+    CHECK(tried.transient == asked.transient);
+    CHECK(tried.activation == asked.activation);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("one small block on paper") {
@@ -463,15 +475,7 @@ TEST_CASE("full recompute tried number by number costs the same to the last bit"
     for (int first = 0; first < model.block_count(); ++first) {
       for (int last = first + 1; last <= model.block_count(); ++last) {
         const model::SliceSignature slice = model::signature(model, first, last);
-        const StageCoster coster(units, slice, zero);
-        const FullRecompute full(coster);
-        for (int layers = 0; layers <= slice.block_count(); ++layers) {
-          const RecomputeCost tried = full.at(layers);
-          const RecomputeCost asked = coster.recompute(RecomputeMode::kFull, layers);
-          CHECK(tried.backward == asked.backward);
-          CHECK(tried.transient == asked.transient);
-          CHECK(tried.activation == asked.activation);
-        }
+        check_full_recompute(StageCoster(units, slice, zero), slice.block_count());
       }
     }
   }
@@ -489,15 +493,7 @@ TEST_CASE("full recompute of many short runs costs the same to the last bit") {
       const UnitCosts units = units_of(model, gpus, {.tp = 2, .dp = 4, .sequence_parallel = true}, samples);
       for (const auto& [first, last] : {std::pair(0, 60), {1, 59}, {5, 60}, {0, 12}}) {
         const model::SliceSignature slice = model::signature(model, first, last);
-        const StageCoster coster(units, slice, zero);
-        const FullRecompute full(coster);
-        for (int layers = 0; layers <= slice.block_count(); ++layers) {
-          const RecomputeCost tried = full.at(layers);
-          const RecomputeCost asked = coster.recompute(RecomputeMode::kFull, layers);
-          CHECK(tried.backward == asked.backward);
-          CHECK(tried.transient == asked.transient);
-          CHECK(tried.activation == asked.activation);
-        }
+        check_full_recompute(StageCoster(units, slice, zero), slice.block_count());
       }
     }
   }

@@ -96,6 +96,7 @@ Component restrict(const Program& program, std::vector<int> options) {
   inner.cut_kinds = program.cut_kinds;
   inner.cut_kind = program.cut_kind;
   inner.classic_warmup = program.classic_warmup;
+  inner.blocking_transfers = program.blocking_transfers;
   std::vector<int> keys;
   for (const int option : options) keys.push_back(program.options[static_cast<std::size_t>(option)].key);
   std::sort(keys.begin(), keys.end());

@@ -27,6 +27,50 @@ bool in_flight_at(const Program& program, const Chain& chain, std::int64_t perio
   return true;
 }
 
+// Of stages that stop for both of their boundaries.
+std::int64_t blocking_period(const Program& program, const Chain& chain) {
+  std::int64_t period = 1;
+  std::int64_t before = 0;
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const bool last = s + 1 == chain.stages.size();
+    const std::int64_t behind = last ? 0 : boundary_after(program, chain, s).latency;
+    period = std::max(period, before + chain.stages[s].candidate.T + behind);
+    before = behind;
+  }
+  return period;
+}
+
+// Stages that stop never wait for a round trip: those behind them have stopped, too.
+bool holds_classic_warmups(const Program& program, Chain& chain) {
+  const auto count = static_cast<std::int64_t>(chain.stages.size());
+  for (std::int64_t s = 0; s < count; ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    chain.in_flight[at] = count - s;
+    if (std::min(count - s, program.microbatches) > chain.stages[at].candidate.n_max) return false;
+  }
+  return true;
+}
+
+// The smallest from `lowest` on at which every stage holds its microbatches; 0: there is none.
+std::int64_t least_period(const Program& program, Chain& chain, std::int64_t lowest, std::int64_t latency) {
+  if (program.blocking_transfers) {
+    return holds_classic_warmups(program, chain) ? blocking_period(program, chain) : 0;
+  }
+  // Feasibility is monotone in the period, and at P = Lat every warm-up is the classic one.
+  std::int64_t highest = std::max(lowest, latency);
+  if (!in_flight_at(program, chain, highest, chain.in_flight)) return 0;
+  while (lowest < highest) {
+    const std::int64_t middle = lowest + (highest - lowest) / 2;
+    if (in_flight_at(program, chain, middle, chain.in_flight)) {
+      highest = middle;
+    } else {
+      lowest = middle + 1;
+    }
+  }
+  in_flight_at(program, chain, highest, chain.in_flight);
+  return highest;
+}
+
 }  // namespace
 
 bool evaluate(const Program& program, Chain& chain) {
@@ -49,20 +93,9 @@ bool evaluate(const Program& program, Chain& chain) {
     o = std::max(o, stage.o);
   }
   chain.in_flight.assign(chain.stages.size(), 0);
-  // Feasibility is monotone in the period, and at P = Lat every warm-up is the classic one.
-  std::int64_t highest = std::max(lowest, latency);
-  if (!in_flight_at(program, chain, highest, chain.in_flight)) return false;
-  while (lowest < highest) {
-    const std::int64_t middle = lowest + (highest - lowest) / 2;
-    if (in_flight_at(program, chain, middle, chain.in_flight)) {
-      highest = middle;
-    } else {
-      lowest = middle + 1;
-    }
-  }
-  in_flight_at(program, chain, highest, chain.in_flight);
-  chain.period = highest;
-  chain.time = a + (program.microbatches - 1) * highest + o;
+  chain.period = least_period(program, chain, lowest, latency);
+  if (chain.period == 0) return false;
+  chain.time = a + (program.microbatches - 1) * chain.period + o;
   return true;
 }
 

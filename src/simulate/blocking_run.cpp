@@ -115,6 +115,7 @@ void BlockingRun::pass(std::size_t stage, const Step& step) {
   self.max_in_flight = std::max(self.max_in_flight, self.in_flight);
   self.in_flight -= forward ? 0 : 1;
   self.now += longest;
+  if (!forward) self.last_backward = self.now;
 }
 
 void BlockingRun::record(EventKind kind, std::size_t stage, std::size_t part, std::int64_t microbatch,

@@ -20,7 +20,7 @@ class BlockingRun {
   /// False: two stages wait for each other.
   [[nodiscard]] bool run();
 
-  [[nodiscard]] Nanoseconds last_backward(std::size_t stage) const { return stages_[stage].now; }
+  [[nodiscard]] Nanoseconds last_backward(std::size_t stage) const { return stages_[stage].last_backward; }
   [[nodiscard]] std::int64_t max_in_flight(std::size_t stage) const { return stages_[stage].max_in_flight; }
 
  private:
@@ -41,6 +41,7 @@ class BlockingRun {
     std::size_t next = 0;
     bool posted = false;  ///< the transfers of the next step
     Nanoseconds now;
+    Nanoseconds last_backward;  ///< its end: gradients are synchronised beside the last transfer
     std::int64_t in_flight = 0;
     std::int64_t max_in_flight = 0;
   };

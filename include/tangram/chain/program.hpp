@@ -72,6 +72,9 @@ struct Program {
   /// A stage of which d - 1 follow holds d microbatches and no more: 1F1B with warm-ups S - 1 - s. Without it, more
   /// hide the latency of boundaries.
   bool classic_warmup = false;
+  /// Stages stop for what they hand over, as Megatron-LM's 1F1B does: a period holds T and the latencies of both
+  /// boundaries of a stage. Asks for classic warm-ups: with others, stages would wait for each other for ever.
+  bool blocking_transfers = false;
   std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]
 
   [[nodiscard]] std::int64_t spend_of(const Option& option) const {
@@ -130,7 +133,8 @@ struct TimedChain {
 };
 
 /// Closed form of a chain (src/chain/README.md): finds the smallest whole-nanosecond period at which every T and link
-/// occupancy fits and every stage can hold its microbatches. False: no period is feasible. O(S log P).
+/// occupancy fits (where transfers block: T and both latencies) and every stage can hold its microbatches. False: no
+/// period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
 
 /// Makes the frontier of (option, signature) whole where a program holds a relaxed one: (T, n_max) staircases with the

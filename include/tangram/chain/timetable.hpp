@@ -10,8 +10,8 @@
 namespace tangram::chain {
 
 /// Passes in the order of 1F1B, each as early as its input and its stage allow, transfers on a link one after the
-/// other. Mixed stages count as one executor, by their largest times. `chain.in_flight` is that of evaluate(). ns; O(S
-/// M).
+/// other; where transfers block, as early as both stages of a boundary can stop for it. Mixed stages count as one
+/// executor, by their largest times. `chain.in_flight` is that of evaluate(). ns; O(S M).
 [[nodiscard]] std::int64_t timetable(const Program& program, const Chain& chain);
 
 /// What no timetable of the chain is below: all microbatches on one stage, and the way of the first one there and of

@@ -28,7 +28,7 @@ BoundaryPrices::LatencyGap BoundaryPrices::latency_gap_of(int cut) const {
         const Price& to_x = program_.price(cut, front, x);
         const Price& to_y = program_.price(cut, front, y);
         if (x == y || !counts(to_y)) continue;
-        most = std::max(most, to_x.occupancy > period_ ? kFar : to_x.latency - to_y.latency);
+        most = std::max(most, fits(to_x) ? to_x.latency - to_y.latency : kFar);
       }
       latency_gap.push_back(most);
     }

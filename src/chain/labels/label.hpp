@@ -8,6 +8,11 @@
 //   x = T + 2c + Q          n' = max(n + 1, ceil(x / P))            Q' = max(P (n' - 1) + T, x)
 //
 // Once n reaches M all microbatches are in flight: it can not get worse, and n and Q no longer matter.
+//
+// Where transfers block, Q is what the head keeps of a period so far, T and the transfer behind it; the transfer in
+// front comes on top once a stage is there:
+//
+//   Q + c <= P              n' = n + 1                           Q' = T + c <= P
 #pragma once
 
 #include <algorithm>
@@ -36,7 +41,7 @@ struct DominanceKey {
   std::int64_t o = 0;
   std::int64_t q = 0;
   std::int64_t reach = 0;  ///< Q plus the longest round trip that may follow
-  std::int64_t room = 0;   ///< n P: any Q plus round trip up to here gives the next stage n + 1
+  std::int64_t room = 0;   ///< n P: any Q plus round trip up to here gives the next stage n + 1; of blocking ones P
   int head = -1;           ///< price key; -1: no stage yet
 };
 
@@ -54,12 +59,16 @@ class BoundaryPrices {
   [[nodiscard]] const LatencyGap& latency_gap_at(int cut) const {
     return latency_gaps_[static_cast<std::size_t>(program_.cut_kind[static_cast<std::size_t>(cut)])];
   }
+  /// Whether the period has time for what is handed over.
+  [[nodiscard]] bool fits(const Price& price) const {
+    return (program_.blocking_transfers ? price.latency : price.occupancy) <= period_;
+  }
   [[nodiscard]] std::int64_t longest(int head) const { return longest_[static_cast<std::size_t>(head)]; }
 
  private:
   [[nodiscard]] LatencyGap latency_gap_of(int cut) const;
   [[nodiscard]] bool counts(const Price& price) const {
-    return !price.is_none() && (fronts_ == Fronts::kAny || price.occupancy <= period_);
+    return !price.is_none() && (fronts_ == Fronts::kAny || fits(price));
   }
 
   const Program& program_;
@@ -81,12 +90,13 @@ class LabelAlgebra {
     std::int64_t c = 0;
     if (head >= 0) {
       const Price& price = program_.price(cut, key, head);
-      if (price.occupancy > period_) return false;
+      if (!hops_.fits(price)) return false;
       c = price.latency;
     }
     next.a = head < 0 ? p.A : std::max(label.a + p.F + c, p.A + label.latency + 2 * c);
     next.o = std::max(label.o, p.o);
     next.latency = p.T + 2 * c + label.latency;
+    if (program_.blocking_transfers) return blocks_within(label, p, c, next);
     const std::int64_t x = p.T + 2 * c + label.q;
     next.n = label.q >= kFar ? program_.microbatches : label.n + 1;
     if (label.q < kFar && x > next.n * period_) {  // rare, and a division is slow
@@ -103,6 +113,9 @@ class LabelAlgebra {
   }
 
   [[nodiscard]] DominanceKey dominance_key(const Label& label, int head) const {
+    if (program_.blocking_transfers) {
+      return {label.latency, label.a, label.o, label.q, label.q + hops_.longest(head), period_, head};
+    }
     const std::int64_t room = label.q >= kFar ? 2 * kFar : label.n * period_;
     return {label.latency, label.a, label.o, label.q, label.q + 2 * hops_.longest(head), room, head};
   }
@@ -110,13 +123,15 @@ class LabelAlgebra {
   /// Whatever stage comes in front: with x it is no worse than with y. What follows depends on n and Q by
   /// max(n P, Q + 2c) alone, c being the next hop. Hence it is enough that Q_x + 2c stays within n P of y, or that it
   /// is no more than that of y. Either means an n that is no larger: (n-1) P < Q <= n P, and Q is kFar exactly where n
-  /// = M. The sign of a difference tells, and there is no branch: which component decides cannot be foretold. No
-  /// difference overflows, as none of the numbers is negative.
+  /// = M. Where transfers block, hops to x must be no longer, as they are in the next Q, and Q of x no more than that
+  /// of y, or no hop be too long for it. The sign of a difference tells, and there is no branch: which component
+  /// decides cannot be foretold. No difference overflows, as none of the numbers is negative.
   [[nodiscard]] bool dominates(const DominanceKey& x, const DominanceKey& y,
                                const BoundaryPrices::LatencyGap& latency_gap) const {
     const std::int64_t further =
         latency_gap[static_cast<std::size_t>(x.head) * static_cast<std::size_t>(program_.keys) +
                     static_cast<std::size_t>(y.head)];
+    if (program_.blocking_transfers && further > 0) return false;
     const std::int64_t within = y.room - x.reach;
     const std::int64_t no_more = y.q - x.q - 2 * further;
     if (feasibility_only_) return further < kFar && (within & no_more) >= 0;
@@ -124,6 +139,13 @@ class LabelAlgebra {
   }
 
  private:
+  [[nodiscard]] bool blocks_within(const Label& label, const Candidate& p, std::int64_t c, Label& next) const {
+    if (label.q + c > period_) return false;
+    next.n = std::min(label.n + 1, program_.microbatches);
+    next.q = p.T + c;
+    return next.q <= period_ && next.n <= p.n_max;
+  }
+
   const Program& program_;
   const BoundaryPrices& hops_;
   std::int64_t period_;

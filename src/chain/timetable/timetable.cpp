@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "blocking_timetable.hpp"
+
 namespace tangram::chain {
 
 namespace {
@@ -100,7 +102,8 @@ class Run {
 }  // namespace
 
 std::int64_t timetable(const Program& program, const Chain& chain) {
-  const std::vector<std::int64_t> ends = Run(program, chain).ends();
+  const std::vector<std::int64_t> ends =
+      program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
   std::int64_t synchronised = 0;
   std::int64_t optimizer = 0;
   for (std::size_t s = 0; s < ends.size(); ++s) {

@@ -29,6 +29,12 @@ std::vector<prune::Candidate> holding(const Program& program, std::vector<prune:
   return stages;
 }
 
+std::optional<std::int64_t> form_of(const Program& program, const std::vector<prune::Candidate>& stages,
+                                    const std::vector<chain::Price>& hops, std::int64_t below) {
+  if (program.blocking_transfers) return blocking_form(stages, hops, program.microbatches, below);
+  return closed_form(holding(program, stages), hops, program.microbatches, below);
+}
+
 struct Enumeration {
   const Program& program;
   std::int64_t below;
@@ -59,7 +65,7 @@ struct Enumeration {
     if (first == program.blocks) {
       if (!is_within_limits() || (is_allowed && !is_allowed(options))) return;
       ++answer.chains;
-      const auto time = closed_form(holding(program, stages), hops, program.microbatches, below);
+      const auto time = form_of(program, stages, hops, below);
       if (time) {
         answer.time = time;
         below = *time;
@@ -104,7 +110,7 @@ std::optional<std::int64_t> closed_form(const Program& program, const std::vecto
     if (s > 0) hops.push_back(hop(program, stages[s].first, stages[s - 1].option, stages[s].option));
     candidates.push_back(stages[s].candidate);
   }
-  return closed_form(holding(program, candidates), hops, program.microbatches);
+  return form_of(program, candidates, hops, INT64_MAX);
 }
 
 BruteForceAnswer brute_force(const Program& program, std::int64_t below, const ChainFilter& is_allowed) {

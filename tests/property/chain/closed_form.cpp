@@ -33,32 +33,41 @@ bool holds(std::span<const Candidate> stages, std::span<const Price> hops, std::
   return true;
 }
 
-}  // namespace
+struct Fixed {
+  std::int64_t latency = 0;  // of one microbatch, there and back
+  std::int64_t time = 0;     // of the iteration, without M - 1 periods
+};
 
-std::optional<std::int64_t> closed_form(std::span<const Candidate> stages, std::span<const Price> hops,
-                                        std::int64_t microbatches, std::int64_t below) {
-  TANGRAM_ASSERT(stages.size() <= kMostStages);
+Fixed fixed_of(std::span<const Candidate> stages, std::span<const Price> hops) {
   std::int64_t latency = 0;
-  std::int64_t shortest = 1;
   std::int64_t slowest_step = 0;
   // Stage 0 drains last; a synchronisation hides under the backward passes and hops before stage 0 is done.
   std::int64_t tail = 0;
   std::int64_t hidden = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     latency += stages[s].T;
-    shortest = std::max(shortest, stages[s].T);
     slowest_step = std::max(slowest_step, stages[s].o);
     tail = std::max(tail, stages[s].A - stages[s].T - hidden);
     hidden += stages[s].T - stages[s].F;
     if (s + 1 == stages.size()) break;
     latency += 2 * hops[s].latency;
     hidden += hops[s].latency;
-    shortest = std::max(shortest, hops[s].occupancy);
   }
-  const std::int64_t fixed = latency + tail + slowest_step;
-  if (fixed + (microbatches - 1) * shortest >= below) return std::nullopt;
+  return {latency, latency + tail + slowest_step};
+}
+
+}  // namespace
+
+std::optional<std::int64_t> closed_form(std::span<const Candidate> stages, std::span<const Price> hops,
+                                        std::int64_t microbatches, std::int64_t below) {
+  TANGRAM_ASSERT(stages.size() <= kMostStages);
+  const Fixed fixed = fixed_of(stages, hops);
+  std::int64_t shortest = 1;
+  for (const Candidate& stage : stages) shortest = std::max(shortest, stage.T);
+  for (const Price& hop : hops) shortest = std::max(shortest, hop.occupancy);
+  if (fixed.time + (microbatches - 1) * shortest >= below) return std::nullopt;
   // From the whole latency on, a longer period asks for no microbatch less.
-  std::int64_t longest = std::max(latency, shortest);
+  std::int64_t longest = std::max(fixed.latency, shortest);
   if (!holds(stages, hops, microbatches, longest)) return std::nullopt;
   // A longer period only relaxes every inequality, so that halving finds the first one that holds.
   while (shortest < longest) {
@@ -69,7 +78,24 @@ std::optional<std::int64_t> closed_form(std::span<const Candidate> stages, std::
       shortest = middle + 1;
     }
   }
-  const std::int64_t time = fixed + (microbatches - 1) * longest;
+  const std::int64_t time = fixed.time + (microbatches - 1) * longest;
+  if (time >= below) return std::nullopt;
+  return time;
+}
+
+// A microbatch keeps a stage for its passes and for what it exchanges on both sides.
+std::optional<std::int64_t> blocking_form(std::span<const Candidate> stages, std::span<const Price> hops,
+                                          std::int64_t microbatches, std::int64_t below) {
+  std::int64_t period = 1;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    std::int64_t kept = stages[s].T;
+    if (s > 0) kept += hops[s - 1].latency;
+    if (s + 1 < stages.size()) kept += hops[s].latency;
+    period = std::max(period, kept);
+    const auto held = std::min(microbatches, static_cast<std::int64_t>(stages.size() - s));
+    if (held > stages[s].n_max) return std::nullopt;
+  }
+  const std::int64_t time = fixed_of(stages, hops).time + (microbatches - 1) * period;
   if (time >= below) return std::nullopt;
   return time;
 }

@@ -17,4 +17,9 @@ namespace tangram::tests {
                                                       std::span<const chain::Price> hops, std::int64_t microbatches,
                                                       std::int64_t below = std::numeric_limits<std::int64_t>::max());
 
+/// Likewise where stages stop for their transfers: `stages` hold what classic warm-ups ask for.
+[[nodiscard]] std::optional<std::int64_t> blocking_form(std::span<const prune::Candidate> stages,
+                                                        std::span<const chain::Price> hops, std::int64_t microbatches,
+                                                        std::int64_t below = std::numeric_limits<std::int64_t>::max());
+
 }  // namespace tangram::tests

@@ -49,9 +49,11 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
   std::mt19937_64 random(21);
   int dominated = 0;
   int only_further = 0;
+  int blocking = 0;
   for (int i = 0; i < cases(4000); ++i) {
     const std::int64_t period = pick(random, 4, 40);
-    const chain::Program program = random_hops(random, 3, period);
+    chain::Program program = random_hops(random, 3, period);
+    program.classic_warmup = program.blocking_transfers = i % 3 == 0;
     const chain::BoundaryPrices hops(program, period);
     const LabelAlgebra algebra(program, hops, period);
     for (int pair = 0; pair < 40; ++pair) {
@@ -60,8 +62,10 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
       if (!x || !y) continue;
       const bool dominates = algebra.dominates(algebra.dominance_key(x->label, x->key),
                                                algebra.dominance_key(y->label, y->key), hops.latency_gap_at(/*cut=*/1));
-      if (!dominates) continue;
+      // Where transfers block, labels are compared with others as deep.
+      if (!dominates || (program.blocking_transfers && x->label.n != y->label.n)) continue;
       ++dominated;
+      blocking += program.blocking_transfers ? 1 : 0;
       only_further += x->key != y->key ? 1 : 0;
       for (int front = 0; front < program.keys; ++front) {
         Candidate plan = random_plan(random, period);
@@ -76,4 +80,5 @@ TEST_CASE("a label that dominates is no worse behind any stage") {
   }
   CHECK(dominated >= enough(5000));
   CHECK(only_further >= enough(1000));
+  CHECK(blocking >= enough(1000));
 }

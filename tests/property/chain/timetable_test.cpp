@@ -5,9 +5,9 @@
 
 #include "brute_force.hpp"
 #include "random_program.hpp"
+#include "simulated_chain.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
-#include "tangram/simulate/simulate.hpp"
 
 using namespace tangram;
 using namespace tangram::chain;
@@ -16,33 +16,6 @@ using tangram::testing::cases;
 using tangram::testing::enough;
 
 namespace {
-
-Price hop_after(const Program& program, const Chain& chain, std::size_t s) {
-  const auto key = [&](std::size_t stage) {
-    return program.options[static_cast<std::size_t>(chain.stages[stage].option)].key;
-  };
-  return program.price(chain.stages[s].last, key(s), key(s + 1));
-}
-
-std::int64_t simulated(const Program& program, const Chain& chain) {
-  simulate::Schedule schedule;
-  simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
-  pipeline.microbatches = program.microbatches;
-  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
-    const Candidate& plan = chain.stages[s].candidate;
-    simulate::SimStage stage;
-    stage.parts.push_back(
-        {Nanoseconds(plan.F), Nanoseconds(plan.T - plan.F), Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)});
-    stage.warmup = std::min(chain.in_flight[s], program.microbatches) - 1;
-    if (s + 1 < chain.stages.size()) {
-      const Price hop = hop_after(program, chain, s);
-      stage.latency = Nanoseconds(hop.latency);
-      stage.occupancy = Nanoseconds(hop.occupancy);
-    }
-    pipeline.stages.push_back(std::move(stage));
-  }
-  return simulate::simulate(schedule).iteration.value();
-}
 
 // Blocks in order, plans of their frontiers, no more than there is, and memory for what is in flight.
 void check_chain(const Program& program, const Chain& chain) {

@@ -1,0 +1,42 @@
+// A chain of a program as the event-driven simulator runs it, which shares no code with the solver.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tangram/chain/program.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::tests {
+
+[[nodiscard]] inline chain::Price hop_after(const chain::Program& program, const chain::Chain& chain, std::size_t s) {
+  const auto key = [&](std::size_t stage) {
+    return program.options[static_cast<std::size_t>(chain.stages[stage].option)].key;
+  };
+  return program.price(chain.stages[s].last, key(s), key(s + 1));
+}
+
+/// Iteration time, ns.
+[[nodiscard]] inline std::int64_t simulated(const chain::Program& program, const chain::Chain& chain,
+                                            simulate::Transfers transfers = simulate::Transfers::kAsynchronous) {
+  simulate::Schedule schedule;
+  simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
+  pipeline.microbatches = program.microbatches;
+  pipeline.transfers = transfers;
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const chain::Candidate& plan = chain.stages[s].candidate;
+    simulate::SimStage stage;
+    stage.parts.push_back(
+        {Nanoseconds(plan.F), Nanoseconds(plan.T - plan.F), Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)});
+    stage.warmup = std::min(chain.in_flight[s], program.microbatches) - 1;
+    if (s + 1 < chain.stages.size()) {
+      const chain::Price hop = hop_after(program, chain, s);
+      stage.latency = Nanoseconds(hop.latency);
+      stage.occupancy = Nanoseconds(hop.occupancy);
+    }
+    pipeline.stages.push_back(std::move(stage));
+  }
+  return simulate::simulate(schedule).iteration.value();
+}
+
+}  // namespace tangram::tests

@@ -122,7 +122,7 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   auto trace = open_output(context, arguments.trace);
   if (!trace) return report(context.terminal, context.json, trace.error());
 
-  const auto transfers = arguments.blocking ? simulate::Transfers::kBlocking : simulate::Transfers::kAsynchronous;
+  const auto transfers = arguments.blocking ? simulate::Transfers::kBlocking : simulate::Transfers::kOverlapped;
   const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan, transfers), trace->has_value());
   if (result.deadlock) return report(context.terminal, context.json, deadlock());
   simulate::predict(*plan, result, FlopsPerSecond(0));

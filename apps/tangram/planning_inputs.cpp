@@ -69,12 +69,8 @@ planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet
   return options;
 }
 
-compose::Target target_of(const Settings& settings) {
-  using compose::Target;
-  for (const Target target : {Target::kMegatron, Target::kFlagscale, Target::kMimo}) {
-    if (settings.text("target") == to_string(target)) return target;
-  }
-  return Target::kGeneric;
+runtime::Target target_of(const Settings& settings) {
+  return runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
 }
 
 }  // namespace tangram::app

@@ -27,6 +27,6 @@ struct PlanningInputs {
 [[nodiscard]] planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet& fleet,
                                                 const model::Model& model);
 
-[[nodiscard]] compose::Target target_of(const Settings& settings);
+[[nodiscard]] runtime::Target target_of(const Settings& settings);
 
 }  // namespace tangram::app

@@ -8,6 +8,7 @@
 #include "tangram/baseline/baseline.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/import/job.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/simulate/simulate.hpp"
 
@@ -16,9 +17,9 @@ namespace tangram::baseline {
 namespace {
 
 /// Rules of our own plans that others need not keep: their times are estimated all the same.
-constexpr std::array kHarmless{"shape-invalid",       "member-split",      "cost-differs",
-                               "closed-form-differs", "boundary-latency",  "boundary-occupancy",
-                               "target-differs",      "price-below-fleet", "provenance-impossible"};
+constexpr std::array kHarmless{"shape-invalid",         "member-split",       "cost-differs",   "closed-form-differs",
+                               "boundary-latency",      "boundary-occupancy", "target-differs", "price-below-fleet",
+                               "provenance-impossible", "runtime-refuses"};
 
 /// What can be told from the cuts alone.
 void judge_cuts(Candidate& candidate, const DraftPipeline& pipeline, int units) {
@@ -74,9 +75,10 @@ importing::JobStage job_stage(const Draft& draft, const DraftStage& from, const 
   return stage;
 }
 
-importing::Job job_of(const Draft& draft, const PlannerInput& input,
-                      const std::vector<std::vector<StageSeats>>& seats) {
+importing::Job job_of(const Draft& draft, const PlannerInput& input, const std::vector<std::vector<StageSeats>>& seats,
+                      runtime::Target runtime) {
   importing::Job job;
+  job.runtime = runtime;
   for (std::size_t p = 0; p < draft.pipelines.size(); ++p) {
     const DraftPipeline& from = draft.pipelines[p];
     importing::JobPipeline pipeline{from.microbatch, from.microbatches, {}};
@@ -109,6 +111,19 @@ void judge_plan(Candidate& candidate, const plan::LaunchPlan& plan, const Judge&
     if (weight(label) <= weight(candidate.label)) continue;
     candidate.label = label;
     candidate.reason = fmt::format("{} {}", violation.where, violation.message);
+  }
+}
+
+/// Under the semantics of the runtime, where that takes the plan.
+void judge_runtime(Candidate& candidate, plan::LaunchPlan& plan, runtime::Target runtime) {
+  for (const plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
+    if (verdict.target != to_string(runtime)) continue;
+    if (verdict.ok) {
+      plan.runtime = runtime;
+    } else {
+      candidate.label = Label::kInexpressible;
+      candidate.reason = fmt::format("{} cannot run it: {}", verdict.target, verdict.reasons.front().text);
+    }
   }
 }
 
@@ -150,7 +165,7 @@ void give_plan(Candidate& candidate, const Draft& draft, const PlannerInput& inp
   importing::Options options;
   options.profiles = by.profiles;
   options.hierarchy = &by.hierarchy;
-  const importing::ReadJob job(std::make_unique<const importing::Job>(job_of(draft, input, *seats)));
+  const importing::ReadJob job(std::make_unique<const importing::Job>(job_of(draft, input, *seats, by.runtime)));
   auto made = importing::make_plan(job, by.fleet, by.model, options);
   if (!made) {
     candidate.label = Label::kInexpressible;
@@ -184,6 +199,7 @@ Candidate judge(plan::LaunchPlan given, const Judge& by) {
   candidate.claimed = to_seconds(given.predicted.iteration);
   candidate.text = fmt::format("{} stages", given.stages.size());
   plan::LaunchPlan& plan = candidate.plan.emplace(std::move(given));
+  if (by.runtime != runtime::Target::kGeneric) judge_runtime(candidate, plan, by.runtime);
   judge_plan(candidate, plan, by);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
   simulate::predict(plan, result, by.fleet_peak);

@@ -208,7 +208,7 @@ void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
     Attempt& attempt = attempts[i];
     attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
                                      attempt.options, signatures_, *batch.store);
-    attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
+    follow(options_.constraints.semantics, attempt.priced.program);
     limit_spend(attempt);
     judge(attempt, incumbent);
   });

@@ -112,7 +112,7 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   other.attempt.shares = chain.attempt.shares;
   other.attempt.priced =
       outline_program(model_, level_of(setting), other.attempt.shares, setting, options, signatures_, *other.store);
-  other.attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
+  follow(options_.constraints.semantics, other.attempt.priced.program);
   limit_spend(other.attempt);
   auto start = fitted(chain, other);
   if (!start) return other;

@@ -340,6 +340,11 @@ std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, 
   return std::move(frontier.candidates);
 }
 
+void follow(const runtime::Semantics& semantics, chain::Program& program) {
+  program.classic_warmup = semantics.warmup == runtime::Warmup::kClassic;
+  program.blocking_transfers = semantics.transfers == runtime::Transfers::kBlocking;
+}
+
 Composition to_composition(const model::Model& model, const cluster::IslandLevel& level, const PricedProgram& priced,
                            const SignatureTable& signatures, const FrontierStore& store, const chain::Chain& chain) {
   Composition composition;

@@ -62,6 +62,9 @@ struct PricedProgram {
                                                            const SignatureTable& signatures,
                                                            const FrontierStore& store);
 
+/// What the semantics of a runtime ask of a program.
+void follow(const runtime::Semantics& semantics, chain::Program& program);
+
 /// A chain of the program in terms of classes and partial plans.
 [[nodiscard]] Composition to_composition(const model::Model& model, const cluster::IslandLevel& level,
                                          const PricedProgram& priced, const SignatureTable& signatures,

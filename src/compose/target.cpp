@@ -18,6 +18,7 @@ namespace tangram::compose {
 namespace {
 
 using cost::RecomputeMode;
+using runtime::DegreesRule;
 
 parallelizer::SliceTraits traits_of_whole(const model::Model& model) {
   return parallelizer::traits_of(model, model::signature(model, 0, model.block_count()));
@@ -53,9 +54,9 @@ std::vector<RecomputeMode> modes_of(const model::Techniques& allow) {
   return modes;
 }
 
-Constraints common_demands(const model::Job& job) {
+Constraints common_demands(const runtime::Runtime& runtime, const model::Job& job) {
   Constraints constraints;
-  constraints.classic_warmup = true;
+  constraints.semantics = runtime.semantics;
   constraints.demands.sequence_parallel = job.allow.sp;
   constraints.demands.zero1 = job.allow.zero1;
   constraints.demands.alike = true;
@@ -64,16 +65,16 @@ Constraints common_demands(const model::Job& job) {
 }
 
 /// One case per set of degrees and recompute mode.
-std::vector<Constraints> uniform_cases(Target target, const model::Model& model,
+std::vector<Constraints> uniform_cases(const runtime::Runtime& runtime, const model::Model& model,
                                        const cluster::IslandHierarchy& hierarchy) {
   std::vector<Constraints> cases;
   for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) {
-    if (target == Target::kMimo && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
+    if (runtime.power_of_two_tp && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
     for (const RecomputeMode mode : modes_of(model.job.allow)) {
-      Constraints constraints = common_demands(model.job);
+      Constraints constraints = common_demands(runtime, model.job);
       constraints.demands.degrees = degrees;
       constraints.demands.recompute = mode;
-      constraints.demands.whole_modules = target == Target::kMimo;
+      constraints.demands.whole_modules = runtime.whole_modules;
       cases.push_back(constraints);
     }
   }
@@ -122,12 +123,13 @@ std::vector<Types> types_apart(const cluster::IslandHierarchy& hierarchy) {
 
 /// Both ends of a tied embedding have the same tp: one case for each. A host has one GPU type: one case for each set of
 /// types that share no host.
-std::vector<Constraints> mesh_cases(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+std::vector<Constraints> mesh_cases(const runtime::Runtime& runtime, const model::Model& model,
+                                    const cluster::IslandHierarchy& hierarchy) {
   std::set<int> widths;
   if (model.tied_embeddings) {
     for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
   }
-  Constraints constraints = common_demands(model.job);
+  Constraints constraints = common_demands(runtime, model.job);
   constraints.demands.whole_stage_experts = true;
   std::vector<Constraints> cases;
   for (const Types& types : types_apart(hierarchy)) {
@@ -170,50 +172,26 @@ void merge(SearchResult found, int top, SearchResult& all) {
 
 }  // namespace
 
-std::string_view to_string(Target target) {
-  switch (target) {
-    case Target::kGeneric: return "generic";
-    case Target::kMegatron: return "megatron";
-    case Target::kFlagscale: return "flagscale";
-    case Target::kMimo: return "mimo";
-  }
-  return "generic";
-}
-
 void restrict_to(Target target, model::Job& job) {
-  if (target == Target::kGeneric) return;
+  const runtime::Runtime& runtime = runtime::runtime_of(target);
+  if (runtime.degrees == DegreesRule::kAny) return;
   model::Techniques& allow = job.allow;
   allow.mixed_stages = false;
   allow.zero2 = allow.zero3 = false;
-  if (target != Target::kMegatron) allow.cp = false;
-  if (target == Target::kFlagscale) {
-    allow.recompute_selective = false;
-    if (!allow.sp) allow.tp = false;
-  }
+  allow.cp = allow.cp && runtime.context_parallel;
+  allow.recompute_selective = allow.recompute_selective && runtime.selective_recompute;
+  // Between meshes shards are those of sequence parallelism.
+  if (runtime.degrees == DegreesRule::kMeshes && !allow.sp) allow.tp = false;
 }
 
 std::vector<Constraints> cases_of(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
-  switch (target) {
-    case Target::kGeneric: return {Constraints{}};
-    case Target::kFlagscale: return mesh_cases(model, hierarchy);
-    case Target::kMegatron:
-    case Target::kMimo: break;
+  const runtime::Runtime& runtime = runtime::runtime_of(target);
+  switch (runtime.degrees) {
+    case DegreesRule::kAny: return {Constraints{}};
+    case DegreesRule::kUniform: return uniform_cases(runtime, model, hierarchy);
+    case DegreesRule::kMeshes: return mesh_cases(runtime, model, hierarchy);
   }
-  return uniform_cases(target, model, hierarchy);
-}
-
-std::string rule_of(Target target) {
-  switch (target) {
-    case Target::kGeneric: return "";
-    case Target::kMegatron:
-      return "target megatron: one set of degrees and one recompute mode (full: of all layers) for all stages, "
-             "sequence parallelism with tp, ZeRO-1, classic warm-up";
-    case Target::kFlagscale:
-      return "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, experts over "
-             "whole stages, classic warm-up, one GPU type on all hosts that have several of them";
-    case Target::kMimo: return "target mimo: as megatron, tp a power of two, no cp, an encoder is one stage";
-  }
-  return "";
+  return {};
 }
 
 SearchResult search_target(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
@@ -247,7 +225,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
       options.incumbent = std::min(options.incumbent, Nanoseconds(chain::of_interest(best, options.accepted_gap)));
     }
   }
-  all.space.rules.push_back(rule_of(target));
+  all.space.rules.emplace_back(runtime::runtime_of(target).rules);
   if (all.best.empty()) return all;
   const Nanoseconds best = all.best.front().closed_form;
   const Nanoseconds wanted(chain::of_interest(best.value(), options.accepted_gap));

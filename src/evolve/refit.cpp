@@ -237,6 +237,7 @@ class Refitter {
   }
 
   void finish(plan::LaunchPlan plan) {
+    plan.runtime = old_.runtime;
     plan.provenance.version = old_.provenance.version;
     plan.provenance.inputs = {{"cluster", fleet_.digest}, {"model", model_.digest}};
     plan.provenance.objective = old_.provenance.objective;

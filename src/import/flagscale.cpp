@@ -48,6 +48,7 @@ class HeteroReader {
 
   Job read(SortedFiles files) {
     Job job;
+    job.runtime = runtime::Target::kFlagscale;
     const std::int64_t samples = read_batch(arguments_, job);
     read_meshes();
     const auto layers = numbers(hetero_.find("hetero_pipeline_layer_split"), "hetero_pipeline_layer_split");

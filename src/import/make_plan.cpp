@@ -150,6 +150,7 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   }
   Imported imported;
   imported.plan = plan::assemble(pipelines, fleet, *located.level, model, options.profiles);
+  imported.plan.runtime = job->runtime;
   for (plan::IdleGpus& idle : imported.plan.idle) idle.reason = "not used by the imported job";
   // A file claims no time of its own: the form is the one its stages give.
   imported.plan.predicted.closed_form = plan::check(imported.plan).closed_form;

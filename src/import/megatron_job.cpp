@@ -89,6 +89,7 @@ Replica replica_of(std::int64_t tp, std::int64_t cp, std::int64_t samples) {
 
 Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   Job job;
+  job.runtime = runtime::Target::kMegatron;
   const std::int64_t samples = read_batch(arguments, job);
   const std::int64_t tp = degree(arguments, "tensor-model-parallel-size", 1);
   const std::int64_t stages = degree(arguments, "pipeline-model-parallel-size", 1);

@@ -7,6 +7,9 @@
 // P is the smallest whole number of nanoseconds that is at least every T and every link occupancy and for which no
 // stage needs more microbatches in flight, min(n, M), than the plan gives it. The needed counts only fall as P grows,
 // so P is found by bisection; at P = Lat one microbatch is enough at every depth, n = n_next + 1.
+//
+// Where the runtime blocks for transfers, both stages of a boundary stop for c: P is the largest T plus the c of both
+// boundaries of a stage, and stage s of S holds S - s microbatches.
 #include <algorithm>
 #include <string>
 
@@ -71,6 +74,25 @@ bool allowed(const std::vector<StageTime>& stages, std::int64_t period, std::int
   return true;
 }
 
+/// A period of stages that stop for their transfers.
+std::int64_t blocking_period(const std::vector<StageTime>& stages) {
+  std::int64_t period = 1;
+  std::int64_t before = 0;
+  for (const StageTime& stage : stages) {
+    period = std::max(period, sum(sum(before, stage.T), stage.c));
+    before = stage.c;
+  }
+  return period;
+}
+
+bool holds_classic_warmups(const std::vector<StageTime>& stages, std::int64_t microbatches) {
+  auto depth = static_cast<std::int64_t>(stages.size());
+  for (const StageTime& stage : stages) {
+    if (stage.in_flight < std::min(depth--, microbatches)) return false;
+  }
+  return true;
+}
+
 struct ClosedForm {
   bool feasible = false;
   std::int64_t first_out = 0;  ///< max(Lat, a)
@@ -80,7 +102,28 @@ struct ClosedForm {
   std::int64_t time = 0;
 };
 
-ClosedForm closed_form(const std::vector<StageTime>& stages, std::int64_t microbatches) {
+/// The smallest period at which every stage holds what it has in flight; notes whether there is one.
+std::int64_t period_of(const std::vector<StageTime>& stages, std::int64_t microbatches, std::int64_t latency,
+                       runtime::Transfers transfers, ClosedForm& form) {
+  if (transfers == runtime::Transfers::kBlocking) {
+    form.feasible = holds_classic_warmups(stages, microbatches);
+    return blocking_period(stages);
+  }
+  std::int64_t low = form.least_period;
+  std::int64_t high = std::max(low, latency);
+  form.feasible = allowed(stages, high, microbatches);
+  while (form.feasible && low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (allowed(stages, middle, microbatches)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return high;
+}
+
+ClosedForm closed_form(const std::vector<StageTime>& stages, std::int64_t microbatches, runtime::Transfers transfers) {
   ClosedForm form;
   std::int64_t latency = 0;
   std::int64_t a = 0;
@@ -93,18 +136,7 @@ ClosedForm closed_form(const std::vector<StageTime>& stages, std::int64_t microb
     form.least_period = std::max({form.least_period, s.T, s.occupancy});
   }
   form.first_out = std::max(latency, a);
-  std::int64_t low = form.least_period;
-  std::int64_t high = std::max(low, latency);
-  form.feasible = allowed(stages, high, microbatches);
-  while (form.feasible && low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (allowed(stages, middle, microbatches)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  form.period = high;
+  form.period = period_of(stages, microbatches, latency, transfers, form);
   form.time = sum(sum(form.first_out, product(microbatches - 1, form.period)), form.optimizer);
   return form;
 }
@@ -156,6 +188,18 @@ void check_in_flight(const std::vector<StageTime>& stages, const ClosedForm& for
   }
 }
 
+/// Stages that stop for their transfers wait for each other for ever where one warms up otherwise.
+void check_classic(const std::vector<StageTime>& stages, std::int64_t microbatches, Findings& findings) {
+  auto depth = static_cast<std::int64_t>(stages.size());
+  for (const StageTime& stage : stages) {
+    const std::int64_t classic = std::min(depth--, microbatches);
+    if (stage.in_flight == classic) continue;
+    findings.add(
+        "warmup-not-classic", at_stage(stage.id),
+        "the runtime holds " + std::to_string(classic) + " microbatches there, not " + std::to_string(stage.in_flight));
+  }
+}
+
 }  // namespace
 
 Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings) {
@@ -169,12 +213,16 @@ Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed,
     }
     stages.back().c = 0;
     stages.back().occupancy = 0;
-    const ClosedForm form = closed_form(stages, pipeline.microbatches);
+    const ClosedForm form = closed_form(stages, pipeline.microbatches, plan.semantics().transfers);
     if (!form.feasible) {
       findings.add("in-flight-low", at_pipeline(pipeline.id),
                    "no period is long enough for so few microbatches in flight");
     }
-    check_in_flight(stages, form, pipeline.microbatches, plan.predicted.closed_form, findings);
+    if (plan.semantics().warmup == runtime::Warmup::kClassic) {
+      check_classic(stages, pipeline.microbatches, findings);
+    } else {
+      check_in_flight(stages, form, pipeline.microbatches, plan.predicted.closed_form, findings);
+    }
     last_backward = std::max(last_backward, form.time - form.optimizer);
     step = std::max(step, form.optimizer);
     const std::int64_t bound = lower_bound(stages, pipeline.microbatches);

@@ -462,6 +462,20 @@ void need(io::ObjectReader& reader, std::string_view key) {
                   "plans always have it, if only empty");
 }
 
+/// Plans that were written before there was one are for no runtime in particular.
+runtime::Target read_execution(io::ObjectReader& reader) {
+  const std::span<const runtime::Runtime> runtimes = runtime::runtimes();
+  std::vector<std::string> names;
+  for (const runtime::Runtime& runtime : runtimes) names.emplace_back(runtime.name);
+  const auto number = reader.choice_of("runtime", names);
+  if (!number) return runtime::Target::kGeneric;
+  const runtime::Runtime& runtime = runtimes[*number];
+  expect(reader, "transfers", to_string(runtime.semantics.transfers));
+  expect(reader, "warmup", to_string(runtime.semantics.warmup));
+  reader.finish();
+  return runtime.target;
+}
+
 LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
   LaunchPlan plan;
   if (!io::has_schema(reader, kSchema)) return plan;
@@ -473,6 +487,7 @@ LaunchPlan read_document(io::ObjectReader& reader, const Counts& counts) {
     fleet->finish();
   }
   read_model_into(plan, reader);
+  if (auto execution = reader.object_if("execution")) plan.runtime = read_execution(*execution);
   std::vector<cluster::GpuType> devices;
   for (auto& item : reader.objects("gpu_types")) devices.push_back(read_gpu_type(item));
   for (auto& item : reader.objects("islands")) plan.islands.push_back(read_island(item, plan.islands.size(), devices));

@@ -76,6 +76,13 @@ Json provenance_json(const PlanProvenance& provenance) {
   return out;
 }
 
+/// Transfers and warm-up follow from the runtime; they are written for those who do not know it.
+Json execution_json(const LaunchPlan& plan) {
+  return {{"runtime", to_string(plan.runtime)},
+          {"transfers", to_string(plan.semantics().transfers)},
+          {"warmup", to_string(plan.semantics().warmup)}};
+}
+
 Json batch_json(const LaunchPlan& plan) {
   Json out;
   out["global"] = plan.model.job.global_batch;
@@ -285,6 +292,7 @@ Json body_json(const LaunchPlan& plan) {
   Json body;
   body["fleet"] = {{"name", plan.fleet_name}, {"gpus", plan.fleet_gpus}};
   body["model"] = Json::parse(model::write_model(plan.model));
+  body["execution"] = execution_json(plan);
   body["batch"] = batch_json(plan);
   body["gpu_types"] = list_json(devices, gpu_type_json);
   body["islands"] = list_json(plan.islands, [&](const PlanIsland& island) { return island_json(island, devices); });

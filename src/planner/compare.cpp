@@ -81,7 +81,12 @@ class Comparer {
   }
 
   [[nodiscard]] baseline::Judge judge() const {
-    return {fleet_, hierarchy_, model_, options_.plan.search.profiles, cost::fleet_peak(fleet_, model_.job.precision)};
+    return {fleet_,
+            hierarchy_,
+            model_,
+            options_.plan.search.profiles,
+            cost::fleet_peak(fleet_, model_.job.precision),
+            options_.plan.target};
   }
 
   void add_planners(Comparison& comparison) const {

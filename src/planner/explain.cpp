@@ -28,7 +28,9 @@ class Explainer {
  public:
   Explainer(const plan::LaunchPlan& plan, const cluster::Fleet& fleet, const PlanOptions& options,
             const compose::ProgressCallback& progress)
-      : plan_(plan), fleet_(fleet), options_(options), progress_(progress) {}
+      : plan_(plan), fleet_(fleet), options_(options), progress_(progress) {
+    options_.target = target_for(plan, options);
+  }
 
   Expected<Explanation> run() {
     evolve::Refit now = evolve::refit(plan_, fleet_, plan_.model, refit_options());
@@ -37,6 +39,7 @@ class Explainer {
     if (const auto refused = reasons_against(*plan, options_.target); !refused.empty()) {
       return fail(refusal(refused.front()));
     }
+    price_for(options_.target, *plan);
     if (auto done = predict(*plan, fleet_); !done) return fail(std::move(done.error()));
     result_.iteration = plan->predicted.iteration;
     note_memory(*plan);
@@ -62,8 +65,8 @@ class Explainer {
 
   [[nodiscard]] Diagnostics refusal(const plan::TargetReason& reason) const {
     return {problem(ErrorKind::kInfeasible, reason.code,
-                    fmt::format("{} cannot run this plan, which breaks the rule {}: {}",
-                                compose::to_string(options_.target), reason.code, reason.text),
+                    fmt::format("{} cannot run this plan, which breaks the rule {}: {}", to_string(options_.target),
+                                reason.code, reason.text),
                     "leave --target out, or name the runtime that the plan was made for")};
   }
 
@@ -82,10 +85,10 @@ class Explainer {
       changed.why_not = refit.misfits.empty() ? "GPUs are gone" : reason_of(refit.misfits.front());
     } else if (const auto refused = reasons_against(*plan, options_.target); !refused.empty()) {
       changed.why_not = refused.front().text;
-    } else if (!predict(*plan, fleet)) {
-      changed.why_not = "its schedule cannot finish";
     } else {
-      changed.iteration = plan->predicted.iteration;
+      price_for(options_.target, *plan);
+      if (!predict(*plan, fleet)) changed.why_not = "its schedule cannot finish";
+      if (changed.why_not.empty()) changed.iteration = plan->predicted.iteration;
     }
     return changed;
   }
@@ -306,7 +309,7 @@ class Explainer {
 
   const plan::LaunchPlan& plan_;
   const cluster::Fleet& fleet_;
-  const PlanOptions& options_;
+  PlanOptions options_;
   const compose::ProgressCallback& progress_;
   Explanation result_;
 };

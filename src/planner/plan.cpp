@@ -48,7 +48,7 @@ Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose
     diagnostic.kind = ErrorKind::kInfeasible;
     diagnostic.code = reason.code;
     diagnostic.message =
-        fmt::format("{} cannot {} the rule {}: {}", compose::to_string(target),
+        fmt::format("{} cannot {} the rule {}: {}", to_string(target),
                     model ? "train this model, which breaks" : "run the best plans that were found, which break",
                     reason.code, reason.text);
     if (refusals.empty()) {
@@ -70,20 +70,12 @@ constexpr int kLookedAt = 64;
 constexpr double kManyIdle = 0.1;
 constexpr double kWideGap = 0.1;
 
-/// Slower by so much, transfers that block are named.
-constexpr double kWorthNaming = 1.001;
-
-/// What the target costs; the plan without it is searched for as well.
+/// What the runtime's rules and semantics cost; the plan without them is searched for as well.
 std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(generic.predicted.iteration);
-  std::string note = fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s without it",
-                                 compose::to_string(target), (own / other - 1) * 100, own, other);
-  // The search and the predictions know transfers that run beside the passes; Megatron-LM's schedule, which all targets
-  // run, stops for them.
-  const simulate::Result stopped = simulate::simulate(simulate::schedule_of(plan, simulate::Transfers::kBlocking));
-  if (stopped.deadlock || to_seconds(stopped.iteration) < own * kWorthNaming) return note;
-  return note + fmt::format("; {:.4g} s where stages stop for transfers", to_seconds(stopped.iteration));
+  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s where nothing limits the runtime",
+                     to_string(target), (own / other - 1) * 100, own, other);
 }
 
 /// Plans that the target can run, simulated.

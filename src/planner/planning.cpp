@@ -53,12 +53,16 @@ ensemble::EnsembleSearch Planning::search_ensemble(const compose::SearchOptions&
 }
 
 plan::LaunchPlan Planning::assemble(const compose::Composition& composition) const {
-  return plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles,
-                        options_.near);
+  plan::LaunchPlan plan =
+      plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles, options_.near);
+  plan.runtime = options_.target;
+  return plan;
 }
 
 plan::LaunchPlan Planning::assemble(const compose::Ensemble& ensemble) const {
-  return plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
+  plan::LaunchPlan plan = plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
+  plan.runtime = options_.target;
+  return plan;
 }
 
 std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& composition) const {

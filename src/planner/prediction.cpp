@@ -14,7 +14,7 @@ namespace tangram::planner {
 // Rules of the target that speak of hosts and paths are judged on the whole plan.
 std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target) {
   for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
-    if (verdict.target == compose::to_string(target)) return std::move(verdict.reasons);
+    if (verdict.target == to_string(target)) return std::move(verdict.reasons);
   }
   return {};
 }
@@ -24,6 +24,16 @@ Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
   if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
   simulate::predict(plan, result, cost::fleet_peak(fleet, plan.model.job.precision));
   return {};
+}
+
+runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options) {
+  return options.target == runtime::Target::kGeneric ? plan.runtime : options.target;
+}
+
+void price_for(runtime::Target target, plan::LaunchPlan& plan) {
+  if (plan.runtime == target) return;
+  plan.runtime = target;
+  plan.predicted.closed_form = plan::check(plan).closed_form;
 }
 
 std::pair<double, double> rank_of(const plan::LaunchPlan& plan, compose::Objective objective) {

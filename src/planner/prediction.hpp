@@ -11,6 +11,8 @@
 #include "tangram/compose/target.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_plan.hpp"
+#include "tangram/planner/plan.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::planner {
 
@@ -19,6 +21,12 @@ namespace tangram::planner {
 
 /// What the target says against the plan.
 [[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target);
+
+/// What a plan that is there already is judged for: its own runtime, where none in particular is asked for.
+[[nodiscard]] runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options);
+
+/// The plan under the semantics of a runtime that does not refuse it.
+void price_for(runtime::Target target, plan::LaunchPlan& plan);
 
 /// What plans are ranked by, less is better: what is asked for, then seconds.
 [[nodiscard]] std::pair<double, double> rank_of(const plan::LaunchPlan& plan, compose::Objective objective);

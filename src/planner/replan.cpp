@@ -17,6 +17,7 @@ class Replanner {
   Replanner(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model, PlanOptions options,
             double min_gain)
       : fleet_(fleet), model_(model), options_(replan_options(std::move(options))) {
+    options_.target = target_for(old, options_);
     result_.old = std::move(old);
     result_.min_gain = min_gain;
     options_.near = &result_.old;
@@ -57,6 +58,7 @@ class Replanner {
   /// Completes a refitted plan; false where it does not finish or its target refuses it.
   bool runs(plan::LaunchPlan& plan) {
     result_.refused = reasons_against(plan, options_.target);
+    if (result_.refused.empty()) price_for(options_.target, plan);
     const auto done = predict(plan, fleet_);
     if (!done) result_.deadlock = done.error().front();
     return result_.refused.empty() && done;
@@ -78,7 +80,9 @@ class Replanner {
     if (!repaired) return;
     evolve::Refit refit = evolve::refit(*repaired, fleet_, model_, options);
     plan::LaunchPlan* const plan = refit.fitting();
-    if (plan == nullptr || !reasons_against(*plan, options_.target).empty() || !predict(*plan, fleet_)) return;
+    if (plan == nullptr || !reasons_against(*plan, options_.target).empty()) return;
+    price_for(options_.target, *plan);
+    if (!predict(*plan, fleet_)) return;
     plan->provenance.note = "the plan before, with other hosts in place of those that are gone";
     spare_ = std::move(*plan);
   }

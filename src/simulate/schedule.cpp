@@ -18,6 +18,8 @@ SimStage stage_of(const plan::Stage& stage) {
 
 }  // namespace
 
+Schedule schedule_of(const plan::LaunchPlan& plan) { return schedule_of(plan, plan.semantics().transfers); }
+
 Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers) {
   Schedule schedule;
   for (const plan::Pipeline& pipeline : plan.pipelines) {

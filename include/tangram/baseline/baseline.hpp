@@ -14,6 +14,7 @@
 #include "tangram/baseline/input.hpp"
 #include "tangram/cost/strategy.hpp"
 #include "tangram/plan/launch_plan.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::baseline {
 
@@ -118,6 +119,8 @@ struct Judge {
   const model::Model& model;
   const cost::ProfileSet* profiles = nullptr;
   FlopsPerSecond fleet_peak{0};
+  runtime::Target runtime =
+      runtime::Target::kGeneric;  ///< whose semantics times are of, whether or not it runs the plan
 };
 
 [[nodiscard]] Candidate judge(const Draft& draft, std::int64_t rank, const PlannerInput& input, const Judge& by);

@@ -11,13 +11,14 @@
 #include "tangram/cluster/price.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::compose {
 
 /// What a target adds to the space (target.hpp).
 struct Constraints {
   parallelizer::Demands demands;       ///< of every stage
-  bool classic_warmup = false;         ///< Program::classic_warmup
+  runtime::Semantics semantics;        ///< of the schedule that plans are made for
   std::vector<std::string> gpu_types;  ///< of classes that stages may use; empty: all
 };
 

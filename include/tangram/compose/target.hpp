@@ -3,33 +3,21 @@
 // one of them. What remains (hosts, paths) is judged on finished plans (plan::target_verdicts).
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::compose {
 
-enum class Target : std::uint8_t {
-  kGeneric,    ///< no demands
-  kMegatron,   ///< one set of degrees, one ZeRO stage, one recompute mode for all stages
-  kFlagscale,  ///< degrees differ; no cp, sp with tp, ZeRO-1, experts over whole stages, one GPU type a host
-  kMimo,       ///< as Megatron-LM, without cp, encoders and decoder in stages of their own
-};
-
-/// "generic", "megatron", ...: as plans and the command line name it.
-[[nodiscard]] std::string_view to_string(Target target);
+using runtime::Target;
 
 /// Takes techniques away from the job that the target does not have.
 void restrict_to(Target target, model::Job& job);
-
-/// What the cases leave out, in words for Space::rules; empty: nothing.
-[[nodiscard]] std::string rule_of(Target target);
 
 /// At least one. Full recompute is of whole stages where it has to be the same for all; sequence parallelism and ZeRO-1
 /// are used wherever they can be.

@@ -7,6 +7,7 @@
 
 #include "tangram/cost/strategy.hpp"
 #include "tangram/import/import.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::importing {
 
@@ -81,6 +82,7 @@ struct DeviceName {
 };
 
 struct Job {
+  runtime::Target runtime = runtime::Target::kGeneric;  ///< that runs it
   model::JobOverrides overrides;
   std::vector<JobPipeline> pipelines;
   Fill fill = Fill::kNone;

@@ -82,6 +82,12 @@ class ObjectReader {
     return index < 0 ? fallback : (choices.begin() + index)->second;
   }
 
+  /// Required: which of the names; nullopt after reporting that it is none of them.
+  std::optional<std::size_t> choice_of(std::string_view key, const std::vector<std::string>& names) {
+    const int index = choice_index(key, names, true);
+    return index < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(index));
+  }
+
   // Nested. The optional forms return nullopt (empty) without a report when the key is absent.
   std::optional<ObjectReader> object(std::string_view key);
   std::optional<ObjectReader> object_if(std::string_view key);

@@ -11,6 +11,7 @@
 #include "tangram/cost/stage.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/parallelizer/tally.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::plan {
 
@@ -203,6 +204,7 @@ struct LaunchPlan {
   std::string fleet_name;
   int fleet_gpus = 0;
   model::Model model;
+  runtime::Target runtime = runtime::Target::kGeneric;  ///< whose semantics all predictions speak of
   std::vector<PlanIsland> islands;
   std::vector<Pipeline> pipelines;
   std::vector<Stage> stages;
@@ -213,6 +215,7 @@ struct LaunchPlan {
   Predicted predicted;
   std::vector<TargetVerdict> targets;
 
+  [[nodiscard]] runtime::Semantics semantics() const { return runtime::runtime_of(runtime).semantics; }
   [[nodiscard]] const PlanIsland& island(int id) const { return islands[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const Stage& stage(int id) const { return stages[static_cast<std::size_t>(id)]; }
   /// The part's i-th rank.

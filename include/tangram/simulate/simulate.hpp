@@ -9,6 +9,7 @@
 #include "tangram/base/units.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_plan.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::simulate {
 
@@ -23,13 +24,9 @@ enum class ScheduleKind : std::uint8_t {
   kZeroBubble,
 };
 
-/// What a stage does while its transfers are under way.
-enum class Transfers : std::uint8_t {
-  kAsynchronous,  ///< a pass starts once its executor is free and its input there
-  /// Of k1F1B: a stage waits until what it sends is taken and what it expects is there, a send and a receive at a time
-  /// where both are due, as Megatron-LM does without interleaving.
-  kBlocking,
-};
+/// kBlocking is of k1F1B alone: a stage waits until what it sends is taken and what it expects is there, as Megatron-LM
+/// does without interleaving.
+using runtime::Transfers;
 
 /// One model chunk of a stage: chunk c of stage s holds the layers of place c * S + s in the model.
 struct SimChunk {
@@ -65,7 +62,7 @@ struct SimPipeline {
   std::int64_t microbatches = 1;
   ScheduleKind kind = ScheduleKind::k1F1B;
   std::int64_t group = 0;  ///< of kInterleaved: microbatches that pass a chunk in a row; 0: as many as stages
-  Transfers transfers = Transfers::kAsynchronous;
+  Transfers transfers = Transfers::kOverlapped;
 };
 
 /// Model chunks of each stage.
@@ -135,8 +132,9 @@ struct Result {
 /// all synchronisations have ended (the gradient norm is a barrier). O(n log p) for n microbatch passes and p parts.
 [[nodiscard]] Result simulate(const Schedule& schedule, bool record = false);
 
-/// The written times, warm-ups and boundaries, taken as they are.
-[[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers = Transfers::kAsynchronous);
+/// The written times, warm-ups and boundaries, taken as they are, with the transfers of the plan's runtime.
+[[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan);
+[[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers);
 
 /// Dollars per hour of the GPUs that the plan uses; 0 when any of their prices is unknown.
 [[nodiscard]] double dollars_per_hour(const plan::LaunchPlan& plan);

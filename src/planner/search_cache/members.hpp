@@ -139,10 +139,16 @@ auto members(S& s) {
   return std::tie(degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, alike, tp_at_ends, equal);
 }
 
+template <Of<runtime::Semantics> S>
+auto members(S& s) {
+  auto& [transfers, warmup] = s;
+  return std::tie(transfers, warmup);
+}
+
 template <Of<compose::Constraints> S>
 auto members(S& s) {
-  auto& [demands, classic_warmup, gpu_types] = s;
-  return std::tie(demands, classic_warmup, gpu_types);
+  auto& [demands, semantics, gpu_types] = s;
+  return std::tie(demands, semantics, gpu_types);
 }
 
 template <Of<compose::SpendLimit> S>

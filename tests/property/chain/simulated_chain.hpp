@@ -18,7 +18,7 @@ namespace tangram::tests {
 
 /// Iteration time, ns.
 [[nodiscard]] inline std::int64_t simulated(const chain::Program& program, const chain::Chain& chain,
-                                            simulate::Transfers transfers = simulate::Transfers::kAsynchronous) {
+                                            simulate::Transfers transfers = simulate::Transfers::kOverlapped) {
   simulate::Schedule schedule;
   simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
   pipeline.microbatches = program.microbatches;

@@ -84,18 +84,18 @@ TEST_CASE("planner: idle GPUs have a reason") {
 TEST_CASE("planner: a target's plan is what the target can run, and no faster than one without") {
   const auto generic = make_plan(tiny_fleet(), mini_model(), {});
   REQUIRE(generic);
-  for (const auto target : {compose::Target::kMegatron, compose::Target::kFlagscale, compose::Target::kMimo}) {
+  for (const auto target : {runtime::Target::kMegatron, runtime::Target::kFlagscale, runtime::Target::kMimo}) {
     for (const bool tied : {false, true}) {
       PlanOptions options;
       options.target = target;
       model::Model model = mini_model();
       model.tied_embeddings = tied;
       const auto planned = make_plan(tiny_fleet(), model, options);
-      INFO(compose::to_string(target));
+      INFO(to_string(target));
       REQUIRE(planned);
       const auto verdicts = plan::target_verdicts(planned->plan);
-      CHECK(std::ranges::find(verdicts, compose::to_string(target), &plan::TargetVerdict::target)->ok);
-      CHECK(planned->plan.provenance.note.starts_with("target " + std::string(compose::to_string(target)) + " costs "));
+      CHECK(std::ranges::find(verdicts, to_string(target), &plan::TargetVerdict::target)->ok);
+      CHECK(planned->plan.provenance.note.starts_with("target " + std::string(to_string(target)) + " costs "));
       if (!tied) CHECK(planned->plan.predicted.closed_form >= generic->plan.provenance.search_bound);
     }
   }
@@ -110,7 +110,7 @@ TEST_CASE("planner: FlagScale's plan has one GPU type on each host") {
   model::Model model = mini_model();
   model.job.global_batch = 512;
   PlanOptions options;
-  options.target = compose::Target::kFlagscale;
+  options.target = runtime::Target::kFlagscale;
   const auto planned = make_plan(fleet, model, options);
   REQUIRE(planned);
   const plan::LaunchPlan& plan = planned->plan;
@@ -132,7 +132,7 @@ TEST_CASE("planner: FlagScale's plan has one GPU type on each host") {
 TEST_CASE("planner: a model that a target cannot train is refused as that") {
   const model::Model model = model_of_file("configs/models/opt-350m.yaml");
   PlanOptions options;
-  options.target = compose::Target::kFlagscale;
+  options.target = runtime::Target::kFlagscale;
   const auto planned = make_plan(tiny_fleet(), model, options);
   REQUIRE_FALSE(planned);
   for (const Diagnostic& d : planned.error()) {

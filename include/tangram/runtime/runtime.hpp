@@ -1,0 +1,84 @@
+// What starts a launch plan, and how it runs it. Goes in: a name. Comes out: the runtime's row: its execution
+// semantics, which the search, the check and the simulator take from here, and what it can not run.
+//
+// Megatron-LM: megatron/core/pipeline_parallel/schedules.py, forward_backward_pipelining_without_interleaving, sends
+// and receives by p2p_communication.py, which waits for every transfer. FlagScale runs the same schedule with transfers
+// of its own (flagscale/train/hetero/p2p_communication.py), which it waits for as well. MIMO runs it over several
+// modules (megatron/core/models/mimo), by multimodule_communicator.py.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tangram::runtime {
+
+enum class Target : std::uint8_t {
+  kGeneric,    ///< no demands: what could be run
+  kMegatron,   ///< one set of degrees, one ZeRO stage, one recompute mode for all stages
+  kFlagscale,  ///< degrees differ; no cp, sp with tp, ZeRO-1, experts over whole stages, one GPU type a host
+  kMimo,       ///< as Megatron-LM, without cp, encoders and decoder in stages of their own
+};
+
+/// What a stage does while its transfers are under way.
+enum class Transfers : std::uint8_t {
+  kOverlapped,  ///< a pass starts once its executor is free and its input there
+  /// A stage waits until what it sends is taken and what it expects is there, a send and a receive at a time where both
+  /// are due.
+  kBlocking,
+};
+
+/// Forward passes of a stage before its first backward pass.
+enum class Warmup : std::uint8_t {
+  kFree,     ///< as many as memory holds
+  kClassic,  ///< S - 1 - s on stage s of S (Narayanan et al., arXiv 2104.04473, section 2.2)
+};
+
+struct Semantics {
+  Transfers transfers = Transfers::kOverlapped;
+  Warmup warmup = Warmup::kFree;
+  bool operator==(const Semantics&) const = default;
+};
+
+/// How the degrees of stages may differ.
+enum class DegreesRule : std::uint8_t {
+  kAny,
+  kUniform,  ///< one set for all stages, and one recompute mode
+  kMeshes,   ///< each stage its own; a host has one GPU type; both ends of a tied embedding have the same tp
+};
+
+struct Runtime {
+  Target target = Target::kGeneric;
+  std::string_view name;   ///< as plans and the command line have it
+  std::string_view title;  ///< as people know it
+  Semantics semantics = {};
+  DegreesRule degrees = DegreesRule::kAny;
+  bool context_parallel = true;
+  bool selective_recompute = true;
+  bool power_of_two_tp = false;
+  bool whole_modules = false;   ///< an encoder is one stage
+  std::string_view rules = {};  ///< what it leaves out, in words for compose::Space::rules; empty: nothing
+};
+
+/// Generic first.
+[[nodiscard]] std::span<const Runtime> runtimes();
+
+[[nodiscard]] const Runtime& runtime_of(Target target);
+
+/// nullopt: nobody has this name.
+[[nodiscard]] std::optional<Target> target_named(std::string_view name);
+
+/// "generic", "megatron", ...
+[[nodiscard]] std::string_view to_string(Target target);
+/// "overlapped", "blocking".
+[[nodiscard]] std::string_view to_string(Transfers transfers);
+/// "free", "classic".
+[[nodiscard]] std::string_view to_string(Warmup warmup);
+
+[[nodiscard]] std::optional<Transfers> transfers_named(std::string_view name);
+[[nodiscard]] std::optional<Warmup> warmup_named(std::string_view name);
+
+}  // namespace tangram::runtime

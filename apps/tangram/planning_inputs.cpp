@@ -70,11 +70,7 @@ planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet
 }
 
 compose::Target target_of(const Settings& settings) {
-  using compose::Target;
-  for (const Target target : {Target::kMegatron, Target::kFlagscale, Target::kMimo}) {
-    if (settings.text("target") == to_string(target)) return target;
-  }
-  return Target::kGeneric;
+  return std::ranges::find(compose::target_names(), settings.text("target"), &compose::TargetName::name)->target;
 }
 
 }  // namespace tangram::app

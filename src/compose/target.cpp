@@ -1,6 +1,7 @@
 #include "tangram/compose/target.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 #include <map>
@@ -16,6 +17,9 @@
 namespace tangram::compose {
 
 namespace {
+
+constexpr std::array kTargets{TargetName{"generic", Target::kGeneric}, TargetName{"megatron", Target::kMegatron},
+                              TargetName{"flagscale", Target::kFlagscale}, TargetName{"mimo", Target::kMimo}};
 
 using cost::RecomputeMode;
 
@@ -170,15 +174,9 @@ void merge(SearchResult found, int top, SearchResult& all) {
 
 }  // namespace
 
-std::string_view to_string(Target target) {
-  switch (target) {
-    case Target::kGeneric: return "generic";
-    case Target::kMegatron: return "megatron";
-    case Target::kFlagscale: return "flagscale";
-    case Target::kMimo: return "mimo";
-  }
-  return "generic";
-}
+std::span<const TargetName> target_names() { return kTargets; }
+
+std::string_view to_string(Target target) { return std::ranges::find(kTargets, target, &TargetName::target)->name; }
 
 void restrict_to(Target target, model::Job& job) {
   if (target == Target::kGeneric) return;

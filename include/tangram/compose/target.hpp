@@ -22,7 +22,11 @@ enum class Target : std::uint8_t {
   kMimo,       ///< as Megatron-LM, without cp, encoders and decoder in stages of their own
 };
 
-/// "generic", "megatron", ...: as plans and the command line name it.
+struct TargetName {
+  std::string_view name;  ///< "megatron": as plans and the command line say
+  Target target;
+};
+[[nodiscard]] std::span<const TargetName> target_names();
 [[nodiscard]] std::string_view to_string(Target target);
 
 /// Takes techniques away from the job that the target does not have.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "commands.hpp"
+#include "output.hpp"
 #include "settings.hpp"
 #include "tangram/cache/cache_file.hpp"
 #include "tangram/planner/search_cache.hpp"

@@ -1,11 +1,11 @@
-// The grammar of the command line. Goes in: argv. Comes out: an invocation, a help text, or what is wrong. The only
-// place that knows CLI11.
+// The command line. Goes in: argv. Comes out: a command with its values, a help text, or what is wrong. The only place
+// that knows CLI11.
 #pragma once
 
 #include <string>
 #include <variant>
 
-#include "options.hpp"
+#include "command.hpp"
 #include "tangram/base/expected.hpp"
 
 namespace tangram::app {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
 #include "tangram/accuracy/report.hpp"
@@ -13,6 +13,25 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct AccuracyArguments {
+  std::string dataset;
+  std::string gpus;                  ///< a catalogue that comes before the program's own; empty: none
+  bool summary = false;              ///< the groups alone
+  std::vector<std::string> without;  ///< what the prediction goes without: "hierarchical", "overlap"
+};
+
+Parameters parameters_of(AccuracyArguments& a) {
+  return {{{"DATASET", "published measurements", &a.dataset}},
+          {{"summary", "", "show groups only, not every measurement", &a.summary},
+           {"gpus", "FILE", "a catalogue of GPU types that overrides the built-in one", &a.gpus},
+           {"without",
+            "METHOD",
+            "hierarchical: predict without two-level collectives; overlap: without overlapping communication",
+            &a.without,
+            {"hierarchical", "overlap"},
+            /*list=*/true}}};
+}
 
 std::string percent(double value) { return fmt::format("{:+.1f}%", 100 * value); }
 std::string share(double value) { return fmt::format("{:.1f}%", 100 * value); }
@@ -166,8 +185,6 @@ Expected<cluster::ExchangeMethods> methods_without(const std::vector<std::string
   return methods;
 }
 
-}  // namespace
-
 ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context) {
   const auto methods = methods_without(arguments.without);
   if (!methods) return report(context.terminal, context.json, methods.error());
@@ -179,6 +196,28 @@ ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context
       arguments.summary ? "" : lines_table(lines, context.terminal) + reasons_table(lines, context.terminal) + "\n";
   const std::string text = each + groups_table(groups, context.terminal);
   return print_result(context, text, document_of(lines, groups));
+}
+
+}  // namespace
+
+Command accuracy_command() {
+  return {.name = "accuracy",
+          .usage = "DATASET",
+          .summary = "compare predictions with published measurements",
+          .examples = R"(  tangram accuracy configs/measurements/validation.json
+  tangram accuracy measurements.json --summary
+  tangram accuracy measurements.json --json | jq '.groups[0]'
+  tangram accuracy measurements.json --profile a100.json --gpus calibrated.json
+)",
+          .details = R"(Builds the plan behind each measurement, predicts its iteration time and memory
+with the planner's own cost model, and shows the errors: per measurement, and
+per dataset, GPU type and parallelism. Measurements that cannot be expressed are
+listed with the reason.
+
+Manual: tangram help predictions
+)",
+          .bind = bound<AccuracyArguments>(parameters_of, run_accuracy),
+          .settings = {SettingGroup::kProfiles}};
 }
 
 }  // namespace tangram::app

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cache_settings.hpp"
-#include "commands.hpp"
+#include "command.hpp"
 #include "parallelizers.hpp"
 #include "table.hpp"
 
@@ -18,6 +18,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 using parallelizer::CachedAnswer;
 using parallelizer::CachedPlugin;
+
+/// `cache show`, `cache path`, `cache clear [NAME]`, `cache verify [NAME]`.
+struct CacheArguments {
+  std::string action;
+  std::string name;           ///< empty: not given
+  std::string sample = "20";  ///< verify: answers of each plugin, or "all"
+};
+
+Parameters parameters_of(CacheArguments& a) {
+  return {{{"ACTION", "show, verify, clear or path", &a.action},
+           {"NAME", "verify and clear: only this plugin", &a.name, /*required=*/false}},
+          {{"sample", "N", "verify: number of answers per plugin, or all (default: 20)", &a.sample}}};
+}
 
 Json document_of(const std::string& file) {
   Json document;
@@ -303,8 +316,6 @@ ExitCode path(const std::string& file, const Context& context) {
   return print_result(context, file + "\n", document_of(file));
 }
 
-}  // namespace
-
 ExitCode run_cache(const CacheArguments& arguments, const Context& context) {
   const auto mistaken = [&](std::string code, std::string message, std::string hint) {
     return report(context.terminal, context.json, usage_mistake(std::move(code), std::move(message), std::move(hint)));
@@ -323,6 +334,37 @@ ExitCode run_cache(const CacheArguments& arguments, const Context& context) {
                     "tangram cache --help");
   }
   return arguments.action == "show" ? show(file, context) : path(file, context);
+}
+
+}  // namespace
+
+Command cache_command() {
+  return {.name = "cache",
+          .usage = "show|verify|clear|path [NAME]",
+          .summary = "inspect, verify or clear cached searches and answers",
+          .examples = R"(  tangram cache show
+  tangram cache verify --sample 50
+  tangram cache clear galvatron
+  tangram plan fleet.json model.yaml --parallelizer galvatron --offline
+)",
+          .details = R"(plan and explain cache whole searches in one SQLite file, under a digest of
+everything they depend on: the program, the model and its job, the islands
+without host names, options, profiles, plugins. plan also caches the answers of
+plugins, under the question and a digest of the plugin. Plans are the same with
+and without the cache.
+
+show counts searches, and the answers, hits, misses and bytes of each plugin.
+verify reads all searches, asks the plugins a sample of the questions again,
+least recently verified first, and reports damage and changed answers. clear
+deletes everything, or all that one plugin contributed to. path prints the path
+of the file. Keep it on a local disk: locks on network file systems cannot be
+relied on. Exit 5: verify found damage, a difference or a plugin that does not
+answer.
+
+Manual: tangram help plugins
+)",
+          .bind = bound<CacheArguments>(parameters_of, run_cache),
+          .settings = {SettingGroup::kPlugins, SettingGroup::kWorkerCores, SettingGroup::kCache}};
 }
 
 }  // namespace tangram::app

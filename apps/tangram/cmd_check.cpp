@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
 #include "tangram/plan/check.hpp"
@@ -15,6 +15,18 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct CheckArguments {
+  std::string plan;
+  std::string cluster;  ///< empty: not given
+  std::string model;
+};
+
+Parameters parameters_of(CheckArguments& a) {
+  return {{{"PLAN", "a launch plan", &a.plan}},
+          {{"cluster", "CLUSTER", "the fleet the plan was made for", &a.cluster},
+           {"model", "MODEL", "the model the plan was made for", &a.model}}};
+}
 
 struct CheckInputs {
   plan::LaunchPlan plan;
@@ -80,8 +92,6 @@ Diagnostics judged_incomplete(Diagnostics mistakes) {
   return mistakes;
 }
 
-}  // namespace
-
 ExitCode run_check(const CheckArguments& arguments, const Context& context) {
   if (arguments.cluster.empty() && !arguments.model.empty()) {
     return report(context.terminal, context.json, usage_mistake("model-without-cluster", "--model needs --cluster"));
@@ -93,6 +103,26 @@ ExitCode run_check(const CheckArguments& arguments, const Context& context) {
   const plan::CheckReport judged = fleet ? planner::full_check(written, *fleet, wanted) : planner::full_check(written);
   return print_result(context, for_people(judged, context.terminal), document_of(judged),
                       judged.ok() ? ExitCode::kOk : ExitCode::kInfeasible);
+}
+
+}  // namespace
+
+Command check_command() {
+  return {.name = "check",
+          .usage = "PLAN",
+          .summary = "check a written plan",
+          .examples = R"(  tangram check plan.json
+  tangram check plan.json --cluster fleet.json --model model.yaml
+)",
+          .details = R"(Recomputes structure, memory, times, rates and runtime verdicts from the file
+alone and lists what does not hold. Bounds and gaps must be consistent with the
+times; the search is not repeated. --cluster and --model also compare hosts,
+links, prices and layers with the inputs. Exit 0: the plan is valid; 3: it has
+violations; 4: the file is not a launch plan.
+
+Manual: tangram help plans
+)",
+          .bind = bound<CheckArguments>(parameters_of, run_check)};
 }
 
 }  // namespace tangram::app

@@ -6,10 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/inventory/inventory.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
@@ -17,6 +16,28 @@
 namespace tangram::app {
 
 namespace {
+
+/// `cluster from-slurm FILE...`, `from-kubernetes`, `from-nvidia-smi`, `probe`.
+struct ClusterArguments {
+  std::string action;
+  std::vector<std::string> files;
+  std::string name;                   ///< empty: after the source
+  std::vector<std::string> networks;  ///< as written
+  std::vector<std::string> gpus;      ///< NAME=TYPE, as written
+  std::vector<std::string> links;     ///< logs of nccl-tests
+  std::string output;                 ///< empty: standard output
+};
+
+Parameters parameters_of(ClusterArguments& a) {
+  return {{{"ACTION", "from-slurm, from-kubernetes, from-nvidia-smi or probe", &a.action},
+           {"FILE", "reports of the fleet; - is standard input", &a.files, /*required=*/false}},
+          {{"network", "NETWORK",
+            "[TYPE=][CARDSx]RATEGbit,KIND: network cards of all nodes, or of those with one GPU type", &a.networks},
+           {"links", "LOG", "output of nccl-tests", &a.links},
+           {"gpu", "NAME", "NAME=TYPE: reports call the catalogue's TYPE by this NAME", &a.gpus},
+           {"name", "TEXT", "name of the fleet", &a.name},
+           output_option("FILE", "write cluster.json to FILE", a.output)}};
+}
 
 using Importer = std::function<Expected<inventory::Inventory>(const inventory::Request&)>;
 
@@ -38,15 +59,12 @@ std::vector<Source> sources() {
 
 Expected<Source> find_source(const std::string& action) {
   const std::vector<Source> known = sources();
-  std::vector<std::string> names;
   for (const Source& source : known) {
     if (source.name == action) return source;
-    names.push_back(source.name);
   }
-  const auto near = closest(action, names);
-  return fail(usage_mistake(
-      "unknown-action", fmt::format("cluster has no action \"{}\"", action),
-      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("actions: {}", fmt::join(names, ", "))));
+  const std::vector<std::string> names = names_of(known);
+  return fail(usage_mistake("unknown-action", fmt::format("cluster has no action \"{}\"", action),
+                            suggestion(action, names, listing("actions", names))));
 }
 
 std::optional<Diagnostics> complaint(const ClusterArguments& arguments, const Source& source) {
@@ -150,8 +168,6 @@ std::string for_people(const cluster::Fleet& fleet, const Terminal& terminal) {
                      counted(static_cast<std::int64_t>(fleet.nodes.size()), "node"), table.render(terminal));
 }
 
-}  // namespace
-
 ExitCode run_cluster(const ClusterArguments& arguments, const Context& context) {
   const auto failed = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   const auto source = find_source(arguments.action);
@@ -173,6 +189,38 @@ ExitCode run_cluster(const ClusterArguments& arguments, const Context& context) 
   if (const auto written = write_output(context, *output, *text); !written) return failed(written.error());
   if (context.json) return print_result(context, "", document_of(*found, *text));
   return print_text(context, output->has_value() ? for_people(*fleet, context.terminal) : *text);
+}
+
+}  // namespace
+
+Command cluster_command() {
+  return {.name = "cluster",
+          .usage = "from-slurm|from-kubernetes|from-nvidia-smi|probe [FILE...]",
+          .summary = "write cluster.json from what a fleet reports",
+          .examples = R"(  scontrol show nodes --json | tangram cluster from-slurm - \
+    --network 8x400Gbit,infiniband -o fleet.json
+  kubectl get nodes -o json | tangram cluster from-kubernetes - \
+    --network 4x200Gbit,roce -o fleet.json
+  tangram cluster from-nvidia-smi n1.xml n1.txt n2.xml n2.txt \
+    --links all_reduce.log -o fleet.json
+  tangram cluster probe
+)",
+          .details = R"(from-slurm reads the output of scontrol show nodes, as text or with --json.
+from-kubernetes reads nodes with the labels of GPU feature discovery.
+from-nvidia-smi reads the output of nvidia-smi -q -x (HOST.xml) and of
+nvidia-smi topo -m (HOST.txt). probe inspects this machine.
+
+Drained, cordoned and failed nodes are left out and listed. GPU names are
+looked up in the catalogue; --gpu maps a name that the catalogue lacks. These
+reports do not describe the network: --network gives the number, rate and kind
+of network cards, for all nodes or for those of one GPU type
+(H100-80GB-SXM=8x400Gbit,infiniband); --links takes nccl-tests measurements
+instead. Without -o the file goes to standard output; --json prints it together
+with what was left out.
+
+Manual: tangram help fleet
+)",
+          .bind = bound<ClusterArguments>(parameters_of, run_cluster)};
 }
 
 }  // namespace tangram::app

@@ -6,11 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "compare_view.hpp"
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/baseline/planner_files.hpp"
 #include "tangram/io/file.hpp"
 
@@ -20,16 +19,40 @@ namespace {
 
 using baseline::Mode;
 
+struct CompareArguments {
+  std::string cluster;
+  std::string model;
+  std::vector<std::string> planners;  ///< empty: all
+  std::string mode = "both";
+  std::vector<std::string> plans;  ///< files to compare with, too
+  std::string html;                ///< empty: not written
+  std::string inputs;              ///< folder for what other programs read; empty: not written
+  bool no_ablation = false;
+};
+
+std::vector<std::string> known_planners() {
+  const auto names = baseline::planner_names();
+  return {names.begin(), names.end()};
+}
+
+Parameters parameters_of(CompareArguments& a) {
+  return {{{"CLUSTER", "cluster.json", &a.cluster}, {"MODEL", "model.yaml or config.json", &a.model}},
+          {{"with", "NAMES", "planners to compare with: metis,sailor (default: all)", &a.planners, known_planners(),
+            /*list=*/true},
+           {"mode", "MODE", "faithful, repaired or both (default: both)", &a.mode, {"faithful", "repaired", "both"}},
+           {"plan", "FILE", "add a launch plan, or the output of Metis, Sailor, AMP or FlashFlex", &a.plans},
+           {"html", "FILE", "write an HTML report to FILE", &a.html},
+           {"write-inputs", "FOLDER", "write the input files of Metis and Sailor to FOLDER, and stop", &a.inputs},
+           {"no-ablation", "", "skip planning without each technique", &a.no_ablation}}};
+}
+
 Expected<std::vector<std::string>> planners_of(const CompareArguments& arguments) {
-  std::vector<std::string> known;
-  for (const std::string_view name : baseline::planner_names()) known.emplace_back(name);
+  const std::vector<std::string> known = known_planners();
   if (arguments.planners.empty()) return known;
   for (const std::string& name : arguments.planners) {
     if (std::ranges::find(known, name) != known.end()) continue;
-    const auto near = closest(name, known);
-    return fail(usage_mistake(
-        "unknown-planner", fmt::format("--with {}: no such planner", name),
-        near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("planners: {}", fmt::join(known, ", "))));
+    return fail(usage_mistake("unknown-planner", fmt::format("--with {}: no such planner", name),
+                              suggestion(name, known, listing("planners", known))));
   }
   return arguments.planners;
 }
@@ -91,8 +114,6 @@ ExitCode write_inputs(const std::string& path, const PlanningInputs& inputs, con
   return print_result(context, fmt::format("wrote {} files to {}\n", made.files.size(), path), document);
 }
 
-}  // namespace
-
 ExitCode run_compare(const CompareArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments)) return refuse(*wrong);
@@ -133,6 +154,37 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   nlohmann::ordered_json document{{"schema", "tangram.comparison/1"}, {"status", "ok"}};
   document.update(comparison_json(*comparison));
   return print_result(context, comparison_for_people(*comparison, context.terminal), document);
+}
+
+}  // namespace
+
+Command compare_command() {
+  return {.name = "compare",
+          .usage = "CLUSTER MODEL",
+          .summary = "compare Tangram with other planners",
+          .examples = R"(  tangram compare fleet.json model.yaml
+  tangram compare fleet.json model.yaml --with metis,sailor --mode faithful
+  tangram compare fleet.json model.yaml --html report.html
+)",
+          .details = R"(Plans the job with Tangram and as other planners do, and judges all plans with
+one simulator and one memory model. The others are reimplemented from their
+publications: megatron (the best single set of degrees for all GPUs), amp,
+metis, sailor and flashflex; faithful keeps the defects of the published
+programs, repaired removes them. Each planner is represented by the first plan
+in its own ranking that runs; the report says what was wrong with the plans
+before it. An ablation follows: Tangram without each technique it uses, and
+without all techniques that the others lack.
+
+--plan adds launch plans or the output of the published programs: Metis' ranked
+list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs.
+--write-inputs writes the input files of Metis and Sailor, for runs of your
+own.
+
+Manual: tangram help comparison
+)",
+          .bind = bound<CompareArguments>(parameters_of, run_compare),
+          .settings = {SettingGroup::kJob, SettingGroup::kProfiles, SettingGroup::kSearch, SettingGroup::kIslands},
+          .edits_fleet = true};
 }
 
 }  // namespace tangram::app

@@ -1,13 +1,26 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "diff_view.hpp"
 #include "inputs.hpp"
 
 namespace tangram::app {
 
 namespace {
+
+struct DiffArguments {
+  std::string before;
+  std::string after;
+  std::string cluster;  ///< empty: not given
+  bool exit_code = false;
+};
+
+Parameters parameters_of(DiffArguments& a) {
+  return {{{"OLD", "a launch plan", &a.before}, {"NEW", "a launch plan", &a.after}},
+          {{"cluster", "CLUSTER", "the fleet as it is now", &a.cluster},
+           {"exit-code", "", "exit 2 if the plans differ", &a.exit_code}}};
+}
 
 struct DiffInputs {
   plan::LaunchPlan before;
@@ -26,8 +39,6 @@ Expected<DiffInputs> load_inputs(const DiffArguments& arguments) {
   return inputs;
 }
 
-}  // namespace
-
 ExitCode run_diff(const DiffArguments& arguments, const Context& context) {
   const auto inputs = load_inputs(arguments);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
@@ -39,6 +50,26 @@ ExitCode run_diff(const DiffArguments& arguments, const Context& context) {
   document.update(switch_json(before, after, change));
   return print_result(context, switch_for_people(before, after, change, context.terminal), document,
                       differ ? ExitCode::kDifferent : ExitCode::kOk);
+}
+
+}  // namespace
+
+Command diff_command() {
+  return {.name = "diff",
+          .usage = "OLD NEW",
+          .summary = "show what changes between two plans",
+          .examples = R"(  tangram diff old.json new.json
+  tangram diff old.json new.json --cluster fleet.json   (with transfer time)
+  tangram diff old.json new.json --exit-code > /dev/null || echo they differ
+)",
+          .details = R"(Compares what two launch plans do, not how they were found: stages, layers,
+degrees, GPUs, predictions. It also lists what a switch moves: the parameters
+and optimizer state that GPUs lack, and between which hosts. With --cluster,
+hosts that are gone send nothing, and the transfer time is shown.
+
+Manual: tangram help replanning
+)",
+          .bind = bound<DiffArguments>(parameters_of, run_diff)};
 }
 
 }  // namespace tangram::app

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cache_settings.hpp"
-#include "commands.hpp"
+#include "command.hpp"
 #include "explanation_view.hpp"
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
@@ -12,6 +12,15 @@
 namespace tangram::app {
 
 namespace {
+
+struct ExplainArguments {
+  std::string plan;
+  std::string cluster;
+};
+
+Parameters parameters_of(ExplainArguments& a) {
+  return {{{"PLAN", "a launch plan", &a.plan}, {"CLUSTER", "cluster.json", &a.cluster}}, {}};
+}
 
 struct ExplainInputs {
   plan::LaunchPlan plan;
@@ -30,8 +39,6 @@ Expected<ExplainInputs> load_inputs(const ExplainArguments& arguments, const Con
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
 }
-
-}  // namespace
 
 ExitCode run_explain(const ExplainArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
@@ -54,6 +61,30 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   if (!explanation) return refuse(explanation.error());
   return print_result(context, explanation_for_people(inputs->plan, *explanation, context.terminal),
                       explanation_json(inputs->plan, *explanation));
+}
+
+}  // namespace
+
+Command explain_command() {
+  return {.name = "explain",
+          .usage = "PLAN CLUSTER",
+          .summary = "explain why a plan is as it is",
+          .examples = R"(  tangram explain plan.json fleet.json
+  tangram explain plan.json fleet.json --json | jq .limits
+)",
+          .details = R"(Prices what is near the plan: a tenth more compute, memory bandwidth and link
+speed (what limits the plan), one layer moved across each cut, other degrees of
+each stage, the next best plan. Then plans again with a tenth more memory on
+each GPU type (which limit binds), with one more node of each class and without
+one island of each class. CLUSTER is the fleet the plan was made for; --target
+names its runtime.
+
+Manual: tangram help plans
+)",
+          .bind = bound<ExplainArguments>(parameters_of, run_explain),
+          .settings = {SettingGroup::kTarget, SettingGroup::kProfiles, SettingGroup::kCache, SettingGroup::kSearch,
+                       SettingGroup::kIslands},
+          .edits_fleet = true};
 }
 
 }  // namespace tangram::app

@@ -4,10 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/export/export.hpp"
 
 namespace tangram::app {
@@ -16,28 +15,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<std::string> known_formats() {
-  std::vector<std::string> names;
-  for (const exporting::FormatName& format : exporting::format_names()) names.emplace_back(format.name);
-  return names;
+struct ExportArguments {
+  std::string plan;
+  std::string to;       ///< the format
+  std::string output;   ///< the folder
+  std::string program;  ///< of slurm and kubernetes; empty: generic
+  std::string image;    ///< of kubernetes; empty: not given
+};
+
+Parameters parameters_of(ExportArguments& a) {
+  const std::vector<std::string> formats = names_of(exporting::format_names());
+  return {{{"PLAN", "a launch plan", &a.plan}},
+          {{"to", "FORMAT", fmt::format("{}", fmt::join(formats, ", ")), &a.to, formats},
+           output_option("FOLDER", "folder to create", a.output),
+           {"program",
+            "FORMAT",
+            "what slurm and kubernetes start: generic (default) or megatron",
+            &a.program,
+            {"generic", "megatron"}},
+           {"image", "IMAGE", "container image for kubernetes", &a.image}}};
 }
 
 /// The format of that name, or what is wrong with it.
 Expected<exporting::Format> format_of(const std::string& name, const std::string& option) {
-  const std::vector<std::string> known = known_formats();
   for (const exporting::FormatName& format : exporting::format_names()) {
     if (format.name == name) return format.format;
   }
-  const auto near = closest(name, known);
-  return fail(usage_mistake(
-      "unknown-format", fmt::format("{} {}: no such format", option, name),
-      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
+  const std::vector<std::string> known = names_of(exporting::format_names());
+  return fail(usage_mistake("unknown-format", fmt::format("{} {}: no such format", option, name),
+                            suggestion(name, known, listing("formats", known))));
 }
 
 std::optional<Diagnostics> complaint(const ExportArguments& arguments) {
   if (arguments.to.empty()) {
     return usage_mistake("missing-argument", "export needs --to FORMAT",
-                         fmt::format("formats: {}", fmt::join(known_formats(), ", ")));
+                         listing("formats", names_of(exporting::format_names())));
   }
   if (arguments.output.empty()) {
     return usage_mistake("missing-argument", "export needs -o FOLDER", "tangram export --help");
@@ -93,8 +105,6 @@ std::string for_people(const ExportArguments& arguments, const exporting::Export
   return out;
 }
 
-}  // namespace
-
 ExitCode run_export(const ExportArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments)) return refuse(*wrong);
@@ -111,6 +121,30 @@ ExitCode run_export(const ExportArguments& arguments, const Context& context) {
   if (const auto written = write(*made, *folder); !written) return refuse(written.error());
   context.signals.release();
   return print_result(context, for_people(arguments, *made), document_of(arguments, *made));
+}
+
+}  // namespace
+
+Command export_command() {
+  return {.name = "export",
+          .usage = "PLAN --to FORMAT -o FOLDER",
+          .summary = "write the files with which a runtime starts a plan",
+          .examples = R"(  tangram export plan.json --to generic -o start
+  tangram export plan.json --to megatron -o start
+  tangram export plan.json --to flagscale -o conf
+  tangram export plan.json --to slurm --program megatron -o job
+)",
+          .details = R"(FORMAT is generic (rank map, hostfile, a start script per node), megatron
+(arguments of Megatron-LM, with scripts), flagscale (FlagScale's heterogeneous
+training), slurm (a heterogeneous job) or kubernetes (a JobSet) around generic
+or megatron. sailor, flashflex and galvatron write those planners' plan files,
+for comparisons. A plan that a format cannot express is refused with all
+reasons; plan --target finds one that a runtime can run. The folder is written
+whole or not at all, and must be empty or not exist. Exit 3: refused.
+
+Manual: tangram help runtimes
+)",
+          .bind = bound<ExportArguments>(parameters_of, run_export)};
 }
 
 }  // namespace tangram::app

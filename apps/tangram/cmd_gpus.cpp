@@ -2,13 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "table.hpp"
 #include "tangram/cluster/fleet.hpp"
 
 namespace tangram::app {
 
 namespace {
+
+struct GpusArguments {};
+
+Parameters parameters_of(GpusArguments&) { return {}; }
 
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
@@ -68,8 +72,6 @@ nlohmann::ordered_json gpu_json(const cluster::GpuType& type) {
   return json;
 }
 
-}  // namespace
-
 ExitCode run_gpus(const GpusArguments&, const Context& context) {
   const std::vector<cluster::GpuType>& types = cluster::catalogue();
   nlohmann::ordered_json document;
@@ -78,6 +80,22 @@ ExitCode run_gpus(const GpusArguments&, const Context& context) {
   document["gpus"] = nlohmann::ordered_json::array();
   for (const cluster::GpuType& type : types) document["gpus"].push_back(gpu_json(type));
   return print_result(context, gpus_for_people(types, context.terminal), document);
+}
+
+}  // namespace
+
+Command gpus_command() {
+  return {.name = "gpus",
+          .summary = "list the GPU types in the catalogue",
+          .examples = R"(  tangram gpus
+  tangram gpus --json | jq -r '.gpus[] | select(.memory_gib >= 80) | .name'
+)",
+          .details = R"(These names are used in cluster.json, in --add gpu=NAME and in --gpu of cluster
+and profile. Describe any other GPU in cluster.json itself, under "gpus".
+
+Manual: tangram help fleet
+)",
+          .bind = bound<GpusArguments>(parameters_of, run_gpus)};
 }
 
 }  // namespace tangram::app

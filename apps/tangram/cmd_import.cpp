@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/base/version.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/import/import.hpp"
@@ -27,20 +26,35 @@ namespace {
 namespace fs = std::filesystem;
 using importing::Source;
 
+struct ImportArguments {
+  std::vector<std::string> files;  ///< or folders of files
+  std::string from;                ///< the format
+  std::string cluster;
+  std::string model;
+  std::string output;     ///< empty: the plan is not written
+  std::int64_t rank = 1;  ///< of the plan in a file that lists several
+};
+
+Parameters parameters_of(ImportArguments& a) {
+  const std::vector<std::string> formats = names_of(importing::source_names());
+  return {{{"FILE", "the job's files, or a folder", &a.files}},
+          {{"from", "FORMAT", any_of(formats), &a.from, formats},
+           {"cluster", "CLUSTER", "the fleet the job runs on", &a.cluster},
+           {"model", "MODEL", "the model the job trains", &a.model},
+           {"rank", "N", "which plan of a ranked list (metis, sailor); 1 is the first", &a.rank},
+           output_option("FILE", "write the plan to FILE", a.output)}};
+}
+
 Expected<Source> source_of(const std::string& name) {
-  std::vector<std::string> known;
   for (const importing::SourceName& source : importing::source_names()) {
     if (source.name == name) return source.source;
-    known.emplace_back(source.name);
   }
+  const std::vector<std::string> known = names_of(importing::source_names());
   if (name.empty()) {
-    return fail(usage_mistake("missing-argument", "import needs --from FORMAT",
-                              fmt::format("formats: {}", fmt::join(known, ", "))));
+    return fail(usage_mistake("missing-argument", "import needs --from FORMAT", listing("formats", known)));
   }
-  const auto near = closest(name, known);
-  return fail(usage_mistake(
-      "unknown-format", fmt::format("--from {}: no such format", name),
-      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("formats: {}", fmt::join(known, ", "))));
+  return fail(usage_mistake("unknown-format", fmt::format("--from {}: no such format", name),
+                            suggestion(name, known, listing("formats", known))));
 }
 
 std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
@@ -147,8 +161,6 @@ Diagnostics errors_of(const plan::CheckReport& judged) {
   return errors;
 }
 
-}  // namespace
-
 ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   const auto source = source_of(arguments.from);
@@ -182,6 +194,34 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (!text) return refuse(text.error());
   if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());
   return print_text(context, to_stdout ? *text : for_people(*imported, judged, context.terminal));
+}
+
+}  // namespace
+
+Command import_command() {
+  return {.name = "import",
+          .usage = "FILE... --from FORMAT --cluster CLUSTER --model MODEL",
+          .summary = "read a running job as a launch plan",
+          .examples = R"(  tangram import pretrain.sh hostfile --from megatron \
+    --cluster fleet.json --model model.yaml -o plan.json
+  tangram import metis.log --from metis --rank 3 \
+    --cluster fleet.json --model model.yaml
+  tangram import start --from megatron \
+    --cluster fleet.json --model model.yaml   (a folder that export wrote)
+)",
+          .details = R"(Turns a running job into a launch plan that can be checked, simulated, verified
+and compared. FORMAT is megatron (a script with Megatron-LM's arguments),
+flagscale (its training YAML), sailor, galvatron or flashflex (their plan JSON),
+or metis (its printed output). A host file (HOST slots=N) or a rank map
+(rankmap.csv) assigns ranks to GPUs; a folder stands for its files. Sequence
+length and batch are the job's, where it gives them. Violations are listed, and
+a plan with violations is not written. Exit 0: the plan is valid; 3: it has
+violations; 4: the files cannot be read as a plan.
+
+Manual: tangram help runtimes
+)",
+          .bind = bound<ImportArguments>(parameters_of, run_import),
+          .settings = {SettingGroup::kProfiles, SettingGroup::kIslands}};
 }
 
 }  // namespace tangram::app

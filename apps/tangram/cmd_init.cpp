@@ -8,7 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "first_files.hpp"
 #include "inputs.hpp"
 #include "shipped.hpp"
@@ -21,6 +21,26 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// `init FOLDER`, `init --list`.
+struct InitArguments {
+  std::string folder;
+  std::vector<std::string> nodes;     ///< NODESxGPUSxTYPE, as written
+  std::vector<std::string> networks;  ///< as written
+  std::string model;                  ///< a shipped one; empty: not given
+  std::string name;                   ///< of the fleet; empty: not given
+  bool list = false;
+};
+
+Parameters parameters_of(InitArguments& a) {
+  return {{{"FOLDER", "folder to write", &a.folder, /*required=*/false}},
+          {{"nodes", "NODES", "nodes that are alike, NODESxGPUSxTYPE: 4x8xH100-80GB-SXM", &a.nodes},
+           {"network", "NETWORK", "[TYPE=][CARDSx]RATEGbit,KIND: cards of all nodes, or of those of one GPU type",
+            &a.networks},
+           {"model", "NAME", "the shipped model to start from", &a.model},
+           {"name", "TEXT", "name of the fleet", &a.name},
+           {"list", "", "show the shipped models and clusters, and stop", &a.list}}};
+}
 
 std::string parameters_of(const model::Model& model) {
   return fmt::format("{:.1f} B", static_cast<double>(model.total_parameters()) / 1e9);
@@ -93,9 +113,8 @@ bool asked(const Context& context, std::string_view question, Take take) {
 Expected<void> check_model(const std::string& name) {
   const std::vector<std::string> known = shipped_names(Shipped::kModel);
   if (std::ranges::find(known, name) != known.end()) return {};
-  const auto near = closest(name, known);
   return fail(usage_mistake("unknown-model", fmt::format("there is no shipped model \"{}\"", name),
-                            near ? fmt::format("did you mean \"{}\"?", *near) : "tangram init --list shows them"));
+                            suggestion(name, known, "tangram init --list shows them")));
 }
 
 Expected<void> add_nodes(const std::string& answer, std::vector<std::string>& nodes) {
@@ -203,8 +222,6 @@ std::string next_steps(const std::string& folder) {
       std::filesystem::path(folder + "/").parent_path().string());
 }
 
-}  // namespace
-
 ExitCode run_init(const InitArguments& given, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (given.list) return list_shipped(context);
@@ -220,6 +237,32 @@ ExitCode run_init(const InitArguments& given, const Context& context) {
   Json document{{"schema", "tangram.init/1"}, {"status", "ok"}, {"folder", arguments.folder}, {"files", Json::array()}};
   for (const FirstFile& file : *files) document["files"].push_back(file.name);
   return print_result(context, next_steps(arguments.folder), document);
+}
+
+}  // namespace
+
+Command init_command() {
+  return {.name = "init",
+          .usage = "FOLDER",
+          .summary = "write a cluster.json and a model.yaml to start from",
+          .examples = R"(  tangram init job
+  tangram init job --nodes 4x8xH100-80GB-SXM --nodes 8x8xA100-80GB-SXM \
+    --network 8x200Gbit,infiniband --model llama-3-70b
+  tangram init --list
+)",
+          .details = R"(Writes FOLDER, which must be empty or not exist yet: a short description of the
+fleet, and a shipped model with its job, both with comments and ready to edit.
+On a terminal, asks for what is not given. --nodes is NODESxGPUSxTYPE. --network
+gives the number, rate and kind of network cards, for all nodes or for those of
+one GPU type (H100-80GB-SXM=8x400Gbit,infiniband).
+
+--list shows the shipped models and clusters. plan and other commands take their
+names instead of files. tangram cluster writes cluster.json from what a fleet
+reports.
+
+Manual: tangram help first-steps
+)",
+          .bind = bound<InitArguments>(parameters_of, run_init)};
 }
 
 }  // namespace tangram::app

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
 
@@ -13,6 +13,12 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct IslandsArguments {
+  std::string cluster;
+};
+
+Parameters parameters_of(IslandsArguments& a) { return {{{"CLUSTER", "cluster.json", &a.cluster}}, {}}; }
 
 template <class T>
 std::int64_t ssize(const std::vector<T>& list) {
@@ -183,8 +189,6 @@ Json document_of(const cluster::Fleet& fleet, const cluster::IslandHierarchy& hi
   return json;
 }
 
-}  // namespace
-
 ExitCode run_islands(const IslandsArguments& arguments, const Context& context) {
   const auto fleet = load_fleet(arguments.cluster, context.edits);
   if (!fleet) return report(context.terminal, context.json, fleet.error());
@@ -192,6 +196,26 @@ ExitCode run_islands(const IslandsArguments& arguments, const Context& context) 
   const cluster::IslandHierarchy hierarchy = cluster::find_islands(*fleet, context.settings.share("island-tolerance"));
   if (context.json) return print_result(context, "", document_of(*fleet, hierarchy));
   return print_text(context, for_people(*fleet, hierarchy, context.terminal));
+}
+
+}  // namespace
+
+Command islands_command() {
+  return {.name = "islands",
+          .usage = "CLUSTER",
+          .summary = "show which GPUs are alike, and why",
+          .examples = R"(  tangram islands fleet.json
+  tangram islands fleet.json --island-tolerance 5%
+  tangram islands fleet.json --set 'node(a-07).compute=70%'
+)",
+          .details = R"(Groups GPUs that are alike in compute, memory and connectivity, for each level
+of links.
+
+Manual: tangram help islands-and-search
+)",
+          .bind = bound<IslandsArguments>(parameters_of, run_islands),
+          .settings = {SettingGroup::kIslands},
+          .edits_fleet = true};
 }
 
 }  // namespace tangram::app

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "parallelizers.hpp"
 #include "table.hpp"
 #include "tangram/parallelizer/conformance.hpp"
@@ -13,6 +13,17 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// `parallelizers list` and `parallelizers test NAME`.
+struct ParallelizersArguments {
+  std::string action;
+  std::string name;  ///< empty: not given
+};
+
+Parameters parameters_of(ParallelizersArguments& a) {
+  return {{{"ACTION", "list or test", &a.action}, {"NAME", "the parallelizer to test", &a.name, /*required=*/false}},
+          {}};
+}
 
 /// One line of the list.
 struct Listed {
@@ -138,8 +149,6 @@ ExitCode test(const std::string& name, const Context& context) {
   return print_result(context, report_for_people(tested, context.terminal), document, code);
 }
 
-}  // namespace
-
 ExitCode run_parallelizers(const ParallelizersArguments& arguments, const Context& context) {
   const auto mistaken = [&](std::string code, std::string message, std::string hint) {
     return report(context.terminal, context.json, usage_mistake(std::move(code), std::move(message), std::move(hint)));
@@ -157,6 +166,30 @@ ExitCode run_parallelizers(const ParallelizersArguments& arguments, const Contex
     return mistaken("missing-argument", "parallelizers test needs NAME", "tangram parallelizers list shows names");
   }
   return test(arguments.name, context);
+}
+
+}  // namespace
+
+Command parallelizers_command() {
+  return {.name = "parallelizers",
+          .usage = "list|test [NAME]",
+          .summary = "list and test the parallelizers",
+          .examples = R"(  tangram parallelizers list
+  tangram parallelizers test galvatron
+  tangram parallelizers test ./my_planner.py
+  tangram plan fleet.json model.yaml --parallelizer enumerator,./my_planner.py
+)",
+          .details = R"(A parallelizer answers how to run a part of the model on equal GPUs. list shows
+the built-in ones and the plugins found (manifests in --parallelizer-path,
+beside the program and in the user's folder; programs called
+tangram-parallelizer-NAME on the PATH), whether they start, and if not, what to
+do. test asks a parallelizer what a plan would ask and reports what is wrong
+with its answers. A NAME that contains a / is a manifest or a program.
+
+Manual: tangram help plugins
+)",
+          .bind = bound<ParallelizersArguments>(parameters_of, run_parallelizers),
+          .settings = {SettingGroup::kPlugins}};
 }
 
 }  // namespace tangram::app

@@ -8,7 +8,7 @@
 
 #include "cache_settings.hpp"
 #include "choices_view.hpp"
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "objective_settings.hpp"
 #include "parallelizers.hpp"
@@ -26,6 +26,22 @@
 namespace tangram::app {
 
 namespace {
+
+struct PlanArguments {
+  std::string cluster;
+  std::string model;
+  std::string output;   ///< empty: the plan is not written
+  std::string against;  ///< a plan that runs already; empty: none
+  bool detailed_exitcode = false;
+};
+
+Parameters parameters_of(PlanArguments& a) {
+  return {{{"CLUSTER", "cluster.json, or the name of a shipped cluster", &a.cluster},
+           {"MODEL", "model.yaml, config.json, or the name of a shipped model", &a.model}},
+          {output_option("FILE", "write the plan to FILE; with --pareto: to a folder, one plan per row", a.output),
+           {"against", "PLAN", "keep this running plan unless another is worth the change", &a.against},
+           {"detailed-exitcode", "", "exit 2 if the plan of --against changes", &a.detailed_exitcode}}};
+}
 
 struct PlanInputs : PlanningInputs {
   std::string old_text;  // of the plan that is planned against; empty: none
@@ -254,8 +270,6 @@ void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const planner:
                            fmt::join(helping, "; "), general);
 }
 
-}  // namespace
-
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments, context.settings)) return refuse(*wrong);
@@ -302,6 +316,52 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     look_ahead(*inputs, arguments.against.empty() ? options : planner::replan_options(options), progress, context);
   }
   return code;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {.name = "plan",
+          .usage = "CLUSTER MODEL",
+          .summary = "plan a training job on a mixed fleet",
+          .examples = R"(  tangram plan fleet.json model.yaml
+  tangram plan fleet.json hf/config.json --global-batch 512 -o plan.json
+  tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted
+  tangram plan fleet.json model.yaml --add gpu=H100,nodes=2 --drop rack=r3
+  tangram plan fleet.json model.yaml --against plan.json -o next.json
+)",
+          .details = R"(Decides which GPUs form which pipeline stage, how many layers each stage holds
+and how each stage is parallelized. Every plan is checked and simulated before
+it is shown. CLUSTER is a cluster.json or the name of a shipped cluster, MODEL
+a model.yaml, a Hugging Face config.json or the name of a shipped model
+(tangram init --list). One of the two files may be - (standard input). --json
+prints the launch plan itself, the same bytes that -o writes.
+
+--drop, --add and --set change the fleet for this run, in this order. They name
+nodes by host name, label or GPU type, and links by the values of a label that
+they join. --set changes the network, compute, memory and price of nodes and of
+GPU types.
+
+--against PLAN prices a running plan on the fleet as it is now; GPUs are
+matched by host name and number. The plan is kept, and -o writes it unchanged,
+while it fits and no other plan gains --min-gain. Otherwise, among the plans
+within --min-gain of the best, the one that reassigns the fewest GPUs is taken.
+The output gives the reason; --json prints the decision. A PLAN that check
+refuses is an error (exit 4).
+
+Searches are cached (tangram cache), so planning for a fleet that differs only
+in names is a lookup. --ahead goes on, once the plan is written, to fleets with
+any one node fewer and with one node more like any, so that the next such
+change is a lookup, too. With --against it prepares the next run with
+--against. Searches for unequal pipelines are not cached.
+
+Manual: tangram help plans, tangram help replanning
+)",
+          .bind = bound<PlanArguments>(parameters_of, run_plan),
+          .settings = {SettingGroup::kPlan, SettingGroup::kTarget, SettingGroup::kJob, SettingGroup::kProfiles,
+                       SettingGroup::kPlugins, SettingGroup::kWorkerCores, SettingGroup::kCache, SettingGroup::kSearch,
+                       SettingGroup::kIslands},
+          .edits_fleet = true};
 }
 
 }  // namespace tangram::app

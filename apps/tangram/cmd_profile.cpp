@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
@@ -18,6 +18,27 @@
 namespace tangram::app {
 
 namespace {
+
+/// `profile import FILE...` and `profile show FILE`.
+struct ProfileArguments {
+  std::string action;
+  std::vector<std::string> files;
+  std::string from;    ///< import: the tool
+  std::string gpu;     ///< empty: as the files say
+  std::string model;   ///< empty: not given
+  std::string date;    ///< empty: not known
+  std::string output;  ///< empty: not written
+};
+
+Parameters parameters_of(ProfileArguments& a) {
+  const std::vector<std::string> tools = profiles::tool_names();
+  return {{{"ACTION", "import or show", &a.action}, {"FILE", "output of the tool, or a profile", &a.files}},
+          {{"from", "TOOL", "the tool that measured: " + any_of(tools), &a.from, tools},
+           {"gpu", "NAME", "GPU type, by its catalogue name", &a.gpu},
+           {"model", "MODEL", "the model that was measured", &a.model},
+           {"date", "DATE", "date of the measurement: YYYY-MM-DD", &a.date},
+           output_option("FILE", "write the profile to FILE", a.output)}};
+}
 
 // What a profile holds, for people.
 
@@ -143,12 +164,11 @@ bool is_date(const std::string& text) {
 
 std::optional<Diagnostics> complaint(const ProfileArguments& arguments) {
   const std::vector<std::string> tools = profiles::tool_names();
-  const std::string known = fmt::format("tools: {}", fmt::join(tools, ", "));
+  const std::string known = listing("tools", tools);
   if (arguments.from.empty()) return usage_mistake("missing-option", "profile import needs --from TOOL", known);
   if (!profiles::parse_tool(arguments.from)) {
-    const auto near = closest(arguments.from, tools);
     return usage_mistake("unknown-tool", fmt::format("no such tool: \"{}\"", arguments.from),
-                         near ? fmt::format("did you mean \"{}\"?", *near) : known);
+                         suggestion(arguments.from, tools, known));
   }
   if (!arguments.date.empty() && !is_date(arguments.date)) {
     return usage_mistake("bad-value", fmt::format("--date {} is not a date", arguments.date), "write YYYY-MM-DD");
@@ -227,14 +247,37 @@ ExitCode import(const ProfileArguments& arguments, const Context& context) {
   return print_result(context, for_people(profile, context.terminal), document);
 }
 
-}  // namespace
-
 ExitCode run_profile(const ProfileArguments& arguments, const Context& context) {
   if (arguments.action == "import") return import(arguments, context);
   if (arguments.action == "show") return show(arguments, context);
   return report(context.terminal, context.json,
                 usage_mistake("unknown-action", fmt::format("profile has no action \"{}\"", arguments.action),
                               "actions: import, show"));
+}
+
+}  // namespace
+
+Command profile_command() {
+  return {.name = "profile",
+          .usage = "import|show FILE...",
+          .summary = "import measurements of other tools, show a profile",
+          .examples = R"(  tangram profile import --from sailor OPT-350/A100-40/profile.json \
+    --model model.yaml -o a100.json
+  tangram profile import --from metis metis/*.json --gpu A100-80GB-SXM \
+    --model model.yaml -o a100.json
+  tangram profile import --from nccl-tests all_reduce.log -o links.json
+  tangram profile show a100.json
+)",
+          .details = R"(import reads files of sailor, metis, galvatron, amp or nccl-tests and writes
+one profile, which plan --profile takes. Units are inferred from the numbers;
+everything detected, corrected or left out is reported. --gpu and --model are
+needed where the files do not name the GPU and the model. --json prints the
+profile itself, the same bytes that -o writes. show lists the contents of a
+profile.
+
+Manual: tangram help predictions
+)",
+          .bind = bound<ProfileArguments>(parameters_of, run_profile)};
 }
 
 }  // namespace tangram::app

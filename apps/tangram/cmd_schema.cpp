@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "tangram/base/spelling.hpp"
 
 namespace tangram::app {
@@ -17,6 +17,14 @@ std::vector<std::pair<std::string_view, std::string_view>> schema_files();
 
 namespace {
 
+struct SchemaArguments {
+  std::string name;
+};
+
+Parameters parameters_of(SchemaArguments& a) {
+  return {{{"NAME", "cluster, model, profile, launch_plan, measurements, or a document of --json", &a.name}}, {}};
+}
+
 /// What a command prints is often meant by the command's name: "explain" for "explanation".
 std::optional<std::string> akin(std::string_view word, const std::vector<std::string>& names) {
   constexpr std::size_t kStem = 5;
@@ -25,8 +33,6 @@ std::optional<std::string> akin(std::string_view word, const std::vector<std::st
       names, [&](const std::string& name) { return word.size() >= kStem && name.starts_with(word.substr(0, kStem)); });
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
-
-}  // namespace
 
 ExitCode run_schema(const SchemaArguments& arguments, const Context& context) {
   std::vector<std::string> names;
@@ -40,6 +46,26 @@ ExitCode run_schema(const SchemaArguments& arguments, const Context& context) {
                 usage_mistake("unknown-schema", fmt::format("no such schema: \"{}\"", arguments.name),
                               near ? fmt::format("did you mean \"{}\"?", *near)
                                    : fmt::format("schemas: {}", fmt::join(names, ", "))));
+}
+
+}  // namespace
+
+Command schema_command() {
+  return {.name = "schema",
+          .usage = "NAME",
+          .summary = "print the JSON Schema of a file or of --json output",
+          .examples = R"(  tangram schema cluster > cluster.schema.json
+  tangram schema replan
+)",
+          .details = R"(Files: cluster, model, profile, measurements, launch_plan.
+Output of --json: accuracy, cache, check, choices (plan --pareto), comparison
+(compare), conformance (parallelizers test), diff, error, explanation (explain),
+export, gpu_list (gpus), init, inventory (cluster), islands, parallelizers,
+planner_files (compare --write-inputs), replan (plan --against), simulation
+(simulate), verification (verify), version. NAME is the one in a document's own
+"schema": "tangram.NAME/1".
+)",
+          .bind = bound<SchemaArguments>(parameters_of, run_schema)};
 }
 
 }  // namespace tangram::app

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
@@ -17,6 +17,18 @@ namespace tangram::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct SimulateArguments {
+  std::string plan;
+  std::string trace;      ///< empty: no trace
+  bool blocking = false;  ///< transfers stop both stages
+};
+
+Parameters parameters_of(SimulateArguments& a) {
+  return {{{"PLAN", "a launch plan", &a.plan}},
+          {{"trace", "FILE", "write a Chrome trace to FILE", &a.trace},
+           {"blocking", "", "stages stop for their transfers, as in Megatron-LM's 1F1B", &a.blocking}}};
+}
 
 const plan::Stage& stage_of(const plan::LaunchPlan& plan, const simulate::StageUse& use) {
   return plan.stage(plan.pipelines[static_cast<std::size_t>(use.pipeline)].stages[static_cast<std::size_t>(use.stage)]);
@@ -104,8 +116,6 @@ Diagnostics deadlock() {
                   "a stage's warm-up must not be larger than that of the stage before it; see tangram check")};
 }
 
-}  // namespace
-
 ExitCode run_simulate(const SimulateArguments& arguments, const Context& context) {
   if (!arguments.trace.empty() && io::same_file(arguments.trace, arguments.plan)) {
     return report(context.terminal, context.json,
@@ -133,6 +143,26 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   }
   return print_result(context, for_people(*plan, result, context.terminal) + warning_of(judged, context.terminal),
                       document_of(*plan, judged, result));
+}
+
+}  // namespace
+
+Command simulate_command() {
+  return {.name = "simulate",
+          .usage = "PLAN",
+          .summary = "simulate a plan's schedule, event by event",
+          .examples = R"(  tangram simulate plan.json
+  tangram simulate plan.json --trace trace.json   (for https://ui.perfetto.dev)
+)",
+          .details = R"(Simulates the 1F1B schedule with its transfers and shows where the time of each
+stage goes. Plans assume that transfers overlap with computation; --blocking
+shows the time of a stage that stops for its transfers, as Megatron-LM's stages
+do without interleaving. A plan that check refuses is simulated as written,
+with a warning.
+
+Manual: tangram help plans
+)",
+          .bind = bound<SimulateArguments>(parameters_of, run_simulate)};
 }
 
 }  // namespace tangram::app

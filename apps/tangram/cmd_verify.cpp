@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "command.hpp"
 #include "inputs.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/execute/verify.hpp"
 
 namespace tangram::app {
@@ -17,19 +16,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct VerifyArguments {
+  std::string plan;
+  std::string fault;  ///< empty: none is injected
+};
+
+Parameters parameters_of(VerifyArguments& a) {
+  const std::vector<std::string> faults = names_of(execute::fault_names());
+  return {{{"PLAN", "a launch plan", &a.plan}},
+          {{"inject", "FAULT", fmt::format("inject a fault: {}", fmt::join(faults, ", ")), &a.fault, faults}}};
+}
+
 Expected<execute::VerifyOptions> options_of(const VerifyArguments& arguments) {
   execute::VerifyOptions options;
   if (arguments.fault.empty()) return options;
-  std::vector<std::string> names;
   for (const execute::FaultName& fault : execute::fault_names()) {
     if (fault.name == arguments.fault) options.fault = fault.fault;
-    names.emplace_back(fault.name);
   }
   if (options.fault) return options;
-  const auto near = closest(arguments.fault, names);
-  return fail(usage_mistake(
-      "unknown-fault", fmt::format("--inject {}: no such fault", arguments.fault),
-      near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("faults: {}", fmt::join(names, ", "))));
+  const std::vector<std::string> names = names_of(execute::fault_names());
+  return fail(usage_mistake("unknown-fault", fmt::format("--inject {}: no such fault", arguments.fault),
+                            suggestion(arguments.fault, names, listing("faults", names))));
 }
 
 /// Rounding of the last bits depends on the machine and says nothing.
@@ -156,8 +163,6 @@ Json document_of(const execute::Report& report) {
   return json;
 }
 
-}  // namespace
-
 ExitCode run_verify(const VerifyArguments& arguments, const Context& context) {
   const auto options = options_of(arguments);
   if (!options) return report(context.terminal, context.json, options.error());
@@ -167,6 +172,29 @@ ExitCode run_verify(const VerifyArguments& arguments, const Context& context) {
   if (!verified) return report(context.terminal, context.json, verified.error());
   return print_result(context, for_people(*plan, *verified, context.terminal), document_of(*verified),
                       verified->ok() ? ExitCode::kOk : ExitCode::kInfeasible);
+}
+
+}  // namespace
+
+Command verify_command() {
+  return {.name = "verify",
+          .usage = "PLAN",
+          .summary = "execute a small model as planned, compare with one process",
+          .examples = R"(  tangram verify plan.json
+  tangram verify plan.json --inject missing-all-reduce   (must be detected)
+  tangram verify plan.json --json | jq .gradient
+)",
+          .details = R"(Runs one iteration of a small model in fp64 with the plan's stages, degrees,
+ZeRO, recompute, transfers and warm-ups, with all ranks in this process. The
+loss, every gradient and the weights after one SGD step must equal those of one
+process to 1e-9. It also counts the microbatches in flight and proves that the
+order of passes cannot deadlock. What repeats in a large plan is run twice; the
+output lists what was left out. Exit 0: all results are equal; 3: they differ,
+and the output says where; 4: the file is not a launch plan.
+
+Manual: tangram help plans
+)",
+          .bind = bound<VerifyArguments>(parameters_of, run_verify)};
 }
 
 }  // namespace tangram::app

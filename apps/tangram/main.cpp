@@ -1,57 +1,35 @@
 #include <exception>
 
 #include "cli.hpp"
-#include "commands.hpp"
 #include "tangram/base/problem.hpp"
 
 namespace tangram::app {
 
 namespace {
 
-ExitCode dispatch(const Invocation& invocation, const Context& context) {
-  struct Run {
-    const Context& context;
-    ExitCode operator()(const InitArguments& a) const { return run_init(a, context); }
-    ExitCode operator()(const PlanArguments& a) const { return run_plan(a, context); }
-    ExitCode operator()(const IslandsArguments& a) const { return run_islands(a, context); }
-    ExitCode operator()(const ClusterArguments& a) const { return run_cluster(a, context); }
-    ExitCode operator()(const GpusArguments& a) const { return run_gpus(a, context); }
-    ExitCode operator()(const CheckArguments& a) const { return run_check(a, context); }
-    ExitCode operator()(const SimulateArguments& a) const { return run_simulate(a, context); }
-    ExitCode operator()(const CompareArguments& a) const { return run_compare(a, context); }
-    ExitCode operator()(const ExplainArguments& a) const { return run_explain(a, context); }
-    ExitCode operator()(const DiffArguments& a) const { return run_diff(a, context); }
-    ExitCode operator()(const VerifyArguments& a) const { return run_verify(a, context); }
-    ExitCode operator()(const ExportArguments& a) const { return run_export(a, context); }
-    ExitCode operator()(const ImportArguments& a) const { return run_import(a, context); }
-    ExitCode operator()(const ProfileArguments& a) const { return run_profile(a, context); }
-    ExitCode operator()(const AccuracyArguments& a) const { return run_accuracy(a, context); }
-    ExitCode operator()(const ParallelizersArguments& a) const { return run_parallelizers(a, context); }
-    ExitCode operator()(const CacheArguments& a) const { return run_cache(a, context); }
-    ExitCode operator()(const WorkerArguments& a) const { return run_worker(a, context); }
-    ExitCode operator()(const SchemaArguments& a) const { return run_schema(a, context); }
-    ExitCode operator()(const HelpArguments& a) const { return run_help(a, context); }
-    ExitCode operator()(const VersionArguments& a) const { return run_version(a, context); }
-  };
-  return std::visit(Run{context}, invocation.arguments);
+/// A broken file does not take the manual away.
+Expected<Settings> settings_of(const Invocation& invocation) {
+  const Command& command = *invocation.command;
+  auto settings = resolve_settings(command.settings, {invocation.common->flags, environment_variable, ".tangram.yaml",
+                                                      user_config_path(environment_variable)});
+  if (settings || !command.documentation) return settings;
+  return resolve_settings(command.settings, {invocation.common->flags, {}, "", ""});
 }
 
 ExitCode run(const Invocation& invocation, SignalGuard& signals) {
-  const SettingSources sources{invocation.flags, environment_variable, ".tangram.yaml",
-                               user_config_path(environment_variable)};
-  const auto settings = resolve_settings(invocation.command, sources);
+  const CommonValues& common = *invocation.common;
+  const auto settings = settings_of(invocation);
   if (!settings) {
     Terminal terminal(detect_traits("auto", false, 0, environment_variable));
-    return report(terminal, invocation.json, settings.error());
+    return report(terminal, common.json, settings.error());
   }
-  Terminal terminal(
-      detect_traits(settings->text("color"), invocation.quiet, invocation.verbosity, environment_variable));
-  const Context context{*settings, terminal, signals, invocation.json, invocation.edits};
-  if (invocation.show_origin) return print_text(context, show_origin(invocation.command, *settings));
+  Terminal terminal(detect_traits(settings->text("color"), common.quiet, common.verbose ? 1 : 0, environment_variable));
+  const Context context{*settings, terminal, signals, common.json, common.edits};
+  if (common.show_origin) return print_text(context, show_origin(invocation.command->settings, *settings));
   try {
-    return dispatch(invocation, context);
+    return invocation.run(context);
   } catch (const std::exception& bug) {
-    return report(terminal, invocation.json,
+    return report(terminal, common.json,
                   {problem(ErrorKind::kInternal, "bug", std::string("internal error: ") + bug.what(),
                            "this is a bug of tangram; please report it with the command and its input files")});
   }

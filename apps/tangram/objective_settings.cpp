@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "commands.hpp"
+#include "output.hpp"
 #include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
@@ -13,11 +14,10 @@ namespace {
 
 using compose::Objective;
 
+/// The name was checked where it was written.
 Objective objective_of(const Settings& settings) {
-  for (const Objective objective : {Objective::kCost, Objective::kGpus}) {
-    if (settings.text("objective") == to_string(objective)) return objective;
-  }
-  return Objective::kThroughput;
+  return std::ranges::find(compose::objective_names(), settings.text("objective"), &compose::ObjectiveName::name)
+      ->objective;
 }
 
 }  // namespace

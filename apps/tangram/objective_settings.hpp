@@ -1,5 +1,5 @@
-// The objective and its limits on the command line. Goes in: settings, the fleet, the model. Comes out: the request that
-// they make, or why they make none.
+// The objective and its limits on the command line. Goes in: settings, the fleet, the model. Comes out: the request
+// that they make, or why they make none.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,6 @@ namespace tangram::app {
 
 /// Errors: as of planner::check_prices.
 [[nodiscard]] Expected<compose::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
-                                              const model::Model& model);
+                                                             const model::Model& model);
 
 }  // namespace tangram::app

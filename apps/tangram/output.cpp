@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "commands.hpp"
+#include "output.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/io/json_writer.hpp"
 

@@ -10,261 +10,83 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/base/spelling.hpp"
+#include "tangram/compose/objective.hpp"
 #include "tangram/compose/search.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/model/techniques.hpp"
+#include "words.hpp"
 
 namespace tangram::app {
 
 namespace {
 
-constexpr Command kPlanOnly[] = {Command::kPlan};
-constexpr Command kPlanners[] = {Command::kPlan, Command::kCompare};
-constexpr Command kIslandUsers[] = {Command::kPlan, Command::kIslands, Command::kImport, Command::kCompare,
-                                    Command::kExplain};
-constexpr Command kPluginUsers[] = {Command::kPlan, Command::kParallelizers, Command::kCache};
-constexpr Command kCacheUsers[] = {Command::kPlan, Command::kExplain, Command::kCache};
-constexpr Command kSearchers[] = {Command::kPlan, Command::kCompare, Command::kExplain};
+using Words = std::vector<std::string>;
 
-std::vector<Command> commands(std::span<const Command> list) { return {list.begin(), list.end()}; }
+SettingDefinition choice(SettingGroup group, std::string_view name, std::string_view value, std::string help,
+                         Words choices, std::string fallback) {
+  return {group, SettingKind::kChoice, name, value, std::move(help), std::move(fallback), std::move(choices)};
+}
+
+SettingDefinition toggle(SettingGroup group, std::string_view name, std::string help) {
+  return {group, SettingKind::kSwitch, name, "", std::move(help), "false", {"true", "false"}};
+}
 
 std::vector<SettingDefinition> make_definitions() {
-  const auto plan = commands(kPlanOnly);
-  const auto searchers = commands(kSearchers);
-  const auto planners = commands(kPlanners);
-  const compose::SearchOptions search;
+  using enum SettingGroup;
+  using enum SettingKind;
+  const Words objectives = names_of(compose::objective_names());
+  const Words targets = names_of(runtime::runtimes());
   return {
-      {"objective",
-       "",
-       SettingKind::kChoice,
-       "NAME",
-       "throughput",
-       "throughput, cost (dollars per token) or gpus (fewest GPUs)",
-       {"throughput", "cost", "gpus"},
-       plan},
-      {"budget", "", SettingKind::kAmount, "USD", "", "maximum dollars per hour for the GPUs in use", {}, plan},
-      {"min-throughput", "", SettingKind::kAmount, "TOKENS", "", "minimum tokens per second, as simulated", {}, plan},
-      {"pareto",
-       "",
-       SettingKind::kCount,
-       "N",
-       "",
-       "list trade-offs of throughput, cost and GPUs, up to N per limit",
-       {},
-       plan},
-      {"target",
-       "",
-       SettingKind::kChoice,
-       "RUNTIME",
-       "generic",
-       "plan only what this runtime can run: generic, megatron, flagscale or mimo",
-       {"generic", "megatron", "flagscale", "mimo"},
-       {Command::kPlan, Command::kExplain}},
-      {"global-batch",
-       "",
-       SettingKind::kCount,
-       "SAMPLES",
-       "",
-       "samples per iteration, instead of the model file's",
-       {},
-       planners},
-      {"seq-len",
-       "",
-       SettingKind::kCount,
-       "TOKENS",
-       "",
-       "tokens per sample, instead of the model file's",
-       {},
-       planners},
-      {"microbatch",
-       "",
-       SettingKind::kCount,
-       "SAMPLES",
-       "",
-       "samples per microbatch of a pipeline (default: searched)",
-       {},
-       planners},
-      {"allow",
-       "",
-       SettingKind::kTechniques,
-       "LIST",
-       "",
-       "use only these of the techniques the model file allows: tp,dp,pp",
-       {},
-       planners},
-      {"forbid", "", SettingKind::kTechniques, "LIST", "", "do not use these techniques: ep,zero3", {}, planners},
-      {"profile",
-       "",
-       SettingKind::kFiles,
-       "FILES",
-       "",
-       "profiles with measured times: a.json,b.json",
-       {},
-       {Command::kPlan, Command::kImport, Command::kAccuracy, Command::kCompare, Command::kExplain}},
-      {"parallelizer",
-       "",
-       SettingKind::kNames,
-       "NAMES",
-       "enumerator",
-       "parallelizers for the stages; their answers are combined: a,b",
-       {},
-       plan},
-      {"parallelizer-path",
-       "",
-       SettingKind::kFiles,
-       "FOLDERS",
-       "",
-       "folders with plugin manifests, searched before the usual places",
-       {},
-       {Command::kPlan, Command::kParallelizers, Command::kCache}},
-      {"cache",
-       "",
-       SettingKind::kFile,
-       "FILE",
-       "",
-       "cache of searches and plugin answers, or off (default: in the user's cache folder)",
-       {},
-       commands(kCacheUsers)},
-      {"cache-limit",
-       "",
-       SettingKind::kCount,
-       "MIB",
-       "1024",
-       "cache size above which the least recently used entries are deleted",
-       {},
-       commands(kCacheUsers)},
-      {"ahead",
-       "",
-       SettingKind::kSwitch,
-       "",
-       "false",
-       "after planning, also search for fleets with one node fewer or more, and cache the results",
-       {"true", "false"},
-       plan},
-      {"offline",
-       "",
-       SettingKind::kSwitch,
-       "",
-       "false",
-       "start no plugin; use cached answers only",
-       {"true", "false"},
-       plan},
-      {"workers",
-       "",
-       SettingKind::kChoice,
-       "WHERE",
-       "local",
-       "where plugins run: local, slurm (srun) or mpi (mpirun)",
-       {"local", "slurm", "mpi"},
-       commands(kPluginUsers)},
-      {"worker-cores",
-       "",
-       SettingKind::kCount,
-       "N",
-       "",
-       "total cores for the workers of a plugin (default: those of a Slurm allocation, or --jobs)",
-       {},
-       {Command::kPlan, Command::kCache}},
-      {"worker-launcher",
-       "",
-       SettingKind::kText,
-       "COMMAND",
-       "",
-       "srun or mpirun with your own options: \"srun --partition=cpu\"",
-       {},
-       commands(kPluginUsers)},
-      {"worker-wait",
-       "",
-       SettingKind::kAmount,
-       "SECONDS",
-       "300",
-       "seconds that srun or mpirun may take to start workers",
-       {},
-       commands(kPluginUsers)},
-      {"plugin-log-dir",
-       "",
-       SettingKind::kFile,
-       "FOLDER",
-       "",
-       "keep the output of plugins in FOLDER: NAME-1.log for the first worker",
-       {},
-       commands(kPluginUsers)},
-      {"max-pipelines",
-       "",
-       SettingKind::kCount,
-       "R",
-       "",
-       "maximum number of data-parallel pipelines (default: unlimited)",
-       {},
-       searchers},
-      {"pipelines",
-       "",
-       SettingKind::kChoice,
-       "KIND",
-       "auto",
-       "equal: all pipelines alike; any: also pipelines with different islands, cuts and batch shares (slower); auto: "
-       "a short look at those below 64 GPUs",
-       {"equal", "auto", "any"},
-       searchers},
-      {"island-tolerance",
-       "",
-       SettingKind::kShare,
-       "SHARE",
-       "0.10",
-       "largest difference between GPUs of an island: 0.1 or 10%",
-       {},
-       commands(kIslandUsers)},
-      {"min-gain",
-       "",
-       SettingKind::kShare,
-       "SHARE",
-       "2%",
-       "with --against: smallest gain that justifies a change",
-       {},
-       plan},
-      {"top",
-       "",
-       SettingKind::kCount,
-       "K",
-       std::to_string(search.top),
-       "number of plans to simulate, best by closed form, and as many best by timetable",
-       {},
-       searchers},
-      {"time-budget",
-       "",
-       SettingKind::kCount,
-       "STATES",
-       "",
-       "search effort in labels, not seconds (default: 2000000 up to 256 GPUs, 1250000 beyond)",
-       {},
-       searchers},
-      {"accept-gap",
-       "",
-       SettingKind::kShare,
-       "SHARE",
-       "0",
-       "stop once no plan can be faster by more than this: 3%",
-       {},
-       searchers},
-      {"jobs",
-       "j",
-       SettingKind::kCount,
-       "N",
-       "",
-       "threads (default: one per core); results do not depend on it",
-       {},
-       searchers},
-      {"color",
-       "",
-       SettingKind::kChoice,
-       "WHEN",
-       "auto",
-       "color output: auto, always or never",
-       {"auto", "always", "never"},
-       {}},
+      choice(kPlan, "objective", "NAME", "throughput, cost (dollars per token) or gpus (fewest GPUs)", objectives,
+             objectives.front()),
+      {kPlan, kAmount, "budget", "USD", "maximum dollars per hour for the GPUs in use"},
+      {kPlan, kAmount, "min-throughput", "TOKENS", "minimum tokens per second, as simulated"},
+      {kPlan, kCount, "pareto", "N", "list trade-offs of throughput, cost and GPUs, up to N per limit"},
+      choice(kTarget, "target", "RUNTIME", "plan only what this runtime can run: " + any_of(targets), targets,
+             targets.front()),
+      {kJob, kCount, "global-batch", "SAMPLES", "samples per iteration, instead of the model file's"},
+      {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},
+      {kJob, kCount, "microbatch", "SAMPLES", "samples per microbatch of a pipeline (default: searched)"},
+      {kJob, kTechniques, "allow", "LIST", "use only these of the techniques the model file allows: tp,dp,pp"},
+      {kJob, kTechniques, "forbid", "LIST", "do not use these techniques: ep,zero3"},
+      {kProfiles, kFiles, "profile", "FILES", "profiles with measured times: a.json,b.json"},
+      {kPlan, kNames, "parallelizer", "NAMES", "parallelizers for the stages; their answers are combined: a,b",
+       "enumerator"},
+      {kPlugins, kFiles, "parallelizer-path", "FOLDERS",
+       "folders with plugin manifests, searched before the usual places"},
+      {kCache, kFile, "cache", "FILE",
+       "cache of searches and plugin answers, or off (default: in the user's cache folder)"},
+      {kCache, kCount, "cache-limit", "MIB", "cache size above which the least recently used entries are deleted",
+       "1024"},
+      toggle(kPlan, "ahead",
+             "after planning, also search for fleets with one node fewer or more, and cache the results"),
+      toggle(kPlan, "offline", "start no plugin; use cached answers only"),
+      choice(kPlugins, "workers", "WHERE", "where plugins run: local, slurm (srun) or mpi (mpirun)",
+             {"local", "slurm", "mpi"}, "local"),
+      {kWorkerCores, kCount, "worker-cores", "N",
+       "total cores for the workers of a plugin (default: those of a Slurm allocation, or --jobs)"},
+      {kPlugins, kText, "worker-launcher", "COMMAND", "srun or mpirun with your own options: \"srun --partition=cpu\""},
+      {kPlugins, kAmount, "worker-wait", "SECONDS", "seconds that srun or mpirun may take to start workers", "300"},
+      {kPlugins, kFile, "plugin-log-dir", "FOLDER",
+       "keep the output of plugins in FOLDER: NAME-1.log for the first worker"},
+      {kSearch, kCount, "max-pipelines", "R", "maximum number of data-parallel pipelines (default: unlimited)"},
+      choice(kSearch, "pipelines", "KIND",
+             "equal: all pipelines alike; any: also pipelines with different islands, cuts and batch shares (slower); "
+             "auto: a short look at those below 64 GPUs",
+             {"equal", "auto", "any"}, "auto"),
+      {kIslands, kShare, "island-tolerance", "SHARE", "largest difference between GPUs of an island: 0.1 or 10%",
+       "0.10"},
+      {kPlan, kShare, "min-gain", "SHARE", "with --against: smallest gain that justifies a change", "2%"},
+      {kSearch, kCount, "top", "K", "number of plans to simulate, best by closed form, and as many best by timetable",
+       std::to_string(compose::SearchOptions{}.top)},
+      {kSearch, kCount, "time-budget", "STATES",
+       "search effort in labels, not seconds (default: 2000000 up to 256 GPUs, 1250000 beyond)"},
+      {kSearch, kShare, "accept-gap", "SHARE", "stop once no plan can be faster by more than this: 3%", "0"},
+      {kSearch, kCount, "jobs", "N", "threads (default: one per core); results do not depend on it", "", {}, "j"},
+      choice(kEvery, "color", "WHEN", "color output: auto, always or never", {"auto", "always", "never"}, "auto"),
   };
 }
 
@@ -340,9 +162,8 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
     case SettingKind::kChoice: {
       const auto& choices = definition.choices;
       if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::nullopt;
-      const auto near = closest(text, choices);
       return Complaint{fmt::format("\"{}\" is not one of {}", text, fmt::join(choices, ", ")),
-                       near ? fmt::format("did you mean \"{}\"?", *near) : ""};
+                       suggestion(text, choices, "")};
     }
     case SettingKind::kCount:
       if (const auto value = parse_count(text)) return out_of_range(definition, text, static_cast<double>(*value));
@@ -436,9 +257,10 @@ Expected<void> read_config(const std::string& path, Origin origin, Values& value
   return {};
 }
 
-void read_environment(const SettingSources& sources, Command command, Values& values, Diagnostics& mistakes) {
+void read_environment(const SettingSources& sources, const SettingGroups& groups, Values& values,
+                      Diagnostics& mistakes) {
   for (const SettingDefinition& definition : setting_definitions()) {
-    if (!applies_to(definition, command)) continue;
+    if (!applies_to(definition, groups)) continue;
     const std::string variable = "TANGRAM_" + upper_snake(definition.name);
     const char* text = sources.environment ? sources.environment(variable) : nullptr;
     if (text == nullptr || *text == '\0') continue;
@@ -457,6 +279,18 @@ void read_flags(const SettingSources& sources, Values& values, Diagnostics& mist
   }
 }
 
+/// In the folder that `base` names, or in `folder` of the home; empty when neither is known.
+std::string user_path(const std::function<const char*(const std::string&)>& environment, const char* base,
+                      const char* folder, const std::string& name) {
+  const auto variable = [&](const char* key) {
+    const char* text = environment(key);
+    return std::string(text == nullptr ? "" : text);
+  };
+  if (const std::string named = variable(base); !named.empty()) return named + "/tangram/" + name;
+  if (const std::string home = variable("HOME"); !home.empty()) return home + folder + "/tangram/" + name;
+  return "";
+}
+
 }  // namespace
 
 std::span<const SettingDefinition> setting_definitions() {
@@ -464,9 +298,12 @@ std::span<const SettingDefinition> setting_definitions() {
   return definitions;
 }
 
-bool applies_to(const SettingDefinition& definition, Command command) {
-  const auto& list = definition.commands;
-  return list.empty() || std::find(list.begin(), list.end(), command) != list.end();
+bool SettingDefinition::is_list() const {
+  return kind == SettingKind::kTechniques || kind == SettingKind::kFiles || kind == SettingKind::kNames;
+}
+
+bool applies_to(const SettingDefinition& definition, const SettingGroups& groups) {
+  return definition.group == SettingGroup::kEvery || std::ranges::find(groups, definition.group) != groups.end();
 }
 
 const SettingValue& Settings::value(std::string_view name) const {
@@ -486,7 +323,7 @@ std::vector<std::string> Settings::techniques(std::string_view name) const { ret
 
 std::vector<std::string> Settings::files(std::string_view name) const { return split_list(text(name)); }
 
-Expected<Settings> resolve_settings(Command command, const SettingSources& sources) {
+Expected<Settings> resolve_settings(const SettingGroups& groups, const SettingSources& sources) {
   Values values;
   for (const SettingDefinition& definition : setting_definitions()) {
     values[std::string(definition.name)] = {std::string(definition.fallback), Origin::kDefault, "default"};
@@ -497,7 +334,7 @@ Expected<Settings> resolve_settings(Command command, const SettingSources& sourc
     return fail(std::move(read.error()));
   }
   Diagnostics mistakes;
-  read_environment(sources, command, values, mistakes);
+  read_environment(sources, groups, values, mistakes);
   read_flags(sources, values, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return Settings(std::move(values));
@@ -506,30 +343,18 @@ Expected<Settings> resolve_settings(Command command, const SettingSources& sourc
 const char* environment_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
 std::string user_config_path(const std::function<const char*(const std::string&)>& environment) {
-  const auto variable = [&](const char* name) {
-    const char* text = environment(name);
-    return std::string(text == nullptr ? "" : text);
-  };
-  if (const std::string base = variable("XDG_CONFIG_HOME"); !base.empty()) return base + "/tangram/config.yaml";
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.config/tangram/config.yaml";
-  return "";
+  return user_path(environment, "XDG_CONFIG_HOME", "/.config", "config.yaml");
 }
 
 std::string user_cache_path(const std::function<const char*(const std::string&)>& environment,
                             const std::string& name) {
-  const auto variable = [&](const char* key) {
-    const char* text = environment(key);
-    return std::string(text == nullptr ? "" : text);
-  };
-  if (const std::string base = variable("XDG_CACHE_HOME"); !base.empty()) return base + "/tangram/" + name;
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/tangram/" + name;
-  return "";
+  return user_path(environment, "XDG_CACHE_HOME", "/.cache", name);
 }
 
-std::string show_origin(Command command, const Settings& settings) {
+std::string show_origin(const SettingGroups& groups, const Settings& settings) {
   std::string out;
   for (const SettingDefinition& definition : setting_definitions()) {
-    if (!applies_to(definition, command)) continue;
+    if (!applies_to(definition, groups)) continue;
     const SettingValue& value = settings.value(definition.name);
     out += fmt::format("{:<18} {:<16} {}\n", definition.name, value.text.empty() ? "-" : value.text, value.place);
   }

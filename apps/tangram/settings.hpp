@@ -15,31 +15,20 @@
 
 namespace tangram::app {
 
-enum class Command : std::uint8_t {
-  kInit,
-  kPlan,
+/// Settings that belong together; a command lists the groups that it takes.
+enum class SettingGroup : std::uint8_t {
+  kEvery,  ///< of every command
+  kPlan,   ///< of plan alone
+  kTarget,
+  kJob,
+  kProfiles,
   kIslands,
-  kCluster,
-  kGpus,
-  kCheck,
-  kSimulate,
-  kExplain,
-  kDiff,
-  kCompare,
-  kVerify,
-  kExport,
-  kImport,
-  kProfile,
-  kAccuracy,
-  kParallelizers,
+  kSearch,
   kCache,
-  kWorker,
-  kSchema,
-  kHelp,
-  kCompletion,
-  kManual,
-  kVersion
+  kPlugins,
+  kWorkerCores
 };
+using SettingGroups = std::vector<SettingGroup>;
 
 enum class SettingKind : std::uint8_t {
   kChoice,
@@ -55,20 +44,22 @@ enum class SettingKind : std::uint8_t {
 };
 
 struct SettingDefinition {
+  SettingGroup group;
+  SettingKind kind;
   std::string_view name;        ///< flag without dashes: "island-tolerance"; TANGRAM_ISLAND_TOLERANCE, island_tolerance
-  std::string_view short_flag;  ///< "j", or empty
-  SettingKind kind = SettingKind::kCount;
   std::string_view value_name;  ///< for help
-  std::string fallback;         ///< text of the default; empty: not set
-  std::string_view help;
-  std::vector<std::string> choices;  ///< kChoice, kSwitch
-  std::vector<Command> commands;     ///< empty: all
+  std::string help;
+  std::string fallback = {};              ///< text of the default; empty: not set
+  std::vector<std::string> choices = {};  ///< kChoice, kSwitch
+  std::string_view short_name = {};       ///< "j"
+
+  [[nodiscard]] bool is_list() const;  ///< values divided by commas
 };
 
 /// The one registry: flags, environment, files, help and --show-origin are made from it.
 [[nodiscard]] std::span<const SettingDefinition> setting_definitions();
 
-[[nodiscard]] bool applies_to(const SettingDefinition& definition, Command command);
+[[nodiscard]] bool applies_to(const SettingDefinition& definition, const SettingGroups& groups);
 
 enum class Origin : std::uint8_t { kDefault, kUserFile, kProjectFile, kEnvironment, kFlag };
 
@@ -104,7 +95,7 @@ struct SettingSources {
 };
 
 /// Every value is checked where it was written: a wrong flag or variable is a usage error, a wrong file an input error.
-[[nodiscard]] Expected<Settings> resolve_settings(Command command, const SettingSources& sources);
+[[nodiscard]] Expected<Settings> resolve_settings(const SettingGroups& groups, const SettingSources& sources);
 
 /// Of this process; null where it is not set.
 [[nodiscard]] const char* environment_variable(const std::string& name);
@@ -116,7 +107,7 @@ struct SettingSources {
 [[nodiscard]] std::string user_cache_path(const std::function<const char*(const std::string&)>& environment,
                                           const std::string& name);
 
-/// For --show-origin: one line per setting of the command.
-[[nodiscard]] std::string show_origin(Command command, const Settings& settings);
+/// For --show-origin: one line per setting of these groups.
+[[nodiscard]] std::string show_origin(const SettingGroups& groups, const Settings& settings);
 
 }  // namespace tangram::app

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -15,6 +16,9 @@
 namespace tangram::compose {
 
 namespace {
+
+constexpr std::array kObjectives{ObjectiveName{"throughput", Objective::kThroughput},
+                                 ObjectiveName{"cost", Objective::kCost}, ObjectiveName{"gpus", Objective::kGpus}};
 
 constexpr double kRoundingOfGpus = 1e-9;  // of sums in doubles, relative
 
@@ -193,13 +197,10 @@ RequestResult fewest_gpus(const Request& request, const model::Model& model, Wal
 
 }  // namespace
 
+std::span<const ObjectiveName> objective_names() { return kObjectives; }
+
 std::string_view to_string(Objective objective) {
-  switch (objective) {
-    case Objective::kThroughput: return "throughput";
-    case Objective::kCost: return "cost";
-    case Objective::kGpus: return "gpus";
-  }
-  return "throughput";
+  return std::ranges::find(kObjectives, objective, &ObjectiveName::objective)->name;
 }
 
 std::int64_t gpus_of(const Composition& composition) {

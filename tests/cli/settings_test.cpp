@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "command.hpp"
 #include "support/catch.hpp"
 #include "tangram/compose/search.hpp"
 
@@ -41,6 +42,8 @@ std::function<const char*(const std::string&)> environment(std::map<std::string,
   };
 }
 
+const SettingGroups& settings_of(std::string_view command) { return find_command(command)->settings; }
+
 }  // namespace
 
 TEST_CASE("settings: the help names the effort of a search that nobody sets") {
@@ -55,10 +58,10 @@ TEST_CASE("settings: each source beats the next") {
   const TemporaryFile user("top: 1\nmax_pipelines: 1\njobs: 1\nmicrobatch: 1\n");
   const TemporaryFile project("top: 2\nmax_pipelines: 2\njobs: 2\n");
   const auto settings =
-      resolve_settings(Command::kPlan, {{{"top", "4"}},
-                                        environment({{"TANGRAM_TOP", "3"}, {"TANGRAM_MAX_PIPELINES", "3"}}),
-                                        project.path(),
-                                        user.path()});
+      resolve_settings(settings_of("plan"), {{{"top", "4"}},
+                                             environment({{"TANGRAM_TOP", "3"}, {"TANGRAM_MAX_PIPELINES", "3"}}),
+                                             project.path(),
+                                             user.path()});
   REQUIRE(settings);
   CHECK(settings->count("top") == 4);
   CHECK(settings->value("top").origin == Origin::kFlag);
@@ -74,7 +77,7 @@ TEST_CASE("settings: each source beats the next") {
 
 TEST_CASE("settings: shares are numbers or per cent, techniques have short names") {
   const auto settings = resolve_settings(
-      Command::kPlan, {{{"island-tolerance", "25%"}, {"forbid", "pp,mixed,ep"}}, environment({}), "", ""});
+      settings_of("plan"), {{{"island-tolerance", "25%"}, {"forbid", "pp,mixed,ep"}}, environment({}), "", ""});
   REQUIRE(settings);
   CHECK(settings->share("island-tolerance") == 0.25);
   CHECK(settings->techniques("forbid") == std::vector<std::string>{"pp", "mixed", "ep"});
@@ -83,7 +86,8 @@ TEST_CASE("settings: shares are numbers or per cent, techniques have short names
 
 TEST_CASE("settings: wrong values are all reported, with the place they were written") {
   const auto settings = resolve_settings(
-      Command::kPlan, {{{"top", "-1"}, {"island-tolerance", "100%"}}, environment({{"TANGRAM_FORBID", "tq"}}), "", ""});
+      settings_of("plan"),
+      {{{"top", "-1"}, {"island-tolerance", "100%"}}, environment({{"TANGRAM_FORBID", "tq"}}), "", ""});
   REQUIRE_FALSE(settings);
   REQUIRE(settings.error().size() == 3);
   CHECK(settings.error()[0].message == "TANGRAM_FORBID: unknown technique \"tq\"");
@@ -94,8 +98,8 @@ TEST_CASE("settings: wrong values are all reported, with the place they were wri
 
 TEST_CASE("settings: a file of comments says nothing; a variable of another command is not looked at") {
   const TemporaryFile comments("# nothing yet\n\n   # really\n");
-  const auto settings =
-      resolve_settings(Command::kIslands, {{}, environment({{"TANGRAM_TOP", "x"}}), comments.path(), "/no/such/file"});
+  const auto settings = resolve_settings(settings_of("islands"),
+                                         {{}, environment({{"TANGRAM_TOP", "x"}}), comments.path(), "/no/such/file"});
   REQUIRE(settings);
   CHECK(settings->value("island-tolerance").origin == Origin::kDefault);
 }

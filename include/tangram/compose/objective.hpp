@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,11 @@ enum class Objective : std::uint8_t {
   kGpus,        ///< the fewest GPUs; needs longest_iteration
 };
 
-/// "throughput", "cost", "gpus".
+struct ObjectiveName {
+  std::string_view name;
+  Objective objective;
+};
+[[nodiscard]] std::span<const ObjectiveName> objective_names();
 [[nodiscard]] std::string_view to_string(Objective objective);
 
 /// An objective and its limits.

@@ -1,23 +1,26 @@
-#include "manual.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "manual_pages.hpp"
-#include "tangram/base/version.hpp"
+#include "command.hpp"
 #include "troff.hpp"
 
 namespace tangram::app {
 
 namespace {
 
-std::vector<std::string> flags_of(const CommandManual& command) {
+struct CompletionArguments {
+  std::string shell;
+};
+
+Parameters parameters_of(CompletionArguments& a) { return {{{"SHELL", "bash, zsh or fish", &a.shell}}, {}}; }
+
+std::vector<std::string> flags_of(const Parameters& parameters) {
   std::vector<std::string> flags;
-  for (const OptionManual& option : command.options) {
+  for (const Option& option : parameters.options) {
     flags.push_back("--" + option.name);
-    if (!option.short_flag.empty()) flags.push_back("-" + option.short_flag);
+    if (!option.short_name.empty()) flags.push_back("-" + option.short_name);
   }
   return flags;
 }
@@ -37,45 +40,30 @@ std::string zsh_text(std::string text) {
 }
 
 /// What zsh offers as a value.
-std::string zsh_action(const OptionManual& option) {
-  if (option.choices.empty()) return "_files";
-  const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
+std::string zsh_action(const Option& option) {
+  if (option.words.empty()) return "_files";
+  const std::string words = fmt::format("{}", fmt::join(option.words, " "));
   return option.list ? fmt::format("_values -s , {} {}", option.value, words) : fmt::format("({})", words);
 }
 
-std::string zsh_option(const OptionManual& option) {
+std::string zsh_option(const Option& option) {
   const std::string value = option.value.empty() ? "" : fmt::format(":{}:{}", option.value, zsh_action(option));
   const std::string tail = fmt::format("[{}]{}", zsh_text(option.help), value);
   // With "=" the value may be a word of its own or stand behind one.
   std::string out = shell_quoted(fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : "=", tail));
-  if (!option.short_flag.empty()) out += " " + shell_quoted(fmt::format("-{}{}", option.short_flag, tail));
+  if (!option.short_name.empty()) out += " " + shell_quoted(fmt::format("-{}{}", option.short_name, tail));
   return out;
 }
 
-/// Paragraphs as they are divided by empty lines.
-std::string troff_paragraphs(const std::string& text) { return replaced(troff(text), "\n\n", "\n.PP\n"); }
-
-std::string option_entry(const OptionManual& option) {
-  std::string flags = option.short_flag.empty() ? "" : fmt::format("\\fB\\-{}\\fR, ", option.short_flag);
-  flags += fmt::format("\\fB\\-\\-{}\\fR", troff(option.name));
-  if (!option.value.empty()) flags += fmt::format(" \\fI{}\\fR", troff(option.value));
-  return fmt::format(".TP\n{}\n{}\n", flags, troff(option.help));
+/// Of the manual, for commands that show its pages.
+std::vector<std::string> topics_of(const Parameters& parameters) {
+  return parameters.arguments.empty() ? std::vector<std::string>() : parameters.arguments.front().words;
 }
 
-std::string command_entry(const CommandManual& command) {
-  std::string out = fmt::format(".SS \"tangram {}{}\"\n{}.\n", command.name,
-                                command.usage.empty() ? "" : " [options] " + command.usage, troff(command.summary));
-  if (!command.details.empty()) out += ".PP\n" + troff_paragraphs(command.details);
-  for (const OptionManual& option : command.options) out += option_entry(option);
-  if (!command.examples.empty()) out += ".PP\n.nf\n" + troff(command.examples) + ".fi\n";
-  return out;
-}
-
-}  // namespace
-
-std::vector<std::string> CommandManual::actions() const {
-  if (!topics.empty()) return topics;
-  const std::string first = usage.substr(0, usage.find(' '));
+/// What the first argument may be: a topic, or a word of the usage before its first space, divided by |.
+std::vector<std::string> actions_of(const Command& command, const Parameters& parameters) {
+  if (auto topics = topics_of(parameters); !topics.empty()) return topics;
+  const std::string first = command.usage.substr(0, command.usage.find(' '));
   std::vector<std::string> words;
   if (first.find('|') == std::string::npos) return words;
   for (std::size_t begin = 0; begin <= first.size();) {
@@ -86,30 +74,28 @@ std::vector<std::string> CommandManual::actions() const {
   return words;
 }
 
-std::string bash_completion(const std::vector<CommandManual>& commands) {
-  std::vector<std::string> names;
-  names.reserve(commands.size());
-  for (const CommandManual& command : commands) names.push_back(command.name);
+std::string bash_completion() {
   std::string values;
   std::vector<std::string> lists;
   std::string options;
   std::string actions;
-  for (const CommandManual& command : commands) {
-    for (const OptionManual& option : command.options) {
-      if (option.choices.empty()) continue;
+  for (const Command& command : commands()) {
+    const Parameters parameters = bind(command).parameters;
+    for (const Option& option : parameters.options) {
+      if (option.words.empty()) continue;
       const std::string pattern = fmt::format("{}:--{}", command.name, option.name);
-      values += fmt::format("    {}) words={} ;;\n", pattern,
-                            shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+      values +=
+          fmt::format("    {}) words={} ;;\n", pattern, shell_quoted(fmt::format("{}", fmt::join(option.words, " "))));
       if (option.list) lists.push_back(pattern);
     }
     options += fmt::format("    {}) words={} ;;\n", command.name,
-                           shell_quoted(fmt::format("{}", fmt::join(flags_of(command), " "))));
-    if (const auto known = command.actions(); !known.empty()) {
+                           shell_quoted(fmt::format("{}", fmt::join(flags_of(parameters), " "))));
+    if (const auto known = actions_of(command, parameters); !known.empty()) {
       // A page of the manual is no file.
       const char* alone = "; mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"); return";
       actions +=
           fmt::format("    {}) words={}{} ;;\n", command.name, shell_quoted(fmt::format("{}", fmt::join(known, " "))),
-                      command.topics.empty() ? "" : alone);
+                      topics_of(parameters).empty() ? "" : alone);
     }
   }
   return fmt::format(
@@ -144,17 +130,18 @@ std::string bash_completion(const std::vector<CommandManual>& commands) {
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"; compgen -f -- \"$current\")\n"
       "}}\n"
       "complete -o filenames -F _tangram tangram\n",
-      fmt::join(names, " "), values, options, fmt::join(lists, "|"), actions);
+      fmt::join(command_names(), " "), values, options, fmt::join(lists, "|"), actions);
 }
 
-std::string zsh_completion(const std::vector<CommandManual>& commands) {
+std::string zsh_completion() {
   std::string names;
   std::string cases;
-  for (const CommandManual& command : commands) {
+  for (const Command& command : commands()) {
     names += fmt::format("    {}\n", shell_quoted(command.name + ":" + zsh_text(command.summary)));
+    const Parameters parameters = bind(command).parameters;
     cases += fmt::format("    {})\n      _arguments \\\n", command.name);
-    for (const OptionManual& option : command.options) cases += fmt::format("        {} \\\n", zsh_option(option));
-    const auto actions = command.actions();
+    for (const Option& option : parameters.options) cases += fmt::format("        {} \\\n", zsh_option(option));
+    const auto actions = actions_of(command, parameters);
     if (!actions.empty()) cases += fmt::format("        '2:action:({})' \\\n", fmt::join(actions, " "));
     cases += "        '*:file:_files'\n      ;;\n";
   }
@@ -175,46 +162,51 @@ std::string zsh_completion(const std::vector<CommandManual>& commands) {
       names, cases);
 }
 
-std::string fish_completion(const std::vector<CommandManual>& commands) {
+std::string fish_completion() {
   std::string out = "# fish completion of tangram: tangram completion fish > ~/.config/fish/completions/tangram.fish\n";
-  for (const CommandManual& command : commands) {
+  for (const Command& command : commands()) {
     out += fmt::format("complete -c tangram -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
                        fish_quoted(command.summary));
+    const Parameters parameters = bind(command).parameters;
     const std::string seen = fmt::format("complete -c tangram -n '__fish_seen_subcommand_from {}'", command.name);
-    if (const auto actions = command.actions(); !actions.empty()) {
+    if (const auto actions = actions_of(command, parameters); !actions.empty()) {
       out += fmt::format("{} -a '{}'\n", seen, fmt::join(actions, " "));
     }
-    for (const OptionManual& option : command.options) {
+    for (const Option& option : parameters.options) {
       out += fmt::format("{} -l {}", seen, option.name);
-      if (!option.short_flag.empty()) out += fmt::format(" -s {}", option.short_flag);
-      const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
+      if (!option.short_name.empty()) out += fmt::format(" -s {}", option.short_name);
+      const std::string words = fmt::format("{}", fmt::join(option.words, " "));
       if (!words.empty())
         out += option.list ? fmt::format(" -x -a '(__fish_append , {})'", words) : fmt::format(" -x -a '{}'", words);
-      if (option.choices.empty() && !option.value.empty()) out += " -r";
+      if (option.words.empty() && !option.value.empty()) out += " -r";
       out += fmt::format(" -d {}\n", fish_quoted(option.help));
     }
   }
   return out;
 }
 
-std::string manual_page(const std::vector<CommandManual>& commands, std::string_view about,
-                        std::string_view exit_codes) {
-  std::string out = fmt::format(
-      ".TH TANGRAM 1 \"\" \"tangram {}\" \"User Commands\"\n.SH NAME\ntangram \\- {}\n"
-      ".SH SYNOPSIS\n.B tangram\n.I COMMAND\n[options]\n.SH COMMANDS\n",
-      version(), troff(std::string(about)));
-  for (const CommandManual& command : commands) out += command_entry(command);
-  out +=
-      ".SH ENVIRONMENT\nAn option that has a default can also be set by a variable TANGRAM_OPTION (as in\n"
-      "TANGRAM_ISLAND_TOLERANCE), in .tangram.yaml or in the user\\(aqs tangram/config.yaml; an option comes before\n"
-      "a variable, a variable before the files.\n";
-  const std::size_t first = exit_codes.find('\n');
-  out += ".SH \"EXIT STATUS\"\n.nf\n" + troff(std::string(exit_codes.substr(first + 1))) + ".fi\n";
-  out += ".SH \"SEE ALSO\"\n";
-  for (const ManualPage& page : manual_pages()) {
-    out += fmt::format(".TP\n.BR tangram\\-{} (7)\n{}\n", troff(page.topic), troff(page.title()));
-  }
-  return out;
+ExitCode run_completion(const CompletionArguments& arguments, const Context& context) {
+  if (arguments.shell == "bash") return print_text(context, bash_completion());
+  if (arguments.shell == "zsh") return print_text(context, zsh_completion());
+  if (arguments.shell == "fish") return print_text(context, fish_completion());
+  const std::vector<std::string> shells{"bash", "zsh", "fish"};
+  return report(context.terminal, context.json,
+                usage_mistake("unknown-shell", fmt::format("no completion for \"{}\"", arguments.shell),
+                              suggestion(arguments.shell, shells, listing("shells", shells))));
+}
+
+}  // namespace
+
+Command completion_command() {
+  return {.name = "completion",
+          .usage = "bash|zsh|fish",
+          .summary = "print a shell completion script",
+          .examples = R"(  source <(tangram completion bash)
+  tangram completion zsh > "${fpath[1]}/_tangram"
+  tangram completion fish > ~/.config/fish/completions/tangram.fish
+)",
+          .bind = bound<CompletionArguments>(parameters_of, run_completion),
+          .documentation = true};
 }
 
 }  // namespace tangram::app

@@ -1,14 +1,15 @@
-// One function per command. Goes in: its arguments and the context. Comes out: the exit code; output goes through the
-// terminal.
+// What a command says. Goes in: its context and texts, documents or diagnostics. Comes out: the exit code; the output
+// itself goes through the terminal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "exit_codes.hpp"
-#include "options.hpp"
+#include "settings.hpp"
 #include "signals.hpp"
 #include "tangram/cluster/edits.hpp"
 #include "tangram/model/model.hpp"
@@ -23,28 +24,6 @@ struct Context {
   bool json = false;
   cluster::Edits edits = {};  ///< what if the fleet were another
 };
-
-[[nodiscard]] ExitCode run_init(const InitArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_plan(const PlanArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_islands(const IslandsArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_cluster(const ClusterArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_gpus(const GpusArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_check(const CheckArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_simulate(const SimulateArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_compare(const CompareArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_explain(const ExplainArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_diff(const DiffArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_verify(const VerifyArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_export(const ExportArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_import(const ImportArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_profile(const ProfileArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_parallelizers(const ParallelizersArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_cache(const CacheArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_worker(const WorkerArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_schema(const SchemaArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_help(const HelpArguments& arguments, const Context& context);
-[[nodiscard]] ExitCode run_version(const VersionArguments& arguments, const Context& context);
 
 /// What edits of the fleet and the model file leave open, and what is taken.
 void tell_assumed(const Context& context, const cluster::Fleet& fleet, const model::Model* model = nullptr);

@@ -155,8 +155,9 @@ void tell_effort(const Context& context, const compose::SearchStatistics& s) {
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 }
 
-Expected<Told> plan_best(const PlanningInputs& inputs, const planner::PlanOptions& options, const Means& means,
+Expected<Told> plan_best(const PlanningInputs& inputs, planner::PlanOptions options, const Means& means,
                          const compose::ProgressCallback& progress, const Context& context) {
+  options.look_at_runtimes = true;
   auto planned = planner::make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
   means.tell(context);

@@ -162,6 +162,29 @@ std::string result_line(const plan::Predicted& p) {
   return text;
 }
 
+/// What the times are promised for.
+std::string schedule_line(const plan::LaunchPlan& plan) {
+  const runtime::Semantics semantics = plan.semantics();
+  const std::string text =
+      fmt::format("1F1B, {}, {}",
+                  semantics.transfers == runtime::Transfers::kBlocking ? "stages stop for transfers"
+                                                                       : "transfers beside the passes",
+                  semantics.warmup == runtime::Warmup::kClassic ? "classic warm-up" : "warm-up as memory allows");
+  if (plan.runtime == runtime::Target::kGeneric) return text + ": on paper, no runtime does all of this";
+  return fmt::format("{}: {}", text, runtime::runtime_of(plan.runtime).title);
+}
+
+std::string runs_on_line(const std::vector<plan::RuntimeLook>& looks) {
+  std::string text;
+  for (const plan::RuntimeLook& look : looks) {
+    const auto target = runtime::target_named(look.runtime);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ",
+                        target ? runtime::runtime_of(*target).title : std::string_view(look.runtime),
+                        look.why_not.empty() ? "in " + people_time(to_seconds(look.iteration)) : look.why_not);
+  }
+  return text + " (a first look; --target finds the best)";
+}
+
 std::string bottleneck_line(const plan::LaunchPlan& plan) {
   const plan::Breakdown& b = plan.predicted.breakdown;
   const plan::Stage& stage = plan.stage(plan.predicted.bottleneck_stage);
@@ -282,6 +305,8 @@ std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& termin
   out += labelled(terminal, "islands", islands_line(plan)) + "\n";
   out += stage_tables(plan, terminal);
   out += labelled(terminal, "result", result_line(plan.predicted));
+  out += labelled(terminal, "schedule", schedule_line(plan));
+  if (!plan.provenance.runs_on.empty()) out += labelled(terminal, "runs on", runs_on_line(plan.provenance.runs_on));
   out += labelled(terminal, "slowest", bottleneck_line(plan));
   // An imported plan was not searched for: nothing bounds it.
   if (plan.provenance.search_bound > Nanoseconds(0)) out += labelled(terminal, "gap", gap_line(plan.provenance));

@@ -107,13 +107,22 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 
-// No shape costs more than a pipeline may spend.
+// No shape costs more than a pipeline may spend, and all are of the degrees that are demanded.
 std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
   const cluster::IslandLevel& level = level_of(setting);
   std::vector<ClassShare> shares =
       share_classes(level, setting.replicas, setting.reach, options_.constraints.gpu_types);
   if (options_.spend) cut_spending(level, setting.replicas, shares);
+  if (options_.constraints.demands.degrees) keep_demanded(setting.microbatch, shares);
   return shares;
+}
+
+void BatchMaker::keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const {
+  const parallelizer::Demands& demands = options_.constraints.demands;
+  const bool divides = !demands.equal_samples || microbatch % demands.degrees->dp == 0;
+  for (ClassShare& share : shares) {
+    std::erase_if(share.shapes, [&](int gpus) { return !divides || gpus != demands.degrees->gpus(); });
+  }
 }
 
 void BatchMaker::cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const {

@@ -98,6 +98,7 @@ class BatchMaker {
   void add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent, Batch& batch) const;
   void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const;
   void outline(Batch& batch, std::int64_t incumbent) const;
+  void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
   [[nodiscard]] std::int64_t spend_of_gpu(const cluster::IslandClass& island_class) const;
   void limit_spend(Attempt& attempt) const;

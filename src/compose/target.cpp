@@ -143,6 +143,12 @@ std::vector<Constraints> mesh_cases(const runtime::Runtime& runtime, const model
   return cases;
 }
 
+bool is_near(const std::optional<cost::Degrees>& degrees, const std::vector<cost::Degrees>& wanted) {
+  return wanted.empty() || !degrees || std::ranges::any_of(wanted, [&](const cost::Degrees& other) {
+           return other.tp == degrees->tp && other.gpus() == degrees->gpus();
+         });
+}
+
 /// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
@@ -206,7 +212,8 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   bool first = true;
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
   for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
-    if (!keep_wanted(types, constraints.gpu_types)) continue;
+    if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees))
+      continue;
     options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
     SearchResult found = search(restricted, hierarchy, parallelizers, options, progress);

@@ -10,6 +10,7 @@
 #include "planning.hpp"
 #include "prediction.hpp"
 #include "provenance.hpp"
+#include "runtime_look.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
@@ -35,9 +36,6 @@ Diagnostic too_long() {
       ErrorKind::kInfeasible, "too-slow", "an iteration of the best plan takes longer than a year",
       "look for a slip of the unit: a peak, a bandwidth or a latency of the cluster, the batch of the model");
 }
-
-/// Rules against the model hold for every plan of it.
-bool is_of_model(const plan::TargetReason& reason) { return reason.code.find("_MODEL_") != std::string::npos; }
 
 Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose::Target target) {
   const bool model = std::ranges::any_of(reasons, is_of_model);
@@ -247,6 +245,10 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
     std::string note = target_note(planned.plan, generic->plan, options.target);
     add_note(note, planned.plan.provenance.note);
     planned.plan.provenance.note = std::move(note);
+  }
+
+  if (options.look_at_runtimes && options.target == runtime::Target::kGeneric) {
+    planned.plan.provenance.runs_on = look_at_runtimes(planned.plan, shortlist, fleet, model, options, progress);
   }
 
   const bool equal = planned.chosen < shortlist.size();

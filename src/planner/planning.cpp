@@ -1,6 +1,7 @@
 #include "planning.hpp"
 
 #include "prediction.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/planner/search_cache.hpp"
 #include "tangram/simulate/simulate.hpp"
@@ -77,7 +78,8 @@ const cluster::IslandLevel& Planning::level_at(int level) const {
 }
 
 PlanOptions for_any_runtime(PlanOptions options) {
-  options.target = compose::Target::kGeneric;
+  options.target = runtime::Target::kGeneric;
+  options.look_at_runtimes = false;
   options.choose = {};
   return options;
 }

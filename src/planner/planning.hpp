@@ -20,6 +20,8 @@ class Planning {
 
   /// For the best plan by what is asked for.
   [[nodiscard]] compose::RequestResult search_best() const;
+  /// By closed form alone, whatever is asked for.
+  [[nodiscard]] compose::SearchResult search_by_time() const { return search(options_.search); }
   /// For plans that are worth a choice.
   [[nodiscard]] compose::ParetoPlans search_choices(std::size_t most) const;
   /// For pipelines that are not alike: with Pipelines::kAuto a look at microbatches of this size, that which is best
@@ -27,13 +29,14 @@ class Planning {
   [[nodiscard]] ensemble::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,
                                                          std::int64_t microbatch) const;
 
+  /// nullopt: the target cannot run it, or it does not finish.
+  [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
+
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const;
   [[nodiscard]] plan::LaunchPlan assemble(const compose::Ensemble& ensemble) const;
 
  private:
   [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const;
-  /// nullopt: the target cannot run it, or it does not finish.
-  [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const;
 
   const cluster::Fleet& fleet_;

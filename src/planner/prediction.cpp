@@ -26,6 +26,8 @@ Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
   return {};
 }
 
+bool is_of_model(const plan::TargetReason& reason) { return reason.code.find("_MODEL_") != std::string::npos; }
+
 runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options) {
   return options.target == runtime::Target::kGeneric ? plan.runtime : options.target;
 }

@@ -22,6 +22,9 @@ namespace tangram::planner {
 /// What the target says against the plan.
 [[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target);
 
+/// Rules against the model hold for every plan of it.
+[[nodiscard]] bool is_of_model(const plan::TargetReason& reason);
+
 /// What a plan that is there already is judged for: its own runtime, where none in particular is asked for.
 [[nodiscard]] runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options);
 

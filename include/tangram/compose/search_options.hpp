@@ -46,6 +46,9 @@ struct SearchOptions {
   std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
   double accepted_gap = 0;                     ///< the search ends once no plan can be faster by more than this share
+  /// Of a runtime with one set of degrees for all stages, only those that are as wide (tp, GPUs) as one of these;
+  /// empty: all.
+  std::vector<cost::Degrees> near_degrees;
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
   std::optional<Nanoseconds> relaxed_bound;    ///< where another search of the job on the fleet has worked it out
 };

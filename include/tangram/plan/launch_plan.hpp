@@ -178,6 +178,14 @@ struct InputDigest {
   std::string digest;
 };
 
+/// What a runtime would make of the job, by a look that may miss better plans.
+struct RuntimeLook {
+  std::string runtime;
+  Nanoseconds iteration;  ///< simulated under its semantics, of a plan of its own; 0: none was found
+  std::string why_not;    ///< then
+  bool operator==(const RuntimeLook&) const = default;
+};
+
 /// Left out of plan_id and of comparisons.
 struct PlanProvenance {
   std::string version;
@@ -195,7 +203,8 @@ struct PlanProvenance {
   Nanoseconds relaxed_bound;
   double search_gap = 0;   ///< closed_form / search_bound - 1
   double relaxed_gap = 0;  ///< closed_form or, where that is less, the simulated iteration / relaxed_bound - 1
-  std::string note;        ///< why not optimal, restrictions that decided, re-ranking
+  std::vector<RuntimeLook> runs_on;  ///< of plans for no runtime in particular, where somebody looked
+  std::string note;                  ///< why not optimal, restrictions that decided, re-ranking
 };
 
 struct LaunchPlan {

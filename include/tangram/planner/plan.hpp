@@ -16,8 +16,8 @@
 
 #include "tangram/compose/objective.hpp"
 #include "tangram/compose/search.hpp"
-#include "tangram/compose/target.hpp"
 #include "tangram/plan/launch_plan.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::planner {
 
@@ -33,9 +33,10 @@ enum class Pipelines : std::uint8_t {
 struct PlanOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
-  compose::Target target = compose::Target::kGeneric;
+  runtime::Target target = runtime::Target::kGeneric;
   compose::Request request;
   Pipelines pipelines = Pipelines::kEqual;
+  bool look_at_runtimes = false;  ///< a plan for no runtime in particular says what each makes of the job (runs_on)
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
   SearchCache* cache = nullptr;            ///< searches are looked up and stored there; those for unequal pipelines not
   const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing

@@ -49,11 +49,11 @@ Json hierarchy_json(const cluster::IslandHierarchy& hierarchy) {
 }
 
 Json options_json(const compose::SearchOptions& options) {
-  const auto& [timed, top, label_budget, max_replicas, max_parts, constraints, spend, incumbent, accepted_gap, profiles,
-               relaxed_bound] = options;
+  const auto& [timed, top, label_budget, max_replicas, max_parts, constraints, spend, incumbent, accepted_gap,
+               near_degrees, profiles, relaxed_bound] = options;
   return Json::array({timed, top, label_budget, max_replicas, max_parts, search_cache::to_json(constraints),
                       search_cache::to_json(spend), search_cache::to_json(incumbent),
-                      search_cache::to_json(accepted_gap),
+                      search_cache::to_json(accepted_gap), search_cache::to_json(near_degrees),
                       profiles == nullptr ? Json() : search_cache::to_json(profiles->profiles()),
                       search_cache::to_json(relaxed_bound)});
 }

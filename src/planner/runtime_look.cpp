@@ -1,0 +1,123 @@
+#include "runtime_look.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "planning.hpp"
+#include "prediction.hpp"
+#include "tangram/plan/assemble.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::planner {
+
+namespace {
+
+constexpr std::int64_t kLabels = 10'000;  // of one runtime
+constexpr double kGoodEnough = 0.03;
+
+std::vector<cost::Degrees> degrees_of(const std::vector<compose::Composition>& plans) {
+  std::set<cost::Degrees> degrees;
+  for (const compose::Composition& plan : plans) {
+    for (const compose::StageChoice& stage : plan.stages) {
+      for (const compose::PartChoice& part : stage.parts) degrees.insert(part.plan.strategy.degrees);
+    }
+  }
+  return {degrees.begin(), degrees.end()};
+}
+
+/// Encoders before a language model.
+bool has_modules(const model::Model& model) {
+  return !model.block(0).attention.causal && model.block(model.block_count() - 1).attention.causal;
+}
+
+const plan::TargetVerdict& verdict_of(const std::vector<plan::TargetVerdict>& verdicts, std::string_view name) {
+  return *std::ranges::find(verdicts, name, &plan::TargetVerdict::target);
+}
+
+PlanOptions look_options(runtime::Target target, const std::vector<compose::Composition>& near, PlanOptions options) {
+  options = for_any_runtime(std::move(options));
+  options.target = target;
+  options.search.near_degrees = degrees_of(near);
+  options.search.label_budget = std::min(options.search.label_budget, kLabels);
+  options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);
+  options.search.relaxed_bound.reset();
+  return options;
+}
+
+/// 0 stands for none.
+Nanoseconds faster_of(Nanoseconds a, Nanoseconds b) {
+  if (a == Nanoseconds(0) || b == Nanoseconds(0)) return std::max(a, b);
+  return std::min(a, b);
+}
+
+/// The fastest of a runtime's plans, as simulated; 0: there is none.
+Nanoseconds fastest_of(const Planning& planning, const compose::SearchResult& found) {
+  Nanoseconds fastest;
+  for (const compose::Composition& composition : found.shortlist()) {
+    const auto time = planning.simulated_time(composition);
+    fastest = faster_of(fastest, time.value_or(Nanoseconds(0)));
+  }
+  return fastest;
+}
+
+class RuntimeLooks {
+ public:
+  RuntimeLooks(const plan::LaunchPlan& plan, const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
+               const model::Model& model, const PlanOptions& options, const compose::ProgressCallback& progress)
+      : plan_(plan),
+        near_(near),
+        fleet_(fleet),
+        model_(model),
+        options_(options),
+        progress_(progress),
+        verdicts_(plan::target_verdicts(plan)) {}
+
+  plan::RuntimeLook at(const runtime::Runtime& runtime) const {
+    plan::RuntimeLook look{std::string(runtime.name), Nanoseconds(0), ""};
+    const plan::TargetVerdict& verdict = verdict_of(verdicts_, runtime.name);
+    const auto refused = std::ranges::find_if(verdict.reasons, is_of_model);
+    if (refused != verdict.reasons.end()) {
+      look.why_not = refused->text;
+      return look;
+    }
+    const PlanOptions options = look_options(runtime.target, near_, options_);
+    const Planning planning(fleet_, model_, options, progress_);
+    look.iteration = fastest_of(planning, planning.search_by_time());
+    if (verdict.ok) look.iteration = faster_of(look.iteration, own_time(runtime.target));
+    if (look.iteration == Nanoseconds(0)) look.why_not = "no plan was found";
+    return look;
+  }
+
+ private:
+  /// Of the plan at hand, run by a runtime that takes it.
+  Nanoseconds own_time(runtime::Target target) const {
+    const simulate::Transfers transfers = runtime::runtime_of(target).semantics.transfers;
+    const simulate::Result result = simulate::simulate(simulate::schedule_of(plan_, transfers));
+    return result.deadlock ? Nanoseconds(0) : result.iteration;
+  }
+
+  const plan::LaunchPlan& plan_;
+  const std::vector<compose::Composition>& near_;
+  const cluster::Fleet& fleet_;
+  const model::Model& model_;
+  const PlanOptions& options_;
+  const compose::ProgressCallback& progress_;
+  std::vector<plan::TargetVerdict> verdicts_;
+};
+
+}  // namespace
+
+std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
+                                                const std::vector<compose::Composition>& near,
+                                                const cluster::Fleet& fleet, const model::Model& model,
+                                                const PlanOptions& options, const compose::ProgressCallback& progress) {
+  const RuntimeLooks looks(plan, near, fleet, model, options, progress);
+  std::vector<plan::RuntimeLook> result;
+  for (const runtime::Runtime& runtime : runtime::runtimes()) {
+    if (runtime.target == runtime::Target::kGeneric || (runtime.whole_modules && !has_modules(model))) continue;
+    result.push_back(looks.at(runtime));
+  }
+  return result;
+}
+
+}  // namespace tangram::planner

@@ -1,0 +1,23 @@
+// What each runtime would make of a job that was planned for none. Goes in: the plan, and those near it. Comes out: the
+// time of a plan for each runtime, under its own semantics. A look takes a share of the search's time: where a runtime
+// has one set of degrees for all stages, only those that the plans at hand use are tried, with few labels and without
+// timetables. `--target` looks at all of them.
+#pragma once
+
+#include <vector>
+
+#include "tangram/cluster/fleet.hpp"
+#include "tangram/compose/composition.hpp"
+#include "tangram/plan/launch_plan.hpp"
+#include "tangram/planner/plan.hpp"
+
+namespace tangram::planner {
+
+/// In the order of the runtimes' rows; those for models of several modules only where the model has some.
+[[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
+                                                              const std::vector<compose::Composition>& near,
+                                                              const cluster::Fleet& fleet, const model::Model& model,
+                                                              const PlanOptions& options,
+                                                              const compose::ProgressCallback& progress);
+
+}  // namespace tangram::planner

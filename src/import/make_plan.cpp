@@ -11,9 +11,7 @@
 #include "model_arguments.hpp"
 #include "parts.hpp"
 #include "speed.hpp"
-#include "tangram/compose/given.hpp"
-#include "tangram/plan/assemble.hpp"
-#include "tangram/plan/check.hpp"
+#include "tangram/plan/given_plan.hpp"
 
 namespace tangram::importing {
 
@@ -86,43 +84,31 @@ Located locate(const Job& job, const Seating& seating, const cluster::Fleet& fle
   return best;
 }
 
-/// A pipeline in the terms of the composer.
-compose::GivenPipeline given(const Job& job, std::size_t pipeline, const Located& located) {
+plan::GivenPlacement given(const Job& job, std::size_t pipeline, const Located& located) {
   const JobPipeline& from = job.pipelines[pipeline];
-  compose::GivenPipeline given{1, from.microbatch, from.microbatches, {}};
+  plan::GivenPlacement given{{1, from.microbatch, from.microbatches, {}}};
   for (std::size_t s = 0; s < from.stages.size(); ++s) {
-    compose::GivenStage stage{static_cast<int>(from.stages[s].first), static_cast<int>(from.stages[s].last), 1, {}};
     // Classic 1F1B: a stage holds one microbatch more than the next.
-    stage.in_flight = std::min(static_cast<std::int64_t>(from.stages.size() - s), from.microbatches);
+    given.add_stage(static_cast<int>(from.stages[s].first), static_cast<int>(from.stages[s].last),
+                    std::min(static_cast<std::int64_t>(from.stages.size() - s), from.microbatches));
     for (const JobPart& part : located.pipelines[pipeline][s]) {
-      const cluster::IslandClass& its_class = located.level->classes[static_cast<std::size_t>(part.island_class)];
-      stage.parts.push_back({part.island_class, plan::shape_of(part.placed, its_class, part.spills), part.samples,
-                             part.strategy, "imported", "", part.placed.member});
+      given.add_part({part.island_class, {}, part.samples, part.strategy, "imported", ""}, part.placed, *located.level,
+                     part.spills);
     }
-    given.stages.push_back(std::move(stage));
   }
   return given;
 }
 
-Expected<std::vector<compose::Composition>> priced(const Job& job, const Located& located, const model::Model& model,
-                                                   const cost::ProfileSet* profiles) {
-  std::vector<compose::GivenPipeline> all;
-  for (std::size_t p = 0; p < job.pipelines.size(); ++p) all.push_back(given(job, p, located));
-  auto compositions = compose::price_together(all, model, *located.level, profiles);
-  if (compositions) return std::move(*compositions);
-  const compose::Unpriced& unpriced = compositions.error();
+Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const cluster::Fleet& fleet,
+                                   const model::Model& model, const cost::ProfileSet* profiles) {
+  std::vector<plan::GivenPlacement> pipelines;
+  for (std::size_t p = 0; p < job.pipelines.size(); ++p) pipelines.push_back(given(job, p, located));
+  auto plan = plan::given_plan(pipelines, fleet, *located.level, model, profiles);
+  if (plan) return std::move(*plan);
+  const compose::Unpriced& unpriced = plan.error();
   const JobStage& stage = job.pipelines[unpriced.pipeline].stages[unpriced.stage];
   return fail(at(stage.place, "unsupported-degrees",
                  fmt::format("layers {}-{} cannot run like this: {}", stage.first, stage.last - 1, unpriced.why)));
-}
-
-plan::PlacedPipeline placed(const compose::Composition& composition, const Stages& stages) {
-  plan::PlacedPipeline pipeline{&composition, {}, 0};
-  for (const auto& parts : stages) {
-    auto& stage = pipeline.parts.emplace_back();
-    for (const JobPart& part : parts) stage.push_back(part.placed);
-  }
-  return pipeline;
 }
 
 }  // namespace
@@ -141,19 +127,10 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   Diagnostics slow = share_by_speed(*job, *seating, hierarchy.levels.front(), model, options.profiles);
   if (!slow.empty()) return fail(std::move(slow));
   const Located located = locate(*job, *seating, fleet, hierarchy, model);
-  const auto compositions = priced(*job, located, model, options.profiles);
-  if (!compositions) return fail(compositions.error());
-  std::vector<plan::PlacedPipeline> pipelines;
-  pipelines.reserve(compositions->size());
-  for (std::size_t p = 0; p < compositions->size(); ++p) {
-    pipelines.push_back(placed((*compositions)[p], located.pipelines[p]));
-  }
-  Imported imported;
-  imported.plan = plan::assemble(pipelines, fleet, *located.level, model, options.profiles);
+  auto plan = plan_of(*job, located, fleet, model, options.profiles);
+  if (!plan) return fail(std::move(plan.error()));
+  Imported imported{std::move(*plan), {}};
   for (plan::IdleGpus& idle : imported.plan.idle) idle.reason = "not used by the imported job";
-  // A file claims no time of its own: the form is the one its stages give.
-  imported.plan.predicted.closed_form = plan::check(imported.plan).closed_form;
-  imported.plan.targets = plan::target_verdicts(imported.plan);
   imported.notes = job->notes;
   if (job->claimed_seconds > 0) {
     imported.notes.push_back(fmt::format("the file expects {:.4g} s an iteration", job->claimed_seconds));

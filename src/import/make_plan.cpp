@@ -32,10 +32,10 @@ bool has_islands_of(const Job& job, const cluster::Fleet& fleet, const plan::Gpu
   for (std::size_t n = 0; n < fleet.nodes.size(); ++n) nodes.emplace(fleet.nodes[n].name, n);
   std::map<int, int> to_level;
   std::map<int, int> to_file;
-  for (const Seat& seat : job.seats) {
-    const int island = places.of({nodes.at(seat.host), seat.gpu, 0}).island;
-    if (to_level.try_emplace(seat.island, island).first->second != island) return false;
-    if (to_file.try_emplace(island, seat.island).first->second != seat.island) return false;
+  for (const RankGpu& rank : job.ranks) {
+    const int island = places.of({nodes.at(rank.host), rank.gpu, 0}).island;
+    if (to_level.try_emplace(rank.island, island).first->second != island) return false;
+    if (to_file.try_emplace(island, rank.island).first->second != rank.island) return false;
   }
   return true;
 }
@@ -43,7 +43,7 @@ bool has_islands_of(const Job& job, const cluster::Fleet& fleet, const plan::Gpu
 Suit suit_of(const Job& job, const std::vector<Stages>& pipelines, const cluster::Fleet& fleet,
              const plan::GpuPlaces& places) {
   Suit suit;
-  const bool said = !job.seats.empty() && job.seats.front().island >= 0;
+  const bool said = !job.ranks.empty() && job.ranks.front().island >= 0;
   suit.other_islands = said && !has_islands_of(job, fleet, places);
   for (const Stages& stages : pipelines) {
     for (const auto& parts : stages)
@@ -52,12 +52,12 @@ Suit suit_of(const Job& job, const std::vector<Stages>& pipelines, const cluster
   return suit;
 }
 
-std::vector<Stages> stages_at(const Job& job, const Seating& seating, const plan::GpuPlaces& places,
+std::vector<Stages> stages_at(const Job& job, const RankAssignment& assignment, const plan::GpuPlaces& places,
                               const model::Model& model) {
   std::vector<Stages> pipelines(job.pipelines.size());
   for (std::size_t p = 0; p < job.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < job.pipelines[p].stages.size(); ++s) {
-      pipelines[p].push_back(parts_of(job.pipelines[p].stages[s], seating[p][s], places, model));
+      pipelines[p].push_back(parts_of(job.pipelines[p].stages[s], assignment[p][s], places, model));
     }
   }
   return pipelines;
@@ -69,13 +69,13 @@ struct Located {
   std::vector<Stages> pipelines;
 };
 
-Located locate(const Job& job, const Seating& seating, const cluster::Fleet& fleet,
+Located locate(const Job& job, const RankAssignment& assignment, const cluster::Fleet& fleet,
                const cluster::IslandHierarchy& hierarchy, const model::Model& model) {
   Located best;
   Suit best_suit;
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     const plan::GpuPlaces places(level);
-    auto pipelines = stages_at(job, seating, places, model);
+    auto pipelines = stages_at(job, assignment, places, model);
     const Suit suit = suit_of(job, pipelines, fleet, places);
     if (best.level != nullptr && suit >= best_suit) continue;
     best = {&level, std::move(pipelines)};
@@ -119,14 +119,14 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
   if (Diagnostics wrong = number_blocks(*job, model); !wrong.empty()) return fail(std::move(wrong));
-  auto seating = seat(*job, fleet);
-  if (!seating) return fail(std::move(seating.error()));
+  auto assignment = assign_ranks(*job, fleet);
+  if (!assignment) return fail(std::move(assignment.error()));
   std::optional<cluster::IslandHierarchy> found;
   if (options.hierarchy == nullptr) found = cluster::find_islands(fleet, options.island_tolerance);
   const cluster::IslandHierarchy& hierarchy = found ? *found : *options.hierarchy;
-  Diagnostics slow = share_by_speed(*job, *seating, hierarchy.levels.front(), model, options.profiles);
+  Diagnostics slow = share_by_speed(*job, *assignment, hierarchy.levels.front(), model, options.profiles);
   if (!slow.empty()) return fail(std::move(slow));
-  const Located located = locate(*job, *seating, fleet, hierarchy, model);
+  const Located located = locate(*job, *assignment, fleet, hierarchy, model);
   auto plan = plan_of(*job, located, fleet, model, options.profiles);
   if (!plan) return fail(std::move(plan.error()));
   Imported imported{std::move(*plan), {}};

@@ -38,7 +38,7 @@ Cache open_cache(const Settings& settings) {
   return cache;
 }
 
-void tell_cache(const Context& context, const Cache& cache, bool needed) {
+void report_cache(const Context& context, const Cache& cache, bool needed) {
   if (cache.searches != nullptr) {
     context.terminal.detail(fmt::format("{} looked up, {} made, {} of these kept",
                                         counted(cache.searches->hits(), "search"), cache.searches->misses(),

@@ -31,7 +31,7 @@ struct Cache {
 
 /// What became of it: how many searches were looked up, and what is wrong. Nobody who did not ask for a cache is told
 /// that there is none, unless it was `needed`, by plugins.
-void tell_cache(const Context& context, const Cache& cache, bool needed);
+void report_cache(const Context& context, const Cache& cache, bool needed);
 
 /// For what cannot do without: why there is none.
 [[nodiscard]] Diagnostics no_cache(const Cache& cache, std::string code, std::string message);

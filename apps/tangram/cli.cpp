@@ -28,8 +28,8 @@ class OptionAdder {
   void operator()(std::string* target) const { app_.add_option(flags_, *target); }
   void operator()(std::int64_t* target) const { app_.add_option(flags_, *target); }
   void operator()(std::vector<std::string>* target) const {
-    CLI::Option* added = app_.add_option(flags_, *target);
-    option_.list ? added->delimiter(',') : added->allow_extra_args(false);
+    CLI::Option* added = app_.add_option(flags_, *target)->allow_extra_args(false);
+    if (option_.list) added->delimiter(',');
   }
   void operator()(const Option::Function& function) const {
     if (option_.value.empty()) {
@@ -62,8 +62,12 @@ class Parser {
     } catch (const CLI::CallForHelp&) {
       return HelpText{parsed() ? command_help(*parsed()->command) : program_help()};
     } catch (const CLI::ArgumentMismatch& error) {
-      const std::string text = error.what();  // "--top: 1 required K missing"
-      return wrong("missing-value", fmt::format("{} needs a value", text.substr(0, text.find(':'))));
+      // "--top: 1 required K missing", "--output: At Most 1 required but received 2"
+      const std::string text = error.what();
+      const std::string option = text.substr(0, text.find(':'));
+      const bool repeated = text.find("At Most") != std::string::npos;
+      return repeated ? wrong("repeated-option", fmt::format("{} is given more than once", option))
+                      : wrong("missing-value", fmt::format("{} needs a value", option));
     } catch (const CLI::ParseError& error) {
       return wrong("usage", error.what());
     }

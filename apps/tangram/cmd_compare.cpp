@@ -123,7 +123,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (!modes) return refuse(modes.error());
   const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits);
   if (!inputs) return refuse(inputs.error());
-  tell_assumed(context, inputs->fleet, &inputs->model);
+  report_assumptions(context, inputs->fleet, &inputs->model);
   if (!arguments.inputs.empty()) return write_inputs(arguments.inputs, *inputs, context);
   auto plans = given_plans(arguments.plans);
   if (!plans) return refuse(plans.error());

@@ -44,7 +44,7 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
-  tell_assumed(context, inputs->fleet);
+  report_assumptions(context, inputs->fleet);
   std::optional<tbb::global_control> threads;
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
@@ -57,7 +57,7 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress("explaining: " + p.phase); };
   const auto explanation = planner::explain(inputs->plan, inputs->fleet, options, progress);
   context.terminal.clear_progress();
-  tell_cache(context, cache, /*needed=*/false);
+  report_cache(context, cache, /*needed=*/false);
   if (!explanation) return refuse(explanation.error());
   return print_result(context, explanation_for_people(inputs->plan, *explanation, context.terminal),
                       explanation_json(inputs->plan, *explanation));

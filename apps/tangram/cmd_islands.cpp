@@ -192,7 +192,7 @@ Json document_of(const cluster::Fleet& fleet, const cluster::IslandHierarchy& hi
 ExitCode run_islands(const IslandsArguments& arguments, const Context& context) {
   const auto fleet = load_fleet(arguments.cluster, context.edits);
   if (!fleet) return report(context.terminal, context.json, fleet.error());
-  tell_assumed(context, *fleet);
+  report_assumptions(context, *fleet);
   const cluster::IslandHierarchy hierarchy = cluster::find_islands(*fleet, context.settings.share("island-tolerance"));
   if (context.json) return print_result(context, "", document_of(*fleet, hierarchy));
   return print_text(context, for_people(*fleet, hierarchy, context.terminal));

@@ -113,8 +113,8 @@ bool stopped_early(const Settings& settings, const planner::PlanOptions& options
   return !finished && (limited || options.request.objective != compose::Objective::kThroughput);
 }
 
-/// What a plan or a list of plans is told as, and to whom.
-struct Told {
+/// A plan or a list of plans, as it is written and printed.
+struct PlanOutput {
   std::string written;  // the file's text
   std::string json;     // what --json prints
   std::string for_people;
@@ -123,52 +123,53 @@ struct Told {
 
 /// The file first, then what is to be read.
 ExitCode deliver(const Context& context, const PlanArguments& arguments, std::optional<io::OutputFile>& output,
-                 const Told& told) {
-  if (const auto written = write_output(context, output, told.written); !written) {
+                 const PlanOutput& made) {
+  if (const auto written = write_output(context, output, made.written); !written) {
     return report(context.terminal, context.json, written.error());
   }
   const bool to_stdout = arguments.output == "-" && !context.json;
-  return print_text(context, context.json ? told.json : to_stdout ? told.written : told.for_people, told.code);
+  return print_text(context, context.json ? made.json : to_stdout ? made.written : made.for_people, made.code);
 }
 
-/// What a plan is made with beside inputs and options.
-struct Means {
+/// The cache and the parallelizers of a search.
+struct SearchResources {
   const Cache& cache;
   const Planners& planners;
 
-  void tell(const Context& context) const {
+  void report_use(const Context& context) const {
     const bool plugins = std::ranges::any_of(planners.all(), [](const auto* p) { return !p->info().built_in; });
-    tell_cache(context, cache, plugins);
+    report_cache(context, cache, plugins);
   }
 };
 
 /// What the parallelizers failed at, for people and as exit code.
-ExitCode tell_failures(const Context& context, const std::vector<parallelizer::Tally>& tallies) {
+ExitCode report_failures(const Context& context, const std::vector<parallelizer::Tally>& tallies) {
   if (const Diagnostics failures = parallelizer::failures_of(tallies); !failures.empty())
     context.terminal.error(failures);
   return exit_code_of(tallies);
 }
 
-void tell_effort(const Context& context, const compose::SearchStatistics& s) {
+void report_effort(const Context& context, const compose::SearchStatistics& s) {
   context.terminal.detail(fmt::format("{} queries, {} partial plans, {} on frontiers, {} programs ({} cut), {} labels",
                                       thousands(s.queries), thousands(s.partial_plans), thousands(s.frontier_plans),
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 }
 
-Expected<Told> plan_best(const PlanningInputs& inputs, planner::PlanOptions options, const Means& means,
-                         const compose::ProgressCallback& progress, const Context& context) {
+Expected<PlanOutput> plan_best(const PlanningInputs& inputs, planner::PlanOptions options,
+                               const SearchResources& resources, const compose::ProgressCallback& progress,
+                               const Context& context) {
   options.look_at_runtimes = true;
   auto planned = planner::make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
-  means.tell(context);
+  resources.report_use(context);
   if (!planned) return fail(std::move(planned.error()));
-  tell_effort(context, planned->statistics);
-  ExitCode code = tell_failures(context, planned->parallelizers);
+  report_effort(context, planned->statistics);
+  ExitCode code = report_failures(context, planned->parallelizers);
   if (code == ExitCode::kOk && stopped_early(context.settings, options, planned->search_finished))
     code = ExitCode::kStoppedEarly;
   const auto text = planner::checked_text(planned->plan, inputs.fleet, inputs.model);
   if (!text) return fail(text.error());
-  return Told{*text, *text, plan_for_people(planned->plan, context.terminal), code};
+  return PlanOutput{*text, *text, plan_for_people(planned->plan, context.terminal), code};
 }
 
 /// Where the old plan is kept, its text is written as it was: nothing changed. Where its figures are no longer those
@@ -179,25 +180,25 @@ Expected<std::string> text_of(planner::Replanned& replanned, const PlanInputs& i
   return planner::checked_text(*replanned.now, inputs.fleet, inputs.model);
 }
 
-Expected<Told> plan_against(const PlanInputs& inputs, const planner::PlanOptions& options, const Means& means,
-                            const compose::ProgressCallback& progress, const PlanArguments& arguments,
-                            const Context& context) {
+Expected<PlanOutput> plan_against(const PlanInputs& inputs, const planner::PlanOptions& options,
+                                  const SearchResources& resources, const compose::ProgressCallback& progress,
+                                  const PlanArguments& arguments, const Context& context) {
   auto replanned =
       planner::replan(inputs.old, inputs.fleet, inputs.model, options, context.settings.share("min-gain"), progress);
   context.terminal.clear_progress();
-  means.tell(context);
+  resources.report_use(context);
   if (!replanned) return fail(std::move(replanned.error()));
-  ExitCode code = tell_failures(context, replanned->parallelizers);
+  ExitCode code = report_failures(context, replanned->parallelizers);
   if (code == ExitCode::kOk && replanned->change && arguments.detailed_exitcode) code = ExitCode::kDifferent;
   auto text = text_of(*replanned, inputs);
   if (!text) return fail(std::move(text.error()));
-  return Told{std::move(*text), io::write_canonical(replanned_json(*replanned)),
-              replanned_for_people(*replanned, context.terminal), code};
+  return PlanOutput{std::move(*text), io::write_canonical(replanned_json(*replanned)),
+                    replanned_for_people(*replanned, context.terminal), code};
 }
 
-Expected<Told> plan_choices(const PlanningInputs& inputs, const planner::PlanOptions& options, std::int64_t most,
-                            const Means& means, const compose::ProgressCallback& progress,
-                            const PlanArguments& arguments, const Context& context) {
+Expected<PlanOutput> plan_choices(const PlanningInputs& inputs, const planner::PlanOptions& options, std::int64_t most,
+                                  const SearchResources& resources, const compose::ProgressCallback& progress,
+                                  const PlanArguments& arguments, const Context& context) {
   const bool writes = !arguments.output.empty() && arguments.output != "-";
   std::optional<io::OutputFolder> folder;
   if (writes) {
@@ -207,9 +208,9 @@ Expected<Told> plan_choices(const PlanningInputs& inputs, const planner::PlanOpt
   }
   auto choices = planner::make_choices(inputs.fleet, inputs.model, options, static_cast<std::size_t>(most), progress);
   context.terminal.clear_progress();
-  means.tell(context);
+  resources.report_use(context);
   if (!choices) return fail(std::move(choices.error()));
-  ExitCode code = tell_failures(context, choices->parallelizers);
+  ExitCode code = report_failures(context, choices->parallelizers);
   if (code == ExitCode::kOk && stopped_early(context.settings, options, choices->finished)) {
     code = ExitCode::kStoppedEarly;
   }
@@ -220,7 +221,7 @@ Expected<Told> plan_choices(const PlanningInputs& inputs, const planner::PlanOpt
     context.terminal.note(
         fmt::format("wrote {} plans and choices.json to {}", choices->plans.size(), arguments.output));
   }
-  return Told{text, text, choices_for_people(*choices, writes, context.terminal), code};
+  return PlanOutput{text, text, choices_for_people(*choices, writes, context.terminal), code};
 }
 
 /// Searches have to be kept, by parallelizers whose searches can be.
@@ -277,7 +278,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (const auto wrong = request_conflict(context.settings)) return refuse(*wrong);
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
-  tell_assumed(context, inputs->fleet, &inputs->model);
+  report_assumptions(context, inputs->fleet, &inputs->model);
   const auto most = context.settings.count("pareto");
   auto output = open_output(context, most ? "" : arguments.output);
   if (!output) return refuse(output.error());
@@ -303,16 +304,17 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (const auto wrong = ahead ? ahead_complaint(cache, options) : std::nullopt) return refuse(*wrong);
 
   const auto progress = [&](const compose::Progress& p) { context.terminal.progress(progress_line(p)); };
-  const Means means{cache, *planners};
-  const auto told = most ? plan_choices(*inputs, options, *most, means, progress, arguments, context)
-                    : arguments.against.empty() ? plan_best(*inputs, options, means, progress, context)
-                                                : plan_against(*inputs, options, means, progress, arguments, context);
-  if (!told) {
-    Diagnostics why = told.error();
+  const SearchResources resources{cache, *planners};
+  const auto made = most ? plan_choices(*inputs, options, *most, resources, progress, arguments, context)
+                    : arguments.against.empty()
+                        ? plan_best(*inputs, options, resources, progress, context)
+                        : plan_against(*inputs, options, resources, progress, arguments, context);
+  if (!made) {
+    Diagnostics why = made.error();
     add_remedies(why, *inputs, options, context);
     return refuse(why);
   }
-  const ExitCode code = deliver(context, arguments, *output, *told);
+  const ExitCode code = deliver(context, arguments, *output, *made);
   if (ahead && code != ExitCode::kInternal) {
     look_ahead(*inputs, arguments.against.empty() ? options : planner::replan_options(options), progress, context);
   }

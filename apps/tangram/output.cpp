@@ -61,7 +61,7 @@ ExitCode print_result(const Context& context, const std::string& text, const nlo
   return print_text(context, context.json ? io::write_canonical(document) : text, code);
 }
 
-void tell_assumed(const Context& context, const cluster::Fleet& fleet, const model::Model* model) {
+void report_assumptions(const Context& context, const cluster::Fleet& fleet, const model::Model* model) {
   for (const std::string& assumed : fleet.assumed) context.terminal.note(assumed);
   if (model != nullptr && !model->assumed.empty()) context.terminal.note(model->assumed);
 }

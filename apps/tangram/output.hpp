@@ -26,7 +26,7 @@ struct Context {
 };
 
 /// What edits of the fleet and the model file leave open, and what is taken.
-void tell_assumed(const Context& context, const cluster::Fleet& fleet, const model::Model* model = nullptr);
+void report_assumptions(const Context& context, const cluster::Fleet& fleet, const model::Model* model = nullptr);
 
 /// Prints what a command has to say. `code`, unless stdout cannot take it: kInput with the reason on stderr, or kPipe
 /// without a word where nobody reads any more.

@@ -121,24 +121,38 @@ std::vector<Types> types_apart(const cluster::IslandHierarchy& hierarchy) {
   return {sets.begin(), sets.end()};
 }
 
-/// Both ends of a tied embedding have the same tp: one case for each. A host has one GPU type: one case for each set of
-/// types that share no host.
+void add_cases_of_experts(const model::Model& model, Constraints constraints, std::vector<Constraints>& cases) {
+  const bool experts = model.job.allow.ep && traits_of_whole(model).experts > 0;
+  constraints.max_replicas = experts ? 1 : 0;
+  cases.push_back(constraints);
+  if (!experts) return;
+  constraints.max_replicas = 0;
+  constraints.expert_parallel = false;
+  cases.push_back(std::move(constraints));
+}
+
+/// The tp of both ends where they have to be the same, one by one; {0}: they need not be.
+std::set<int> widths_of_ends(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  if (!model.tied_embeddings) return {0};
+  std::set<int> widths;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
+  return widths.empty() ? std::set{0} : widths;
+}
+
+/// A host has one GPU type: one case for each set of types that share no host; and one for each tp of tied ends.
+/// Experts of a stage are spread over all of its ranks, those of all equal pipelines: with several of these there is no
+/// expert parallelism.
 std::vector<Constraints> mesh_cases(const runtime::Runtime& runtime, const model::Model& model,
                                     const cluster::IslandHierarchy& hierarchy) {
-  std::set<int> widths;
-  if (model.tied_embeddings) {
-    for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
-  }
   Constraints constraints = common_demands(runtime, model.job);
   constraints.demands.whole_stage_experts = true;
   std::vector<Constraints> cases;
   for (const Types& types : types_apart(hierarchy)) {
     constraints.gpu_types.assign(types.begin(), types.end());
-    for (const int tp : widths) {
+    for (const int tp : widths_of_ends(model, hierarchy)) {
       constraints.demands.tp_at_ends = tp;
-      cases.push_back(constraints);
+      add_cases_of_experts(model, constraints, cases);
     }
-    if (widths.empty()) cases.push_back(constraints);
   }
   return cases;
 }
@@ -209,14 +223,19 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();
   const std::int64_t budget = options.label_budget;
+  const int most_replicas = options.max_replicas;
   bool first = true;
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
   for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees))
       continue;
+    model::Model model_of_case = restricted;
+    model_of_case.job.allow.ep = restricted.job.allow.ep && constraints.expert_parallel;
+    options.max_replicas =
+        constraints.max_replicas > 0 ? std::min(most_replicas, constraints.max_replicas) : most_replicas;
     options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
-    SearchResult found = search(restricted, hierarchy, parallelizers, options, progress);
+    SearchResult found = search(model_of_case, hierarchy, parallelizers, options, progress);
     open = std::min(open, bound_of(found));
     if (first) {
       all.space = found.space;

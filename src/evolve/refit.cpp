@@ -7,9 +7,8 @@
 
 #include "fleet_gpus.hpp"
 #include "tangram/cluster/slowest.hpp"
-#include "tangram/compose/given.hpp"
-#include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
+#include "tangram/plan/given_plan.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::evolve {
@@ -198,52 +197,38 @@ class Refitter {
     cluster::IslandLevel& level = hierarchy.levels[located.level];
     join_split_classes(located, level);
 
-    std::vector<compose::GivenPipeline> all;
-    for (std::size_t p = 0; p < old_.pipelines.size(); ++p) all.push_back(given(p, located, level));
-    const auto compositions = compose::price_together(all, model_, level, options_.profiles);
-    if (!compositions) {
-      const int stage = old_.pipelines[compositions.error().pipeline].stages[compositions.error().stage];
-      result_.misfits.push_back({"unsupported", "stage " + std::to_string(stage), compositions.error().why});
-      return;
-    }
-    std::vector<plan::PlacedPipeline> pipelines;
-    pipelines.reserve(compositions->size());
-    for (std::size_t p = 0; p < compositions->size(); ++p) {
-      pipelines.push_back({&(*compositions)[p], located.placed[p], old_.pipelines[p].samples});
-    }
-    finish(plan::assemble(pipelines, fleet_, level, model_, options_.profiles));
+    std::vector<plan::GivenPlacement> pipelines;
+    for (std::size_t p = 0; p < old_.pipelines.size(); ++p) pipelines.push_back(given(p, located, level));
+    auto plan = plan::given_plan(pipelines, old_.runtime, fleet_, level, model_, options_.profiles);
+    if (plan) return finish(std::move(*plan));
+    const int stage = old_.pipelines[plan.error().pipeline].stages[plan.error().stage];
+    result_.misfits.push_back({"unsupported", "stage " + std::to_string(stage), plan.error().why});
   }
 
-  [[nodiscard]] compose::GivenPipeline given(std::size_t p, const Located& located,
-                                             const cluster::IslandLevel& level) const {
+  [[nodiscard]] plan::GivenPlacement given(std::size_t p, const Located& located,
+                                           const cluster::IslandLevel& level) const {
     const plan::Pipeline& from = old_.pipelines[p];
-    compose::GivenPipeline given{1, from.microbatch, from.microbatches, {}};
+    plan::GivenPlacement given{{1, from.microbatch, from.microbatches, {}}, {}, from.samples};
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
       const plan::Stage& stage = old_.stage(from.stages[s]);
-      auto& to = given.stages.emplace_back(compose::GivenStage{stage.first, stage.last, stage.warmup + 1, {}});
+      given.add_stage(stage.first, stage.last, stage.warmup + 1);
       for (std::size_t i = 0; i < stage.parts.size(); ++i) {
         const plan::Part& part = stage.parts[i];
-        const plan::Spread& spread = located.spread[p][s][i];
+        const plan::PlacedPart& placed = located.placed[p][s][i];
         // Its ranks are counted to the island of its first GPU.
-        const auto first = static_cast<std::size_t>(located.placed[p][s][i].gpus.front().island);
-        const int island_class = level.islands[first].island_class;
-        const cluster::DeviceShape shape = plan::shape_of(
-            located.placed[p][s][i], level.classes[static_cast<std::size_t>(island_class)], spread.spills);
-        to.parts.push_back({island_class, shape, part.samples, part.strategy, part.parallelizer, part.opaque,
-                            located.placed[p][s][i].member});
+        const int island_class = level.islands[static_cast<std::size_t>(placed.gpus.front().island)].island_class;
+        given.add_part({island_class, {}, part.samples, part.strategy, part.parallelizer, part.opaque}, placed, level,
+                       located.spread[p][s][i].spills);
       }
     }
     return given;
   }
 
   void finish(plan::LaunchPlan plan) {
-    plan.runtime = old_.runtime;
     plan.provenance.version = old_.provenance.version;
     plan.provenance.inputs = {{"cluster", fleet_.digest}, {"model", model_.digest}};
     plan.provenance.objective = old_.provenance.objective;
     for (plan::IdleGpus& idle : plan.idle) idle.reason = idle_reason(idle);
-    plan.predicted.closed_form = plan::check(plan).closed_form;
-    plan.targets = plan::target_verdicts(plan);
     for (const plan::Violation& v : plan::check(plan, fleet_, nullptr).violations) {
       result_.misfits.push_back({v.code, v.where, v.message});
     }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "seating.hpp"
+#include "rank_assignment.hpp"
 
 namespace tangram::importing {
 
@@ -60,7 +60,7 @@ bool set_samples(JobPipeline& pipeline) {
 
 Expected<Job> filled(const Job& job, const cluster::Fleet& fleet, std::int64_t batch) {
   Job full = job;
-  const std::int64_t gpus = full.gpus > 0 ? full.gpus : static_cast<std::int64_t>(seat_count(job, fleet));
+  const std::int64_t gpus = full.gpus > 0 ? full.gpus : static_cast<std::int64_t>(available_gpus(job, fleet));
   Diagnostics wrong = full.takes_all ? give_replicas(full, gpus) : Diagnostics{};
   if (!wrong.empty()) return fail(std::move(wrong));
   if (full.fill == Fill::kNone) return full;

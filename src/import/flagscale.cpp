@@ -62,8 +62,8 @@ class HeteroReader {
     if (!good()) return job;
     set_pipelines(job, std::max(1, files.pipelines), samples, layers);
     job.model = model_words(arguments_);
-    if (files.seats.empty()) job.notes.emplace_back(kSeatsUnknown);
-    job.seats = std::move(files.seats);
+    if (files.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
+    job.ranks = std::move(files.ranks);
     return job;
   }
 

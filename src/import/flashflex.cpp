@@ -76,15 +76,15 @@ class FlashFlexReader {
     return pipeline;
   }
 
-  std::vector<Wish> gpus(const io::Node& machines, std::int64_t tp) {
-    std::vector<Wish> wishes;
+  std::vector<GpuRequest> gpus(const io::Node& machines, std::int64_t tp) {
+    std::vector<GpuRequest> requests;
     for (const std::int64_t machine : lists_.counts(&machines, "the machine of each GPU", {0, kMostGpus})) {
-      wishes.push_back({{}, static_cast<int>(machine)});
+      requests.push_back({{}, static_cast<int>(machine)});
     }
-    if (lists_.good() && static_cast<std::int64_t>(wishes.size()) != tp) {
-      lists_.complain(machines, "wrong-length", fmt::format("machines of {} GPUs for tp {}", wishes.size(), tp));
+    if (lists_.good() && static_cast<std::int64_t>(requests.size()) != tp) {
+      lists_.complain(machines, "wrong-length", fmt::format("machines of {} GPUs for tp {}", requests.size(), tp));
     }
-    return wishes;
+    return requests;
   }
 
   void set_batch(JobPipeline& pipeline, const io::Node& samples, const io::Node& chunks) {
@@ -108,8 +108,8 @@ Job read_flashflex(SortedFiles files, Diagnostics& sink) {
   const auto document = parse_job(files.job, sink);
   if (!document) return {};
   Job job = FlashFlexReader(*document, sink).read();
-  job.seats = std::move(files.seats);
-  if (job.seats.empty()) job.notes.emplace_back("no host file: machine 0 is the first host of the cluster, and so on");
+  job.ranks = std::move(files.ranks);
+  if (job.ranks.empty()) job.notes.emplace_back("no host file: machine 0 is the first host of the cluster, and so on");
   return job;
 }
 

@@ -167,7 +167,7 @@ class GalvatronReader {
     stage.policy.zero = sharded_.values[begin] != 0 ? 3 : plain_zero;
     set_recompute(s, begin, end, stage.policy, job);
     stage.replicas.push_back(
-        {static_cast<int>(tp), 1, std::vector<Wish>(static_cast<std::size_t>(tp * stage.common.cp))});
+        {static_cast<int>(tp), 1, std::vector<GpuRequest>(static_cast<std::size_t>(tp * stage.common.cp))});
     return stage;
   }
 
@@ -220,8 +220,8 @@ Job read_galvatron(SortedFiles files, Diagnostics& sink) {
   const auto document = parse_job(files.job, sink);
   if (!document) return {};
   Job job = GalvatronReader(*document, sink).read(files.pipelines);
-  job.seats = std::move(files.seats);
-  if (job.seats.empty()) job.notes.emplace_back(kSeatsUnknown);
+  job.ranks = std::move(files.ranks);
+  if (job.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
   return job;
 }
 

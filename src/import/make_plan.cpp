@@ -11,9 +11,7 @@
 #include "model_arguments.hpp"
 #include "parts.hpp"
 #include "speed.hpp"
-#include "tangram/compose/given.hpp"
-#include "tangram/plan/assemble.hpp"
-#include "tangram/plan/check.hpp"
+#include "tangram/plan/given_plan.hpp"
 
 namespace tangram::importing {
 
@@ -34,10 +32,10 @@ bool has_islands_of(const Job& job, const cluster::Fleet& fleet, const plan::Gpu
   for (std::size_t n = 0; n < fleet.nodes.size(); ++n) nodes.emplace(fleet.nodes[n].name, n);
   std::map<int, int> to_level;
   std::map<int, int> to_file;
-  for (const Seat& seat : job.seats) {
-    const int island = places.of({nodes.at(seat.host), seat.gpu, 0}).island;
-    if (to_level.try_emplace(seat.island, island).first->second != island) return false;
-    if (to_file.try_emplace(island, seat.island).first->second != seat.island) return false;
+  for (const RankGpu& rank : job.ranks) {
+    const int island = places.of({nodes.at(rank.host), rank.gpu, 0}).island;
+    if (to_level.try_emplace(rank.island, island).first->second != island) return false;
+    if (to_file.try_emplace(island, rank.island).first->second != rank.island) return false;
   }
   return true;
 }
@@ -45,7 +43,7 @@ bool has_islands_of(const Job& job, const cluster::Fleet& fleet, const plan::Gpu
 Suit suit_of(const Job& job, const std::vector<Stages>& pipelines, const cluster::Fleet& fleet,
              const plan::GpuPlaces& places) {
   Suit suit;
-  const bool said = !job.seats.empty() && job.seats.front().island >= 0;
+  const bool said = !job.ranks.empty() && job.ranks.front().island >= 0;
   suit.other_islands = said && !has_islands_of(job, fleet, places);
   for (const Stages& stages : pipelines) {
     for (const auto& parts : stages)
@@ -54,12 +52,12 @@ Suit suit_of(const Job& job, const std::vector<Stages>& pipelines, const cluster
   return suit;
 }
 
-std::vector<Stages> stages_at(const Job& job, const Seating& seating, const plan::GpuPlaces& places,
+std::vector<Stages> stages_at(const Job& job, const RankAssignment& assignment, const plan::GpuPlaces& places,
                               const model::Model& model) {
   std::vector<Stages> pipelines(job.pipelines.size());
   for (std::size_t p = 0; p < job.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < job.pipelines[p].stages.size(); ++s) {
-      pipelines[p].push_back(parts_of(job.pipelines[p].stages[s], seating[p][s], places, model));
+      pipelines[p].push_back(parts_of(job.pipelines[p].stages[s], assignment[p][s], places, model));
     }
   }
   return pipelines;
@@ -71,13 +69,13 @@ struct Located {
   std::vector<Stages> pipelines;
 };
 
-Located locate(const Job& job, const Seating& seating, const cluster::Fleet& fleet,
+Located locate(const Job& job, const RankAssignment& assignment, const cluster::Fleet& fleet,
                const cluster::IslandHierarchy& hierarchy, const model::Model& model) {
   Located best;
   Suit best_suit;
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     const plan::GpuPlaces places(level);
-    auto pipelines = stages_at(job, seating, places, model);
+    auto pipelines = stages_at(job, assignment, places, model);
     const Suit suit = suit_of(job, pipelines, fleet, places);
     if (best.level != nullptr && suit >= best_suit) continue;
     best = {&level, std::move(pipelines)};
@@ -86,43 +84,31 @@ Located locate(const Job& job, const Seating& seating, const cluster::Fleet& fle
   return best;
 }
 
-/// A pipeline in the terms of the composer.
-compose::GivenPipeline given(const Job& job, std::size_t pipeline, const Located& located) {
+plan::GivenPlacement given(const Job& job, std::size_t pipeline, const Located& located) {
   const JobPipeline& from = job.pipelines[pipeline];
-  compose::GivenPipeline given{1, from.microbatch, from.microbatches, {}};
+  plan::GivenPlacement given{{1, from.microbatch, from.microbatches, {}}};
   for (std::size_t s = 0; s < from.stages.size(); ++s) {
-    compose::GivenStage stage{static_cast<int>(from.stages[s].first), static_cast<int>(from.stages[s].last), 1, {}};
     // Classic 1F1B: a stage holds one microbatch more than the next.
-    stage.in_flight = std::min(static_cast<std::int64_t>(from.stages.size() - s), from.microbatches);
+    given.add_stage(static_cast<int>(from.stages[s].first), static_cast<int>(from.stages[s].last),
+                    std::min(static_cast<std::int64_t>(from.stages.size() - s), from.microbatches));
     for (const JobPart& part : located.pipelines[pipeline][s]) {
-      const cluster::IslandClass& its_class = located.level->classes[static_cast<std::size_t>(part.island_class)];
-      stage.parts.push_back({part.island_class, plan::shape_of(part.placed, its_class, part.spills), part.samples,
-                             part.strategy, "imported", "", part.placed.member});
+      given.add_part({part.island_class, {}, part.samples, part.strategy, "imported", ""}, part.placed, *located.level,
+                     part.spills);
     }
-    given.stages.push_back(std::move(stage));
   }
   return given;
 }
 
-Expected<std::vector<compose::Composition>> priced(const Job& job, const Located& located, const model::Model& model,
-                                                   const cost::ProfileSet* profiles) {
-  std::vector<compose::GivenPipeline> all;
-  for (std::size_t p = 0; p < job.pipelines.size(); ++p) all.push_back(given(job, p, located));
-  auto compositions = compose::price_together(all, model, *located.level, profiles);
-  if (compositions) return std::move(*compositions);
-  const compose::Unpriced& unpriced = compositions.error();
+Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const cluster::Fleet& fleet,
+                                   const model::Model& model, const cost::ProfileSet* profiles) {
+  std::vector<plan::GivenPlacement> pipelines;
+  for (std::size_t p = 0; p < job.pipelines.size(); ++p) pipelines.push_back(given(job, p, located));
+  auto plan = plan::given_plan(pipelines, job.runtime, fleet, *located.level, model, profiles);
+  if (plan) return std::move(*plan);
+  const compose::Unpriced& unpriced = plan.error();
   const JobStage& stage = job.pipelines[unpriced.pipeline].stages[unpriced.stage];
   return fail(at(stage.place, "unsupported-degrees",
                  fmt::format("layers {}-{} cannot run like this: {}", stage.first, stage.last - 1, unpriced.why)));
-}
-
-plan::PlacedPipeline placed(const compose::Composition& composition, const Stages& stages) {
-  plan::PlacedPipeline pipeline{&composition, {}, 0};
-  for (const auto& parts : stages) {
-    auto& stage = pipeline.parts.emplace_back();
-    for (const JobPart& part : parts) stage.push_back(part.placed);
-  }
-  return pipeline;
 }
 
 }  // namespace
@@ -133,28 +119,18 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
   if (Diagnostics wrong = number_blocks(*job, model); !wrong.empty()) return fail(std::move(wrong));
-  auto seating = seat(*job, fleet);
-  if (!seating) return fail(std::move(seating.error()));
+  auto assignment = assign_ranks(*job, fleet);
+  if (!assignment) return fail(std::move(assignment.error()));
   std::optional<cluster::IslandHierarchy> found;
   if (options.hierarchy == nullptr) found = cluster::find_islands(fleet, options.island_tolerance);
   const cluster::IslandHierarchy& hierarchy = found ? *found : *options.hierarchy;
-  Diagnostics slow = share_by_speed(*job, *seating, hierarchy.levels.front(), model, options.profiles);
+  Diagnostics slow = share_by_speed(*job, *assignment, hierarchy.levels.front(), model, options.profiles);
   if (!slow.empty()) return fail(std::move(slow));
-  const Located located = locate(*job, *seating, fleet, hierarchy, model);
-  const auto compositions = priced(*job, located, model, options.profiles);
-  if (!compositions) return fail(compositions.error());
-  std::vector<plan::PlacedPipeline> pipelines;
-  pipelines.reserve(compositions->size());
-  for (std::size_t p = 0; p < compositions->size(); ++p) {
-    pipelines.push_back(placed((*compositions)[p], located.pipelines[p]));
-  }
-  Imported imported;
-  imported.plan = plan::assemble(pipelines, fleet, *located.level, model, options.profiles);
-  imported.plan.runtime = job->runtime;
+  const Located located = locate(*job, *assignment, fleet, hierarchy, model);
+  auto plan = plan_of(*job, located, fleet, model, options.profiles);
+  if (!plan) return fail(std::move(plan.error()));
+  Imported imported{std::move(*plan), {}};
   for (plan::IdleGpus& idle : imported.plan.idle) idle.reason = "not used by the imported job";
-  // A file claims no time of its own: the form is the one its stages give.
-  imported.plan.predicted.closed_form = plan::check(imported.plan).closed_form;
-  imported.plan.targets = plan::target_verdicts(imported.plan);
   imported.notes = job->notes;
   if (job->claimed_seconds > 0) {
     imported.notes.push_back(fmt::format("the file expects {:.4g} s an iteration", job->claimed_seconds));

@@ -84,7 +84,7 @@ cost::MemoryPolicy read_policy(ArgumentMap& arguments, std::int64_t layers) {
 }
 
 Replica replica_of(std::int64_t tp, std::int64_t cp, std::int64_t samples) {
-  return {static_cast<int>(tp), samples, std::vector<Wish>(static_cast<std::size_t>(tp * cp))};
+  return {static_cast<int>(tp), samples, std::vector<GpuRequest>(static_cast<std::size_t>(tp * cp))};
 }
 
 Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
@@ -122,8 +122,8 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   job.fill = Fill::kSamples;
   job.takes_all = true;
   job.model = model_words(arguments);
-  if (files.seats.empty()) job.notes.emplace_back(kSeatsUnknown);
-  job.seats = std::move(files.seats);
+  if (files.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
+  job.ranks = std::move(files.ranks);
   return job;
 }
 

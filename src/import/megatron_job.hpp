@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arguments.hpp"
-#include "seats.hpp"
+#include "rank_files.hpp"
 
 namespace tangram::importing {
 
@@ -19,7 +19,7 @@ namespace tangram::importing {
 /// What is recomputed of a stage with so many layers.
 [[nodiscard]] cost::MemoryPolicy read_policy(ArgumentMap& arguments, std::int64_t layers);
 
-/// tp x cp GPUs that wish for nothing.
+/// tp x cp GPUs of any kind.
 [[nodiscard]] Replica replica_of(std::int64_t tp, std::int64_t cp, std::int64_t samples);
 
 /// A job of alike stages: stock Megatron-LM.

@@ -225,7 +225,7 @@ class MetisReader {
     stage.last = bounds_[s + 1];
     stage.place = from.place;
     stage.by_speed = true;
-    const Replica replica{static_cast<int>(from.tp), 1, std::vector<Wish>(static_cast<std::size_t>(from.tp))};
+    const Replica replica{static_cast<int>(from.tp), 1, std::vector<GpuRequest>(static_cast<std::size_t>(from.tp))};
     stage.replicas.assign(static_cast<std::size_t>(from.dp), replica);
     return stage;
   }
@@ -256,7 +256,7 @@ Job read_metis(SortedFiles files, std::int64_t rank, Diagnostics& sink) {
     return {};
   }
   Job job = MetisReader(*files.job.front(), sink).read(rank);
-  job.seats = std::move(files.seats);
+  job.ranks = std::move(files.ranks);
   return job;
 }
 

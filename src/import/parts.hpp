@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "seating.hpp"
+#include "rank_assignment.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/plan/gpu_places.hpp"
 

@@ -1,7 +1,7 @@
 // One function per format. Goes in: its files. Comes out: the job; mistakes with their places in the sink.
 #pragma once
 
-#include "seats.hpp"
+#include "rank_files.hpp"
 #include "tangram/import/job.hpp"
 
 namespace tangram::importing {

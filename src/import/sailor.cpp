@@ -127,7 +127,7 @@ class SailorReader {
       return;
     }
     zones_.insert(fields[2].text);
-    replica.gpus.insert(replica.gpus.end(), static_cast<std::size_t>(count), Wish{fields[0].text, -1});
+    replica.gpus.insert(replica.gpus.end(), static_cast<std::size_t>(count), GpuRequest{fields[0].text, -1});
   }
 
   static void read_claim(const io::Node& result, Job& job) {
@@ -159,7 +159,7 @@ Job read_sailor(SortedFiles files, std::int64_t rank, Diagnostics& sink) {
   const auto document = parse_job(files.job, sink);
   if (!document) return {};
   Job job = SailorReader(*document, sink).read(document->root, rank);
-  job.seats = std::move(files.seats);
+  job.ranks = std::move(files.ranks);
   return job;
 }
 

@@ -66,22 +66,22 @@ class Speeds {
   std::map<std::pair<int, int>, double> known_;
 };
 
-void drop_idle(JobStage& stage, std::vector<ReplicaGpus>& seats) {
+void drop_idle(JobStage& stage, std::vector<ReplicaGpus>& gpus) {
   std::vector<Replica> replicas;
   std::vector<ReplicaGpus> kept;
   for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
     if (stage.replicas[r].samples == 0) continue;
     replicas.push_back(std::move(stage.replicas[r]));
-    kept.push_back(std::move(seats[r]));
+    kept.push_back(std::move(gpus[r]));
   }
   stage.replicas = std::move(replicas);
-  seats = std::move(kept);
+  gpus = std::move(kept);
 }
 
 }  // namespace
 
-Diagnostics share_by_speed(Job& job, Seating& seating, const cluster::IslandLevel& level, const model::Model& model,
-                           const cost::ProfileSet* profiles) {
+Diagnostics share_by_speed(Job& job, RankAssignment& assignment, const cluster::IslandLevel& level,
+                           const model::Model& model, const cost::ProfileSet* profiles) {
   const plan::GpuPlaces places(level);
   for (std::size_t p = 0; p < job.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < job.pipelines[p].stages.size(); ++s) {
@@ -90,13 +90,13 @@ Diagnostics share_by_speed(Job& job, Seating& seating, const cluster::IslandLeve
       Speeds speeds(stage, level, model, profiles);
       std::vector<double> of_replicas;
       for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
-        const auto speed = speeds.of(places.of(seating[p][s][r].front()).island_class, stage.replicas[r]);
+        const auto speed = speeds.of(places.of(assignment[p][s][r].front()).island_class, stage.replicas[r]);
         if (!speed) return speed.error();
         of_replicas.push_back(*speed);
       }
       const auto samples = shares(job.pipelines[p].microbatch, of_replicas);
       for (std::size_t r = 0; r < samples.size(); ++r) stage.replicas[r].samples = samples[r];
-      drop_idle(stage, seating[p][s]);
+      drop_idle(stage, assignment[p][s]);
     }
   }
   return {};

@@ -8,7 +8,7 @@ namespace tangram::importing {
 
 /// As Metis shares them: in proportion to one over the time of one sample, whole numbers by largest remainders.
 /// Replicas that get nothing are left out, and their GPUs idle.
-[[nodiscard]] Diagnostics share_by_speed(Job& job, Seating& seating, const cluster::IslandLevel& level,
+[[nodiscard]] Diagnostics share_by_speed(Job& job, RankAssignment& assignment, const cluster::IslandLevel& level,
                                          const model::Model& model, const cost::ProfileSet* profiles);
 
 }  // namespace tangram::importing

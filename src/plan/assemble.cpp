@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
+#include "minimize_migration.hpp"
 #include "placement.hpp"
-#include "settle.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/plan/gpu_places.hpp"
@@ -245,7 +245,7 @@ LaunchPlan assemble(const compose::Composition& composition, const cluster::Flee
                     const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles,
                     const LaunchPlan* near) {
   auto placed = place(composition, level);
-  if (near != nullptr) settle(placed, composition, fleet, level, *near);
+  if (near != nullptr) minimize_migration(placed, composition, fleet, level, *near);
   std::vector<PlacedPipeline> pipelines;
   add_replicas(composition, std::move(placed), pipelines);
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);

@@ -16,7 +16,7 @@ struct Context {
   Diagnostics& mistakes;
   std::vector<cost::Profile> profiles;
 
-  void add(RawProfile raw);           ///< settles it
+  void add(RawProfile raw);           ///< normalizes it
   void blame(Diagnostic diagnostic);  ///< a mistake of the input
   void blame(Diagnostics diagnostics);
   void blame_file(const std::string& file, std::string code, std::string message, std::string hint = {});

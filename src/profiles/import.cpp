@@ -107,7 +107,7 @@ Expected<Imported> import_profiles(const Request& request, std::span<const clust
 void Context::add(RawProfile raw) {
   raw.date = request.date;
   const cluster::GpuType* device = device_of(raw.gpu, devices);
-  profiles.push_back(settle(std::move(raw), *device, notes));
+  profiles.push_back(normalized(std::move(raw), *device, notes));
 }
 
 void Context::blame(Diagnostic diagnostic) { mistakes.push_back(std::move(diagnostic)); }
@@ -209,7 +209,7 @@ void add_curve(Context& context, const cluster::GpuType& device, cost::Exchange 
     const auto time = std::max<std::int64_t>(1, std::llround(p.time * scale * 1e9));
     curve.points.push_back({Bytes(std::llround(p.bytes)), Nanoseconds(time)});
   }
-  curve = settle_curve(std::move(curve), device, file, context.notes);
+  curve = normalized_curve(std::move(curve), device, file, context.notes);
   if (curve.points.empty()) return;
   cost::Profile profile;
   profile.device = device;

@@ -69,11 +69,11 @@ struct RawProfile {
   std::vector<cost::CollectiveCurve> collectives;
 };
 
-[[nodiscard]] cost::Profile settle(RawProfile raw, const cluster::GpuType& device, Notes& notes);
+[[nodiscard]] cost::Profile normalized(RawProfile raw, const cluster::GpuType& device, Notes& notes);
 
 /// Sorted points of equal size averaged in log; those that find_mistake doubts are left out with a note.
-[[nodiscard]] cost::CollectiveCurve settle_curve(cost::CollectiveCurve curve, const cluster::GpuType& device,
-                                                 const std::string& file, Notes& notes);
+[[nodiscard]] cost::CollectiveCurve normalized_curve(cost::CollectiveCurve curve, const cluster::GpuType& device,
+                                                     const std::string& file, Notes& notes);
 
 /// What everything read so far becomes: profiles of one GPU type are joined, units of equal description too.
 [[nodiscard]] std::vector<cost::Profile> join(std::vector<cost::Profile> profiles);

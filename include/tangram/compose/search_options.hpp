@@ -20,6 +20,8 @@ struct Constraints {
   parallelizer::Demands demands;       ///< of every stage
   runtime::Semantics semantics;        ///< of the schedule that plans are made for
   std::vector<std::string> gpu_types;  ///< of classes that stages may use; empty: all
+  int max_replicas = 0;                ///< equal pipelines at most; 0: as many as the search looks at
+  bool expert_parallel = true;         ///< where the job has it
 };
 
 using cluster::MicroDollarsPerHour;

@@ -18,7 +18,7 @@ using Place = Diagnostic;
 [[nodiscard]] Diagnostic at(Place place, std::string code, std::string message, std::string hint = {});
 
 /// Which GPU a rank asks for; what is not said is left to the order of the GPUs.
-struct Wish {
+struct GpuRequest {
   std::string device;  ///< name of the GPU type, whole or the beginning of the catalogue's; empty: any
   int node = -1;       ///< position in the host file or among the fleet's nodes; -1: any
 };
@@ -27,7 +27,7 @@ struct Wish {
 struct Replica {
   int tp = 1;
   std::int64_t samples = 1;  ///< of each microbatch
-  std::vector<Wish> gpus;
+  std::vector<GpuRequest> gpus;
 };
 
 struct JobStage {
@@ -47,7 +47,7 @@ struct JobPipeline {
 };
 
 /// A GPU in the order of ranks, as a host file or a rank map names it.
-struct Seat {
+struct RankGpu {
   std::string host;
   int gpu = 0;
   int island = -1;  ///< of a rank map's column; -1: not said
@@ -93,7 +93,7 @@ struct Job {
   bool counts_ends = false;  ///< layers are numbered with the embedding as 0 and the head as the last
   RankOrder order = RankOrder::kStages;
   std::vector<DeviceName> device_order;  ///< GPUs are taken type by type; empty: as they come, whatever type
-  std::vector<Seat> seats;               ///< empty: the fleet's GPUs, node by node
+  std::vector<RankGpu> ranks;            ///< empty: the fleet's GPUs, node by node
   std::vector<ModelArgument> model;
   double claimed_seconds = 0;  ///< of an iteration, by the planner that wrote the file; 0: it does not say
   std::vector<std::string> notes;

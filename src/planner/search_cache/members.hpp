@@ -147,8 +147,8 @@ auto members(S& s) {
 
 template <Of<compose::Constraints> S>
 auto members(S& s) {
-  auto& [demands, semantics, gpu_types] = s;
-  return std::tie(demands, semantics, gpu_types);
+  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel] = s;
+  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel);
 }
 
 template <Of<compose::SpendLimit> S>

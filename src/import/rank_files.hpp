@@ -11,11 +11,11 @@ namespace tangram::importing {
 
 struct SortedFiles {
   std::vector<const SourceFile*> job;
-  std::vector<Seat> seats;
+  std::vector<RankGpu> ranks;
   int pipelines = 0;  ///< of the rank map; 0: there is none
 };
 
-inline constexpr const char* kSeatsUnknown =
+inline constexpr const char* kRanksUnknown =
     "no host file or rank map: ranks go to the GPUs of the cluster, hosts in the order of names";
 
 /// A rank map tells more than a host file: where both are given it counts alone.

@@ -41,15 +41,15 @@ TEST_CASE("islands and members change places to keep what hosts did") {
   LaunchPlan before = placed;
   const std::map<std::string, std::string> other{{"b0", "b2"}, {"b1", "b3"}, {"b2", "b1"}, {"b3", "b0"}};
   for (Rank& rank : before.ranks) rank.host = other.at(rank.host);
-  const LaunchPlan settled = assemble(composition, world.fleet, world.level, world.model, nullptr, &before);
-  CHECK(layers_by_host(settled) == layers_by_host(before));
-  LaunchPlan judged = settled;
+  const LaunchPlan kept = assemble(composition, world.fleet, world.level, world.model, nullptr, &before);
+  CHECK(layers_by_host(kept) == layers_by_host(before));
+  LaunchPlan judged = kept;
   judged.predicted.iteration = judged.predicted.closed_form;
   judged.targets = target_verdicts(judged);
   CHECK(check(judged).violations.size() == check(make_plan(world, composition)).violations.size());
 }
 
-TEST_CASE("a plan settles on itself") {
+TEST_CASE("a plan stays where it is") {
   World world = make_world();
   const compose::Composition composition = on_b(world);
   LaunchPlan placed = assemble(composition, world.fleet, world.level, world.model);

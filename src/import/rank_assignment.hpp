@@ -13,13 +13,13 @@ namespace tangram::importing {
 using ReplicaGpus = std::vector<plan::GpuSlot>;
 
 /// [pipeline][stage][replica].
-using Seating = std::vector<std::vector<std::vector<ReplicaGpus>>>;
+using RankAssignment = std::vector<std::vector<std::vector<ReplicaGpus>>>;
 
-/// In the order of the job's ranks. A replica without wishes takes the next GPUs in order; one with wishes stays on one
-/// host where a host has them.
-[[nodiscard]] Expected<Seating> seat(const Job& job, const cluster::Fleet& fleet);
+/// In the order of the job's ranks. A replica without requests takes the next GPUs in order; one with requests stays on
+/// one host where a host has them.
+[[nodiscard]] Expected<RankAssignment> assign_ranks(const Job& job, const cluster::Fleet& fleet);
 
 /// How many GPUs the job can have.
-[[nodiscard]] std::size_t seat_count(const Job& job, const cluster::Fleet& fleet);
+[[nodiscard]] std::size_t available_gpus(const Job& job, const cluster::Fleet& fleet);
 
 }  // namespace tangram::importing

@@ -62,13 +62,13 @@ double highest_peak(const cluster::GpuType& device) {
   return peak;
 }
 
-/// One step a function, in the order of settle().
-class Settling {
+/// One step a function, in the order of normalized().
+class Normalizer {
  public:
-  Settling(RawProfile raw, const cluster::GpuType& device, Notes& notes)
+  Normalizer(RawProfile raw, const cluster::GpuType& device, Notes& notes)
       : raw_(std::move(raw)), device_(device), notes_(notes) {}
 
-  cost::Profile settle() {
+  cost::Profile normalized() {
     drop_sentinels();
     find_time_units();
     drop_impossible();
@@ -367,12 +367,12 @@ std::vector<Note> Notes::take() {
   return merged;
 }
 
-cost::Profile settle(RawProfile raw, const cluster::GpuType& device, Notes& notes) {
-  return Settling(std::move(raw), device, notes).settle();
+cost::Profile normalized(RawProfile raw, const cluster::GpuType& device, Notes& notes) {
+  return Normalizer(std::move(raw), device, notes).normalized();
 }
 
-cost::CollectiveCurve settle_curve(cost::CollectiveCurve curve, const cluster::GpuType& device, const std::string& file,
-                                   Notes& notes) {
+cost::CollectiveCurve normalized_curve(cost::CollectiveCurve curve, const cluster::GpuType& device,
+                                       const std::string& file, Notes& notes) {
   std::ranges::sort(curve.points, {}, [](const cost::CurvePoint& p) { return std::pair(p.bytes, p.time); });
   std::vector<cost::CurvePoint> points;
   for (auto first = curve.points.begin(); first != curve.points.end();) {

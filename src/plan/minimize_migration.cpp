@@ -1,4 +1,4 @@
-#include "settle.hpp"
+#include "minimize_migration.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -77,10 +77,10 @@ int common_members(const IslandWork& a, const IslandWork& b) {
   return same;
 }
 
-class Settler {
+class MigrationMinimizer {
  public:
-  Settler(const compose::Composition& composition, const cluster::Fleet& fleet, const cluster::IslandLevel& level,
-          const LaunchPlan& near)
+  MigrationMinimizer(const compose::Composition& composition, const cluster::Fleet& fleet,
+                     const cluster::IslandLevel& level, const LaunchPlan& near)
       : composition_(composition), fleet_(fleet), level_(level) {
     for (const Rank& rank : near.ranks) {
       const Stage& stage = near.stage(rank.stage);
@@ -178,9 +178,10 @@ class Settler {
 
 }  // namespace
 
-void settle(std::vector<std::vector<std::vector<PlacedPart>>>& placed, const compose::Composition& composition,
-            const cluster::Fleet& fleet, const cluster::IslandLevel& level, const LaunchPlan& near) {
-  Settler(composition, fleet, level, near).run(placed);
+void minimize_migration(std::vector<std::vector<std::vector<PlacedPart>>>& placed,
+                        const compose::Composition& composition, const cluster::Fleet& fleet,
+                        const cluster::IslandLevel& level, const LaunchPlan& near) {
+  MigrationMinimizer(composition, fleet, level, near).run(placed);
 }
 
 }  // namespace tangram::plan

@@ -1,4 +1,4 @@
-#include "seats.hpp"
+#include "rank_files.hpp"
 
 #include <fmt/format.h>
 
@@ -75,7 +75,7 @@ bool is_host_file(const SourceFile& file) {
   return is;
 }
 
-void read_host_file(const SourceFile& file, std::vector<Seat>& seats, Diagnostics& sink) {
+void read_host_file(const SourceFile& file, std::vector<RankGpu>& ranks, Diagnostics& sink) {
   for_each_line(file.text, [&](std::size_t first, std::size_t end) {
     const auto words = fields_of(file.text, first, end, true);
     if (words.empty() || words.front().text.starts_with('#')) return;
@@ -89,7 +89,7 @@ void read_host_file(const SourceFile& file, std::vector<Seat>& seats, Diagnostic
       return;
     }
     for (int gpu = 0; gpu < slots; ++gpu) {
-      seats.push_back({std::string(words[0].text), gpu, -1, place_in(file, words[0].first, words[0].text.size())});
+      ranks.push_back({std::string(words[0].text), gpu, -1, place_in(file, words[0].first, words[0].text.size())});
     }
   });
 }
@@ -123,18 +123,18 @@ class RankMapReader {
     }
     const Field& rank = fields[columns_.at("rank")];
     const Field& host = fields[columns_.at("host")];
-    if (number(rank) != static_cast<int>(sorted_.seats.size())) {
-      complain(rank, fmt::format("rank {} is next", sorted_.seats.size()));
+    if (number(rank) != static_cast<int>(sorted_.ranks.size())) {
+      complain(rank, fmt::format("rank {} is next", sorted_.ranks.size()));
       return;
     }
-    Seat seat{std::string(host.text), number(fields[columns_.at("gpu")]), -1,
-              place_in(file_, host.first, host.text.size())};
+    RankGpu assigned{std::string(host.text), number(fields[columns_.at("gpu")]), -1,
+                     place_in(file_, host.first, host.text.size())};
     if (const auto island = columns_.find("island"); island != columns_.end())
-      seat.island = number(fields[island->second]);
+      assigned.island = number(fields[island->second]);
     const auto pipeline = columns_.find("pipeline");
     const int of = pipeline == columns_.end() ? 0 : number(fields[pipeline->second]);
     sorted_.pipelines = std::max(sorted_.pipelines, of + 1);
-    sorted_.seats.push_back(std::move(seat));
+    sorted_.ranks.push_back(std::move(assigned));
   }
 
   int number(const Field& field) {
@@ -157,7 +157,7 @@ class RankMapReader {
 
 SortedFiles sort_files(const std::vector<SourceFile>& files, Diagnostics& sink) {
   SortedFiles sorted;
-  std::vector<Seat> hosts;
+  std::vector<RankGpu> hosts;
   for (const SourceFile& file : files) {
     if (files.size() > 1 && is_blank(file)) {
       sink.push_back(without_ranks(file, "the file is empty",
@@ -165,7 +165,7 @@ SortedFiles sort_files(const std::vector<SourceFile>& files, Diagnostics& sink) 
                                    "(\"HOST slots=N\") was expected"));
     } else if (is_rank_map(file)) {
       RankMapReader(file, sorted, sink).read();
-      if (sink.empty() && sorted.seats.empty()) {
+      if (sink.empty() && sorted.ranks.empty()) {
         sink.push_back(without_ranks(file, "the rank map names its columns, and lists no rank",
                                      "one line for each rank follows the first: 0,HOST,0,..."));
       }
@@ -175,7 +175,7 @@ SortedFiles sort_files(const std::vector<SourceFile>& files, Diagnostics& sink) 
       sorted.job.push_back(&file);
     }
   }
-  if (sorted.seats.empty()) sorted.seats = std::move(hosts);
+  if (sorted.ranks.empty()) sorted.ranks = std::move(hosts);
   return sorted;
 }
 

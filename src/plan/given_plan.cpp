@@ -1,0 +1,44 @@
+#include "tangram/plan/given_plan.hpp"
+
+#include <utility>
+
+#include "tangram/plan/check.hpp"
+#include "tangram/plan/gpu_places.hpp"
+
+namespace tangram::plan {
+
+void GivenPlacement::add_stage(int first, int last, std::int64_t in_flight) {
+  pipeline.stages.push_back({first, last, in_flight, {}});
+  parts.emplace_back();
+}
+
+void GivenPlacement::add_part(compose::GivenPart part, const PlacedPart& placed, const cluster::IslandLevel& level,
+                              bool spills) {
+  part.shape = shape_of(placed, level.classes[static_cast<std::size_t>(part.island_class)], spills);
+  part.member = placed.member;
+  pipeline.stages.back().parts.push_back(std::move(part));
+  parts.back().push_back(placed);
+}
+
+tl::expected<LaunchPlan, compose::Unpriced> given_plan(std::span<const GivenPlacement> pipelines,
+                                                       runtime::Target runtime, const cluster::Fleet& fleet,
+                                                       const cluster::IslandLevel& level, const model::Model& model,
+                                                       const cost::ProfileSet* profiles) {
+  std::vector<compose::GivenPipeline> given;
+  given.reserve(pipelines.size());
+  for (const GivenPlacement& pipeline : pipelines) given.push_back(pipeline.pipeline);
+  const auto compositions = compose::price_together(given, model, level, profiles);
+  if (!compositions) return tl::unexpected(compositions.error());
+  std::vector<PlacedPipeline> placed;
+  placed.reserve(pipelines.size());
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    placed.push_back({&(*compositions)[p], pipelines[p].parts, pipelines[p].samples});
+  }
+  LaunchPlan plan = assemble(placed, fleet, level, model, profiles);
+  plan.runtime = runtime;
+  plan.predicted.closed_form = check(plan).closed_form;
+  plan.targets = target_verdicts(plan);
+  return plan;
+}
+
+}  // namespace tangram::plan

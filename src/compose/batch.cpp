@@ -12,8 +12,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::ptrdiff_t kScoutShapes = 3;  // of each class, in the first look
-
 std::vector<int> all_lengths(int blocks) {
   std::vector<int> lengths(static_cast<std::size_t>(blocks));
   std::iota(lengths.begin(), lengths.end(), 1);
@@ -70,14 +68,15 @@ std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts, c
   return wanted;
 }
 
-void judge(Attempt& attempt, std::int64_t incumbent) {
+void judge(Attempt& attempt, std::int64_t incumbent, const SearchTuning& tuning) {
   attempt.judged_at = incumbent;
-  attempt.cut = chain::root_bound(attempt.priced.program, incumbent) >= incumbent;
+  if (!tuning.programs.root_bound) return;
+  attempt.cut = chain::root_bound(attempt.priced.program, incumbent, tuning.solver) >= incumbent;
 }
 
-void keep_largest(std::vector<ClassShare>& shares) {
+void keep_largest(std::vector<ClassShare>& shares, int shapes) {
   for (ClassShare& share : shares) {
-    const std::ptrdiff_t excess = std::ssize(share.shapes) - kScoutShapes;
+    const std::ptrdiff_t excess = std::ssize(share.shapes) - shapes;
     if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
   }
 }
@@ -140,7 +139,8 @@ Nanoseconds BatchMaker::least_time(const Setting& setting, const std::vector<Cla
 // Where it has shapes to run on, and these are enough.
 void BatchMaker::add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
                              Batch& batch) const {
-  if (incumbent != INT64_MAX && least_time(setting, shares).value() >= incumbent) {
+  const bool may_cut = options_.tuning.programs.work_bound && incumbent != INT64_MAX;
+  if (may_cut && least_time(setting, shares).value() >= incumbent) {
     batch.cut.push_back(setting);
     return;
   }
@@ -173,7 +173,7 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   batch.settings = {setting};
   batch.store = store_for(batch.settings);
   std::vector<ClassShare> shares = shares_of(setting);
-  keep_largest(shares);
+  keep_largest(shares, options_.tuning.programs.first_look_shapes);
   add_attempt(setting, std::move(shares), time, batch);
   batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
   outline(batch, incumbent);
@@ -182,7 +182,7 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
 
 // Slices of few lengths say which programs can hold a plan of interest.
 bool BatchMaker::may_drop(std::int64_t incumbent) const {
-  return incumbent != INT64_MAX && are_modelled(parallelizers_) &&
+  return options_.tuning.programs.staircases && incumbent != INT64_MAX && are_modelled(parallelizers_) &&
          parallelizer::are_inherited(options_.constraints.demands);
 }
 
@@ -210,7 +210,7 @@ void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
                                      attempt.options, signatures_, *batch.store);
     attempt.priced.program.classic_warmup = options_.constraints.classic_warmup;
     limit_spend(attempt);
-    judge(attempt, incumbent);
+    judge(attempt, incumbent, options_.tuning);
   });
   for (const Attempt& attempt : attempts) {
     for (const auto& frontier : attempt.priced.program.frontiers) {
@@ -221,7 +221,7 @@ void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
   std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
   const std::int64_t interest = within_reach(incumbent);
   tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-    attempts[i].slices_cut += chain::presolve(attempts[i].priced.program, interest);
+    attempts[i].slices_cut += chain::presolve(attempts[i].priced.program, interest, options_.tuning.solver);
   });
 }
 
@@ -239,7 +239,7 @@ void BatchMaker::limit_spend(Attempt& attempt) const {
 // Timetables are looked at of plans a little slower by closed form than any of interest.
 std::int64_t BatchMaker::within_reach(std::int64_t incumbent) const {
   if (incumbent == INT64_MAX || !options_.timed) return incumbent;
-  return incumbent + static_cast<std::int64_t>(chain::kReach * static_cast<double>(incumbent));
+  return incumbent + static_cast<std::int64_t>(options_.tuning.solver.timetable_reach * static_cast<double>(incumbent));
 }
 
 chain::Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& store) const {
@@ -250,7 +250,7 @@ chain::Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& 
 
 void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const {
   PricedProgram& priced = attempt.priced;
-  if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent);
+  if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent, options_.tuning);
   if (attempt.cut) return;
   chain::ProgramLimits limits;
   limits.incumbent = goal.incumbent;
@@ -261,6 +261,7 @@ void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal&
   limits.timed_incumbent = goal.timed_incumbent;
   limits.only_timetables = goal.only_timetables;
   limits.refine = refine_of(priced, store);
+  limits.tuning = options_.tuning.solver;
   attempt.solved = chain::solve(priced.program, limits);
 }
 

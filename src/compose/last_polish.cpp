@@ -12,9 +12,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kNear = 2;   // blocks that a boundary may move by at another size
-constexpr int kShort = 4;  // lengths that outlines of all others are made of
-
 // What the same GPUs do with microbatches of another size; empty: not a whole number of samples each.
 std::vector<OptionPart> resized(const std::vector<OptionPart>& parts, std::int64_t from, std::int64_t to) {
   std::vector<OptionPart> result = parts;
@@ -33,12 +30,12 @@ bool same_parts(const std::vector<OptionPart>& a, const std::vector<OptionPart>&
 }
 
 // Those near the chain's, and the short ones.
-std::vector<int> lengths_near(const chain::Chain& chain, int blocks) {
+std::vector<int> lengths_near(const chain::Chain& chain, int blocks, const ProgramTuning& tuning) {
   std::set<int> lengths;
-  for (int length = 1; length <= std::min(kShort, blocks); ++length) lengths.insert(length);
+  for (int length = 1; length <= std::min(tuning.short_slices, blocks); ++length) lengths.insert(length);
   for (const chain::ChainStage& stage : chain.stages) {
     const int length = stage.last - stage.first;
-    for (int near = length - kNear; near <= length + kNear; ++near) {
+    for (int near = length - tuning.boundary_reach; near <= length + tuning.boundary_reach; ++near) {
       if (near >= 1 && near <= blocks) lengths.insert(near);
     }
   }
@@ -51,7 +48,8 @@ void BatchMaker::polish(PlacedChain& chain, std::int64_t effort) const {
   PricedProgram& priced = chain.attempt.priced;
   const chain::Refine refine = refine_of(priced, *chain.store);
   chain::Frontiers frontiers(priced.program, refine);
-  chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort);
+  chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort,
+                                    options_.tuning.solver);
 }
 
 // The chain with the options of another program and the fastest plans that hold what 1F1B asks for.
@@ -108,7 +106,7 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   std::ranges::sort(entries);
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
   other.store = std::move(store);
-  other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count()));
+  other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count(), options_.tuning.programs));
   other.attempt.shares = chain.attempt.shares;
   other.attempt.priced =
       outline_program(model_, level_of(setting), other.attempt.shares, setting, options, signatures_, *other.store);

@@ -21,19 +21,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::size_t kScoutSizes = 3;           // microbatch sizes of the first look
-constexpr std::size_t kWave = 4;                 // programs solved at once, each unaware of the others
-constexpr std::size_t kSizesAtOnce = 2;          // microbatch sizes, one of them being solved
-constexpr std::int64_t kFirstPass = 6'250;       // labels that one program may use before all were tried
-constexpr std::int64_t kFirstPassShare = 120;    // and no more than this share of the budget
-constexpr std::int64_t kAmple = 2'000'000;       // labels that fleets of some hundred GPUs are searched to the end with
-constexpr std::int64_t kSlack = 10;              // closed forms are longer than timetables by such a part, at most
-constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see local_search.hpp
-constexpr std::int64_t kEffortOfLabel = 10;      // and for every label of the search
-constexpr std::int64_t kSizeShare = 3;           // less for another microbatch size
-constexpr double kFirstGap = 0.025;              // proven of all programs first where there are fewer
-constexpr double kReachOfSmall = 0.3;            // slower by closed form than the best, at most, on small fleets
-
 // A program whose best plan may be of interest.
 struct Task {
   Setting setting;
@@ -49,6 +36,7 @@ class Searcher {
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
+        tuning_(options.tuning.programs),
         progress_(progress),
         batches_(model, hierarchy, parallelizers, options),
         incumbent_(options.incumbent.value()) {}
@@ -81,22 +69,30 @@ class Searcher {
   }
 
   void search_programs() {
-    const std::int64_t likely = likely_time();
-    scout_within(likely);
-    if (result_.best.empty() && likely < incumbent_) scout_within(incumbent_);
+    if (tuning_.first_look) scout();
     accept_gap();
     std::vector<Task> unfinished;
     solve_sizes(unfinished);
     finish(std::move(unfinished));
-    const bool is_small = gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= kSmallFleet;
-    if (is_small && options_.timed && !result_.best.empty()) look_for_timetables();
-    polish_fastest();
+    if (is_worth_timetables()) look_for_timetables();
+    if (tuning_.last_local_search) polish_fastest();
+  }
+
+  void scout() {
+    const std::int64_t likely = likely_time();
+    scout_within(likely);
+    if (result_.best.empty() && likely < incumbent_) scout_within(incumbent_);
+  }
+
+  [[nodiscard]] bool is_worth_timetables() const {
+    if (!tuning_.small_fleet_timetables || !options_.timed || result_.best.empty()) return false;
+    return gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= tuning_.timetable_gpus;
   }
 
   // Programs none of whose closed forms is the best may hold the fastest timetable. On small fleets, where few
   // microbatches fill a pipeline and the two differ most, all within reach are looked at once more.
   void look_for_timetables() {
-    const auto reach = static_cast<std::int64_t>((1 + kReachOfSmall) * static_cast<double>(best_so_far()));
+    const auto reach = static_cast<std::int64_t>((1 + tuning_.timetable_reach) * static_cast<double>(best_so_far()));
     for (const SizeSettings& size : sizes_) {
       Batch batch = batches_.prepare(size.settings, reach);
       Goal goal = goal_now(accepted_gap_, 0);
@@ -117,10 +113,11 @@ class Searcher {
       Batch batch;
     };
     std::vector<std::int64_t> after(sizes_.size() + 1, incumbent_);  // [n] once the first n sizes are solved
+    const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<Turn> {
       if (next == sizes_.size()) return std::nullopt;
-      const std::int64_t incumbent = after[next < kSizesAtOnce ? 0 : next + 1 - kSizesAtOnce];
+      const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
       return Turn{next++, incumbent, {}};
     };
     const auto work = [&](Turn& turn) { turn.batch = batches_.prepare(sizes_[turn.size].settings, turn.incumbent); };
@@ -128,15 +125,16 @@ class Searcher {
       solve(turn.batch, first_pass(), unfinished);
       after[turn.size + 1] = incumbent_;
     };
-    run_in_order<Turn>(kSizesAtOnce, begin, work, end);
+    run_in_order<Turn>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
-    return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
+    return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles,
+                                options_.tuning.bound);
   }
 
   [[nodiscard]] std::int64_t first_pass() const {
-    return std::clamp<std::int64_t>(options_.label_budget / kFirstPassShare, 1, kFirstPass);
+    return std::clamp<std::int64_t>(options_.label_budget / tuning_.first_pass_share, 1, tuning_.first_pass);
   }
 
   void list_space() {
@@ -160,14 +158,15 @@ class Searcher {
 
   // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.
   [[nodiscard]] std::int64_t likely_time() const {
-    constexpr std::int64_t kSlowest = 8;
+    const std::int64_t slowest = tuning_.slowest_likely;
     const Nanoseconds least = relax::relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
-    return kSlowest * std::min(least.value(), INT64_MAX / kSlowest);
+    return slowest * std::min(least.value(), INT64_MAX / slowest);
   }
 
   // A first look with one pipeline: its plan spares most questions about the others.
   void scout_within(std::int64_t time) {
-    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
+    const auto most = static_cast<std::size_t>(tuning_.first_look_sizes);
+    for (std::size_t i = 0; i < std::min(most, sizes_.size()); ++i) {
       const Setting& setting = sizes_[i].settings.front();
       if (setting.replicas > 1) continue;  // only replicas use this size
       Batch batch = batches_.first_look(setting, std::min(time, incumbent_), incumbent_);
@@ -188,8 +187,9 @@ class Searcher {
     note(batch);
     for (const Setting& setting : batch.cut) note_bound({setting, incumbent_});
     std::vector<Attempt>& open = batch.attempts;
-    for (std::size_t from = 0; from < open.size(); from += kWave) {
-      const std::size_t to = std::min(open.size(), from + kWave);
+    const auto at_once = static_cast<std::size_t>(tuning_.programs_at_once);
+    for (std::size_t from = 0; from < open.size(); from += at_once) {
+      const std::size_t to = std::min(open.size(), from + at_once);
       const auto wave = static_cast<std::int64_t>(to - from);
       const Goal goal = goal_now(accepted_gap_, std::min(budget, labels_left() / wave));
       tbb::parallel_for(from, to, [&](std::size_t i) { batches_.solve(open[i], *batch.store, goal); });
@@ -268,7 +268,9 @@ class Searcher {
   }
 
   // Passes of timetables: a few hundredths of what the search took.
-  [[nodiscard]] std::int64_t last_effort() const { return kLastEffort + kEffortOfLabel * result_.statistics.labels; }
+  [[nodiscard]] std::int64_t last_effort() const {
+    return tuning_.last_effort + tuning_.effort_of_label * result_.statistics.labels;
+  }
 
   // Changes the fastest plan as long as that helps.
   void polish_fastest() {
@@ -302,12 +304,12 @@ class Searcher {
     if (own != sizes.begin()) near.push_back(*(own - 1));
     if (own + 1 != sizes.end()) near.push_back(*(own + 1));
     for (const std::int64_t size : near) {
-      PlacedChain other = batches_.with_size(*fastest_, size, last_effort() / kSizeShare);
+      PlacedChain other = batches_.with_size(*fastest_, size, last_effort() / tuning_.other_size_share);
       if (other.store) count_queries(*other.store);
       if (other.timed.time >= fastest_->timed.time) continue;
       fastest_ = std::move(other);
       PlacedChain among_all =
-          batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / kSlack);
+          batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / tuning_.closed_form_share);
       count_queries(*among_all.store);
       if (among_all.timed.time == kNoTime) return true;
       batches_.polish(among_all, last_effort());
@@ -322,10 +324,10 @@ class Searcher {
   // nothing stayed open and no less is left than this took.
   void finish(std::vector<Task> unfinished) {
     bool goes_on = true;
-    if (!has_ample_labels() && !result_.best.empty() && accepted_gap_ < kFirstGap) {
+    if (tuning_.wide_gap_first && !has_ample_labels() && !result_.best.empty() && accepted_gap_ < tuning_.wide_gap) {
       const std::int64_t before = labels_left();
-      solve_again(unfinished, kFirstGap);
-      const std::int64_t goal = chain::of_interest(best_so_far(), kFirstGap);
+      solve_again(unfinished, tuning_.wide_gap);
+      const std::int64_t goal = chain::of_interest(best_so_far(), tuning_.wide_gap);
       const bool is_proven = std::ranges::all_of(unfinished, [&](const Task& task) { return task.bound >= goal; });
       goes_on = is_proven && labels_left() >= before - labels_left();
     }
@@ -353,10 +355,13 @@ class Searcher {
     tasks = std::move(still_open);
   }
 
-  [[nodiscard]] bool has_ample_labels() const { return options_.label_budget >= kAmple; }
+  [[nodiscard]] bool has_ample_labels() const { return options_.label_budget >= tuning_.ample_labels; }
 
   // More keep all threads busy. Where each is searched to its end, one may need half of the labels.
-  [[nodiscard]] std::size_t tasks_at_once() const { return has_ample_labels() ? 2 : 3; }
+  [[nodiscard]] std::size_t tasks_at_once() const {
+    return static_cast<std::size_t>(has_ample_labels() ? tuning_.unfinished_at_once_if_ample
+                                                       : tuning_.unfinished_at_once);
+  }
 
   // Each with a share of the labels that are left, which is noted down.
   void solve_in_order(std::vector<Task>& tasks, double gap, std::vector<std::int64_t>& shares) {
@@ -457,6 +462,7 @@ class Searcher {
   const cluster::IslandHierarchy& hierarchy_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
+  const ProgramTuning& tuning_;
   const ProgressCallback& progress_;
   BatchMaker batches_;
   std::vector<SizeSettings> sizes_;  // in the order of trying
@@ -472,9 +478,9 @@ class Searcher {
 
 }  // namespace
 
-std::int64_t usual_label_budget(int gpus) {
-  constexpr int kFullySearched = 256;
-  return gpus <= kFullySearched ? kAmple : kAmple * 5 / 8;
+std::int64_t usual_label_budget(int gpus, const ProgramTuning& tuning) {
+  if (gpus <= tuning.fully_searched_gpus) return tuning.ample_labels;
+  return static_cast<std::int64_t>(static_cast<double>(tuning.ample_labels) * tuning.budget_beyond);
 }
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,

@@ -9,9 +9,6 @@ namespace tangram::ensemble {
 
 namespace {
 
-constexpr int kFewClasses = 4;  // 15 ways to put them into groups
-constexpr int kMostEvenGroups = 8;
-
 std::vector<int> counts_of(const cluster::IslandLevel& level) {
   std::vector<int> counts;
   counts.reserve(level.classes.size());
@@ -92,16 +89,17 @@ int pieces_of(const cluster::IslandClass& island_class) {
   return islands > 1 ? islands : island_class.members_per_island;
 }
 
-std::vector<Deal> deals_of(const cluster::IslandLevel& level, const std::vector<double>& power, int most_groups) {
+std::vector<Deal> deals_of(const cluster::IslandLevel& level, const std::vector<double>& power, int most_groups,
+                           const compose::EnsembleTuning& tuning) {
   const std::vector<int> counts = counts_of(level);
   std::vector<Deal> deals;
-  if (counts.size() <= kFewClasses) {
+  if (std::ssize(counts) <= tuning.all_partitions_classes) {
     std::vector<int> group_of;
     add_partitions(counts, most_groups, group_of, 0, deals);
   } else {
     add_some_partitions(counts, most_groups, deals);
   }
-  for (int groups = 2; groups <= std::min(most_groups, kMostEvenGroups); ++groups) {
+  for (int groups = 2; groups <= std::min(most_groups, tuning.most_even_groups); ++groups) {
     const Deal deal = even_deal(counts, power, groups);
     if (!has_empty_group(deal) && !is_like_aligned(deal, counts)) deals.push_back(deal);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
+#include "tangram/compose/search_tuning.hpp"
 
 namespace tangram::ensemble {
 
@@ -18,7 +19,7 @@ using Deal = std::vector<std::vector<int>>;
 /// remains of a class goes to the groups with the least power so far. `power`: of a piece, by class. Equal groups that
 /// aligned pipelines on half, a quarter, ... of the level already are, are left out.
 [[nodiscard]] std::vector<Deal> deals_of(const cluster::IslandLevel& level, const std::vector<double>& power,
-                                         int most_groups);
+                                         int most_groups, const compose::EnsembleTuning& tuning = {});
 
 /// The deals in which pieces of one class have changed from one group to another: half of them, or one.
 [[nodiscard]] std::vector<Deal> neighbours_of(const Deal& deal);

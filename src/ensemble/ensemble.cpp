@@ -1,7 +1,6 @@
 #include "tangram/ensemble/ensemble.hpp"
 
 #include <algorithm>
-#include <climits>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -16,19 +15,6 @@
 namespace tangram::ensemble {
 
 namespace {
-
-// What an effort allows.
-struct Extent {
-  int rounds = 4;              // of shifting shares
-  std::int64_t deals = 40;     // tried in all
-  std::int64_t searches = 16;  // one search may use this part of the labels
-  double slowest = 2;          // times what is to beat: what is slower tells nothing about its speed
-  int parts = INT_MAX;         // in a mixed stage
-};
-constexpr Extent kLook{2, 2, 64, 1.02, 1};
-
-constexpr std::int64_t kSharesOfBatch = 64;  // shares are multiples of about this part of the batch
-constexpr double kGroupGap = 0.01;           // the searches of groups need not prove the last percent
 
 /// What a group has of the level: the next pieces of every class behind those that are `taken`.
 cluster::IslandLevel held_level(const cluster::IslandLevel& level, const std::vector<int>& taken,
@@ -89,7 +75,8 @@ class Improver {
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
-        extent_(effort == EnsembleEffort::kLook ? kLook : Extent{}),
+        tuning_(options.tuning.ensemble),
+        extent_(effort == EnsembleEffort::kLook ? tuning_.look : tuning_.full),
         progress_(progress),
         to_beat_(options.incumbent) {}
 
@@ -107,13 +94,13 @@ class Improver {
     return hierarchy_.levels[static_cast<std::size_t>(level)];
   }
   [[nodiscard]] bool out_of_budget() const {
-    return found_.deals >= extent_.deals || found_.statistics.labels >= options_.label_budget;
+    return found_.deals >= extent_.tried || found_.statistics.labels >= options_.label_budget;
   }
 
   void try_level(int level) {
     std::vector<double> power;
     for (const cluster::IslandClass& c : level_at(level).classes) power.push_back(power_of(c));
-    for (const Deal& deal : deals_of(level_at(level), power, options_.max_replicas)) {
+    for (const Deal& deal : deals_of(level_at(level), power, options_.max_replicas, tuning_)) {
       if (out_of_budget()) return;
       try_deal(level, deal);
     }
@@ -170,7 +157,8 @@ class Improver {
   [[nodiscard]] std::int64_t quantum() const {
     const model::Job& job = model_.job;
     std::int64_t quantum = std::max<std::int64_t>(1, job.microbatch);
-    while (job.global_batch % (2 * quantum) == 0 && 2 * quantum * kSharesOfBatch <= job.global_batch) quantum *= 2;
+    while (job.global_batch % (2 * quantum) == 0 && 2 * quantum * tuning_.shares_of_batch <= job.global_batch)
+      quantum *= 2;
     return quantum;
   }
 
@@ -252,7 +240,7 @@ class Improver {
     options.top = 1;
     options.label_budget = std::max<std::int64_t>(1, options_.label_budget / extent_.searches);
     options.max_replicas = std::max(1, options_.max_replicas / groups);
-    options.accepted_gap = std::max(kGroupGap, options_.accepted_gap);
+    options.accepted_gap = std::max(tuning_.group_gap, options_.accepted_gap);
     options.incumbent = Nanoseconds(static_cast<std::int64_t>(options_.incumbent.as_double() * extent_.slowest));
     options.max_parts = std::min(options.max_parts, extent_.parts);
     options.timed = false;                   // groups are compared by closed form
@@ -279,7 +267,7 @@ class Improver {
     if (!progress_) return;
     compose::Progress progress;
     progress.done = static_cast<int>(found_.deals);
-    progress.total = static_cast<int>(extent_.deals);
+    progress.total = static_cast<int>(extent_.tried);
     progress.phase = "unequal pipelines";
     progress.best = to_beat_;
     progress_(progress);
@@ -289,7 +277,8 @@ class Improver {
   const cluster::IslandHierarchy& hierarchy_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const compose::SearchOptions& options_;
-  const Extent extent_;
+  const compose::EnsembleTuning& tuning_;
+  const compose::AllocationTuning& extent_;
   const compose::ProgressCallback& progress_;
   Nanoseconds to_beat_;
   Deal best_deal_;

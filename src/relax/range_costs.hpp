@@ -21,7 +21,8 @@ class RangeCosts {
 
   /// Numbers up to `batch`. `forward_share`: so much of all fill is forward at least. `used`: GPUs of a sample that
   /// there are, by class.
-  RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes);
+  RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes,
+             const BoundTuning& tuning);
 
   /// The best prices found, from `prices` on, where blocks are counted as within `seconds`: worth over the largest cost
   /// of all ranges.
@@ -35,7 +36,7 @@ class RangeCosts {
     std::size_t children = 0;  // none: a range by itself
   };
 
-  void list_nodes(std::int64_t batch);
+  void list_nodes(std::int64_t batch, const BoundTuning& tuning);
   [[nodiscard]] const std::vector<std::vector<ExecutionMode>>& modes_at(std::size_t node);
   [[nodiscard]] Timeline& timeline_at(std::size_t node);
   [[nodiscard]] CostSlopes slopes_at(std::size_t node, const std::vector<double>& prices);
@@ -46,6 +47,8 @@ class RangeCosts {
   void find_above(std::size_t node, const std::vector<double>& prices, double most, std::vector<std::size_t>& above);
   [[nodiscard]] bool open_above(const std::vector<double>& prices, double most);
 
+  double price_precision_;
+  double near_dearest_;
   double forward_share_;
   std::vector<double> used_;
   ModesOf modes_of_;

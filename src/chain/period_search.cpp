@@ -143,7 +143,7 @@ class PeriodSearch {
     return query;
   }
 
-  LabelAnswer search_outlines(const CompletionBound& bound, const LabelQuery& query) {
+  LabelAnswer search_relaxed(const CompletionBound& bound, const LabelQuery& query) {
     LabelAnswer answer;
     if (bound.root() == kNoCompletion || bound.root() > static_cast<double>(query.cutoff) + 1.0) return answer;
     answer = search_labels(ground_, bound, query);
@@ -209,7 +209,7 @@ class PeriodSearch {
     const bool may_probe = !probed_ && cuts_.feasible_periods && is_worth_raising();
     LabelQuery query = relaxed_query_at(window.hi, may_probe ? std::min(most, tuning_.hard_search) : most);
     query.cutoff = cutoff_at(base);
-    const LabelAnswer answer = search_outlines(bound, query);
+    const LabelAnswer answer = search_relaxed(bound, query);
     if (!answer.finished && query.label_budget < most) {
       probed_ = true;
       if (tuning_.wide_beam > 0) raise_to_any_chain(window.multipliers);
@@ -296,7 +296,7 @@ class PeriodSearch {
         period, feasibility_only ? left / 2 : std::min(left / tuning_.rise_share, tuning_.hard_search));
     query.feasibility_only = feasibility_only;
     if (!feasibility_only) query.cutoff = cutoff_at((program_.microbatches - 1) * (ruled_out_ + 1));
-    const LabelAnswer answer = search_outlines(bound, query);
+    const LabelAnswer answer = search_relaxed(bound, query);
     if (!answer.finished || answer.found) return false;
     ruled_out_ = period;
     return true;

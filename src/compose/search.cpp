@@ -69,19 +69,19 @@ class Searcher {
   }
 
   void search_programs() {
-    if (tuning_.first_look) scout();
+    if (tuning_.first_look) look_first();
     accept_gap();
     std::vector<Task> unfinished;
     solve_sizes(unfinished);
     finish(std::move(unfinished));
     if (is_worth_timetables()) look_for_timetables();
-    if (tuning_.last_local_search) polish_fastest();
+    if (tuning_.last_local_search) improve_fastest();
   }
 
-  void scout() {
+  void look_first() {
     const std::int64_t likely = likely_time();
-    scout_within(likely);
-    if (result_.best.empty() && likely < incumbent_) scout_within(incumbent_);
+    first_look_within(likely);
+    if (result_.best.empty() && likely < incumbent_) first_look_within(incumbent_);
   }
 
   [[nodiscard]] bool is_worth_timetables() const {
@@ -98,16 +98,16 @@ class Searcher {
       Goal goal = goal_now(accepted_gap_, 0);
       goal.incumbent = reach;
       goal.only_timetables = true;
-      tbb::parallel_for(std::size_t{0}, batch.attempts.size(),
-                        [&](std::size_t i) { batches_.solve(batch.attempts[i], *batch.store, goal); });
+      tbb::parallel_for(std::size_t{0}, batch.candidates.size(),
+                        [&](std::size_t i) { batches_.solve(batch.candidates[i], *batch.store, goal); });
       count_queries(*batch.store);
-      for (Attempt& attempt : batch.attempts) take_timed(attempt, batch.store);
+      for (CandidateProgram& candidate : batch.candidates) take_timed(candidate, batch.store);
     }
   }
 
   // While one size is solved the next ones are prepared, by what is known before them all.
   void solve_sizes(std::vector<Task>& unfinished) {
-    struct Turn {
+    struct SolveRecord {
       std::size_t size = 0;
       std::int64_t incumbent = 0;
       Batch batch;
@@ -115,17 +115,19 @@ class Searcher {
     std::vector<std::int64_t> after(sizes_.size() + 1, incumbent_);  // [n] once the first n sizes are solved
     const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
     std::size_t next = 0;
-    const auto begin = [&]() -> std::optional<Turn> {
+    const auto begin = [&]() -> std::optional<SolveRecord> {
       if (next == sizes_.size()) return std::nullopt;
       const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
-      return Turn{next++, incumbent, {}};
+      return SolveRecord{next++, incumbent, {}};
     };
-    const auto work = [&](Turn& turn) { turn.batch = batches_.prepare(sizes_[turn.size].settings, turn.incumbent); };
-    const auto end = [&](Turn& turn) {
-      solve(turn.batch, first_pass(), unfinished);
-      after[turn.size + 1] = incumbent_;
+    const auto work = [&](SolveRecord& record) {
+      record.batch = batches_.prepare(sizes_[record.size].settings, record.incumbent);
     };
-    run_in_order<Turn>(at_once, begin, work, end);
+    const auto end = [&](SolveRecord& record) {
+      solve(record.batch, first_pass(), unfinished);
+      after[record.size + 1] = incumbent_;
+    };
+    run_in_order<SolveRecord>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
@@ -164,7 +166,7 @@ class Searcher {
   }
 
   // A first look with one pipeline: its plan spares most questions about the others.
-  void scout_within(std::int64_t time) {
+  void first_look_within(std::int64_t time) {
     const auto most = static_cast<std::size_t>(tuning_.first_look_sizes);
     for (std::size_t i = 0; i < std::min(most, sizes_.size()); ++i) {
       const Setting& setting = sizes_[i].settings.front();
@@ -186,7 +188,7 @@ class Searcher {
   void solve(Batch& batch, std::int64_t budget, std::vector<Task>& unfinished) {
     note(batch);
     for (const Setting& setting : batch.cut) note_bound({setting, incumbent_});
-    std::vector<Attempt>& open = batch.attempts;
+    std::vector<CandidateProgram>& open = batch.candidates;
     const auto at_once = static_cast<std::size_t>(tuning_.programs_at_once);
     for (std::size_t from = 0; from < open.size(); from += at_once) {
       const std::size_t to = std::min(open.size(), from + at_once);
@@ -225,46 +227,46 @@ class Searcher {
   }
 
   // Notes down what was found, and what is now known of the task.
-  void take(Attempt& attempt, const std::shared_ptr<FrontierStore>& store, Task& task) {
-    if (attempt.cut) {
-      task.bound = std::max(task.bound, attempt.judged_at);
+  void take(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store, Task& task) {
+    if (candidate.cut) {
+      task.bound = std::max(task.bound, candidate.compared_with);
       ++result_.statistics.programs_cut;
       return;
     }
-    const chain::ProgramResult& solved = attempt.solved;
+    const chain::ProgramResult& solved = candidate.solved;
     task.bound = std::max(task.bound, solved.bound);
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
     result_.statistics.cuts += solved.cuts;
-    result_.statistics.cuts.slices_by_capacity += attempt.slices_cut;
+    result_.statistics.cuts.slices_by_capacity += candidate.slices_cut;
     ++result_.statistics.programs;
-    LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
+    LevelReport& report = result_.levels[static_cast<std::size_t>(candidate.setting.level)];
     for (const chain::Chain& chain : solved.chains) {
       report.best = std::min(report.best, Nanoseconds(chain.time));
       incumbent_ = std::min(incumbent_, chain::of_interest(chain.time, accepted_gap_));
-      result_.best.push_back(batches_.composition_of(attempt, *store, chain));
+      result_.best.push_back(batches_.composition_of(candidate, *store, chain));
     }
     keep_best(result_.best, options_.top);
-    take_timed(attempt, store);
+    take_timed(candidate, store);
   }
 
-  void take_timed(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
-    for (const chain::TimedChain& timed : attempt.solved.timed) {
-      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, *store, timed.chain)});
+  void take_timed(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store) {
+    for (const chain::TimedChain& timed : candidate.solved.timed) {
+      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(candidate, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
-    keep_if_fastest(attempt, store);
-    attempt.priced = {};
-    attempt.solved = {};
+    keep_if_fastest(candidate, store);
+    candidate.priced = {};
+    candidate.solved = {};
   }
 
-  void keep_if_fastest(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
-    const std::vector<chain::TimedChain>& timed = attempt.solved.timed;
+  void keep_if_fastest(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store) {
+    const std::vector<chain::TimedChain>& timed = candidate.solved.timed;
     // Of the same program once more, the first look knows the fewest shapes.
     if (timed.empty() || (fastest_ && timed.front().time > fastest_->timed.time)) return;
     chain::TimedChain chain = timed.front();
-    fastest_ = {std::move(attempt), store, std::move(chain)};
+    fastest_ = {std::move(candidate), store, std::move(chain)};
   }
 
   // Passes of timetables: a few hundredths of what the search took.
@@ -273,15 +275,15 @@ class Searcher {
   }
 
   // Changes the fastest plan as long as that helps.
-  void polish_fastest() {
+  void improve_fastest() {
     if (!fastest_) return;
     const std::int64_t before = fastest_->timed.time;
-    batches_.polish(*fastest_, last_effort());
+    batches_.improve(*fastest_, last_effort());
     while (take_other_size()) {
     }
     if (fastest_->timed.time >= before) return;
-    Composition better = batches_.composition_of(fastest_->attempt, *fastest_->store, fastest_->timed.chain);
-    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest_->attempt.setting.level)];
+    Composition better = batches_.composition_of(fastest_->candidate, *fastest_->store, fastest_->timed.chain);
+    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest_->candidate.setting.level)];
     report.best = std::min(report.best, better.closed_form);
     // None is where the search has finished.
     if (better.closed_form.value() < incumbent_) {
@@ -295,7 +297,7 @@ class Searcher {
 
   // The next smaller or larger microbatch, where that is faster.
   bool take_other_size() {
-    const Setting& setting = fastest_->attempt.setting;
+    const Setting& setting = fastest_->candidate.setting;
     const std::vector<std::int64_t> sizes =
         microbatch_sizes(model_.job, setting.replicas, splitting_of(hierarchy_, options_));
     const auto own = std::ranges::find(sizes, setting.microbatch);
@@ -312,7 +314,7 @@ class Searcher {
           batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / tuning_.closed_form_share);
       count_queries(*among_all.store);
       if (among_all.timed.time == kNoTime) return true;
-      batches_.polish(among_all, last_effort());
+      batches_.improve(among_all, last_effort());
       if (among_all.timed.time < fastest_->timed.time) fastest_ = std::move(among_all);
       return true;
     }
@@ -370,7 +372,7 @@ class Searcher {
       Goal goal;
       std::int64_t open = INT64_MAX;  // bound of such a task
     };
-    struct Turn {
+    struct SolveRecord {
       std::size_t task = 0;
       Goal goal;
       Batch batch;
@@ -380,22 +382,22 @@ class Searcher {
     std::vector<Standing> after(tasks.size() + 1);
     after[0].goal = goal_of_task();
     std::size_t next = 0;
-    const auto begin = [&]() -> std::optional<Turn> {
+    const auto begin = [&]() -> std::optional<SolveRecord> {
       const Standing& known = after[next < at_once ? 0 : next + 1 - at_once];
       if (next == tasks.size() || known.goal.labels <= 0) return std::nullopt;
       if (tasks[next].bound >= std::min(known.goal.incumbent, known.open)) return std::nullopt;
-      return Turn{next++, known.goal, {}};
+      return SolveRecord{next++, known.goal, {}};
     };
-    const auto work = [&](Turn& turn) { turn.batch = solve_task(tasks[turn.task], turn.goal); };
-    const auto end = [&](Turn& turn) {
-      Task& task = tasks[turn.task];
-      take(turn.batch, task, turn.goal);
-      shares[turn.task] = turn.goal.labels;
-      Standing& now = after[turn.task + 1];
-      now = {goal_of_task(), after[turn.task].open};
+    const auto work = [&](SolveRecord& record) { record.batch = solve_task(tasks[record.task], record.goal); };
+    const auto end = [&](SolveRecord& record) {
+      Task& task = tasks[record.task];
+      take(record.batch, task, record.goal);
+      shares[record.task] = record.goal.labels;
+      Standing& now = after[record.task + 1];
+      now = {goal_of_task(), after[record.task].open};
       if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
     };
-    run_in_order<Turn>(at_once, begin, work, end);
+    run_in_order<SolveRecord>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {
@@ -407,14 +409,14 @@ class Searcher {
 
   [[nodiscard]] Batch solve_task(const Task& task, const Goal& goal) const {
     Batch batch = batches_.prepare({task.setting}, goal.incumbent);
-    for (Attempt& attempt : batch.attempts) batches_.solve(attempt, *batch.store, goal);
+    for (CandidateProgram& candidate : batch.candidates) batches_.solve(candidate, *batch.store, goal);
     return batch;
   }
 
   void take(Batch& batch, Task& task, const Goal& goal) {
     note(batch);
-    if (batch.attempts.empty()) task.bound = std::max(task.bound, goal.incumbent);
-    for (Attempt& attempt : batch.attempts) take(attempt, batch.store, task);
+    if (batch.candidates.empty()) task.bound = std::max(task.bound, goal.incumbent);
+    for (CandidateProgram& candidate : batch.candidates) take(candidate, batch.store, task);
   }
 
   void conclude() {

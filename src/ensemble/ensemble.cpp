@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "deals.hpp"
+#include "allocations.hpp"
 #include "ensemble_price.hpp"
 #include "tangram/cost/compute.hpp"
 
@@ -94,25 +94,25 @@ class Improver {
     return hierarchy_.levels[static_cast<std::size_t>(level)];
   }
   [[nodiscard]] bool out_of_budget() const {
-    return found_.deals >= extent_.tried || found_.statistics.labels >= options_.label_budget;
+    return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget;
   }
 
   void try_level(int level) {
     std::vector<double> power;
     for (const cluster::IslandClass& c : level_at(level).classes) power.push_back(power_of(c));
-    for (const Deal& deal : deals_of(level_at(level), power, options_.max_replicas, tuning_)) {
+    for (const Allocation& allocation : allocations_of(level_at(level), power, options_.max_replicas, tuning_)) {
       if (out_of_budget()) return;
-      try_deal(level, deal);
+      try_allocation(level, allocation);
     }
   }
 
-  /// From the best deal to a better one beside it.
+  /// From the best allocation to a better one beside it.
   bool climb() {
     if (!found_.best) return false;
     const int level = found_.best->level;
-    for (const Deal& deal : neighbours_of(best_deal_)) {
+    for (const Allocation& allocation : neighbours_of(best_allocation_)) {
       if (out_of_budget()) return false;
-      if (try_deal(level, deal)) return true;
+      if (try_allocation(level, allocation)) return true;
     }
     return false;
   }
@@ -123,29 +123,29 @@ class Improver {
   }
 
   /// Whether it is the best so far.
-  bool try_deal(int level, const Deal& deal) {
-    if (!tried_.insert({level, deal}).second) return false;
-    ++found_.deals;
+  bool try_allocation(int level, const Allocation& allocation) {
+    if (!tried_.insert({level, allocation}).second) return false;
+    ++found_.allocations;
     report();
     bool better = false;
-    Shares shares = shares_by(powers_of(level, deal));
+    Shares shares = shares_by(powers_of(level, allocation));
     std::set<Shares> known;
     for (int round = 0; round < extent_.rounds && !shares.empty() && known.insert(shares).second; ++round) {
-      auto ensemble = ensemble_of(level, deal, shares);
+      auto ensemble = ensemble_of(level, allocation, shares);
       if (!ensemble) break;
       shares = balanced(*ensemble);
       if (ensemble->closed_form >= to_beat_) continue;
       to_beat_ = ensemble->closed_form;
       found_.best = std::move(ensemble);
-      best_deal_ = deal;
+      best_allocation_ = allocation;
       better = true;
     }
     return better;
   }
 
-  [[nodiscard]] std::vector<double> powers_of(int level, const Deal& deal) const {
+  [[nodiscard]] std::vector<double> powers_of(int level, const Allocation& allocation) const {
     std::vector<double> powers;
-    for (const std::vector<int>& group : deal) {
+    for (const std::vector<int>& group : allocation) {
       double power = 0;
       for (std::size_t k = 0; k < group.size(); ++k) power += group[k] * power_of(level_at(level).classes[k]);
       powers.push_back(power);
@@ -209,14 +209,15 @@ class Improver {
     return shares_by(weights);
   }
 
-  std::optional<compose::Ensemble> ensemble_of(int level, const Deal& deal, const Shares& shares) {
+  std::optional<compose::Ensemble> ensemble_of(int level, const Allocation& allocation, const Shares& shares) {
     compose::Ensemble ensemble;
     ensemble.level = level;
-    std::vector<int> taken(deal.front().size(), 0);
-    for (std::size_t g = 0; g < deal.size(); ++g) {
-      compose::PipelineGroup group{{}, held_level(level_at(level), taken, deal[g])};
-      std::transform(taken.begin(), taken.end(), deal[g].begin(), taken.begin(), std::plus<>());
-      const Answer& answer = answer_of(level, deal[g], group.level, shares[g], static_cast<int>(deal.size()));
+    std::vector<int> taken(allocation.front().size(), 0);
+    for (std::size_t g = 0; g < allocation.size(); ++g) {
+      compose::PipelineGroup group{{}, held_level(level_at(level), taken, allocation[g])};
+      std::transform(taken.begin(), taken.end(), allocation[g].begin(), taken.begin(), std::plus<>());
+      const Answer& answer =
+          answer_of(level, allocation[g], group.level, shares[g], static_cast<int>(allocation.size()));
       if (!answer) return std::nullopt;
       group.composition = *answer;
       ensemble.groups.push_back(std::move(group));
@@ -266,7 +267,7 @@ class Improver {
   void report() const {
     if (!progress_) return;
     compose::Progress progress;
-    progress.done = static_cast<int>(found_.deals);
+    progress.done = static_cast<int>(found_.allocations);
     progress.total = static_cast<int>(extent_.tried);
     progress.phase = "unequal pipelines";
     progress.best = to_beat_;
@@ -281,8 +282,8 @@ class Improver {
   const compose::AllocationTuning& extent_;
   const compose::ProgressCallback& progress_;
   Nanoseconds to_beat_;
-  Deal best_deal_;
-  std::set<std::pair<int, Deal>> tried_;
+  Allocation best_allocation_;
+  std::set<std::pair<int, Allocation>> tried_;
   /// By level, pieces of each class, samples and number of groups.
   std::map<std::tuple<int, std::vector<int>, std::int64_t, int>, Answer> answers_;
   EnsembleSearch found_;

@@ -35,20 +35,19 @@ std::vector<Moment> coarse_of(const std::vector<Moment>& moments, std::size_t to
 
 RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes,
                        const BoundTuning& tuning)
-    : price_precision_(tuning.price_precision),
-      near_dearest_(tuning.near_dearest),
+    : tuning_(tuning),
       forward_share_(forward_share),
       used_(std::move(used)),
       modes_of_(std::move(modes)),
       moments_(moments_of_fill(tuning)),
       coarse_moments_(coarse_of(moments_, tuning.moments_together)) {
-  list_nodes(batch, tuning);
+  list_nodes(batch);
   modes_.resize(nodes_.size());
 }
 
-void RangeCosts::list_nodes(std::int64_t batch, const BoundTuning& tuning) {
-  const std::size_t together = tuning.ranges_together;
-  for (const Range& range : fine_ranges(batch, tuning.range_step)) nodes_.push_back({range});
+void RangeCosts::list_nodes(std::int64_t batch) {
+  const std::size_t together = tuning_.ranges_together;
+  for (const Range& range : fine_ranges(batch, tuning_.range_step)) nodes_.push_back({range});
   for (std::size_t i = 0; i < nodes_.size(); i += 2 * together) open_.push_back(i);
   for (std::size_t begin = 0, end = nodes_.size(); end - begin > 1; begin = end, end = nodes_.size()) {
     for (std::size_t first = begin; first < end; first += together) {
@@ -66,7 +65,11 @@ PricesFound RangeCosts::search(double seconds, const std::vector<double>& worth,
   seconds_ = seconds;
   PriceSearch search;
   search.worth = worth;
-  search.enough = price_precision_;
+  search.enough = tuning_.price_precision;
+  search.most_steps = tuning_.most_planes;
+  search.near_cost = tuning_.near_cost;
+  search.towards_solution = tuning_.towards_solution;
+  search.furthest_price = tuning_.furthest_price;
   search.costs = [&](const std::vector<double>& at) { return dearest_open(at); };
   PricesFound found;
   do {  // always from the same prices: those that few ranges allow may be far off
@@ -82,7 +85,8 @@ bool RangeCosts::open_above(const std::vector<double>& prices, double most) {
   find_above(nodes_.size() - 1, prices, most * (1 + kRounding), above);
   if (above.empty()) {
     std::erase_if(open_, [&](std::size_t node) {
-      return coarse_cost_at(node, prices) < near_dearest_ * most || cost_at(node, prices) < near_dearest_ * most;
+      return coarse_cost_at(node, prices) < tuning_.near_dearest * most ||
+             cost_at(node, prices) < tuning_.near_dearest * most;
     });
     return false;
   }
@@ -121,7 +125,7 @@ std::vector<CostSlopes> RangeCosts::dearest_open(const std::vector<double>& pric
   std::vector<CostSlopes> all(open_.size());
   double most = 0;
   for (const auto& [coarse, place] : order) {
-    if (coarse < kNearCost * most) break;
+    if (coarse < tuning_.near_cost * most) break;
     all[place] = slopes_at(open_[place], prices);
     most = std::max(most, product(all[place], prices));
   }

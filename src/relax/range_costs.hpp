@@ -36,7 +36,7 @@ class RangeCosts {
     std::size_t children = 0;  // none: a range by itself
   };
 
-  void list_nodes(std::int64_t batch, const BoundTuning& tuning);
+  void list_nodes(std::int64_t batch);
   [[nodiscard]] const std::vector<std::vector<ExecutionMode>>& modes_at(std::size_t node);
   [[nodiscard]] Timeline& timeline_at(std::size_t node);
   [[nodiscard]] CostSlopes slopes_at(std::size_t node, const std::vector<double>& prices);
@@ -47,8 +47,7 @@ class RangeCosts {
   void find_above(std::size_t node, const std::vector<double>& prices, double most, std::vector<std::size_t>& above);
   [[nodiscard]] bool open_above(const std::vector<double>& prices, double most);
 
-  double price_precision_;
-  double near_dearest_;
+  BoundTuning tuning_;
   double forward_share_;
   std::vector<double> used_;
   ModesOf modes_of_;

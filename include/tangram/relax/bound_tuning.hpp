@@ -36,6 +36,10 @@ struct BoundTuning {
   double range_step = 1.002;         ///< from one range of microbatches to the next, where blocks are many
   std::size_t ranges_together = 5;   ///< ranges that a first look takes as one
   double price_precision = 3e-4;     ///< of the bound: more steps could gain no more
+  int most_planes = 60;              ///< steps of cutting planes, for one search of prices
+  double near_cost = 0.95;           ///< planes that cost a smaller share of the largest are not kept
+  double towards_solution = 0.35;    ///< next prices, from the best so far: keeps them from jumping
+  double furthest_price = 20;        ///< times the first one, as nothing bounds a price yet
   double near_dearest = 0.97;        ///< ranges that cost less, of the dearest, are not looked at again
   bool operator==(const BoundTuning&) const = default;
 };

@@ -142,7 +142,7 @@ std::vector<KnapsackBound::Items> KnapsackBound::items_at(int depth) const {
   return items;
 }
 
-void KnapsackBound::turn(Row& row) {
+void KnapsackBound::reverse(Row& row) {
   for (Costs* costs : {&row.inner, &row.first}) costs->back.assign(costs->of.rbegin(), costs->of.rend());
 }
 
@@ -169,7 +169,7 @@ void KnapsackBound::fill(Tables& tables) const {
         put(rows[static_cast<std::size_t>(units - item.units)].inner.of, item.weight, item.cost, here.first.of);
       }
     }
-    for (Row& row : rows) turn(row);
+    for (Row& row : rows) reverse(row);
   }
 }
 
@@ -208,7 +208,7 @@ const KnapsackBound::Row& KnapsackBound::row(Tables& tables, std::size_t from, s
     joined.inner.of[w] = convolution_at(a.inner, b.inner, w);
     joined.first.of[w] = std::min(convolution_at(a.first, b.inner, w), convolution_at(a.inner, b.first, w));
   }
-  turn(joined);
+  reverse(joined);
   return joined;
 }
 

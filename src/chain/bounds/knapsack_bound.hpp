@@ -82,7 +82,7 @@ class KnapsackBound {
   [[nodiscard]] std::vector<Items> items_at(int depth) const;
   void add_parts(const Option& option, int weight, double cost, bool is_first, std::vector<Items>& items) const;
   Tables& tables_at(std::int64_t depth);
-  static void turn(Row& row);
+  static void reverse(Row& row);
   void fill(Tables& tables) const;
   const Row& row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left,
                  std::size_t weight);

@@ -137,8 +137,9 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  planner::CompareOptions options{plan_options(context.settings, inputs->fleet, inputs->model), *planners, *modes,
-                                  std::move(*plans), !arguments.no_ablation};
+  auto usual = plan_options(context.settings, inputs->fleet, inputs->model);
+  if (!usual) return refuse(usual.error());
+  planner::CompareOptions options{*std::move(usual), *planners, *modes, std::move(*plans), !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.plan.search.profiles = &inputs->profiles;
   const auto comparison =
       planner::compare(inputs->fleet, inputs->model, options, [&](const compose::Progress& progress) {

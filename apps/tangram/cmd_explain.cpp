@@ -49,7 +49,9 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
-  planner::PlanOptions options = plan_options(context.settings, inputs->fleet, inputs->plan.model);
+  auto usual = plan_options(context.settings, inputs->fleet, inputs->plan.model);
+  if (!usual) return refuse(usual.error());
+  planner::PlanOptions options = *std::move(usual);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);

@@ -288,7 +288,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
   }
   context.terminal.progress("finding islands");
-  planner::PlanOptions options = plan_options(context.settings, inputs->fleet, inputs->model);
+  auto usual = plan_options(context.settings, inputs->fleet, inputs->model);
+  if (!usual) return refuse(usual.error());
+  planner::PlanOptions options = *std::move(usual);
   options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);

@@ -1,8 +1,11 @@
 #include "planning_inputs.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "inputs.hpp"
+#include "tangram/compose/search_tuning.hpp"
 #include "tangram/model/techniques.hpp"
 
 namespace tangram::app {
@@ -33,6 +36,15 @@ void restrict_techniques(const Settings& settings, model::Model& model) {
   for (const std::string& name : settings.techniques("forbid")) set_technique(model.job.allow, name, false);
 }
 
+Expected<compose::SearchTuning> tuning_of_developers() {
+  constexpr const char* kVariable = "TANGRAM_SEARCH_WITHOUT";
+  const char* names = environment_variable(kVariable);
+  auto tuning = compose::without({}, names == nullptr ? "" : names);
+  if (tuning) return tuning;
+  for (Diagnostic& wrong : tuning.error()) wrong.message = std::string(kVariable) + ": " + wrong.message;
+  return tuning;
+}
+
 planner::Pipelines pipelines_of(const Settings& settings) {
   const std::string& text = settings.text("pipelines");
   if (text == "any") return planner::Pipelines::kAny;
@@ -55,8 +67,12 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   return inputs;
 }
 
-planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet& fleet, const model::Model& model) {
+Expected<planner::PlanOptions> plan_options(const Settings& settings, const cluster::Fleet& fleet,
+                                            const model::Model& model) {
+  auto tuning = tuning_of_developers();
+  if (!tuning) return fail(std::move(tuning.error()));
   planner::PlanOptions options = planner::usual_options(fleet, model);
+  options.search.tuning = *tuning;
   options.island_tolerance = settings.share("island-tolerance");
   const auto small = [&](const char* name, std::int64_t otherwise) {
     return static_cast<int>(std::min(settings.count(name).value_or(otherwise), kManyReplicas));

@@ -24,8 +24,10 @@ struct PlanningInputs {
                                                             const Settings& settings, const cluster::Edits& edits = {});
 
 /// Tolerance of the islands and effort of the search, where it is not set that of the fleet and the depth of the model.
-[[nodiscard]] planner::PlanOptions plan_options(const Settings& settings, const cluster::Fleet& fleet,
-                                                const model::Model& model);
+/// Developers may switch off bounds and cuts of the search by name: TANGRAM_SEARCH_WITHOUT=knapsack,presolve. An
+/// unknown name is a mistake, told with all that there are.
+[[nodiscard]] Expected<planner::PlanOptions> plan_options(const Settings& settings, const cluster::Fleet& fleet,
+                                                          const model::Model& model);
 
 [[nodiscard]] runtime::Target target_of(const Settings& settings);
 

@@ -123,8 +123,8 @@ Component restrict(const Program& program, std::vector<int> options) {
 
 }  // namespace
 
-std::vector<Component> components_of(const Program& program, std::int64_t interest) {
-  if (interest == INT64_MAX) return {};
+std::vector<Component> components_of(const Program& program, std::int64_t interest, const SolverTuning& tuning) {
+  if (interest == INT64_MAX || !tuning.cuts.components) return {};
   const JoinedKeys joined(program, interest);
   std::vector<std::vector<int>> members(static_cast<std::size_t>(program.keys));
   std::vector<std::size_t> order;

@@ -21,6 +21,7 @@ struct Component {
 
 /// Components in the order of their first options; options that cover nothing within reach are in none. Empty: all
 /// options may meet, and the program is its own component.
-[[nodiscard]] std::vector<Component> components_of(const Program& program, std::int64_t interest);
+[[nodiscard]] std::vector<Component> components_of(const Program& program, std::int64_t interest,
+                                                   const SolverTuning& tuning = {});
 
 }  // namespace tangram::chain

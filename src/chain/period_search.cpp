@@ -20,13 +20,6 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr int kWindowsWithoutProof = 8;  // looked at once the bound can not rise any more
-constexpr double kFarFromBound = 1.15;   // incumbents this far above a program's bound call for a beam search
-constexpr double kFirstStep = 0.01;      // of a period: how far beyond it is tried to rule out more
-constexpr double kLastStep = 0.004;      // periods closer than this are told apart by windows
-constexpr std::int64_t kProbeShare = 8;  // of the labels left, for one such try
-constexpr double kNarrower =
-    0.75;  // what is left of a window after a search with merged steps that makes another one worth it
 constexpr std::int64_t kAnyTime = INT64_MAX / 4;  // a cutoff that cuts nothing
 
 struct Window {
@@ -50,23 +43,23 @@ class PeriodSearch {
   PeriodSearch(const Program& program, const ProgramLimits& limits)
       : program_(program),
         limits_(limits),
-        fastest_(program),
+        fastest_(program, limits.tuning),
         frontiers_(program, limits_.refine),
-        ends_(program),
+        ends_(program, limits.tuning),
         best_(limits.incumbent) {}
 
   ProgramResult run() {
     const auto [lowest, highest] = period_range();
     if (lowest > highest) return std::move(result_);
     if (limits_.only_timetables) return look_for_timetables(lowest, highest);
-    push(lowest, highest, {}, kFirstAscent);
+    push(lowest, highest, {}, tuning_.first_ascent);
     if (!queue_.empty() && is_worth_seeding(queue_.top().bound)) {
       // Mixed stages multiply the plans to look at and rarely decide: only where nothing else was found.
       find_incumbent(lowest, highest, false);
       if (best_ == kNever) find_incumbent(lowest, highest, true);
     }
     ruled_out_ = lowest - 1;
-    if (!queue_.empty() && is_worth_raising()) raise(queue_.top().multipliers);
+    if (!queue_.empty() && cuts_.rising_periods && is_worth_raising()) raise(queue_.top().multipliers);
     search_windows();
     result_.bound = std::min(unfinished_, best_);
     look_near_best(lowest, highest);
@@ -89,13 +82,15 @@ class PeriodSearch {
   [[nodiscard]] bool is_narrow(const Window& window) const {
     const std::int64_t reference = best_ == kNever ? window.bound : best_;
     const auto apart = static_cast<double>((program_.microbatches - 1) * (window.hi - window.lo));
-    return window.hi - window.lo <= 1 || apart <= limits_.window_share * static_cast<double>(reference);
+    return window.hi - window.lo <= 1 || apart <= tuning_.window_share * static_cast<double>(reference);
   }
 
   [[nodiscard]] bool is_worth_seeding(std::int64_t bound) const {
-    if (limits_.beam <= 0) return false;
-    return best_ == kNever || static_cast<double>(best_) > kFarFromBound * static_cast<double>(bound);
+    if (!looks_for_incumbents()) return false;
+    return best_ == kNever || static_cast<double>(best_) > tuning_.far_from_bound * static_cast<double>(bound);
   }
+
+  [[nodiscard]] bool looks_for_incumbents() const { return tuning_.beam > 0 && cuts_.incumbents; }
 
   // Smallest bound first.
   void search_windows() {
@@ -104,10 +99,10 @@ class PeriodSearch {
       queue_.pop();
       if (window.bound >= best_) break;
       if (window.lo <= ruled_out_) {
-        push(ruled_out_ + 1, window.hi, window.multipliers, kNextAscent);
+        push(ruled_out_ + 1, window.hi, window.multipliers, tuning_.next_ascent);
         continue;
       }
-      if (!result_.finished && ++looked_on > kWindowsWithoutProof) {
+      if (!result_.finished && ++looked_on > tuning_.windows_without_proof) {
         give_up(window);  // the smallest bound of all that is left
         break;
       }
@@ -115,7 +110,7 @@ class PeriodSearch {
         split(window);
       } else if (!result_.finished) {
         look_at(window, bound_of(window));
-      } else if (!window.relaxed) {
+      } else if (!window.relaxed && cuts_.relaxed_frontier) {
         relax_window(std::move(window));
       } else {
         solve_window(window);
@@ -129,12 +124,13 @@ class PeriodSearch {
     for (std::int64_t lo = lowest, hi = lowest;;) {
       const std::int64_t base = (program_.microbatches - 1) * lo;
       if (best_ != kNever && base >= best_) return;
-      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers), kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers, tuning_),
+                                  kNoCompletion);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
       if (bound.root() <= static_cast<double>(cutoff_at(base)) + 1.0) beam_search(bound, hi, base, mixed);
       if (hi >= highest || program_.microbatches == 1) return;
       lo = hi + 1;
-      hi = std::min(highest, rung_from(hi));
+      hi = std::min(highest, rung_from(hi, tuning_));
     }
   }
 
@@ -147,7 +143,7 @@ class PeriodSearch {
     return query;
   }
 
-  LabelAnswer search_outlines(const CompletionBound& bound, const LabelQuery& query) {
+  LabelAnswer search_relaxed(const CompletionBound& bound, const LabelQuery& query) {
     LabelAnswer answer;
     if (bound.root() == kNoCompletion || bound.root() > static_cast<double>(query.cutoff) + 1.0) return answer;
     answer = search_labels(ground_, bound, query);
@@ -198,7 +194,7 @@ class PeriodSearch {
     std::vector<std::optional<Window>> halves(ranges.size());
     tbb::this_task_arena::isolate([&] {
       tbb::parallel_for(std::size_t{0}, ranges.size(), [&](std::size_t i) {
-        halves[i] = window_of(ranges[i].first, ranges[i].second, window.multipliers, kNextAscent);
+        halves[i] = window_of(ranges[i].first, ranges[i].second, window.multipliers, tuning_.next_ascent);
       });
     });
     for (std::optional<Window>& half : halves) push(std::move(half));
@@ -210,20 +206,20 @@ class PeriodSearch {
     const std::int64_t most = limits_.label_budget - result_.labels;
     if (most <= 0) return give_up(window);
     const CompletionBound bound = bound_of(window);
-    const bool may_probe = !probed_ && is_worth_raising();
-    LabelQuery query = relaxed_query_at(window.hi, may_probe ? std::min(most, limits_.hard_search) : most);
+    const bool may_probe = !probed_ && cuts_.feasible_periods && is_worth_raising();
+    LabelQuery query = relaxed_query_at(window.hi, may_probe ? std::min(most, tuning_.hard_search) : most);
     query.cutoff = cutoff_at(base);
-    const LabelAnswer answer = search_outlines(bound, query);
+    const LabelAnswer answer = search_relaxed(bound, query);
     if (!answer.finished && query.label_budget < most) {
       probed_ = true;
-      if (limits_.wide_beam > 0) raise_to_any_chain(window.multipliers);
+      if (tuning_.wide_beam > 0) raise_to_any_chain(window.multipliers);
       return queue_.push(std::move(window));
     }
     if (!answer.finished) return look_at(window, bound);
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
     window.relaxed = true;
-    window.hard = answer.labels > limits_.hard_search;
+    window.hard = cuts_.merged_steps && answer.labels > tuning_.hard_search;
     queue_.push(std::move(window));
   }
 
@@ -239,13 +235,14 @@ class PeriodSearch {
 
   // With a small budget no step would get far.
   [[nodiscard]] bool is_worth_raising() const {
-    return best_ != kNever && program_.microbatches > 1 && limits_.label_budget / kProbeShare >= limits_.hard_search;
+    return cuts_.relaxed_frontier && best_ != kNever && program_.microbatches > 1 &&
+           limits_.label_budget / tuning_.rise_share >= tuning_.hard_search;
   }
 
   // Rules out periods in growing steps, as long as that takes few labels.
   void raise(const std::vector<double>& multipliers) {
     std::int64_t limit = longest_of_interest();
-    for (double step = kFirstStep; step >= kLastStep && ruled_out_ < limit;) {
+    for (double step = tuning_.first_rise; step >= tuning_.last_rise && ruled_out_ < limit;) {
       const std::int64_t period = std::min(limit, further_than(ruled_out_, step));
       if (rules_out(period, multipliers, Question::kChainInTime)) {
         step *= 2;
@@ -260,8 +257,8 @@ class PeriodSearch {
   // back.
   void raise_to_any_chain(const std::vector<double>& multipliers) {
     const std::int64_t open = shortest_found(multipliers);
-    std::int64_t period = open > longest_of_interest() ? open - 1 : nearer_than(open, kLastStep);
-    for (double step = 2 * kLastStep; period > ruled_out_; step *= 2) {
+    std::int64_t period = open > longest_of_interest() ? open - 1 : nearer_than(open, tuning_.last_rise);
+    for (double step = 2 * tuning_.last_rise; period > ruled_out_; step *= 2) {
       if (rules_out(period, multipliers, Question::kAnyChain)) return;
       period = nearer_than(period, step);
     }
@@ -271,7 +268,7 @@ class PeriodSearch {
   std::int64_t shortest_found(const std::vector<double>& multipliers) {
     std::int64_t none = ruled_out_;
     std::int64_t open = longest_of_interest() + 1;
-    while (further_than(none, kLastStep) < open) {
+    while (further_than(none, tuning_.last_rise) < open) {
       const std::int64_t middle = none + (open - none) / 2;
       (holds_some_chain(middle, multipliers) ? open : none) = middle;
     }
@@ -284,7 +281,7 @@ class PeriodSearch {
     if (bound.root() == kNoCompletion) return false;
     LabelQuery query = relaxed_query_at(period, kAnyTime);
     query.feasibility_only = true;
-    query.beam = limits_.wide_beam;
+    query.beam = tuning_.wide_beam;
     return pass_quickly(bound, query).found;
   }
 
@@ -292,14 +289,14 @@ class PeriodSearch {
   // period's capacity allows, memory and links may still rule out.
   bool rules_out(std::int64_t period, const std::vector<double>& multipliers, Question question) {
     const bool feasibility_only = question == Question::kAnyChain;
-    const CompletionBound bound(program_, fastest_, period, multipliers, feasibility_only ? 0 : kNextAscent,
+    const CompletionBound bound(program_, fastest_, period, multipliers, feasibility_only ? 0 : tuning_.next_ascent,
                                 kNoCompletion);
     const std::int64_t left = limits_.label_budget - result_.labels;
-    LabelQuery query =
-        relaxed_query_at(period, feasibility_only ? left / 2 : std::min(left / kProbeShare, limits_.hard_search));
+    LabelQuery query = relaxed_query_at(
+        period, feasibility_only ? left / 2 : std::min(left / tuning_.rise_share, tuning_.hard_search));
     query.feasibility_only = feasibility_only;
     if (!feasibility_only) query.cutoff = cutoff_at((program_.microbatches - 1) * (ruled_out_ + 1));
-    const LabelAnswer answer = search_outlines(bound, query);
+    const LabelAnswer answer = search_relaxed(bound, query);
     if (!answer.finished || answer.found) return false;
     ruled_out_ = period;
     return true;
@@ -322,7 +319,7 @@ class PeriodSearch {
     std::vector<double> multipliers = window.multipliers;
     bool merged = window.hard;
     for (std::int64_t hi = window.hi; hi >= window.lo;) {
-      const CompletionBound bound(program_, fastest_, hi, multipliers, 2, kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers, tuning_.window_ascent, kNoCompletion);
       if (bound.root() == kNoCompletion) return;
       multipliers = bound.multipliers();
       LabelQuery query;
@@ -338,7 +335,7 @@ class PeriodSearch {
       std::int64_t period = hi;
       if (answer.chain) period = keep(std::move(*answer.chain));
       if (!answer.finished) {
-        if (limits_.beam > 0) beam_search(bound, hi, base, true);
+        if (looks_for_incumbents()) beam_search(bound, hi, base, true);
         return give_up(window);
       }
       if (!answer.found) return;
@@ -351,20 +348,20 @@ class PeriodSearch {
         return;
       }
       const auto is_worth_joining = [&] {
-        return static_cast<double>(hi - window.lo) < kNarrower * static_cast<double>(solved - window.lo);
+        return static_cast<double>(hi - window.lo) < tuning_.narrower * static_cast<double>(solved - window.lo);
       };
       merged = window.hard && (!query.merged || is_worth_joining());
     }
   }
 
   [[nodiscard]] CompletionBound bound_of(const Window& window) const {
-    return {program_, fastest_, window.hi, window.multipliers, 2, kNoCompletion};
+    return {program_, fastest_, window.hi, window.multipliers, tuning_.window_ascent, kNoCompletion};
   }
 
   // A window that is not solved: the beam search may still find something in it.
   void look_at(const Window& window, const CompletionBound& bound) {
     if (bound.root() == kNoCompletion) return;
-    if (limits_.beam > 0) beam_search(bound, window.hi, (program_.microbatches - 1) * window.lo, true);
+    if (looks_for_incumbents()) beam_search(bound, window.hi, (program_.microbatches - 1) * window.lo, true);
     give_up(window);
   }
 
@@ -373,7 +370,7 @@ class PeriodSearch {
     LabelQuery query;
     query.period = period;
     query.cutoff = cutoff_at(base);
-    query.beam = limits_.beam;
+    query.beam = tuning_.beam;
     query.mixed = mixed;
     LabelAnswer answer = pass_quickly(bound, query);
     if (answer.chain) keep(std::move(*answer.chain));
@@ -411,9 +408,10 @@ class PeriodSearch {
   }
 
   void look_near_best(std::int64_t lowest, std::int64_t highest) {
-    if (!limits_.timed || result_.chains.empty() || limits_.beam <= 0) return;
-    SolutionPool near =
-        fill_pool(ground_, fastest_, {lowest, highest, limits_.timed_incumbent, limits_.beam, result_.chains});
+    if (!limits_.timed || !cuts_.timetable_pool || result_.chains.empty() || tuning_.beam <= 0) return;
+    PoolQuery query{lowest, highest, limits_.timed_incumbent, tuning_.beam, result_.chains};
+    query.starts = static_cast<std::size_t>(tuning_.local_starts);
+    SolutionPool near = fill_pool(ground_, fastest_, query);
     result_.beam_labels += near.labels;
     for (const TimedChain& timed : near.timed) {
       Chain chain = timed.chain;
@@ -422,12 +420,12 @@ class PeriodSearch {
     result_.timed = std::move(near.timed);
   }
 
-  // Proves nothing. Few chains of so small programs are missed by a wide beam, and what local search makes of one may be
-  // faster than its own least time says.
+  // Proves nothing. Few chains of so small programs are missed by a wide beam, and what local search makes of one may
+  // be faster than its own least time says.
   [[nodiscard]] ProgramResult look_for_timetables(std::int64_t lowest, std::int64_t highest) {
-    PoolQuery query{lowest, highest, limits_.timed_incumbent, limits_.wide_beam, {}};
-    query.starts = 32;
-    query.least_time_share = 1.1;
+    PoolQuery query{lowest, highest, limits_.timed_incumbent, tuning_.wide_beam, {}};
+    query.starts = static_cast<std::size_t>(tuning_.local_starts_alone);
+    query.least_time_share = tuning_.start_above_alone;
     query.slowest = limits_.incumbent;
     SolutionPool near = fill_pool(ground_, fastest_, query);
     result_.beam_labels = near.labels;
@@ -440,6 +438,8 @@ class PeriodSearch {
 
   const Program& program_;
   const ProgramLimits limits_;
+  const SolverTuning& tuning_ = limits_.tuning;
+  const SolverCuts& cuts_ = limits_.tuning.cuts;
   const FastestPlans fastest_;
   Frontiers frontiers_;
   const EndCosts ends_;

@@ -13,17 +13,15 @@ namespace tangram::chain {
 
 inline constexpr std::int64_t kNever = INT64_MAX;
 inline constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
-inline constexpr double kLadder = 1.025;  ///< from one period of a beam search to the next
-inline constexpr int kFirstAscent = 24;   ///< subgradient steps of a bound without multipliers of another period
-inline constexpr int kNextAscent = 10;    ///< of one with them
 
-[[nodiscard]] inline int ascent_from(const std::vector<double>& multipliers) {
-  return multipliers.empty() ? kFirstAscent : kNextAscent;
+/// Subgradient steps of a bound with multipliers of another period, or without.
+[[nodiscard]] inline int ascent_from(const std::vector<double>& multipliers, const SolverTuning& tuning) {
+  return multipliers.empty() ? tuning.first_ascent : tuning.next_ascent;
 }
 
 /// The upper end of the rung of the ladder that begins at `period`.
-[[nodiscard]] inline std::int64_t rung_from(std::int64_t period) {
-  return static_cast<std::int64_t>(static_cast<double>(period) * kLadder) + 1;
+[[nodiscard]] inline std::int64_t rung_from(std::int64_t period, const SolverTuning& tuning) {
+  return static_cast<std::int64_t>(static_cast<double>(period) * tuning.period_ladder) + 1;
 }
 
 /// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long.

@@ -14,18 +14,17 @@ namespace {
 
 // Windows from the longest period downwards, as long as none of them is of interest.
 std::int64_t longest_period_of(const Program& program, const FastestPlans& plans, std::int64_t interest) {
-  constexpr int kMostWindows = 40;
-  constexpr double kWidth = 0.01;  // of a window: all its periods together, of the time
+  const SolverTuning& tuning = plans.tuning();
   const std::int64_t rounds = program.microbatches - 1;
-  const auto width =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(kWidth * static_cast<double>(interest)) / rounds);
+  const auto width = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(tuning.presolve_width * static_cast<double>(interest)) / rounds);
   std::int64_t hi = (interest - 1) / rounds;
   std::vector<double> multipliers;
-  for (int i = 0; i < kMostWindows && hi > 0; ++i) {
+  for (int i = 0; i < tuning.presolve_windows && hi > 0; ++i) {
     const std::int64_t lo = std::max<std::int64_t>(0, hi - width) + 1;
     const std::int64_t base = rounds * lo;
     const double enough = static_cast<double>(interest - base) + 2.0;
-    const CompletionBound bound(program, plans, hi, multipliers, ascent_from(multipliers), enough,
+    const CompletionBound bound(program, plans, hi, multipliers, ascent_from(multipliers, tuning), enough,
                                 CompletionBound::Extent::kRoot);
     if (bound.root() == kNoCompletion) return hi;
     multipliers = bound.multipliers();
@@ -37,9 +36,9 @@ std::int64_t longest_period_of(const Program& program, const FastestPlans& plans
 
 }  // namespace
 
-std::int64_t presolve(Program& program, std::int64_t interest) {
-  if (interest == INT64_MAX || program.microbatches < 2) return 0;
-  const FastestPlans plans(program);
+std::int64_t presolve(Program& program, std::int64_t interest, const SolverTuning& tuning) {
+  if (!tuning.cuts.presolve || interest == INT64_MAX || program.microbatches < 2) return 0;
+  const FastestPlans plans(program, tuning);
   const std::int64_t period = longest_period_of(program, plans, interest);
   const Capacity capacity(program, plans, period);
   if (!capacity.covers_all()) return 0;

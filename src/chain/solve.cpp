@@ -68,7 +68,7 @@ ProgramResult solve_components(std::vector<Component> components, ProgramLimits 
 }  // namespace
 
 ProgramResult solve(const Program& program, const ProgramLimits& limits) {
-  std::vector<Component> components = components_of(program, limits.incumbent);
+  std::vector<Component> components = components_of(program, limits.incumbent, limits.tuning);
   return components.empty() ? search_periods(program, limits) : solve_components(std::move(components), limits);
 }
 

@@ -12,8 +12,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::ptrdiff_t kScoutShapes = 3;  // of each class, in the first look
-
 std::vector<int> all_lengths(int blocks) {
   std::vector<int> lengths(static_cast<std::size_t>(blocks));
   std::iota(lengths.begin(), lengths.end(), 1);
@@ -21,9 +19,9 @@ std::vector<int> all_lengths(int blocks) {
 }
 
 // Enough to say how fast the others can be at most, see FrontierStore.
-std::vector<int> few_lengths(int blocks) {
+std::vector<int> few_lengths(int blocks, int dense) {
   std::vector<int> lengths;
-  for (int length = 1; length <= blocks; length += length < 4 ? 1 : length) lengths.push_back(length);
+  for (int length = 1; length <= blocks; length += length < dense ? 1 : length) lengths.push_back(length);
   return lengths;
 }
 
@@ -45,19 +43,19 @@ std::vector<int> distinct(std::vector<int> entries) {
   return entries;
 }
 
-std::vector<int> entries_of(const std::vector<Attempt>& attempts) {
+std::vector<int> entries_of(const std::vector<CandidateProgram>& candidates) {
   std::vector<int> entries;
-  for (const Attempt& attempt : attempts) add_entries(attempt.options, entries);
+  for (const CandidateProgram& candidate : candidates) add_entries(candidate.options, entries);
   return distinct(std::move(entries));
 }
 
-// [entry][signature] whether a program has an outline of it.
-std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts, const FrontierStore& store) {
+// [entry][signature] whether a program has a relaxed frontier of it.
+std::vector<std::vector<char>> wanted_by(const std::vector<CandidateProgram>& candidates, const FrontierStore& store) {
   std::vector<std::vector<char>> wanted(store.size());
-  for (const Attempt& attempt : attempts) {
-    const chain::Program& program = attempt.priced.program;
-    for (std::size_t option = 0; option < attempt.options.size(); ++option) {
-      for (const OptionPart& part : attempt.options[option]) {
+  for (const CandidateProgram& candidate : candidates) {
+    const chain::Program& program = candidate.priced.program;
+    for (std::size_t option = 0; option < candidate.options.size(); ++option) {
+      for (const OptionPart& part : candidate.options[option]) {
         std::vector<char>& own = wanted[static_cast<std::size_t>(part.entry)];
         own.resize(static_cast<std::size_t>(program.signatures), 0);
         for (int signature = 0; signature < program.signatures; ++signature) {
@@ -70,14 +68,15 @@ std::vector<std::vector<char>> wanted_by(const std::vector<Attempt>& attempts, c
   return wanted;
 }
 
-void judge(Attempt& attempt, std::int64_t incumbent) {
-  attempt.judged_at = incumbent;
-  attempt.cut = chain::root_bound(attempt.priced.program, incumbent) >= incumbent;
+void cut_by_relaxation(CandidateProgram& candidate, std::int64_t incumbent, const SearchTuning& tuning) {
+  candidate.compared_with = incumbent;
+  if (!tuning.programs.root_bound) return;
+  candidate.cut = chain::root_bound(candidate.priced.program, incumbent, tuning.solver) >= incumbent;
 }
 
-void keep_largest(std::vector<ClassShare>& shares) {
+void keep_largest(std::vector<ClassShare>& shares, int shapes) {
   for (ClassShare& share : shares) {
-    const std::ptrdiff_t excess = std::ssize(share.shapes) - kScoutShapes;
+    const std::ptrdiff_t excess = std::ssize(share.shapes) - shapes;
     if (excess > 0) share.shapes.erase(share.shapes.begin(), share.shapes.begin() + excess);
   }
 }
@@ -103,7 +102,8 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
   std::int64_t most = 1;
   for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
   const std::int64_t in_flight = std::min(most, std::int64_t{2} * model_.block_count());
-  const StoreLimits limits{in_flight, model_.job.allow, options_.constraints.demands, options_.profiles};
+  const StoreLimits limits{in_flight, model_.job.allow, options_.constraints.demands, options_.profiles,
+                           options_.tuning.programs.blocks_per_round};
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 
@@ -147,33 +147,35 @@ Nanoseconds BatchMaker::least_time(const Setting& setting, const std::vector<Cla
 }
 
 // Where it has shapes to run on, and these are enough.
-void BatchMaker::add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
-                             Batch& batch) const {
-  if (incumbent != INT64_MAX && least_time(setting, shares).value() >= incumbent) {
+void BatchMaker::add_candidate(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
+                               Batch& batch) const {
+  const bool may_cut = options_.tuning.programs.work_bound && incumbent != INT64_MAX;
+  if (may_cut && least_time(setting, shares).value() >= incumbent) {
     batch.cut.push_back(setting);
     return;
   }
   auto options = single_options(level_of(setting), shares, setting.microbatch, slowest_of_interest(setting, incumbent),
                                 *batch.store);
-  if (!options.empty()) batch.attempts.push_back({setting, std::move(shares), std::move(options), {}, {}});
+  if (!options.empty()) batch.candidates.push_back({setting, std::move(shares), std::move(options), {}, {}});
 }
 
 Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const {
   Batch batch;
   batch.settings = settings;
   batch.store = store_for(settings);
-  for (const Setting& setting : settings) add_attempt(setting, shares_of(setting), incumbent, batch);
+  for (const Setting& setting : settings) add_candidate(setting, shares_of(setting), incumbent, batch);
   const std::vector<int> lengths = all_lengths(model_.block_count());
-  const std::vector<int> first = may_drop(incumbent) ? few_lengths(model_.block_count()) : lengths;
-  batch.store->ask(entries_of(batch.attempts), first);
+  const std::vector<int> first =
+      may_drop(incumbent) ? few_lengths(model_.block_count(), options_.tuning.programs.dense_slices) : lengths;
+  batch.store->ask(entries_of(batch.candidates), first);
   add_mixed(first, incumbent, batch);
   if (may_drop(incumbent)) {
-    outline(batch, incumbent);
-    batch.store->ask(entries_of(batch.attempts), lengths, wanted_by(batch.attempts, *batch.store));
+    relax_programs(batch, incumbent);
+    batch.store->ask(entries_of(batch.candidates), lengths, wanted_by(batch.candidates, *batch.store));
   } else {
-    batch.store->ask(entries_of(batch.attempts), lengths);
+    batch.store->ask(entries_of(batch.candidates), lengths);
   }
-  outline(batch, incumbent);
+  relax_programs(batch, incumbent);
   return batch;
 }
 
@@ -182,16 +184,16 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   batch.settings = {setting};
   batch.store = store_for(batch.settings);
   std::vector<ClassShare> shares = shares_of(setting);
-  keep_largest(shares);
-  add_attempt(setting, std::move(shares), time, batch);
-  batch.store->ask(entries_of(batch.attempts), all_lengths(model_.block_count()));
-  outline(batch, incumbent);
+  keep_largest(shares, options_.tuning.programs.first_look_shapes);
+  add_candidate(setting, std::move(shares), time, batch);
+  batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()));
+  relax_programs(batch, incumbent);
   return batch;
 }
 
 // Slices of few lengths say which programs can hold a plan of interest.
 bool BatchMaker::may_drop(std::int64_t incumbent) const {
-  return incumbent != INT64_MAX && are_modelled(parallelizers_) &&
+  return options_.tuning.programs.staircases && incumbent != INT64_MAX && are_modelled(parallelizers_) &&
          parallelizer::are_inherited(options_.constraints.demands);
 }
 
@@ -199,56 +201,56 @@ void BatchMaker::add_mixed(std::span<const int> lengths, std::int64_t incumbent,
   const std::size_t pairs = mixed_pairs(model_.job, hierarchy_, options_);
   if (pairs == 0) return;
   std::vector<int> entries;
-  for (Attempt& attempt : batch.attempts) {
-    const Setting& setting = attempt.setting;
+  for (CandidateProgram& candidate : batch.candidates) {
+    const Setting& setting = candidate.setting;
     const std::int64_t slowest = slowest_of_interest(setting, incumbent);
     const auto mixed =
-        mixed_options(level_of(setting), attempt.options, setting.microbatch, slowest, *batch.store, pairs);
+        mixed_options(level_of(setting), candidate.options, setting.microbatch, slowest, *batch.store, pairs);
     add_entries(mixed, entries);
-    attempt.options.insert(attempt.options.end(), mixed.begin(), mixed.end());
+    candidate.options.insert(candidate.options.end(), mixed.begin(), mixed.end());
   }
   batch.store->ask(distinct(std::move(entries)), lengths);
 }
 
 // Leaves those whose relaxation is better than the incumbent, without what none of their plans within reach can use.
-void BatchMaker::outline(Batch& batch, std::int64_t incumbent) const {
-  std::vector<Attempt>& attempts = batch.attempts;
-  tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-    Attempt& attempt = attempts[i];
-    attempt.priced = outline_program(model_, level_of(attempt.setting), attempt.shares, attempt.setting,
-                                     attempt.options, signatures_, *batch.store);
-    follow(options_.constraints.semantics, attempt.priced.program);
-    limit_spend(attempt);
-    judge(attempt, incumbent);
+void BatchMaker::relax_programs(Batch& batch, std::int64_t incumbent) const {
+  std::vector<CandidateProgram>& candidates = batch.candidates;
+  tbb::parallel_for(std::size_t{0}, candidates.size(), [&](std::size_t i) {
+    CandidateProgram& candidate = candidates[i];
+    candidate.priced = relaxed_program(model_, level_of(candidate.setting), candidate.shares, candidate.setting,
+                                       candidate.options, signatures_, *batch.store);
+    follow(options_.constraints.semantics, candidate.priced.program);
+    limit_spend(candidate);
+    cut_by_relaxation(candidate, incumbent, options_.tuning);
   });
-  for (const Attempt& attempt : attempts) {
-    for (const auto& frontier : attempt.priced.program.frontiers) {
+  for (const CandidateProgram& candidate : candidates) {
+    for (const auto& frontier : candidate.priced.program.frontiers) {
       if (!frontier.empty()) batch.some_slice_fits = true;
     }
-    if (attempt.cut) batch.cut.push_back(attempt.setting);
+    if (candidate.cut) batch.cut.push_back(candidate.setting);
   }
-  std::erase_if(attempts, [](const Attempt& attempt) { return attempt.cut; });
+  std::erase_if(candidates, [](const CandidateProgram& candidate) { return candidate.cut; });
   const std::int64_t interest = within_reach(incumbent);
-  tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-    attempts[i].slices_cut += chain::presolve(attempts[i].priced.program, interest);
+  tbb::parallel_for(std::size_t{0}, candidates.size(), [&](std::size_t i) {
+    candidates[i].slices_cut += chain::presolve(candidates[i].priced.program, interest, options_.tuning.solver);
   });
 }
 
 // Every pipeline may spend an equal share.
-void BatchMaker::limit_spend(Attempt& attempt) const {
+void BatchMaker::limit_spend(CandidateProgram& candidate) const {
   if (!options_.spend) return;
-  chain::Program& program = attempt.priced.program;
-  const std::vector<cluster::IslandClass>& classes = level_of(attempt.setting).classes;
+  chain::Program& program = candidate.priced.program;
+  const std::vector<cluster::IslandClass>& classes = level_of(candidate.setting).classes;
   for (std::size_t k = 0; k < classes.size(); ++k) {
-    program.unit_spend.push_back(attempt.shares[k].unit * spend_of_gpu(classes[k]));
+    program.unit_spend.push_back(candidate.shares[k].unit * spend_of_gpu(classes[k]));
   }
-  program.most_spend = options_.spend->most / attempt.setting.replicas;
+  program.most_spend = options_.spend->most / candidate.setting.replicas;
 }
 
 // Timetables are looked at of plans a little slower by closed form than any of interest.
 std::int64_t BatchMaker::within_reach(std::int64_t incumbent) const {
   if (incumbent == INT64_MAX || !options_.timed) return incumbent;
-  return incumbent + static_cast<std::int64_t>(chain::kReach * static_cast<double>(incumbent));
+  return incumbent + static_cast<std::int64_t>(options_.tuning.solver.timetable_reach * static_cast<double>(incumbent));
 }
 
 chain::Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& store) const {
@@ -257,10 +259,10 @@ chain::Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& 
   };
 }
 
-void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const {
-  PricedProgram& priced = attempt.priced;
-  if (goal.incumbent < attempt.judged_at) judge(attempt, goal.incumbent);
-  if (attempt.cut) return;
+void BatchMaker::solve(CandidateProgram& candidate, const FrontierStore& store, const Goal& goal) const {
+  PricedProgram& priced = candidate.priced;
+  if (goal.incumbent < candidate.compared_with) cut_by_relaxation(candidate, goal.incumbent, options_.tuning);
+  if (candidate.cut) return;
   chain::ProgramLimits limits;
   limits.incumbent = goal.incumbent;
   limits.accepted_gap = goal.accepted_gap;
@@ -270,12 +272,13 @@ void BatchMaker::solve(Attempt& attempt, const FrontierStore& store, const Goal&
   limits.timed_incumbent = goal.timed_incumbent;
   limits.only_timetables = goal.only_timetables;
   limits.refine = refine_of(priced, store);
-  attempt.solved = chain::solve(priced.program, limits);
+  limits.tuning = options_.tuning.solver;
+  candidate.solved = chain::solve(priced.program, limits);
 }
 
-Composition BatchMaker::composition_of(const Attempt& attempt, const FrontierStore& store,
+Composition BatchMaker::composition_of(const CandidateProgram& candidate, const FrontierStore& store,
                                        const chain::Chain& chain) const {
-  return to_composition(model_, level_of(attempt.setting), attempt.priced, signatures_, store, chain);
+  return to_composition(model_, level_of(candidate.setting), candidate.priced, signatures_, store, chain);
 }
 
 }  // namespace tangram::compose

@@ -32,22 +32,22 @@ struct Goal {
 };
 
 /// One program on its way from a setting to its solution.
-struct Attempt {
+struct CandidateProgram {
   Setting setting;
   std::vector<ClassShare> shares;
   std::vector<std::vector<OptionPart>> options;
   PricedProgram priced;
   chain::ProgramResult solved;
-  std::int64_t judged_at = INT64_MAX;  ///< incumbent that its relaxation was compared with
-  bool cut = false;                    ///< none of its plans is faster than that
+  std::int64_t compared_with = INT64_MAX;  ///< incumbent that its relaxation was compared with
+  bool cut = false;                        ///< none of its plans is faster than that
   std::int64_t slices_cut = 0;
 };
 
 struct Batch {
   std::vector<Setting> settings;
   std::shared_ptr<FrontierStore> store;
-  std::vector<Attempt> attempts;  ///< whose relaxation is better than the incumbent
-  std::vector<Setting> cut;       ///< the others
+  std::vector<CandidateProgram> candidates;  ///< whose relaxation is better than the incumbent
+  std::vector<Setting> cut;                  ///< the others
   bool some_slice_fits = false;
 };
 
@@ -55,7 +55,7 @@ inline constexpr std::int64_t kNoTime = INT64_MAX;
 
 /// A chain, and the program that it is of.
 struct PlacedChain {
-  Attempt attempt;
+  CandidateProgram candidate;
   std::shared_ptr<FrontierStore> store;
   chain::TimedChain timed;
 };
@@ -67,7 +67,7 @@ class BatchMaker {
   BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
              std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options);
 
-  /// Asks for all that the programs of one size need, and outlines them. Those are cut first that can not be of
+  /// Asks for all that the programs of one size need, and relaxes them. Those are cut first that can not be of
   /// interest however fast the slices are that were not asked for.
   [[nodiscard]] Batch prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const;
 
@@ -75,19 +75,19 @@ class BatchMaker {
   /// allow are not asked for.
   [[nodiscard]] Batch first_look(const Setting& setting, std::int64_t time, std::int64_t incumbent) const;
 
-  /// Fills in attempt.solved, or finds that the goal cuts the whole program.
-  void solve(Attempt& attempt, const FrontierStore& store, const Goal& goal) const;
+  /// Fills in candidate.solved, or finds that the goal cuts the whole program.
+  void solve(CandidateProgram& candidate, const FrontierStore& store, const Goal& goal) const;
 
   /// Changes the chain as long as that makes its timetable faster (local_search.hpp, `effort` too).
-  void polish(PlacedChain& chain, std::int64_t effort) const;
-  /// The chain with microbatches of another size, polished among the shapes that it has. Time kNoTime: they can not be
+  void improve(PlacedChain& chain, std::int64_t effort) const;
+  /// The chain with microbatches of another size, improved among the shapes that it has. Time kNoTime: they can not be
   /// run; without a store: nobody was asked.
   [[nodiscard]] PlacedChain with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const;
   /// The chain in the program of its setting, which has all shapes. Time kNoTime: it is not of those of interest
   /// below `incumbent`.
   [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const;
 
-  [[nodiscard]] Composition composition_of(const Attempt& attempt, const FrontierStore& store,
+  [[nodiscard]] Composition composition_of(const CandidateProgram& candidate, const FrontierStore& store,
                                            const chain::Chain& chain) const;
 
  private:
@@ -95,13 +95,14 @@ class BatchMaker {
   [[nodiscard]] std::unique_ptr<FrontierStore> store_for(const std::vector<Setting>& settings) const;
   [[nodiscard]] std::vector<ClassShare> shares_of(const Setting& setting) const;
   [[nodiscard]] Nanoseconds least_time(const Setting& setting, const std::vector<ClassShare>& shares) const;
-  void add_attempt(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent, Batch& batch) const;
+  void add_candidate(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
+                     Batch& batch) const;
   void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const;
-  void outline(Batch& batch, std::int64_t incumbent) const;
+  void relax_programs(Batch& batch, std::int64_t incumbent) const;
   void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
   [[nodiscard]] std::int64_t spend_of_gpu(const cluster::IslandClass& island_class) const;
-  void limit_spend(Attempt& attempt) const;
+  void limit_spend(CandidateProgram& candidate) const;
   [[nodiscard]] chain::Refine refine_of(PricedProgram& priced, const FrontierStore& store) const;
   [[nodiscard]] std::optional<chain::TimedChain> fitted(const PlacedChain& chain, PlacedChain& into) const;
   [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const;

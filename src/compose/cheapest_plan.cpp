@@ -14,12 +14,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr double kLookStep = 0.5;          // of the limit: where a window ends, at a first look
-constexpr double kWindowStep = 0.8;        // and where it is to be searched to its end
-constexpr std::int64_t kLookShare = 100;   // of the labels, for a search of the first look
-constexpr std::int64_t kWindowShare = 20;  // and for a window
-constexpr std::size_t kTypesInPairs = 5;   // pairs of the cheapest types are looked at
-constexpr std::size_t kMostChoices = 24;   // limits of --pareto that are looked at
 constexpr double kNoCost = std::numeric_limits<double>::infinity();
 
 using Names = std::vector<std::string>;  // of GPU types; empty: all
@@ -35,6 +29,7 @@ class CheapestPlan {
         budget_(request.budget ? request.budget->value() : kNoLimit),
         model_(model),
         walk_(walk),
+        tuning_(walk.options().tuning.objectives),
         money_(money_by_type(walk.hierarchy())) {}
 
   RequestResult run() {
@@ -79,7 +74,7 @@ class CheapestPlan {
   }
 
   void look_at_pairs(const Names& types) {
-    const std::size_t most = std::min(types.size(), kTypesInPairs);
+    const std::size_t most = std::min(types.size(), static_cast<std::size_t>(tuning_.types_in_pairs));
     for (std::size_t b = 1; b < most; ++b) {
       for (std::size_t a = 0; a < b; ++a) look_at({types[a], types[b]});
     }
@@ -89,8 +84,8 @@ class CheapestPlan {
   void look_at(const Names& types) {
     const relax::SpeedOfMoney speed = speed_of(types);
     std::vector<Window> ignored;
-    walk_down(types, kLookStep, [&](const Window& window) {
-      return search_window(types, speed, window, walk_.options().label_budget / kLookShare, ignored);
+    walk_down(types, tuning_.look_window, [&](const Window& window) {
+      return search_window(types, speed, window, walk_.options().label_budget / tuning_.look_share, ignored);
     });
   }
 
@@ -98,8 +93,8 @@ class CheapestPlan {
   void search_all() {
     const relax::SpeedOfMoney speed = speed_of({});
     const std::int64_t budget = walk_.options().label_budget;
-    walk_down({}, kWindowStep, [&](const Window& window) {
-      const std::int64_t labels = std::min(budget / kWindowShare, walk_.labels_left() - budget / 2);
+    walk_down({}, tuning_.window, [&](const Window& window) {
+      const std::int64_t labels = std::min(budget / tuning_.window_share, walk_.labels_left() - budget / 2);
       return search_window({}, speed, window, labels, open_);
     });
   }
@@ -160,7 +155,8 @@ class CheapestPlan {
   void look_at_choices() {
     const relax::SpeedOfMoney speed = speed_of({});
     const std::int64_t all = money_to_spend({});
-    for (std::size_t i = 0; i < kMostChoices && !candidates_.empty() && !walk_.is_spent(); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(tuning_.choices) && !candidates_.empty() && !walk_.is_spent();
+         ++i) {
       const std::int64_t high = choice_limit(all, i);
       const std::int64_t low = choice_limit(all, i + 1);
       if (high < cheapest_gpu({})) break;
@@ -168,7 +164,7 @@ class CheapestPlan {
       if (longest <= std::max(speed.least_time(MicroDollarsPerHour(high)), relaxed_)) continue;
       take(walk_.step({.limit = SpendLimit{Currency::kMicroDollarsPerHour, high},
                        .longest = with_slack(longest),
-                       .labels = walk_.options().label_budget / kWindowShare,
+                       .labels = walk_.options().label_budget / tuning_.window_share,
                        .timed = true}));
     }
   }
@@ -274,6 +270,7 @@ class CheapestPlan {
   std::int64_t budget_;
   const model::Model& model_;
   Walk& walk_;
+  const ObjectiveTuning& tuning_;
   std::map<std::string, TypeMoney> money_;
   Nanoseconds relaxed_{0};        // no plan is faster
   double least_ = kNoCost;        // dollars of an iteration, by closed form

@@ -14,9 +14,6 @@ namespace tangram::compose {
 
 namespace {
 
-// Lengths that differ by less are asked for together; later rounds profit from dead slices.
-constexpr int kBlocksPerRound = 8;
-
 std::int64_t time_of(const parallelizer::PartialPlan& plan) { return (plan.cost.forward + plan.cost.backward).value(); }
 
 // A failure, or plans of which none passed, says nothing about longer slices. A modelled parallelizer has none where
@@ -123,7 +120,7 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
 void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths,
                         const std::vector<std::vector<char>>& wanted) {
   while (!lengths.empty()) {
-    const auto end = std::ranges::lower_bound(lengths, lengths.front() + kBlocksPerRound);
+    const auto end = std::ranges::lower_bound(lengths, lengths.front() + limits_.blocks_per_round);
     const std::span<const int> now = lengths.first(static_cast<std::size_t>(end - lengths.begin()));
     lengths = lengths.subspan(now.size());
     const Round round = make_round(entries, now, wanted);

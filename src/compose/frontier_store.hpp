@@ -74,6 +74,7 @@ struct StoreLimits {
   model::Techniques allow;
   parallelizer::Demands demands;
   const cost::ProfileSet* profiles = nullptr;
+  int blocks_per_round = 8;  ///< ProgramTuning::blocks_per_round
 };
 
 class FrontierStore {

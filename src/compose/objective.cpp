@@ -124,12 +124,13 @@ RequestResult fastest(const Request& request, Walk& walk) {
 // More GPUs than `none` are needed, and `some` are enough: halves what lies between. A number is enough if a plan makes
 // the time when simulated; it is proven to be too few where none makes it by closed form.
 RequestResult fewest_gpus(const Request& request, const model::Model& model, Walk& walk) {
-  constexpr int kPlansToShow = 12;  // by closed form, and as many by timetable: any of them may make the time
-  constexpr std::int64_t kMoreTries = 12;
+  const ObjectiveTuning& tuning = walk.options().tuning.objectives;
   const Nanoseconds longest = longest_of(request);
   const auto within = [&](std::int64_t most) {
-    return walk.step(
-        {.limit = limit_of(Currency::kGpus, most), .longest = with_slack(longest), .top = kPlansToShow, .timed = true});
+    return walk.step({.limit = limit_of(Currency::kGpus, most),
+                      .longest = with_slack(longest),
+                      .top = tuning.plans_to_show,
+                      .timed = true});
   };
   const auto fewest_of = [](const std::vector<Shown>& plans) { return std::ranges::min(plans, {}, &Shown::gpus).gpus; };
   RequestResult result;
@@ -165,7 +166,7 @@ RequestResult fewest_gpus(const Request& request, const model::Model& model, Wal
     some = fewest_of(plans);
   }
   // Fewer may be enough where plans were found by closed form that take a little longer: they are not all simulated.
-  for (std::int64_t fewer = some - 1, tries = kMoreTries; fewer > proven && tries > 0; --tries) {
+  for (std::int64_t fewer = some - 1, tries = tuning.more_tries; fewer > proven && tries > 0; --tries) {
     SearchResult found = within(fewer);
     if (found.best.empty()) break;
     std::vector<Shown> enough = walk.shown_within(found, longest);

@@ -289,7 +289,7 @@ void number_runs(const PricedProgram& priced, const chain::Chain& chain, Composi
 
 }  // namespace
 
-PricedProgram outline_program(const model::Model& model, const cluster::IslandLevel& level,
+PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLevel& level,
                               const std::vector<ClassShare>& shares, const Setting& setting,
                               std::vector<std::vector<OptionPart>> options, const SignatureTable& signatures,
                               const FrontierStore& store) {

@@ -51,12 +51,12 @@ struct PricedProgram {
                                                                  FrontierStore& store, std::size_t most);
 
 /// The program with frontiers reduced to (T, n_max): enough for root_bound, and much cheaper than the whole.
-[[nodiscard]] PricedProgram outline_program(const model::Model& model, const cluster::IslandLevel& level,
+[[nodiscard]] PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLevel& level,
                                             const std::vector<ClassShare>& shares, const Setting& setting,
                                             std::vector<std::vector<OptionPart>> options,
                                             const SignatureTable& signatures, const FrontierStore& store);
 
-/// The whole frontier of one key of an outline; notes in `priced.sources` what its candidates stand for.
+/// The whole frontier of one key of a relaxed program; notes in `priced.sources` what its candidates stand for.
 [[nodiscard]] std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, int signature,
                                                            const model::Model& model, const cluster::IslandLevel& level,
                                                            const SignatureTable& signatures,

@@ -18,9 +18,7 @@ namespace tangram::compose {
 
 namespace {
 
-// Enough for a first plan of any kind where there is one; the search for it ends with the first.
-constexpr std::int64_t kRemedyLabels = 20'000;
-constexpr double kAnyPlan = 0.99;
+constexpr double kAnyPlan = 0.99;  // a search ends with its first plan
 
 // A batch or sample is halved this often at most.
 constexpr int kMostHalvings = 6;
@@ -55,7 +53,7 @@ class Trial {
       : target_(target), hierarchy_(hierarchy), options_(std::move(options)), progress_(progress) {
     options_.top = 1;
     options_.timed = false;
-    options_.label_budget = std::min(options_.label_budget, kRemedyLabels);
+    options_.label_budget = std::min(options_.label_budget, options_.tuning.objectives.remedy_labels);
     options_.accepted_gap = kAnyPlan;
     options_.relaxed_bound = Nanoseconds(0);  // nobody asks for it
   }

@@ -21,19 +21,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::size_t kScoutSizes = 3;           // microbatch sizes of the first look
-constexpr std::size_t kWave = 4;                 // programs solved at once, each unaware of the others
-constexpr std::size_t kSizesAtOnce = 2;          // microbatch sizes, one of them being solved
-constexpr std::int64_t kFirstPass = 6'250;       // labels that one program may use before all were tried
-constexpr std::int64_t kFirstPassShare = 120;    // and no more than this share of the budget
-constexpr std::int64_t kAmple = 2'000'000;       // labels that fleets of some hundred GPUs are searched to the end with
-constexpr std::int64_t kSlack = 10;              // closed forms are longer than timetables by such a part, at most
-constexpr std::int64_t kLastEffort = 3'000'000;  // to polish the fastest plan, see local_search.hpp
-constexpr std::int64_t kEffortOfLabel = 10;      // and for every label of the search
-constexpr std::int64_t kSizeShare = 3;           // less for another microbatch size
-constexpr double kFirstGap = 0.025;              // proven of all programs first where there are fewer
-constexpr double kReachOfSmall = 0.3;            // slower by closed form than the best, at most, on small fleets
-
 // A program whose best plan may be of interest.
 struct Task {
   Setting setting;
@@ -49,6 +36,7 @@ class Searcher {
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
+        tuning_(options.tuning.programs),
         progress_(progress),
         batches_(model, hierarchy, parallelizers, options),
         incumbent_(options.incumbent.value()) {}
@@ -81,62 +69,74 @@ class Searcher {
   }
 
   void search_programs() {
-    const std::int64_t likely = likely_time();
-    scout_within(likely);
-    if (result_.best.empty() && likely < incumbent_) scout_within(incumbent_);
+    if (tuning_.first_look) look_first();
     accept_gap();
     std::vector<Task> unfinished;
     solve_sizes(unfinished);
     finish(std::move(unfinished));
-    const bool is_small = gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= kSmallFleet;
-    if (is_small && options_.timed && !result_.best.empty()) look_for_timetables();
-    polish_fastest();
+    if (is_worth_timetables()) look_for_timetables();
+    if (tuning_.last_local_search) improve_fastest();
+  }
+
+  void look_first() {
+    const std::int64_t likely = likely_time();
+    first_look_within(likely);
+    if (result_.best.empty() && likely < incumbent_) first_look_within(incumbent_);
+  }
+
+  [[nodiscard]] bool is_worth_timetables() const {
+    if (!tuning_.small_fleet_timetables || !options_.timed || result_.best.empty()) return false;
+    return gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= tuning_.timetable_gpus;
   }
 
   // Programs none of whose closed forms is the best may hold the fastest timetable. On small fleets, where few
   // microbatches fill a pipeline and the two differ most, all within reach are looked at once more.
   void look_for_timetables() {
-    const auto reach = static_cast<std::int64_t>((1 + kReachOfSmall) * static_cast<double>(best_so_far()));
+    const auto reach = static_cast<std::int64_t>((1 + tuning_.timetable_reach) * static_cast<double>(best_so_far()));
     for (const SizeSettings& size : sizes_) {
       Batch batch = batches_.prepare(size.settings, reach);
       Goal goal = goal_now(accepted_gap_, 0);
       goal.incumbent = reach;
       goal.only_timetables = true;
-      tbb::parallel_for(std::size_t{0}, batch.attempts.size(),
-                        [&](std::size_t i) { batches_.solve(batch.attempts[i], *batch.store, goal); });
+      tbb::parallel_for(std::size_t{0}, batch.candidates.size(),
+                        [&](std::size_t i) { batches_.solve(batch.candidates[i], *batch.store, goal); });
       count_queries(*batch.store);
-      for (Attempt& attempt : batch.attempts) take_timed(attempt, batch.store);
+      for (CandidateProgram& candidate : batch.candidates) take_timed(candidate, batch.store);
     }
   }
 
   // While one size is solved the next ones are prepared, by what is known before them all.
   void solve_sizes(std::vector<Task>& unfinished) {
-    struct Turn {
+    struct SolveRecord {
       std::size_t size = 0;
       std::int64_t incumbent = 0;
       Batch batch;
     };
     std::vector<std::int64_t> after(sizes_.size() + 1, incumbent_);  // [n] once the first n sizes are solved
+    const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
     std::size_t next = 0;
-    const auto begin = [&]() -> std::optional<Turn> {
+    const auto begin = [&]() -> std::optional<SolveRecord> {
       if (next == sizes_.size()) return std::nullopt;
-      const std::int64_t incumbent = after[next < kSizesAtOnce ? 0 : next + 1 - kSizesAtOnce];
-      return Turn{next++, incumbent, {}};
+      const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
+      return SolveRecord{next++, incumbent, {}};
     };
-    const auto work = [&](Turn& turn) { turn.batch = batches_.prepare(sizes_[turn.size].settings, turn.incumbent); };
-    const auto end = [&](Turn& turn) {
-      solve(turn.batch, first_pass(), unfinished);
-      after[turn.size + 1] = incumbent_;
+    const auto work = [&](SolveRecord& record) {
+      record.batch = batches_.prepare(sizes_[record.size].settings, record.incumbent);
     };
-    run_in_order<Turn>(kSizesAtOnce, begin, work, end);
+    const auto end = [&](SolveRecord& record) {
+      solve(record.batch, first_pass(), unfinished);
+      after[record.size + 1] = incumbent_;
+    };
+    run_in_order<SolveRecord>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
-    return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles);
+    return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles,
+                                options_.tuning.bound);
   }
 
   [[nodiscard]] std::int64_t first_pass() const {
-    return std::clamp<std::int64_t>(options_.label_budget / kFirstPassShare, 1, kFirstPass);
+    return std::clamp<std::int64_t>(options_.label_budget / tuning_.first_pass_share, 1, tuning_.first_pass);
   }
 
   void list_space() {
@@ -160,14 +160,15 @@ class Searcher {
 
   // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.
   [[nodiscard]] std::int64_t likely_time() const {
-    constexpr std::int64_t kSlowest = 8;
+    const std::int64_t slowest = tuning_.slowest_likely;
     const Nanoseconds least = relax::relaxed_bound(model_, hierarchy_, /*modelled=*/false, options_.profiles);
-    return kSlowest * std::min(least.value(), INT64_MAX / kSlowest);
+    return slowest * std::min(least.value(), INT64_MAX / slowest);
   }
 
   // A first look with one pipeline: its plan spares most questions about the others.
-  void scout_within(std::int64_t time) {
-    for (std::size_t i = 0; i < std::min(kScoutSizes, sizes_.size()); ++i) {
+  void first_look_within(std::int64_t time) {
+    const auto most = static_cast<std::size_t>(tuning_.first_look_sizes);
+    for (std::size_t i = 0; i < std::min(most, sizes_.size()); ++i) {
       const Setting& setting = sizes_[i].settings.front();
       if (setting.replicas > 1) continue;  // only replicas use this size
       Batch batch = batches_.first_look(setting, std::min(time, incumbent_), incumbent_);
@@ -187,9 +188,10 @@ class Searcher {
   void solve(Batch& batch, std::int64_t budget, std::vector<Task>& unfinished) {
     note(batch);
     for (const Setting& setting : batch.cut) note_bound({setting, incumbent_});
-    std::vector<Attempt>& open = batch.attempts;
-    for (std::size_t from = 0; from < open.size(); from += kWave) {
-      const std::size_t to = std::min(open.size(), from + kWave);
+    std::vector<CandidateProgram>& open = batch.candidates;
+    const auto at_once = static_cast<std::size_t>(tuning_.programs_at_once);
+    for (std::size_t from = 0; from < open.size(); from += at_once) {
+      const std::size_t to = std::min(open.size(), from + at_once);
       const auto wave = static_cast<std::int64_t>(to - from);
       const Goal goal = goal_now(accepted_gap_, std::min(budget, labels_left() / wave));
       tbb::parallel_for(from, to, [&](std::size_t i) { batches_.solve(open[i], *batch.store, goal); });
@@ -225,61 +227,63 @@ class Searcher {
   }
 
   // Notes down what was found, and what is now known of the task.
-  void take(Attempt& attempt, const std::shared_ptr<FrontierStore>& store, Task& task) {
-    if (attempt.cut) {
-      task.bound = std::max(task.bound, attempt.judged_at);
+  void take(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store, Task& task) {
+    if (candidate.cut) {
+      task.bound = std::max(task.bound, candidate.compared_with);
       ++result_.statistics.programs_cut;
       return;
     }
-    const chain::ProgramResult& solved = attempt.solved;
+    const chain::ProgramResult& solved = candidate.solved;
     task.bound = std::max(task.bound, solved.bound);
     result_.statistics.frontier_plans += solved.frontier_plans;
     result_.statistics.labels += solved.labels;
     result_.statistics.states += solved.states;
     result_.statistics.cuts += solved.cuts;
-    result_.statistics.cuts.slices_by_capacity += attempt.slices_cut;
+    result_.statistics.cuts.slices_by_capacity += candidate.slices_cut;
     ++result_.statistics.programs;
-    LevelReport& report = result_.levels[static_cast<std::size_t>(attempt.setting.level)];
+    LevelReport& report = result_.levels[static_cast<std::size_t>(candidate.setting.level)];
     for (const chain::Chain& chain : solved.chains) {
       report.best = std::min(report.best, Nanoseconds(chain.time));
       incumbent_ = std::min(incumbent_, chain::of_interest(chain.time, accepted_gap_));
-      result_.best.push_back(batches_.composition_of(attempt, *store, chain));
+      result_.best.push_back(batches_.composition_of(candidate, *store, chain));
     }
     keep_best(result_.best, options_.top);
-    take_timed(attempt, store);
+    take_timed(candidate, store);
   }
 
-  void take_timed(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
-    for (const chain::TimedChain& timed : attempt.solved.timed) {
-      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(attempt, *store, timed.chain)});
+  void take_timed(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store) {
+    for (const chain::TimedChain& timed : candidate.solved.timed) {
+      result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(candidate, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
-    keep_if_fastest(attempt, store);
-    attempt.priced = {};
-    attempt.solved = {};
+    keep_if_fastest(candidate, store);
+    candidate.priced = {};
+    candidate.solved = {};
   }
 
-  void keep_if_fastest(Attempt& attempt, const std::shared_ptr<FrontierStore>& store) {
-    const std::vector<chain::TimedChain>& timed = attempt.solved.timed;
+  void keep_if_fastest(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store) {
+    const std::vector<chain::TimedChain>& timed = candidate.solved.timed;
     // Of the same program once more, the first look knows the fewest shapes.
     if (timed.empty() || (fastest_ && timed.front().time > fastest_->timed.time)) return;
     chain::TimedChain chain = timed.front();
-    fastest_ = {std::move(attempt), store, std::move(chain)};
+    fastest_ = {std::move(candidate), store, std::move(chain)};
   }
 
   // Passes of timetables: a few hundredths of what the search took.
-  [[nodiscard]] std::int64_t last_effort() const { return kLastEffort + kEffortOfLabel * result_.statistics.labels; }
+  [[nodiscard]] std::int64_t last_effort() const {
+    return tuning_.last_effort + tuning_.effort_of_label * result_.statistics.labels;
+  }
 
   // Changes the fastest plan as long as that helps.
-  void polish_fastest() {
+  void improve_fastest() {
     if (!fastest_) return;
     const std::int64_t before = fastest_->timed.time;
-    batches_.polish(*fastest_, last_effort());
+    batches_.improve(*fastest_, last_effort());
     while (take_other_size()) {
     }
     if (fastest_->timed.time >= before) return;
-    Composition better = batches_.composition_of(fastest_->attempt, *fastest_->store, fastest_->timed.chain);
-    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest_->attempt.setting.level)];
+    Composition better = batches_.composition_of(fastest_->candidate, *fastest_->store, fastest_->timed.chain);
+    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest_->candidate.setting.level)];
     report.best = std::min(report.best, better.closed_form);
     // None is where the search has finished.
     if (better.closed_form.value() < incumbent_) {
@@ -293,7 +297,7 @@ class Searcher {
 
   // The next smaller or larger microbatch, where that is faster.
   bool take_other_size() {
-    const Setting& setting = fastest_->attempt.setting;
+    const Setting& setting = fastest_->candidate.setting;
     const std::vector<std::int64_t> sizes =
         microbatch_sizes(model_.job, setting.replicas, splitting_of(hierarchy_, options_));
     const auto own = std::ranges::find(sizes, setting.microbatch);
@@ -302,15 +306,15 @@ class Searcher {
     if (own != sizes.begin()) near.push_back(*(own - 1));
     if (own + 1 != sizes.end()) near.push_back(*(own + 1));
     for (const std::int64_t size : near) {
-      PlacedChain other = batches_.with_size(*fastest_, size, last_effort() / kSizeShare);
+      PlacedChain other = batches_.with_size(*fastest_, size, last_effort() / tuning_.other_size_share);
       if (other.store) count_queries(*other.store);
       if (other.timed.time >= fastest_->timed.time) continue;
       fastest_ = std::move(other);
       PlacedChain among_all =
-          batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / kSlack);
+          batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / tuning_.closed_form_share);
       count_queries(*among_all.store);
       if (among_all.timed.time == kNoTime) return true;
-      batches_.polish(among_all, last_effort());
+      batches_.improve(among_all, last_effort());
       if (among_all.timed.time < fastest_->timed.time) fastest_ = std::move(among_all);
       return true;
     }
@@ -322,10 +326,10 @@ class Searcher {
   // nothing stayed open and no less is left than this took.
   void finish(std::vector<Task> unfinished) {
     bool goes_on = true;
-    if (!has_ample_labels() && !result_.best.empty() && accepted_gap_ < kFirstGap) {
+    if (tuning_.wide_gap_first && !has_ample_labels() && !result_.best.empty() && accepted_gap_ < tuning_.wide_gap) {
       const std::int64_t before = labels_left();
-      solve_again(unfinished, kFirstGap);
-      const std::int64_t goal = chain::of_interest(best_so_far(), kFirstGap);
+      solve_again(unfinished, tuning_.wide_gap);
+      const std::int64_t goal = chain::of_interest(best_so_far(), tuning_.wide_gap);
       const bool is_proven = std::ranges::all_of(unfinished, [&](const Task& task) { return task.bound >= goal; });
       goes_on = is_proven && labels_left() >= before - labels_left();
     }
@@ -353,10 +357,13 @@ class Searcher {
     tasks = std::move(still_open);
   }
 
-  [[nodiscard]] bool has_ample_labels() const { return options_.label_budget >= kAmple; }
+  [[nodiscard]] bool has_ample_labels() const { return options_.label_budget >= tuning_.ample_labels; }
 
   // More keep all threads busy. Where each is searched to its end, one may need half of the labels.
-  [[nodiscard]] std::size_t tasks_at_once() const { return has_ample_labels() ? 2 : 3; }
+  [[nodiscard]] std::size_t tasks_at_once() const {
+    return static_cast<std::size_t>(has_ample_labels() ? tuning_.unfinished_at_once_if_ample
+                                                       : tuning_.unfinished_at_once);
+  }
 
   // Each with a share of the labels that are left, which is noted down.
   void solve_in_order(std::vector<Task>& tasks, double gap, std::vector<std::int64_t>& shares) {
@@ -365,7 +372,7 @@ class Searcher {
       Goal goal;
       std::int64_t open = INT64_MAX;  // bound of such a task
     };
-    struct Turn {
+    struct SolveRecord {
       std::size_t task = 0;
       Goal goal;
       Batch batch;
@@ -375,22 +382,22 @@ class Searcher {
     std::vector<Standing> after(tasks.size() + 1);
     after[0].goal = goal_of_task();
     std::size_t next = 0;
-    const auto begin = [&]() -> std::optional<Turn> {
+    const auto begin = [&]() -> std::optional<SolveRecord> {
       const Standing& known = after[next < at_once ? 0 : next + 1 - at_once];
       if (next == tasks.size() || known.goal.labels <= 0) return std::nullopt;
       if (tasks[next].bound >= std::min(known.goal.incumbent, known.open)) return std::nullopt;
-      return Turn{next++, known.goal, {}};
+      return SolveRecord{next++, known.goal, {}};
     };
-    const auto work = [&](Turn& turn) { turn.batch = solve_task(tasks[turn.task], turn.goal); };
-    const auto end = [&](Turn& turn) {
-      Task& task = tasks[turn.task];
-      take(turn.batch, task, turn.goal);
-      shares[turn.task] = turn.goal.labels;
-      Standing& now = after[turn.task + 1];
-      now = {goal_of_task(), after[turn.task].open};
+    const auto work = [&](SolveRecord& record) { record.batch = solve_task(tasks[record.task], record.goal); };
+    const auto end = [&](SolveRecord& record) {
+      Task& task = tasks[record.task];
+      take(record.batch, task, record.goal);
+      shares[record.task] = record.goal.labels;
+      Standing& now = after[record.task + 1];
+      now = {goal_of_task(), after[record.task].open};
       if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
     };
-    run_in_order<Turn>(at_once, begin, work, end);
+    run_in_order<SolveRecord>(at_once, begin, work, end);
   }
 
   [[nodiscard]] Goal goal_now(double gap, std::int64_t labels) const {
@@ -402,14 +409,14 @@ class Searcher {
 
   [[nodiscard]] Batch solve_task(const Task& task, const Goal& goal) const {
     Batch batch = batches_.prepare({task.setting}, goal.incumbent);
-    for (Attempt& attempt : batch.attempts) batches_.solve(attempt, *batch.store, goal);
+    for (CandidateProgram& candidate : batch.candidates) batches_.solve(candidate, *batch.store, goal);
     return batch;
   }
 
   void take(Batch& batch, Task& task, const Goal& goal) {
     note(batch);
-    if (batch.attempts.empty()) task.bound = std::max(task.bound, goal.incumbent);
-    for (Attempt& attempt : batch.attempts) take(attempt, batch.store, task);
+    if (batch.candidates.empty()) task.bound = std::max(task.bound, goal.incumbent);
+    for (CandidateProgram& candidate : batch.candidates) take(candidate, batch.store, task);
   }
 
   void conclude() {
@@ -457,6 +464,7 @@ class Searcher {
   const cluster::IslandHierarchy& hierarchy_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
+  const ProgramTuning& tuning_;
   const ProgressCallback& progress_;
   BatchMaker batches_;
   std::vector<SizeSettings> sizes_;  // in the order of trying
@@ -472,9 +480,9 @@ class Searcher {
 
 }  // namespace
 
-std::int64_t usual_label_budget(int gpus) {
-  constexpr int kFullySearched = 256;
-  return gpus <= kFullySearched ? kAmple : kAmple * 5 / 8;
+std::int64_t usual_label_budget(int gpus, const ProgramTuning& tuning) {
+  if (gpus <= tuning.fully_searched_gpus) return tuning.ample_labels;
+  return static_cast<std::int64_t>(static_cast<double>(tuning.ample_labels) * tuning.budget_beyond);
 }
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,

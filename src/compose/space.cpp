@@ -26,8 +26,6 @@ constexpr int kUnitsOfLargeFleet = 32;
 // many.
 constexpr int kThreeTimes = 256;
 
-constexpr double kUsualMicrobatches = 64;  // sizes that give about so many are tried first
-
 int most_units(int fleet_gpus) { return fleet_gpus > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet; }
 
 bool is_power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
@@ -379,7 +377,7 @@ std::vector<SizeSettings> settings_by_size(const model::Model& model, const clus
   }
   const auto oddity = [&](const SizeSettings& size) {
     const double microbatches = static_cast<double>(job.global_batch) / static_cast<double>(size.microbatch);
-    return std::abs(std::log2(microbatches / kUsualMicrobatches));
+    return std::abs(std::log2(microbatches / options.tuning.programs.usual_microbatches));
   };
   std::ranges::stable_sort(sizes, {}, oddity);
   return sizes;

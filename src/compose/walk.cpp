@@ -6,13 +6,6 @@
 
 namespace tangram::compose {
 
-namespace {
-
-// A search takes time beside its labels: of a budget there are at most so many.
-constexpr std::int64_t kMostSearches = 400;
-
-}  // namespace
-
 Nanoseconds with_slack(Nanoseconds longest) {
   if (longest == Nanoseconds::max()) return longest;
   return ceil_to_nanoseconds(to_seconds(longest) * kSimulatedSlack);
@@ -51,7 +44,7 @@ SearchResult Walk::step(const Step& step) {
   if (!step.gpu_types.empty()) options.constraints.gpu_types = step.gpu_types;
   SearchResult found = search_(options);
   if (!found.space.levels.empty()) relaxed_ = found.relaxed_bound;
-  spent_ += std::max(found.statistics.labels, options_.label_budget / kMostSearches);
+  spent_ += std::max(found.statistics.labels, options_.label_budget / options_.tuning.objectives.most_searches);
   ++steps_;
   effort_.add_effort_of(found);
   return found;

@@ -1,7 +1,6 @@
 #include "tangram/ensemble/ensemble.hpp"
 
 #include <algorithm>
-#include <climits>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -9,26 +8,13 @@
 #include <tuple>
 #include <utility>
 
-#include "deals.hpp"
+#include "allocations.hpp"
 #include "ensemble_price.hpp"
 #include "tangram/cost/compute.hpp"
 
 namespace tangram::ensemble {
 
 namespace {
-
-// What an effort allows.
-struct Extent {
-  int rounds = 4;              // of shifting shares
-  std::int64_t deals = 40;     // tried in all
-  std::int64_t searches = 16;  // one search may use this part of the labels
-  double slowest = 2;          // times what is to beat: what is slower tells nothing about its speed
-  int parts = INT_MAX;         // in a mixed stage
-};
-constexpr Extent kLook{2, 2, 64, 1.02, 1};
-
-constexpr std::int64_t kSharesOfBatch = 64;  // shares are multiples of about this part of the batch
-constexpr double kGroupGap = 0.01;           // the searches of groups need not prove the last percent
 
 /// What a group has of the level: the next pieces of every class behind those that are `taken`.
 cluster::IslandLevel held_level(const cluster::IslandLevel& level, const std::vector<int>& taken,
@@ -89,7 +75,8 @@ class Improver {
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
-        extent_(effort == EnsembleEffort::kLook ? kLook : Extent{}),
+        tuning_(options.tuning.ensemble),
+        extent_(effort == EnsembleEffort::kLook ? tuning_.look : tuning_.full),
         progress_(progress),
         to_beat_(options.incumbent) {}
 
@@ -107,25 +94,25 @@ class Improver {
     return hierarchy_.levels[static_cast<std::size_t>(level)];
   }
   [[nodiscard]] bool out_of_budget() const {
-    return found_.deals >= extent_.deals || found_.statistics.labels >= options_.label_budget;
+    return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget;
   }
 
   void try_level(int level) {
     std::vector<double> power;
     for (const cluster::IslandClass& c : level_at(level).classes) power.push_back(power_of(c));
-    for (const Deal& deal : deals_of(level_at(level), power, options_.max_replicas)) {
+    for (const Allocation& allocation : allocations_of(level_at(level), power, options_.max_replicas, tuning_)) {
       if (out_of_budget()) return;
-      try_deal(level, deal);
+      try_allocation(level, allocation);
     }
   }
 
-  /// From the best deal to a better one beside it.
+  /// From the best allocation to a better one beside it.
   bool climb() {
     if (!found_.best) return false;
     const int level = found_.best->level;
-    for (const Deal& deal : neighbours_of(best_deal_)) {
+    for (const Allocation& allocation : neighbours_of(best_allocation_)) {
       if (out_of_budget()) return false;
-      if (try_deal(level, deal)) return true;
+      if (try_allocation(level, allocation)) return true;
     }
     return false;
   }
@@ -136,29 +123,29 @@ class Improver {
   }
 
   /// Whether it is the best so far.
-  bool try_deal(int level, const Deal& deal) {
-    if (!tried_.insert({level, deal}).second) return false;
-    ++found_.deals;
+  bool try_allocation(int level, const Allocation& allocation) {
+    if (!tried_.insert({level, allocation}).second) return false;
+    ++found_.allocations;
     report();
     bool better = false;
-    Shares shares = shares_by(powers_of(level, deal));
+    Shares shares = shares_by(powers_of(level, allocation));
     std::set<Shares> known;
     for (int round = 0; round < extent_.rounds && !shares.empty() && known.insert(shares).second; ++round) {
-      auto ensemble = ensemble_of(level, deal, shares);
+      auto ensemble = ensemble_of(level, allocation, shares);
       if (!ensemble) break;
       shares = balanced(*ensemble);
       if (ensemble->closed_form >= to_beat_) continue;
       to_beat_ = ensemble->closed_form;
       found_.best = std::move(ensemble);
-      best_deal_ = deal;
+      best_allocation_ = allocation;
       better = true;
     }
     return better;
   }
 
-  [[nodiscard]] std::vector<double> powers_of(int level, const Deal& deal) const {
+  [[nodiscard]] std::vector<double> powers_of(int level, const Allocation& allocation) const {
     std::vector<double> powers;
-    for (const std::vector<int>& group : deal) {
+    for (const std::vector<int>& group : allocation) {
       double power = 0;
       for (std::size_t k = 0; k < group.size(); ++k) power += group[k] * power_of(level_at(level).classes[k]);
       powers.push_back(power);
@@ -170,7 +157,8 @@ class Improver {
   [[nodiscard]] std::int64_t quantum() const {
     const model::Job& job = model_.job;
     std::int64_t quantum = std::max<std::int64_t>(1, job.microbatch);
-    while (job.global_batch % (2 * quantum) == 0 && 2 * quantum * kSharesOfBatch <= job.global_batch) quantum *= 2;
+    while (job.global_batch % (2 * quantum) == 0 && 2 * quantum * tuning_.shares_of_batch <= job.global_batch)
+      quantum *= 2;
     return quantum;
   }
 
@@ -221,14 +209,15 @@ class Improver {
     return shares_by(weights);
   }
 
-  std::optional<compose::Ensemble> ensemble_of(int level, const Deal& deal, const Shares& shares) {
+  std::optional<compose::Ensemble> ensemble_of(int level, const Allocation& allocation, const Shares& shares) {
     compose::Ensemble ensemble;
     ensemble.level = level;
-    std::vector<int> taken(deal.front().size(), 0);
-    for (std::size_t g = 0; g < deal.size(); ++g) {
-      compose::PipelineGroup group{{}, held_level(level_at(level), taken, deal[g])};
-      std::transform(taken.begin(), taken.end(), deal[g].begin(), taken.begin(), std::plus<>());
-      const Answer& answer = answer_of(level, deal[g], group.level, shares[g], static_cast<int>(deal.size()));
+    std::vector<int> taken(allocation.front().size(), 0);
+    for (std::size_t g = 0; g < allocation.size(); ++g) {
+      compose::PipelineGroup group{{}, held_level(level_at(level), taken, allocation[g])};
+      std::transform(taken.begin(), taken.end(), allocation[g].begin(), taken.begin(), std::plus<>());
+      const Answer& answer =
+          answer_of(level, allocation[g], group.level, shares[g], static_cast<int>(allocation.size()));
       if (!answer) return std::nullopt;
       group.composition = *answer;
       ensemble.groups.push_back(std::move(group));
@@ -252,7 +241,7 @@ class Improver {
     options.top = 1;
     options.label_budget = std::max<std::int64_t>(1, options_.label_budget / extent_.searches);
     options.max_replicas = std::max(1, options_.max_replicas / groups);
-    options.accepted_gap = std::max(kGroupGap, options_.accepted_gap);
+    options.accepted_gap = std::max(tuning_.group_gap, options_.accepted_gap);
     options.incumbent = Nanoseconds(static_cast<std::int64_t>(options_.incumbent.as_double() * extent_.slowest));
     options.max_parts = std::min(options.max_parts, extent_.parts);
     options.timed = false;                   // groups are compared by closed form
@@ -278,8 +267,8 @@ class Improver {
   void report() const {
     if (!progress_) return;
     compose::Progress progress;
-    progress.done = static_cast<int>(found_.deals);
-    progress.total = static_cast<int>(extent_.deals);
+    progress.done = static_cast<int>(found_.allocations);
+    progress.total = static_cast<int>(extent_.tried);
     progress.phase = "unequal pipelines";
     progress.best = to_beat_;
     progress_(progress);
@@ -289,11 +278,12 @@ class Improver {
   const cluster::IslandHierarchy& hierarchy_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const compose::SearchOptions& options_;
-  const Extent extent_;
+  const compose::EnsembleTuning& tuning_;
+  const compose::AllocationTuning& extent_;
   const compose::ProgressCallback& progress_;
   Nanoseconds to_beat_;
-  Deal best_deal_;
-  std::set<std::pair<int, Deal>> tried_;
+  Allocation best_allocation_;
+  std::set<std::pair<int, Allocation>> tried_;
   /// By level, pieces of each class, samples and number of groups.
   std::map<std::tuple<int, std::vector<int>, std::int64_t, int>, Answer> answers_;
   EnsembleSearch found_;

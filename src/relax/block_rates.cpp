@@ -18,10 +18,8 @@ namespace {
 
 using cost::Degrees;
 
-constexpr std::int64_t kExactSamples = 24;  // up to here every number of samples has a block rate of its own
-constexpr double kSampleStep = 1.1;         // from one to the next beyond
-constexpr double kManySamples = 1 << 20;    // fixed costs do not count any more
-constexpr double kLimitShare = 0.999;       // and neither does what rounding to waves of tiles takes
+constexpr double kManySamples = 1 << 20;  // fixed costs do not count any more
+constexpr double kLimitShare = 0.999;     // and neither does what rounding to waves of tiles takes
 
 // Links of a class at their best: no island of any level has better ones.
 struct Network {
@@ -76,13 +74,14 @@ std::optional<cluster::DeviceShape> smallest_shape(const cluster::IslandClass& i
 class Walker {
  public:
   Walker(const model::Model& model, const cluster::IslandClass& island_class, const Network& network, std::size_t item,
-         bool measured_links, bool measured_memory, std::vector<BlockRate>& out)
+         bool measured_links, bool measured_memory, const BoundTuning& tuning, std::vector<BlockRate>& out)
       : model_(model),
         class_(island_class),
         network_(network),
         item_(item),
         measured_links_(measured_links),
         measured_memory_(measured_memory),
+        tuning_(tuning),
         out_(out) {}
 
   void run() {
@@ -134,9 +133,9 @@ class Walker {
     block_rate.forward_limit = many.forward / kManySamples * kLimitShare;
     block_rate.backward_limit = many.backward / kManySamples * kLimitShare;
     for (std::int64_t samples = 1; samples <= model_.job.global_batch;) {
-      const std::int64_t next = samples < kExactSamples
+      const std::int64_t next = samples < tuning_.exact_samples
                                     ? samples + 1
-                                    : static_cast<std::int64_t>(static_cast<double>(samples) * kSampleStep) + 1;
+                                    : static_cast<std::int64_t>(static_cast<double>(samples) * tuning_.sample_step) + 1;
       if (!fits(degrees, static_cast<double>(samples))) break;
       block_rate.samples = samples;
       block_rate.last = std::min(next - 1, model_.job.global_batch);
@@ -216,6 +215,7 @@ class Walker {
   std::size_t item_;
   bool measured_links_;
   bool measured_memory_;
+  const BoundTuning& tuning_;
   std::vector<BlockRate>& out_;
 };
 
@@ -254,7 +254,7 @@ double BlockRate::crossing(double holders) const {
 }
 
 std::vector<std::vector<BlockRate>> block_rates_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                                   const cost::ProfileSet* profiles) {
+                                                   const cost::ProfileSet* profiles, const BoundTuning& tuning) {
   std::vector<std::vector<BlockRate>> block_rates;
   const std::vector<double> counts = item_counts(model);
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) {
@@ -267,7 +267,7 @@ std::vector<std::vector<BlockRate>> block_rates_of(const model::Model& model, co
       const double measured = measured_gpu_seconds(model, item, c.device, profiles);
       const bool is_measured = std::isfinite(measured);
       if (is_measured) own.push_back(measured_rate(item, measured, c.gpu_count()));
-      Walker(model, c, network, item, measured_links, is_measured, own).run();
+      Walker(model, c, network, item, measured_links, is_measured, tuning, own).run();
     }
   }
   return block_rates;

@@ -13,6 +13,7 @@
 #include "tangram/cluster/islands.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/relax/bound_tuning.hpp"
 
 namespace tangram::relax {
 
@@ -48,7 +49,8 @@ struct BlockRate {
 /// says how few GPU-seconds they are, and that all GPUs of the class may share them.
 [[nodiscard]] std::vector<std::vector<BlockRate>> block_rates_of(const model::Model& model,
                                                                  const cluster::IslandHierarchy& hierarchy,
-                                                                 const cost::ProfileSet* profiles);
+                                                                 const cost::ProfileSet* profiles,
+                                                                 const BoundTuning& tuning);
 
 /// How often a sample meets each item.
 [[nodiscard]] std::vector<double> item_counts(const model::Model& model);

@@ -88,12 +88,11 @@ class Simplex {
 };
 
 // Without planes nothing bounds a price yet; no price is looked for that is more than so many times the first one.
-std::vector<CostSlopes> bounds_of(const std::vector<double>& prices) {
-  constexpr double kFar = 20;
+std::vector<CostSlopes> bounds_of(const std::vector<double>& prices, double furthest) {
   std::vector<CostSlopes> planes;
   for (std::size_t j = 0; j < prices.size(); ++j) {
     if (prices[j] <= 0) continue;
-    planes.emplace_back(prices.size(), 0.0)[j] = 1 / (kFar * prices[j]);
+    planes.emplace_back(prices.size(), 0.0)[j] = 1 / (furthest * prices[j]);
   }
   return planes;
 }
@@ -111,7 +110,7 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 PricesFound search_prices(const PriceSearch& search, std::vector<double> prices) {
-  constexpr double kTowards = 0.35;  // the linear program's solution
+  const double towards = search.towards_solution;
   PricesFound found{prices, 0};
   std::vector<CostSlopes> planes;
   for (int step = 0; step < search.most_steps; ++step) {
@@ -119,14 +118,14 @@ PricesFound search_prices(const PriceSearch& search, std::vector<double> prices)
     const double cost = largest(own, prices);
     if (!(cost > 0) || !std::isfinite(cost)) break;
     for (double& price : prices) price /= cost;
-    if (planes.empty()) planes = bounds_of(prices);
+    if (planes.empty()) planes = bounds_of(prices, search.furthest_price);
     if (product(search.worth, prices) > found.ratio) found = {prices, product(search.worth, prices)};
-    std::erase_if(own, [&](const CostSlopes& plane) { return product(plane, prices) < kNearCost; });
+    std::erase_if(own, [&](const CostSlopes& plane) { return product(plane, prices) < search.near_cost; });
     std::ranges::move(own, std::back_inserter(planes));
     const auto next = Simplex(planes, search.worth).solve();
     if (!next || product(search.worth, *next) <= found.ratio * (1 + search.enough)) break;
     for (std::size_t j = 0; j < prices.size(); ++j) {
-      prices[j] = (1 - kTowards) * found.prices[j] + kTowards * (*next)[j];
+      prices[j] = (1 - towards) * found.prices[j] + towards * (*next)[j];
     }
   }
   return found;

@@ -14,15 +14,16 @@ namespace tangram::relax {
 /// Slopes of the cost, one for each price; together they are the cost: their products with the prices add up to it.
 using CostSlopes = std::vector<double>;
 
-/// Planes that cost a smaller share of the largest at their prices hardly ever matter, and are not kept.
-inline constexpr double kNearCost = 0.95;
-
 struct PriceSearch {
   std::vector<double> worth;  ///< of each price; none below 0
   /// Several planes may be known at the same prices: the largest is the cost. Those not kept need not be told.
   std::function<std::vector<CostSlopes>(const std::vector<double>& prices)> costs;
   double enough = 1e-3;  ///< ends where this share could be gained at most
   int most_steps = 60;
+  /// Planes that cost a smaller share of the largest at their prices hardly ever matter, and are not kept.
+  double near_cost = 0.95;
+  double towards_solution = 0.35;  ///< of the linear program: from the best so far to the next prices
+  double furthest_price = 20;      ///< times the first one; without planes nothing bounds a price
 };
 
 struct PricesFound {

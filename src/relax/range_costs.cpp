@@ -11,11 +11,10 @@ namespace {
 constexpr double kRounding = 1e-9;
 
 // One by one as long as blocks are few on a stage or many: rounding them down differs from one number to the next.
-std::vector<Range> fine_ranges(std::int64_t batch) {
-  constexpr double kStep = 1.002;
+std::vector<Range> fine_ranges(std::int64_t batch, double step) {
   std::vector<Range> ranges;
   for (std::int64_t first = 1; first <= batch;) {
-    const std::int64_t next = static_cast<std::int64_t>(static_cast<double>(first) * kStep) + 1;
+    const std::int64_t next = static_cast<std::int64_t>(static_cast<double>(first) * step) + 1;
     ranges.push_back({first, std::min(next - 1, batch)});
     first = next;
   }
@@ -23,11 +22,10 @@ std::vector<Range> fine_ranges(std::int64_t batch) {
 }
 
 // Several next to each other as one, which counts as its beginning: nothing gains more later.
-std::vector<Moment> coarse_of(const std::vector<Moment>& moments) {
-  constexpr std::size_t kTogether = 8;
+std::vector<Moment> coarse_of(const std::vector<Moment>& moments, std::size_t together) {
   std::vector<Moment> out;
   for (std::size_t i = 0; i < moments.size(); ++i) {
-    if (i % kTogether == 0) out.push_back({moments[i].begin, 0});
+    if (i % together == 0) out.push_back({moments[i].begin, 0});
     out.back().length += moments[i].length;
   }
   return out;
@@ -35,30 +33,31 @@ std::vector<Moment> coarse_of(const std::vector<Moment>& moments) {
 
 }  // namespace
 
-RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes)
-    : forward_share_(forward_share),
+RangeCosts::RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes,
+                       const BoundTuning& tuning)
+    : tuning_(tuning),
+      forward_share_(forward_share),
       used_(std::move(used)),
       modes_of_(std::move(modes)),
-      moments_(moments_of_fill()),
-      coarse_moments_(coarse_of(moments_)) {
+      moments_(moments_of_fill(tuning)),
+      coarse_moments_(coarse_of(moments_, tuning.moments_together)) {
   list_nodes(batch);
   modes_.resize(nodes_.size());
 }
 
 void RangeCosts::list_nodes(std::int64_t batch) {
-  constexpr std::size_t kTogether = 5;
-  for (const Range& range : fine_ranges(batch)) nodes_.push_back({range});
-  for (std::size_t i = 0; i < nodes_.size(); i += 2 * kTogether) open_.push_back(i);
+  const std::size_t together = tuning_.ranges_together;
+  for (const Range& range : fine_ranges(batch, tuning_.range_step)) nodes_.push_back({range});
+  for (std::size_t i = 0; i < nodes_.size(); i += 2 * together) open_.push_back(i);
   for (std::size_t begin = 0, end = nodes_.size(); end - begin > 1; begin = end, end = nodes_.size()) {
-    for (std::size_t first = begin; first < end; first += kTogether) {
-      const std::size_t children = std::min(kTogether, end - first);
+    for (std::size_t first = begin; first < end; first += together) {
+      const std::size_t children = std::min(together, end - first);
       nodes_.push_back({{nodes_[first].range.first, nodes_[first + children - 1].range.last}, first, children});
     }
   }
 }
 
 PricesFound RangeCosts::search(double seconds, const std::vector<double>& worth, const std::vector<double>& prices) {
-  constexpr double kEnough = 3e-4;  // share of the ratio that more steps could gain
   timelines_.clear();
   timelines_.resize(nodes_.size());
   coarse_.clear();
@@ -66,7 +65,11 @@ PricesFound RangeCosts::search(double seconds, const std::vector<double>& worth,
   seconds_ = seconds;
   PriceSearch search;
   search.worth = worth;
-  search.enough = kEnough;
+  search.enough = tuning_.price_precision;
+  search.most_steps = tuning_.most_planes;
+  search.near_cost = tuning_.near_cost;
+  search.towards_solution = tuning_.towards_solution;
+  search.furthest_price = tuning_.furthest_price;
   search.costs = [&](const std::vector<double>& at) { return dearest_open(at); };
   PricesFound found;
   do {  // always from the same prices: those that few ranges allow may be far off
@@ -78,12 +81,12 @@ PricesFound RangeCosts::search(double seconds, const std::vector<double>& worth,
 // Whether some range costs more than all that were looked at. Those do from now on, and what is far from the most does
 // no more.
 bool RangeCosts::open_above(const std::vector<double>& prices, double most) {
-  constexpr double kFar = 0.97;
   std::vector<std::size_t> above;
   find_above(nodes_.size() - 1, prices, most * (1 + kRounding), above);
   if (above.empty()) {
     std::erase_if(open_, [&](std::size_t node) {
-      return coarse_cost_at(node, prices) < kFar * most || cost_at(node, prices) < kFar * most;
+      return coarse_cost_at(node, prices) < tuning_.near_dearest * most ||
+             cost_at(node, prices) < tuning_.near_dearest * most;
     });
     return false;
   }
@@ -122,7 +125,7 @@ std::vector<CostSlopes> RangeCosts::dearest_open(const std::vector<double>& pric
   std::vector<CostSlopes> all(open_.size());
   double most = 0;
   for (const auto& [coarse, place] : order) {
-    if (coarse < kNearCost * most) break;
+    if (coarse < tuning_.near_cost * most) break;
     all[place] = slopes_at(open_[place], prices);
     most = std::max(most, product(all[place], prices));
   }

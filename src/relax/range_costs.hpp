@@ -21,7 +21,8 @@ class RangeCosts {
 
   /// Numbers up to `batch`. `forward_share`: so much of all fill is forward at least. `used`: GPUs of a sample that
   /// there are, by class.
-  RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes);
+  RangeCosts(std::int64_t batch, double forward_share, std::vector<double> used, ModesOf modes,
+             const BoundTuning& tuning);
 
   /// The best prices found, from `prices` on, where blocks are counted as within `seconds`: worth over the largest cost
   /// of all ranges.
@@ -46,6 +47,7 @@ class RangeCosts {
   void find_above(std::size_t node, const std::vector<double>& prices, double most, std::vector<std::size_t>& above);
   [[nodiscard]] bool open_above(const std::vector<double>& prices, double most);
 
+  BoundTuning tuning_;
   double forward_share_;
   std::vector<double> used_;
   ModesOf modes_of_;

@@ -17,19 +17,18 @@ namespace {
 constexpr double kLongest = 1e9;  // seconds
 
 // Few microbatches one by one: that is where each counts. Likely numbers first: they set the mark for the others.
-std::vector<Range> ranges_of(std::int64_t batch) {
-  constexpr std::int64_t kSingle = 4;
-  constexpr double kStep = 1.25;
-  constexpr double kUsual = 32;
+std::vector<Range> ranges_of(std::int64_t batch, const BoundTuning& tuning) {
   std::vector<Range> ranges;
   for (std::int64_t first = 1; first <= batch;) {
     const std::int64_t next =
-        first <= kSingle ? first + 1 : static_cast<std::int64_t>(std::ceil(static_cast<double>(first) * kStep));
+        first <= tuning.single_microbatches
+            ? first + 1
+            : static_cast<std::int64_t>(std::ceil(static_cast<double>(first) * tuning.microbatch_step));
     ranges.push_back({first, std::min(next - 1, batch)});
     first = next;
   }
-  const auto oddity = [](const Range& r) {
-    return std::pair(std::abs(std::log2(static_cast<double>(r.first) / kUsual)), r.first);
+  const auto oddity = [&](const Range& r) {
+    return std::pair(std::abs(std::log2(static_cast<double>(r.first) / tuning.usual_microbatches)), r.first);
   };
   std::ranges::sort(ranges, {}, oddity);
   return ranges;
@@ -235,7 +234,8 @@ class Solver {
 
   double run() {
     double least = kInfinity;
-    for (const Range& range : ranges_of(problem_.batch)) least = std::min(least, bound_of(range, least));
+    for (const Range& range : ranges_of(problem_.batch, problem_.tuning))
+      least = std::min(least, bound_of(range, least));
     return least;
   }
 
@@ -251,9 +251,8 @@ class Solver {
       if (!are_complete(rates)) return kInfinity;
       best = std::max(best, with_fill(lines_of(rates, range.first), enough));
     }
-    constexpr std::int64_t kFew = 24;  // from here on whole stages are hardly cheaper than thin ones
     for (const double share : {0.0, 1.0}) {
-      if (best >= enough || range.first > kFew) break;
+      if (best >= enough || range.first > problem_.tuning.few_microbatches) break;
       const Rates rates = rates_of(range, share);
       if (!are_complete(rates)) return kInfinity;
       best = std::max(best, without_fill(rates));
@@ -341,23 +340,22 @@ class Solver {
   // Any prices prove a bound; better ones are sought by steps that grow while a price goes one way and shrink when it
   // turns (Riedmiller, Braun, Rprop, ICNN 1993).
   double with_fill(const std::vector<Line>& lines, double enough) {
-    constexpr int kMostSteps = 600;
-    constexpr int kPatience = 150;
-    constexpr double kGain = 1e-4;
+    const BoundTuning& tuning = problem_.tuning;
     if (lines.empty()) return 0;
     Envelope envelope(lines, problem_.gpus.size(), problem_.counts.size());
     Prices prices = prices_;
     Climb climb(prices, reference_);
     double best = 0;
     double mark = 0;
-    for (int step = 0, since = 0; step < kMostSteps && since < kPatience && best < enough; ++step, ++since) {
+    for (int step = 0, since = 0; step < tuning.most_price_steps && since < tuning.price_patience && best < enough;
+         ++step, ++since) {
       const Response& response = envelope.at(prices);
       const double bound = work(prices) / (spent(prices) + response.gain);
       if (bound > best) {
         best = bound;
         prices_ = prices;
       }
-      if (best > mark * (1 + kGain)) {
+      if (best > mark * (1 + tuning.price_gain)) {
         mark = best;
         since = 0;
       }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "block_rates.hpp"
+#include "tangram/relax/bound_tuning.hpp"
 
 namespace tangram::relax {
 
@@ -18,6 +19,7 @@ struct RateProblem {
   std::vector<double> counts;                       ///< by item: how often a sample meets it
   std::int64_t batch = 1;                           ///< samples
   double gathered = 0;                              ///< bytes of a parameter to those of its gradient, at most 1
+  BoundTuning tuning = {};
 };
 
 /// Numbers of microbatches that are looked at together.

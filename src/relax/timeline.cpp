@@ -25,13 +25,13 @@ double most_blocks(const ExecutionMode& mode, double passes, double with_sync) {
 
 }  // namespace
 
-std::vector<Moment> moments_of_fill() {
-  constexpr int kEven = 320;
-  constexpr double kUsual = 0.8;  // hardly any pipeline takes longer to fill
+std::vector<Moment> moments_of_fill(const BoundTuning& tuning) {
+  const int pieces = tuning.fill_pieces;
+  const double usual = tuning.usual_fill;
   std::vector<Moment> out;
-  out.reserve(kEven + 1);
-  for (int i = 0; i < kEven; ++i) out.push_back({kUsual * i / kEven, kUsual / kEven});
-  out.push_back({kUsual, 1 - kUsual});
+  out.reserve(static_cast<std::size_t>(pieces) + 1);
+  for (int i = 0; i < pieces; ++i) out.push_back({usual * i / pieces, usual / pieces});
+  out.push_back({usual, 1 - usual});
   return out;
 }
 

@@ -15,7 +15,7 @@ struct Moment {
   double begin = 0;
   double length = 0;
 };
-[[nodiscard]] std::vector<Moment> moments_of_fill();
+[[nodiscard]] std::vector<Moment> moments_of_fill(const BoundTuning& tuning = {});
 
 /// Moments are looked at as far as some prices reach. `modes` and `moments` must outlive it.
 class Timeline {

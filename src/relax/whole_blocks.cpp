@@ -23,35 +23,32 @@ class WholeBlocks {
   // No plan takes `seconds` or less where prices say no less than that; and what they say at one time is a good guess
   // at the longest that can be proven.
   double run(double proven) {
-    constexpr int kMostTries = 10;
     constexpr double kSlack = 1e-9;
-    constexpr double kFurthest = 2;        // times what was proven before
-    constexpr double kFirstGrowth = 4e-3;  // beyond a time that is proven but says nothing of longer ones
-    constexpr double kStepGrowth = 4;
+    const double close = tuning_.close_times;
     if (!(proven > 0) || !std::isfinite(proven) || prices_.empty()) return proven;
-    const double longest = kFurthest * proven;
+    const double longest = tuning_.furthest_time * proven;
     RangeCosts costs = costs_within(longest);
     double open = longest;  // no prices were found for it
-    double step = kFirstGrowth;
+    double step = tuning_.first_growth;
     Guess before{proven, guess_at(proven, costs)};
     // Longer times leave room for more blocks. A guess that is the time itself says nothing, see below.
-    if (before.guess < proven * (1 - kClose)) return proven;
+    if (before.guess < proven * (1 - close)) return proven;
     double rise = 0;  // of guesses, as times get longer
     double seconds = a_little_less(before.guess);
-    for (int i = 0; i < kMostTries && open > proven * (1 + kClose); ++i) {
+    for (int i = 0; i < tuning_.most_times && open > proven * (1 + close); ++i) {
       if (seconds <= proven || seconds >= open) seconds = (proven + open) / 2;
       const Guess now{seconds, guess_at(seconds, costs)};
       if (are_apart(before, now)) rise = (now.guess - before.guess) / (now.seconds - before.seconds);
       before = now;
       const bool is_proven = now.guess > seconds * (1 + kSlack);
       (is_proven ? proven : open) = seconds;
-      const bool says_nothing = std::abs(now.guess - seconds) <= kClose * seconds;
-      const bool is_flat = std::abs(rise) < kSteep;
+      const bool says_nothing = std::abs(now.guess - seconds) <= close * seconds;
+      const bool is_flat = std::abs(rise) < tuning_.steep_guess;
       const double meets = is_flat ? (now.guess - rise * seconds) / (1 - rise) : now.guess;
-      if (is_proven && is_flat && meets <= proven * (1 + kClose)) break;
+      if (is_proven && is_flat && meets <= proven * (1 + close)) break;
       if (is_proven && says_nothing) {
         seconds = std::min((proven + open) / 2, proven * (1 + step));
-        step *= kStepGrowth;
+        step *= tuning_.growth_factor;
       } else if (says_nothing || !(is_flat || is_proven)) {
         seconds = (proven + open) / 2;
       } else {
@@ -62,9 +59,6 @@ class WholeBlocks {
   }
 
  private:
-  static constexpr double kClose = 1e-3;  // shares of a time
-  static constexpr double kSteep = 0.5;   // no line is drawn through guesses that rise or fall like this
-
   // What prices say at a time.
   struct Guess {
     double seconds = 0;
@@ -72,11 +66,10 @@ class WholeBlocks {
   };
 
   // Guesses scatter, as no prices are the best: a time that is expected to be proven is tried a little earlier.
-  static double a_little_less(double seconds) { return seconds * (1 - kClose / 2); }
+  [[nodiscard]] double a_little_less(double seconds) const { return seconds * (1 - tuning_.close_times / 2); }
 
-  static bool are_apart(const Guess& a, const Guess& b) {
-    constexpr double kFar = 1e-2;
-    return std::abs(a.seconds - b.seconds) > kFar * a.seconds;
+  [[nodiscard]] bool are_apart(const Guess& a, const Guess& b) const {
+    return std::abs(a.seconds - b.seconds) > tuning_.times_apart * a.seconds;
   }
 
   // What most work is of, where it takes least.
@@ -114,14 +107,17 @@ class WholeBlocks {
     std::vector<double> used;
     used.reserve(problem_.gpus.size());
     for (const double gpus : problem_.gpus) used.push_back(gpus / static_cast<double>(problem_.batch));
-    return RangeCosts(problem_.batch, forward_share_, std::move(used), [this, longest](const Range& range) {
-      std::vector<std::vector<ExecutionMode>> modes;
-      modes.reserve(rates_.size());
-      for (const auto& own : rates_) {
-        modes.push_back(execution_modes_of(problem_, own, range, problem_.counts[item_], longest));
-      }
-      return modes;
-    });
+    return RangeCosts(
+        problem_.batch, forward_share_, std::move(used),
+        [this, longest](const Range& range) {
+          std::vector<std::vector<ExecutionMode>> modes;
+          modes.reserve(rates_.size());
+          for (const auto& own : rates_) {
+            modes.push_back(execution_modes_of(problem_, own, range, problem_.counts[item_], longest));
+          }
+          return modes;
+        },
+        tuning_);
   }
 
   // Of GPUs by class as of their speed, last of a block.
@@ -142,16 +138,16 @@ class WholeBlocks {
 
   // The least time by the best prices that were found, where blocks are counted as within `seconds`.
   [[nodiscard]] double guess_at(double seconds, RangeCosts& costs) {
-    constexpr double kFar = 2;
     std::vector<double> worth(prices_.size(), 0);
     worth.back() = problem_.counts[item_];
     PricesFound found = costs.search(seconds, worth, prices_);
     // Where next to nothing fits, prices run away, and are no place to begin from at a longer time.
-    if (found.ratio <= kFar * seconds) prices_ = std::move(found.prices);
+    if (found.ratio <= tuning_.runaway_guess * seconds) prices_ = std::move(found.prices);
     return found.ratio;
   }
 
   const RateProblem& problem_;
+  const BoundTuning& tuning_ = problem_.tuning;
   std::size_t item_;
   double forward_share_ = 1;
   std::vector<std::vector<MergedRate>> rates_;  // by class

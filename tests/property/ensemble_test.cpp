@@ -1,5 +1,5 @@
 // Pipelines that are not alike, on random fleets: what the search returns is a plan that the judge accepts, with the
-// batch and the islands dealt out to the last.
+// batch and the islands allocated to the last.
 #include <algorithm>
 #include <random>
 #include <set>

@@ -23,6 +23,6 @@ enum class Changes : std::uint8_t {
 /// Tries the changes over and over while any helps. `start` is evaluated, and is what comes back when nothing helps.
 /// `effort` counts passes of timetables. Deterministic.
 [[nodiscard]] TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
-                                      std::int64_t effort);
+                                      std::int64_t effort, const SolverTuning& tuning = {});
 
 }  // namespace tangram::chain

@@ -16,6 +16,6 @@ namespace tangram::chain {
 
 /// Empties the frontiers of what is in no chain faster than `interest`, and drops plans slower than any period of such
 /// a chain. Returns how many frontiers are empty now that were not. O(windows x signatures x options).
-std::int64_t presolve(Program& program, std::int64_t interest);
+std::int64_t presolve(Program& program, std::int64_t interest, const SolverTuning& tuning = {});
 
 }  // namespace tangram::chain

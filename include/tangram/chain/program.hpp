@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tangram/chain/cut_yield.hpp"
+#include "tangram/chain/solver_tuning.hpp"
 #include "tangram/prune/frontier.hpp"
 
 namespace tangram::chain {
@@ -145,25 +146,17 @@ using Refine = std::function<std::vector<Candidate>(int option, int signature)>;
 /// slower than the best by this share.
 [[nodiscard]] std::int64_t of_interest(std::int64_t time, double accepted_gap);
 
-/// Chains that are looked at pass by pass are slower by closed form than the best by this share at most.
-inline constexpr double kReach = 0.1;
-
 struct ProgramLimits {
   std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
   double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
   std::int64_t label_budget = INT64_MAX;
-  int beam = 16;                ///< width of the beam search that finds the first incumbent; 0: none
-  int wide_beam = 256;          ///< likewise, of one that looks for any chain a period allows; 0: none looks
-  double window_share = 0.005;  ///< how far the periods of a window may lie apart: all together, of the best time
-  int keep = 8;                 ///< chains returned
-  /// Labels of a search of relaxed frontiers from which on simpler searches go before it: for feasibility alone,
-  /// and with merged steps.
-  std::int64_t hard_search = 8192;
+  int keep = 8;        ///< chains returned
   bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
   std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
   /// Only looks for chains with time < incumbent that are fast pass by pass, and proves nothing: ProgramResult::timed.
   bool only_timetables = false;
   Refine refine;  ///< empty: the program's frontiers are whole
+  SolverTuning tuning;
 };
 
 struct ProgramResult {
@@ -188,6 +181,7 @@ struct ProgramResult {
 /// A lower bound on the time of any chain that takes no search: the Lagrangian relaxation of the unit budget over all
 /// periods. INT64_MAX: infeasible even relaxed. With `interest`, the answer is only exact about whether it is below it:
 /// the first window that is ends the computation.
-[[nodiscard]] std::int64_t root_bound(const Program& program, std::int64_t interest = INT64_MAX);
+[[nodiscard]] std::int64_t root_bound(const Program& program, std::int64_t interest = INT64_MAX,
+                                      const SolverTuning& tuning = {});
 
 }  // namespace tangram::chain

@@ -9,6 +9,7 @@
 
 #include "tangram/base/units.hpp"
 #include "tangram/cluster/price.hpp"
+#include "tangram/compose/search_tuning.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
 #include "tangram/runtime/runtime.hpp"
@@ -36,7 +37,7 @@ struct SpendLimit {
 
 /// Labels that finish the search on nearly all fleets of up to 256 GPUs. On larger ones a label takes longer and to
 /// finish takes many times as many: these bring most within 2.5 % of the best.
-[[nodiscard]] std::int64_t usual_label_budget(int gpus);
+[[nodiscard]] std::int64_t usual_label_budget(int gpus, const ProgramTuning& tuning = {});
 
 struct SearchOptions {
   bool timed = false;  ///< also look for plans that are faster pass by pass: SearchResult::timed
@@ -53,6 +54,7 @@ struct SearchOptions {
   std::vector<cost::Degrees> near_degrees;
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
   std::optional<Nanoseconds> relaxed_bound;    ///< where another search of the job on the fleet has worked it out
+  SearchTuning tuning;
 };
 
 }  // namespace tangram::compose

@@ -1,7 +1,7 @@
 // Pipelines that are not alike: other islands, cuts and shares of the batch, which finish together. Goes in: model,
 // islands, parallelizers, the time to beat. Comes out: an ensemble that beats it, or none.
 //
-// An improvement search beside the named space: it deals the islands of a level out to groups of pipelines, searches
+// An improvement search beside the named space: it allocates the islands of a level to groups of pipelines, searches
 // what each group has for its share of the batch as search() does, and shifts the shares until all finish together;
 // then islands change hands as long as that helps. Nothing it finds or does not find is a proof of anything.
 #pragma once
@@ -20,12 +20,12 @@ struct EnsembleSearch {
   std::optional<compose::Ensemble> best;  ///< faster than what was to beat
   compose::SearchStatistics statistics;
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did, in the order given; empty: nobody was asked
-  std::int64_t deals = 0;                          ///< ways to deal out the islands that were tried
+  std::int64_t allocations = 0;                    ///< allocations of the islands that were tried
 };
 
 /// How far to look.
 enum class EnsembleEffort : std::uint8_t {
-  kLook,  ///< a few deals, of each what single pipelines without mixed stages make of it at once
+  kLook,  ///< a few allocations, of each what single pipelines without mixed stages make of it at once
   kFull,
 };
 

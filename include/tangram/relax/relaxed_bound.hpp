@@ -19,12 +19,14 @@
 #include "tangram/cluster/price.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/relax/bound_tuning.hpp"
 
 namespace tangram::relax {
 
 /// `modelled`: all plans of stages are those of parallelizers whose info says so.
 [[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                        bool modelled, const cost::ProfileSet* profiles = nullptr);
+                                        bool modelled, const cost::ProfileSet* profiles = nullptr,
+                                        const BoundTuning& tuning = {});
 
 /// The same for money: dollars that an iteration costs at least, all work on the class where it is cheapest. Zero where
 /// a class has no price.

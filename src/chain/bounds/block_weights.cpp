@@ -7,8 +7,6 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr int kFewOfKind = 4;  // kinds of which a program has less than a part of so many say little
-
 BlockWeights weights_of(const Program& program, const std::vector<std::int64_t>& block) {
   BlockWeights weights;
   weights.of_first.assign(1, 0);
@@ -37,13 +35,13 @@ std::int64_t fastest_alone(const Program& program, int block) {
 
 }  // namespace
 
-std::vector<BlockWeights> block_weights(const Program& program) {
+std::vector<BlockWeights> block_weights(const Program& program, int least_share_of_kind) {
   std::map<int, int> count;  // of blocks, by signature
   for (int block = 0; block < program.blocks; ++block) ++count[program.signature_of(block, block + 1)];
   const auto blocks = static_cast<std::size_t>(program.blocks);
   std::vector<BlockWeights> all{weights_of(program, std::vector<std::int64_t>(blocks, kBlockWeight))};
   for (const auto& [signature, blocks_of_kind] : count) {
-    if (blocks_of_kind * kFewOfKind < program.blocks || blocks_of_kind == program.blocks) continue;
+    if (blocks_of_kind * least_share_of_kind < program.blocks || blocks_of_kind == program.blocks) continue;
     std::vector<std::int64_t> weight(blocks, 0);
     std::int64_t of_kind = INT64_MAX;
     for (int block = 0; block < program.blocks; ++block) {

@@ -17,7 +17,7 @@ struct BlockWeights {
   std::vector<std::int64_t> of_first;      ///< [n] weight of blocks [0, n)
 };
 
-/// Of every block, and of every kind of block that makes up a quarter of the program.
-[[nodiscard]] std::vector<BlockWeights> block_weights(const Program& program);
+/// Of every block, and of every kind of block that makes up a part of so many of the program.
+[[nodiscard]] std::vector<BlockWeights> block_weights(const Program& program, int least_share_of_kind);
 
 }  // namespace tangram::chain

@@ -12,7 +12,7 @@ Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int
 
 Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period)
     : Capacity(program, fastest, longest_period, RootAlone{}) {
-  if (covers_all_) fill_tables();
+  if (covers_all_ && is_on()) fill_tables();
 }
 
 // Those under which least is left over.
@@ -21,7 +21,7 @@ void Capacity::choose_weights() {
   for (const BlockWeights& weights : fastest_.weights()) {
     const std::int64_t needed = weights.of_first.back();
     const std::int64_t held = held_by_all(heaviest_slices(weights));
-    if (held < needed) covers_all_ = false;
+    if (held < needed && is_on()) covers_all_ = false;
     const double spare = static_cast<double>(held) / static_cast<double>(needed);
     if (weights_ != nullptr && spare >= least) continue;
     least = spare;
@@ -146,6 +146,7 @@ void Capacity::fill_tables() {
 
 bool Capacity::covers_after(const Option& option, int blocks, std::int64_t depth,
                             std::span<const std::int64_t> left) const {
+  if (!is_on()) return true;
   const std::size_t classes = program_.inventory.size();
   const std::size_t* const rows = &rows_[static_cast<std::size_t>(std::min<std::int64_t>(depth, depths_)) * classes];
   std::int64_t held = 0;
@@ -160,6 +161,7 @@ bool Capacity::covers_after(const Option& option, int blocks, std::int64_t depth
 }
 
 std::int64_t Capacity::held_beside(const Option& option, std::span<const std::int64_t> left) const {
+  if (!is_on()) return INT64_MAX;
   const std::size_t* const rows = &rows_[program_.inventory.size()];
   std::int64_t held = 0;
   for (std::size_t k = 0; k < program_.inventory.size(); ++k) {

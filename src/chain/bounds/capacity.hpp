@@ -48,6 +48,8 @@ class Capacity {
     bool operator==(const Item&) const = default;
   };
 
+  /// Switched off, all units hold everything.
+  [[nodiscard]] bool is_on() const { return fastest_.tuning().cuts.capacity; }
   void choose_weights();
   void note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const;
   [[nodiscard]] std::vector<std::int64_t> heaviest_slices(const BlockWeights& weights) const;

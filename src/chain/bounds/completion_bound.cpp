@@ -11,7 +11,6 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr double kStepDecay = 0.85;
 constexpr double kCoverTolerance = 1e-9;  // relative; absorbs the rounding of sums of weights
 
 }  // namespace
@@ -26,14 +25,19 @@ CompletionBound::CompletionBound(const Program& program, const FastestPlans& fas
       longest_period_(static_cast<double>(longest_period)),
       depths_(fastest.depths()) {
   if (!capacity_.covers_all() || !coverable(extent)) return;
+  if (!cuts().completion) {
+    count_nothing();
+    return;
+  }
   within_ = lists_within();
-  if (multipliers.size() != resources_.size()) multipliers.assign(resources_.size(), 0);
+  if (!cuts().unit_prices) iterations = 0;
+  if (multipliers.size() != resources_.size() || !cuts().unit_prices) multipliers.assign(resources_.size(), 0);
   ascend(std::move(multipliers), iterations, enough, extent);
 }
 
 std::int64_t CompletionBound::least_end(std::int64_t enough) const {
   const std::int64_t priced = whole_nanoseconds(root_);
-  if (priced >= enough) return priced;
+  if (priced >= enough || !cuts().knapsack) return priced;
   return std::max(priced, whole_nanoseconds(knapsack().root()));
 }
 
@@ -45,8 +49,22 @@ KnapsackBound& CompletionBound::knapsack() const {
   return *knapsack_;
 }
 
+// As if nothing were left to pay.
+void CompletionBound::count_nothing() {
+  lambda_.assign(resources_.size(), 0);
+  unit_price_.assign(program_.options.size(), 0);
+  phi_.assign(cell(program_.blocks + 1, 0), 0);
+  root_ = 0;
+}
+
 // Whether the cheapest cover takes no more than there is. Leaves the weights and their table behind.
 bool CompletionBound::coverable(Extent extent) {
+  if (!cuts().cover) {
+    weight_.assign(resources_.size(), 0);
+    unit_weight_.assign(program_.options.size(), 0);
+    need_.assign(cell(program_.blocks + 1, 0), 0);
+    return true;
+  }
   weight_ = capacity_weights();
   unit_weight_ = option_prices(weight_);
   const double whole = relax(unit_weight_, false, extent, need_);
@@ -103,12 +121,12 @@ void CompletionBound::ascend(std::vector<double> lambda, int iterations, double 
       best = lambda;
     }
     if (norm < 1e-12 || best_value >= enough || i == iterations) break;
-    if (i == 0) step = 0.5 * std::max(whole, 1.0);
+    if (i == 0) step = fastest_.tuning().first_price_step * std::max(whole, 1.0);
     for (std::size_t k = 0; k < resources_.size(); ++k) {
       const auto most = static_cast<double>(std::max<std::int64_t>(1, resources_[k]));
       lambda[k] = std::max(0.0, lambda[k] + step * excess_of(k) / most / std::sqrt(norm));
     }
-    step *= kStepDecay;
+    step *= fastest_.tuning().price_step_decay;
   }
   lambda_ = best;
   root_ = best_value;

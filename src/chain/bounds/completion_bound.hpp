@@ -59,12 +59,15 @@ class CompletionBound {
   [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return worth(weight_, left); }
   /// What the units left can hold in whole stages. Only of kAll, and where there is a root.
   [[nodiscard]] const Capacity& capacity() const { return capacity_; }
+  [[nodiscard]] const SolverTuning& tuning() const { return fastest_.tuning(); }
   /// Least latency of any boundary at the cut, both ways.
   [[nodiscard]] double round_trip(int cut) const { return fastest_.round_trip(cut); }
   /// What it answers is remembered: not for several threads. Only where there is a root.
   [[nodiscard]] KnapsackBound& knapsack() const;
 
  private:
+  [[nodiscard]] const SolverCuts& cuts() const { return fastest_.tuning().cuts; }
+  void count_nothing();
   [[nodiscard]] bool coverable(Extent extent);
   void ascend(std::vector<double> lambda, int iterations, double enough, Extent extent);
   double relax(const std::vector<double>& option_price, bool with_time, Extent extent, std::vector<double>& table);

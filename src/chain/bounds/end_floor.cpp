@@ -11,7 +11,6 @@ namespace tangram::chain {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-constexpr double kFloorStepDecay = 0.8;
 
 // Relaxed frontiers say the least of all their plans; whole frontiers show it.
 template <class Cost>
@@ -28,19 +27,26 @@ std::vector<std::int64_t> least_of(const Program& program, const std::vector<std
 
 }  // namespace
 
-EndCosts::EndCosts(const Program& program)
+EndCosts::EndCosts(const Program& program, const SolverTuning& tuning)
     : program_(program),
+      tuning_(tuning),
       forward_(least_of(program, program.least_forward, [](const Candidate& plan) { return plan.F; })),
       backward_(least_of(program, program.least_backward, [](const Candidate& plan) { return plan.T - plan.F; })) {}
 
-EndFloor::EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent)
+EndFloor::EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent,
+                   const SolverTuning& tuning)
     : program_(program), least_(least), period_(period) {
   note_hops();
   price_.assign(program.resources().size(), 0);
   option_price_.assign(program.options.size(), 0);
+  if (!tuning.cuts.end_floor) {
+    covered_.assign(static_cast<std::size_t>(program.blocks) + 1, 0);
+    free_ = covered_;
+    return;
+  }
   const double unpriced = cover();
   free_ = covered_;
-  if (unpriced != kNone && ascent > 0) ascend(ascent);
+  if (unpriced != kNone && ascent > 0) ascend(ascent, tuning);
 }
 
 void EndFloor::note_hops() {
@@ -111,11 +117,11 @@ std::vector<double> EndFloor::usage() const {
   return taken;
 }
 
-void EndFloor::ascend(int steps) {
+void EndFloor::ascend(int steps, const SolverTuning& tuning) {
   const std::vector<std::int64_t> resources = program_.resources();
   std::vector<double> best_price = price_;
   double best_value = covered_.back();
-  double step = 0.5 * std::max(1.0, best_value);
+  double step = tuning.first_price_step * std::max(1.0, best_value);
   for (int i = 0; i < steps; ++i) {
     const std::vector<double> taken = usage();
     double norm = 0;
@@ -129,7 +135,7 @@ void EndFloor::ascend(int steps) {
       const auto most = static_cast<double>(std::max<std::int64_t>(1, resources[k]));
       price_[k] = std::max(0.0, price_[k] + step * excess[k] / most / std::sqrt(norm));
     }
-    step *= kFloorStepDecay;
+    step *= tuning.floor_step_decay;
     price_options();
     const double value = cover() - refund(resources);
     if (value <= best_value) continue;

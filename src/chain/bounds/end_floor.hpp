@@ -24,7 +24,8 @@ class EndFloor {
  public:
   /// `least`: [option * signatures + signature] ns; what has no plan is not looked at. Prices are raised in `ascent`
   /// subgradient steps from nothing.
-  EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent);
+  EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent,
+           const SolverTuning& tuning = {});
 
   /// Price of an option's units, and of all that is left of the program's resources.
   [[nodiscard]] double unit_price(int option) const { return option_price_[static_cast<std::size_t>(option)]; }
@@ -34,7 +35,7 @@ class EndFloor {
 
  private:
   void note_hops();
-  void ascend(int steps);
+  void ascend(int steps, const SolverTuning& tuning);
   void fill_cheapest();
   double cover();
   [[nodiscard]] std::vector<double> usage() const;
@@ -56,16 +57,17 @@ class EndFloor {
 /// The costs that floors are made of, for all periods.
 class EndCosts {
  public:
-  explicit EndCosts(const Program& program);
+  explicit EndCosts(const Program& program, const SolverTuning& tuning = {});
   [[nodiscard]] EndFloor forward_at(std::int64_t period, int ascent) const {
-    return {program_, forward_, period, ascent};
+    return {program_, forward_, period, ascent, tuning_};
   }
   [[nodiscard]] EndFloor backward_at(std::int64_t period, int ascent) const {
-    return {program_, backward_, period, ascent};
+    return {program_, backward_, period, ascent, tuning_};
   }
 
  private:
   const Program& program_;
+  SolverTuning tuning_;
   std::vector<std::int64_t> forward_;   // least F of any plan
   std::vector<std::int64_t> backward_;  // least T - F of any plan
 };

@@ -11,8 +11,6 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr int kMostDepths = 64;
-
 std::vector<double> least_round_trips(const Program& program) {
   std::vector<double> least(static_cast<std::size_t>(program.cut_kinds), kNoCompletion);
   const auto per_kind = static_cast<std::size_t>(program.keys) * static_cast<std::size_t>(program.keys);
@@ -48,13 +46,14 @@ std::vector<std::vector<char>> compared_uses(const std::vector<Option>& options)
 
 }  // namespace
 
-FastestPlans::FastestPlans(const Program& program)
-    : takes_no_more_(compared_uses(program.options)),
+FastestPlans::FastestPlans(const Program& program, const SolverTuning& tuning)
+    : tuning_(tuning),
+      takes_no_more_(compared_uses(program.options)),
       round_trip_(least_round_trips(program)),
-      weights_(block_weights(program)) {
+      weights_(block_weights(program, tuning.least_share_of_kind)) {
   for (const Option& option : program.options) classes_of_.push_back(option.uses.size());
   depths_ = static_cast<int>(
-      std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, kMostDepths));
+      std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, tuning.most_depths));
   blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
   for (int last = 1; last <= program.blocks; ++last) {
     for (int blocks = 1; blocks <= last; ++blocks) {

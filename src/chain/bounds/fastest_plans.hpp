@@ -18,7 +18,7 @@ inline constexpr double kNoCompletion = std::numeric_limits<double>::infinity();
 /// An option that is no faster than another and takes no less of any class is left out: no prices make it the choice.
 class FastestPlans {
  public:
-  explicit FastestPlans(const Program& program);
+  explicit FastestPlans(const Program& program, const SolverTuning& tuning = {});
 
   struct Entry {
     double T;
@@ -62,6 +62,8 @@ class FastestPlans {
   [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
   /// No chain costs more, by the entries of the lists and the round trips.
   [[nodiscard]] double dearest() const { return dearest_; }
+  /// Of the bounds that are made of the lists.
+  [[nodiscard]] const SolverTuning& tuning() const { return tuning_; }
   /// Under which Capacity counts covers.
   [[nodiscard]] const std::vector<BlockWeights>& weights() const { return weights_; }
 
@@ -71,6 +73,7 @@ class FastestPlans {
   void add_list(std::vector<Entry>& entries);
   void add_table(std::size_t first_list, std::size_t options);
 
+  SolverTuning tuning_;
   int depths_ = 1;
   std::vector<Entry> entries_;
   std::vector<std::size_t> begins_{0};

@@ -1,7 +1,6 @@
 #include "knapsack_bound.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <numeric>
 #include <tuple>
@@ -13,9 +12,6 @@
 namespace tangram::chain {
 
 namespace {
-
-// Stages hold no fewer microbatches than those of the tier.
-constexpr std::array kTierDepths{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
 // Without items that are no cheaper than another of as few units and as much weight.
 template <class Item>
@@ -70,8 +66,8 @@ KnapsackBound::KnapsackBound(const Program& program, const FastestPlans& fastest
   for (std::size_t k = 0; k < grain_.size(); ++k) {
     if (grain_[k] > 0) active_.push_back(k);
   }
-  tiers_.resize(kTierDepths.size());
-  shared_.resize(kTierDepths.size());
+  tiers_.resize(tier_depths().size());
+  shared_.resize(tier_depths().size());
   for (int signature = 0; signature < program.signatures; ++signature) {
     const auto weight = static_cast<double>(weights_.of_signature[static_cast<std::size_t>(signature)]);
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
@@ -86,8 +82,8 @@ KnapsackBound::KnapsackBound(const Program& program, const FastestPlans& fastest
 
 std::size_t KnapsackBound::tier(std::int64_t depth) const {
   const auto most = std::min<std::int64_t>(depth, fastest_.depths());
-  const auto above = std::upper_bound(kTierDepths.begin(), kTierDepths.end(), most);
-  return static_cast<std::size_t>(above - kTierDepths.begin()) - 1;
+  const auto above = std::upper_bound(tier_depths().begin(), tier_depths().end(), most);
+  return static_cast<std::size_t>(above - tier_depths().begin()) - 1;
 }
 
 // A mixed stage counts for each of its classes with a part of its blocks and as large a part of its time. Only one of
@@ -146,7 +142,7 @@ std::vector<KnapsackBound::Items> KnapsackBound::items_at(int depth) const {
   return items;
 }
 
-void KnapsackBound::turn(Row& row) {
+void KnapsackBound::reverse(Row& row) {
   for (Costs* costs : {&row.inner, &row.first}) costs->back.assign(costs->of.rbegin(), costs->of.rend());
 }
 
@@ -173,14 +169,14 @@ void KnapsackBound::fill(Tables& tables) const {
         put(rows[static_cast<std::size_t>(units - item.units)].inner.of, item.weight, item.cost, here.first.of);
       }
     }
-    for (Row& row : rows) turn(row);
+    for (Row& row : rows) reverse(row);
   }
 }
 
 KnapsackBound::Tables& KnapsackBound::tables_at(std::int64_t depth) {
   const std::size_t at = tier(depth);
   if (!tiers_[shared_[at]] || (shared_[at] == 0 && at != 0)) {
-    std::vector<Items> items = items_at(kTierDepths[at]);
+    std::vector<Items> items = items_at(tier_depths()[at]);
     shared_[at] = at;
     for (std::size_t other = 0; other < tiers_.size(); ++other) {
       if (tiers_[other] && tiers_[other]->items == items) shared_[at] = other;
@@ -212,7 +208,7 @@ const KnapsackBound::Row& KnapsackBound::row(Tables& tables, std::size_t from, s
     joined.inner.of[w] = convolution_at(a.inner, b.inner, w);
     joined.first.of[w] = std::min(convolution_at(a.first, b.inner, w), convolution_at(a.inner, b.first, w));
   }
-  turn(joined);
+  reverse(joined);
   return joined;
 }
 

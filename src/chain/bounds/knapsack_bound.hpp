@@ -76,11 +76,13 @@ class KnapsackBound {
   /// The least cost of weight w on two sets of classes together.
   [[nodiscard]] static double convolution_at(const Costs& a, const Costs& b, std::size_t weight);
 
+  /// Stages hold no fewer microbatches than those of the tier.
+  [[nodiscard]] const auto& tier_depths() const { return fastest_.tuning().knapsack_depths; }
   [[nodiscard]] UnitsKey key_of(std::size_t from, std::size_t to, std::span<const std::int64_t> left) const;
   [[nodiscard]] std::vector<Items> items_at(int depth) const;
   void add_parts(const Option& option, int weight, double cost, bool is_first, std::vector<Items>& items) const;
   Tables& tables_at(std::int64_t depth);
-  static void turn(Row& row);
+  static void reverse(Row& row);
   void fill(Tables& tables) const;
   const Row& row(Tables& tables, std::size_t from, std::size_t to, std::span<const std::int64_t> left,
                  std::size_t weight);

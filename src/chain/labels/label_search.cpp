@@ -19,10 +19,6 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr int kFloorAscent = 8;
-constexpr std::size_t kExtensionsPerBeam = 4;
-constexpr std::size_t kInsertedPerBeam = 2;  // some of them are beaten by later ones
-
 // How a label came to be.
 struct Node {
   Label label;
@@ -134,12 +130,13 @@ class Search {
       : program_(ground.program),
         frontiers_(ground.frontiers),
         bound_(bound),
+        tuning_(bound.tuning()),
         query_(query),
         hops_(ground.program, query.period,
               query.beam > 0 ? BoundaryPrices::Fronts::kAny : BoundaryPrices::Fronts::kAllowed),
         algebra_(ground.program, hops_, query.period, query.feasibility_only),
-        forward_(ground.ends.forward_at(query.period, ascent_of(query))),
-        backward_(ground.ends.backward_at(query.period, ascent_of(query))),
+        forward_(ground.ends.forward_at(query.period, ascent_of(query, bound.tuning()))),
+        backward_(ground.ends.backward_at(query.period, ascent_of(query, bound.tuning()))),
         cutoff_(query.cutoff),
         resources_(ground.program.resources()),
         loads_(ground.program),
@@ -171,7 +168,9 @@ class Search {
   }
 
   // Relaxed frontiers have nothing to synchronise, and a beam search is not worth the prices.
-  static int ascent_of(const LabelQuery& query) { return query.relaxed || query.beam > 0 ? 0 : kFloorAscent; }
+  static int ascent_of(const LabelQuery& query, const SolverTuning& tuning) {
+    return query.relaxed || query.beam > 0 ? 0 : tuning.floor_ascent;
+  }
 
   // Any chain answers a search that knows no time.
   [[nodiscard]] bool is_answered() const { return query_.feasibility_only && best_.has_value(); }
@@ -250,7 +249,7 @@ class Search {
         }
       }
     }
-    const auto most = static_cast<std::size_t>(query_.beam) * kExtensionsPerBeam;
+    const auto most = static_cast<std::size_t>(query_.beam) * static_cast<std::size_t>(tuning_.groups_per_beam);
     if (query_.beam > 0 && lists.groups.size() > most) {
       std::nth_element(lists.groups.begin(), lists.groups.begin() + static_cast<std::ptrdiff_t>(most),
                        lists.groups.end(), smaller_growth);
@@ -340,7 +339,7 @@ class Search {
 
   // A beam search is not worth it.
   [[nodiscard]] double least_ahead(int left, int depth, const ExtensionGroup& group, const Budget& budget) {
-    if (query_.beam > 0 || group.blocks == left) return 0;
+    if (query_.beam > 0 || group.blocks == left || !tuning_.cuts.knapsack) return 0;
     left_after_ = budget.left;
     for (const Use& use : program_.options[static_cast<std::size_t>(group.option)].uses) {
       left_after_[static_cast<std::size_t>(use.island_class)] -= use.units;
@@ -444,6 +443,10 @@ class Search {
     return node.label.a + node.label.o + forward_.at(left, refund);
   }
 
+  [[nodiscard]] std::size_t most_inserted() const {
+    return static_cast<std::size_t>(tuning_.inserted_per_beam) * static_cast<std::size_t>(query_.beam);
+  }
+
   // `before`: what was left before the label's first stage took its units.
   void insert(const Node& node, const StateKey& parent, ExtensionGroup& group, int left, const Budget& before) {
     const std::int64_t depth = node.label.n + 1;
@@ -458,9 +461,7 @@ class Search {
     });
     if (ruled_out) return;
     Position& position = positions_[static_cast<std::size_t>(left)];
-    if (query_.beam > 0 && position.bounds.excludes(lower, kInsertedPerBeam * static_cast<std::size_t>(query_.beam))) {
-      return;
-    }
+    if (query_.beam > 0 && position.bounds.excludes(lower, most_inserted())) return;
     const Option& option = program_.options[static_cast<std::size_t>(group.option)];
     if (program_.classic_warmup || group.target == ExtensionGroup::kNone) {
       StateKey key = after(parent, group.option);
@@ -472,7 +473,12 @@ class Search {
     const double backward_refund = before.backward - backward_.unit_price(node.option);
     candidate.dominance_key.a =
         std::max(candidate.dominance_key.a, candidate.dominance_key.latency + backward_.at(left, backward_refund));
-    if (!add(candidate, hops_.latency_gap_at(left), position.states[static_cast<std::size_t>(group.target)])) return;
+    State& state = position.states[static_cast<std::size_t>(group.target)];
+    if (!tuning_.cuts.dominance) {
+      state.labels.push_back(candidate);
+    } else if (!add(candidate, hops_.latency_gap_at(left), state)) {
+      return;
+    }
     nodes_.push_back(node);
     if (created() >= query_.label_budget) answer_.finished = false;
   }
@@ -527,6 +533,7 @@ class Search {
   const Program& program_;
   Frontiers& frontiers_;
   const CompletionBound& bound_;
+  const SolverTuning& tuning_;
   const LabelQuery query_;
   const BoundaryPrices hops_;
   const LabelAlgebra algebra_;

@@ -13,16 +13,13 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr std::int64_t kEvaluation = 64;  // passes that one closed form takes the time of, per stage
-constexpr std::int64_t kBound = 4;        // likewise, one least time
-constexpr double kFormsApart = 1.05;      // a closed form this far above the best's is hardly of a faster timetable
-constexpr double kPromising = 1.003;      // times the best: chains that more in flight may make faster than it
-
 class LocalSearch {
  public:
-  LocalSearch(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort)
+  LocalSearch(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort,
+              const SolverTuning& tuning)
       : program_(program),
         frontiers_(frontiers),
+        tuning_(tuning),
         all_(changes == Changes::kAll),
         left_(effort),
         best_{std::move(start), 0} {
@@ -193,7 +190,7 @@ class LocalSearch {
 
   bool try_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
     if (left_ <= 0) return false;
-    left_ -= kBound * static_cast<std::int64_t>(next.stages.size());
+    left_ -= tuning_.least_time_effort * static_cast<std::int64_t>(next.stages.size());
     // Relaxed frontiers know the fastest plan, too: most need not be made whole.
     for (const std::size_t s : changed) {
       const Candidate* plan =
@@ -220,7 +217,7 @@ class LocalSearch {
     for (const Candidate& plan : frontiers_.whole(next.stages[s].option, signature_of(next.stages[s]))) {
       if (plan.T >= slowest) break;
       next.stages[s].candidate = plan;
-      left_ -= kBound * static_cast<std::int64_t>(next.stages.size());
+      left_ -= tuning_.least_time_effort * static_cast<std::int64_t>(next.stages.size());
       if (least_time(program_, next) >= best_.time) continue;
       improved |= try_all_plans(next, changed.subspan(1), more);
       if (left_ <= 0) break;
@@ -250,15 +247,16 @@ class LocalSearch {
 
   bool consider(Chain next, const std::vector<std::int64_t>& more) {
     if (left_ <= 0) return false;
-    left_ -= kEvaluation * static_cast<std::int64_t>(next.stages.size());
+    left_ -= tuning_.form_effort * static_cast<std::int64_t>(next.stages.size());
     if (!can_be_placed(next) || !evaluate(program_, next) || least_time(program_, next) >= best_.time) return false;
-    if (all_ && static_cast<double>(next.time) > kFormsApart * static_cast<double>(best_.chain.time)) return false;
+    if (all_ && static_cast<double>(next.time) > tuning_.forms_apart * static_cast<double>(best_.chain.time))
+      return false;
     std::int64_t least = INT64_MAX;
     if (improve_with(next, more, least)) return true;
     if (!all_ || program_.classic_warmup) return false;
     const std::vector<std::int64_t> eager = more_until_eager(next);
     if (improve_with(next, eager, least)) return true;
-    if (static_cast<double>(least) > kPromising * static_cast<double>(best_.time)) return false;
+    if (static_cast<double>(least) > tuning_.promising * static_cast<double>(best_.time)) return false;
     return warm_up_otherwise(next, more) || warm_up_otherwise(next, eager);
   }
 
@@ -334,6 +332,7 @@ class LocalSearch {
 
   const Program& program_;
   Frontiers& frontiers_;
+  const SolverTuning& tuning_;
   bool all_;
   std::int64_t left_;
   TimedChain best_;
@@ -342,9 +341,9 @@ class LocalSearch {
 
 }  // namespace
 
-TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
-                        std::int64_t effort) {
-  return LocalSearch(program, frontiers, std::move(start), changes, effort).run();
+TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort,
+                        const SolverTuning& tuning) {
+  return LocalSearch(program, frontiers, std::move(start), changes, effort, tuning).run();
 }
 
 }  // namespace tangram::chain

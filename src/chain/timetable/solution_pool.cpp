@@ -11,14 +11,10 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr double kReachOfFill = 0.6;         // of what fills and drains the pipeline, at most
-constexpr double kMostOfFill = 0.9;          // likewise, where few stages follow the one that sets the period
-constexpr std::int64_t kEffort = 8'000'000;  // passes of timetables to improve one
-
 class Explorer {
  public:
   Explorer(const LabelGround& ground, const FastestPlans& fastest, const PoolQuery& query)
-      : ground_(ground), program_(ground.program), fastest_(fastest), query_(query) {}
+      : ground_(ground), program_(ground.program), fastest_(fastest), tuning_(fastest.tuning()), query_(query) {}
 
   SolutionPool run() {
     for (const Chain& chain : query_.chains) note(chain);
@@ -27,8 +23,8 @@ class Explorer {
     for (TimedChain& start : starts_) {
       const auto least = static_cast<double>(least_time(program_, start.chain));
       if (least >= query_.least_time_share * static_cast<double>(incumbent)) continue;
-      result_.timed.push_back(
-          local_search(program_, ground_.frontiers, std::move(start.chain), Changes::kFew, kEffort));
+      result_.timed.push_back(local_search(program_, ground_.frontiers, std::move(start.chain), Changes::kFew,
+                                           tuning_.local_effort, tuning_));
       incumbent = std::min(incumbent, result_.timed.back().time);
     }
     std::ranges::stable_sort(result_.timed, {}, &TimedChain::time);
@@ -41,11 +37,12 @@ class Explorer {
     const std::int64_t any_period = this->reach();
     std::vector<double> multipliers;
     for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period;) {
-      const std::int64_t hi = std::min(query_.longest_period, rung_from(lo));
+      const std::int64_t hi = std::min(query_.longest_period, rung_from(lo, tuning_));
       const std::int64_t base = (program_.microbatches - 1) * lo;
       const std::int64_t reach = std::min(any_period, reach_at(lo));
       if (base >= reach) return;
-      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers), kNoCompletion);
+      const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers, tuning_),
+                                  kNoCompletion);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
       if (bound.root() <= static_cast<double>(reach - base)) look_at(bound, hi, reach - base);
       if (program_.microbatches == 1) return;
@@ -59,7 +56,7 @@ class Explorer {
     const Chain& front = query_.chains.front();
     const auto flow = static_cast<double>(program_.microbatches * front.period);
     const auto best = static_cast<double>(front.time);
-    const double further = std::min(kReach * best, kReachOfFill * std::max(0.0, best - flow));
+    const double further = std::min(tuning_.timetable_reach * best, tuning_.reach_of_fill * std::max(0.0, best - flow));
     return std::min(query_.slowest, static_cast<std::int64_t>(best + further));
   }
 
@@ -68,7 +65,8 @@ class Explorer {
   [[nodiscard]] std::int64_t reach_at(std::int64_t period) const {
     if (!query_.chains.empty() || query_.incumbent == kNever) return kNever;
     const auto flow = static_cast<double>(program_.microbatches * period);
-    const auto slowest = (static_cast<double>(query_.incumbent) - kMostOfFill * flow) / (1 - kMostOfFill);
+    const auto slowest =
+        (static_cast<double>(query_.incumbent) - tuning_.most_of_fill * flow) / (1 - tuning_.most_of_fill);
     return slowest < static_cast<double>(kLongestPeriod) ? static_cast<std::int64_t>(slowest) : kNever;
   }
 
@@ -99,6 +97,7 @@ class Explorer {
   const LabelGround& ground_;
   const Program& program_;
   const FastestPlans& fastest_;
+  const SolverTuning& tuning_;
   const PoolQuery& query_;
   std::vector<TimedChain> starts_;  // the fastest first
   SolutionPool result_;

@@ -16,9 +16,9 @@ struct PoolQuery {
   std::int64_t shortest_period = 1;
   std::int64_t longest_period = 1;
   std::int64_t incumbent = INT64_MAX;  ///< timetables of at least so much are of no interest
-  int beam = 16;                       ///< of the beam searches that find chains
+  int beam = 1;                        ///< of the beam searches that find chains
   std::span<const Chain> chains;       ///< found before, evaluated, the best first
-  std::size_t starts = 8;              ///< chains that are improved by local search, at most
+  std::size_t starts = 1;              ///< chains that are improved by local search, at most
   /// Chains are improved whose least time is below so many times the fastest timetable.
   double least_time_share = 1;
   /// Closed forms of at least so much are of no interest. Where no chain was found before, nothing else says how far to

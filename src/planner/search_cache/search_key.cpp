@@ -50,7 +50,7 @@ Json hierarchy_json(const cluster::IslandHierarchy& hierarchy) {
 
 Json options_json(const compose::SearchOptions& options) {
   const auto& [timed, top, label_budget, max_replicas, max_parts, constraints, spend, incumbent, accepted_gap,
-               near_degrees, profiles, relaxed_bound] = options;
+               near_degrees, profiles, relaxed_bound, tuning] = options;
   return Json::array({timed, top, label_budget, max_replicas, max_parts, search_cache::to_json(constraints),
                       search_cache::to_json(spend), search_cache::to_json(incumbent),
                       search_cache::to_json(accepted_gap), search_cache::to_json(near_degrees),
@@ -84,6 +84,8 @@ const parallelizer::ParallelizerInfo* first_uncacheable(
 
 std::optional<std::string> search_key(const SearchQuestion& question, const std::string& program) {
   if (first_uncacheable(question.parallelizers) != nullptr) return std::nullopt;
+  // What is tuned or switched off is to be searched, not remembered.
+  if (question.options.tuning != compose::SearchTuning{}) return std::nullopt;
   Json who = Json::array();
   for (const parallelizer::Parallelizer* p : question.parallelizers) who.push_back(search_cache::to_json(p->info()));
   return digest_of(Json::array({program, static_cast<int>(question.target), search_cache::to_json(question.model),

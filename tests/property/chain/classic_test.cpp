@@ -18,8 +18,8 @@ TEST_CASE("with classic warm-ups the composer's optimum is the brute force's, an
     program.classic_warmup = true;
     const auto truth = brute_force(program).time;
     chain::ProgramLimits limits;
-    limits.beam = i % 3 == 0 ? 0 : 4;
-    limits.window_share = i % 2 == 0 ? 0.004 : 0.5;
+    limits.tuning.beam = i % 3 == 0 ? 0 : 4;
+    limits.tuning.window_share = i % 2 == 0 ? 0.004 : 0.5;
     const chain::ProgramResult result = chain::solve(program, limits);
     INFO("case " << i);
     REQUIRE(result.finished);

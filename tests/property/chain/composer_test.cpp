@@ -75,10 +75,10 @@ void compare(const Flavour& flavour, std::uint64_t seed, int count) {
     const chain::Program program = random_program(random, flavour);
     const BruteForceAnswer truth = brute_force(program);
     chain::ProgramLimits limits;
-    limits.beam = i % 3 == 0 ? 0 : 4;  // beam searches must not change the answer
-    limits.wide_beam = i % 4 == 0 ? 256 : 1;
-    limits.window_share = i % 2 == 0 ? 0.004 : 0.5;
-    if (i % 5 < 3) limits.hard_search = -1;  // nor must what goes before hard searches
+    limits.tuning.beam = i % 3 == 0 ? 0 : 4;  // beam searches must not change the answer
+    limits.tuning.wide_beam = i % 4 == 0 ? 256 : 1;
+    limits.tuning.window_share = i % 2 == 0 ? 0.004 : 0.5;
+    if (i % 5 < 3) limits.tuning.hard_search = -1;  // nor must what goes before hard searches
     const chain::ProgramResult result = chain::solve(program, limits);
     INFO("seed " << seed << " case " << i);
     REQUIRE(result.finished);

@@ -1,4 +1,5 @@
-// Timetables against the event-driven simulator, which shares no code with them, and what polishing may do to a chain.
+// Timetables against the event-driven simulator, which shares no code with them, and what local search may do to a
+// chain.
 #include "tangram/chain/timetable.hpp"
 
 #include <algorithm>

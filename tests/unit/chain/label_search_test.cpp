@@ -50,7 +50,7 @@ TEST_CASE("a longer latency that asks for less in flight is kept") {
                                          {{2, 4}, {16, 0, 16, 0, 9, 0}}});
   for (const int beam : {0, 4}) {
     ProgramLimits limits;
-    limits.beam = beam;
+    limits.tuning.beam = beam;
     const ProgramResult result = solve(program, limits);
     REQUIRE(result.finished);
     REQUIRE_FALSE(result.chains.empty());

@@ -96,7 +96,8 @@ TEST_CASE("what is found by few ranges holds for all of them") {
     const RateProblem problem = random_problem(draws);
     std::vector<double> used;
     for (const double gpus : problem.gpus) used.push_back(gpus / static_cast<double>(kBatch));
-    RangeCosts costs(kBatch, kForwardShare, used, [&](const Range& range) { return modes_at(problem, range); });
+    RangeCosts costs(
+        kBatch, kForwardShare, used, [&](const Range& range) { return modes_at(problem, range); }, problem.tuning);
     const std::vector<double> worth{0, 0, kBlocks};
     // Twice: the second search begins with the ranges that mattered in the first.
     for (const double seconds : {draws.between(10, 60), draws.between(10, 60)}) {

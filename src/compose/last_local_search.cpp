@@ -12,9 +12,6 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr int kNear = 2;   // blocks that a boundary may move by at another size
-constexpr int kShort = 4;  // lengths that outlines of all others are made of
-
 // What the same GPUs do with microbatches of another size; empty: not a whole number of samples each.
 std::vector<OptionPart> resized(const std::vector<OptionPart>& parts, std::int64_t from, std::int64_t to) {
   std::vector<OptionPart> result = parts;
@@ -33,12 +30,12 @@ bool same_parts(const std::vector<OptionPart>& a, const std::vector<OptionPart>&
 }
 
 // Those near the chain's, and the short ones.
-std::vector<int> lengths_near(const chain::Chain& chain, int blocks) {
+std::vector<int> lengths_near(const chain::Chain& chain, int blocks, const ProgramTuning& tuning) {
   std::set<int> lengths;
-  for (int length = 1; length <= std::min(kShort, blocks); ++length) lengths.insert(length);
+  for (int length = 1; length <= std::min(tuning.short_slices, blocks); ++length) lengths.insert(length);
   for (const chain::ChainStage& stage : chain.stages) {
     const int length = stage.last - stage.first;
-    for (int near = length - kNear; near <= length + kNear; ++near) {
+    for (int near = length - tuning.boundary_reach; near <= length + tuning.boundary_reach; ++near) {
       if (near >= 1 && near <= blocks) lengths.insert(near);
     }
   }
@@ -47,17 +44,18 @@ std::vector<int> lengths_near(const chain::Chain& chain, int blocks) {
 
 }  // namespace
 
-void BatchMaker::polish(PlacedChain& chain, std::int64_t effort) const {
-  PricedProgram& priced = chain.attempt.priced;
+void BatchMaker::improve(PlacedChain& chain, std::int64_t effort) const {
+  PricedProgram& priced = chain.candidate.priced;
   const chain::Refine refine = refine_of(priced, *chain.store);
   chain::Frontiers frontiers(priced.program, refine);
-  chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort);
+  chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort,
+                                    options_.tuning.solver);
 }
 
 // The chain with the options of another program and the fastest plans that hold what 1F1B asks for.
 std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, PlacedChain& into) const {
-  const PricedProgram& from = chain.attempt.priced;
-  PricedProgram& priced = into.attempt.priced;
+  const PricedProgram& from = chain.candidate.priced;
+  PricedProgram& priced = into.candidate.priced;
   const chain::Program& program = priced.program;
   const chain::Refine refine = refine_of(priced, *into.store);
   chain::TimedChain result;
@@ -82,15 +80,15 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
 }
 
 PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const {
-  const PricedProgram& from = chain.attempt.priced;
+  const PricedProgram& from = chain.candidate.priced;
   PlacedChain other;
   other.timed.time = kNoTime;
-  Setting& setting = other.attempt.setting;
+  Setting& setting = other.candidate.setting;
   setting = from.setting;
   setting.microbatches = microbatches_of(model_.job, setting.replicas, microbatch);
   setting.microbatch = microbatch;
   auto store = store_for({setting});
-  std::vector<std::vector<OptionPart>>& options = other.attempt.options;
+  std::vector<std::vector<OptionPart>>& options = other.candidate.options;
   std::vector<int> entries;
   for (const chain::ChainStage& stage : chain.timed.chain.stages) {
     auto parts = resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, microbatch);
@@ -108,24 +106,24 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   std::ranges::sort(entries);
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
   other.store = std::move(store);
-  other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count()));
-  other.attempt.shares = chain.attempt.shares;
-  other.attempt.priced =
-      outline_program(model_, level_of(setting), other.attempt.shares, setting, options, signatures_, *other.store);
-  follow(options_.constraints.semantics, other.attempt.priced.program);
-  limit_spend(other.attempt);
+  other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count(), options_.tuning.programs));
+  other.candidate.shares = chain.candidate.shares;
+  other.candidate.priced =
+      relaxed_program(model_, level_of(setting), other.candidate.shares, setting, options, signatures_, *other.store);
+  follow(options_.constraints.semantics, other.candidate.priced.program);
+  limit_spend(other.candidate);
   auto start = fitted(chain, other);
   if (!start) return other;
   other.timed = std::move(*start);
-  polish(other, effort);
+  improve(other, effort);
   return other;
 }
 
 PlacedChain BatchMaker::among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const {
-  Batch batch = prepare({chain.attempt.setting}, incumbent);
+  Batch batch = prepare({chain.candidate.setting}, incumbent);
   PlacedChain other{{}, batch.store, {{}, kNoTime}};
-  if (batch.attempts.empty()) return other;
-  other.attempt = std::move(batch.attempts.front());
+  if (batch.candidates.empty()) return other;
+  other.candidate = std::move(batch.candidates.front());
   auto start = fitted(chain, other);
   if (!start) return other;
   other.timed = std::move(*start);

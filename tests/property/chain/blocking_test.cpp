@@ -63,8 +63,8 @@ TEST_CASE("where transfers block, the composer's optimum is the brute force's") 
     Program program = blocking_program(random, flavour);
     const auto truth = brute_force(program).time;
     ProgramLimits limits;
-    limits.beam = i % 3 == 0 ? 0 : 4;
-    limits.window_share = i % 2 == 0 ? 0.004 : 0.5;
+    limits.tuning.beam = i % 3 == 0 ? 0 : 4;
+    limits.tuning.window_share = i % 2 == 0 ? 0.004 : 0.5;
     const ProgramResult result = solve(program, limits);
     INFO("case " << i);
     REQUIRE(result.finished);

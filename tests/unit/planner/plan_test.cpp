@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "inputs.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/simulate/simulate.hpp"

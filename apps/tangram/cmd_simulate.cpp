@@ -21,13 +21,13 @@ using Json = nlohmann::ordered_json;
 struct SimulateArguments {
   std::string plan;
   std::string trace;      ///< empty: no trace
-  bool blocking = false;  ///< transfers stop both stages
+  std::string transfers;  ///< empty: as the plan's runtime has them
 };
 
 Parameters parameters_of(SimulateArguments& a) {
   return {{{"PLAN", "a launch plan", &a.plan}},
           {{"trace", "FILE", "write a Chrome trace to FILE", &a.trace},
-           {"blocking", "", "stages stop for their transfers, as in Megatron-LM's 1F1B", &a.blocking}}};
+           {"transfers", "KIND", "overlapped or blocking, instead of what the plan's runtime has", &a.transfers}}};
 }
 
 const plan::Stage& stage_of(const plan::LaunchPlan& plan, const simulate::StageUse& use) {
@@ -111,9 +111,13 @@ Json document_of(const plan::LaunchPlan& plan, const plan::CheckReport& judged, 
   return json;
 }
 
-Diagnostics deadlock() {
-  return {problem(ErrorKind::kInfeasible, "deadlock", "the schedule cannot finish: two stages wait for each other",
-                  "a stage's warm-up must not be larger than that of the stage before it; see tangram check")};
+Diagnostics deadlock(simulate::Transfers transfers) {
+  const char* const hint =
+      transfers == simulate::Transfers::kBlocking
+          ? "where transfers block, stage s of S must warm up with S - 1 - s forward passes: plan with --target"
+          : "a stage's warm-up must not be larger than that of the stage before it; see tangram check";
+  return {
+      problem(ErrorKind::kInfeasible, "deadlock", "the schedule cannot finish: two stages wait for each other", hint)};
 }
 
 ExitCode run_simulate(const SimulateArguments& arguments, const Context& context) {
@@ -125,6 +129,12 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
     return report(context.terminal, context.json,
                   usage_mistake("bad-value", "--trace -: standard output is taken by the result", "name a file"));
   }
+  const auto wanted = runtime::transfers_named(arguments.transfers);
+  if (!arguments.transfers.empty() && !wanted) {
+    return report(context.terminal, context.json,
+                  usage_mistake("bad-value", fmt::format("--transfers {}: no such kind", arguments.transfers),
+                                "overlapped or blocking"));
+  }
   auto plan = load_plan(arguments.plan);
   if (!plan) return report(context.terminal, context.json, plan.error());
   const plan::CheckReport judged = planner::full_check(*plan);
@@ -132,9 +142,9 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   auto trace = open_output(context, arguments.trace);
   if (!trace) return report(context.terminal, context.json, trace.error());
 
-  const auto transfers = arguments.blocking ? simulate::Transfers::kBlocking : simulate::Transfers::kOverlapped;
+  const auto transfers = wanted.value_or(plan->semantics().transfers);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan, transfers), trace->has_value());
-  if (result.deadlock) return report(context.terminal, context.json, deadlock());
+  if (result.deadlock) return report(context.terminal, context.json, deadlock(transfers));
   simulate::predict(*plan, result, FlopsPerSecond(0));
   if (*trace) {
     const auto written =
@@ -155,10 +165,10 @@ Command simulate_command() {
   tangram simulate plan.json --trace trace.json   (for https://ui.perfetto.dev)
 )",
           .details = R"(Simulates the 1F1B schedule with its transfers and shows where the time of each
-stage goes. Plans assume that transfers overlap with computation; --blocking
-shows the time of a stage that stops for its transfers, as Megatron-LM's stages
-do without interleaving. A plan that check refuses is simulated as written,
-with a warning.
+stage goes. Transfers are those of the runtime that the plan is for: beside the
+passes (overlapped) where that is none in particular; Megatron-LM's stages stop
+for them (blocking). A plan that check refuses is simulated as written, with a
+warning.
 
 Manual: tangram help plans
 )",

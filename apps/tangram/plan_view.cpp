@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "table.hpp"
+#include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
 
@@ -166,21 +167,26 @@ std::string result_line(const plan::Predicted& p) {
 std::string schedule_line(const plan::LaunchPlan& plan) {
   const runtime::Semantics semantics = plan.semantics();
   const std::string text =
-      fmt::format("1F1B, {}, {}",
-                  semantics.transfers == runtime::Transfers::kBlocking ? "stages stop for transfers"
-                                                                       : "transfers beside the passes",
-                  semantics.warmup == runtime::Warmup::kClassic ? "classic warm-up" : "warm-up as memory allows");
-  if (plan.runtime == runtime::Target::kGeneric) return text + ": on paper, no runtime does all of this";
-  return fmt::format("{}: {}", text, runtime::runtime_of(plan.runtime).title);
+      fmt::format("1F1B, {} transfers, {} warm-up", to_string(semantics.transfers), to_string(semantics.warmup));
+  if (plan.runtime == runtime::Target::kGeneric) return text + ": on paper; no runtime runs it so";
+  return fmt::format("{}, as {} runs it", text, runtime::runtime_of(plan.runtime).title);
 }
 
-std::string runs_on_line(const std::vector<plan::RuntimeLook>& looks) {
+/// Whether somebody looked, or would have on a smaller fleet.
+bool says_what_runs_it(const plan::LaunchPlan& plan) {
+  const bool searched = plan.provenance.search_bound > Nanoseconds(0);
+  const bool large = plan.fleet_gpus > planner::kMostGpusLookedAt;
+  return !plan.provenance.runs_on.empty() || (searched && large && plan.runtime == runtime::Target::kGeneric);
+}
+
+std::string runs_on_line(const plan::LaunchPlan& plan) {
+  if (plan.provenance.runs_on.empty()) return "--target says: no look is taken at fleets as large";
   std::string text;
-  for (const plan::RuntimeLook& look : looks) {
+  for (const plan::RuntimeLook& look : plan.provenance.runs_on) {
     const auto target = runtime::target_named(look.runtime);
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ",
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
                         target ? runtime::runtime_of(*target).title : std::string_view(look.runtime),
-                        look.why_not.empty() ? "in " + people_time(to_seconds(look.iteration)) : look.why_not);
+                        look.why_not.empty() ? people_time(to_seconds(look.iteration)) : look.why_not);
   }
   return text + " (a first look; --target finds the best)";
 }
@@ -306,7 +312,7 @@ std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& termin
   out += stage_tables(plan, terminal);
   out += labelled(terminal, "result", result_line(plan.predicted));
   out += labelled(terminal, "schedule", schedule_line(plan));
-  if (!plan.provenance.runs_on.empty()) out += labelled(terminal, "runs on", runs_on_line(plan.provenance.runs_on));
+  if (says_what_runs_it(plan)) out += labelled(terminal, "runs on", runs_on_line(plan));
   out += labelled(terminal, "slowest", bottleneck_line(plan));
   // An imported plan was not searched for: nothing bounds it.
   if (plan.provenance.search_bound > Nanoseconds(0)) out += labelled(terminal, "gap", gap_line(plan.provenance));

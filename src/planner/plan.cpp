@@ -72,7 +72,7 @@ constexpr double kWideGap = 0.1;
 std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(generic.predicted.iteration);
-  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s where nothing limits the runtime",
+  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s on paper, where no runtime sets limits",
                      to_string(target), (own / other - 1) * 100, own, other);
 }
 
@@ -247,7 +247,8 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
     planned.plan.provenance.note = std::move(note);
   }
 
-  if (options.look_at_runtimes && options.target == runtime::Target::kGeneric) {
+  const bool looks = options.look_at_runtimes && fleet.gpu_count() <= kMostGpusLookedAt;
+  if (looks && options.target == runtime::Target::kGeneric) {
     planned.plan.provenance.runs_on = look_at_runtimes(planned.plan, shortlist, fleet, model, options, progress);
   }
 

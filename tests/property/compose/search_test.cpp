@@ -88,14 +88,16 @@ void note(Seen& seen, const SearchCase& job, const compose::Composition& plan) {
   if (extra) ++seen.extras;
 }
 
-Seen compare(const SearchFlavour& flavour, std::uint64_t seed, int count) {
+Seen compare(const SearchFlavour& flavour, std::uint64_t seed, int count, runtime::Semantics semantics = {}) {
   std::mt19937_64 random(seed);
   Seen seen;
   for (int i = 0; i < count; ++i) {
     const SearchCase job = random_search_case(random, flavour);
-    const SearchTruth truth(job);
+    const SearchTruth truth(job, semantics);
     const std::optional<std::int64_t> best = truth.best();
-    const compose::SearchResult result = found(job);
+    compose::SearchOptions options;
+    options.constraints.semantics = semantics;
+    const compose::SearchResult result = found(job, options);
     INFO("seed " << seed << " case " << i);
     REQUIRE(result.best.empty() == !best.has_value());
     if (!best) {
@@ -136,6 +138,12 @@ TEST_CASE("the driver's optimum is that of the whole space") {
   }
   SECTION("large batches on two classes") {
     compare({.most_classes = 2, .most_gpus = 4, .most_blocks = 5, .most_batch = 24}, 23, cases(800));
+  }
+  SECTION("stages that stop for their transfers") {
+    const Seen seen = compare({}, 26, cases(1200), {runtime::Transfers::kBlocking, runtime::Warmup::kClassic});
+    CHECK(seen.feasible >= enough(500));
+    CHECK(seen.chains >= enough(100));
+    CHECK(seen.extras == 0);
   }
   SECTION("slices that cost at least what their parts cost") {
     compare({.most_classes = 2, .most_blocks = 5, .most_batch = 16, .additive = true}, 24, cases(800));

@@ -321,6 +321,8 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
   const std::vector<Parts> all = options(space, limits);
   chain::Program program;
   program.blocks = model_.block_count();
+  program.classic_warmup = semantics_.warmup == runtime::Warmup::kClassic;
+  program.blocking_transfers = semantics_.transfers == runtime::Transfers::kBlocking;
   program.microbatches = rounded_up(rounded_up(model_.job.global_batch, replicas), space.microbatch);
   for (int k = 0; k < static_cast<int>(level(at).classes.size()); ++k) program.inventory.push_back(share(space, k));
   if (limits.spend) {
@@ -474,6 +476,8 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
     if (used[k] > share(space, static_cast<int>(k)) * composition.replicas) return {};
   }
   if (!can_be_placed(space, all, numbers)) return {};
+  if (semantics_.transfers == runtime::Transfers::kBlocking)
+    return blocking_form(chain, hops, composition.microbatches);
   return closed_form(chain, hops, composition.microbatches);
 }
 

@@ -17,7 +17,8 @@ namespace tangram::tests {
 
 class SearchTruth {
  public:
-  explicit SearchTruth(const SearchCase& job) : model_(*job.model), job_(job) {}
+  explicit SearchTruth(const SearchCase& job, runtime::Semantics semantics = {})
+      : model_(*job.model), job_(job), semantics_(semantics) {}
 
   /// nullopt: no plan at all.
   [[nodiscard]] std::optional<std::int64_t> best(const compose::SearchOptions& options = {}) const;
@@ -67,6 +68,7 @@ class SearchTruth {
 
   const model::Model& model_;
   const SearchCase& job_;
+  runtime::Semantics semantics_;
 };
 
 }  // namespace tangram::tests

@@ -22,8 +22,10 @@ struct Judged {
   }
 };
 
-Judged judge(const std::vector<Line>& lines, std::int64_t microbatches, std::int64_t written = 0) {
+Judged judge(const std::vector<Line>& lines, std::int64_t microbatches, std::int64_t written = 0,
+             runtime::Target runtime = runtime::Target::kGeneric) {
   LaunchPlan plan;
+  plan.runtime = runtime;
   Pipeline pipeline;
   pipeline.microbatches = microbatches;
   Recomputed recomputed;
@@ -99,6 +101,29 @@ TEST_CASE("gradient synchronisation binds where the drain does not hide it") {
   // Last stage: A = 100 + 500 = 600. First: a = max(600 + F 40 + c 0, A 100 + Lat 100) = 640; Lat = 200.
   // t = 640 + 3 x 100 + max o 7 = 947.
   CHECK(judge({{40, 60, 0, 5, 0, 2}, {40, 60, 500, 7, 0, 1}}, 4, 947).violations.empty());
+}
+
+TEST_CASE("where transfers block, a period holds a stage's passes and both of its boundaries") {
+  // Stages of 100, c = 20 and 30, M = 10: the middle one keeps 20 + 100 + 30 of a period. Lat = 300 + 2 x 50 = 400,
+  // t = 400 + 9 x 150 = 1750. Beside the passes P is 134: (300 + 100) / 3 in flight, rounded up.
+  const std::vector<Line> lines{{40, 60, 0, 0, 20, 3}, {40, 60, 0, 0, 30, 2}, {40, 60, 0, 0, 0, 1}};
+  const Judged stopping = judge(lines, 10, 1750, runtime::Target::kMegatron);
+  CHECK(stopping.time == Nanoseconds(1750));
+  CHECK(stopping.violations.empty());
+  CHECK(judge(lines, 10, 400 + 9 * 134).violations.empty());
+}
+
+TEST_CASE("where transfers block, every other warm-up is a mistake") {
+  const auto codes = [](std::int64_t first) {
+    const std::vector<Line> lines{{40, 60, 0, 0, 20, first}, {40, 60, 0, 0, 30, 2}, {40, 60, 0, 0, 0, 1}};
+    return judge(lines, 10, 1750, runtime::Target::kFlagscale);
+  };
+  CHECK_FALSE(codes(3).has("warmup-not-classic"));
+  CHECK(codes(4).has("warmup-not-classic"));
+  CHECK(codes(2).has("warmup-not-classic"));
+  // Two microbatches are all that a first stage of three can have in flight.
+  const std::vector<Line> few{{40, 60, 0, 0, 20, 2}, {40, 60, 0, 0, 30, 2}, {40, 60, 0, 0, 0, 1}};
+  CHECK(judge(few, 2, 400 + 150, runtime::Target::kMegatron).violations.empty());
 }
 
 TEST_CASE("one microbatch") {

@@ -185,6 +185,16 @@ TEST_CASE("mistakes in a plan file are reported where they are") {
   SECTION("more GPUs than anyone has") {
     CHECK_FALSE(read_plan(edited(text, "\"tp\": 2", "\"tp\": 1048576"), "plan.json"));
   }
+  SECTION("a runtime nobody knows") {
+    const auto error = first_error(edited(text, "\"runtime\": \"generic\"", "\"runtime\": \"megaton\""));
+    CHECK(error.code == "unknown-value");
+    CHECK(error.pointer == "/execution/runtime");
+  }
+  SECTION("transfers that the runtime does not have") {
+    const auto error = first_error(edited(text, "\"transfers\": \"overlapped\"", "\"transfers\": \"blocking\""));
+    CHECK(error.code == "inconsistent");
+    CHECK(error.pointer == "/execution/transfers");
+  }
   SECTION("no JSON") { CHECK_FALSE(read_plan("{", "plan.json")); }
   SECTION("an array") { CHECK_FALSE(read_plan("[]", "plan.json")); }
   SECTION("nothing inside") { CHECK_FALSE(read_plan("{}", "plan.json")); }

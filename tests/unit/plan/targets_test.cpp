@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "support/catch.hpp"
+#include "tangram/plan/check.hpp"
 #include "unit/plan/example.hpp"
 
 using namespace tangram;
@@ -58,6 +59,21 @@ void expect_refusals(const std::string& target, const std::vector<Rule>& rules) 
 using cost::RecomputeMode;
 
 }  // namespace
+
+TEST_CASE("a plan for a runtime that refuses it does not pass its check") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  const auto refused = [](const LaunchPlan& judged) {
+    const CheckReport report = check(judged);
+    return std::ranges::any_of(report.violations, [](const Violation& v) { return v.code == "runtime-refuses"; });
+  };
+  plan.runtime = runtime::Target::kMegatron;
+  CHECK_FALSE(refused(plan));
+  degrees(plan, 1).dp = 2;
+  CHECK(refused(plan));
+  plan.runtime = runtime::Target::kGeneric;
+  CHECK_FALSE(refused(plan));
+}
 
 TEST_CASE("megatron takes equal stages and refuses others with a reason") {
   expect_refusals(

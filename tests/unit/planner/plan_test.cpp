@@ -102,6 +102,52 @@ TEST_CASE("planner: a target's plan is what the target can run, and no faster th
   }
 }
 
+TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
+  for (const runtime::Runtime& row : runtime::runtimes()) {
+    PlanOptions options;
+    options.target = row.target;
+    const auto planned = make_plan(tiny_fleet(), mini_model(), options);
+    INFO(row.name);
+    REQUIRE(planned);
+    const plan::LaunchPlan& plan = planned->plan;
+    CHECK(plan.runtime == row.target);
+    const auto simulated = simulate::simulate(simulate::schedule_of(plan, row.semantics.transfers));
+    REQUIRE_FALSE(simulated.deadlock);
+    CHECK(simulated.iteration == plan.predicted.iteration);
+    CHECK(plan.provenance.runs_on.empty());
+  }
+}
+
+TEST_CASE("planner: a look at the runtimes names plans that they run, and none better than their best") {
+  PlanOptions options;
+  options.look_at_runtimes = true;
+  const auto planned = make_plan(tiny_fleet(), mini_model(), options);
+  REQUIRE(planned);
+  REQUIRE(planned->plan.provenance.runs_on.size() == 2);
+  for (const plan::RuntimeLook& look : planned->plan.provenance.runs_on) {
+    INFO(look.runtime);
+    CHECK(look.why_not.empty());
+    PlanOptions own;
+    own.target = *runtime::target_named(look.runtime);
+    const auto best = make_plan(tiny_fleet(), mini_model(), own);
+    REQUIRE(best);
+    CHECK(look.iteration.as_double() >= 0.99 * best->plan.predicted.iteration.as_double());
+    CHECK(look.iteration.as_double() <= 1.1 * best->plan.predicted.iteration.as_double());
+  }
+}
+
+TEST_CASE("planner: a look says why a runtime can not train a model") {
+  PlanOptions options;
+  options.look_at_runtimes = true;
+  const auto planned = make_plan(tiny_fleet(), model_of_file("configs/models/opt-350m.yaml"), options);
+  REQUIRE(planned);
+  const auto& looks = planned->plan.provenance.runs_on;
+  const auto flagscale = std::ranges::find(looks, "flagscale", &plan::RuntimeLook::runtime);
+  REQUIRE(flagscale != looks.end());
+  CHECK(flagscale->iteration == Nanoseconds(0));
+  CHECK_FALSE(flagscale->why_not.empty());
+}
+
 TEST_CASE("planner: FlagScale's plan has one GPU type on each host") {
   // GPUs 0 and 1 of both desks are RTX 3080, 2 and 3 RTX 4090. The plan without the 3080 is faster than that without
   // the 4090, and keeps the numbers of the 4090. What is alone on its host may be in either.

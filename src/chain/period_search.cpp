@@ -29,7 +29,6 @@ struct Window {
   std::vector<double> multipliers;
   std::int64_t order = 0;
   bool relaxed = false;  // its bound is that of relaxed frontiers
-  bool hard = false;     // as those say
 
   bool operator<(const Window& other) const {  // for a queue that pops the smallest bound, the earliest first
     return std::pair(bound, order) > std::pair(other.bound, other.order);
@@ -161,7 +160,7 @@ class PeriodSearch {
                                 CompletionBound::Extent::kRoot);
     const std::int64_t rest = bound.least_end(best_ == kNever ? kNever : best_ - base);
     if (rest == kNever || base + rest >= best_) return std::nullopt;
-    return Window{lo, hi, base + rest, bound.multipliers(), 0, false, false};
+    return Window{lo, hi, base + rest, bound.multipliers(), 0, false};
   }
 
   [[nodiscard]] std::int64_t longest_worth_a_look() const {
@@ -219,7 +218,6 @@ class PeriodSearch {
     if (!answer.found) return;
     window.bound = std::max(window.bound, base + answer.value);
     window.relaxed = true;
-    window.hard = cuts_.merged_steps && answer.labels > tuning_.hard_search;
     queue_.push(std::move(window));
   }
 
@@ -311,13 +309,11 @@ class PeriodSearch {
     result_.cuts += answer.cuts;
   }
 
-  // At falling periods. Hard ones first as if every stage's optimizer step ended with it: that takes a component off
-  // the labels, and where nothing of interest is left, the whole search need not be made.
+  // At falling periods.
   void solve_window(const Window& window) {
     ++result_.windows;
     const std::int64_t base = (program_.microbatches - 1) * window.lo;
     std::vector<double> multipliers = window.multipliers;
-    bool merged = window.hard;
     for (std::int64_t hi = window.hi; hi >= window.lo;) {
       const CompletionBound bound(program_, fastest_, hi, multipliers, tuning_.window_ascent, kNoCompletion);
       if (bound.root() == kNoCompletion) return;
@@ -325,7 +321,6 @@ class PeriodSearch {
       LabelQuery query;
       query.period = hi;
       query.cutoff = cutoff_at(base);
-      query.merged = merged;
       if (static_cast<double>(query.cutoff) + 1.0 < bound.root()) return;
       query.label_budget = limits_.label_budget - result_.labels;
       if (query.label_budget <= 0) return give_up(window);
@@ -340,17 +335,8 @@ class PeriodSearch {
       }
       if (!answer.found) return;
       // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
-      const std::int64_t solved = hi;
-      const std::int64_t below = query.merged ? hi : period - 1;
-      if (program_.microbatches > 1) {
-        hi = std::min(below, (best_ - 1 - answer.value) / (program_.microbatches - 1));
-      } else if (!query.merged) {
-        return;
-      }
-      const auto is_worth_joining = [&] {
-        return static_cast<double>(hi - window.lo) < tuning_.narrower * static_cast<double>(solved - window.lo);
-      };
-      merged = window.hard && (!query.merged || is_worth_joining());
+      if (program_.microbatches == 1) return;
+      hi = std::min(period - 1, (best_ - 1 - answer.value) / (program_.microbatches - 1));
     }
   }
 

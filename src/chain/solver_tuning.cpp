@@ -14,7 +14,6 @@ constexpr std::array kSolverCuts{
     SolverCut{"dominance", &SolverCuts::dominance, "dominance between labels"},
     SolverCut{"relaxed-frontier", &SolverCuts::relaxed_frontier,
               "search of relaxed frontiers before that of whole ones"},
-    SolverCut{"merged-steps", &SolverCuts::merged_steps, "search with merged steps before the exact one"},
     SolverCut{"rising-periods", &SolverCuts::rising_periods, "periods ruled out in growing steps"},
     SolverCut{"feasible-periods", &SolverCuts::feasible_periods, "periods ruled out that hold no chain at all"},
     SolverCut{"components", &SolverCuts::components, "components that slow links join are searched apart"},

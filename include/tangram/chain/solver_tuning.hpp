@@ -21,7 +21,6 @@ struct SolverCuts {
   bool end_floor = true;         ///< end_floor.hpp: what forward and backward passes still add to the end
   bool dominance = true;         ///< label.hpp: labels that are no better than another of their state
   bool relaxed_frontier = true;  ///< relaxed_frontier.hpp: windows are searched for the fastest plans first
-  bool merged_steps = true;      ///< hard windows with optimizer steps as part of the end first
   bool rising_periods = true;    ///< periods are ruled out in growing steps before windows are searched
   bool feasible_periods = true;  ///< periods are ruled out that hold no chain, however slow
   bool components = true;        ///< components.hpp: shapes that only slow links join are searched apart
@@ -56,7 +55,6 @@ struct SolverTuning {
   double first_rise = 0.01;         ///< of a period: how far beyond it is tried first to rule out more
   double last_rise = 0.004;         ///< of a period: closer ones are told apart by windows
   std::int64_t rise_share = 8;      ///< one such try may take this part of the labels left
-  double narrower = 0.75;           ///< of a window: what merged steps leave of it to be worth another such search
   // Bounds.
   int first_ascent = 24;           ///< subgradient steps from prices of nothing: then they hardly rise
   int next_ascent = 10;            ///< from the prices of a period nearby

@@ -239,13 +239,9 @@ class Search {
         const GroupTerms terms{depth, n == left, fixed, slack};
         if (query_.relaxed) {
           relax(option, n, left, depth, steps_);
-          add_group(lists, {0, option, n, 0, 0}, steps_, terms, {});
-        } else if (query_.merged) {
-          add_group(lists, {0, option, n, 0, 0}, frontiers_.merged(option, signature), terms,
-                    frontiers_.whole(option, signature));
+          add_group(lists, {0, option, n, 0, 0}, steps_, terms);
         } else {
-          const std::vector<Candidate>& whole = frontiers_.whole(option, signature);
-          add_group(lists, {0, option, n, 0, 0}, whole, terms, whole);
+          add_group(lists, {0, option, n, 0, 0}, frontiers_.whole(option, signature), terms);
         }
       }
     }
@@ -274,14 +270,8 @@ class Search {
     double slack;  // growth that is too much
   };
 
-  [[nodiscard]] const Candidate* plan_of(const Candidate& candidate, std::span<const Candidate> plans) const {
-    if (plans.empty()) return nullptr;
-    return query_.merged ? &plans[static_cast<std::size_t>(candidate.source)] : &candidate;
-  }
-
-  // `plans`: what the candidates stand for, the same ones or by their source; none of relaxed frontiers.
   void add_group(ExtensionLists& lists, ExtensionGroup group, std::span<const Candidate> frontier,
-                 const GroupTerms& terms, std::span<const Candidate> plans) const {
+                 const GroupTerms& terms) const {
     group.begin = static_cast<std::uint32_t>(lists.extensions.size());
     for (const Candidate& candidate : frontier) {
       if (candidate.T > query_.period || static_cast<double>(candidate.T) + terms.fixed > terms.slack) break;
@@ -289,7 +279,7 @@ class Search {
       const double growth = static_cast<double>(cost) + terms.fixed;
       if (growth > terms.slack) continue;
       if (candidate.n_max < needed(program_, terms.depth)) continue;
-      lists.extensions.push_back({growth, candidate, plan_of(candidate, plans)});
+      lists.extensions.push_back({growth, candidate, query_.relaxed ? nullptr : &candidate});
       if (query_.beam > 0 && !terms.is_first_stage) break;  // a beam search takes the fastest plan that holds the depth
     }
     group.end = static_cast<std::uint32_t>(lists.extensions.size());

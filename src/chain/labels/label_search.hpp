@@ -23,7 +23,6 @@ struct LabelQuery {
   bool mixed = true;        ///< false: only options of one class
   bool all = false;         ///< every chain that the search comes by, not only the best
   bool relaxed = false;     ///< of relaxed_frontier.hpp instead of plans: gives a bound, and no chain
-  bool merged = false;      ///< A + o of each stage counts, not the largest of each: a lower bound, of a chain
   bool feasibility_only =
       false;  ///< only whether the period allows any chain, whatever its time: there must be no cutoff
   std::int64_t label_budget = INT64_MAX;  ///< labels this search may create

@@ -110,45 +110,6 @@ TEST_CASE("a search for feasibility alone finds a chain exactly where the period
   CHECK(ruled_out >= enough(50));
 }
 
-TEST_CASE("a search with merged steps's chain is allowed, and no chain takes less than its value") {
-  std::mt19937_64 random(33);
-  const chain::Refine whole;
-  int exact = 0;
-  int below = 0;
-  for (int i = 0; i < cases(3000); ++i) {
-    const chain::Program program = random_program(random, {.most_blocks = 5});
-    const chain::FastestPlans fastest(program);
-    const chain::EndCosts ends(program);
-    chain::Frontiers frontiers(program, whole);
-    std::int64_t period = 1;
-    for (const auto& frontier : program.frontiers) {
-      if (!frontier.empty()) period = std::max(period, frontier.front().T);
-    }
-    const chain::CompletionBound bound(program, fastest, period, {}, 4, chain::kNoCompletion);
-    if (bound.root() == chain::kNoCompletion) continue;
-    chain::LabelQuery query;
-    query.period = period;
-    query.cutoff = INT64_MAX / 4;
-    const chain::LabelAnswer truth = chain::search_labels({program, frontiers, ends}, bound, query);
-    query.merged = true;
-    const chain::LabelAnswer merged = chain::search_labels({program, frontiers, ends}, bound, query);
-    INFO("case " << i);
-    REQUIRE(merged.found == truth.found);
-    if (!merged.found) continue;
-    REQUIRE(merged.value <= truth.value);
-    ++(merged.value == truth.value ? exact : below);
-    REQUIRE(closed_form(program, merged.chain->stages).has_value());
-    // A cutoff hides nothing up to it.
-    query.cutoff = merged.value;
-    REQUIRE(chain::search_labels({program, frontiers, ends}, bound, query).value == merged.value);
-    query.merged = false;
-    query.cutoff = truth.value;
-    REQUIRE(chain::search_labels({program, frontiers, ends}, bound, query).value == truth.value);
-  }
-  CHECK(exact >= enough(200));
-  CHECK(below >= enough(50));
-}
-
 TEST_CASE("no chain that a period allows takes less than whole stages say") {
   std::mt19937_64 random(34);
   const chain::Refine whole;

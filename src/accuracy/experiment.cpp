@@ -12,6 +12,7 @@
 #include "infer.hpp"
 #include "placement.hpp"
 #include "reason.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -230,6 +231,12 @@ void shard_eagerly(Experiment& experiment) {
   }
 }
 
+/// Published pipelines ran under Megatron-LM or what was made of it. Interleaved, its transfers run beside the passes.
+bool stops_for_transfers(const Measurement& m) {
+  const runtime::Semantics semantics = runtime::runtime_of(runtime::Target::kMegatron).semantics;
+  return semantics.transfers == runtime::Transfers::kBlocking && m.virtual_stages == 1;
+}
+
 /// ZeRO-3 inside a pipeline works as ZeRO-1 does.
 int planned_zero(const Measurement& m, std::size_t stages) {
   const int zero = zero_stage(m);
@@ -265,7 +272,7 @@ Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuT
   experiment.gpus = static_cast<int>(machine->gpus.size());
   experiment.zero = planned_zero(m, stages->size());
   experiment.overlaps_sync = is_recent(device);
-  experiment.blocking_transfers = !is_recent(device) && m.virtual_stages == 1;
+  experiment.blocking_transfers = stops_for_transfers(m);
   experiment.recompute = find_recompute(m);
   if (auto wrong = set_batch(experiment, batch_of(m), stages->front().size())) return fail(*wrong);
   if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);

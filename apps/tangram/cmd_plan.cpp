@@ -155,10 +155,9 @@ void report_effort(const Context& context, const compose::SearchStatistics& s) {
                                       thousands(s.programs), thousands(s.programs_cut), thousands(s.labels)));
 }
 
-Expected<PlanOutput> plan_best(const PlanningInputs& inputs, planner::PlanOptions options,
+Expected<PlanOutput> plan_best(const PlanningInputs& inputs, const planner::PlanOptions& options,
                                const SearchResources& resources, const compose::ProgressCallback& progress,
                                const Context& context) {
-  options.look_at_runtimes = true;
   auto planned = planner::make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
   resources.report_use(context);
@@ -292,6 +291,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (!usual) return refuse(usual.error());
   planner::PlanOptions options = *std::move(usual);
   options.target = target_of(context.settings);
+  options.look_at_runtimes = arguments.against.empty() && !most;
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
   options.cache = cache.searches.get();

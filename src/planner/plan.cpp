@@ -247,8 +247,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
     planned.plan.provenance.note = std::move(note);
   }
 
-  const bool looks = options.look_at_runtimes && fleet.gpu_count() <= kMostGpusLookedAt;
-  if (looks && options.target == runtime::Target::kGeneric) {
+  if (looks_at_runtimes(options, fleet)) {
     planned.plan.provenance.runs_on = look_at_runtimes(planned.plan, shortlist, fleet, model, options, progress);
   }
 

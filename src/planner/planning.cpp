@@ -1,6 +1,7 @@
 #include "planning.hpp"
 
 #include "prediction.hpp"
+#include "runtime_look.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/planner/search_cache.hpp"
@@ -86,8 +87,14 @@ PlanOptions for_any_runtime(PlanOptions options) {
 
 void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress) {
-  const bool feasible = !Planning(fleet, model, options, progress).search_best().found.best.empty();
-  if (options.target == compose::Target::kGeneric || !feasible) return;
+  const Planning planning(fleet, model, options, progress);
+  const compose::SearchResult found = planning.search_best().found;
+  if (found.best.empty()) return;
+  if (looks_at_runtimes(options, fleet)) {
+    const std::vector<compose::Composition> near = found.shortlist();
+    static_cast<void>(look_at_runtimes(planning.assemble(near.front()), near, fleet, model, options, progress));
+  }
+  if (options.target == runtime::Target::kGeneric) return;
   make_searches(fleet, model, for_any_runtime(options), progress);
 }
 

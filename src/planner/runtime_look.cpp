@@ -107,6 +107,11 @@ class RuntimeLooks {
 
 }  // namespace
 
+bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet) {
+  return options.look_at_runtimes && options.target == runtime::Target::kGeneric &&
+         fleet.gpu_count() <= kMostGpusLookedAt;
+}
+
 std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
                                                 const std::vector<compose::Composition>& near,
                                                 const cluster::Fleet& fleet, const model::Model& model,

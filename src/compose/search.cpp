@@ -421,6 +421,7 @@ class Searcher {
 
   void conclude() {
     if (result_.best.empty() && open_bound_ != INT64_MAX) {
+      result_.search_bound = std::max(Nanoseconds(open_bound_), result_.relaxed_bound);
       result_.infeasible = {problem(
           ErrorKind::kIncomplete, "budget-spent",
           "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open",

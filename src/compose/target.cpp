@@ -167,7 +167,7 @@ bool is_near(const std::optional<cost::Degrees>& degrees, const std::vector<cost
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
   if (!found.best.empty()) return found.search_bound;
-  return found.is_out_of_budget() ? found.relaxed_bound : Nanoseconds::max();
+  return found.is_out_of_budget() ? found.search_bound : Nanoseconds::max();
 }
 
 /// Leaves of the types of a case those that are wanted; none named: all. False: there are none.

@@ -1,5 +1,6 @@
-// judge_neighbours [FLEET MODEL]...: plans the pairs, by default all shipped fleets of up to 256 GPUs with all models,
-// and prints by how much the fastest neighbour of each plan is faster. 1: one of them is, by a thousandth.
+// judge_neighbours [--target RUNTIME] [FLEET MODEL]...: plans the pairs, by default all shipped fleets of up to 256
+// GPUs with all models, for the runtime (generic), and prints by how much the fastest neighbour of each plan is faster.
+// 1: one of them is, by a thousandth. 2: there is no such runtime.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -30,7 +31,17 @@ std::vector<std::pair<std::string, std::string>> all_pairs() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> names(argv + 1, argv + argc);
+  std::vector<std::string> names(argv + 1, argv + argc);
+  auto target = runtime::Target::kGeneric;
+  if (names.size() > 1 && names.front() == "--target") {
+    const auto named = runtime::target_named(names[1]);
+    if (!named) {
+      fmt::print(stderr, "there is no runtime '{}'\n", names[1]);
+      return 2;
+    }
+    target = *named;
+    names.erase(names.begin(), names.begin() + 2);
+  }
   std::vector<std::pair<std::string, std::string>> pairs;
   for (std::size_t i = 0; i + 1 < names.size(); i += 2) pairs.emplace_back(names[i], names[i + 1]);
   if (pairs.empty()) pairs = all_pairs();
@@ -38,7 +49,9 @@ int main(int argc, char** argv) {
   int beaten = 0;
   double most = 0;
   for (const auto& [fleet, model] : pairs) {
-    const auto result = neighbour_of_best(fleet_named(fleet), model_named(model));
+    const cluster::Fleet its_fleet = fleet_named(fleet);
+    const model::Model its_model = model_named(model);
+    const auto result = neighbour_of_best({its_fleet, its_model, target});
     if (!result) continue;
     ++plans;
     if (result->gain() >= kWorthwhile) ++beaten;

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "shipped/memory_reach.hpp"
+#include "shipped/runtime_rules.hpp"
 #include "tangram/compose/given.hpp"
-#include "tangram/compose/search.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
@@ -32,22 +34,6 @@ struct Place {
 Place place_of(const GivenPart& part) { return {part.island_class, part.shape.gpus()}; }
 bool is_single(const GivenStage& stage) { return stage.parts.size() == 1; }
 
-GivenPipeline as_given(const compose::Composition& composition, const cluster::IslandLevel& level) {
-  GivenPipeline given{composition.replicas, composition.microbatch, composition.microbatches, {}};
-  for (const compose::StageChoice& stage : composition.stages) {
-    GivenStage& out = given.stages.emplace_back();
-    out.first = stage.first;
-    out.last = stage.last;
-    out.in_flight = stage.in_flight;
-    for (const compose::PartChoice& part : stage.parts) {
-      const cluster::IslandClass& c = level.classes[static_cast<std::size_t>(part.island_class)];
-      out.parts.push_back({part.island_class, cluster::make_shape(c, part.gpus), part.samples, part.plan.strategy,
-                           part.plan.parallelizer, part.plan.opaque});
-    }
-  }
-  return given;
-}
-
 /// No stage holds more than the one before it, nor than M.
 void make_falling(GivenPipeline& given) {
   std::int64_t most = given.microbatches;
@@ -55,6 +41,28 @@ void make_falling(GivenPipeline& given) {
     stage.in_flight = std::max<std::int64_t>(1, std::min(stage.in_flight, most));
     most = stage.in_flight;
   }
+}
+
+/// Where shapes change, parts that shared a member may no longer fit into one.
+void forget_members(GivenPipeline& given) {
+  for (GivenStage& stage : given.stages) {
+    for (GivenPart& part : stage.parts) part.member = compose::PartChoice::kAnyMember;
+  }
+}
+
+/// GPUs of the shapes of each class of a level. The space names those of all levels in a row.
+std::vector<std::vector<int>> shapes_at(int level, const cluster::IslandHierarchy& hierarchy,
+                                        const compose::Space& space) {
+  std::vector<std::vector<int>> shapes;
+  auto named = space.shapes.begin();
+  for (int l = 0; l <= level; ++l) {
+    shapes.clear();
+    for (const cluster::IslandClass& its_class : hierarchy.levels[static_cast<std::size_t>(l)].classes) {
+      const bool is_named = named != space.shapes.end() && named->first == its_class.alias;
+      shapes.push_back(is_named ? (named++)->second : stage_sizes(its_class));
+    }
+  }
+  return shapes;
 }
 
 /// A change that may leave open which strategies the stages have that it touches.
@@ -66,20 +74,22 @@ struct Change {
 
 class Neighbourhood {
  public:
-  Neighbourhood(const compose::Composition& composition, const model::Model& model,
+  Neighbourhood(const compose::Composition& composition, const Subject& subject,
                 const cluster::IslandHierarchy& hierarchy, const compose::Space& space)
-      : model_(model),
+      : subject_(subject),
+        semantics_(runtime::runtime_of(subject.target).semantics),
+        model_(model_for(subject.target, subject.model, composition.replicas)),
+        demands_(demands_near(subject.target, composition, model_)),
         level_(hierarchy.levels[static_cast<std::size_t>(composition.level)]),
         space_(space),
         base_(as_given(composition, level_)),
-        enumerator_(parallelizer::make_enumerator(model)) {
-    std::size_t before = 0;  // the space names the shapes of all levels in a row
-    for (int l = 0; l < composition.level; ++l) before += hierarchy.levels[static_cast<std::size_t>(l)].classes.size();
-    for (std::size_t k = 0; k < level_.classes.size(); ++k) shapes_.push_back(space.shapes.at(before + k).second);
-    result_.own = result_.time = simulated(composition);
+        enumerator_(parallelizer::make_enumerator(model_)),
+        shapes_(shapes_at(composition.level, hierarchy, space)) {
+    result_.own = result_.time = simulated(composition, semantics_.transfers);
   }
 
   BestNeighbour run() {
+    if (const auto same = priced_with_members(base_)) result_.priced = simulated(*same, semantics_.transfers);
     for (std::size_t s = 0; s < base_.stages.size(); ++s) {
       other_strategies(s);
       other_places(s);
@@ -112,6 +122,7 @@ class Neighbourhood {
     if (!is_single(base_.stages[s])) return;
     for (const Place& place : places()) {
       Change change{"stage " + std::to_string(s) + " on " + name_of(place), base_, {s}};
+      forget_members(change.given);
       set_place(change.given.stages[s], place);
       consider(std::move(change));
     }
@@ -123,6 +134,7 @@ class Neighbourhood {
     const Place b = place_of(base_.stages[t].parts.front());
     if (a == b) return;
     Change change{"stages " + std::to_string(s) + " and " + std::to_string(t) + " exchanged", base_, {s, t}};
+    forget_members(change.given);
     set_place(change.given.stages[s], b);
     set_place(change.given.stages[t], a);
     consider(std::move(change));
@@ -147,6 +159,7 @@ class Neighbourhood {
       stages.insert(stages.begin() + static_cast<std::ptrdiff_t>(s), stage);
       stages[s].last = stages[s + 1].first = cut;
       ++stages[s].in_flight;
+      forget_members(change.given);
       set_place(stages[s], front);
       set_place(stages[s + 1], back);
       consider(std::move(change));
@@ -168,12 +181,14 @@ class Neighbourhood {
       auto& stages = change.given.stages;
       stages[s].last = stages[s + 1].last;
       stages.erase(stages.begin() + static_cast<std::ptrdiff_t>(s) + 1);
+      forget_members(change.given);
       set_place(stages[s], place);
       consider(std::move(change));
     }
   }
 
   void more_or_fewer_in_flight(std::size_t last) {
+    if (is_classic()) return;
     for (const int more : {1, -1}) {
       GivenPipeline next = base_;
       for (std::size_t s = 0; s <= last; ++s) next.stages[s].in_flight += more;
@@ -223,6 +238,8 @@ class Neighbourhood {
     return all;
   }
 
+  [[nodiscard]] bool is_classic() const { return semantics_.warmup == runtime::Warmup::kClassic; }
+
   void set_place(GivenStage& stage, const Place& place) const {
     GivenPart& part = stage.parts.front();
     part.island_class = place.island_class;
@@ -249,8 +266,12 @@ class Neighbourhood {
     const auto key = std::tuple(stage.first, stage.last, part.island_class, part.shape.gpus(), part.samples);
     const auto [entry, is_new] = plans_.try_emplace(key);
     if (is_new) {
-      const parallelizer::Query query{model::signature(model_, stage.first, stage.last), part.shape,
-                                      static_cast<int>(part.samples), 2L * model_.block_count(), model_.job.allow};
+      const parallelizer::Query query{model::signature(model_, stage.first, stage.last),
+                                      part.shape,
+                                      static_cast<int>(part.samples),
+                                      2L * model_.block_count(),
+                                      model_.job.allow,
+                                      demands_};
       entry->second = enumerator_->solve({&query, 1}).front().plans;
     }
     return entry->second;
@@ -286,6 +307,7 @@ class Neighbourhood {
   void all_with_their_fastest(Change change) {
     const auto depth = static_cast<std::int64_t>(change.given.stages.size());
     for (const std::int64_t more : {-1, 0, 1}) {
+      if (is_classic() && more >= 0) break;
       GivenPipeline next = change.given;
       bool found = true;
       for (std::size_t s = 0; s < next.stages.size() && found; ++s) {
@@ -310,8 +332,9 @@ class Neighbourhood {
 
   /// With what was in flight and with what 1F1B asks for, and a little more on all of the first stages or some.
   void try_all_in_flight(const std::string& name, const GivenPipeline& given) {
-    const auto priced = compose::price(given, model_, level_, nullptr);
+    const auto priced = priced_with_members(given);
     if (!priced || too_slow(*priced)) return;
+    if (is_classic()) return judge_classic(name, *priced);
     const auto depth = static_cast<std::int64_t>(given.stages.size());
     std::set<std::vector<std::int64_t>> tried;
     for (const bool classic : {false, true}) {
@@ -335,8 +358,26 @@ class Neighbourhood {
 
   void try_as_is(const std::string& name, GivenPipeline given) {
     make_falling(given);
-    const auto priced = compose::price(given, model_, level_, nullptr);
+    const auto priced = priced_with_members(given);
     if (priced) judge(name, *priced);
+  }
+
+  /// With what the runtime has in flight, and nothing else.
+  void judge_classic(const std::string& name, compose::Composition next) {
+    auto depth = static_cast<std::int64_t>(next.stages.size());
+    for (compose::StageChoice& stage : next.stages) stage.in_flight = std::min(depth--, next.microbatches);
+    judge(name, next);
+  }
+
+  [[nodiscard]] std::optional<compose::Composition> priced_with_members(const GivenPipeline& given) const {
+    auto priced = compose::price(given, model_, level_, nullptr);
+    if (!priced) return std::nullopt;
+    for (std::size_t s = 0; s < given.stages.size(); ++s) {
+      for (std::size_t p = 0; p < given.stages[s].parts.size(); ++p) {
+        priced->stages[s].parts[p].member = given.stages[s].parts[p].member;
+      }
+    }
+    return *std::move(priced);
   }
 
   /// Microbatches that the stage's memory has room for.
@@ -365,13 +406,16 @@ class Neighbourhood {
   void judge(const std::string& name, const compose::Composition& next) {
     if (std::ranges::any_of(next.stages, [&](const auto& stage) { return stage.in_flight > holds(stage); })) return;
     ++result_.tried;
-    const Nanoseconds time = simulated(next);
-    if (time >= result_.time) return;
+    const Nanoseconds time = simulated(next, semantics_.transfers);
+    if (time >= result_.time || !is_runnable(subject_.target, next, subject_.fleet, level_, subject_.model)) return;
     result_.time = time;
     result_.change = name;
   }
 
-  const model::Model& model_;
+  const Subject& subject_;
+  runtime::Semantics semantics_;
+  model::Model model_;
+  parallelizer::Demands demands_;
   const cluster::IslandLevel& level_;
   const compose::Space& space_;
   GivenPipeline base_;
@@ -383,8 +427,25 @@ class Neighbourhood {
 
 }  // namespace
 
-Nanoseconds simulated(const compose::Composition& composition) {
+compose::GivenPipeline as_given(const compose::Composition& composition, const cluster::IslandLevel& level) {
+  GivenPipeline given{composition.replicas, composition.microbatch, composition.microbatches, {}};
+  for (const compose::StageChoice& stage : composition.stages) {
+    GivenStage& out = given.stages.emplace_back();
+    out.first = stage.first;
+    out.last = stage.last;
+    out.in_flight = stage.in_flight;
+    for (const compose::PartChoice& part : stage.parts) {
+      const cluster::IslandClass& c = level.classes[static_cast<std::size_t>(part.island_class)];
+      out.parts.push_back({part.island_class, cluster::make_shape(c, part.gpus), part.samples, part.plan.strategy,
+                           part.plan.parallelizer, part.plan.opaque, part.member});
+    }
+  }
+  return given;
+}
+
+Nanoseconds simulated(const compose::Composition& composition, runtime::Transfers transfers) {
   simulate::SimPipeline run;
+  run.transfers = transfers;
   run.microbatches = composition.microbatches;
   for (const compose::StageChoice& stage : composition.stages) {
     simulate::SimStage& out = run.stages.emplace_back();
@@ -399,24 +460,39 @@ Nanoseconds simulated(const compose::Composition& composition) {
   return simulate::simulate({{std::move(run)}}).iteration;
 }
 
-BestNeighbour best_neighbour(const compose::Composition& composition, const model::Model& model,
+BestNeighbour best_neighbour(const compose::Composition& composition, const Subject& subject,
                              const cluster::IslandHierarchy& hierarchy, const compose::Space& space) {
-  return Neighbourhood(composition, model, hierarchy, space).run();
+  return Neighbourhood(composition, subject, hierarchy, space).run();
 }
 
-std::optional<BestNeighbour> neighbour_of_best(const cluster::Fleet& fleet, const model::Model& model) {
+std::optional<BestPlan> best_plan(const Subject& subject) {
   constexpr double kTolerance = 0.10;  // the command line's default
-  const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, kTolerance);
-  const auto enumerator = parallelizer::make_enumerator(model);
+  BestPlan best{{}, cluster::find_islands(subject.fleet, kTolerance), {}};
+  const auto enumerator = parallelizer::make_enumerator(subject.model);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
   compose::SearchOptions options;
   options.timed = true;
-  options.label_budget = compose::usual_label_budget(fleet.gpu_count());
-  const compose::SearchResult found = compose::search(model, hierarchy, parallelizers, options);
-  const auto shortlist = found.shortlist();
-  if (shortlist.empty()) return std::nullopt;
-  const auto best = std::ranges::min_element(shortlist, {}, simulated);
-  return best_neighbour(*best, model, hierarchy, found.space);
+  options.label_budget = compose::usual_label_budget(subject.fleet.gpu_count());
+  const compose::SearchResult found =
+      compose::search_target(subject.target, subject.model, best.hierarchy, parallelizers, options);
+  best.space = found.space;
+  const runtime::Transfers transfers = runtime::runtime_of(subject.target).semantics.transfers;
+  Nanoseconds least = Nanoseconds::max();
+  for (const compose::Composition& each : found.shortlist()) {
+    const auto& level = best.hierarchy.levels[static_cast<std::size_t>(each.level)];
+    const Nanoseconds time = simulated(each, transfers);
+    if (time >= least || !is_runnable(subject.target, each, subject.fleet, level, subject.model)) continue;
+    least = time;
+    best.plan = each;
+  }
+  if (best.plan.stages.empty()) return std::nullopt;
+  return best;
+}
+
+std::optional<BestNeighbour> neighbour_of_best(const Subject& subject) {
+  const auto best = best_plan(subject);
+  if (!best) return std::nullopt;
+  return best_neighbour(best->plan, subject, best->hierarchy, best->space);
 }
 
 }  // namespace tangram::shipped

@@ -27,6 +27,16 @@ def parser(description):
     return options
 
 
+def add_target(options):
+    """--target, whose names the program knows."""
+    options.add_argument("--target", default="generic", metavar="RUNTIME", help="plan what this can run (default generic)")
+
+
+def target_words(options):
+    """What says so to the program; nothing for a plan that is for no runtime."""
+    return [] if options.target == "generic" else ["--target", options.target]
+
+
 def chosen(folder, ending, patterns):
     paths = sorted((ROOT / "configs" / folder).glob("*" + ending))
     found = [path for path in paths if any(fnmatch.fnmatch(path.stem, pattern) for pattern in patterns)]

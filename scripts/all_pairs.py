@@ -27,6 +27,16 @@ def parser(description):
     return options
 
 
+def add_target(options):
+    """--target, whose names the program knows."""
+    options.add_argument("--target", default="generic", metavar="RUNTIME", help="plan what this can run (default generic)")
+
+
+def target_words(options):
+    """What says so to the program; nothing for a plan that is for no runtime."""
+    return [] if options.target == "generic" else ["--target", options.target]
+
+
 def chosen(folder, ending, patterns):
     paths = sorted((ROOT / "configs" / folder).glob("*" + ending))
     found = [path for path in paths if any(fnmatch.fnmatch(path.stem, pattern) for pattern in patterns)]
@@ -52,10 +62,11 @@ def binary_of(options):
     return str(ROOT / "build" / "release" / "apps" / "tangram" / "tangram")
 
 
-def run(command, stdout, stderr):
-    """Exit code, seconds, CPU seconds and peak memory in MiB of one process; a signal's code is negative."""
+def run(command, stdout, stderr, before_start=None):
+    """Exit code, seconds, CPU seconds and peak memory in MiB of one process; a signal's code is negative. What is to be
+    done in the process before the program starts, such as to limit it, is `before_start`."""
     start = time.monotonic()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=before_start)
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:

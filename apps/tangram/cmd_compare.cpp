@@ -139,6 +139,7 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   }
   auto usual = plan_options(context.settings, inputs->fleet, inputs->model);
   if (!usual) return refuse(usual.error());
+  usual->target = target_of(context.settings);
   planner::CompareOptions options{*std::move(usual), *planners, *modes, std::move(*plans), !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.plan.search.profiles = &inputs->profiles;
   const auto comparison =
@@ -176,6 +177,9 @@ in its own ranking that runs; the report says what was wrong with the plans
 before it. An ablation follows: Tangram without each technique it uses, and
 without all techniques that the others lack.
 
+With --target, Tangram plans for that runtime, and the plans of the others are
+timed as it would run them, even where its rules exclude them.
+
 --plan adds launch plans or the output of the published programs: Metis' ranked
 list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs.
 --write-inputs writes the input files of Metis and Sailor, for runs of your
@@ -184,7 +188,8 @@ own.
 Manual: tangram help comparison
 )",
           .bind = bound<CompareArguments>(parameters_of, run_compare),
-          .settings = {SettingGroup::kJob, SettingGroup::kProfiles, SettingGroup::kSearch, SettingGroup::kIslands},
+          .settings = {SettingGroup::kTarget, SettingGroup::kJob, SettingGroup::kProfiles, SettingGroup::kSearch,
+                       SettingGroup::kIslands},
           .edits_fleet = true};
 }
 

@@ -173,9 +173,9 @@ std::string comparison_html(const planner::Comparison& comparison) {
   std::string out = fmt::format(fmt::runtime(kHead), fmt::arg("title", escaped(title)));
   out += fmt::format(
       "<h1>{}</h1>\n<p>{} GPUs, {} samples of {} tokens an iteration. All plans are judged by one simulator "
-      "and one memory model.</p>\n",
+      "and one memory model{}.</p>\n",
       escaped(title), ours.fleet_gpus, thousands(ours.model.job.global_batch),
-      thousands(ours.model.job.sequence_length));
+      thousands(ours.model.job.sequence_length), as_run_by(ours.runtime));
   out += "<h2>Time of an iteration</h2>\n" + chart(times(comparison), "iteration time of each planner's plan");
   if (!comparison.ablation.empty()) {
     out +=

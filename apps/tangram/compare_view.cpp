@@ -152,11 +152,16 @@ Json planner_json(const planner::ComparedPlanner& line, double ours) {
 
 std::string claim_text(const std::optional<double>& seconds) { return seconds ? people_time(*seconds) : "-"; }
 
+std::string as_run_by(runtime::Target target) {
+  if (target == runtime::Target::kGeneric) return "";
+  return fmt::format(", as {} runs them", runtime::runtime_of(target).title);
+}
+
 std::string comparison_for_people(const planner::Comparison& comparison, const Terminal& terminal) {
   const plan::LaunchPlan& ours = comparison.ours;
-  std::string out =
-      fmt::format("{} on {} ({}): all plans under one simulator and one memory model\n\n{}", ours.model.name,
-                  ours.fleet_name, counted(ours.fleet_gpus, "GPU"), plans_table(comparison, terminal));
+  std::string out = fmt::format("{} on {} ({}): all plans under one simulator and one memory model{}\n\n{}",
+                                ours.model.name, ours.fleet_name, counted(ours.fleet_gpus, "GPU"),
+                                as_run_by(ours.runtime), plans_table(comparison, terminal));
   if (const std::string notes = notes_of(comparison, terminal); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
   if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);
@@ -166,6 +171,7 @@ std::string comparison_for_people(const planner::Comparison& comparison, const T
 nlohmann::ordered_json comparison_json(const planner::Comparison& comparison) {
   const plan::LaunchPlan& ours = comparison.ours;
   Json json{{"fleet", ours.fleet_name}, {"fleet_gpus", ours.fleet_gpus}, {"model", ours.model.name}};
+  json["target"] = runtime::to_string(ours.runtime);
   json["tangram"] = {{"iteration_s", comparison.iteration_s()},           {"tokens_per_s", ours.predicted.tokens_per_s},
                      {"cost_per_mtoken", ours.predicted.cost_per_mtoken}, {"gpus", ours.ranks.size()},
                      {"planning_cpu_s", comparison.planning_s},           {"labels", comparison.labels},

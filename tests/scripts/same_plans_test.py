@@ -50,6 +50,12 @@ def check(tangram, scripts, folder):
     changed(before / name, after / name, lambda plan: plan.update(model=plan.pop("model")))
     assert compared() == (1, [f"{name}: all: its keys are in another order", "1 plans, 1 differ"]), compared()
 
+    target = run(scripts / "plan_all", "--binary", tangram, "--pairs", "two-desktops:gpt2-medium", "--keep", after,
+                 "--target", "megatron")
+    assert target.returncode == 0, target.stdout + target.stderr
+    plan = json.loads((after / name).read_text(encoding="utf-8"))
+    assert plan["execution"]["runtime"] == "megatron", plan["execution"]
+
     none = run(scripts / "same_plans", folder, folder)
     assert none.returncode == 2 and "neither folder holds a plan" in none.stderr, none
 

@@ -2,6 +2,7 @@
 """The benchmark of growth: what it says of one fleet, and where its picture puts things. Usage: scale_bench_test.py
 TANGRAM SCRIPT"""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -26,6 +27,15 @@ def check_run(tangram, script):
         assert float(dict(zip(header.split(","), row.split(",")))["search_gap"]) == 0, row
 
 
+def check_target(bench, tangram):
+    case = bench.Case("16", {bench.TYPES[0]: 1, bench.TYPES[1]: 1}, bench.gpt(8))
+    with tempfile.TemporaryDirectory() as folder:
+        for target in ("generic", "megatron"):
+            bench.measure(case, tangram, argparse.Namespace(jobs=1, target=target), Path(folder))
+            plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
+            assert plan["execution"]["runtime"] == target, plan["execution"]
+
+
 def check_misses(bench):
     case = bench.Case("8", {"T4": 1}, bench.gpt(2), most_seconds=1, most_gap=0)
     row = {"seconds": 2, "search_gap": 0, "relaxed_gap": 5, "peak_mib": 4000}
@@ -45,6 +55,7 @@ def main(tangram, script):
     bench = module_of(script)
     check_misses(bench)
     check_picture(bench)
+    check_target(bench, tangram)
     check_run(tangram, script)
     print("ok")
 

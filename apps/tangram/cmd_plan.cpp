@@ -291,7 +291,6 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (!usual) return refuse(usual.error());
   planner::PlanOptions options = *std::move(usual);
   options.target = target_of(context.settings);
-  options.look_at_runtimes = arguments.against.empty() && !most;
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
   options.cache = cache.searches.get();

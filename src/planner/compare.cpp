@@ -57,7 +57,9 @@ class Comparer {
         options_(options),
         progress_(progress),
         hierarchy_(cluster::find_islands(fleet, options.plan.island_tolerance)),
-        input_(baseline::read_input(fleet, model, options.plan.search.profiles)) {}
+        input_(baseline::read_input(fleet, model, options.plan.search.profiles)) {
+    options_.plan.look_at_runtimes = false;
+  }
 
   Expected<Comparison> run() {
     Comparison comparison;
@@ -170,7 +172,7 @@ class Comparer {
 
   const cluster::Fleet& fleet_;
   const model::Model& model_;
-  const CompareOptions& options_;
+  CompareOptions options_;
   const compose::ProgressCallback& progress_;
   cluster::IslandHierarchy hierarchy_;
   baseline::PlannerInput input_;

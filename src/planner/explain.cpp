@@ -30,6 +30,7 @@ class Explainer {
             const compose::ProgressCallback& progress)
       : plan_(plan), fleet_(fleet), options_(options), progress_(progress) {
     options_.target = target_for(plan, options);
+    options_.look_at_runtimes = false;
   }
 
   Expected<Explanation> run() {

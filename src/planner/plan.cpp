@@ -202,6 +202,7 @@ Expected<void> check_prices(const compose::Request& request, const cluster::Flee
 PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model) {
   PlanOptions options;
   options.pipelines = Pipelines::kAuto;
+  options.look_at_runtimes = true;
   options.search.label_budget = usual_budget(fleet, model);
   return options;
 }

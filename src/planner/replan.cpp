@@ -132,6 +132,7 @@ class Replanner {
 
 PlanOptions replan_options(PlanOptions options) {
   options.search.top = std::max(options.search.top, kLeastCandidates);
+  options.look_at_runtimes = false;
   return options;
 }
 

@@ -37,6 +37,7 @@ const plan::TargetVerdict& verdict_of(const std::vector<plan::TargetVerdict>& ve
 PlanOptions look_options(runtime::Target target, const std::vector<compose::Composition>& near, PlanOptions options) {
   options = for_any_runtime(std::move(options));
   options.target = target;
+  options.parallelizers.clear();
   options.search.near_degrees = degrees_of(near);
   options.search.label_budget = std::min(options.search.label_budget, kLabels);
   options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);

@@ -1,7 +1,7 @@
 // What each runtime would make of a job that was planned for none. Goes in: the plan, and those near it. Comes out: the
 // time of a plan for each runtime, under its own semantics. A look takes a share of the search's time: where a runtime
-// has one set of degrees for all stages, only those that the plans at hand use are tried, with few labels and without
-// timetables. `--target` looks at all of them.
+// has one set of degrees for all stages, only those that the plans at hand use are tried, with few labels, without
+// timetables, by the built-in parallelizer. `--target` looks at all of them.
 #pragma once
 
 #include <vector>

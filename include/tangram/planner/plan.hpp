@@ -48,7 +48,7 @@ struct PlanOptions {
 };
 
 /// What `tangram plan` plans with where it is told nothing: effort by the size of the fleet and the depth of the model,
-/// a look at unequal pipelines.
+/// a look at unequal pipelines, and at what the runtimes make of the job.
 [[nodiscard]] PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model);
 
 struct Planned {

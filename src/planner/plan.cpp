@@ -37,25 +37,20 @@ Diagnostic too_long() {
       "look for a slip of the unit: a peak, a bandwidth or a latency of the cluster, the batch of the model");
 }
 
-Diagnostics not_runnable(const std::vector<plan::TargetReason>& reasons, compose::Target target) {
-  const bool model = std::ranges::any_of(reasons, is_of_model);
-  Diagnostics refusals;
+/// `cannot` and `hint` say what it is that breaks the rules, and what to do.
+Diagnostics refusals(const std::vector<plan::TargetReason>& reasons, runtime::Target target, const char* cannot,
+                     const char* hint) {
+  Diagnostics diagnostics;
   for (const plan::TargetReason& reason : reasons) {
-    if (model && !is_of_model(reason)) continue;
     Diagnostic diagnostic;
     diagnostic.kind = ErrorKind::kInfeasible;
     diagnostic.code = reason.code;
     diagnostic.message =
-        fmt::format("{} cannot {} the rule {}: {}", to_string(target),
-                    model ? "train this model, which breaks" : "run the best plans that were found, which break",
-                    reason.code, reason.text);
-    if (refusals.empty()) {
-      diagnostic.hint =
-          model ? "plan for --target generic" : "simulate more plans with --top, or plan for --target generic";
-    }
-    refusals.push_back(std::move(diagnostic));
+        fmt::format("{} cannot {} the rule {}: {}", to_string(target), cannot, reason.code, reason.text);
+    if (diagnostics.empty()) diagnostic.hint = hint;
+    diagnostics.push_back(std::move(diagnostic));
   }
-  return refusals;
+  return diagnostics;
 }
 
 /// Part of the label budget that the search for pipelines that are not alike may use beside the search itself.
@@ -69,7 +64,7 @@ constexpr double kManyIdle = 0.1;
 constexpr double kWideGap = 0.1;
 
 /// What the runtime's rules and semantics cost; the plan without them is searched for as well.
-std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, compose::Target target) {
+std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, runtime::Target target) {
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(generic.predicted.iteration);
   return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s on paper, where no runtime sets limits",
@@ -106,13 +101,15 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
       return fail(std::move(added.error()));
     }
   }
-  if (simulated.plans.empty()) return fail(not_runnable(refused, options.target));
+  if (simulated.plans.empty())
+    return fail(refusals(refused, options.target, "run the best plans that were found, which break",
+                         "simulate more plans with --top, or plan for --target generic"));
   return simulated;
 }
 
 /// Runtimes that are a target start equal pipelines; limits on money and GPUs are kept by the search for equal ones.
 bool may_differ_at_all(const PlanOptions& options) {
-  return options.pipelines != Pipelines::kEqual && options.target == compose::Target::kGeneric &&
+  return options.pipelines != Pipelines::kEqual && options.target == runtime::Target::kGeneric &&
          options.request.objective == compose::Objective::kThroughput && !options.request.budget &&
          !options.search.spend;
 }
@@ -210,6 +207,9 @@ PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model
 Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                             const compose::ProgressCallback& progress) {
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
+  if (const auto refused = plan::model_refusals(options.target, model); !refused.empty()) {
+    return fail(refusals(refused, options.target, "train this model, which breaks", "plan for --target generic"));
+  }
   const Planning planning(fleet, model, options, progress);
   auto searched = planning.search_best();
   compose::SearchResult& found = searched.found;
@@ -240,7 +240,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
       note_of(searched, options.request, why_taken(*simulated, taken, shortlist.size(), options.request.objective),
               fleet, model);
 
-  if (options.target != compose::Target::kGeneric) {
+  if (options.target != runtime::Target::kGeneric) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
     if (!generic) return fail(generic.error());
     std::string note = target_note(planned.plan, generic->plan, options.target);

@@ -12,7 +12,7 @@
 namespace tangram::planner {
 
 // Rules of the target that speak of hosts and paths are judged on the whole plan.
-std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target) {
+std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, runtime::Target target) {
   for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
     if (verdict.target == to_string(target)) return std::move(verdict.reasons);
   }
@@ -25,8 +25,6 @@ Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
   simulate::predict(plan, result, cost::fleet_peak(fleet, plan.model.job.precision));
   return {};
 }
-
-bool is_of_model(const plan::TargetReason& reason) { return reason.code.find("_MODEL_") != std::string::npos; }
 
 runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options) {
   return options.target == runtime::Target::kGeneric ? plan.runtime : options.target;

@@ -8,7 +8,6 @@
 
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/compose/objective.hpp"
-#include "tangram/compose/target.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/planner/plan.hpp"
@@ -20,10 +19,7 @@ namespace tangram::planner {
 [[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet);
 
 /// What the target says against the plan.
-[[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, compose::Target target);
-
-/// Rules against the model hold for every plan of it.
-[[nodiscard]] bool is_of_model(const plan::TargetReason& reason);
+[[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, runtime::Target target);
 
 /// What a plan that is there already is judged for: its own runtime, where none in particular is asked for.
 [[nodiscard]] runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options);

@@ -76,9 +76,8 @@ class RuntimeLooks {
   plan::RuntimeLook at(const runtime::Runtime& runtime) const {
     plan::RuntimeLook look{std::string(runtime.name), Nanoseconds(0), ""};
     const plan::TargetVerdict& verdict = verdict_of(verdicts_, runtime.name);
-    const auto refused = std::ranges::find_if(verdict.reasons, is_of_model);
-    if (refused != verdict.reasons.end()) {
-      look.why_not = refused->text;
+    if (const auto refused = plan::model_refusals(runtime.target, model_); !refused.empty()) {
+      look.why_not = refused.front().text;
       return look;
     }
     const PlanOptions options = look_options(runtime.target, near_, options_);

@@ -218,7 +218,7 @@ def check_searches(place):
     cold = place.run(*words)
     answered = place.shown()["plugins"][0]
     warm = place.run(*words, "-v")
-    assert warm.stdout == cold.stdout and "1 search looked up, 0 made" in warm.stderr, warm.stderr
+    assert warm.stdout == cold.stdout and "3 searches looked up, 0 made" in warm.stderr, warm.stderr
     shown = place.shown()
     assert shown["searches"]["kept"] == 1 and shown["searches"]["hits"] == 1, shown
     assert shown["plugins"][0]["hits"] == answered["hits"], "a search that is kept asks the plugin nothing"

@@ -56,7 +56,7 @@ TEST_CASE("search cache: fleets of other names have the same plan, byte for byte
     SearchCache cache(*cache::CacheFile::open(folder.file("new/searches.sqlite"), Bytes(1 << 30)), "program");
     const std::vector<Host> hosts = random_hosts();
     PlanOptions plain;
-    plain.target = *rc::gen::element(compose::Target::kGeneric, compose::Target::kFlagscale);
+    plain.target = *rc::gen::element(runtime::Target::kGeneric, runtime::Target::kFlagscale);
     PlanOptions caching = plain;
     caching.cache = &cache;
     std::vector<std::string> names{"a", "b", "c", "d", "e", "f"};

@@ -71,4 +71,7 @@ struct PlacedPipeline {
 /// (generic is always ok).
 [[nodiscard]] std::vector<TargetVerdict> target_verdicts(const LaunchPlan& plan);
 
+/// Of those constraints, what the model breaks in whatever plan.
+[[nodiscard]] std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model);
+
 }  // namespace tangram::plan

@@ -16,13 +16,13 @@
 
 #include "tangram/cache/cache_file.hpp"
 #include "tangram/compose/search.hpp"
-#include "tangram/compose/target.hpp"
+#include "tangram/runtime/runtime.hpp"
 
 namespace tangram::planner {
 
 /// What is asked of search_target.
 struct SearchQuestion {
-  compose::Target target = compose::Target::kGeneric;
+  runtime::Target target = runtime::Target::kGeneric;
   const model::Model& model;
   const cluster::IslandHierarchy& hierarchy;
   std::span<const parallelizer::Parallelizer* const> parallelizers;  ///< made for the model and options.profiles

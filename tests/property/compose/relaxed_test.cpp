@@ -121,7 +121,7 @@ TEST_CASE("property relaxed bound: no plan that is found is faster") {
     compose::SearchOptions options;
     options.label_budget = 5'000;
     options.timed = true;
-    const compose::Target target = draws.below(4) == 0 ? compose::Target::kMegatron : compose::Target::kGeneric;
+    const runtime::Target target = draws.below(4) == 0 ? runtime::Target::kMegatron : runtime::Target::kGeneric;
     const compose::SearchResult result = compose::search_target(target, model, hierarchy, parallelizers, options);
     if (result.best.empty()) continue;
     INFO("case " << i);
@@ -130,7 +130,7 @@ TEST_CASE("property relaxed bound: no plan that is found is faster") {
     for (const compose::TimedComposition& plan : result.timed) REQUIRE(result.relaxed_bound <= plan.time);
     ++found;
     if (result.best.front().closed_form < result.relaxed_bound * 3 / 2) ++close;
-    if (i % 4 != 0 || target != compose::Target::kGeneric) continue;
+    if (i % 4 != 0 || target != runtime::Target::kGeneric) continue;
     options.incumbent = result.best.front().closed_form * 2;
     const ensemble::EnsembleSearch other = ensemble::search_ensemble(model, hierarchy, parallelizers, options);
     if (other.best) REQUIRE(result.relaxed_bound <= other.best->closed_form);

@@ -116,14 +116,12 @@ void judge_plan(Candidate& candidate, const plan::LaunchPlan& plan, const Judge&
 
 /// Under the semantics of the runtime, where that takes the plan.
 void judge_runtime(Candidate& candidate, plan::LaunchPlan& plan, runtime::Target runtime) {
-  for (const plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
-    if (verdict.target != to_string(runtime)) continue;
-    if (verdict.ok) {
-      plan.runtime = runtime;
-    } else {
-      candidate.label = Label::kInexpressible;
-      candidate.reason = fmt::format("{} cannot run it: {}", verdict.target, verdict.reasons.front().text);
-    }
+  const auto refused = plan::reasons_against(plan, runtime);
+  if (refused.empty()) {
+    plan.runtime = runtime;
+  } else {
+    candidate.label = Label::kInexpressible;
+    candidate.reason = fmt::format("{} cannot run it: {}", to_string(runtime), refused.front().text);
   }
 }
 

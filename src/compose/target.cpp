@@ -146,10 +146,11 @@ std::vector<Constraints> mesh_cases(const runtime::Runtime& runtime, const model
                                     const cluster::IslandHierarchy& hierarchy) {
   Constraints constraints = common_demands(runtime, model.job);
   constraints.demands.whole_stage_experts = true;
+  const std::set<int> widths = widths_of_ends(model, hierarchy);
   std::vector<Constraints> cases;
   for (const Types& types : types_apart(hierarchy)) {
     constraints.gpu_types.assign(types.begin(), types.end());
-    for (const int tp : widths_of_ends(model, hierarchy)) {
+    for (const int tp : widths) {
       constraints.demands.tp_at_ends = tp;
       add_cases_of_experts(model, constraints, cases);
     }

@@ -3,8 +3,28 @@
 
 namespace tangram::plan {
 
+namespace {
+
+TargetVerdict verdict_of(const LaunchPlan& plan, runtime::Target target) {
+  switch (target) {
+    case runtime::Target::kGeneric: break;
+    case runtime::Target::kMegatron: return megatron_verdict(plan);
+    case runtime::Target::kFlagscale: return flagscale_verdict(plan);
+    case runtime::Target::kMimo: return mimo_verdict(plan);
+  }
+  return Rules(std::string(to_string(target))).verdict();
+}
+
+}  // namespace
+
 std::vector<TargetVerdict> target_verdicts(const LaunchPlan& plan) {
-  return {Rules("generic").verdict(), megatron_verdict(plan), flagscale_verdict(plan), mimo_verdict(plan)};
+  std::vector<TargetVerdict> verdicts;
+  for (const runtime::Runtime& runtime : runtime::runtimes()) verdicts.push_back(verdict_of(plan, runtime.target));
+  return verdicts;
+}
+
+std::vector<TargetReason> reasons_against(const LaunchPlan& plan, runtime::Target target) {
+  return verdict_of(plan, target).reasons;
 }
 
 std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model) {

@@ -13,6 +13,7 @@
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
 #include "tangram/parallelizer/degrees.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::planner {

@@ -6,18 +6,9 @@
 
 #include "tangram/base/problem.hpp"
 #include "tangram/cost/compute.hpp"
-#include "tangram/plan/assemble.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::planner {
-
-// Rules of the target that speak of hosts and paths are judged on the whole plan.
-std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, runtime::Target target) {
-  for (plan::TargetVerdict& verdict : plan::target_verdicts(plan)) {
-    if (verdict.target == to_string(target)) return std::move(verdict.reasons);
-  }
-  return {};
-}
 
 Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));

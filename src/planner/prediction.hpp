@@ -18,9 +18,6 @@ namespace tangram::planner {
 /// Adds what the simulator says of the whole. Fails on a schedule that cannot finish.
 [[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet);
 
-/// What the target says against the plan.
-[[nodiscard]] std::vector<plan::TargetReason> reasons_against(const plan::LaunchPlan& plan, runtime::Target target);
-
 /// What a plan that is there already is judged for: its own runtime, where none in particular is asked for.
 [[nodiscard]] runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options);
 

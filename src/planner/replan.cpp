@@ -4,6 +4,7 @@
 
 #include "prediction.hpp"
 #include "tangram/evolve/refit.hpp"
+#include "tangram/plan/assemble.hpp"
 
 namespace tangram::planner {
 

@@ -30,18 +30,13 @@ bool has_modules(const model::Model& model) {
   return !model.block(0).attention.causal && model.block(model.block_count() - 1).attention.causal;
 }
 
-const plan::TargetVerdict& verdict_of(const std::vector<plan::TargetVerdict>& verdicts, std::string_view name) {
-  return *std::ranges::find(verdicts, name, &plan::TargetVerdict::target);
-}
-
-PlanOptions look_options(runtime::Target target, const std::vector<compose::Composition>& near, PlanOptions options) {
+/// Of a look at any of the runtimes.
+PlanOptions look_options(const std::vector<compose::Composition>& near, PlanOptions options) {
   options = for_any_runtime(std::move(options));
-  options.target = target;
   options.parallelizers.clear();
   options.search.near_degrees = degrees_of(near);
   options.search.label_budget = std::min(options.search.label_budget, kLabels);
   options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);
-  options.search.relaxed_bound.reset();
   return options;
 }
 
@@ -65,25 +60,21 @@ class RuntimeLooks {
  public:
   RuntimeLooks(const plan::LaunchPlan& plan, const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
                const model::Model& model, const PlanOptions& options, const compose::ProgressCallback& progress)
-      : plan_(plan),
-        near_(near),
-        fleet_(fleet),
-        model_(model),
-        options_(options),
-        progress_(progress),
-        verdicts_(plan::target_verdicts(plan)) {}
+      : plan_(plan), fleet_(fleet), model_(model), options_(look_options(near, options)), progress_(progress) {}
 
   plan::RuntimeLook at(const runtime::Runtime& runtime) const {
     plan::RuntimeLook look{std::string(runtime.name), Nanoseconds(0), ""};
-    const plan::TargetVerdict& verdict = verdict_of(verdicts_, runtime.name);
     if (const auto refused = plan::model_refusals(runtime.target, model_); !refused.empty()) {
       look.why_not = refused.front().text;
       return look;
     }
-    const PlanOptions options = look_options(runtime.target, near_, options_);
+    PlanOptions options = options_;
+    options.target = runtime.target;
     const Planning planning(fleet_, model_, options, progress_);
     look.iteration = fastest_of(planning, planning.search_by_time());
-    if (verdict.ok) look.iteration = faster_of(look.iteration, own_time(runtime.target));
+    if (reasons_against(plan_, runtime.target).empty()) {
+      look.iteration = faster_of(look.iteration, own_time(runtime.target));
+    }
     if (look.iteration == Nanoseconds(0)) look.why_not = "no plan was found";
     return look;
   }
@@ -97,12 +88,10 @@ class RuntimeLooks {
   }
 
   const plan::LaunchPlan& plan_;
-  const std::vector<compose::Composition>& near_;
   const cluster::Fleet& fleet_;
   const model::Model& model_;
-  const PlanOptions& options_;
+  const PlanOptions options_;
   const compose::ProgressCallback& progress_;
-  std::vector<plan::TargetVerdict> verdicts_;
 };
 
 }  // namespace

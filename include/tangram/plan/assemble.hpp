@@ -71,6 +71,9 @@ struct PlacedPipeline {
 /// (generic is always ok).
 [[nodiscard]] std::vector<TargetVerdict> target_verdicts(const LaunchPlan& plan);
 
+/// What one of them says against the plan; empty: it runs it.
+[[nodiscard]] std::vector<TargetReason> reasons_against(const LaunchPlan& plan, runtime::Target target);
+
 /// Of those constraints, what the model breaks in whatever plan.
 [[nodiscard]] std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model);
 

@@ -24,8 +24,7 @@ struct GivenPlacement {
 };
 
 /// Priced together and assembled, with the closed form that its stages give where the runtime runs them, and the
-/// verdicts of all runtimes. Why GPUs
-/// are idle is left open.
+/// verdicts of all runtimes. Why GPUs are idle is left open.
 [[nodiscard]] tl::expected<LaunchPlan, compose::Unpriced> given_plan(
     std::span<const GivenPlacement> pipelines, runtime::Target runtime, const cluster::Fleet& fleet,
     const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles);

@@ -33,8 +33,8 @@ struct SearchQuestion {
 [[nodiscard]] const parallelizer::ParallelizerInfo* first_uncacheable(
     std::span<const parallelizer::Parallelizer* const> parallelizers);
 
-/// `program`: digest of the code that searches. nullopt: there is a first_uncacheable, or the tuning
-/// is not the usual one.
+/// `program`: digest of the code that searches. nullopt: there is a first_uncacheable, or the tuning is not the usual
+/// one.
 [[nodiscard]] std::optional<std::string> search_key(const SearchQuestion& question, const std::string& program);
 
 /// Of what a search reads of the islands: equal for fleets that are alike but for names.

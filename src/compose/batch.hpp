@@ -53,9 +53,9 @@ struct Batch {
 
 inline constexpr std::int64_t kNoTime = INT64_MAX;
 
-/// A chain, and the program that it is of.
+/// A chain, and the program that it is of, which others may be of, too.
 struct PlacedChain {
-  CandidateProgram candidate;
+  std::shared_ptr<CandidateProgram> candidate;
   std::shared_ptr<FrontierStore> store;
   chain::TimedChain timed;
 };

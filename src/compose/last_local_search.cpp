@@ -45,7 +45,7 @@ std::vector<int> lengths_near(const chain::Chain& chain, int blocks, const Progr
 }  // namespace
 
 void BatchMaker::improve(PlacedChain& chain, std::int64_t effort) const {
-  PricedProgram& priced = chain.candidate.priced;
+  PricedProgram& priced = chain.candidate->priced;
   const chain::Refine refine = refine_of(priced, *chain.store);
   chain::Frontiers frontiers(priced.program, refine);
   chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort,
@@ -54,8 +54,8 @@ void BatchMaker::improve(PlacedChain& chain, std::int64_t effort) const {
 
 // The chain with the options of another program and the fastest plans that hold what 1F1B asks for.
 std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, PlacedChain& into) const {
-  const PricedProgram& from = chain.candidate.priced;
-  PricedProgram& priced = into.candidate.priced;
+  const PricedProgram& from = chain.candidate->priced;
+  PricedProgram& priced = into.candidate->priced;
   const chain::Program& program = priced.program;
   const chain::Refine refine = refine_of(priced, *into.store);
   chain::TimedChain result;
@@ -80,15 +80,14 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
 }
 
 PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const {
-  const PricedProgram& from = chain.candidate.priced;
-  PlacedChain other;
-  other.timed.time = kNoTime;
-  Setting& setting = other.candidate.setting;
+  const PricedProgram& from = chain.candidate->priced;
+  PlacedChain other{std::make_shared<CandidateProgram>(), nullptr, {{}, kNoTime}};
+  Setting& setting = other.candidate->setting;
   setting = from.setting;
   setting.microbatches = microbatches_of(model_.job, setting.replicas, microbatch);
   setting.microbatch = microbatch;
   auto store = store_for({setting});
-  std::vector<std::vector<OptionPart>>& options = other.candidate.options;
+  std::vector<std::vector<OptionPart>>& options = other.candidate->options;
   std::vector<int> entries;
   for (const chain::ChainStage& stage : chain.timed.chain.stages) {
     auto parts = resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, microbatch);
@@ -107,11 +106,11 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
   other.store = std::move(store);
   other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count(), options_.tuning.programs));
-  other.candidate.shares = chain.candidate.shares;
-  other.candidate.priced =
-      relaxed_program(model_, level_of(setting), other.candidate.shares, setting, options, signatures_, *other.store);
-  follow(options_.constraints.semantics, other.candidate.priced.program);
-  limit_spend(other.candidate);
+  other.candidate->shares = chain.candidate->shares;
+  other.candidate->priced =
+      relaxed_program(model_, level_of(setting), other.candidate->shares, setting, options, signatures_, *other.store);
+  follow(options_.constraints.semantics, other.candidate->priced.program);
+  limit_spend(*other.candidate);
   auto start = fitted(chain, other);
   if (!start) return other;
   other.timed = std::move(*start);
@@ -120,10 +119,10 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
 }
 
 PlacedChain BatchMaker::among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const {
-  Batch batch = prepare({chain.candidate.setting}, incumbent);
-  PlacedChain other{{}, batch.store, {{}, kNoTime}};
+  Batch batch = prepare({chain.candidate->setting}, incumbent);
+  PlacedChain other{nullptr, batch.store, {{}, kNoTime}};
   if (batch.candidates.empty()) return other;
-  other.candidate = std::move(batch.candidates.front());
+  other.candidate = std::make_shared<CandidateProgram>(std::move(batch.candidates.front()));
   auto start = fitted(chain, other);
   if (!start) return other;
   other.timed = std::move(*start);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "batch.hpp"
+#include "fastest_chains.hpp"
 #include "ordered_pipeline.hpp"
 #include "shortage.hpp"
 #include "space.hpp"
@@ -39,7 +40,8 @@ class Searcher {
         tuning_(options.tuning.programs),
         progress_(progress),
         batches_(model, hierarchy, parallelizers, options),
-        incumbent_(options.incumbent.value()) {}
+        incumbent_(options.incumbent.value()),
+        fastest_(is_small() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
     if (has_too_many_classes()) return std::move(result_);
@@ -85,7 +87,10 @@ class Searcher {
   }
 
   [[nodiscard]] bool is_worth_timetables() const {
-    if (!tuning_.small_fleet_timetables || !options_.timed || result_.best.empty()) return false;
+    return tuning_.small_fleet_timetables && options_.timed && !result_.best.empty() && is_small();
+  }
+
+  [[nodiscard]] bool is_small() const {
     return gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= tuning_.timetable_gpus;
   }
 
@@ -256,17 +261,7 @@ class Searcher {
       result_.timed.push_back({Nanoseconds(timed.time), batches_.composition_of(candidate, *store, timed.chain)});
     }
     keep_fastest(result_.timed, options_.top);
-    keep_if_fastest(candidate, store);
-    candidate.priced = {};
-    candidate.solved = {};
-  }
-
-  void keep_if_fastest(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store) {
-    const std::vector<chain::TimedChain>& timed = candidate.solved.timed;
-    // Of the same program once more, the first look knows the fewest shapes.
-    if (timed.empty() || (fastest_ && timed.front().time > fastest_->timed.time)) return;
-    chain::TimedChain chain = timed.front();
-    fastest_ = {std::move(candidate), store, std::move(chain)};
+    fastest_.note(std::move(candidate), store);
   }
 
   // Passes of timetables: a few hundredths of what the search took.
@@ -274,16 +269,22 @@ class Searcher {
     return tuning_.last_effort + tuning_.effort_of_label * result_.statistics.labels;
   }
 
-  // Changes the fastest plan as long as that helps.
+  // Changes the fastest plans as long as that helps.
   void improve_fastest() {
-    if (!fastest_) return;
-    const std::int64_t before = fastest_->timed.time;
-    batches_.improve(*fastest_, last_effort());
-    while (take_other_size()) {
+    std::vector<PlacedChain> starts = fastest_.take();
+    if (starts.empty()) return;
+    const std::int64_t before = starts.front().timed.time;
+    for (PlacedChain& start : starts) batches_.improve(start, last_effort());
+    PlacedChain fastest =
+        *std::ranges::min_element(starts, {}, [](const PlacedChain& start) { return start.timed.time; });
+    while (take_other_size(fastest)) {
     }
-    if (fastest_->timed.time >= before) return;
-    Composition better = batches_.composition_of(fastest_->candidate, *fastest_->store, fastest_->timed.chain);
-    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest_->candidate.setting.level)];
+    if (fastest.timed.time < before) add_improved(fastest);
+  }
+
+  void add_improved(const PlacedChain& fastest) {
+    Composition better = batches_.composition_of(*fastest.candidate, *fastest.store, fastest.timed.chain);
+    LevelReport& report = result_.levels[static_cast<std::size_t>(fastest.candidate->setting.level)];
     report.best = std::min(report.best, better.closed_form);
     // None is where the search has finished.
     if (better.closed_form.value() < incumbent_) {
@@ -291,13 +292,13 @@ class Searcher {
       result_.best.push_back(better);
       keep_best(result_.best, options_.top);
     }
-    result_.timed.push_back({Nanoseconds(fastest_->timed.time), std::move(better)});
+    result_.timed.push_back({Nanoseconds(fastest.timed.time), std::move(better)});
     keep_fastest(result_.timed, options_.top);
   }
 
   // The next smaller or larger microbatch, where that is faster.
-  bool take_other_size() {
-    const Setting& setting = fastest_->candidate.setting;
+  bool take_other_size(PlacedChain& fastest) {
+    const Setting& setting = fastest.candidate->setting;
     const std::vector<std::int64_t> sizes =
         microbatch_sizes(model_.job, setting.replicas, splitting_of(hierarchy_, options_));
     const auto own = std::ranges::find(sizes, setting.microbatch);
@@ -306,16 +307,16 @@ class Searcher {
     if (own != sizes.begin()) near.push_back(*(own - 1));
     if (own + 1 != sizes.end()) near.push_back(*(own + 1));
     for (const std::int64_t size : near) {
-      PlacedChain other = batches_.with_size(*fastest_, size, last_effort() / tuning_.other_size_share);
+      PlacedChain other = batches_.with_size(fastest, size, last_effort() / tuning_.other_size_share);
       if (other.store) count_queries(*other.store);
-      if (other.timed.time >= fastest_->timed.time) continue;
-      fastest_ = std::move(other);
+      if (other.timed.time >= fastest.timed.time) continue;
+      fastest = std::move(other);
       PlacedChain among_all =
-          batches_.among_all_shapes(*fastest_, fastest_->timed.time + fastest_->timed.time / tuning_.closed_form_share);
+          batches_.among_all_shapes(fastest, fastest.timed.time + fastest.timed.time / tuning_.closed_form_share);
       count_queries(*among_all.store);
       if (among_all.timed.time == kNoTime) return true;
       batches_.improve(among_all, last_effort());
-      if (among_all.timed.time < fastest_->timed.time) fastest_ = std::move(among_all);
+      if (among_all.timed.time < fastest.timed.time) fastest = std::move(among_all);
       return true;
     }
     return false;
@@ -475,7 +476,7 @@ class Searcher {
   int done_ = 0;
   int total_ = 0;
   Attempts attempts_;
-  std::optional<PlacedChain> fastest_;  // by timetable
+  FastestChains fastest_;
   SearchResult result_;
 };
 

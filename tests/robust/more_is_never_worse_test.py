@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 COUNT = 40
-BY_LUCK = 0.01  # of simulated times
+BY_LUCK = 0.002  # of simulated times
 TYPES = ["A100-80GB-SXM", "A100-40GB-PCIe", "V100-16GB-PCIe", "T4", "L4", "RTX-4090", "H100-80GB-SXM", "A10G"]
 NO_PLAN = 3
 MOST_GPUS = 16

@@ -79,7 +79,6 @@ struct SolverTuning {
   std::int64_t local_effort = 8'000'000;  ///< passes of timetables to improve one: few need as many
   std::int64_t form_effort = 64;          ///< passes that one closed form takes the time of, per stage
   std::int64_t least_time_effort = 4;     ///< likewise, one least time
-  double forms_apart = 1.05;              ///< closed forms so many times the best's hardly belong to a faster timetable
   double promising = 1.003;               ///< timetables up to so many times the best: more in flight is tried
 
   SolverCuts cuts;

@@ -248,16 +248,17 @@ class LocalSearch {
   bool consider(Chain next, const std::vector<std::int64_t>& more) {
     if (left_ <= 0) return false;
     left_ -= tuning_.form_effort * static_cast<std::int64_t>(next.stages.size());
+    const std::vector<std::int64_t> held = next.in_flight;
     if (!can_be_placed(next) || !evaluate(program_, next) || least_time(program_, next) >= best_.time) return false;
-    if (all_ && static_cast<double>(next.time) > tuning_.forms_apart * static_cast<double>(best_.chain.time))
-      return false;
     std::int64_t least = INT64_MAX;
     if (improve_with(next, more, least)) return true;
     if (!all_ || program_.classic_warmup) return false;
     const std::vector<std::int64_t> eager = more_until_eager(next);
     if (improve_with(next, eager, least)) return true;
+    const std::vector<std::int64_t> as_before = more_until_held(next, held);
+    if (improve_with(next, as_before, least)) return true;
     if (static_cast<double>(least) > tuning_.promising * static_cast<double>(best_.time)) return false;
-    return warm_up_otherwise(next, more) || warm_up_otherwise(next, eager);
+    return warm_up_otherwise(next, more) || warm_up_otherwise(next, eager) || warm_up_otherwise(next, as_before);
   }
 
   // One more on the first stages or all.
@@ -287,6 +288,14 @@ class LocalSearch {
       more[s] = std::max<std::int64_t>(0, (backs[s] - there) / slowest - chain.in_flight[s]);
       there += chain.stages[s].candidate.F + hop_after(chain, s);
     }
+    return more;
+  }
+
+  // What stages held before the change, beyond what the period asks for now: fewer stages ask for less.
+  [[nodiscard]] static std::vector<std::int64_t> more_until_held(const Chain& chain,
+                                                                 const std::vector<std::int64_t>& held) {
+    std::vector<std::int64_t> more(held.size());
+    for (std::size_t s = 0; s < held.size(); ++s) more[s] = std::max<std::int64_t>(0, held[s] - chain.in_flight[s]);
     return more;
   }
 

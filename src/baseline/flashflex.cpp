@@ -1,8 +1,8 @@
-// FlashFlex, also HexiScale: several pipelines of different GPUs. Each node's GPUs are dealt out to the pipelines, each
-// pipeline's share of a node becomes one or a few stages, whose GPUs are its tensor parallelism.
+// FlashFlex, also HexiScale: several pipelines of different GPUs. Each node's GPUs are shared out to the pipelines,
+// each pipeline's share of a node becomes one or a few stages, whose GPUs are its tensor parallelism.
 //
 // The original partitions a complete graph of GPUs by their TFLOPS, cutting links of 1 / bandwidth. All links inside a
-// node are alike and so are all links between nodes, so that the least cut deals every node's GPUs out evenly; no
+// node are alike and so are all links between nodes, so that the least cut splits the GPUs of every node evenly; no
 // partitioner is needed. Of its cost:
 //   compute of a layer   96 MB S H^2 (1 + S/6H + V/16LH) / (TFLOPS tp)      peaks of datasheets; backward, recompute in
 //   total                1.8 slowest pipeline + 1.1 gradients
@@ -67,7 +67,7 @@ class FlashFlexSearch {
     for (int pipelines = 1; pipelines <= most; ++pipelines) {
       if (input_.batch % pipelines != 0) continue;
       ++result_.effort.layouts;
-      const auto parts = dealt(pipelines);
+      const auto parts = split_by_nodes(pipelines);
       for (const int widest : input_.tensor_degrees()) {
         for (const std::int64_t samples : input_.sample_counts()) {
           if (input_.batch / pipelines % samples == 0) propose(parts, widest, samples);
@@ -86,7 +86,7 @@ class FlashFlexSearch {
   }
 
   /// Every node's GPUs in equal numbers to all; what remains to those with the least so far.
-  [[nodiscard]] std::vector<std::vector<Chunk>> dealt(int pipelines) const {
+  [[nodiscard]] std::vector<std::vector<Chunk>> split_by_nodes(int pipelines) const {
     std::vector<std::vector<Chunk>> parts(static_cast<std::size_t>(pipelines));
     std::vector<double> weight(parts.size(), 0);
     for (int k = 0; k < static_cast<int>(input_.kinds.size()); ++k) {

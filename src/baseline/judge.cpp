@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "seats.hpp"
+#include "node_assignment.hpp"
 #include "tangram/baseline/baseline.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/import/job.hpp"
@@ -54,7 +54,7 @@ cost::Degrees common_of(const Draft& draft, const DraftStage& stage) {
 }
 
 importing::JobStage job_stage(const Draft& draft, const DraftStage& from, const PlannerInput& input,
-                              const StageSeats& seats) {
+                              const StageNodes& nodes) {
   importing::JobStage stage;
   stage.first = std::max(from.first - 1, 0);
   stage.last = std::min(from.last - 1, input.blocks);
@@ -66,16 +66,16 @@ importing::JobStage job_stage(const Draft& draft, const DraftStage& from, const 
   for (std::size_t r = 0; r < from.replicas.size(); ++r) {
     const Replica& replica = from.replicas[r];
     if (replica.samples == 0) continue;
-    importing::Replica seated{replica.tp, replica.samples, {}};
-    for (const Chair chair : seats[r]) {
-      seated.gpus.push_back({input.kinds[static_cast<std::size_t>(replica.kind)].name, chair});
+    importing::Replica placed{replica.tp, replica.samples, {}};
+    for (const NodeIndex node : nodes[r]) {
+      placed.gpus.push_back({input.kinds[static_cast<std::size_t>(replica.kind)].name, node});
     }
-    stage.replicas.push_back(std::move(seated));
+    stage.replicas.push_back(std::move(placed));
   }
   return stage;
 }
 
-importing::Job job_of(const Draft& draft, const PlannerInput& input, const std::vector<std::vector<StageSeats>>& seats,
+importing::Job job_of(const Draft& draft, const PlannerInput& input, const std::vector<std::vector<StageNodes>>& nodes,
                       runtime::Target runtime) {
   importing::Job job;
   job.runtime = runtime;
@@ -83,7 +83,7 @@ importing::Job job_of(const Draft& draft, const PlannerInput& input, const std::
     const DraftPipeline& from = draft.pipelines[p];
     importing::JobPipeline pipeline{from.microbatch, from.microbatches, {}};
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
-      pipeline.stages.push_back(job_stage(draft, from.stages[s], input, seats[p][s]));
+      pipeline.stages.push_back(job_stage(draft, from.stages[s], input, nodes[p][s]));
     }
     job.pipelines.push_back(std::move(pipeline));
   }
@@ -154,8 +154,8 @@ std::string text_of(const Draft& draft, const PlannerInput& input) {
 }
 
 void give_plan(Candidate& candidate, const Draft& draft, const PlannerInput& input, const Judge& by) {
-  const auto seats = seat_drafts(draft, input);
-  if (!seats) {
+  const auto nodes = assign_nodes(draft, input);
+  if (!nodes) {
     candidate.label = Label::kInexpressible;
     candidate.reason = "it uses more GPUs than there are";
     return;
@@ -163,7 +163,7 @@ void give_plan(Candidate& candidate, const Draft& draft, const PlannerInput& inp
   importing::Options options;
   options.profiles = by.profiles;
   options.hierarchy = &by.hierarchy;
-  const importing::ReadJob job(std::make_unique<const importing::Job>(job_of(draft, input, *seats, by.runtime)));
+  const importing::ReadJob job(std::make_unique<const importing::Job>(job_of(draft, input, *nodes, by.runtime)));
   auto made = importing::make_plan(job, by.fleet, by.model, options);
   if (!made) {
     candidate.label = Label::kInexpressible;

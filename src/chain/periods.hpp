@@ -13,6 +13,12 @@ namespace tangram::chain {
 
 inline constexpr std::int64_t kNever = INT64_MAX;
 inline constexpr std::int64_t kLongestPeriod = INT64_MAX / 16;
+inline constexpr std::int64_t kAnyTime = INT64_MAX / 4;  ///< a cutoff that cuts nothing
+
+/// (M - 1) P: of all microbatches but the first.
+[[nodiscard]] inline std::int64_t all_periods(const Program& program, std::int64_t period) {
+  return (program.microbatches - 1) * period;
+}
 
 /// Subgradient steps of a bound with multipliers of another period, or without.
 [[nodiscard]] inline int ascent_from(const std::vector<double>& multipliers, const SolverTuning& tuning) {

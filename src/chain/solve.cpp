@@ -7,6 +7,7 @@
 #include "period_search.hpp"
 #include "periods.hpp"
 #include "tangram/chain/program.hpp"
+#include "windows/incumbent.hpp"
 
 namespace tangram::chain {
 

@@ -80,22 +80,22 @@ double gpu_price(const Node& node, const DeviceGroup& group) {
   return share > 0 ? share : group.device.price_per_hour.value();
 }
 
-// Every strand once: its members are equal but for their nodes.
-std::vector<std::size_t> strands_in(const Partition& partition, const std::vector<std::size_t>& sets) {
-  std::set<std::size_t> strands;
+// Every group of members once: its members are equal but for their nodes.
+std::vector<std::size_t> groups_in(const Partition& partition, const std::vector<std::size_t>& sets) {
+  std::set<std::size_t> member_groups;
   for (const std::size_t set : sets) {
-    for (const StrandMember& member : partition[set].islands.front()) strands.insert(member.strand);
+    for (const GroupMember& member : partition[set].islands.front()) member_groups.insert(member.member_group);
   }
-  return {strands.begin(), strands.end()};
+  return {member_groups.begin(), member_groups.end()};
 }
 
-// The class's type carries the name that most of its strands' nodes have.
-std::string common_name(const Strands& strands, const std::vector<std::size_t>& members) {
+// The class's type carries the name that most nodes of its members have.
+std::string common_name(const MemberGroups& member_groups, const std::vector<std::size_t>& members) {
   std::map<std::string, std::size_t> nodes;
   const auto type = [&](std::size_t i) -> const GpuType& {
-    return strands.fleet().nodes[strands[i].nodes.front()].groups[strands[i].group].device;
+    return member_groups.fleet().nodes[member_groups[i].nodes.front()].groups[member_groups[i].group].device;
   };
-  for (const std::size_t i : members) nodes[type(i).name] += strands[i].nodes.size();
+  for (const std::size_t i : members) nodes[type(i).name] += member_groups[i].nodes.size();
   return std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
 }
@@ -105,25 +105,25 @@ Link worst(const std::vector<Link>& links) {
                          [](const Link& a, const Link& b) { return slower_of(a, b); });
 }
 
-IslandClass describe_class(const Strands& strands, const Partition& partition, const std::vector<std::size_t>& sets,
-                           const IslandLinks& links) {
-  const std::vector<std::size_t> members = strands_in(partition, sets);
+IslandClass describe_class(const MemberGroups& member_groups, const Partition& partition,
+                           const std::vector<std::size_t>& sets, const IslandLinks& links) {
+  const std::vector<std::size_t> members = groups_in(partition, sets);
   IslandClass result;
-  result.gpus_per_member = strands[members.front()].gpus();
+  result.gpus_per_member = member_groups[members.front()].gpus();
   result.members_per_island = static_cast<int>(partition[sets.front()].islands.front().size());
 
   std::vector<Link> cards;
   bool first = true;
   for (const std::size_t i : members) {
-    const Node& node = strands.fleet().nodes[strands[i].nodes.front()];
-    const DeviceGroup& group = node.groups[strands[i].group];
+    const Node& node = member_groups.fleet().nodes[member_groups[i].nodes.front()];
+    const DeviceGroup& group = node.groups[member_groups[i].group];
     result.device = first ? group.device : slower_of(result.device, group.device);
     result.inside_member = first ? group.link : slower_of(result.inside_member, group.link);
     result.price_per_gpu_hour = std::max(result.price_per_gpu_hour, Dollars(gpu_price(node, group)));
-    cards.push_back({BytesPerSecond(strands[i].metrics.value(Metric::kNetwork)), node.network.latency});
+    cards.push_back({BytesPerSecond(member_groups[i].metrics.value(Metric::kNetwork)), node.network.latency});
     first = false;
   }
-  result.device.name = common_name(strands, members);
+  result.device.name = common_name(member_groups, members);
 
   std::vector<Link> inside;
   std::vector<Link> between;
@@ -140,21 +140,21 @@ IslandClass describe_class(const Strands& strands, const Partition& partition, c
   return result;
 }
 
-std::vector<IslandMember> members_of(const Strands& strands, const std::vector<StrandMember>& island) {
+std::vector<IslandMember> members_of(const MemberGroups& member_groups, const std::vector<GroupMember>& island) {
   std::vector<IslandMember> members;
   members.reserve(island.size());
-  for (const StrandMember& member : island) members.push_back(strands.island_member(member));
+  for (const GroupMember& member : island) members.push_back(member_groups.island_member(member));
   std::sort(members.begin(), members.end(), [](const IslandMember& a, const IslandMember& b) {
     return std::tie(a.node, a.first_gpu) < std::tie(b.node, b.first_gpu);
   });
   return members;
 }
 
-std::vector<std::vector<IslandMember>> islands_of(const Strands& strands, const Partition& partition,
+std::vector<std::vector<IslandMember>> islands_of(const MemberGroups& member_groups, const Partition& partition,
                                                   const std::vector<std::size_t>& sets) {
   std::vector<std::vector<IslandMember>> islands;
   for (const std::size_t set : sets) {
-    for (const auto& island : partition[set].islands) islands.push_back(members_of(strands, island));
+    for (const auto& island : partition[set].islands) islands.push_back(members_of(member_groups, island));
   }
   std::sort(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
     return std::tie(a.front().node, a.front().first_gpu) < std::tie(b.front().node, b.front().first_gpu);
@@ -162,16 +162,17 @@ std::vector<std::vector<IslandMember>> islands_of(const Strands& strands, const 
   return islands;
 }
 
-ClassFacts facts_of(const Strands& strands, const Partition& partition, const std::vector<std::size_t>& sets) {
+ClassFacts facts_of(const MemberGroups& member_groups, const Partition& partition,
+                    const std::vector<std::size_t>& sets) {
   ClassFacts facts;
-  const std::vector<std::size_t> members = strands_in(partition, sets);
+  const std::vector<std::size_t> members = groups_in(partition, sets);
   facts.alike = partition[sets.front()].alike;
-  facts.metrics = strands[members.front()].metrics;
-  for (const std::size_t i : members) facts.metrics = slower_of(facts.metrics, strands[i].metrics);
+  facts.metrics = member_groups[members.front()].metrics;
+  for (const std::size_t i : members) facts.metrics = slower_of(facts.metrics, member_groups[i].metrics);
   std::set<std::size_t> nodes;
   for (const std::size_t set : sets) {
     for (const auto& island : partition[set].islands) {
-      for (const StrandMember& member : island) nodes.insert(member.node);
+      for (const GroupMember& member : island) nodes.insert(member.node);
     }
   }
   facts.nodes.assign(nodes.begin(), nodes.end());
@@ -179,9 +180,10 @@ ClassFacts facts_of(const Strands& strands, const Partition& partition, const st
 }
 
 /// Fastest GPUs first, larger islands first, then by the first node.
-void sort_classes(const Strands& strands, const Partition& partition, std::vector<std::vector<std::size_t>>& classes) {
+void sort_classes(const MemberGroups& member_groups, const Partition& partition,
+                  std::vector<std::vector<std::size_t>>& classes) {
   const auto key = [&](const std::vector<std::size_t>& sets) {
-    const IslandMember first = islands_of(strands, partition, sets).front().front();
+    const IslandMember first = islands_of(member_groups, partition, sets).front().front();
     const EqualIslands& set = partition[sets.front()];
     return std::make_tuple(set.alike, -static_cast<std::ptrdiff_t>(set.islands.front().size()), first.node,
                            first.first_gpu);
@@ -232,18 +234,18 @@ std::vector<std::vector<std::size_t>> interchangeable_sets(const Partition& part
   return classes;
 }
 
-UnnamedLevel build_level(const Strands& strands, const Partition& partition, double tolerance) {
-  const IslandLinks links(strands, partition);
+UnnamedLevel build_level(const MemberGroups& member_groups, const Partition& partition, double tolerance) {
+  const IslandLinks links(member_groups, partition);
   std::vector<std::vector<std::size_t>> classes = interchangeable_sets(partition, links, tolerance);
-  sort_classes(strands, partition, classes);
+  sort_classes(member_groups, partition, classes);
 
   UnnamedLevel result;
   result.level.classes.reserve(classes.size());
   result.facts.reserve(classes.size());
   for (const std::vector<std::size_t>& sets : classes) {
-    IslandClass island_class = describe_class(strands, partition, sets, links);
+    IslandClass island_class = describe_class(member_groups, partition, sets, links);
     island_class.id = static_cast<int>(result.level.classes.size());
-    for (auto& members : islands_of(strands, partition, sets)) {
+    for (auto& members : islands_of(member_groups, partition, sets)) {
       const int id = static_cast<int>(result.level.islands.size());
       result.level.islands.push_back({id, island_class.id, std::move(members), {}});
       island_class.islands.push_back(id);
@@ -254,7 +256,7 @@ UnnamedLevel build_level(const Strands& strands, const Partition& partition, dou
       threshold = threshold > 0 ? std::min(threshold, slowest) : slowest;
     }
     result.level.classes.push_back(std::move(island_class));
-    result.facts.push_back(facts_of(strands, partition, sets));
+    result.facts.push_back(facts_of(member_groups, partition, sets));
   }
   result.level.links = class_links(links, classes, result.level.classes);
   return result;

@@ -28,6 +28,6 @@ struct UnnamedLevel {
 [[nodiscard]] std::vector<std::vector<std::size_t>> interchangeable_sets(const Partition& partition,
                                                                          const IslandLinks& links, double tolerance);
 
-[[nodiscard]] UnnamedLevel build_level(const Strands& strands, const Partition& partition, double tolerance);
+[[nodiscard]] UnnamedLevel build_level(const MemberGroups& member_groups, const Partition& partition, double tolerance);
 
 }  // namespace tangram::cluster

@@ -34,11 +34,11 @@ void make_names_unique(std::vector<IslandLevel>& levels) {
 }  // namespace
 
 IslandHierarchy find_islands(const Fleet& fleet, double tolerance) {
-  const Strands strands(fleet, tolerance);
+  const MemberGroups member_groups(fleet, tolerance);
   IslandHierarchy hierarchy;
   hierarchy.tolerance = tolerance;
-  for (const Partition& partition : cut_hierarchy(strands, tolerance)) {
-    hierarchy.levels.push_back(name_level(fleet, build_level(strands, partition, tolerance), tolerance));
+  for (const Partition& partition : cut_hierarchy(member_groups, tolerance)) {
+    hierarchy.levels.push_back(name_level(fleet, build_level(member_groups, partition, tolerance), tolerance));
   }
   make_names_unique(hierarchy.levels);
   return hierarchy;

@@ -32,9 +32,9 @@ unsigned supported_dtypes(const GpuType& device) {
 
 // Members that can be alike at all: what must be equal is. A metric that is zero has no logarithm and is alike only to
 // zero.
-using Kin = std::tuple<std::string, int, unsigned, unsigned>;
+using ExactKey = std::tuple<std::string, int, unsigned, unsigned>;
 
-Kin kin_of(const MemberMetrics& member) {
+ExactKey exact_key_of(const MemberMetrics& member) {
   unsigned present = 0;
   for (std::size_t i = 0; i < kMetricCount; ++i) {
     if (member.values[i] > 0) present |= 1U << i;
@@ -58,7 +58,7 @@ Eigen::MatrixXd log_distances(const std::vector<MemberMetrics>& members) {
   return distances;
 }
 
-std::vector<std::vector<MemberMetrics>> clusters_of_kin(const std::vector<MemberMetrics>& distinct, double tolerance) {
+std::vector<std::vector<MemberMetrics>> clusters_within(const std::vector<MemberMetrics>& distinct, double tolerance) {
   std::vector<EqualClusters> rows;
   rows.reserve(distinct.size());
   for (std::size_t i = 0; i < distinct.size(); ++i) rows.push_back({{i}});
@@ -107,14 +107,14 @@ double allowed_distance(double tolerance) {
 }
 
 std::vector<std::size_t> alike_clusters(std::span<const MemberMetrics> members, double tolerance) {
-  std::map<Kin, std::vector<MemberMetrics>> kin;
-  for (const MemberMetrics& member : members) kin[kin_of(member)].push_back(member);
+  std::map<ExactKey, std::vector<MemberMetrics>> by_key;
+  for (const MemberMetrics& member : members) by_key[exact_key_of(member)].push_back(member);
 
   std::vector<std::vector<MemberMetrics>> clusters;
-  for (auto& [key, group] : kin) {
+  for (auto& [key, group] : by_key) {
     std::sort(group.begin(), group.end());
     group.erase(std::unique(group.begin(), group.end()), group.end());
-    for (auto& cluster : clusters_of_kin(group, tolerance)) clusters.push_back(std::move(cluster));
+    for (auto& cluster : clusters_within(group, tolerance)) clusters.push_back(std::move(cluster));
   }
   const auto worst = [](const std::vector<MemberMetrics>& cluster) {
     return std::accumulate(cluster.begin(), cluster.end(), cluster.front(), slower_of);

@@ -13,42 +13,42 @@ namespace tangram::cluster {
 
 namespace {
 
-std::vector<std::size_t> strands_of(const Strands& strands, std::size_t alike) {
+std::vector<std::size_t> groups_of(const MemberGroups& member_groups, std::size_t alike) {
   std::vector<std::size_t> result;
-  for (std::size_t i = 0; i < strands.all().size(); ++i) {
-    if (strands[i].alike == alike) result.push_back(i);
+  for (std::size_t i = 0; i < member_groups.all().size(); ++i) {
+    if (member_groups[i].alike == alike) result.push_back(i);
   }
   return result;
 }
 
-// Strands of the same nodes merge host by host, see Strands::uniform.
-double link_distance(const Strands& strands, std::size_t i, std::size_t j) {
-  const Strand& a = strands[i];
-  const Strand& b = strands[j];
+// Groups of the same nodes merge host by host, see MemberGroups::uniform.
+double link_distance(const MemberGroups& member_groups, std::size_t i, std::size_t j) {
+  const MemberGroup& a = member_groups[i];
+  const MemberGroup& b = member_groups[j];
   const bool on_host = i != j && a.kind == b.kind && a.nodes == b.nodes;
-  const double rate = message_rate(on_host ? strands.on_host(a, b) : strands.across(a, b));
+  const double rate = message_rate(on_host ? member_groups.on_host(a, b) : member_groups.across(a, b));
   return rate > 0 ? -std::log(rate) : std::numeric_limits<double>::infinity();
 }
 
-Eigen::MatrixXd link_distances(const Strands& strands, const std::vector<std::size_t>& members) {
+Eigen::MatrixXd link_distances(const MemberGroups& member_groups, const std::vector<std::size_t>& members) {
   const auto count = static_cast<Eigen::Index>(members.size());
   Eigen::MatrixXd distances(count, count);
   for (Eigen::Index i = 0; i < count; ++i) {
     for (Eigen::Index j = i; j < count; ++j) {
       const double distance =
-          link_distance(strands, members[static_cast<std::size_t>(i)], members[static_cast<std::size_t>(j)]);
+          link_distance(member_groups, members[static_cast<std::size_t>(i)], members[static_cast<std::size_t>(j)]);
       distances(i, j) = distances(j, i) = distance;
     }
   }
   return distances;
 }
 
-Partition partition_of(const CompleteLinkage& linkage, const std::vector<StrandMember>& items, std::size_t alike) {
+Partition partition_of(const CompleteLinkage& linkage, const std::vector<GroupMember>& items, std::size_t alike) {
   Partition partition;
   for (const EqualClusters& clusters : linkage.clusters()) {
     EqualIslands equal{alike, {}};
     for (const ItemSet& set : clusters) {
-      std::vector<StrandMember> island;
+      std::vector<GroupMember> island;
       for (const std::size_t item : set) island.push_back(items[item]);
       equal.islands.push_back(std::move(island));
     }
@@ -59,19 +59,19 @@ Partition partition_of(const CompleteLinkage& linkage, const std::vector<StrandM
 
 // Merges tier by tier: a tier starts at the fastest link that still separates two clusters and takes in all that are
 // alike to it.
-std::vector<Partition> cuts_of(const Strands& strands, std::size_t alike, double tolerance) {
-  const std::vector<std::size_t> members = strands_of(strands, alike);
-  std::vector<StrandMember> items;
+std::vector<Partition> cuts_of(const MemberGroups& member_groups, std::size_t alike, double tolerance) {
+  const std::vector<std::size_t> members = groups_of(member_groups, alike);
+  std::vector<GroupMember> items;
   std::vector<EqualClusters> rows;
-  for (const std::size_t strand : members) {
+  for (const std::size_t member_group : members) {
     EqualClusters row;
-    for (const std::size_t node : strands[strand].nodes) {
+    for (const std::size_t node : member_groups[member_group].nodes) {
       row.push_back({items.size()});
-      items.push_back({strand, node});
+      items.push_back({member_group, node});
     }
     rows.push_back(std::move(row));
   }
-  CompleteLinkage linkage(link_distances(strands, members), std::move(rows));
+  CompleteLinkage linkage(link_distances(member_groups, members), std::move(rows));
 
   std::vector<Partition> cuts;
   while (std::isfinite(linkage.next_distance())) {
@@ -82,10 +82,10 @@ std::vector<Partition> cuts_of(const Strands& strands, std::size_t alike, double
   return cuts;
 }
 
-/// Where one strand's members lie: (node, number of the island), by node.
+/// Where the members of one group lie: (node, number of the island), by node.
 using Place = std::pair<std::size_t, std::size_t>;
 using Places = std::vector<Place>;
-using PlacesByStrand = std::vector<std::pair<std::size_t, Places>>;
+using PlacesByGroup = std::vector<std::pair<std::size_t, Places>>;
 
 // Whether some pair of places (one of each list, sorted by node) that `counts` lies on one node.
 template <class Counts>
@@ -109,12 +109,12 @@ bool lie_on_two_nodes(const Places& a, const Places& b, Counts counts) {
   return false;
 }
 
-PlacesByStrand places_of(const EqualIslands& equal, std::size_t islands) {
+PlacesByGroup places_of(const EqualIslands& equal, std::size_t islands) {
   std::map<std::size_t, Places> places;
   for (std::size_t i = 0; i < islands; ++i) {
-    for (const StrandMember& member : equal.islands[i]) places[member.strand].emplace_back(member.node, i);
+    for (const GroupMember& member : equal.islands[i]) places[member.member_group].emplace_back(member.node, i);
   }
-  for (auto& [strand, list] : places) std::sort(list.begin(), list.end());
+  for (auto& [member_group, list] : places) std::sort(list.begin(), list.end());
   return {places.begin(), places.end()};
 }
 
@@ -123,15 +123,16 @@ constexpr auto kTwoIslands = [](std::size_t a, std::size_t b) { return a != b; }
 
 // Over the pairs of members whose islands' numbers `counts` accepts; none: there is no such pair.
 template <class Counts>
-std::optional<Link> slowest(const Strands& strands, const PlacesByStrand& a, const PlacesByStrand& b, Counts counts) {
+std::optional<Link> slowest(const MemberGroups& member_groups, const PlacesByGroup& a, const PlacesByGroup& b,
+                            Counts counts) {
   std::optional<Link> result;
   const auto take = [&](const Link& link) { result = result ? slower_of(*result, link) : link; };
   for (const auto& [i, places_a] : a) {
     for (const auto& [j, places_b] : b) {
-      const bool same_kind = strands[i].kind == strands[j].kind;
+      const bool same_kind = member_groups[i].kind == member_groups[j].kind;
       if (same_kind && i != j && share_a_node(places_a, places_b, counts))
-        take(strands.on_host(strands[i], strands[j]));
-      if (lie_on_two_nodes(places_a, places_b, counts)) take(strands.across(strands[i], strands[j]));
+        take(member_groups.on_host(member_groups[i], member_groups[j]));
+      if (lie_on_two_nodes(places_a, places_b, counts)) take(member_groups.across(member_groups[i], member_groups[j]));
     }
   }
   return result;
@@ -139,11 +140,11 @@ std::optional<Link> slowest(const Strands& strands, const PlacesByStrand& a, con
 
 }  // namespace
 
-std::vector<Partition> cut_hierarchy(const Strands& strands, double tolerance) {
+std::vector<Partition> cut_hierarchy(const MemberGroups& member_groups, double tolerance) {
   std::vector<std::vector<Partition>> cuts;
   std::size_t depth = 0;
-  for (std::size_t alike = 0; alike < strands.alike_count(); ++alike) {
-    cuts.push_back(cuts_of(strands, alike, tolerance));
+  for (std::size_t alike = 0; alike < member_groups.alike_count(); ++alike) {
+    cuts.push_back(cuts_of(member_groups, alike, tolerance));
     depth = std::max(depth, cuts.back().size());
   }
   std::vector<Partition> levels(depth);
@@ -157,18 +158,18 @@ std::vector<Partition> cut_hierarchy(const Strands& strands, double tolerance) {
   return levels;
 }
 
-IslandLinks::IslandLinks(const Strands& strands, const Partition& partition) {
-  std::vector<PlacesByStrand> places;
+IslandLinks::IslandLinks(const MemberGroups& member_groups, const Partition& partition) {
+  std::vector<PlacesByGroup> places;
   for (const EqualIslands& equal : partition) {
-    const PlacesByStrand first = places_of(equal, 1);
-    inside_.push_back(slowest(strands, first, first, kAny));
+    const PlacesByGroup first = places_of(equal, 1);
+    inside_.push_back(slowest(member_groups, first, first, kAny));
     places.push_back(places_of(equal, equal.islands.size()));
   }
   between_.resize(partition.size() * partition.size());
   for (std::size_t i = 0; i < partition.size(); ++i) {
-    between_[i * partition.size() + i] = slowest(strands, places[i], places[i], kTwoIslands);
+    between_[i * partition.size() + i] = slowest(member_groups, places[i], places[i], kTwoIslands);
     for (std::size_t j = i + 1; j < partition.size(); ++j) {
-      const auto link = slowest(strands, places[i], places[j], kAny);
+      const auto link = slowest(member_groups, places[i], places[j], kAny);
       between_[i * partition.size() + j] = between_[j * partition.size() + i] = link;
     }
   }

@@ -1,31 +1,31 @@
-// Which alike members are close together. Goes in: strands. Comes out: partitions into islands, finest first, and the
-// slowest links inside and between them.
+// Which alike members are close together. Goes in: groups of members. Comes out: partitions into islands, finest first,
+// and the slowest links inside and between them.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
-#include "strands.hpp"
+#include "member_groups.hpp"
 
 namespace tangram::cluster {
 
 /// Islands that hold equal members in equal numbers, interchangeable by construction.
 struct EqualIslands {
   std::size_t alike = 0;
-  std::vector<std::vector<StrandMember>> islands;
+  std::vector<std::vector<GroupMember>> islands;
 };
 
 using Partition = std::vector<EqualIslands>;
 
 /// The cuts through the link hierarchy of all alike clusters, finest first. In the last all alike members that are
 /// connected at all (by pairs) are together. Clusters whose hierarchy is less deep repeat their finest cut.
-[[nodiscard]] std::vector<Partition> cut_hierarchy(const Strands& strands, double tolerance);
+[[nodiscard]] std::vector<Partition> cut_hierarchy(const MemberGroups& member_groups, double tolerance);
 
 /// Slowest links inside and between the islands of a partition, per member.
 class IslandLinks {
  public:
-  IslandLinks(const Strands& strands, const Partition& partition);
+  IslandLinks(const MemberGroups& member_groups, const Partition& partition);
 
   /// Between two members of one island of set i; none: it has a single member.
   [[nodiscard]] const std::optional<Link>& inside(std::size_t i) const { return inside_[i]; }

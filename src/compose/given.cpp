@@ -105,16 +105,16 @@ class Pricer {
   }
 
   /// Where the stage's gradients are reduced: with its replicas, and with all that hold some of its blocks.
-  [[nodiscard]] Meeting meeting_at(const GivenStage& stage, std::span<const Placement> placements) const {
-    Meeting meeting = meeting_of(level_, given_.replicas, placements, given_.replicas_in_one_member);
+  [[nodiscard]] SyncGroup sync_group_at(const GivenStage& stage, std::span<const Placement> placements) const {
+    SyncGroup sync_group = sync_group_of(level_, given_.replicas, placements, given_.replicas_in_one_member);
     for (const GivenPipeline* other : others_) {
       std::vector<std::vector<Placement>> stages;
       for (const GivenStage& its : other->stages) {
         if (its.first < stage.last && stage.first < its.last) stages.push_back(placements_of(its));
       }
-      join(level_, placements, other->replicas, stages, meeting);
+      join(level_, placements, other->replicas, stages, sync_group);
     }
-    return meeting;
+    return sync_group;
   }
 
   [[nodiscard]] tl::expected<StageChoice, std::string> price_stage(const GivenStage& from) const {
@@ -124,12 +124,12 @@ class Pricer {
     stage.in_flight = from.in_flight;
     const model::SliceSignature slice = model::signature(model_, stage.first, stage.last);
     const std::vector<Placement> placements = placements_of(from);
-    const Meeting meeting = meeting_at(from, placements);
+    const SyncGroup sync_group = sync_group_at(from, placements);
     for (const GivenPart& part : from.parts) {
       const Costed cost = cost_of(part, slice);
       if (!cost) return tl::unexpected(cost.error());
       const Nanoseconds crossing =
-          crossing_sync(model_, level_, meeting, reach_, placements, slice, cost->gradient_volume);
+          crossing_sync(model_, level_, sync_group, reach_, placements, slice, cost->gradient_volume);
       stage.crossing = crossing;  // volumes do not depend on the strategy: it is the same for all parts
       const Nanoseconds time = cost->forward + cost->backward;
       stage.T = std::max(stage.T, time);

@@ -186,53 +186,54 @@ Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Pla
   return result;
 }
 
-Meeting meeting_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
-                   bool in_one_member) {
+SyncGroup sync_group_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
+                        bool in_one_member) {
   const auto placed = [&](Placement part) {
     if (in_one_member) part.member = 0;
     return part;
   };
-  Meeting meeting{replicas * static_cast<int>(parts.size()),
-                  link_between(level, placed(parts.front()), placed(parts.back())), members_of(level, parts.front())};
+  SyncGroup sync_group{replicas * static_cast<int>(parts.size()),
+                       link_between(level, placed(parts.front()), placed(parts.back())),
+                       members_of(level, parts.front())};
   for (const Placement& part : parts) {
-    if (replicas > 1) slow_down(meeting.link, link_between(level, placed(part), placed(part)));
-    meeting.members = std::min(meeting.members, members_of(level, part));
+    if (replicas > 1) slow_down(sync_group.link, link_between(level, placed(part), placed(part)));
+    sync_group.members = std::min(sync_group.members, members_of(level, part));
   }
-  return meeting;
+  return sync_group;
 }
 
 void join(const cluster::IslandLevel& level, std::span<const Placement> parts, int replicas,
-          std::span<const std::vector<Placement>> stages, Meeting& meeting) {
+          std::span<const std::vector<Placement>> stages, SyncGroup& sync_group) {
   std::size_t most_parts = 0;
   for (const std::vector<Placement>& others : stages) {
     most_parts = std::max(most_parts, others.size());
-    const Meeting own = meeting_of(level, replicas, others);
-    if (own.holders > 1) slow_down(meeting.link, own.link);
-    meeting.members = std::min(meeting.members, own.members);
+    const SyncGroup own = sync_group_of(level, replicas, others);
+    if (own.holders > 1) slow_down(sync_group.link, own.link);
+    sync_group.members = std::min(sync_group.members, own.members);
     for (const Placement& other : others) {
-      for (const Placement& part : parts) slow_down(meeting.link, link_between(level, part, other));
+      for (const Placement& part : parts) slow_down(sync_group.link, link_between(level, part, other));
     }
   }
-  meeting.holders += replicas * static_cast<int>(most_parts);
+  sync_group.holders += replicas * static_cast<int>(most_parts);
 }
 
-Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, const Meeting& meeting,
+Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, const SyncGroup& sync_group,
                           const Reach& reach, std::span<const Placement> parts, const model::SliceSignature& slice,
                           Bytes volume) {
-  const Nanoseconds total = cost::replica_sync(volume, meeting.holders, meeting.link, meeting.members);
+  const Nanoseconds total = cost::replica_sync(volume, sync_group.holders, sync_group.link, sync_group.members);
   if (!slice.tied_elsewhere) return total;
   const std::int64_t width = model.embedding_projection > 0 ? model.embedding_projection : model.hidden;
   const Bytes table{model.vocabulary * width * model.job.gradient_bytes};
   cluster::Link link = slowest_link(level, parts.front(), reach);
   for (const Placement& part : parts) slow_down(link, slowest_link(level, part, reach));
-  return total + cost::replica_sync(table, 2, link, meeting_of(level, 1, parts).members);
+  return total + cost::replica_sync(table, 2, link, sync_group_of(level, 1, parts).members);
 }
 
 Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, int replicas,
                           const Reach& reach, std::span<const Placement> parts, const model::SliceSignature& slice,
                           Bytes volume) {
-  const Meeting meeting = meeting_of(level, replicas, parts, reach.with_replicas);
-  return crossing_sync(model, level, meeting, reach, parts, slice, volume);
+  const SyncGroup sync_group = sync_group_of(level, replicas, parts, reach.with_replicas);
+  return crossing_sync(model, level, sync_group, reach, parts, slice, volume);
 }
 
 }  // namespace tangram::compose

@@ -369,7 +369,7 @@ class Searcher {
   // Each with a share of the labels that are left, which is noted down.
   void solve_in_order(std::vector<Task>& tasks, double gap, std::vector<std::int64_t>& shares) {
     // What is known once the first n tasks have ended. Behind one that stays open, none can raise the bound of all.
-    struct Standing {
+    struct StateAfter {
       Goal goal;
       std::int64_t open = INT64_MAX;  // bound of such a task
     };
@@ -380,11 +380,11 @@ class Searcher {
     };
     const std::size_t at_once = tasks_at_once();
     const auto goal_of_task = [&] { return goal_now(gap, labels_left() / static_cast<std::int64_t>(at_once)); };
-    std::vector<Standing> after(tasks.size() + 1);
+    std::vector<StateAfter> after(tasks.size() + 1);
     after[0].goal = goal_of_task();
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<SolveRecord> {
-      const Standing& known = after[next < at_once ? 0 : next + 1 - at_once];
+      const StateAfter& known = after[next < at_once ? 0 : next + 1 - at_once];
       if (next == tasks.size() || known.goal.labels <= 0) return std::nullopt;
       if (tasks[next].bound >= std::min(known.goal.incumbent, known.open)) return std::nullopt;
       return SolveRecord{next++, known.goal, {}};
@@ -394,7 +394,7 @@ class Searcher {
       Task& task = tasks[record.task];
       take(record.batch, task, record.goal);
       shares[record.task] = record.goal.labels;
-      Standing& now = after[record.task + 1];
+      StateAfter& now = after[record.task + 1];
       now = {goal_of_task(), after[record.task].open};
       if (task.bound < now.goal.incumbent) now.open = std::min(now.open, task.bound);
     };

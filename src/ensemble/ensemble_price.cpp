@@ -40,14 +40,14 @@ class EnsemblePricer {
  private:
   void set_end(std::size_t group, compose::StageChoice& stage) const {
     const std::vector<compose::Placement> placements = placements_of(stage);
-    const compose::Meeting meeting = meeting_at(group, stage, placements);
+    const compose::SyncGroup sync_group = sync_group_at(group, stage, placements);
     const compose::Reach reach = reach_of(ensemble_.groups[group].composition);
     const model::SliceSignature slice = model::signature(model_, stage.first, stage.last);
     stage.A = Nanoseconds(0);
     for (const compose::PartChoice& part : stage.parts) {
       const cost::StageCost& cost = part.plan.cost;
       const Nanoseconds crossing =
-          compose::crossing_sync(model_, level_, meeting, reach, placements, slice, cost.gradient_volume);
+          compose::crossing_sync(model_, level_, sync_group, reach, placements, slice, cost.gradient_volume);
       stage.crossing = crossing;
       const Nanoseconds exposed = cost::exposed_sync(cost.gradient_sync + crossing, cost.backward);
       stage.A = std::max(stage.A, cost.forward + cost.backward + exposed);
@@ -67,9 +67,10 @@ class EnsemblePricer {
     return compose::narrowest_reach(level_, all, together);
   }
 
-  [[nodiscard]] compose::Meeting meeting_at(std::size_t group, const compose::StageChoice& stage,
-                                            const std::vector<compose::Placement>& placements) const {
-    compose::Meeting meeting = compose::meeting_of(level_, ensemble_.groups[group].composition.replicas, placements);
+  [[nodiscard]] compose::SyncGroup sync_group_at(std::size_t group, const compose::StageChoice& stage,
+                                                 const std::vector<compose::Placement>& placements) const {
+    compose::SyncGroup sync_group =
+        compose::sync_group_of(level_, ensemble_.groups[group].composition.replicas, placements);
     for (std::size_t g = 0; g < ensemble_.groups.size(); ++g) {
       if (g == group) continue;
       const compose::Composition& other = ensemble_.groups[g].composition;
@@ -77,9 +78,9 @@ class EnsemblePricer {
       for (const compose::StageChoice& s : other.stages) {
         if (s.first < stage.last && stage.first < s.last) stages.push_back(placements_of(s));
       }
-      compose::join(level_, placements, other.replicas, stages, meeting);
+      compose::join(level_, placements, other.replicas, stages, sync_group);
     }
-    return meeting;
+    return sync_group;
   }
 
   // A + (M-1) P of src/chain/README.md.

@@ -40,9 +40,9 @@ struct Source {
   auto operator<=>(const Source&) const = default;
 };
 
-class Mover {
+class ReshardingPlanner {
  public:
-  Mover(const model::Job& job, const cluster::Fleet* fleet, Resharding& result)
+  ReshardingPlanner(const model::Job& job, const cluster::Fleet* fleet, Resharding& result)
       : job_(job), present_(fleet), result_(result) {}
 
   /// Brings every holding of `wanted` together from what the GPUs of `held` have.
@@ -137,12 +137,12 @@ Resharding resharding(const plan::LaunchPlan& before, const plan::LaunchPlan& af
   cuts.merge(cuts_of(after));
   const Holdings held = holdings_of(before, cuts);
   Resharding result;
-  Mover mover(after.model.job, fleet, result);
+  ReshardingPlanner planner(after.model.job, fleet, result);
   for (const auto& [tensor, wanted] : holdings_of(after, cuts)) {
     const auto found = held.find(tensor);
-    mover.move(tensor, found == held.end() ? std::vector<Holding>{} : found->second, wanted);
+    planner.move(tensor, found == held.end() ? std::vector<Holding>{} : found->second, wanted);
   }
-  mover.finish();
+  planner.finish();
   return result;
 }
 

@@ -33,13 +33,13 @@ bool must_agree(Collective operation) {
 
 }  // namespace
 
-const Matrix& Meeting::total(std::size_t k) {
+const Matrix& Rendezvous::total(std::size_t k) {
   if (combined.size() <= k) combined.resize(k + 1);
   std::optional<Matrix>& total = combined[k];
   if (total) return *total;
-  Matrix result = deposits.front()[k];
-  for (std::size_t i = 1; i < deposits.size(); ++i) {
-    const Matrix& other = deposits[i][k];
+  Matrix result = contributions.front()[k];
+  for (std::size_t i = 1; i < contributions.size(); ++i) {
+    const Matrix& other = contributions[i][k];
     if (operation == Collective::kMaximum) {
       std::ranges::transform(result.values(), other.values(), result.values().begin(),
                              [](double a, double b) { return std::max(a, b); });
@@ -59,36 +59,37 @@ Group* Communicator::group(std::string name, std::vector<int> members) {
   return entry.get();
 }
 
-Communicator::Exchange Communicator::exchange(Group& group, int rank, Collective operation, Deposit deposit) {
+Communicator::Exchange Communicator::exchange(Group& group, int rank, Collective operation, Contribution contribution) {
   if (!group.open) {
-    group.open = std::make_shared<Meeting>();
+    group.open = std::make_shared<Rendezvous>();
     group.open->operation = operation;
-    group.open->deposits.resize(group.members.size());
+    group.open->contributions.resize(group.members.size());
   }
-  const std::shared_ptr<Meeting> meeting = group.open;
+  const std::shared_ptr<Rendezvous> rendezvous = group.open;
   const int position = group.position(rank);
   TANGRAM_ASSERT(position < group.size());
   const auto refuse = [&](const std::string& what) {
     throw RunStopped{{"collective-mismatch", names_[static_cast<std::size_t>(rank)], group.name + ": " + what}};
   };
-  if (meeting->operation != operation) {
-    refuse(std::string("joins with ") + name_of(operation) + " what others began as " + name_of(meeting->operation));
+  if (rendezvous->operation != operation) {
+    refuse(std::string("joins with ") + name_of(operation) + " what others began as " + name_of(rendezvous->operation));
   }
-  if (must_agree(operation) && meeting->arrived > 0) {
-    const auto some = std::ranges::find_if(meeting->deposits, [](const Deposit& d) { return !d.empty(); });
-    for (std::size_t k = 0; k < deposit.size(); ++k) {
-      if (some->size() != deposit.size() || !(*some)[k].same_shape(deposit[k])) refuse("brings another shape");
+  if (must_agree(operation) && rendezvous->arrived > 0) {
+    const auto some = std::ranges::find_if(rendezvous->contributions, [](const Contribution& d) { return !d.empty(); });
+    for (std::size_t k = 0; k < contribution.size(); ++k) {
+      if (some->size() != contribution.size() || !(*some)[k].same_shape(contribution[k]))
+        refuse("brings another shape");
     }
   }
-  meeting->deposits[static_cast<std::size_t>(position)] = std::move(deposit);
-  if (++meeting->arrived == group.size()) {
+  rendezvous->contributions[static_cast<std::size_t>(position)] = std::move(contribution);
+  if (++rendezvous->arrived == group.size()) {
     ++collectives_;
     group.open = nullptr;
-    for (CallStack* waiting : meeting->waiting) ready_.push_back(waiting);
+    for (CallStack* waiting : rendezvous->waiting) ready_.push_back(waiting);
   } else {
     waits_for(rank) = {&group, operation, {}};
   }
-  return {*this, group, rank, meeting};
+  return {*this, group, rank, rendezvous};
 }
 
 void Communicator::expect(const MessageKey& key, CallStack* waiting) {
@@ -110,37 +111,37 @@ void Communicator::send(const MessageKey& key, Matrix message) {
 
 Task<Matrix> Communicator::all_reduce(Group& group, int rank, Matrix matrix) {
   if (group.size() == 1) co_return matrix;
-  Deposit deposit;
-  deposit.push_back(std::move(matrix));
-  const auto meeting = co_await exchange(group, rank, Collective::kAllReduce, std::move(deposit));
-  co_return meeting->total();
+  Contribution contribution;
+  contribution.push_back(std::move(matrix));
+  const auto rendezvous = co_await exchange(group, rank, Collective::kAllReduce, std::move(contribution));
+  co_return rendezvous->total();
 }
 
 Task<Matrix> Communicator::maximum(Group& group, int rank, Matrix matrix) {
   if (group.size() == 1) co_return matrix;
-  Deposit deposit;
-  deposit.push_back(std::move(matrix));
-  const auto meeting = co_await exchange(group, rank, Collective::kMaximum, std::move(deposit));
-  co_return meeting->total();
+  Contribution contribution;
+  contribution.push_back(std::move(matrix));
+  const auto rendezvous = co_await exchange(group, rank, Collective::kMaximum, std::move(contribution));
+  co_return rendezvous->total();
 }
 
 Task<Matrix> Communicator::gather_positions(Group& group, int rank, Matrix matrix, int samples) {
   if (group.size() == 1) co_return matrix;
-  Deposit deposit;
-  deposit.push_back(std::move(matrix));
-  const auto meeting = co_await exchange(group, rank, Collective::kAllGather, std::move(deposit));
+  Contribution contribution;
+  contribution.push_back(std::move(matrix));
+  const auto rendezvous = co_await exchange(group, rank, Collective::kAllGather, std::move(contribution));
   std::vector<const Matrix*> pieces;
-  for (const Deposit& member : meeting->deposits) pieces.push_back(&member.front());
+  for (const Contribution& member : rendezvous->contributions) pieces.push_back(&member.front());
   co_return join_positions(pieces, samples);
 }
 
 Task<Matrix> Communicator::scatter_positions(Group& group, int rank, Matrix matrix, int samples) {
   if (group.size() == 1) co_return matrix;
   const int positions = samples == 0 ? 0 : matrix.rows() / samples;
-  Deposit deposit;
-  deposit.push_back(std::move(matrix));
-  const auto meeting = co_await exchange(group, rank, Collective::kReduceScatter, std::move(deposit));
-  co_return slice_positions(meeting->total(), samples, piece(positions, group.position(rank), group.size()));
+  Contribution contribution;
+  contribution.push_back(std::move(matrix));
+  const auto rendezvous = co_await exchange(group, rank, Collective::kReduceScatter, std::move(contribution));
+  co_return slice_positions(rendezvous->total(), samples, piece(positions, group.position(rank), group.size()));
 }
 
 std::optional<Finding> Communicator::run(std::vector<Task<void>>& ranks) {

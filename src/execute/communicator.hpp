@@ -26,12 +26,12 @@ struct RunStopped {
 
 enum class Collective : std::uint8_t { kAllReduce, kMaximum, kAllGather, kReduceScatter, kAllToAll, kSumOfSlices };
 
-using Deposit = std::vector<Matrix>;
+using Contribution = std::vector<Matrix>;
 
 /// One collective: what each member brought, in the order of the group.
-struct Meeting {
+struct Rendezvous {
   Collective operation = Collective::kAllReduce;
-  std::vector<Deposit> deposits;
+  std::vector<Contribution> contributions;
   int arrived = 0;
   std::vector<CallStack*> waiting;
   std::vector<std::optional<Matrix>> combined;  ///< worked out by the first member that asks, shared by all
@@ -44,7 +44,7 @@ struct Meeting {
 struct Group {
   std::string name;  ///< "tp of stage 3"
   std::vector<int> members;
-  std::shared_ptr<Meeting> open;  ///< the next one, as far as members have arrived
+  std::shared_ptr<Rendezvous> open;  ///< the next one, as far as members have arrived
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
   [[nodiscard]] int position(int rank) const;
@@ -72,18 +72,18 @@ class Communicator {
     Communicator& communicator;
     Group& group;
     int rank;
-    std::shared_ptr<Meeting> meeting;
-    [[nodiscard]] bool await_ready() const { return meeting->arrived == group.size(); }
+    std::shared_ptr<Rendezvous> rendezvous;
+    [[nodiscard]] bool await_ready() const { return rendezvous->arrived == group.size(); }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> waiting) {
-      meeting->waiting.push_back(block(waiting.promise()));
+      rendezvous->waiting.push_back(block(waiting.promise()));
     }
-    [[nodiscard]] std::shared_ptr<Meeting> await_resume() {
+    [[nodiscard]] std::shared_ptr<Rendezvous> await_resume() {
       communicator.waits_for(rank) = {};
-      return meeting;
+      return rendezvous;
     }
   };
-  [[nodiscard]] Exchange exchange(Group& group, int rank, Collective operation, Deposit deposit);
+  [[nodiscard]] Exchange exchange(Group& group, int rank, Collective operation, Contribution contribution);
 
   struct Receive {
     Communicator& communicator;

@@ -47,26 +47,26 @@ Matrix take_rows(const Matrix& from, const std::vector<int>& rows) {
 }
 
 /// Rows that the members sent an expert, one member's behind the other's.
-Matrix stacked(const std::vector<Deposit>& members, std::size_t expert, std::vector<int>& counts) {
+Matrix stacked(const std::vector<Contribution>& members, std::size_t expert, std::vector<int>& counts) {
   int rows = 0;
-  for (const Deposit& member : members) {
+  for (const Contribution& member : members) {
     counts.push_back(member[expert].rows());
     rows += counts.back();
   }
   Matrix out(rows, members.front()[expert].columns());
   auto to = out.values().begin();
-  for (const Deposit& member : members) to = std::ranges::copy(member[expert].values(), to).out;
+  for (const Contribution& member : members) to = std::ranges::copy(member[expert].values(), to).out;
   return out;
 }
 
-Task<Dispatched> dispatch(const Place& place, const ExpertsWeights& weights, Deposit per_expert) {
-  const auto meeting =
+Task<Dispatched> dispatch(const Place& place, const ExpertsWeights& weights, Contribution per_expert) {
+  const auto rendezvous =
       co_await place.ranks.exchange(*place.experts, place.rank, Collective::kAllToAll, std::move(per_expert));
   const int held = held_by(place, weights);
   Dispatched arrived;
   for (int e = 0; e < held; ++e) {
     std::vector<int>& counts = arrived.counts.emplace_back();
-    arrived.rows.push_back(stacked(meeting->deposits, flat_index(place.ep, held, e), counts));
+    arrived.rows.push_back(stacked(rendezvous->contributions, flat_index(place.ep, held, e), counts));
   }
   co_return arrived;
 }
@@ -77,26 +77,26 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
                                   const std::vector<Matrix>& answers) {
   const int members = place.experts->size();
   const int held = held_by(place, weights);
-  Deposit deposit(static_cast<std::size_t>(members * held));
+  Contribution contribution(static_cast<std::size_t>(members * held));
   for (int e = 0; e < held; ++e) {
     const Matrix& all = answers[static_cast<std::size_t>(e)];
     int next = 0;
     for (int m = 0; m < members; ++m) {
       Matrix one(arrived.counts[static_cast<std::size_t>(e)][static_cast<std::size_t>(m)], all.columns());
       for (int i = 0; i < one.rows(); ++i) std::copy_n(all.row(next++), all.columns(), one.row(i));
-      deposit[flat_index(m, held, e)] = std::move(one);
+      contribution[flat_index(m, held, e)] = std::move(one);
     }
   }
-  const auto meeting =
-      co_await place.ranks.exchange(*place.experts, place.rank, Collective::kAllToAll, std::move(deposit));
+  const auto rendezvous =
+      co_await place.ranks.exchange(*place.experts, place.rank, Collective::kAllToAll, std::move(contribution));
   const int own = place.experts->position(place.rank);
   std::vector<Matrix> result;
   for (int expert = 0; expert < weights.experts; ++expert) {
     const auto owner = static_cast<std::size_t>(expert / held * place.degrees.etp);
     const std::size_t index = flat_index(own, held, expert % held);
-    Matrix sum = meeting->deposits[owner][index];
+    Matrix sum = rendezvous->contributions[owner][index];
     for (std::size_t t = 1; t < static_cast<std::size_t>(place.degrees.etp); ++t) {
-      sum += meeting->deposits[owner + t][index];
+      sum += rendezvous->contributions[owner + t][index];
     }
     result.push_back(std::move(sum));
   }
@@ -108,7 +108,7 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
 Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix input, KeptExperts& kept) {
   kept.gates = softmax_rows(product(input, weights.router->value));
   kept.rows = route(kept.gates, weights.chosen);
-  Deposit outgoing;
+  Contribution outgoing;
   for (const auto& rows : kept.rows) outgoing.push_back(take_rows(input, rows));
   kept.arrived = co_await dispatch(place, weights, std::move(outgoing));
   std::vector<Matrix> answers;
@@ -134,7 +134,7 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
 // dscore_e = g_e (dg_e - sum over chosen of g dg), also for experts that were not chosen.
 Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights, const KeptExperts& kept,
                               Matrix gradient) {
-  Deposit outgoing;
+  Contribution outgoing;
   Matrix gates(kept.gates.rows(), kept.gates.columns());
   for (int e = 0; e < weights.experts; ++e) {
     const auto& rows = kept.rows[static_cast<std::size_t>(e)];

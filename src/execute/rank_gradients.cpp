@@ -27,12 +27,12 @@ Matrix as_row(const std::vector<double>& values) {
 }
 
 /// The whole matrix, from the shards that members brought; who holds an equal copy brings nothing.
-Matrix sum_of_slices(const Meeting& meeting, const Holders& holders) {
+Matrix sum_of_slices(const Rendezvous& rendezvous, const Holders& holders) {
   const Slice& any = holders.pieces.front()->slice;
   Matrix whole(any.rows, any.columns);
   for (std::size_t i = 0; i < holders.pieces.size(); ++i) {
     const Parameter& piece = *holders.pieces[i];
-    const std::vector<double>& values = meeting.deposits[i].front().values();
+    const std::vector<double>& values = rendezvous.contributions[i].front().values();
     for (std::size_t k = 0; k < values.size(); ++k) {
       whole.values()[piece.slice.place(piece.shard.first + static_cast<int>(k))] += values[k];
     }
@@ -41,12 +41,12 @@ Matrix sum_of_slices(const Meeting& meeting, const Holders& holders) {
 }
 
 Task<Matrix> gathered(Communicator& ranks, int rank, const Parameter& p, const std::vector<double>& shard) {
-  Deposit deposit;
-  deposit.push_back(as_row(shard));
-  const auto meeting = co_await ranks.exchange(*p.copies, rank, Collective::kAllGather, std::move(deposit));
+  Contribution contribution;
+  contribution.push_back(as_row(shard));
+  const auto rendezvous = co_await ranks.exchange(*p.copies, rank, Collective::kAllGather, std::move(contribution));
   Matrix whole(p.gradient.rows(), p.gradient.columns());
   auto to = whole.values().begin();
-  for (const Deposit& member : meeting->deposits) to = std::ranges::copy(member.front().values(), to).out;
+  for (const Contribution& member : rendezvous->contributions) to = std::ranges::copy(member.front().values(), to).out;
   co_return whole;
 }
 
@@ -83,14 +83,14 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
   if (found == holders_->end()) co_return;
   const Holders& holders = found->second;
   const bool counts = p.first_copy && (p.zero > 0 || p.copies->position(place_.rank) == 0);
-  Deposit deposit;
-  deposit.push_back(counts ? as_row(p.shard_gradient) : Matrix());
-  const auto meeting =
-      co_await place_.ranks.exchange(*holders.group, place_.rank, Collective::kSumOfSlices, std::move(deposit));
+  Contribution contribution;
+  contribution.push_back(counts ? as_row(p.shard_gradient) : Matrix());
+  const auto rendezvous =
+      co_await place_.ranks.exchange(*holders.group, place_.rank, Collective::kSumOfSlices, std::move(contribution));
   if (misbehaviour_.unreduced_stage == stage_.id && p.copies->size() == 1) co_return;
-  meeting->combined.resize(1);
-  std::optional<Matrix>& shared = meeting->combined.front();
-  const Matrix& whole = shared ? *shared : shared.emplace(sum_of_slices(*meeting, holders));
+  rendezvous->combined.resize(1);
+  std::optional<Matrix>& shared = rendezvous->combined.front();
+  const Matrix& whole = shared ? *shared : shared.emplace(sum_of_slices(*rendezvous, holders));
   for (int k = 0; k < p.shard.length(); ++k) {
     p.shard_gradient[static_cast<std::size_t>(k)] = whole.values()[p.slice.place(p.shard.first + k)];
   }

@@ -20,10 +20,10 @@ namespace {
 using Stages = std::vector<std::vector<JobPart>>;  // of one pipeline
 
 /// How well a level suits a job: islands as its rank map has them, then parts that stay on one island.
-struct Suit {
+struct LevelFit {
   bool other_islands = false;
   int spilling = 0;
-  auto operator<=>(const Suit&) const = default;
+  auto operator<=>(const LevelFit&) const = default;
 };
 
 /// Ranks share an island of the level exactly where they share one of the rank map.
@@ -40,16 +40,16 @@ bool has_islands_of(const Job& job, const cluster::Fleet& fleet, const plan::Gpu
   return true;
 }
 
-Suit suit_of(const Job& job, const std::vector<Stages>& pipelines, const cluster::Fleet& fleet,
-             const plan::GpuPlaces& places) {
-  Suit suit;
+LevelFit fit_of(const Job& job, const std::vector<Stages>& pipelines, const cluster::Fleet& fleet,
+                const plan::GpuPlaces& places) {
+  LevelFit fit;
   const bool said = !job.ranks.empty() && job.ranks.front().island >= 0;
-  suit.other_islands = said && !has_islands_of(job, fleet, places);
+  fit.other_islands = said && !has_islands_of(job, fleet, places);
   for (const Stages& stages : pipelines) {
     for (const auto& parts : stages)
-      suit.spilling += static_cast<int>(std::ranges::count(parts, true, &JobPart::spills));
+      fit.spilling += static_cast<int>(std::ranges::count(parts, true, &JobPart::spills));
   }
-  return suit;
+  return fit;
 }
 
 std::vector<Stages> stages_at(const Job& job, const RankAssignment& assignment, const plan::GpuPlaces& places,
@@ -63,7 +63,7 @@ std::vector<Stages> stages_at(const Job& job, const RankAssignment& assignment, 
   return pipelines;
 }
 
-/// A job on the level that suits it best, the finest of those that suit alike.
+/// A job on the level that fits it best, the finest of those that fit alike.
 struct Located {
   const cluster::IslandLevel* level = nullptr;
   std::vector<Stages> pipelines;
@@ -72,14 +72,14 @@ struct Located {
 Located locate(const Job& job, const RankAssignment& assignment, const cluster::Fleet& fleet,
                const cluster::IslandHierarchy& hierarchy, const model::Model& model) {
   Located best;
-  Suit best_suit;
+  LevelFit best_fit;
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     const plan::GpuPlaces places(level);
     auto pipelines = stages_at(job, assignment, places, model);
-    const Suit suit = suit_of(job, pipelines, fleet, places);
-    if (best.level != nullptr && suit >= best_suit) continue;
+    const LevelFit fit = fit_of(job, pipelines, fleet, places);
+    if (best.level != nullptr && fit >= best_fit) continue;
     best = {&level, std::move(pipelines)};
-    best_suit = suit;
+    best_fit = fit;
   }
   return best;
 }

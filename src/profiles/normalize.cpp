@@ -107,7 +107,7 @@ class Normalizer {
     for (const std::string& file : files) find_time_unit(file);
   }
 
-  [[nodiscard]] std::vector<const RawRow*> telling_rows(const std::string& file) const {
+  [[nodiscard]] std::vector<const RawRow*> informative_rows(const std::string& file) const {
     std::vector<const RawRow*> rows;
     const auto add = [&](auto wanted) {
       if (!rows.empty()) return;
@@ -124,7 +124,7 @@ class Normalizer {
   void find_time_unit(const std::string& file) {
     const double peak = highest_peak(device_);
     std::vector<double> seconds_at_peak;  // per tool unit
-    for (const RawRow* row : telling_rows(file)) seconds_at_peak.push_back(row->forward / work(*row));
+    for (const RawRow* row : informative_rows(file)) seconds_at_peak.push_back(row->forward / work(*row));
     double scale = raw_.unit.scale;
     if (peak > 0 && !seconds_at_peak.empty()) {
       const double typical = median(seconds_at_peak);
@@ -205,7 +205,7 @@ class Normalizer {
 
   /// FLOP/s of the fastest block, or of the typical head without tensor parallelism where that is more, unless no
   /// format explains it: then the head is wrong.
-  [[nodiscard]] double telling_rate() const {
+  [[nodiscard]] double informative_rate() const {
     double rate = 0;
     std::vector<double> heads;
     for (const RawRow& row : raw_.rows) {
@@ -218,7 +218,7 @@ class Normalizer {
 
   /// What computes above the peak of the declared format ran in the next faster one.
   void find_dtype() {
-    const double rate = telling_rate();
+    const double rate = informative_rate();
     const auto explains = [&](DType type) { return rate <= cost::kBoost * device_.peak_of(type).value(); };
     DType dtype = cost::matrix_format(device_, raw_.dimensions.dtype);
     for (const DType faster : {DType::kTf32, DType::kFp16, DType::kBf16}) {
@@ -226,12 +226,12 @@ class Normalizer {
       if (device_.peak_of(faster).value() > device_.peak_of(dtype).value()) dtype = faster;
     }
     if (dtype != cost::matrix_format(device_, raw_.dimensions.dtype)) {
-      const std::string told(to_string(raw_.dimensions.dtype));
+      const std::string declared(to_string(raw_.dimensions.dtype));
       notes_.corrected("dtype", raw_.source,
                        fmt::format("products ran in {}, not {}: they compute at {:.3g} TFLOP/s, {} has {:.3g} in {}",
-                                   to_string(dtype), told, rate / 1e12, device_.name,
-                                   cost::matrix_peak(device_, raw_.dimensions.dtype).value() / 1e12, told));
-      corrections_.insert(fmt::format("{} where {} was declared", to_string(dtype), told));
+                                   to_string(dtype), declared, rate / 1e12, device_.name,
+                                   cost::matrix_peak(device_, raw_.dimensions.dtype).value() / 1e12, declared));
+      corrections_.insert(fmt::format("{} where {} was declared", to_string(dtype), declared));
     }
     raw_.dimensions.dtype = dtype;
   }

@@ -93,21 +93,21 @@ std::int64_t PipelineRun::max_in_flight(std::size_t stage) const {
   return most;
 }
 
-void PipelineRun::schedule(Nanoseconds time, Happening what, std::size_t index) {
+void PipelineRun::schedule(Nanoseconds time, EventType what, std::size_t index) {
   queue_.push({time, serial_++, what, index});
 }
 
 void PipelineRun::happen(const Pending& now) {
   switch (now.what) {
-    case Happening::kPassEnds:
+    case EventType::kPassEnds:
       end_pass(now.index, now.time);
       to_start_.push_back(executors_[now.index].stage);
       break;
-    case Happening::kActivationArrives:
+    case EventType::kActivationArrives:
       ++places_[now.index].activations;
       to_start_.push_back(now.index % orders_.size());
       break;
-    case Happening::kGradientArrives:
+    case EventType::kGradientArrives:
       ++places_[now.index].gradients;
       to_start_.push_back(now.index % orders_.size());
       break;
@@ -131,7 +131,7 @@ void PipelineRun::start_next_pass(std::size_t executor, Nanoseconds now) {
   }
   const Nanoseconds end = now + duration(pipeline_->kind, pipeline_->stages[self.stage].parts[self.part], *pass);
   record(event_kind(pass->kind), self.stage, self.part, pass->microbatch, pass->chunk, now, end);
-  schedule(end, Happening::kPassEnds, executor);
+  schedule(end, EventType::kPassEnds, executor);
 }
 
 std::optional<Pass> PipelineRun::next_pass(std::size_t executor) const {
@@ -194,7 +194,7 @@ void PipelineRun::send_activation(std::size_t stage, std::size_t chunk, Nanoseco
   const Nanoseconds start = std::max(now, links_[stage].forward_free);
   links_[stage].forward_free = start + boundary.occupancy;
   record(EventKind::kSendActivation, stage, 0, state.sent_activations++, chunk, start, start + boundary.latency);
-  schedule(start + boundary.latency, Happening::kActivationArrives, from + 1);
+  schedule(start + boundary.latency, EventType::kActivationArrives, from + 1);
 }
 
 void PipelineRun::send_gradient(std::size_t stage, std::size_t chunk, Nanoseconds now) {
@@ -209,7 +209,7 @@ void PipelineRun::send_gradient(std::size_t stage, std::size_t chunk, Nanosecond
   const Nanoseconds start = std::max(now, links_[before].backward_free);
   links_[before].backward_free = start + boundary.occupancy;
   record(EventKind::kSendGradient, stage, 0, state.sent_gradients++, chunk, start, start + boundary.latency);
-  schedule(start + boundary.latency, Happening::kGradientArrives, from - 1);
+  schedule(start + boundary.latency, EventType::kGradientArrives, from - 1);
 }
 
 void PipelineRun::record(EventKind kind, std::size_t stage, std::size_t part, std::int64_t microbatch,

@@ -55,18 +55,18 @@ class PipelineRun {
     Nanoseconds forward_free;
     Nanoseconds backward_free;
   };
-  enum class Happening : std::uint8_t { kPassEnds, kActivationArrives, kGradientArrives };
+  enum class EventType : std::uint8_t { kPassEnds, kActivationArrives, kGradientArrives };
   struct Pending {
     Nanoseconds time;
     std::int64_t serial = 0;  // first come, first served among equal times
-    Happening what = Happening::kPassEnds;
+    EventType what = EventType::kPassEnds;
     std::size_t index = 0;  // executor, or chunk by its place in the model
     bool operator>(const Pending& other) const {
       return time != other.time ? time > other.time : serial > other.serial;
     }
   };
 
-  void schedule(Nanoseconds time, Happening what, std::size_t index);
+  void schedule(Nanoseconds time, EventType what, std::size_t index);
   void happen(const Pending& now);
   void start_next_passes(std::size_t stage, Nanoseconds now);
   void start_next_pass(std::size_t executor, Nanoseconds now);

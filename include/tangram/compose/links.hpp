@@ -65,27 +65,28 @@ struct Handover {
                                         std::span<const Placement> to, Bytes bytes);
 
 /// Where those meet that hold the same blocks and reduce their gradients: parts of a stage, times replicas.
-struct Meeting {
+struct SyncGroup {
   int holders = 1;
   cluster::Link link;  ///< slowest between any two of them, per member
   int members = 1;     ///< of the narrowest
 };
 
 /// Of the parts of one stage in all replicas of its pipeline, which may all be in one member.
-[[nodiscard]] Meeting meeting_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
-                                 bool in_one_member = false);
+[[nodiscard]] SyncGroup sync_group_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
+                                      bool in_one_member = false);
 
 /// `replicas` of another pipeline join what the stage with these parts meets for. `stages`: placements of those of its
 /// stages that hold some of the same blocks.
 void join(const cluster::IslandLevel& level, std::span<const Placement> parts, int replicas,
-          std::span<const std::vector<Placement>> stages, Meeting& meeting);
+          std::span<const std::vector<Placement>> stages, SyncGroup& sync_group);
 
-/// Gradient synchronisation that leaves an island: at a meeting of the stage's `parts` and others, and between the two
-/// ends of a tied embedding, of which the other is somewhere within `reach`. `volume`: of the slice's gradients,
+/// Gradient synchronisation that leaves an island: within the group of the stage's `parts` and others, and between the
+/// two ends of a tied embedding, of which the other is somewhere within `reach`. `volume`: of the slice's gradients,
 /// unsharded.
 [[nodiscard]] Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level,
-                                        const Meeting& meeting, const Reach& reach, std::span<const Placement> parts,
-                                        const model::SliceSignature& slice, Bytes volume);
+                                        const SyncGroup& sync_group, const Reach& reach,
+                                        std::span<const Placement> parts, const model::SliceSignature& slice,
+                                        Bytes volume);
 
 /// The same where pipelines are equal: with `replicas` of this one, which may be in the same member.
 [[nodiscard]] Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel& level, int replicas,

@@ -21,8 +21,8 @@ struct WorkerCommand {
   std::vector<std::pair<std::string, std::string>> environment;  ///< all of it: nothing else is inherited
   std::optional<Bytes> memory_limit;                             ///< of address space (RLIMIT_AS)
   std::string folder = {};                                       ///< where it runs; empty: a folder of its own
-  std::chrono::milliseconds farewell{0};  ///< when it is to go: SIGTERM, and so long until it is killed; as long
-                                          ///< again for what it started
+  std::chrono::milliseconds grace{0};  ///< when it is to go: SIGTERM, and so long until it is killed; as long
+                                       ///< again for what it started
 };
 
 /// One running worker. Destroyed: it and all its descendants are gone.

@@ -3,48 +3,15 @@
 // cutoff.
 //
 // Backward over blocks. State: next block and units used per class; in it the labels (label.hpp) that no other beats.
+// Its parts: the extensions of a position (extensions.hpp), those that a state can take (open_groups.hpp), the bounds
+// of a label (label_bounds.hpp), the states with their labels and dominance (label_store.hpp), how labels came to be
+// (label_tree.hpp), and what a beam search keeps (beam.hpp).
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "../bounds/completion_bound.hpp"
-#include "../bounds/end_floor.hpp"
-#include "label.hpp"
-#include "tangram/chain/frontiers.hpp"
-#include "tangram/chain/program.hpp"
+#include "label_query.hpp"
 
 namespace tangram::chain {
-
-struct LabelQuery {
-  std::int64_t period = 0;
-  std::int64_t cutoff = 0;  ///< on A + max o
-  int beam = 0;             ///< labels kept per block position; 0: all
-  bool mixed = true;        ///< false: only options of one class
-  bool all = false;         ///< every chain that the search comes by, not only the best
-  bool relaxed = false;     ///< of relaxed_frontier.hpp instead of plans: gives a bound, and no chain
-  bool feasibility_only =
-      false;  ///< only whether the period allows any chain, whatever its time: there must be no cutoff
-  std::int64_t label_budget = INT64_MAX;  ///< labels this search may create
-};
-
-struct LabelAnswer {
-  bool found = false;
-  std::int64_t value = 0;      ///< A + max o of the best chain
-  std::optional<Chain> chain;  ///< its stages; not evaluated. None of relaxed frontiers
-  std::vector<Chain> chains;   ///< of `all`, not evaluated
-  bool finished = true;        ///< false: out of budget; the chain is then only the best seen
-  std::int64_t labels = 0;
-  std::int64_t states = 0;
-  CutYield cuts;
-};
-
-/// What all label searches of a program share.
-struct LabelGround {
-  const Program& program;
-  Frontiers& frontiers;
-  const EndCosts& ends;
-};
 
 [[nodiscard]] LabelAnswer search_labels(const LabelGround& ground, const CompletionBound& bound,
                                         const LabelQuery& query);

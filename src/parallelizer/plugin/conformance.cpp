@@ -18,7 +18,7 @@ namespace {
 using namespace tangram::literals;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFarewell{2'000};  // Python takes its time to end
+constexpr milliseconds kGrace{2'000};  // Python takes its time to end
 constexpr std::size_t kReasonsShown = 5;
 
 // Widths of TinyLlama (arXiv 2401.02385, table 2), few blocks.
@@ -232,7 +232,7 @@ class Conformance {
     Connection link(std::move(*process));
     const bool hello = wait_for_hello(link);
     link.send("{\"type\":\"of-a-later-protocol\",\"x\":1}\n" + bye_line());
-    const std::string end = link.process().stop(kFarewell);
+    const std::string end = link.process().stop(kGrace);
     const bool left = hello && end == "exit 0";
     check("leaves when told to", left,
           left ? end

@@ -111,15 +111,15 @@ void clear_descendants(int grace) {
 }
 
 /// The status of the worker, once it has ended by itself or our owner wants it gone.
-int wait_for_end(pid_t worker, int farewell) {
+int wait_for_end(pid_t worker, int grace) {
   const int process = static_cast<int>(syscall(SYS_pidfd_open, worker, 0));  // glibc 2.36 declares it as C++
   pollfd events[] = {{kLife, POLLIN, 0}, {process, POLLIN, 0}};
   int status = 0;
   for (;;) {
     poll(events, 2, process < 0 ? 10 : -1);  // a kernel before 5.3: look from time to time
-    if (events[0].revents != 0 && farewell > 0) {
+    if (events[0].revents != 0 && grace > 0) {
       kill(worker, SIGTERM);
-      poll(&events[1], 1, farewell);
+      poll(&events[1], 1, grace);
     }
     if (events[0].revents != 0) kill(-worker, SIGKILL);
     if (events[0].revents != 0) kill(worker, SIGKILL);  // it may have left its group
@@ -150,8 +150,8 @@ void run_guard(const GuardJob& job) {
     send({GuardReport::kNotRun, errno});
     _exit(0);
   }
-  const int status = wait_for_end(worker, job.farewell);
-  clear_descendants(job.farewell);
+  const int status = wait_for_end(worker, job.grace);
+  clear_descendants(job.grace);
   send({GuardReport::kEnded, status});
   if (job.takes_folder) become_remover(job.folder);
   _exit(0);

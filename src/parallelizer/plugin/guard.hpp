@@ -22,7 +22,7 @@ struct GuardJob {
   char* const* arguments = nullptr;
   char* const* environment = nullptr;
   std::int64_t memory_limit = 0;  ///< bytes; 0: none
-  int farewell = 0;  ///< milliseconds from SIGTERM to SIGKILL, and then for what it started; 0: SIGKILL at once
+  int grace = 0;  ///< milliseconds from SIGTERM to SIGKILL, and then for what it started; 0: SIGKILL at once
 };
 
 struct GuardReport {

@@ -70,10 +70,10 @@ std::string describe(const GuardReport& report) {
 
 class LocalProcess final : public WorkerProcess {
  public:
-  LocalProcess(pid_t guard, milliseconds farewell, std::optional<Folder> folder, Descriptor channel, Descriptor output,
+  LocalProcess(pid_t guard, milliseconds grace, std::optional<Folder> folder, Descriptor channel, Descriptor output,
                Descriptor life, Descriptor status)
       : guard_(guard),
-        farewell_(farewell),
+        grace_(grace),
         folder_(std::move(folder)),
         channel_(std::move(channel)),
         output_(std::move(output)),
@@ -88,7 +88,7 @@ class LocalProcess final : public WorkerProcess {
     if (guard_ < 0) return end_;
     const bool by_itself = read_report(grace);
     life_.reset();
-    if (!by_itself && !read_report(2 * farewell_ + kMostForGuard)) kill(guard_, SIGKILL);
+    if (!by_itself && !read_report(2 * grace_ + kMostForGuard)) kill(guard_, SIGKILL);
     waitpid(guard_, nullptr, 0);
     guard_ = -1;
     end_ = by_itself ? describe(report_) : "killed";
@@ -110,7 +110,7 @@ class LocalProcess final : public WorkerProcess {
   }
 
   pid_t guard_;
-  milliseconds farewell_;
+  milliseconds grace_;
   std::optional<Folder> folder_;  ///< its own; none where it runs in another
   Descriptor channel_;
   Descriptor output_;
@@ -164,13 +164,13 @@ class LocalLauncher final : public Launcher {
     job.takes_folder = own.has_value();
     job.arguments = argument_pointers.data();
     job.environment = variable_pointers.data();
-    job.farewell = static_cast<int>(command.farewell.count());
+    job.grace = static_cast<int>(command.grace.count());
     job.memory_limit = command.memory_limit.value_or(Bytes(0)).value();
 
     const pid_t guard = fork();
     if (guard == 0) run_guard(job);
     if (guard < 0) return fail(system_failure("fork"));
-    return std::make_unique<LocalProcess>(guard, command.farewell, std::move(own), std::move(channel.ours),
+    return std::make_unique<LocalProcess>(guard, command.grace, std::move(own), std::move(channel.ours),
                                           std::move(output.ours), std::move(life.ours), std::move(status.ours));
   }
 

@@ -115,7 +115,7 @@ std::vector<Answer> WorkerPool::ask(std::span<const Question> questions, const A
     hand_out(batch);
     wait_for_events();
     for (const auto& worker : workers_) look_at(*worker, &batch);
-    drop_moot(batch);
+    drop_obsolete(batch);
     forget_gone();
   }
   failures_ += batch.failures();
@@ -212,7 +212,7 @@ void WorkerPool::handle(Worker& worker, const Message& message, std::string line
       } else if (worker.state == State::kAsked && message.id == worker.id && batch != nullptr) {
         worker.state = State::kIdle;
         batch->answer(worker.question, std::move(line));
-        tell_progress(*batch);
+        report_progress(*batch);
       } else {
         lose(worker, FailureKind::kProtocol,
              fmt::format("answered question {}, which it was not asked", message.id.value_or(0)), batch);
@@ -242,7 +242,7 @@ void WorkerPool::look_at_clock(Worker& worker, Batch* batch) {
 }
 
 /// Workers on questions whose answers do not count any more.
-void WorkerPool::drop_moot(Batch& batch) {
+void WorkerPool::drop_obsolete(Batch& batch) {
   for (const auto& worker : workers_) {
     if (worker->state != State::kAsked || !batch.is_moot(worker->question)) continue;
     worker->link.process().stop(milliseconds(0));
@@ -271,7 +271,7 @@ void WorkerPool::forget_gone() {
   std::erase_if(workers_, [](const auto& worker) { return worker->state == State::kGone; });
 }
 
-void WorkerPool::tell_progress(const Batch& batch) const {
+void WorkerPool::report_progress(const Batch& batch) const {
   if (!options_.progress) return;
   const std::size_t all = batch.answered() + batch.waiting() + batch.asked();
   options_.progress(fmt::format("{}: {} of {} queries", spec_.name, batch.answered(), all));

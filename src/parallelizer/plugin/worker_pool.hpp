@@ -50,11 +50,11 @@ class WorkerPool final : public AnswerSource {
   void look_at(Worker& worker, Batch* batch);
   void handle(Worker& worker, const Message& message, std::string line, Batch* batch);
   void look_at_clock(Worker& worker, Batch* batch);
-  void drop_moot(Batch& batch);
+  void drop_obsolete(Batch& batch);
   /// The worker is stopped and its question, if any, has failed.
   void lose(Worker& worker, FailureKind kind, const std::string& why, Batch* batch);
   void forget_gone();
-  void tell_progress(const Batch& batch) const;
+  void report_progress(const Batch& batch) const;
 
   PluginSpec spec_;
   PluginOptions options_;

@@ -160,7 +160,7 @@ class Agent {
     if (!channel.open() || !output.open()) return control_.reset();
     report("started");
     Relay relay(**process, channel, output);
-    const milliseconds grace = relay_until_told(relay);
+    const milliseconds grace = relay_until_stopped(relay);
     const std::string how = stop(**process, relay, grace);
     channel.reset();
     output.reset();
@@ -175,7 +175,7 @@ class Agent {
   }
 
   /// How long the worker may take to end by itself; no time at all when the planner hung up.
-  milliseconds relay_until_told(Relay& relay) {
+  milliseconds relay_until_stopped(Relay& relay) {
     while (control_.open()) {
       relay.step(control_.number(), milliseconds(60'000));
       if (!receive_some(control_, incoming_, milliseconds(0))) control_.reset();
@@ -188,7 +188,7 @@ class Agent {
     return milliseconds(0);
   }
 
-  /// Its farewell may still be on the way to it when the order to stop is here: bytes are carried all the while.
+  /// What was sent to it last may still be on the way when the order to stop is here: bytes are carried all the while.
   static std::string stop(WorkerProcess& process, Relay& relay, milliseconds grace) {
     const auto deadline = Clock::now() + grace;
     while (!relay.worker_is_silent() && Clock::now() < deadline) relay.step(-1, left(deadline));

@@ -26,10 +26,10 @@ constexpr milliseconds kSendTime{30'000};
 constexpr milliseconds kStopTime{8'000};  // of the agent beyond the worker's grace: kill, reap, last words
 constexpr milliseconds kLastBytes{200};   // until what the worker said last is here, too
 constexpr milliseconds kVersionTime{10'000};
-constexpr milliseconds kFarewell{5'000};         // for the engine, once its agents are told to go
-constexpr milliseconds kEngineFarewell{10'000};  // once it is told to go itself
-constexpr std::size_t kMostWords = 400;          // of an engine's, in an error
-constexpr int kEngineStarts = 2;                 // a job that ends early is replaced once
+constexpr milliseconds kGrace{5'000};         // for the engine, once its agents are told to go
+constexpr milliseconds kEngineGrace{10'000};  // once it is told to go itself
+constexpr std::size_t kMostWords = 400;       // of an engine's, in an error
+constexpr int kEngineStarts = 2;              // a job that ends early is replaced once
 
 Diagnostics engine_failure(std::string code, std::string message, std::string hint) {
   return {problem(ErrorKind::kPlugin, std::move(code), std::move(message), std::move(hint))};
@@ -85,7 +85,7 @@ WorkerCommand engine_process(std::vector<std::string> words, const std::string& 
   std::error_code ignored;
   std::string folder = std::filesystem::current_path(ignored).string();
   return {std::move(words), environment_with(secret.empty() ? "" : kSecretVariable, secret), std::nullopt,
-          folder.empty() ? "/" : std::move(folder), kEngineFarewell};
+          folder.empty() ? "/" : std::move(folder), kEngineGrace};
 }
 
 /// What an agent is to the planner.
@@ -167,7 +167,7 @@ class EngineLauncher final : public Launcher {
   EngineLauncher& operator=(const EngineLauncher&) = delete;
   ~EngineLauncher() override {
     for (const auto& agent : agents_) agent->control.reset();
-    if (engine_) engine_->process().stop(agents_.empty() ? milliseconds(0) : kFarewell);
+    if (engine_) engine_->process().stop(agents_.empty() ? milliseconds(0) : kGrace);
   }
 
   [[nodiscard]] Expected<std::unique_ptr<WorkerProcess>> launch(const WorkerCommand& command) override {
@@ -221,11 +221,11 @@ class EngineLauncher final : public Launcher {
       if (first && !agents_.empty()) deadline = std::min(deadline, Clock::now() + kStragglers);
       engine.receive();
       if (agents_.empty() && (engine.closed() || !engine.prints())) {
-        const std::string how = engine.process().stop(kFarewell);
+        const std::string how = engine.process().stop(kGrace);
         engine.receive();
         return fail(over(fmt::format("{} started no worker: {}", name(), how)));
       }
-      tell_progress(engine, wanted);
+      report_progress(engine, wanted);
     }
     if (agents_.empty()) {
       return fail(over(fmt::format("{}: no worker has called within {} s", name(),
@@ -241,7 +241,7 @@ class EngineLauncher final : public Launcher {
                           "its options are those of --worker-launcher; --worker-wait says how long it may take");
   }
 
-  void tell_progress(const Connection& engine, std::size_t wanted) const {
+  void report_progress(const Connection& engine, std::size_t wanted) const {
     if (!options_.progress) return;
     const std::string said = last_line_of(engine.printed());
     options_.progress(

@@ -15,22 +15,22 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kGreetingTime{5'000};
-constexpr std::size_t kMostStrangers = 2'048;  // an agent has up to three connections that are new at once
+constexpr std::size_t kMostPending = 2'048;  // an agent has up to three connections that are new at once
 
-/// Whether a stranger stays one, for now.
-enum class Heard : std::uint8_t { kMore, kNonsense, kGreeting };
+/// What is there of a greeting.
+enum class Greeted : std::uint8_t { kIncomplete, kInvalid, kComplete };
 
-/// Appends to `said` up to the end of the greeting, byte by byte: what follows belongs to the worker's stream.
-Heard listen_to(const Descriptor& socket, std::string& said) {
-  while (said.size() < kLongestGreeting) {
+/// Appends to `received` up to the end of the greeting, byte by byte: what follows belongs to the worker's stream.
+Greeted receive_greeting(const Descriptor& socket, std::string& received) {
+  while (received.size() < kLongestGreeting) {
     char next = 0;
     const ssize_t got = recv(socket.number(), &next, 1, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return Heard::kMore;
-    if (got <= 0) return Heard::kNonsense;
-    if (next == '\n') return Heard::kGreeting;
-    said += next;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return Greeted::kIncomplete;
+    if (got <= 0) return Greeted::kInvalid;
+    if (next == '\n') return Greeted::kComplete;
+    received += next;
   }
-  return Heard::kNonsense;
+  return Greeted::kInvalid;
 }
 
 /// Takes the same time wherever they differ, so that the secret cannot be guessed piece by piece.
@@ -47,44 +47,44 @@ bool equal(std::string_view a, std::string_view b) {
 std::optional<Caller> Reception::next(milliseconds patience) {
   const auto deadline = Clock::now() + patience;
   for (;;) {
-    accept_strangers();
+    accept_pending();
     if (auto caller = greeted()) return caller;
     if (Clock::now() >= deadline) return std::nullopt;
     wait(deadline);
   }
 }
 
-void Reception::accept_strangers() {
-  while (strangers_.size() < kMostStrangers) {
+void Reception::accept_pending() {
+  while (pending_.size() < kMostPending) {
     Descriptor socket(accept4(listener_.socket.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.open()) return;
     prepare(socket);
-    strangers_.push_back({std::move(socket), Clock::now() + kGreetingTime, {}});
+    pending_.push_back({std::move(socket), Clock::now() + kGreetingTime, {}});
   }
 }
 
 std::optional<Caller> Reception::greeted() {
   std::optional<Caller> caller;
   const auto now = Clock::now();
-  for (Stranger& stranger : strangers_) {
-    const Heard heard = listen_to(stranger.socket, stranger.said);
-    if (heard == Heard::kMore && now < stranger.deadline) continue;
-    auto greeting = heard == Heard::kGreeting ? read_greeting(stranger.said) : std::nullopt;
+  for (PendingConnection& connection : pending_) {
+    const Greeted state = receive_greeting(connection.socket, connection.received);
+    if (state == Greeted::kIncomplete && now < connection.deadline) continue;
+    auto greeting = state == Greeted::kComplete ? read_greeting(connection.received) : std::nullopt;
     if (greeting && equal(greeting->call, secret_.call)) {
-      caller = Caller{std::move(stranger.socket), std::move(*greeting)};
+      caller = Caller{std::move(connection.socket), std::move(*greeting)};
       break;
     }
-    stranger.socket.reset();
+    connection.socket.reset();
   }
-  std::erase_if(strangers_, [](const Stranger& stranger) { return !stranger.socket.open(); });
+  std::erase_if(pending_, [](const PendingConnection& connection) { return !connection.socket.open(); });
   return caller;
 }
 
 void Reception::wait(Clock::time_point deadline) const {
   std::vector<pollfd> events{{listener_.socket.number(), POLLIN, 0}};
-  for (const Stranger& stranger : strangers_) {
-    events.push_back({stranger.socket.number(), POLLIN, 0});
-    deadline = std::min(deadline, stranger.deadline);
+  for (const PendingConnection& connection : pending_) {
+    events.push_back({connection.socket.number(), POLLIN, 0});
+    deadline = std::min(deadline, connection.deadline);
   }
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
   poll(events.data(), events.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));

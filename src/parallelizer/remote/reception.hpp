@@ -29,20 +29,20 @@ class Reception {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Connected, but has not said all of its greeting.
-  struct Stranger {
+  /// Connected; not all of its greeting has come.
+  struct PendingConnection {
     Descriptor socket;
     Clock::time_point deadline;
-    std::string said;
+    std::string received;
   };
 
-  void accept_strangers();
+  void accept_pending();
   [[nodiscard]] std::optional<Caller> greeted();
   void wait(Clock::time_point deadline) const;
 
   Listener listener_;
   Secret secret_;
-  std::vector<Stranger> strangers_;
+  std::vector<PendingConnection> pending_;
 };
 
 }  // namespace tangram::parallelizer

@@ -207,11 +207,11 @@ Nanoseconds SearchTruth::crossing(const Space& space, const Parts& parts, int fi
   const int holders = replicas * static_cast<int>(parts.size());
   if (holders > 1) {
     const bool inside = space.reach.with_replicas;
-    Link meeting = link(here, parts.front(), parts.back(), inside);
+    Link sync_group = link(here, parts.front(), parts.back(), inside);
     if (replicas > 1) {
-      for (const Part& part : parts) meeting = slower(meeting, link(here, part, part, inside));
+      for (const Part& part : parts) sync_group = slower(sync_group, link(here, part, part, inside));
     }
-    total += cost::replica_sync(volume, holders, meeting, narrowest);
+    total += cost::replica_sync(volume, holders, sync_group, narrowest);
   }
   const bool first_end = first == 0;
   const bool last_end = last == model_.block_count();

@@ -9,12 +9,12 @@
 
 namespace tangram::baseline {
 
-using Chair = int;                                   ///< a node of the fleet
-using StageSeats = std::vector<std::vector<Chair>>;  ///< [replica][GPU]; none for a replica that idles
+using NodeIndex = int;                                   ///< a node of the fleet
+using StageNodes = std::vector<std::vector<NodeIndex>>;  ///< [replica][GPU]; none for a replica that idles
 
 /// Depth by depth and, at each depth, pipeline by pipeline. A replica stays in one node where a node has room for it.
 /// [pipeline][stage].
-[[nodiscard]] std::optional<std::vector<std::vector<StageSeats>>> seat_drafts(const Draft& draft,
-                                                                              const PlannerInput& input);
+[[nodiscard]] std::optional<std::vector<std::vector<StageNodes>>> assign_nodes(const Draft& draft,
+                                                                               const PlannerInput& input);
 
 }  // namespace tangram::baseline

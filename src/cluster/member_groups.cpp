@@ -1,4 +1,4 @@
-#include "strands.hpp"
+#include "member_groups.hpp"
 
 #include <algorithm>
 #include <map>
@@ -77,7 +77,7 @@ double message_rate(const Link& link) {
   return kMessageBytes / (kMessageBytes / link.bandwidth.value() + to_seconds(link.latency));
 }
 
-Strands::Strands(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(kinds_of(fleet)) {
+MemberGroups::MemberGroups(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(kinds_of(fleet)) {
   between_kinds_.resize(kinds_.size() * kinds_.size());
   for (std::size_t a = 0; a < kinds_.size(); ++a) {
     for (std::size_t b = a; b < kinds_.size(); ++b) {
@@ -90,7 +90,7 @@ Strands::Strands(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(
     for (std::size_t group = 0; group < node.groups.size(); ++group) {
       const DeviceGroup& devices = node.groups[group];
       for (int clique = 0; clique < devices.count / devices.clique; ++clique) {
-        strands_.push_back(
+        groups_.push_back(
             {kind, group, clique, 0, metrics_of(node, devices), kinds_[kind], share_of_node(node, devices.clique)});
       }
     }
@@ -99,53 +99,53 @@ Strands::Strands(const Fleet& fleet, double tolerance) : fleet_(&fleet), kinds_(
   split_uneven_kinds();
 }
 
-void Strands::find_alike(double tolerance) {
+void MemberGroups::find_alike(double tolerance) {
   std::vector<MemberMetrics> metrics;
-  metrics.reserve(strands_.size());
-  for (const Strand& strand : strands_) metrics.push_back(strand.metrics);
+  metrics.reserve(groups_.size());
+  for (const MemberGroup& member_group : groups_) metrics.push_back(member_group.metrics);
   const std::vector<std::size_t> alike = alike_clusters(metrics, tolerance);
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    strands_[i].alike = alike[i];
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].alike = alike[i];
     alike_count_ = std::max(alike_count_, alike[i] + 1);
   }
 }
 
-// Alike strands of one kind are treated as rows with one link between them, although a pair of their members may be on
-// one host or on two. That is exact where the host bus joins them before any network does, and safe where it is the
-// slowest of their links. In between, each node stands for itself.
-void Strands::split_uneven_kinds() {
-  std::vector<Strand> result;
-  for (const Strand& strand : strands_) {
-    if (strand.nodes.size() == 1 || uniform(strand)) {
-      result.push_back(strand);
+// Alike groups of one kind are treated as rows with one link between them, although a pair of their members
+// may be on one host or on two. That is exact where the host bus joins them before any network does, and safe where it
+// is the slowest of their links. In between, each node stands for itself.
+void MemberGroups::split_uneven_kinds() {
+  std::vector<MemberGroup> result;
+  for (const MemberGroup& member_group : groups_) {
+    if (member_group.nodes.size() == 1 || uniform(member_group)) {
+      result.push_back(member_group);
       continue;
     }
-    for (const std::size_t node : strand.nodes) {
-      result.push_back(strand);
+    for (const std::size_t node : member_group.nodes) {
+      result.push_back(member_group);
       result.back().nodes.assign(1, node);
     }
   }
-  strands_ = std::move(result);
+  groups_ = std::move(result);
 }
 
-bool Strands::uniform(const Strand& strand) const {
-  const double network = message_rate(across(strand, strand));
+bool MemberGroups::uniform(const MemberGroup& member_group) const {
+  const double network = message_rate(across(member_group, member_group));
   bool has_twin = false;
   double host = 0;
   double others = 0;
-  for (const Strand& other : strands_) {
-    if (&other == &strand || other.alike != strand.alike) continue;
-    if (other.kind == strand.kind) {
+  for (const MemberGroup& other : groups_) {
+    if (&other == &member_group || other.alike != member_group.alike) continue;
+    if (other.kind == member_group.kind) {
       has_twin = true;
-      host = message_rate(on_host(strand, other));
+      host = message_rate(on_host(member_group, other));
     } else {
-      others = std::max(others, message_rate(across(strand, other)));
+      others = std::max(others, message_rate(across(member_group, other)));
     }
   }
   return !has_twin || host <= network || host > others;
 }
 
-Link Strands::on_host(const Strand& a, const Strand& b) const {
+Link MemberGroups::on_host(const MemberGroup& a, const MemberGroup& b) const {
   Link link = fleet_->nodes[a.nodes.front()].host_link;
   link.bandwidth = link.bandwidth * std::min(a.gpus(), b.gpus());
   return link;
@@ -153,7 +153,7 @@ Link Strands::on_host(const Strand& a, const Strand& b) const {
 
 // A rule or a measurement limits the node, and a member gets its share of that; what the cards limit, each end gets its
 // own share of.
-Link Strands::across(const Strand& a, const Strand& b) const {
+Link MemberGroups::across(const MemberGroup& a, const MemberGroup& b) const {
   const Node& node_a = fleet_->nodes[a.nodes.front()];
   const Node& node_b = fleet_->nodes[b.nodes.front()];
   Link link = between_kinds_[a.kind * kinds_.size() + b.kind];
@@ -165,12 +165,12 @@ Link Strands::across(const Strand& a, const Strand& b) const {
   return link;
 }
 
-IslandMember Strands::island_member(const StrandMember& member) const {
-  const Strand& strand = strands_[member.strand];
+IslandMember MemberGroups::island_member(const GroupMember& member) const {
+  const MemberGroup& member_group = groups_[member.member_group];
   const Node& node = fleet_->nodes[member.node];
-  int first = strand.clique * strand.gpus();
-  for (std::size_t group = 0; group < strand.group; ++group) first += node.groups[group].count;
-  return {member.node, strand.group, first, strand.gpus()};
+  int first = member_group.clique * member_group.gpus();
+  for (std::size_t group = 0; group < member_group.group; ++group) first += node.groups[group].count;
+  return {member.node, member_group.group, first, member_group.gpus()};
 }
 
 }  // namespace tangram::cluster

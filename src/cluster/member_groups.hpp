@@ -1,6 +1,6 @@
-// The members of a fleet, counted. Goes in: a fleet and a tolerance. Comes out: strands (members that nothing but their
-// host's name tells apart) and the links between them, so that 10,000 GPUs in a few kinds of nodes cost no more than a
-// few nodes.
+// The members of a fleet, counted. Goes in: a fleet and a tolerance. Comes out: groups of members that nothing
+// but their host's name tells apart, and the links between them, so that 10,000 GPUs in a few kinds of nodes cost no
+// more than a few nodes.
 #pragma once
 
 #include <Eigen/Core>
@@ -14,7 +14,7 @@
 namespace tangram::cluster {
 
 /// The n-th clique of one group in each of some interchangeable nodes: one member per node.
-struct Strand {
+struct MemberGroup {
   std::size_t kind = 0;  ///< of its nodes
   std::size_t group = 0;
   int clique = 0;
@@ -26,11 +26,11 @@ struct Strand {
   [[nodiscard]] int gpus() const { return metrics.gpus; }
 };
 
-/// One member: a strand and which of its nodes.
-struct StrandMember {
-  std::size_t strand = 0;
+/// One member: a group and which of its nodes.
+struct GroupMember {
+  std::size_t member_group = 0;
   std::size_t node = 0;
-  bool operator==(const StrandMember&) const = default;
+  bool operator==(const GroupMember&) const = default;
 };
 
 /// Time of one boundary-sized message decides which of two links is faster: bytes/s with the latency in it. 32 MiB is a
@@ -38,31 +38,31 @@ struct StrandMember {
 /// one.
 [[nodiscard]] double message_rate(const Link& link);
 
-class Strands {
+class MemberGroups {
  public:
-  Strands(const Fleet& fleet, double tolerance);
+  MemberGroups(const Fleet& fleet, double tolerance);
 
-  [[nodiscard]] const std::vector<Strand>& all() const { return strands_; }
-  [[nodiscard]] const Strand& operator[](std::size_t i) const { return strands_[i]; }
+  [[nodiscard]] const std::vector<MemberGroup>& all() const { return groups_; }
+  [[nodiscard]] const MemberGroup& operator[](std::size_t i) const { return groups_[i]; }
   [[nodiscard]] std::size_t alike_count() const { return alike_count_; }
   [[nodiscard]] const Fleet& fleet() const { return *fleet_; }
 
-  /// Per member, between members of two strands on the same node.
-  [[nodiscard]] Link on_host(const Strand& a, const Strand& b) const;
-  /// Per member, between members of two strands (or one) on different nodes.
-  [[nodiscard]] Link across(const Strand& a, const Strand& b) const;
+  /// Per member, between members of two groups on the same node.
+  [[nodiscard]] Link on_host(const MemberGroup& a, const MemberGroup& b) const;
+  /// Per member, between members of two groups (or one) on different nodes.
+  [[nodiscard]] Link across(const MemberGroup& a, const MemberGroup& b) const;
 
-  [[nodiscard]] IslandMember island_member(const StrandMember& member) const;
+  [[nodiscard]] IslandMember island_member(const GroupMember& member) const;
 
  private:
   void find_alike(double tolerance);
   void split_uneven_kinds();
-  [[nodiscard]] bool uniform(const Strand& strand) const;
+  [[nodiscard]] bool uniform(const MemberGroup& member_group) const;
 
   const Fleet* fleet_;
   std::vector<std::vector<std::size_t>> kinds_;  // nodes of each kind
   std::vector<Link> between_kinds_;              // kinds x kinds, per node; diagonal: two nodes of the kind
-  std::vector<Strand> strands_;
+  std::vector<MemberGroup> groups_;
   std::size_t alike_count_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace tangram::chain {
 [[nodiscard]] std::int64_t timetable(const Program& program, const Chain& chain);
 
 /// What no timetable of the chain is below: all microbatches on one stage, and the way of the first one there and of
-/// the last one back. ns; O(S).
+/// the last one back; INT64_MAX where a boundary has no price. ns; O(S).
 [[nodiscard]] std::int64_t least_time(const Program& program, const Chain& chain);
 
 }  // namespace tangram::chain

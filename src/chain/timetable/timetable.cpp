@@ -123,7 +123,10 @@ std::int64_t least_time(const Program& program, const Chain& chain) {
     least = std::max(least, way + program.microbatches * stage.T);
     optimizer = std::max(optimizer, stage.o);
     way += stage.T;
-    if (s + 1 < chain.stages.size()) way += 2 * boundary_after(program, chain, s).latency;
+    if (s + 1 == chain.stages.size()) break;
+    const Price& price = boundary_after(program, chain, s);
+    if (price.is_none()) return INT64_MAX;
+    way += 2 * price.latency;
   }
   return std::max(least, way) + optimizer;
 }

@@ -1,6 +1,8 @@
 // Timetables of single chains, by hand.
 #include "tangram/chain/timetable.hpp"
 
+#include <algorithm>
+
 #include "support/catch.hpp"
 
 using namespace tangram::chain;
@@ -45,6 +47,10 @@ TEST_CASE("behind the bottleneck a pipeline drains faster than the closed form s
   CHECK(timetable(two.program, two.chain) == 43);
   // One stage with all microbatches: 4 * 10 + 3.
   CHECK(least_time(two.program, two.chain) == 43);
+  SECTION("stages that cannot be neighbours never end") {
+    std::ranges::fill(two.program.prices, Price::none());
+    CHECK(least_time(two.program, two.chain) == INT64_MAX);
+  }
   SECTION("gradients that are synchronised late count") {
     two.chain.stages[0].candidate.A = 17;
     CHECK(timetable(two.program, two.chain) == 50);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "reason.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -28,7 +29,7 @@ Expected<Cut> even_cut(int layers, std::int64_t positions) {
     cut.blocks.back() -= 1;
     return cut;
   }
-  for (std::int64_t i = 0; i < layers % positions; ++i) cut.blocks[static_cast<std::size_t>(i)] += 1;
+  for (std::int64_t i = 0; i < layers % positions; ++i) at(cut.blocks, i) += 1;
   return cut;
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "reason.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -30,9 +31,9 @@ cluster::DeviceShape shape_of(const std::vector<Gpu>& gpus, const Machine& machi
   shape.device = *gpus.front().device;
   shape.per_node = per_node;
   shape.nodes = static_cast<int>(gpus.size()) / per_node;
-  shape.intra = machine.nodes[static_cast<std::size_t>(gpus.front().node)].fabric;
+  shape.intra = at(machine.nodes, gpus.front().node).fabric;
   for (const auto& [node, count] : counts) {
-    const NodeFacts& facts = machine.nodes[static_cast<std::size_t>(node)];
+    const NodeFacts& facts = at(machine.nodes, node);
     const double share = static_cast<double>(per_node) / facts.gpus;
     const BytesPerSecond rate(facts.network.bandwidth.value() * share);
     if (node == counts.begin()->first || rate < shape.inter.bandwidth) shape.inter = {rate, facts.network.latency};
@@ -110,11 +111,11 @@ void connect(Stage& from, std::span<const Gpu> source, std::span<const Gpu> targ
   const auto here = [&](const Gpu& gpu) { return gpu.node == node; };
   from.next_inside = std::ranges::all_of(source, here) && std::ranges::all_of(target, here);
   if (from.next_inside) {
-    from.to_next = machine.nodes[static_cast<std::size_t>(node)].fabric;
+    from.to_next = at(machine.nodes, node).fabric;
     return;
   }
   const auto outward = [&](std::span<const Gpu> gpus) {
-    const NodeFacts& facts = machine.nodes[static_cast<std::size_t>(gpus.front().node)];
+    const NodeFacts& facts = at(machine.nodes, gpus.front().node);
     const auto used = std::ranges::count_if(gpus, [&](const Gpu& gpu) { return gpu.node == gpus.front().node; });
     const double part = facts.network.bandwidth.value() >= kOneCard ? static_cast<double>(used) / facts.gpus : 1;
     return cluster::Link{BytesPerSecond(facts.network.bandwidth.value() * part), facts.network.latency};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::accuracy {
@@ -13,7 +14,7 @@ model::SliceSignature signature_of(const model::Model& model, const Chunk& chunk
   model::SliceSignature slice;
   const int first = std::min(static_cast<int>(chunk.first), model.block_count() - 1);
   for (int i = first; i < first + blocks; ++i) {
-    const int type = model.blocks[static_cast<std::size_t>(std::min(i, model.block_count() - 1))];
+    const int type = at(model.blocks, std::min(i, model.block_count() - 1));
     if (slice.runs.empty() || slice.runs.back().first != type) slice.runs.emplace_back(type, 0);
     ++slice.runs.back().second;
   }

@@ -11,6 +11,7 @@
 #include "partition.hpp"
 #include "planners.hpp"
 #include "row.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::baseline {
 
@@ -60,7 +61,7 @@ class AmpSearch {
       const auto unit = static_cast<int>(u);
       if (mode_ == Mode::kFaithful) {
         for (const int k : kinds_) {
-          const double share = input_.kinds[static_cast<std::size_t>(k)].gpus / all;
+          const double share = at(input_.kinds, k).gpus / all;
           result[u] += share * input_.seconds(k, like.tp, like.samples, unit, unit + 1);
         }
       } else {
@@ -78,11 +79,11 @@ class AmpSearch {
       double bytes = 0;
       double working = 0;
       for (int u = first; u < last; ++u) {
-        const UnitProfile& unit = point->units[static_cast<std::size_t>(u)];
+        const UnitProfile& unit = at(point->units, u);
         bytes += unit.state + static_cast<double>(held) * unit.activation;
         working = std::max(working, unit.working);
       }
-      return bytes + working <= input_.kinds[static_cast<std::size_t>(replica.kind)].memory;
+      return bytes + working <= at(input_.kinds, replica.kind).memory;
     });
   }
 
@@ -91,7 +92,7 @@ class AmpSearch {
     double slowest = std::numeric_limits<double>::infinity();
     const int gpus = static_cast<int>(stage.size()) * stage.front().tp;
     for (const Replica& replica : stage) {
-      const GpuKind& kind = input_.kinds[static_cast<std::size_t>(replica.kind)];
+      const GpuKind& kind = at(input_.kinds, replica.kind);
       slowest =
           std::min(slowest, gpus <= kind.per_node && replica.kind == stage.front().kind ? kind.inside : kind.outside);
     }
@@ -102,8 +103,7 @@ class AmpSearch {
     const GridPoint* point = input_.at(stage.front().kind, stage.front().tp, stage.front().samples);
     const auto dp = static_cast<double>(stage.size());
     double bytes = 0;
-    for (int u = first; u < last; ++u)
-      bytes += point->units[static_cast<std::size_t>(u)].parameters * input_.gradient_bytes;
+    for (int u = first; u < last; ++u) bytes += at(point->units, u).parameters * input_.gradient_bytes;
     return 2 * (dp - 1) / dp * bytes / bandwidth(stage);
   }
 
@@ -113,8 +113,7 @@ class AmpSearch {
     double sum = 0;
     double exchange = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      const double seconds =
-          prefix[s][static_cast<std::size_t>(cuts[s + 1])] - prefix[s][static_cast<std::size_t>(cuts[s])];
+      const double seconds = at(prefix[s], cuts[s + 1]) - at(prefix[s], cuts[s]);
       slowest = std::max(slowest, seconds);
       sum += seconds;
       exchange = std::max(exchange, sync(stages[s], cuts[s], cuts[s + 1]));
@@ -134,12 +133,12 @@ class AmpSearch {
     }
     CutProblem problem{input_.units(), pp, {}, {}};
     problem.seconds = [&](int s, int first, int last) {
-      const auto& sums = prefix[static_cast<std::size_t>(s)];
-      return sums[static_cast<std::size_t>(last)] - sums[static_cast<std::size_t>(first)];
+      const auto& sums = at(prefix, s);
+      return at(sums, last) - at(sums, first);
     };
     if (mode_ == Mode::kRepaired) {
       problem.fits = [&](int s, int first, int last) {
-        return fits((*stages)[static_cast<std::size_t>(s)], std::min<std::int64_t>(pp - s, microbatches), first, last);
+        return fits(at((*stages), s), std::min<std::int64_t>(pp - s, microbatches), first, last);
       };
     }
     const auto cuts = fastest_cuts(problem);

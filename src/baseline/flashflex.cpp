@@ -17,6 +17,7 @@
 #include "partition.hpp"
 #include "planners.hpp"
 #include "row.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/compute.hpp"
 
 namespace tangram::baseline {
@@ -80,7 +81,7 @@ class FlashFlexSearch {
   }
 
  private:
-  [[nodiscard]] const GpuKind& kind(int index) const { return input_.kinds[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] const GpuKind& kind(int index) const { return at(input_.kinds, index); }
   [[nodiscard]] double flops(int index) const {
     return cost::matrix_peak(kind(index).device, input_.model.job.precision).value();
   }
@@ -142,18 +143,18 @@ class FlashFlexSearch {
                                                std::int64_t microbatches) const {
     CutProblem problem{input_.units(), static_cast<int>(stages.size()), {}, {}};
     problem.seconds = [&](int s, int first, int last) {
-      const Stage& stage = stages[static_cast<std::size_t>(s)];
+      const Stage& stage = at(stages, s);
       return input_.seconds(stage.kind, stage.tp, samples, first, last);
     };
     problem.fits = [&](int s, int first, int last) {
-      const Stage& stage = stages[static_cast<std::size_t>(s)];
+      const Stage& stage = at(stages, s);
       const GridPoint* point = input_.at(stage.kind, stage.tp, samples);
       if (point == nullptr) return false;
       const auto depth = std::min<std::int64_t>(static_cast<std::int64_t>(stages.size()) - s, microbatches);
       double bytes = 0;
       double working = 0;
       for (int u = first; u < last; ++u) {
-        const UnitProfile& unit = point->units[static_cast<std::size_t>(u)];
+        const UnitProfile& unit = at(point->units, u);
         bytes += unit.state + static_cast<double>(depth) * unit.activation;
         working = std::max(working, unit.working);
       }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
@@ -64,7 +65,7 @@ std::vector<GpuKind> kinds_of(const cluster::Fleet& fleet) {
 std::function<double(double, int, int, int, int)> network_of(std::vector<GpuKind> kinds) {
   return [kinds = std::move(kinds)](double bytes, int from, int from_gpus, int to, int to_gpus) {
     const auto rate = [&](int kind, int gpus) {
-      const GpuKind& k = kinds[static_cast<std::size_t>(kind)];
+      const GpuKind& k = at(kinds, kind);
       return k.outside * std::min(1.0, static_cast<double>(gpus) / k.per_node);
     };
     return bytes / std::min(rate(from, from_gpus), rate(to, to_gpus));
@@ -91,7 +92,7 @@ GridPoint point_of(const model::Model& model, const cost::UnitCosts& costs) {
   GridPoint point;
   point.units.push_back(profile_of(costs.embedding, costs));
   for (const int type : model.blocks) {
-    point.units.push_back(profile_of(costs.blocks[static_cast<std::size_t>(type)], costs));
+    point.units.push_back(profile_of(at(costs.blocks, type), costs));
   }
   point.units.push_back(profile_of(costs.head, costs));
   const model::SliceSignature whole = model::signature(model, 0, model.block_count());
@@ -100,7 +101,7 @@ GridPoint point_of(const model::Model& model, const cost::UnitCosts& costs) {
 }
 
 void add_kind(PlannerInput& input, int index, const cost::ProfileSet* profiles, std::int64_t most_samples) {
-  const GpuKind& kind = input.kinds[static_cast<std::size_t>(index)];
+  const GpuKind& kind = at(input.kinds, index);
   for (int tp = 1; tp <= kind.per_node; tp *= 2) {
     cluster::DeviceShape shape;
     shape.device = kind.device;
@@ -156,7 +157,7 @@ double PlannerInput::seconds(int kind, int tp, std::int64_t samples, int first, 
   const GridPoint* point = at(kind, tp, samples);
   if (point == nullptr) return std::numeric_limits<double>::infinity();
   double sum = 0;
-  for (int unit = first; unit < last; ++unit) sum += point->units[static_cast<std::size_t>(unit)].seconds();
+  for (int unit = first; unit < last; ++unit) sum += at(point->units, unit).seconds();
   return sum;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "node_assignment.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/baseline/baseline.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/import/job.hpp"
@@ -68,7 +69,7 @@ importing::JobStage job_stage(const Draft& draft, const DraftStage& from, const 
     if (replica.samples == 0) continue;
     importing::Replica placed{replica.tp, replica.samples, {}};
     for (const NodeIndex node : nodes[r]) {
-      placed.gpus.push_back({input.kinds[static_cast<std::size_t>(replica.kind)].name, node});
+      placed.gpus.push_back({at(input.kinds, replica.kind).name, node});
     }
     stage.replicas.push_back(std::move(placed));
   }
@@ -135,8 +136,8 @@ std::string text_of(const DraftStage& stage, const PlannerInput& input) {
            stage.replicas[end].tp == replica.tp && stage.replicas[end].samples == replica.samples) {
       ++end;
     }
-    text += fmt::format("{}{} x {} tp{} b{}", text.empty() ? "" : " + ", end - r,
-                        input.kinds[static_cast<std::size_t>(replica.kind)].name, replica.tp, replica.samples);
+    text += fmt::format("{}{} x {} tp{} b{}", text.empty() ? "" : " + ", end - r, at(input.kinds, replica.kind).name,
+                        replica.tp, replica.samples);
     r = end;
   }
   return fmt::format("[{}: {}]", stage.last - stage.first, text);
@@ -209,7 +210,7 @@ Verdict first_usable(const Proposals& proposals, const PlannerInput& input, cons
   const auto count = static_cast<std::int64_t>(proposals.drafts.size());
   std::int64_t planned = 0;
   for (std::int64_t i = 0; i < count && planned < most; ++i) {
-    verdict.judged.push_back(judge(proposals.drafts[static_cast<std::size_t>(i)], i + 1, input, by));
+    verdict.judged.push_back(judge(at(proposals.drafts, i), i + 1, input, by));
     verdict.left = count - i - 1;
     if (verdict.judged.back().runs()) break;
     if (verdict.judged.back().plan) ++planned;

@@ -6,6 +6,7 @@
 
 #include "planners.hpp"
 #include "row.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
@@ -56,8 +57,8 @@ class MegatronSearch {
     Layout layout;
     layout.kinds = kinds;
     layout.row = row_of(input_, kinds);
-    int node = input_.kinds[static_cast<std::size_t>(kinds.front())].per_node;
-    for (const int k : kinds) node = std::min(node, input_.kinds[static_cast<std::size_t>(k)].per_node);
+    int node = at(input_.kinds, kinds.front()).per_node;
+    for (const int k : kinds) node = std::min(node, at(input_.kinds, k).per_node);
     const auto gpus = static_cast<std::int64_t>(layout.row.size());
     for (int tp = 1; tp <= node; tp *= 2) {
       for (const std::int64_t pp : divisors_of(input_.blocks)) {
@@ -98,7 +99,7 @@ class MegatronSearch {
   }
 
   [[nodiscard]] cluster::DeviceShape shape_of(const Layout& layout, int kind) const {
-    const GpuKind& k = input_.kinds[static_cast<std::size_t>(kind)];
+    const GpuKind& k = at(input_.kinds, kind);
     cluster::DeviceShape shape;
     shape.device = k.device;
     const int gpus = layout.degrees.tp * layout.degrees.dp;
@@ -174,8 +175,7 @@ class MegatronSearch {
     const int each = input_.blocks / layout.degrees.pp;
     for (int s = 0; s < layout.degrees.pp; ++s) {
       const bool closing = s + 1 == layout.degrees.pp;
-      pipeline.stages.push_back(
-          {s == 0 ? 0 : s * each + 1, (s + 1) * each + 1 + (closing ? 1 : 0), replicas[static_cast<std::size_t>(s)]});
+      pipeline.stages.push_back({s == 0 ? 0 : s * each + 1, (s + 1) * each + 1 + (closing ? 1 : 0), at(replicas, s)});
     }
     draft.pipelines.push_back(std::move(pipeline));
     result_.drafts.push_back(std::move(draft));

@@ -10,6 +10,7 @@
 
 #include "planners.hpp"
 #include "row.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::baseline {
 
@@ -55,7 +56,7 @@ class MetisSearch {
     }
     std::vector<int> kinds;
     for (int k = 0; k < static_cast<int>(usable_.size()); ++k) {
-      if (usable_[static_cast<std::size_t>(k)] > 0) kinds.push_back(k);
+      if (at(usable_, k) > 0) kinds.push_back(k);
     }
     bool first = true;
     do {
@@ -71,8 +72,7 @@ class MetisSearch {
   bool order(const std::vector<int>& kinds, int all, bool first) {
     MetisLayout layout;
     layout.kinds = kinds;
-    for (const int kind : kinds)
-      layout.row.insert(layout.row.end(), static_cast<std::size_t>(usable_[static_cast<std::size_t>(kind)]), kind);
+    for (const int kind : kinds) layout.row.insert(layout.row.end(), static_cast<std::size_t>(at(usable_, kind)), kind);
     const int most = std::min(all, input_.units());
     for (int stages = 1; stages <= most; ++stages) {
       const bool slip = mode_ == Mode::kFaithful && !first && stages == 1 && most > 1;

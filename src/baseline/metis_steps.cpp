@@ -7,6 +7,7 @@
 
 #include "metis.hpp"
 #include "partition.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::baseline {
 
@@ -99,7 +100,7 @@ bool shift_shares(std::vector<double>& shares, const std::vector<StageMemory>& m
 bool on_one_node(const PlannerInput& input, const MetisStage& stage) {
   int gpus = 0;
   for (const Replica& replica : stage.replicas) gpus += replica.tp;
-  return stage.one_kind && gpus <= input.kinds[static_cast<std::size_t>(stage.replicas.front().kind)].per_node;
+  return stage.one_kind && gpus <= at(input.kinds, stage.replicas.front().kind).per_node;
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ std::vector<double> Metis::speeds(const std::vector<MetisStage>& stages) const {
 double Metis::memory_there(const MetisStage& stage) const {
   double pooled = 0;
   for (const Replica& replica : stage.replicas) {
-    const GpuKind& kind = input_.kinds[static_cast<std::size_t>(replica.kind)];
+    const GpuKind& kind = at(input_.kinds, replica.kind);
     // Its cluster file has the whole memory of a GPU.
     pooled += replica.tp * std::max(kind.memory, kind.device.memory.as_double());
   }
@@ -174,7 +175,7 @@ double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, 
     const GridPoint* point = input_.at(lead, tp, samples);
     if (point == nullptr) return kInfinity;
     double sum = 0;
-    for (int u = first; u < last; ++u) sum += memory_of(point->units[static_cast<std::size_t>(u)], 1);
+    for (int u = first; u < last; ++u) sum += memory_of(at(point->units, u), 1);
     return kMemoryFactor * sum;
   };
   if (stage.one_kind) return of(profiled(input_.batch / dp / layout.batches));
@@ -195,13 +196,11 @@ std::vector<int> Metis::exact_partition(const MetisLayout& layout, const std::ve
   CutProblem problem;
   problem.units = input_.units();
   problem.stages = static_cast<int>(stages.size());
-  problem.seconds = [&](int s, int first, int last) {
-    return stage_seconds(stages[static_cast<std::size_t>(s)], first, last);
-  };
+  problem.seconds = [&](int s, int first, int last) { return stage_seconds(at(stages, s), first, last); };
   problem.fits = [&](int s, int first, int last) {
     const auto depth =
         static_cast<double>(std::min<std::int64_t>(static_cast<std::int64_t>(stages.size()) - s, layout.batches));
-    const auto& replicas = stages[static_cast<std::size_t>(s)].replicas;
+    const auto& replicas = at(stages, s).replicas;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
       if (r > 0 && replicas[r].kind == replicas[r - 1].kind && replicas[r].samples == replicas[r - 1].samples) continue;
       const GridPoint* point = input_.at(replicas[r].kind, replicas[r].tp, profiled(replicas[r].samples));
@@ -209,11 +208,11 @@ std::vector<int> Metis::exact_partition(const MetisLayout& layout, const std::ve
       double held = 0;
       double working = 0;
       for (int u = first; u < last; ++u) {
-        const UnitProfile& unit = point->units[static_cast<std::size_t>(u)];
+        const UnitProfile& unit = at(point->units, u);
         held += memory_of(unit, depth);
         working = std::max(working, unit.working);
       }
-      if (held + working > input_.kinds[static_cast<std::size_t>(replicas[r].kind)].memory) return false;
+      if (held + working > at(input_.kinds, replicas[r].kind).memory) return false;
     }
     return true;
   };
@@ -250,7 +249,7 @@ double Metis::bandwidth(const MetisStage& stage) const {
   double slowest = kInfinity;
   const bool inside = mode_ == Mode::kFaithful || on_one_node(input_, stage);
   for (const Replica& replica : stage.replicas) {
-    const GpuKind& kind = input_.kinds[static_cast<std::size_t>(replica.kind)];
+    const GpuKind& kind = at(input_.kinds, replica.kind);
     slowest = std::min(slowest, inside ? kind.inside : kind.outside);
   }
   return slowest;
@@ -262,7 +261,7 @@ double Metis::sync_seconds(const MetisStage& stage, int first, int last) const {
   const GridPoint* whole = input_.at(0, 1, 1);
   if (whole == nullptr || dp == 1) return 0;
   double parameters = 0;
-  for (int u = first; u < last; ++u) parameters += whole->units[static_cast<std::size_t>(u)].parameters;
+  for (int u = first; u < last; ++u) parameters += at(whole->units, u).parameters;
   const double width = mode_ == Mode::kFaithful ? 1 : input_.gradient_bytes;
   return 2.0 * (dp - 1) / (dp * bandwidth(stage)) * parameters * width / tp;
 }
@@ -277,9 +276,7 @@ double Metis::boundary_seconds(const MetisStage& from, const MetisStage& to, std
   }
   const double bytes =
       static_cast<double>(microbatch) * (unit >= input_.units() ? input_.activation_last : input_.activation);
-  const auto outside = [&](const MetisStage& stage) {
-    return input_.kinds[static_cast<std::size_t>(stage.replicas.front().kind)].outside;
-  };
+  const auto outside = [&](const MetisStage& stage) { return at(input_.kinds, stage.replicas.front().kind).outside; };
   return 2 * bytes / std::min(outside(from), outside(to));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::baseline {
 
 namespace {
@@ -14,7 +16,7 @@ class FreeGpus {
   }
 
   std::optional<std::vector<NodeIndex>> take(const Replica& replica) {
-    auto& nodes = free_[static_cast<std::size_t>(replica.kind)];
+    auto& nodes = at(free_, replica.kind);
     const auto whole = std::ranges::find_if(nodes, [&](const auto& node) { return node.second >= replica.tp; });
     std::vector<NodeIndex> gpus;
     auto node = whole == nodes.end() ? nodes.begin() : whole;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tangram/base/at.hpp"
 #include "tangram/io/json_writer.hpp"
 
 namespace tangram::baseline {
@@ -49,7 +50,7 @@ class MetisFiles {
     hosts();
     for (const auto& [key, point] : input_.grid) {
       const auto& [kind, tp, samples] = key;
-      const std::string name = family(input_.kinds[static_cast<std::size_t>(kind)]);
+      const std::string name = family(at(input_.kinds, kind));
       const std::string path = fmt::format("metis/profile/DeviceType.{}_tp{}_bs{}.json", name, tp, samples);
       if (written_.insert(path).second) out_.files.push_back({path, profile(point)});
     }
@@ -163,7 +164,7 @@ class SailorFiles {
   /// parallelism that there are.
   [[nodiscard]] std::vector<int> counts(int kind) const {
     std::vector<int> list;
-    const int most = std::min(input_.kinds[static_cast<std::size_t>(kind)].per_node, kMostSailorTensor);
+    const int most = std::min(at(input_.kinds, kind).per_node, kMostSailorTensor);
     for (int gpus = 1; gpus <= most; gpus *= 2) list.push_back(gpus);
     return list;
   }

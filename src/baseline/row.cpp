@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::baseline {
 
 std::vector<int> row_of(const PlannerInput& input, const std::vector<int>& kinds) {
   std::vector<int> row;
   for (const int kind : kinds) {
-    row.insert(row.end(), static_cast<std::size_t>(input.kinds[static_cast<std::size_t>(kind)].gpus), kind);
+    row.insert(row.end(), static_cast<std::size_t>(at(input.kinds, kind).gpus), kind);
   }
   return row;
 }

@@ -12,6 +12,7 @@
 #include "partition.hpp"
 #include "planners.hpp"
 #include "row.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::baseline {
 
@@ -132,8 +133,7 @@ class Program {
 
   void precede(Choice& choice, Rest& here) {
     std::vector<int> left = choice.left;
-    for (const SailorShare& share : here.stage.shares)
-      left[static_cast<std::size_t>(share.kind)] -= share.count * share.tp;
+    for (const SailorShare& share : here.stage.shares) at(left, share.kind) -= share.count * share.tp;
     const Rest& next = solve(choice.depth + 1, left);
     if (!std::isfinite(next.seconds)) return;
     const double seconds = sailor_.compute(here.stage, samples_);

@@ -4,6 +4,8 @@
 
 #include "sailor.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::baseline {
 
 namespace {
@@ -17,7 +19,7 @@ constexpr int kMostTensor = 4;    // its tables of the stages' parameters end th
 
 double units_in(const GridPoint& point, int first, int last, double UnitProfile::* what) {
   double sum = 0;
-  for (int u = first; u < last; ++u) sum += point.units[static_cast<std::size_t>(u)].*what;
+  for (int u = first; u < last; ++u) sum += at(point.units, u).*what;
   return sum;
 }
 
@@ -30,11 +32,11 @@ std::int64_t sailor_microbatches(std::int64_t batch, std::int64_t samples, int d
 bool Sailor::fits(int kind, int tp, std::int64_t samples, int first, int last, int behind) const {
   const GridPoint* point = input_.at(kind, tp, samples);
   if (point == nullptr) return false;
-  const GpuKind& gpu = input_.kinds[static_cast<std::size_t>(kind)];
+  const GpuKind& gpu = at(input_.kinds, kind);
   const double held = units_in(*point, first, last, &UnitProfile::activation) * (behind + 1);
   if (mode_ == Mode::kRepaired) {
     double working = 0;
-    for (int u = first; u < last; ++u) working = std::max(working, point->units[static_cast<std::size_t>(u)].working);
+    for (int u = first; u < last; ++u) working = std::max(working, at(point->units, u).working);
     return units_in(*point, first, last, &UnitProfile::state) + held + working <= gpu.memory;
   }
   const double state = units_in(*point, first, last, &UnitProfile::parameters) * kStateBytes;

@@ -4,6 +4,8 @@
 
 #include "metis.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::baseline {
 
 namespace {
@@ -34,12 +36,12 @@ class Pieces {
  private:
   [[nodiscard]] int stages() const { return static_cast<int>(room_.size()); }
   [[nodiscard]] int count() const { return static_cast<int>(owner_.size()); }
-  [[nodiscard]] double piece(int index) const { return weights_[static_cast<std::size_t>(index / kPieces)] / kPieces; }
-  [[nodiscard]] bool fits(int index, int stage) const { return room_[static_cast<std::size_t>(stage)] > piece(index); }
+  [[nodiscard]] double piece(int index) const { return at(weights_, index / kPieces) / kPieces; }
+  [[nodiscard]] bool fits(int index, int stage) const { return at(room_, stage) > piece(index); }
 
   void give(int index, int stage) {
     const auto s = static_cast<std::size_t>(stage);
-    owner_[static_cast<std::size_t>(index)] = stage;
+    at(owner_, index) = stage;
     room_[s] -= piece(index);
     first_[s] = first_[s] == kNobody ? index : std::min(first_[s], index);
     last_[s] = std::max(last_[s], index);
@@ -58,7 +60,7 @@ class Pieces {
   void backward() {
     const int last = stages() - 1;
     int taken = 0;
-    for (int i = count() - 1; i >= 0 && owner_[static_cast<std::size_t>(i)] == kNobody; --i, ++taken) {
+    for (int i = count() - 1; i >= 0 && at(owner_, i) == kNobody; --i, ++taken) {
       if (taken >= kPieces && !fits(i, last)) break;
       give(i, last);
     }
@@ -66,7 +68,7 @@ class Pieces {
 
   void leftovers() {
     for (int i = 0; i < count(); ++i) {
-      if (owner_[static_cast<std::size_t>(i)] == kNobody) give(i, widest_around(i));
+      if (at(owner_, i) == kNobody) give(i, widest_around(i));
     }
   }
 
@@ -78,8 +80,8 @@ class Pieces {
     int end = kNobody;
     int begin = count();
     for (int s = 0; s < stages(); ++s) {
-      const int first = first_[static_cast<std::size_t>(s)];
-      const int last = last_[static_cast<std::size_t>(s)];
+      const int first = at(first_, s);
+      const int last = at(last_, s);
       if (first == kNobody) continue;
       if (last < index && last > end) {
         before = s;
@@ -100,7 +102,7 @@ class Pieces {
       const auto first = owner_.begin() + static_cast<std::ptrdiff_t>(layer * kPieces);
       for (int s = 0; s < stages(); ++s) {
         if (2 * std::count(first, first + kPieces, s) > kPieces) {
-          layers[static_cast<std::size_t>(s)].push_back(static_cast<int>(layer));
+          at(layers, s).push_back(static_cast<int>(layer));
         }
       }
     }
@@ -150,7 +152,7 @@ class Correction {
   }
 
  private:
-  [[nodiscard]] double weight(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
+  [[nodiscard]] double weight(int layer) const { return at(weights_, layer); }
 
   /// The stage itself where it is alone.
   [[nodiscard]] std::size_t fuller_neighbour(std::size_t stage) const {

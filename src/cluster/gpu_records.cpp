@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "link_values.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/base/spelling.hpp"
 
 namespace tangram::cluster {
@@ -92,7 +93,7 @@ class RecordReader {
     if (!peaks) return;
     bool any = false;
     for (int i = 0; i < kDTypeCount; ++i) {
-      auto& peak = type.peak[static_cast<std::size_t>(i)];
+      auto& peak = at(type.peak, i);
       const double fallback = in_units(peak.value(), kTera);
       peak = FlopsPerSecond(peaks->number_or(to_string(static_cast<DType>(i)), fallback, kTflops) * kTera);
       any = any || peak.value() > 0;

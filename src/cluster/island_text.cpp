@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::cluster {
 
 namespace {
@@ -72,7 +74,7 @@ bool explained_by(const Fleet& fleet, const UnnamedLevel& unnamed, const std::st
   std::map<std::pair<std::size_t, std::string>, int> islands;
   for (const Island& island : unnamed.level.islands) {
     const std::string value = common_label(fleet, nodes_of(island), key);
-    const std::size_t alike = unnamed.facts[static_cast<std::size_t>(island.island_class)].alike;
+    const std::size_t alike = at(unnamed.facts, island.island_class).alike;
     if (value.empty() || ++islands[{alike, value}] > 1) return false;
   }
   return true;

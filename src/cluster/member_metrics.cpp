@@ -9,6 +9,7 @@
 
 #include "linkage.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::cluster {
 
@@ -47,7 +48,7 @@ Eigen::MatrixXd log_distances(const std::vector<MemberMetrics>& members) {
   Eigen::ArrayXXd logs(static_cast<Eigen::Index>(kMetricCount), count);
   for (Eigen::Index i = 0; i < count; ++i) {
     for (Eigen::Index k = 0; k < logs.rows(); ++k) {
-      const double value = members[static_cast<std::size_t>(i)].values[static_cast<std::size_t>(k)];
+      const double value = at(at(members, i).values, k);
       logs(k, i) = value > 0 ? std::log(value) : 0.0;
     }
   }

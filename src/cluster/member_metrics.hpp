@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cluster/fleet.hpp"
 
 namespace tangram::cluster {
@@ -24,7 +25,7 @@ struct MemberMetrics {
   unsigned dtypes = 0;                        ///< bit per DType that the matrix units support
   std::array<double, kMetricCount> values{};  ///< by Metric: FLOP/s, bytes, bytes/s x 3
 
-  [[nodiscard]] double value(Metric metric) const { return values[static_cast<std::size_t>(metric)]; }
+  [[nodiscard]] double value(Metric metric) const { return at(values, metric); }
   auto operator<=>(const MemberMetrics&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "linkage.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::cluster {
 
@@ -35,8 +36,7 @@ Eigen::MatrixXd link_distances(const MemberGroups& member_groups, const std::vec
   Eigen::MatrixXd distances(count, count);
   for (Eigen::Index i = 0; i < count; ++i) {
     for (Eigen::Index j = i; j < count; ++j) {
-      const double distance =
-          link_distance(member_groups, members[static_cast<std::size_t>(i)], members[static_cast<std::size_t>(j)]);
+      const double distance = link_distance(member_groups, at(members, i), at(members, j));
       distances(i, j) = distances(j, i) = distance;
     }
   }

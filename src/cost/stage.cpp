@@ -1,4 +1,5 @@
 #include "tangram/cost/stage.hpp"
+#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <array>
@@ -81,7 +82,7 @@ class SumsByZero {
 auto alike(const UnitCosts& units, const model::SliceSignature& slice, int zero) {
   return [&units, &slice, zero](const auto& visit) {
     for (const auto& [type, count] : slice.runs) {
-      visit(units.blocks[static_cast<std::size_t>(type)], count, BlockPolicy{zero, RecomputeMode::kNone});
+      visit(at(units.blocks, type), count, BlockPolicy{zero, RecomputeMode::kNone});
     }
   };
 }
@@ -99,7 +100,7 @@ auto run_by_run(const UnitCosts& units, const model::SliceSignature& slice, cons
         }
         const bool last = run + 1 == runs.size();
         const int blocks = last ? left : std::min(left, runs[run].blocks - used);
-        visit(units.blocks[static_cast<std::size_t>(type)], blocks, runs[run].policy);
+        visit(at(units.blocks, type), blocks, runs[run].policy);
         left -= blocks;
         used += blocks;
       }
@@ -179,7 +180,7 @@ RecomputeSums sum_recompute(const UnitCosts& units, const model::SliceSignature&
     int to_recompute = mode == RecomputeMode::kFull ? layers : 0;
     for (const auto& [type, count] : slice.runs) {
       const int recomputed = mode == RecomputeMode::kSelective ? count : std::min(count, to_recompute);
-      sums.add(units.blocks[static_cast<std::size_t>(type)], count, zero, mode, recomputed);
+      sums.add(at(units.blocks, type), count, zero, mode, recomputed);
       to_recompute -= std::min(count, to_recompute);
     }
   });
@@ -336,7 +337,7 @@ void FullRecompute::become(const StageCoster& coster) {
   Sum sum = coster.slice_->embedding ? end(units.embedding) : Sum{};
   int before = 0;
   for (const auto& [type, count] : coster.slice_->runs) {
-    const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
+    const UnitCost& unit = tangram::at(units.blocks, type);
     const double buffers = zero_buffers(units, unit, zero);
     const double freed = unit.activation_none - unit.activation_full;
     runs_.push_back({before,

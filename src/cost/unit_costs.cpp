@@ -1,6 +1,7 @@
 // From block times and bytes to the units that stage_cost adds up.
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
@@ -223,7 +224,7 @@ void collect_used(const ProfileSet& profiles, const model::Model& model, const m
   used.curves.merge(profiles.curves_of(process_groups(degrees, shape), device));
   if (slice.embedding) add(profiles.edge(ProfileKind::kEmbedding, model, degrees, replica, device));
   for (const auto& [type, count] : slice.runs) {
-    add(profiles.block(model.types[static_cast<std::size_t>(type)], model.job, degrees, replica, device));
+    add(profiles.block(at(model.types, type), model.job, degrees, replica, device));
   }
   if (slice.head) add(profiles.edge(ProfileKind::kHead, model, degrees, replica, device));
 }

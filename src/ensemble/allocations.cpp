@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::ensemble {
 
 namespace {
@@ -20,7 +22,7 @@ std::vector<int> counts_of(const cluster::IslandLevel& level) {
 Allocation allocation_of(const std::vector<int>& counts, const std::vector<int>& group_of) {
   const int groups = *std::max_element(group_of.begin(), group_of.end()) + 1;
   Allocation allocation(static_cast<std::size_t>(groups), std::vector<int>(counts.size(), 0));
-  for (std::size_t k = 0; k < counts.size(); ++k) allocation[static_cast<std::size_t>(group_of[k])][k] = counts[k];
+  for (std::size_t k = 0; k < counts.size(); ++k) at(allocation, group_of[k])[k] = counts[k];
   return allocation;
 }
 

@@ -10,6 +10,7 @@
 
 #include "allocations.hpp"
 #include "ensemble_price.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/compute.hpp"
 
 namespace tangram::ensemble {
@@ -29,7 +30,7 @@ cluster::IslandLevel held_level(const cluster::IslandLevel& level, const std::ve
       island_class.islands.assign(all.begin() + taken[k], all.begin() + taken[k] + pieces[k]);
     } else {
       island_class.members_per_island = pieces[k];
-      std::vector<cluster::IslandMember>& members = held.islands[static_cast<std::size_t>(all.front())].members;
+      std::vector<cluster::IslandMember>& members = at(held.islands, all.front()).members;
       members = {members.begin() + taken[k], members.begin() + taken[k] + pieces[k]};
     }
   }
@@ -90,9 +91,7 @@ class Improver {
   }
 
  private:
-  [[nodiscard]] const cluster::IslandLevel& level_at(int level) const {
-    return hierarchy_.levels[static_cast<std::size_t>(level)];
-  }
+  [[nodiscard]] const cluster::IslandLevel& level_at(int level) const { return at(hierarchy_.levels, level); }
   [[nodiscard]] bool out_of_budget() const {
     return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget;
   }
@@ -258,8 +257,7 @@ class Improver {
     compose::Composition& best = result.best.front();
     best.level = level;
     for (compose::StageChoice& stage : best.stages) {
-      for (compose::PartChoice& p : stage.parts)
-        p.island_class = sub.class_of[static_cast<std::size_t>(p.island_class)];
+      for (compose::PartChoice& p : stage.parts) p.island_class = at(sub.class_of, p.island_class);
     }
     return std::move(best);
   }

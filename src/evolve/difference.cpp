@@ -1,4 +1,5 @@
 #include "tangram/evolve/difference.hpp"
+#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -60,14 +61,14 @@ std::vector<Likeness> likenesses(const plan::LaunchPlan& before, const plan::Lau
 void pair_by_layers(const plan::LaunchPlan& before, const plan::LaunchPlan& after, std::vector<int>& old_of,
                     std::vector<bool>& taken) {
   for (const plan::Stage& stage : after.stages) {
-    int& mine = old_of[static_cast<std::size_t>(stage.id)];
+    int& mine = at(old_of, stage.id);
     if (mine >= 0) continue;
     const auto found = std::ranges::find_if(before.stages, [&](const plan::Stage& old) {
-      return !taken[static_cast<std::size_t>(old.id)] && old.first == stage.first && old.last == stage.last;
+      return !at(taken, old.id) && old.first == stage.first && old.last == stage.last;
     });
     if (found == before.stages.end()) continue;
     mine = found->id;
-    taken[static_cast<std::size_t>(found->id)] = true;
+    at(taken, found->id) = true;
   }
 }
 
@@ -97,19 +98,19 @@ std::vector<StagePair> pair_stages(const plan::LaunchPlan& before, const plan::L
   std::vector<int> old_of(after.stages.size(), -1);
   std::vector<bool> taken(before.stages.size(), false);
   for (const Likeness& likeness : likenesses(before, after)) {
-    int& mine = old_of[static_cast<std::size_t>(likeness.after)];
-    if (mine >= 0 || taken[static_cast<std::size_t>(likeness.before)]) continue;
+    int& mine = at(old_of, likeness.after);
+    if (mine >= 0 || at(taken, likeness.before)) continue;
     mine = likeness.before;
-    taken[static_cast<std::size_t>(likeness.before)] = true;
+    at(taken, likeness.before) = true;
   }
   pair_by_layers(before, after, old_of, taken);
   std::vector<StagePair> pairs;
   pairs.reserve(after.stages.size());
   for (const plan::Stage& stage : after.stages) {
-    pairs.push_back(compared(before, after, old_of[static_cast<std::size_t>(stage.id)], stage.id));
+    pairs.push_back(compared(before, after, at(old_of, stage.id), stage.id));
   }
   for (const plan::Stage& stage : before.stages) {
-    if (!taken[static_cast<std::size_t>(stage.id)]) pairs.push_back(compared(before, after, stage.id, -1));
+    if (!at(taken, stage.id)) pairs.push_back(compared(before, after, stage.id, -1));
   }
   return pairs;
 }
@@ -127,7 +128,7 @@ std::map<Gpu, Role> roles_of(const plan::LaunchPlan& plan) {
   std::map<Gpu, Role> roles;
   for (const plan::Rank& rank : plan.ranks) {
     const plan::Stage& stage = plan.stage(rank.stage);
-    const plan::Part& part = stage.parts[static_cast<std::size_t>(rank.part)];
+    const plan::Part& part = at(stage.parts, rank.part);
     roles[{rank.host, rank.gpu}] = {stage.first, stage.last, part.strategy.degrees};
   }
   return roles;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::evolve {
 
 namespace {
@@ -50,7 +52,7 @@ class Holder {
 
   void add(const plan::Rank& rank) {
     const plan::Stage& stage = plan_.stage(rank.stage);
-    const cost::Strategy& strategy = stage.parts[static_cast<std::size_t>(rank.part)].strategy;
+    const cost::Strategy& strategy = at(stage.parts, rank.part).strategy;
     gpu_ = {rank.host, rank.gpu};
     place_ = place_of(rank, strategy.degrees);
     int first = stage.first;
@@ -67,10 +69,10 @@ class Holder {
   /// Run by run of equal blocks.
   void blocks(int first, int last) {
     for (int begin = first; begin < last;) {
-      const int type = plan_.model.blocks[static_cast<std::size_t>(begin)];
+      const int type = at(plan_.model.blocks, begin);
       int end = begin;
-      while (end < last && plan_.model.blocks[static_cast<std::size_t>(end)] == type) ++end;
-      const model::BlockParameters one = model::parameters(plan_.model.types[static_cast<std::size_t>(type)]);
+      while (end < last && at(plan_.model.blocks, end) == type) ++end;
+      const model::BlockParameters one = model::parameters(at(plan_.model.types, type));
       const std::int64_t count = end - begin;
       hold({begin, end, type, Sharing::kTensor}, count * (one.attention + one.feed_forward));
       hold({begin, end, type, Sharing::kReplicated}, count * one.replicated);

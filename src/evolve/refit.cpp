@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fleet_gpus.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cluster/slowest.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/given_plan.hpp"
@@ -130,7 +131,7 @@ class Locator {
 /// Classes that a part lies in all the same, because their links differ, answer for each other: the least of each, and
 /// the slowest link between them.
 void join_classes(const std::set<int>& numbers, cluster::IslandLevel& level) {
-  const auto of = [&](int number) -> cluster::IslandClass& { return level.classes[static_cast<std::size_t>(number)]; };
+  const auto of = [&](int number) -> cluster::IslandClass& { return at(level.classes, number); };
   cluster::IslandClass common = of(*numbers.begin());
   for (const int a : numbers) {
     common.device = cluster::slower_of(common.device, of(a).device);
@@ -216,7 +217,7 @@ class Refitter {
         const plan::Part& part = stage.parts[i];
         const plan::PlacedPart& placed = located.placed[p][s][i];
         // Its ranks are counted to the island of its first GPU.
-        const int island_class = level.islands[static_cast<std::size_t>(placed.gpus.front().island)].island_class;
+        const int island_class = at(level.islands, placed.gpus.front().island).island_class;
         given.add_part({island_class, {}, part.samples, part.strategy, part.parallelizer, part.opaque}, placed, level,
                        located.spread[p][s][i].spills);
       }

@@ -6,6 +6,8 @@
 
 #include "layers.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -98,11 +100,11 @@ void attend_backward(const Place& place, const SmallBlock& shape, const Matrix& 
         sum += d[c] * v[c];
         dv[c] += p.at(i, j) * d[c];
       }
-      dp[static_cast<std::size_t>(j)] = sum;
+      at(dp, j) = sum;
       along += p.at(i, j) * sum;
     }
     for (int j = range.first; j < range.last; ++j) {
-      const double ds = p.at(i, j) * (dp[static_cast<std::size_t>(j)] - along) * scale;
+      const double ds = p.at(i, j) * (at(dp, j) - along) * scale;
       const double* q = kept.query.row(row) + q0;
       const double* k = kept.key.row(sample * place.positions + j) + k0;
       double* dq = out.query.row(row) + q0;

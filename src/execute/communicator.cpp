@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::execute {
 
@@ -22,7 +23,7 @@ constexpr const char* name_of(Collective operation) {
 
 std::string message_name(const MessageKey& key, const std::vector<std::string>& names) {
   return std::string(key.backward ? "the gradient" : "the activation") + " of microbatch " +
-         std::to_string(key.microbatch) + " from " + names[static_cast<std::size_t>(key.source)];
+         std::to_string(key.microbatch) + " from " + at(names, key.source);
 }
 
 /// What members bring to a sum must have one shape.
@@ -69,7 +70,7 @@ Communicator::Exchange Communicator::exchange(Group& group, int rank, Collective
   const int position = group.position(rank);
   TANGRAM_ASSERT(position < group.size());
   const auto refuse = [&](const std::string& what) {
-    throw RunStopped{{"collective-mismatch", names_[static_cast<std::size_t>(rank)], group.name + ": " + what}};
+    throw RunStopped{{"collective-mismatch", at(names_, rank), group.name + ": " + what}};
   };
   if (rendezvous->operation != operation) {
     refuse(std::string("joins with ") + name_of(operation) + " what others began as " + name_of(rendezvous->operation));
@@ -81,7 +82,7 @@ Communicator::Exchange Communicator::exchange(Group& group, int rank, Collective
         refuse("brings another shape");
     }
   }
-  rendezvous->contributions[static_cast<std::size_t>(position)] = std::move(contribution);
+  at(rendezvous->contributions, position) = std::move(contribution);
   if (++rendezvous->arrived == group.size()) {
     ++collectives_;
     group.open = nullptr;
@@ -188,7 +189,7 @@ std::optional<Finding> Communicator::unread() const {
   if (mail_.empty()) return std::nullopt;
   const MessageKey& key = mail_.begin()->first;
   return Finding{
-      "message-unread", names_[static_cast<std::size_t>(key.target)],
+      "message-unread", at(names_, key.target),
       "never asks for " + message_name(key, names_) + " (" + std::to_string(mail_.size()) + " such messages)"};
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "matrix.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/execute/finding.hpp"
 #include "task.hpp"
 
@@ -122,7 +123,7 @@ class Communicator {
     Collective operation = Collective::kAllReduce;
     MessageKey message;
   };
-  [[nodiscard]] Wait& waits_for(int rank) { return waits_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Wait& waits_for(int rank) { return at(waits_, rank); }
   [[nodiscard]] std::string sentence(const Wait& wait) const;
   static CallStack* block(const detail::PromiseBase& promise) {
     promise.stack->blocked = true;

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -96,7 +98,7 @@ class Comparison {
     const double error = error_of(p.shard_gradient, p.shard.first, p.slice, gradient);
     keep_worst(report_.gradient, error, p.name, rank.number);
     const int stage = job_.stage_of(rank).id;
-    keep_worst(report_.stages[static_cast<std::size_t>(stage)].gradient, error, p.name, rank.number);
+    keep_worst(at(report_.stages, stage).gradient, error, p.name, rank.number);
     if (!(error <= kTolerance)) wrong_[stage].push_back(diagnose(p, rank.number, error, gradient));
 
     const std::vector<double>& stepped = p.zero == 3 ? p.shard_value : p.value.values();

@@ -5,6 +5,8 @@
 
 #include "block.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -24,7 +26,7 @@ Matrix rows_of(const Parameter& table, const std::vector<int>& tokens) {
   Matrix out(static_cast<int>(tokens.size()), table.slice.columns);
   const Range held = table.slice.row_range;
   for (int i = 0; i < out.rows(); ++i) {
-    const int row = tokens[static_cast<std::size_t>(i)];
+    const int row = at(tokens, i);
     if (row < held.first || row >= held.last) continue;
     std::copy_n(table.value.row(row - held.first), out.columns(), out.row(i));
   }
@@ -34,7 +36,7 @@ Matrix rows_of(const Parameter& table, const std::vector<int>& tokens) {
 void add_to_rows(Parameter& table, const std::vector<int>& tokens, const Matrix& gradient) {
   const Range held = table.slice.row_range;
   for (int i = 0; i < gradient.rows(); ++i) {
-    const int row = tokens[static_cast<std::size_t>(i)];
+    const int row = at(tokens, i);
     if (row < held.first || row >= held.last) continue;
     for (int j = 0; j < gradient.columns(); ++j) table.gradient.at(row - held.first, j) += gradient.at(i, j);
   }
@@ -106,7 +108,7 @@ Task<double> head(const Place& place, const SmallModel& model, const HeadWeights
   highest = co_await place.ranks.maximum(*place.tensor, place.rank, std::move(highest));
   Matrix sums(z.rows(), 2);  // of the exponentials, and the target's logit
   for (int i = 0; i < z.rows(); ++i) {
-    const int target = targets[static_cast<std::size_t>(i)] - held.first;
+    const int target = at(targets, i) - held.first;
     if (target >= 0 && target < held.length()) sums.at(i, 1) = z.at(i, target) - highest.at(i, 0);
     for (int j = 0; j < z.columns(); ++j) sums.at(i, 0) += z.at(i, j) = std::exp(z.at(i, j) - highest.at(i, 0));
   }
@@ -114,7 +116,7 @@ Task<double> head(const Place& place, const SmallModel& model, const HeadWeights
   double loss = 0;
   for (int i = 0; i < z.rows(); ++i) {
     loss += (std::log(sums.at(i, 0)) - sums.at(i, 1)) / tokens_of_batch;
-    const int target = targets[static_cast<std::size_t>(i)] - held.first;
+    const int target = at(targets, i) - held.first;
     for (int j = 0; j < z.columns(); ++j) {
       z.at(i, j) = (z.at(i, j) / sums.at(i, 0) - (j == target ? 1 : 0)) / tokens_of_batch;
     }

@@ -7,6 +7,8 @@
 
 #include "layers.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -33,7 +35,7 @@ std::vector<std::vector<int>> route(const Matrix& gates, int chosen) {
     std::ranges::partial_sort(order, order.begin() + chosen, [&](int a, int b) {
       return gates.at(i, a) != gates.at(i, b) ? gates.at(i, a) > gates.at(i, b) : a < b;
     });
-    for (int k = 0; k < chosen; ++k) rows[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])].push_back(i);
+    for (int k = 0; k < chosen; ++k) at(rows, at(order, k)).push_back(i);
   }
   return rows;
 }
@@ -41,7 +43,7 @@ std::vector<std::vector<int>> route(const Matrix& gates, int chosen) {
 Matrix take_rows(const Matrix& from, const std::vector<int>& rows) {
   Matrix out(static_cast<int>(rows.size()), from.columns());
   for (int i = 0; i < out.rows(); ++i) {
-    std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), out.columns(), out.row(i));
+    std::copy_n(from.row(at(rows, i)), out.columns(), out.row(i));
   }
   return out;
 }
@@ -79,10 +81,10 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
   const int held = held_by(place, weights);
   Contribution contribution(static_cast<std::size_t>(members * held));
   for (int e = 0; e < held; ++e) {
-    const Matrix& all = answers[static_cast<std::size_t>(e)];
+    const Matrix& all = at(answers, e);
     int next = 0;
     for (int m = 0; m < members; ++m) {
-      Matrix one(arrived.counts[static_cast<std::size_t>(e)][static_cast<std::size_t>(m)], all.columns());
+      Matrix one(at(at(arrived.counts, e), m), all.columns());
       for (int i = 0; i < one.rows(); ++i) std::copy_n(all.row(next++), all.columns(), one.row(i));
       contribution[flat_index(m, held, e)] = std::move(one);
     }
@@ -120,9 +122,9 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
   kept.answers = co_await combine(place, weights, kept.arrived, answers);
   Matrix out(input.rows(), input.columns());
   for (int e = 0; e < weights.experts; ++e) {
-    const auto& rows = kept.rows[static_cast<std::size_t>(e)];
+    const auto& rows = at(kept.rows, e);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const double* answer = kept.answers[static_cast<std::size_t>(e)].row(static_cast<int>(i));
+      const double* answer = at(kept.answers, e).row(static_cast<int>(i));
       for (int j = 0; j < out.columns(); ++j) out.at(rows[i], j) += kept.gates.at(rows[i], e) * answer[j];
     }
   }
@@ -137,11 +139,11 @@ Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights,
   Contribution outgoing;
   Matrix gates(kept.gates.rows(), kept.gates.columns());
   for (int e = 0; e < weights.experts; ++e) {
-    const auto& rows = kept.rows[static_cast<std::size_t>(e)];
+    const auto& rows = at(kept.rows, e);
     Matrix d = take_rows(gradient, rows);
     for (int i = 0; i < d.rows(); ++i) {
-      const int row = rows[static_cast<std::size_t>(i)];
-      const double* answer = kept.answers[static_cast<std::size_t>(e)].row(i);
+      const int row = at(rows, i);
+      const double* answer = at(kept.answers, e).row(i);
       for (int j = 0; j < d.columns(); ++j) {
         gates.at(row, e) += d.at(i, j) * answer[j];
         d.at(i, j) *= kept.gates.at(row, e);
@@ -165,9 +167,9 @@ Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights,
   add_transposed_product(weights.router->gradient, kept.input, gates);
   Matrix out = product_transposed(gates, weights.router->value);
   for (int e = 0; e < weights.experts; ++e) {
-    const auto& rows = kept.rows[static_cast<std::size_t>(e)];
+    const auto& rows = at(kept.rows, e);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const double* d = inputs[static_cast<std::size_t>(e)].row(static_cast<int>(i));
+      const double* d = at(inputs, e).row(static_cast<int>(i));
       for (int j = 0; j < out.columns(); ++j) out.at(rows[i], j) += d[j];
     }
   }

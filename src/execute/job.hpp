@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "matrix.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/strategy.hpp"
 
 namespace tangram::execute {
@@ -91,15 +92,9 @@ struct Job {
   std::vector<JobRank> ranks;  ///< in the order of the plan; those of a part are neighbours
   int samples = 0;             ///< of the batch
 
-  [[nodiscard]] const JobPipeline& pipeline_of(const JobRank& rank) const {
-    return pipelines[static_cast<std::size_t>(rank.pipeline)];
-  }
-  [[nodiscard]] const JobStage& stage_of(const JobRank& rank) const {
-    return pipeline_of(rank).stages[static_cast<std::size_t>(rank.stage)];
-  }
-  [[nodiscard]] const JobPart& part_of(const JobRank& rank) const {
-    return stage_of(rank).parts[static_cast<std::size_t>(rank.part)];
-  }
+  [[nodiscard]] const JobPipeline& pipeline_of(const JobRank& rank) const { return at(pipelines, rank.pipeline); }
+  [[nodiscard]] const JobStage& stage_of(const JobRank& rank) const { return at(pipeline_of(rank).stages, rank.stage); }
+  [[nodiscard]] const JobPart& part_of(const JobRank& rank) const { return at(stage_of(rank).parts, rank.part); }
 };
 
 /// The whole batch on one rank, one stage, sample by sample: what every plan is compared with.

@@ -38,9 +38,7 @@ class Matrix {
   Matrix& operator*=(double factor);
 
  private:
-  [[nodiscard]] std::size_t place(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column);
-  }
+  [[nodiscard]] std::size_t place(int row, int column) const { return flat_index(row, columns_, column); }
 
   int rows_ = 0;
   int columns_ = 0;

@@ -23,7 +23,7 @@ struct Slice {
   [[nodiscard]] std::size_t place(int k) const {
     const int row = row_range.first + k / column_range.length();
     const int column = column_range.first + k % column_range.length();
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+    return flat_index(row, columns, column);
   }
 };
 

@@ -4,13 +4,14 @@
 #include <numeric>
 
 #include "pass_order.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::execute {
 
 namespace {
 
 Place place_of(const Job& job, int rank, Communicator& communicator) {
-  const JobRank& self = job.ranks[static_cast<std::size_t>(rank)];
+  const JobRank& self = at(job.ranks, rank);
   const JobPart& part = job.part_of(self);
   return {communicator,
           rank,
@@ -22,7 +23,7 @@ Place place_of(const Job& job, int rank, Communicator& communicator) {
           nullptr,
           nullptr,
           nullptr,
-          part.lanes[static_cast<std::size_t>(self.dp)].length(),
+          at(part.lanes, self.dp).length(),
           job.model.positions};
 }
 
@@ -38,7 +39,7 @@ Range up_to(Range range, int end) { return {std::min(range.first, end), std::min
 
 RankProgram::RankProgram(const Job& job, int rank, Communicator& communicator, const Misbehaviour& misbehaviour)
     : job_(job),
-      self_(job.ranks[static_cast<std::size_t>(rank)]),
+      self_(at(job.ranks, rank)),
       pipeline_(job.pipeline_of(self_)),
       stage_(job.stage_of(self_)),
       part_(job.part_of(self_)),
@@ -98,7 +99,7 @@ void RankProgram::make_routes() {
   }
 }
 
-Range RankProgram::lane() const { return part_.lanes[static_cast<std::size_t>(self_.dp)]; }
+Range RankProgram::lane() const { return at(part_.lanes, self_.dp); }
 
 std::vector<std::int64_t> RankProgram::begin(std::int64_t microbatch) {
   const Range own = up_to(lane(), pipeline_.samples_of(microbatch));

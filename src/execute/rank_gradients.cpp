@@ -5,6 +5,8 @@
 
 #include "rank.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -92,7 +94,7 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
   std::optional<Matrix>& shared = rendezvous->combined.front();
   const Matrix& whole = shared ? *shared : shared.emplace(sum_of_slices(*rendezvous, holders));
   for (int k = 0; k < p.shard.length(); ++k) {
-    p.shard_gradient[static_cast<std::size_t>(k)] = whole.values()[p.slice.place(p.shard.first + k)];
+    at(p.shard_gradient, k) = whole.values()[p.slice.place(p.shard.first + k)];
   }
 }
 

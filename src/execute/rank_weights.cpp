@@ -7,6 +7,8 @@
 
 #include "rank.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -167,7 +169,7 @@ void RankProgram::make_weights() {
   for (int b = stage_.blocks.first; b < stage_.blocks.last; ++b) {
     layout.order = (b + 1) * kPerBlock;
     const auto position = static_cast<std::size_t>(b - stage_.blocks.first);
-    layout.block(model.blocks[static_cast<std::size_t>(b)], part_.blocks[position]);
+    layout.block(at(model.blocks, b), part_.blocks[position]);
   }
   if (!stage_.head) return;
   layout.zero = part_.zero_of_ends;

@@ -4,6 +4,7 @@
 
 #include "scale.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::execute {
 
@@ -36,7 +37,7 @@ class Reducer {
 
   Reduction reduce() {
     Reduction result;
-    for (const int id : pipelines_) add(plan_.pipelines[static_cast<std::size_t>(id)]);
+    for (const int id : pipelines_) add(at(plan_.pipelines, id));
     result.job = std::move(job_);
     result.job.model = std::move(model_);
     result.shrunk = shrunk(result.job);
@@ -118,7 +119,7 @@ class Reducer {
     std::vector<int> new_lane(static_cast<std::size_t>(d.dp), 0);
     int lanes = 0;
     for (int lane = 0; lane < d.dp; ++lane) {
-      if (keeps(part, lane, before, samples)) new_lane[static_cast<std::size_t>(lane)] = lanes++;
+      if (keeps(part, lane, before, samples)) at(new_lane, lane) = lanes++;
     }
     for (int i = 0; i < d.gpus(); ++i) {
       if (!keeps(part, i / (d.tp * d.cp), before, samples) || i / d.tp % d.cp >= d.cp / folds_) continue;
@@ -126,10 +127,10 @@ class Reducer {
       rank.number = from.rank;
       rank.tp = from.tp;
       rank.cp = from.cp;
-      rank.dp = new_lane[static_cast<std::size_t>(from.dp)];
+      rank.dp = at(new_lane, from.dp);
       rank.ep = from.ep;
       rank.etp = from.etp;
-      job_rank_[static_cast<std::size_t>(from.rank)] = static_cast<int>(job_.ranks.size());
+      at(job_rank_, from.rank) = static_cast<int>(job_.ranks.size());
       job_.ranks.push_back(rank);
     }
   }
@@ -140,8 +141,8 @@ class Reducer {
     for (const plan::Boundary& boundary : plan_.boundaries) {
       if (boundary.from != from || boundary.to != to) continue;
       for (const plan::Transfer& t : boundary.transfers) {
-        const int source = job_rank_[static_cast<std::size_t>(t.src)];
-        const int target = job_rank_[static_cast<std::size_t>(t.dst)];
+        const int source = at(job_rank_, t.src);
+        const int target = at(job_rank_, t.dst);
         if (source < 0 || target < 0 || !samples.keeps(t.sample_first, t.sample_last)) continue;
         const JobTransfer transfer{source,
                                    target,
@@ -180,7 +181,7 @@ class Reducer {
     std::int64_t of_microbatches = 0;
     for (const JobPipeline& pipeline : job.pipelines) {
       microbatches = std::max(microbatches, pipeline.microbatches);
-      of_microbatches = std::max(of_microbatches, plan_.pipelines[static_cast<std::size_t>(pipeline.id)].microbatches);
+      of_microbatches = std::max(of_microbatches, at(plan_.pipelines, pipeline.id).microbatches);
     }
     note("microbatches", microbatches, of_microbatches);
     note("samples", job.samples, plan_.model.job.global_batch);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pass_order.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::execute {
 
@@ -122,7 +123,7 @@ Replay replay(const plan::LaunchPlan& plan) {
       continue;
     }
     for (const StageState& stage : run.stages()) {
-      result.most_in_flight[static_cast<std::size_t>(stage.id)] = stage.most_in_flight;
+      at(result.most_in_flight, stage.id) = stage.most_in_flight;
       compare(plan.stage(stage.id), stage.most_in_flight, result.findings);
     }
   }

@@ -7,6 +7,8 @@
 
 #include "scale.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -158,12 +160,12 @@ std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int
   keep_around(0);
   keep_around(plan.model.block_count());
   for (int b = 1; b < plan.model.block_count(); ++b) {
-    if (plan.model.blocks[static_cast<std::size_t>(b)] != plan.model.blocks[static_cast<std::size_t>(b - 1)]) {
+    if (at(plan.model.blocks, b) != at(plan.model.blocks, b - 1)) {
       keep_around(b);
     }
   }
   for (const int id : pipelines) {
-    for (const int s : plan.pipelines[static_cast<std::size_t>(id)].stages) {
+    for (const int s : at(plan.pipelines, id).stages) {
       const plan::Stage& stage = plan.stage(s);
       keep_around(stage.first);
       keep_around(stage.last);

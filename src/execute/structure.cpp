@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cost/validity.hpp"
 
 namespace tangram::execute {
@@ -54,7 +55,7 @@ void find_layer_range(const LaunchPlan& plan, const plan::Pipeline& pipeline, Co
                    "runs block " + std::to_string(stage.first) + " after a stage has run it or a later one");
     }
     behind = stage.last;
-    for (int b = stage.first; b < stage.last; ++b) ++held[static_cast<std::size_t>(b)];
+    for (int b = stage.first; b < stage.last; ++b) ++at(held, b);
     if (stage.embedding != (stage.first == 0) || stage.head != (stage.last == plan.model.block_count())) {
       findings.add("layer-range", at_stage(id), "embedding and head go with the first and the last block");
     }
@@ -102,7 +103,7 @@ bool is_possible(const cost::MemoryPolicy& policy, int blocks) {
 }
 
 void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& findings) {
-  const plan::Pipeline& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const plan::Pipeline& pipeline = at(plan.pipelines, stage.pipeline);
   std::int64_t samples = 0;
   for (const plan::Part& part : stage.parts) {
     samples += part.samples;

@@ -10,6 +10,7 @@
 #include "run.hpp"
 #include "schedule.hpp"
 #include "structure.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 
 namespace tangram::execute {
@@ -41,7 +42,7 @@ std::vector<StageReport> stages_of(const plan::LaunchPlan& plan) {
 void count_in_flight(const Job& job, const Run& run, Report& report) {
   for (std::size_t r = 0; r < job.ranks.size(); ++r) {
     const JobRank& rank = job.ranks[r];
-    StageReport& stage = report.stages[static_cast<std::size_t>(job.stage_of(rank).id)];
+    StageReport& stage = at(report.stages, job.stage_of(rank).id);
     stage.executed = true;
     ++stage.ranks;
     const std::int64_t expected = std::min(stage.in_flight, job.pipeline_of(rank).microbatches);
@@ -105,7 +106,7 @@ Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& op
 
   Replay order = replay(plan);
   for (StageReport& stage : report.stages) {
-    stage.in_flight = order.most_in_flight[static_cast<std::size_t>(stage.stage)];
+    stage.in_flight = at(order.most_in_flight, stage.stage);
   }
   report.findings = std::move(order.findings);
   const bool stuck = std::ranges::any_of(report.findings, [](const Finding& f) { return f.code == "deadlock"; });

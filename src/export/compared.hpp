@@ -2,6 +2,7 @@
 #pragma once
 
 #include "refusal.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::exporting {
 
@@ -27,7 +28,7 @@ inline void refuse_mixed_layers(Refusals& refusals, const plan::LaunchPlan& plan
 /// Samples that replicas, microbatches or pipelines do not share equally.
 inline void refuse_uneven_samples(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   const auto uneven = [&](const plan::Stage& s) {
-    return plan.pipelines[static_cast<std::size_t>(s.pipeline)].has_smaller_last() ||
+    return at(plan.pipelines, s.pipeline).has_smaller_last() ||
            any_part(s, [](const auto& p) { return p.samples % p.strategy.degrees.dp != 0; });
   };
   refusals.none(plan, uneven, prefix + "_SAMPLES_UNEVEN",

@@ -1,13 +1,15 @@
 #include "components.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::exporting {
 
 std::vector<Component> components_of(const plan::LaunchPlan& plan, const plan::LaunchOrder& order) {
   std::vector<Component> components;
   for (std::size_t h = 0; h < order.hosts.size(); ++h) {
     const plan::HostRanks& host = order.hosts[h];
-    const int first = order.plan_rank[static_cast<std::size_t>(host.ranks.front())];
-    const int island = plan.ranks[static_cast<std::size_t>(first)].island;
+    const int first = at(order.plan_rank, host.ranks.front());
+    const int island = at(plan.ranks, first).island;
     const auto gpus = static_cast<int>(host.ranks.size());
     if (components.empty() || components.back().island != island || components.back().gpus != gpus) {
       components.push_back({island, gpus, {}});

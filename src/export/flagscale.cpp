@@ -8,6 +8,7 @@
 #include "formats.hpp"
 #include "refusal.hpp"
 #include "scripts.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/export/megatron_arguments.hpp"
 #include "yaml_text.hpp"
 
@@ -45,8 +46,8 @@ struct Aliases {
 Aliases make_aliases(const plan::LaunchPlan& plan, const Stages& stages) {
   std::vector<std::set<std::string>> hosts(stages.size());
   for (const plan::Rank& rank : plan.ranks) {
-    const auto& ids = plan.pipelines[static_cast<std::size_t>(rank.replica)].stages;
-    hosts[static_cast<std::size_t>(std::ranges::find(ids, rank.stage) - ids.begin())].insert(rank.host);
+    const auto& ids = at(plan.pipelines, rank.replica).stages;
+    at(hosts, std::ranges::find(ids, rank.stage) - ids.begin()).insert(rank.host);
   }
   Aliases aliases;
   std::map<std::string, int> numbers;

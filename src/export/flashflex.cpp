@@ -7,6 +7,7 @@
 #include "compared.hpp"
 #include "formats.hpp"
 #include "scripts.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/io/json_writer.hpp"
 
 namespace tangram::exporting {
@@ -63,7 +64,7 @@ Json nodes_json(const plan::LaunchPlan& plan, const plan::Stage& stage, const st
   Json nodes = Json::array();
   const plan::Part& part = stage.parts.front();
   for (int r = part.first_rank; r < part.first_rank + part.strategy.degrees.gpus(); ++r) {
-    nodes.push_back(numbers.at(plan.ranks[static_cast<std::size_t>(r)].host));
+    nodes.push_back(numbers.at(at(plan.ranks, r).host));
   }
   return nodes;
 }

@@ -9,6 +9,7 @@
 #include "compared.hpp"
 #include "formats.hpp"
 #include "scripts.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -100,9 +101,7 @@ Expected<Export> export_galvatron(const plan::LaunchPlan& plan) {
   const auto stages = stages_of_replica(plan);
   const auto degrees = [](const plan::Stage& stage) -> const cost::Degrees& { return strategy_of(stage).degrees; };
   const int zero = default_zero(plan);
-  const auto layer_of = [](const plan::Stage& stage, int layer) {
-    return layers_of(stage)[static_cast<std::size_t>(layer)];
-  };
+  const auto layer_of = [](const plan::Stage& stage, int layer) { return at(layers_of(stage), layer); };
   Json document;
   document["pp_deg"] = stages.size();
   document["tp_sizes_enc"] = per_layer(stages, [&](const auto& s, int) { return degrees(s).tp; });

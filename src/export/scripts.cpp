@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::exporting {
 
 namespace {
 
 const plan::Rank& rank_at(const plan::LaunchPlan& plan, const plan::LaunchOrder& order, int rank) {
-  return plan.ranks[static_cast<std::size_t>(order.plan_rank[static_cast<std::size_t>(rank)])];
+  return at(plan.ranks, at(order.plan_rank, rank));
 }
 
 /// "0-7" or "0 3 5".

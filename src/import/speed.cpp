@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
@@ -42,7 +43,7 @@ class Speeds {
   Expected<double> of(int island_class, const Replica& replica) {
     const auto known = known_.find({island_class, replica.tp});
     if (known != known_.end()) return known->second;
-    const cluster::IslandClass& island = level_.classes[static_cast<std::size_t>(island_class)];
+    const cluster::IslandClass& island = at(level_.classes, island_class);
     const auto gpus = static_cast<int>(replica.gpus.size());
     const cluster::DeviceShape shape{island.device, 1, gpus, island.inside_member, island.between_members, {}};
     cost::Degrees degrees = stage_.common;

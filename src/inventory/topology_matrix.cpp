@@ -6,6 +6,8 @@
 #include <array>
 #include <set>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::inventory {
 namespace {
 
@@ -150,7 +152,7 @@ int TopologyMatrix::joined(const std::vector<int>& which) const {
     left.erase(left.begin());
     for (std::size_t i = 0; i < island.size(); ++i) {  // whoever a link reaches, over several links too
       for (auto other = left.begin(); other != left.end();) {
-        const bool linked = nvlink[static_cast<std::size_t>(island[i])][static_cast<std::size_t>(*other)];
+        const bool linked = at(at(nvlink, island[i]), *other);
         if (linked) island.push_back(*other);
         other = linked ? left.erase(other) : std::next(other);
       }

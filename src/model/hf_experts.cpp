@@ -8,6 +8,8 @@
 
 #include "hf_config.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::model {
 
 namespace {
@@ -53,7 +55,7 @@ std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::siz
     const bool valid =
         item.kind == io::NodeKind::kInteger && item.integer >= 0 && item.integer < static_cast<std::int64_t>(layers);
     if (valid) {
-      listed[static_cast<std::size_t>(item.integer)] = true;
+      at(listed, item.integer) = true;
     } else {
       config.reader().error_at(item, fmt::format("/{}/{}", key, i), "out-of-range",
                                fmt::format("\"{}\" must list layers between 0 and {}", key, layers - 1));

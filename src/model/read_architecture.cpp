@@ -5,6 +5,7 @@
 #include <set>
 
 #include "blueprint.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/model/block_record.hpp"
 
 namespace tangram::model {
@@ -176,7 +177,7 @@ std::vector<bool> expert_layers(io::ObjectReader& reader, io::ObjectReader& moe,
   std::int64_t count = 0;
   for (std::int64_t i = first_dense; i < layers; ++i) {
     if ((i + 1) % every != 0) continue;
-    out[static_cast<std::size_t>(i)] = true;
+    at(out, i) = true;
     ++count;
   }
   if (count == 0) {
@@ -205,7 +206,7 @@ std::vector<BlockType> read_chain(io::ObjectReader& reader, const BlockDefaults&
   std::vector<BlockType> chain;
   if (!clean(reader, before)) return chain;
   for (std::int64_t i = 0; i < layers; ++i) {
-    const bool is_expert = expert[static_cast<std::size_t>(i)];
+    const bool is_expert = at(expert, i);
     chain.push_back(is_expert ? expert_variant(prototype.block) : dense_variant(prototype.block));
     if (full_every > 0 && (i + 1) % full_every == 0) chain.back().attention.sliding_window = 0;
   }

@@ -1,6 +1,7 @@
 #include "tangram/model/slice.hpp"
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::model {
 
@@ -39,8 +40,7 @@ std::int64_t cut_bytes(const Model& model, int cut) {
     // The first stage holds the token embedding, the decoder needs its output and that of every finished encoder.
     values += model.job.sequence_length * model.hidden;
     for (int i = 1; i < cut; ++i) {
-      const bool ends_encoder =
-          model.blocks[static_cast<std::size_t>(i)] != model.blocks[static_cast<std::size_t>(i - 1)];
+      const bool ends_encoder = at(model.blocks, i) != at(model.blocks, i - 1);
       if (ends_encoder) values += model.block(i - 1).tokens * model.block(i - 1).hidden;
     }
   }
@@ -51,7 +51,7 @@ SliceSignature signature(const Model& model, int first, int last) {
   TANGRAM_ASSERT(first >= 0 && first < last && last <= model.block_count());
   SliceSignature out;
   for (int i = first; i < last; ++i) {
-    const int type = model.blocks[static_cast<std::size_t>(i)];
+    const int type = at(model.blocks, i);
     if (out.runs.empty() || out.runs.back().first != type) out.runs.emplace_back(type, 0);
     ++out.runs.back().second;
   }
@@ -66,7 +66,7 @@ SliceSignature signature(const Model& model, int first, int last) {
 std::int64_t slice_parameters(const Model& model, const SliceSignature& slice) {
   std::int64_t total = 0;
   for (const auto& [type, count] : slice.runs) {
-    total += count * parameters(model.types[static_cast<std::size_t>(type)]).total();
+    total += count * parameters(at(model.types, type)).total();
   }
   if (slice.embedding) total += model.embedding_parameters();
   if (slice.head) total += model.head_parameters();

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -49,7 +50,7 @@ SliceTraits traits_of(const model::Model& model, const model::SliceSignature& sl
   SliceTraits traits;
   traits.tokens = std::numeric_limits<std::int64_t>::max();
   for (const auto& [type, count] : slice.runs) {
-    const model::BlockType& block = model.types[static_cast<std::size_t>(type)];
+    const model::BlockType& block = at(model.types, type);
     traits.experts = std::gcd(traits.experts, block.feed_forward.experts);
     traits.tokens = std::min(traits.tokens, block.tokens);
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
 
@@ -7,9 +8,7 @@ namespace tangram::parallelizer {
 
 namespace {
 
-bool is_encoder(const model::Model& model, int type) {
-  return !model.types[static_cast<std::size_t>(type)].attention.causal;
-}
+bool is_encoder(const model::Model& model, int type) { return !at(model.types, type).attention.causal; }
 
 std::int64_t encoder_blocks(const model::Model& model, const model::SliceSignature& slice) {
   std::int64_t count = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tangram/base/at.hpp"
 #include "tangram/prune/frontier.hpp"
 
 namespace tangram::parallelizer {
@@ -20,7 +21,7 @@ void keep_frontier(std::vector<PartialPlan>& plans, std::int64_t max_in_flight) 
   }
   std::vector<PartialPlan> kept;
   for (const prune::Candidate& candidate : prune::pareto(candidates)) {
-    kept.push_back(std::move(plans[static_cast<std::size_t>(candidate.source)]));
+    kept.push_back(std::move(at(plans, candidate.source)));
   }
   plans = std::move(kept);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::parallelizer {
 namespace {
 
@@ -35,7 +37,7 @@ TermsByMode terms_by_mode(const UnitCosts& units, const UnitCost& unit) {
   const double plain = unit_terms(units, unit, {}).backward;
   for (const RecomputeMode mode : {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
     const UnitTerms terms = unit_terms(units, unit, {0, mode});
-    out[static_cast<std::size_t>(mode)] = {terms.backward - plain, terms.activation, peaks_of(units, unit, mode)};
+    at(out, mode) = {terms.backward - plain, terms.activation, peaks_of(units, unit, mode)};
   }
   return out;
 }
@@ -105,7 +107,7 @@ TypeCounts type_counts(const model::SliceSignature& slice) {
 
 std::vector<RecomputeList> recompute_lists(const UnitCosts& units, int type, int most,
                                            std::span<const RecomputeMode> modes) {
-  const TermsByMode terms = terms_by_mode(units, units.blocks[static_cast<std::size_t>(type)]);
+  const TermsByMode terms = terms_by_mode(units, at(units.blocks, type));
   std::vector<RecomputeList> lists{{Tradeoff{}}};
   for (int blocks = 1; blocks <= most; ++blocks) {
     std::vector<Tradeoff> all;
@@ -129,7 +131,7 @@ const RecomputeList& RecomputeLists::of(std::size_t units, int type, int blocks)
   const auto position = static_cast<std::size_t>(found - most_.begin());
   Sweep& sweep = sweeps_[units * most_.size() + position];
   std::call_once(sweep.once, [&] { sweep.lists = recompute_lists(space_.units[units], type, found->second, modes_); });
-  return sweep.lists[static_cast<std::size_t>(blocks)];
+  return at(sweep.lists, blocks);
 }
 
 Steps recompute_steps(const RecomputeLists& lists, const UnitCosts& units, std::size_t index,
@@ -150,7 +152,7 @@ Steps sharding_steps(const UnitCosts& units, const model::SliceSignature& slice,
   Steps steps{{plain}};
   if (slice.embedding || slice.head) steps.front().push_back(sharded);
   for (const auto& [type, blocks] : type_counts(slice)) {
-    const UnitCost& unit = units.blocks[static_cast<std::size_t>(type)];
+    const UnitCost& unit = at(units.blocks, type);
     const UnitTerms base = unit_terms(units, unit, {zero, RecomputeMode::kNone});
     const UnitTerms shard = unit_terms(units, unit, {3, RecomputeMode::kNone});
     std::vector<Tradeoff> own;

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "skyline.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -78,7 +79,7 @@ class Search {
     if (skyline_.empty()) return too_slow_ ? Outcome{} : infeasible();
     std::vector<Member> found;
     found.reserve(skyline_.held().size());
-    for (const prune::Candidate& kept : skyline_.held()) found.push_back(tried_[static_cast<std::size_t>(kept.source)]);
+    for (const prune::Candidate& kept : skyline_.held()) found.push_back(at(tried_, kept.source));
     Outcome outcome = tell(found, name);
     space_.known->remember(query_, std::move(found), !too_slow_);
     return outcome;

@@ -8,6 +8,7 @@
 
 #include "neighbours.hpp"
 #include "prediction.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/evolve/refit.hpp"
@@ -268,7 +269,7 @@ class Explainer {
   void add_nodes() {
     const cluster::IslandLevel level = level_of_plan();
     for (const cluster::IslandClass& each : level.classes) {
-      const cluster::Island& island = level.islands[static_cast<std::size_t>(each.islands.front())];
+      const cluster::Island& island = at(level.islands, each.islands.front());
       const std::string& node = fleet_.nodes[island.members.front().node].name;
       result_.more.push_back(planned_with_more({NodeAdded{node, each.alias}, {}, {}}, with_one_more(fleet_, node)));
     }

@@ -2,6 +2,7 @@
 
 #include "prediction.hpp"
 #include "runtime_look.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/planner/search_cache.hpp"
@@ -74,9 +75,7 @@ std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& 
   return result.deadlock ? std::nullopt : std::optional(result.iteration);
 }
 
-const cluster::IslandLevel& Planning::level_at(int level) const {
-  return hierarchy_.levels[static_cast<std::size_t>(level)];
-}
+const cluster::IslandLevel& Planning::level_at(int level) const { return at(hierarchy_.levels, level); }
 
 PlanOptions for_any_runtime(PlanOptions options) {
   options.target = runtime::Target::kGeneric;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "raw.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/profile_traps.hpp"
 
 namespace tangram::profiles {
@@ -359,7 +360,7 @@ std::vector<Note> Notes::take() {
     if (same == merged.end()) {
       merged.push_back(std::move(note));
     } else {
-      ++more[static_cast<std::size_t>(same - merged.begin())];
+      ++at(more, same - merged.begin());
     }
   }
   for (const auto& [index, count] : more) merged[index].file += fmt::format(" and {} more", count);

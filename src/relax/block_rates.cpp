@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/communication.hpp"
 #include "tangram/cost/memory.hpp"
@@ -275,7 +276,7 @@ std::vector<std::vector<BlockRate>> block_rates_of(const model::Model& model, co
 
 std::vector<double> item_counts(const model::Model& model) {
   std::vector<double> counts(model.types.size() + 1, 0);
-  for (const int type : model.blocks) ++counts[static_cast<std::size_t>(type)];
+  for (const int type : model.blocks) ++at(counts, type);
   counts.back() = 1;
   return counts;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/simulate/simulate.hpp"
 
@@ -9,7 +10,7 @@ namespace tangram::simulate {
 namespace {
 
 int stage_id(const plan::LaunchPlan& plan, const StageUse& use) {
-  return plan.pipelines[static_cast<std::size_t>(use.pipeline)].stages[static_cast<std::size_t>(use.stage)];
+  return at(at(plan.pipelines, use.pipeline).stages, use.stage);
 }
 
 /// Dense peak of the GPUs the plan uses, in the job's precision.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tangram/base/at.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::simulate {
@@ -37,7 +38,7 @@ struct Naming {
 std::string name_of(const Event& event, const Naming& naming) {
   const std::string microbatch =
       naming.chunks ? fmt::format("{} chunk {}", event.microbatch, event.chunk) : fmt::format("{}", event.microbatch);
-  const int stages = naming.stages[static_cast<std::size_t>(event.pipeline)];
+  const int stages = at(naming.stages, event.pipeline);
   switch (event.kind) {
     case EventKind::kForward: return "F" + microbatch;
     case EventKind::kBackward: return "B" + microbatch;
@@ -71,18 +72,15 @@ class Threads {
       }
     }
   }
-  [[nodiscard]] int of(int pipeline, int stage, int part) const {
-    return numbers_[static_cast<std::size_t>(pipeline)][static_cast<std::size_t>(stage)] + part;
-  }
+  [[nodiscard]] int of(int pipeline, int stage, int part) const { return at(at(numbers_, pipeline), stage) + part; }
 
  private:
   std::vector<std::vector<int>> numbers_;
 };
 
 std::string part_name(const plan::LaunchPlan& plan, int pipeline, int index, int part_index) {
-  const plan::Stage& stage =
-      plan.stage(plan.pipelines[static_cast<std::size_t>(pipeline)].stages[static_cast<std::size_t>(index)]);
-  const plan::Part& part = stage.parts[static_cast<std::size_t>(part_index)];
+  const plan::Stage& stage = plan.stage(at(at(plan.pipelines, pipeline).stages, index));
+  const plan::Part& part = at(stage.parts, part_index);
   return fmt::format("stage {}: {} x {}, layers {}-{}", index, part.strategy.degrees.gpus(),
                      plan.island(part.island).device.name, stage.first, stage.last - 1);
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "tangram/base/at.hpp"
 #include "tangram/base/dtype.hpp"
 #include "tangram/base/units.hpp"
 
@@ -50,7 +51,7 @@ struct GpuType {
   Dollars price_per_hour{0};  ///< typical on-demand price of one GPU; 0: unknown
   std::string source;         ///< datasheet
 
-  [[nodiscard]] FlopsPerSecond peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
+  [[nodiscard]] FlopsPerSecond peak_of(DType type) const { return at(peak, type); }
   [[nodiscard]] Bytes usable() const { return memory - reserved; }
   bool operator==(const GpuType&) const = default;
 };

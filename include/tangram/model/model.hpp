@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/at.hpp"
 #include "tangram/base/dtype.hpp"
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
@@ -140,9 +141,7 @@ struct Model {
   std::string assumed;  ///< what the file does not say of the job, and what was taken, for people; empty: it says all
 
   [[nodiscard]] int block_count() const { return static_cast<int>(blocks.size()); }
-  [[nodiscard]] const BlockType& block(int index) const {
-    return types[static_cast<std::size_t>(blocks[static_cast<std::size_t>(index)])];
-  }
+  [[nodiscard]] const BlockType& block(int index) const { return at(types, at(blocks, index)); }
   [[nodiscard]] std::int64_t embedding_parameters() const;  ///< tokens, positions, projections in, extra
   [[nodiscard]] std::int64_t head_parameters() const;       ///< final norm, projection out, output matrix unless tied
   [[nodiscard]] std::int64_t total_parameters() const;      ///< each tied matrix counted once

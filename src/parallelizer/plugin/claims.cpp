@@ -7,6 +7,7 @@
 
 #include "messages.hpp"
 #include "recheck.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -119,7 +120,7 @@ std::string blocks_text(const model::Model& model, const model::SliceSignature& 
   std::string text;
   for (const auto& [type, count] : slice.runs) {
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} x {}", count, model.types[static_cast<std::size_t>(type)].name);
+    text += fmt::format("{} x {}", count, at(model.types, type).name);
   }
   return text;
 }
@@ -132,7 +133,7 @@ bool are_of_slice(const Json& blocks, const model::Model& model, const model::Sl
     const auto& [type, count] = slice.runs[i];
     const Json* name = member_if_object(blocks[i], "type");
     const Json* number = member_if_object(blocks[i], "count");
-    if (name == nullptr || *name != Json(model.types[static_cast<std::size_t>(type)].name)) return false;
+    if (name == nullptr || *name != Json(at(model.types, type).name)) return false;
     if (number == nullptr || *number != Json(count)) return false;
   }
   return true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tangram/base/at.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/cost/communication.hpp"
 #include "tangram/cost/profile_file.hpp"
@@ -108,7 +109,7 @@ OrderedJson profiles_json(const cost::ProfileSet& profiles) {
 OrderedJson slice_json(const model::Model& model, const model::SliceSignature& slice) {
   OrderedJson blocks = OrderedJson::array();
   for (const auto& [type, count] : slice.runs) {
-    blocks.push_back(OrderedJson{{"type", model.types[static_cast<std::size_t>(type)].name}, {"count", count}});
+    blocks.push_back(OrderedJson{{"type", at(model.types, type).name}, {"count", count}});
   }
   return {{"blocks", blocks},
           {"embedding", slice.embedding},

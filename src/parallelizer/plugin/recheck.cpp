@@ -9,6 +9,7 @@
 #include "../keep_frontier.hpp"
 #include "claims.hpp"
 #include "messages.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::parallelizer {
@@ -99,8 +100,7 @@ std::optional<Rejection> misfit(const model::Model& model, const Query& query, c
 double least_time(const model::Model& model, const Query& query, const cost::ProfileSet* profiles) {
   double seconds = 0;
   for (const auto& [type, count] : query.slice.runs) {
-    seconds += count * cost::least_gpu_seconds(model, model.types[static_cast<std::size_t>(type)], query.shape.device,
-                                               profiles);
+    seconds += count * cost::least_gpu_seconds(model, at(model.types, type), query.shape.device, profiles);
   }
   if (query.slice.head) seconds += cost::least_gpu_seconds_head(model, query.shape.device, profiles);
   return seconds * query.samples / query.shape.gpus() * 1e9;

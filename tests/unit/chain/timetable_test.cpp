@@ -21,7 +21,7 @@ struct TwoStages {
     program.options = {{{{0, 1}}, 0}};
     program.keys = 1;
     program.cut_kind = {0, 0, 0};
-    program.prices = {hop};
+    program.prices = {{1, {hop}}};
     chain.stages = {{0, 0, 1, {10, 4, 10, 3, 100, 0}}, {0, 1, 2, last}};
     REQUIRE(evaluate(program, chain));
   }

@@ -92,12 +92,14 @@ Component restrict(const Program& program, std::vector<int> options) {
   inner.cut_kind = program.cut_kind;
   inner.classic_warmup = program.classic_warmup;
   inner.blocking_transfers = program.blocking_transfers;
+  inner.interleaving = program.interleaving;
   std::vector<int> keys;
   for (const int option : options) keys.push_back(at(program.options, option).key);
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   inner.keys = static_cast<int>(keys.size());
   for (const Grid<Price>& of_kind : program.prices) inner.prices.push_back(prices_between(of_kind, keys));
+  if (program.is_interleaved()) inner.interleaving.around = prices_between(program.interleaving.around, keys);
   for (const int option : options) {
     Option kept = at(program.options, option);
     kept.key = static_cast<int>(std::ranges::lower_bound(keys, kept.key) - keys.begin());

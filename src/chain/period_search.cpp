@@ -53,6 +53,7 @@ class PeriodSearch {
     const std::int64_t stage = slowest_stage(program_);
     const std::int64_t slowest = std::max(program_.slowest, stage);
     std::int64_t hop = 0;
+    for (const Price& price : program_.interleaving.around) hop = std::max(hop, price.is_none() ? 0 : price.latency);
     for (const Grid<Price>& of_kind : program_.prices) {
       for (const Price& price : of_kind) hop = std::max(hop, price.is_none() ? 0 : price.latency);
     }
@@ -144,9 +145,11 @@ class PeriodSearch {
         return give_up(window);
       }
       if (!answer.found) return;
-      // Chains at periods up to hi cost at least `value`, so only smaller periods can do better.
+      // Chains at periods up to hi cost at least `value`, so only smaller periods can do better. The one found is the
+      // best of its own period, too, unless what interleaved chains wait for the way around is longer there.
       if (program_.microbatches == 1) return;
-      hi = std::min(period - 1, (incumbent_.best() - 1 - answer.value) / (program_.microbatches - 1));
+      const std::int64_t in_time = (incumbent_.best() - 1 - answer.value) / (program_.microbatches - 1);
+      hi = program_.is_interleaved() ? in_time : std::min(period - 1, in_time);
     }
   }
 

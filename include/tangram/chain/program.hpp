@@ -3,6 +3,7 @@
 // GPUs or models, so that it can be tested against a brute force.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -11,6 +12,7 @@
 #include "tangram/base/at.hpp"
 #include "tangram/base/grid.hpp"
 #include "tangram/chain/cut_yield.hpp"
+#include "tangram/chain/interleaving.hpp"
 #include "tangram/chain/solver_tuning.hpp"
 #include "tangram/prune/frontier.hpp"
 
@@ -28,16 +30,6 @@ struct Option {
   std::vector<Use> uses;                   ///< distinct classes, ascending
   int key = 0;                             ///< options of equal key see equal boundary prices
   std::vector<std::int64_t> weights = {};  ///< what it adds to each of Program::placement; empty: nothing
-};
-
-/// One-way latency c and link occupancy of a boundary, ns.
-struct Price {
-  std::int64_t latency = 0;
-  std::int64_t occupancy = 0;
-
-  /// Between stages that can not be neighbours.
-  [[nodiscard]] static constexpr Price none() { return {INT64_MAX / 8, INT64_MAX / 8}; }
-  [[nodiscard]] constexpr bool is_none() const { return occupancy >= INT64_MAX / 8; }
 };
 
 /// What the first stage of a pipeline adds to the end of an iteration: A + o of a plan that holds n_max. The stages
@@ -76,6 +68,8 @@ struct Program {
   /// Stages stop for what they hand over, as Megatron-LM's 1F1B does: a period holds T and the latencies of both
   /// boundaries of a stage. Asks for classic warm-ups: with others, stages would wait for each other for ever.
   bool blocking_transfers = false;
+  /// More than one model chunk a stage: numbers are then of passes of one chunk, see there. Asks for classic warm-ups.
+  Interleaving interleaving;
   std::vector<Grid<Price>> prices;  ///< [kind of cut], by the keys of the stages in front of it and behind
 
   [[nodiscard]] std::int64_t spend_of(const Option& option) const {
@@ -91,6 +85,9 @@ struct Program {
     if (!unit_spend.empty()) result.push_back(most_spend);
     return result;
   }
+  [[nodiscard]] bool is_interleaved() const { return interleaving.chunks > 1; }
+  /// By how many microbatches (interleaved: passes) a classic warm-up is longer than that of the stage behind.
+  [[nodiscard]] std::int64_t warmup_step() const { return is_interleaved() ? 2 : 1; }
   [[nodiscard]] int signature_of(int first, int last) const { return signature(first, last); }
   [[nodiscard]] const std::vector<Candidate>& frontier(int option, int signature_id) const {
     return frontiers(option, signature_id);
@@ -112,13 +109,26 @@ struct Chain {
   std::vector<ChainStage> stages;
   std::vector<std::int64_t> in_flight;  ///< n_s, not capped
   std::int64_t period = 0;              ///< smallest feasible P
-  std::int64_t time = 0;                ///< t = A + (M-1) P + max o
+  std::int64_t time = 0;                ///< t = A + (M-1) P + max o; interleaved: and the wait for the way around
+  std::int64_t group = 0;               ///< G of interleaved chains: microbatches that pass a chunk in a row
 };
 
 /// Between a stage of the chain and the next one.
 [[nodiscard]] inline const Price& boundary_after(const Program& program, const Chain& chain, std::size_t stage) {
   const auto key = [&](std::size_t s) { return at(program.options, chain.stages[s].option).key; };
   return program.price(chain.stages[stage].last, key(stage), key(stage + 1));
+}
+
+/// Between the last stage of a chain and its first one, where chunks are interleaved.
+[[nodiscard]] inline const Price& boundary_around(const Program& program, const Chain& chain) {
+  const auto key = [&](const ChainStage& stage) { return at(program.options, stage.option).key; };
+  return program.interleaving.around(key(chain.stages.back()), key(chain.stages.front()));
+}
+
+/// Microbatches (interleaved: passes) whose activations a stage holds.
+[[nodiscard]] inline std::int64_t held_by(const Program& program, const Chain& chain, std::size_t stage) {
+  const std::int64_t of_groups = (program.interleaving.chunks - 1) * chain.group;
+  return std::min(chain.in_flight[stage] + of_groups, program.microbatches);
 }
 
 /// A chain with its iteration time under 1F1B, pass by pass; at most its closed form where links are fast.

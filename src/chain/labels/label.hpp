@@ -13,6 +13,14 @@
 // front comes on top once a stage is there:
 //
 //   Q + c <= P              n' = n + 1                           Q' = T + c <= P
+//
+// Interleaved, all of it counts passes of one chunk, and the last stage sends to the first:
+//
+//   x = T + 2c + Q <= P n'  n' = n + 2 (the last stage: 1)       Q' = max(P (n' - 1) + T, x)
+//
+// Where sends block, T + c <= P, and Q' counts the c behind. What is left for the way around is known once the first
+// stage is: a label remembers its last stage, the slack min (P n - Lat) of all its stages, which the way around has to
+// fit into where sends block, and the largest group that all of them hold.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +42,10 @@ struct Label {
   std::int64_t o = 0;
   std::int64_t q = 0;
   std::int64_t n = 0;
+  // Interleaved:
+  std::int64_t slack = kFar;
+  std::int64_t most_in_group = INT64_MAX;
+  int tail = -1;  ///< price key of the last stage
 };
 
 /// A label with the price key of its head stage, as dominance compares it.
@@ -45,6 +57,8 @@ struct DominanceKey {
   std::int64_t reach = 0;  ///< Q plus the longest round trip that may follow
   std::int64_t room = 0;   ///< n P: any Q plus round trip up to here gives the next stage n + 1; of blocking ones P
   int head = -1;           ///< price key; -1: no stage yet
+  std::int64_t slack = 0;  ///< as in Label; larger is better
+  std::int64_t most_in_group = 0;
 };
 
 /// What the boundary prices of a program mean for comparing labels at a period.
@@ -84,7 +98,11 @@ class LabelAlgebra {
  public:
   /// `feasibility_only`: how long a chain takes does not matter, only whether memory and links hold it at the period.
   LabelAlgebra(const Program& program, const BoundaryPrices& hops, std::int64_t period, bool feasibility_only = false)
-      : program_(program), hops_(hops), period_(period), feasibility_only_(feasibility_only) {}
+      : program_(program),
+        hops_(hops),
+        period_(period),
+        feasibility_only_(feasibility_only),
+        stops_for_sends_(program.blocking_transfers || program.interleaving.sends_block) {}
 
   /// Puts a stage with the plan `p` and the price key `key` in front of a label whose head has the key `head`, over the
   /// boundary at `cut` (no matter where head is -1). False: the period or the memory does not allow it.
@@ -99,6 +117,7 @@ class LabelAlgebra {
     next.o = std::max(label.o, p.o);
     next.latency = p.T + 2 * c + label.latency;
     if (program_.blocking_transfers) return blocks_within(label, p, c, next);
+    if (program_.is_interleaved()) return interleaves_within(label, p, key, c, next);
     const std::int64_t x = p.T + 2 * c + label.q;
     next.n = label.q >= kFar ? program_.microbatches : label.n + 1;
     if (label.q < kFar && x > next.n * period_) {  // rare, and a division is slow
@@ -118,22 +137,40 @@ class LabelAlgebra {
     if (program_.blocking_transfers) {
       return {label.latency, label.a, label.o, label.q, label.q + hops_.longest(head), period_, head};
     }
-    const std::int64_t room = label.q >= kFar ? 2 * kFar : label.n * period_;
-    return {label.latency, label.a, label.o, label.q, label.q + 2 * hops_.longest(head), room, head};
+    const std::int64_t room = label.q >= kFar ? 2 * kFar : (label.n + program_.warmup_step() - 1) * period_;
+    return {label.latency, label.a,    label.o, label.q,     label.q + 2 * hops_.longest(head),
+            room,          head, label.slack, label.most_in_group};
+  }
+
+  /// Of an interleaved chain: adds what it waits for the way around to A. False: it has none.
+  [[nodiscard]] bool close(int head, Label& label) const {
+    const Interleaving& interleaving = program_.interleaving;
+    if (label.n == 1) return false;  // one stage
+    const Price& around = interleaving.around(label.tail, head);
+    if (!hops_.fits(around) || (interleaving.sends_block && around.latency > label.slack)) return false;
+    const std::int64_t latency = label.latency + 2 * around.latency;
+    const std::int64_t group = interleaving.group_for((label.n + 1) / 2, label.most_in_group, latency, period_);
+    if (group == 0) return false;
+    label.a += interleaving.wait_around(latency, group, period_);
+    return true;
   }
 
   /// Whatever stage comes in front: with x it is no worse than with y. What follows depends on n and Q by
   /// max(n P, Q + 2c) alone, c being the next hop. Hence it is enough that Q_x + 2c stays within n P of y, or that it
   /// is no more than that of y. Either means an n that is no larger: (n-1) P < Q <= n P, and Q is kFar exactly where n
   /// = M. Where transfers block, hops to x must be no longer, as they are in the next Q, and Q of x no more than that
-  /// of y, or no hop be too long for it. The sign of a difference tells, and there is no branch: which component
+  /// of y, or no hop be too long for it; likewise where sends block. The sign of a difference tells, and there is no branch: which component
   /// decides cannot be foretold. No difference overflows, as none of the numbers is negative.
   [[nodiscard]] bool dominates(const DominanceKey& x, const DominanceKey& y,
                                const BoundaryPrices::LatencyGap& latency_gap) const {
     const std::int64_t further = latency_gap(x.head, y.head);
-    if (program_.blocking_transfers && further > 0) return false;
+    if (stops_for_sends_ && further > 0) return false;
     const std::int64_t within = y.room - x.reach;
     const std::int64_t no_more = y.q - x.q - 2 * further;
+    if (program_.is_interleaved()) {
+      const std::int64_t later = y.latency - x.latency - 2 * further;
+      if ((later | (x.slack - y.slack) | (x.most_in_group - y.most_in_group)) < 0) return false;
+    }
     if (feasibility_only_) return further < kFar && (within & no_more) >= 0;
     return ((y.latency - x.latency - 2 * further) | (y.a - x.a - further) | (y.o - x.o) | (within & no_more)) >= 0;
   }
@@ -146,10 +183,28 @@ class LabelAlgebra {
     return next.q <= period_ && next.n <= p.n_max;
   }
 
+  [[nodiscard]] bool interleaves_within(const Label& label, const Candidate& p, int key, std::int64_t c,
+                                        Label& next) const {
+    const Interleaving& interleaving = program_.interleaving;
+    const bool is_last = label.n == 0;
+    const std::int64_t sent = interleaving.sends_block ? c : 0;
+    const std::int64_t x = p.T + 2 * c + label.q;
+    next.n = is_last ? 1 : label.n + program_.warmup_step();
+    if (p.T + sent > period_ || x > next.n * period_) return false;
+    next.q = std::max(period_ * (next.n - 1) + p.T + sent, x);
+    next.slack = std::min(label.slack, period_ * next.n - next.latency);
+    next.most_in_group =
+        std::min(label.most_in_group, interleaving.most_in_group(next.n, p.n_max, program_.microbatches));
+    next.tail = is_last ? key : label.tail;
+    const std::int64_t least = interleaving.least_group((next.n + 1) / 2);
+    return least > 0 && least <= next.most_in_group;
+  }
+
   const Program& program_;
   const BoundaryPrices& hops_;
   std::int64_t period_;
   bool feasibility_only_;
+  bool stops_for_sends_;
 };
 
 }  // namespace tangram::chain

@@ -41,7 +41,7 @@ class LabelBounds {
   [[nodiscard]] const SolverTuning& tuning() const { return bound_.tuning(); }
   /// Microbatches that the stage in front of a label holds at least.
   [[nodiscard]] std::int64_t depth_before(const Label& label, int left) const {
-    return left == program_.blocks ? 1 : label.n + 1;
+    return left == program_.blocks ? 1 : depth_before(label);
   }
   /// Greater ones are treated as the last.
   [[nodiscard]] int listed(std::int64_t depth) const {
@@ -74,8 +74,7 @@ class LabelBounds {
         case kByTime: return end_of(extended) > cutoff;
         case kByBound: return lower > limit;
         default: {
-          const std::int64_t depth = extended.label.n + 1;
-          return !is_coverable(extended.left, depth, extended.option, extended.before);
+          return !is_coverable(extended.left, depth_before(extended.label), extended.option, extended.before);
         }
       }
     });
@@ -95,6 +94,11 @@ class LabelBounds {
 
  private:
   enum Cut : std::uint8_t { kByTime, kByBound, kByRemainder, kCuts };
+
+  // Interleaved stages hold two passes more each; what they hold beside these is not in their depth.
+  [[nodiscard]] std::int64_t depth_before(const Label& label) const {
+    return program_.is_interleaved() ? (label.n + 1) / 2 + 1 : label.n + 1;
+  }
 
   /// How late A + max o is at least, because of what the label has to synchronise.
   [[nodiscard]] std::int64_t end_of(const ExtendedLabel& extended) const {

@@ -101,7 +101,7 @@ class LabelSearch {
           continue;
         }
         if (group.blocks == state.left) {
-          complete_.add(next);
+          if (!program_.is_interleaved() || algebra_.close(option.key, next.label)) complete_.add(next);
         } else {
           insert(next, state, group);
         }
@@ -132,6 +132,7 @@ class LabelSearch {
     if (program_.classic_warmup || group.target == ExtensionGroup::kNone) {
       StateKey key = keys_.after(parent.key, group.option);
       if (program_.classic_warmup) key.depth = node.label.n;
+      if (program_.is_interleaved()) key.tail = node.label.tail;
       group.target = position.state_of(key);
     }
     return at(position.states, group.target);
@@ -141,7 +142,8 @@ class LabelSearch {
   [[nodiscard]] HeldLabel held_of(const ExtendedLabel& extended) const {
     const int head = at(program_.options, extended.option).key;
     HeldLabel held{algebra_.dominance_key(extended.label, head), tree_.size()};
-    if (query_.feasibility_only) held.dominance_key.latency = 0;  // none is too late in the order to beat another
+    // Interleaved, latency decides on what fits.
+    if (query_.feasibility_only && !program_.is_interleaved()) held.dominance_key.latency = 0;  // none is too late in the order to beat another
     held.dominance_key.a = std::max(held.dominance_key.a, bounds_.hidden_until(extended, held.dominance_key.latency));
     return held;
   }

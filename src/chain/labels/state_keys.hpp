@@ -19,6 +19,8 @@ struct StateKey {
   std::int32_t load = Loads::kNothing;
   /// Of classic warm-ups: a smaller Q can then come with fewer microbatches in flight, and allow less.
   std::int64_t depth = 0;
+  /// Price key of the last stage, of interleaved programs: the first stage decides on the way around.
+  std::int32_t tail = 0;
   bool operator==(const StateKey&) const = default;
 };
 
@@ -28,6 +30,7 @@ struct StateKeyHash {
     h ^= (key.high + 0x7F4A7C15U) * std::uint64_t{0xC2B2AE3D27D4EB4F} + (h << 6) + (h >> 2);
     h ^= static_cast<std::uint64_t>(key.load) * std::uint64_t{0x27D4EB2F165667C5} + (h << 6) + (h >> 2);
     h ^= static_cast<std::uint64_t>(key.depth) * std::uint64_t{0x165667B19E3779F9} + (h << 6) + (h >> 2);
+    h ^= static_cast<std::uint64_t>(key.tail) * std::uint64_t{0x2545F4914F6CDD1D} + (h << 6) + (h >> 2);
     return static_cast<std::size_t>(h ^ (h >> 29));
   }
 };

@@ -234,7 +234,7 @@ class LocalSearch {
   }
 
   [[nodiscard]] std::int64_t depth_of(const Chain& chain, std::size_t s) const {
-    return std::min(chain.in_flight[s], program_.microbatches);
+    return held_by(program_, chain, s);
   }
 
   // nullptr: there is none that the iteration has time for.

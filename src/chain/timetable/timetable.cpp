@@ -1,10 +1,11 @@
 #include "tangram/chain/timetable.hpp"
-#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "blocking_timetable.hpp"
+#include "interleaved_timetable.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -97,11 +98,15 @@ class Run {
   std::vector<Executor> executors_;
 };
 
+std::vector<std::int64_t> ends_of(const Program& program, const Chain& chain) {
+  if (program.is_interleaved()) return interleaved_ends(program, chain);
+  return program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
+}
+
 }  // namespace
 
 std::int64_t timetable(const Program& program, const Chain& chain) {
-  const std::vector<std::int64_t> ends =
-      program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
+  const std::vector<std::int64_t> ends = ends_of(program, chain);
   std::int64_t synchronised = 0;
   std::int64_t optimizer = 0;
   for (std::size_t s = 0; s < ends.size(); ++s) {

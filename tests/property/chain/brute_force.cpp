@@ -13,6 +13,10 @@ namespace {
 using chain::ChainStage;
 using chain::Program;
 
+chain::Price hop_around(const Program& program, int last_option, int first_option) {
+  return program.interleaving.around(at(program.options, last_option).key, at(program.options, first_option).key);
+}
+
 chain::Price hop(const Program& program, int cut, int from_option, int to_option) {
   const int from = at(program.options, from_option).key;
   const int to = at(program.options, to_option).key;
@@ -28,8 +32,12 @@ std::vector<prune::Candidate> holding(const Program& program, std::vector<prune:
   return stages;
 }
 
+// `hops`: of interleaved chains with that from the last stage to the first.
 std::optional<std::int64_t> form_of(const Program& program, const std::vector<prune::Candidate>& stages,
                                     const std::vector<chain::Price>& hops, std::int64_t below) {
+  if (program.interleaving.chunks > 1) {
+    return interleaved_form(stages, hops, program.interleaving, program.microbatches, below);
+  }
   if (program.blocking_transfers) return blocking_form(stages, hops, program.microbatches, below);
   return closed_form(holding(program, stages), hops, program.microbatches, below);
 }
@@ -64,7 +72,9 @@ struct Enumeration {
     if (first == program.blocks) {
       if (!is_within_limits() || (is_allowed && !is_allowed(options))) return;
       ++answer.chains;
+      if (program.interleaving.chunks > 1) hops.push_back(hop_around(program, options.back(), options.front()));
       const auto time = form_of(program, stages, hops, below);
+      if (program.interleaving.chunks > 1) hops.pop_back();
       if (time) {
         answer.time = time;
         below = *time;
@@ -108,6 +118,9 @@ std::optional<std::int64_t> closed_form(const Program& program, const std::vecto
   for (std::size_t s = 0; s < stages.size(); ++s) {
     if (s > 0) hops.push_back(hop(program, stages[s].first, stages[s - 1].option, stages[s].option));
     candidates.push_back(stages[s].candidate);
+  }
+  if (program.interleaving.chunks > 1) {
+    hops.push_back(hop_around(program, stages.back().option, stages.front().option));
   }
   return form_of(program, candidates, hops, INT64_MAX);
 }

@@ -100,4 +100,50 @@ std::optional<std::int64_t> blocking_form(std::span<const Candidate> stages, std
   return time;
 }
 
+namespace {
+
+// P (n_s - n_t + 1) is no less than the round trip over s .. t, with what t stops for, where n_s - n_t = 2 (t - s).
+std::int64_t interleaved_period(std::span<const Candidate> stages, std::span<const Price> hops, bool sends_block) {
+  std::int64_t period = 1;
+  for (const Price& hop : hops) period = std::max(period, hop.occupancy);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    std::int64_t trip = 0;
+    for (std::size_t t = s; t < stages.size(); ++t) {
+      trip += stages[t].T + (t > s ? 2 * hops[t - 1].latency : 0);
+      const std::int64_t kept = trip + (sends_block ? hops[t].latency : 0);
+      const auto periods = static_cast<std::int64_t>(2 * (t - s) + 1);
+      period = std::max(period, (kept + periods - 1) / periods);
+    }
+  }
+  return period;
+}
+
+bool holds_group(std::span<const Candidate> stages, std::int64_t group, std::int64_t chunks, std::int64_t passes) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const auto behind = static_cast<std::int64_t>(stages.size() - 1 - s);
+    if (std::min(passes, 2 * behind + 1 + (chunks - 1) * group) > stages[s].n_max) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> interleaved_form(std::span<const Candidate> stages, std::span<const Price> hops,
+                                             const chain::Interleaving& interleaving, std::int64_t passes,
+                                             std::int64_t below) {
+  if (stages.size() < 2 || hops.back().is_none()) return std::nullopt;
+  const std::int64_t period = interleaved_period(stages, hops, interleaving.sends_block);
+  const Fixed fixed = fixed_of(stages, hops.first(hops.size() - 1));
+  const std::int64_t around = fixed.latency + 2 * hops.back().latency;
+  std::optional<std::int64_t> best;
+  for (const chain::MicrobatchGroup& group : interleaving.groups) {
+    if (group.most_stages < static_cast<std::int64_t>(stages.size())) continue;
+    if (!holds_group(stages, group.microbatches, interleaving.chunks, passes)) continue;
+    const std::int64_t late = std::max<std::int64_t>(0, around - group.microbatches * period);
+    const std::int64_t time = fixed.time + (passes - 1) * period + (interleaving.chunks - 1) * late;
+    if (time < below && (!best || time < *best)) best = time;
+  }
+  return best;
+}
+
 }  // namespace tangram::tests

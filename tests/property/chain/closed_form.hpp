@@ -22,4 +22,11 @@ namespace tangram::tests {
                                                         std::span<const chain::Price> hops, std::int64_t microbatches,
                                                         std::int64_t below = std::numeric_limits<std::int64_t>::max());
 
+/// Likewise of several model chunks a stage, in passes of one chunk; the last of `hops` lies between the last stage and
+/// the first.
+[[nodiscard]] std::optional<std::int64_t> interleaved_form(
+    std::span<const prune::Candidate> stages, std::span<const chain::Price> hops,
+    const chain::Interleaving& interleaving, std::int64_t passes,
+    std::int64_t below = std::numeric_limits<std::int64_t>::max());
+
 }  // namespace tangram::tests

@@ -39,4 +39,28 @@ namespace tangram::tests {
   return simulate::simulate(schedule).iteration.value();
 }
 
+/// The same of several model chunks a stage, all alike. `transfers`: as Interleaving::sends_block says.
+[[nodiscard]] inline std::int64_t simulated_interleaved(const chain::Program& program, const chain::Chain& chain) {
+  simulate::Schedule schedule;
+  simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
+  pipeline.kind = simulate::ScheduleKind::kInterleaved;
+  pipeline.microbatches = program.microbatches / program.interleaving.chunks;
+  pipeline.group = chain.group;
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const chain::Candidate& plan = chain.stages[s].candidate;
+    simulate::SimPart part{{}, {}, Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)};
+    part.chunks.assign(static_cast<std::size_t>(program.interleaving.chunks),
+                       {Nanoseconds(plan.F), Nanoseconds(plan.T - plan.F)});
+    simulate::SimStage stage;
+    stage.parts.push_back(std::move(part));
+    const bool is_last = s + 1 == chain.stages.size();
+    const chain::Price hop = is_last ? chain::boundary_around(program, chain) : hop_after(program, chain, s);
+    stage.latency = Nanoseconds(hop.latency);
+    stage.occupancy = Nanoseconds(hop.occupancy);
+    pipeline.stages.push_back(std::move(stage));
+  }
+  pipeline = simulate::with_classic_warmups(std::move(pipeline));
+  return simulate::simulate(schedule).iteration.value();
+}
+
 }  // namespace tangram::tests

@@ -214,6 +214,9 @@ with the planner's own cost model, and shows the errors: per measurement, and
 per dataset, GPU type and parallelism. Measurements that cannot be expressed are
 listed with the reason.
 
+Grades: A measured with a complete plan, A- one parameter inferred, B derived,
+C partial. Bias is the mean error with its sign, rank the correlation of order.
+
 Manual: tangram help predictions
 )",
           .bind = bound<AccuracyArguments>(parameters_of, run_accuracy),

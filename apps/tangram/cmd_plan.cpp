@@ -17,9 +17,9 @@
 #include "replan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/compose/remedies.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "tangram/objective/remedies.hpp"
 #include "tangram/planner/ahead.hpp"
 #include "tangram/planner/checked_plan.hpp"
 
@@ -82,7 +82,8 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
     return usage_mistake("two-questions", "--ahead prepares the next plan, --pareto lists plans",
                          "leave one of them out");
   }
-  if (settings.count("pareto") && settings.text("objective") != compose::to_string(compose::Objective::kThroughput)) {
+  if (settings.count("pareto") &&
+      settings.text("objective") != objective::to_string(objective::Objective::kThroughput)) {
     return usage_mistake("two-questions", "--pareto lists choices for every objective, --objective asks for one plan",
                          "leave one of them out; --budget and --min-throughput limit the list");
   }
@@ -110,7 +111,7 @@ std::string progress_line(const compose::Progress& progress) {
 /// The user's own limit was what ended the search, or what was asked for is not proven.
 bool stopped_early(const Settings& settings, const planner::PlanOptions& options, bool finished) {
   const bool limited = settings.value("time-budget").origin != Origin::kDefault;
-  return !finished && (limited || options.request.objective != compose::Objective::kThroughput);
+  return !finished && (limited || options.request.objective != objective::Objective::kThroughput);
 }
 
 /// A plan or a list of plans, as it is written and printed.
@@ -261,7 +262,7 @@ void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const planner:
   Diagnostic& first = why.front();
   if (first.kind != ErrorKind::kInfeasible || (first.code != "out-of-memory" && first.code != "no-strategy")) return;
   const auto islands = cluster::find_islands(inputs.fleet, options.island_tolerance);
-  const auto helping = compose::find_remedies(
+  const auto helping = objective::find_remedies(
       options.target, inputs.model, islands, options.search,
       [&](const std::string& what) { context.terminal.progress(fmt::format("no plan; trying {}", what)); });
   context.terminal.clear_progress();

@@ -12,11 +12,11 @@ namespace tangram::app {
 
 namespace {
 
-using compose::Objective;
+using objective::Objective;
 
 /// The name was checked where it was written.
 Objective objective_of(const Settings& settings) {
-  return std::ranges::find(compose::objective_names(), settings.text("objective"), &compose::ObjectiveName::name)
+  return std::ranges::find(objective::objective_names(), settings.text("objective"), &objective::ObjectiveName::name)
       ->objective;
 }
 
@@ -40,9 +40,9 @@ std::optional<Diagnostics> request_conflict(const Settings& settings) {
   return std::nullopt;
 }
 
-Expected<compose::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
-                                               const model::Model& model) {
-  compose::Request request;
+Expected<objective::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
+                                                 const model::Model& model) {
+  objective::Request request;
   request.objective = objective_of(settings);
   if (const auto budget = settings.amount("budget"))
     request.budget = compose::MicroDollarsPerHour(std::llround(*budget * 1e6));

@@ -6,7 +6,7 @@
 
 #include "settings.hpp"
 #include "tangram/cluster/fleet.hpp"
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::app {
@@ -15,7 +15,7 @@ namespace tangram::app {
 [[nodiscard]] std::optional<Diagnostics> request_conflict(const Settings& settings);
 
 /// Errors: as of planner::check_prices.
-[[nodiscard]] Expected<compose::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
+[[nodiscard]] Expected<objective::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
                                                              const model::Model& model);
 
 }  // namespace tangram::app

@@ -10,13 +10,13 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/compose/objective.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/model/techniques.hpp"
+#include "tangram/objective/objective.hpp"
 #include "words.hpp"
 
 namespace tangram::app {
@@ -37,7 +37,7 @@ SettingDefinition toggle(SettingGroup group, std::string_view name, std::string 
 std::vector<SettingDefinition> make_definitions() {
   using enum SettingGroup;
   using enum SettingKind;
-  const Words objectives = names_of(compose::objective_names());
+  const Words objectives = names_of(objective::objective_names());
   const Words targets = names_of(runtime::runtimes());
   return {
       choice(kPlan, "objective", "NAME", "throughput, cost (dollars per token) or gpus (fewest GPUs)", objectives,

@@ -89,10 +89,7 @@ bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelize
 
 BatchMaker::BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                        std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options)
-    : model_(model), hierarchy_(hierarchy), parallelizers_(parallelizers), options_(options), signatures_(model) {
-  speeds_.reserve(hierarchy.levels.size());
-  for (const cluster::IslandLevel& level : hierarchy.levels) speeds_.emplace_back(model, level, options.profiles);
-}
+    : model_(model), hierarchy_(hierarchy), parallelizers_(parallelizers), options_(options), signatures_(model) {}
 
 const cluster::IslandLevel& BatchMaker::level_of(const Setting& setting) const {
   return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
@@ -138,22 +135,9 @@ std::int64_t BatchMaker::spend_of_gpu(const cluster::IslandClass& island_class) 
   return options_.spend->currency == Currency::kGpus ? 1 : price_of(island_class).value();
 }
 
-// By the work alone, on all GPUs that its pipelines may take.
-Nanoseconds BatchMaker::least_time(const Setting& setting, const std::vector<ClassShare>& shares) const {
-  std::vector<std::int64_t> gpus;
-  gpus.reserve(shares.size());
-  for (const ClassShare& share : shares) gpus.push_back(std::int64_t{setting.replicas} * share.units * share.unit);
-  return speeds_[static_cast<std::size_t>(setting.level)].least_time(gpus);
-}
-
 // Where it has shapes to run on, and these are enough.
 void BatchMaker::add_candidate(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
                                Batch& batch) const {
-  const bool may_cut = options_.tuning.programs.work_bound && incumbent != INT64_MAX;
-  if (may_cut && least_time(setting, shares).value() >= incumbent) {
-    batch.cut.push_back(setting);
-    return;
-  }
   auto options = single_options(level_of(setting), shares, setting.microbatch, slowest_of_interest(setting, incumbent),
                                 *batch.store);
   if (!options.empty()) batch.candidates.push_back({setting, std::move(shares), std::move(options), {}, {}});

@@ -18,7 +18,6 @@
 #include "tangram/compose/search.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
-#include "tangram/relax/relaxed_bound.hpp"
 
 namespace tangram::compose {
 
@@ -94,7 +93,6 @@ class BatchMaker {
   [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const;
   [[nodiscard]] std::unique_ptr<FrontierStore> store_for(const std::vector<Setting>& settings) const;
   [[nodiscard]] std::vector<ClassShare> shares_of(const Setting& setting) const;
-  [[nodiscard]] Nanoseconds least_time(const Setting& setting, const std::vector<ClassShare>& shares) const;
   void add_candidate(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
                      Batch& batch) const;
   void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const;
@@ -113,7 +111,6 @@ class BatchMaker {
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
   SignatureTable signatures_;
-  std::vector<relax::SpeedOfGpus> speeds_;  // by level
 };
 
 /// Whether all cost by the model, so that bounds may count on it (ParallelizerInfo::modelled).

@@ -47,7 +47,6 @@ std::vector<SearchSwitch> search_switches() {
     all.push_back({name, summary, [is_on](SearchTuning& tuning) -> bool& { return tuning.programs.*is_on; }});
   };
   add("first-look", &ProgramTuning::first_look, "one pipeline of large shapes before everything else");
-  add("work-bound", &ProgramTuning::work_bound, "programs cut by work over speed");
   add("root-bound", &ProgramTuning::root_bound, "programs cut by their relaxation");
   add("staircases", &ProgramTuning::staircases, "slices of few lengths bound the others before they are asked for");
   add("wide-gap-first", &ProgramTuning::wide_gap_first, "all programs proven to a wide gap where labels are scarce");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tangram/relax/state_memory.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -37,18 +39,6 @@ constexpr const char* kHintForActivations = "add GPUs, or GPUs with more memory,
 
 }  // namespace
 
-Bytes usable_memory(const cluster::IslandLevel& level) {
-  Bytes total{0};
-  for (const cluster::IslandClass& c : level.classes) total += c.device.usable() * c.gpu_count();
-  return total;
-}
-
-Bytes least_state(const model::Model& model) {
-  const std::int64_t per_parameter =
-      model.job.parameter_bytes + model.job.gradient_bytes + model.job.optimizer.state_bytes_per_parameter;
-  return Bytes(model.total_parameters() * per_parameter);
-}
-
 Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLevel& level, const Attempts& attempts) {
   Diagnostic d;
   d.kind = ErrorKind::kInfeasible;
@@ -59,8 +49,8 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
     d.hint = "choose a microbatch that divides the global batch";
     return {d};
   }
-  const Bytes needed = least_state(model);
-  const Bytes usable = usable_memory(level);
+  const Bytes needed = relax::least_state(model);
+  const Bytes usable = relax::usable_memory(level);
   d.code = "out-of-memory";
   if (needed > usable) {
     d.message = fmt::format(

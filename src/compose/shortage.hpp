@@ -18,10 +18,4 @@ struct Attempts {
 [[nodiscard]] Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLevel& level,
                                            const Attempts& attempts);
 
-/// Bytes that plans may use on all GPUs together.
-[[nodiscard]] Bytes usable_memory(const cluster::IslandLevel& level);
-
-/// Bytes that parameters, gradients and optimizer state need at least, sharded without any overhead.
-[[nodiscard]] Bytes least_state(const model::Model& model);
-
 }  // namespace tangram::compose

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "tangram/base/spelling.hpp"
-#include "tangram/profiles/gpu_names.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 
 namespace tangram::importing {
 
@@ -27,7 +27,7 @@ bool is_called(const std::string& device, const std::string& name) {
     return lower(a) == lower(b);
   };
   const bool begins = name.size() <= device.size() && std::equal(name.begin(), name.end(), device.begin(), same);
-  return begins || profiles::may_mean(name, device);
+  return begins || cluster::may_mean(name, device);
 }
 
 bool fits(const GpuRequest& request, const CandidateGpu& candidate) {

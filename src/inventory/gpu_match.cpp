@@ -6,7 +6,7 @@
 #include <array>
 
 #include "tangram/base/spelling.hpp"
-#include "tangram/profiles/gpu_names.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 
 namespace tangram::inventory {
 namespace {
@@ -53,7 +53,7 @@ const GpuType* exact(std::string_view name, std::span<const GpuType> devices) {
   for (const GpuType& device : devices) {
     if (squeezed(device.name) == wanted) return &device;
   }
-  for (const profiles::DriverName& known : profiles::driver_names()) {
+  for (const cluster::DriverName& known : cluster::driver_names()) {
     if (squeezed(known.driver) == wanted) return named(devices, known.catalogue);
   }
   return nullptr;

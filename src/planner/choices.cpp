@@ -14,7 +14,7 @@ namespace {
 
 /// A plan among others to choose from is a plan like any: what it was made by, and judged.
 Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                               const compose::RequestResult& searched, const PlanOptions& options) {
+                               const objective::RequestResult& searched, const PlanOptions& options) {
   set_provenance(plan, fleet, model, searched, options);
   plan.provenance.note =
       fmt::format("one of several choices, the best for its GPUs or money of {} searches", searched.steps);
@@ -31,17 +31,17 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
                                std::size_t most, const compose::ProgressCallback& progress) {
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   const Planning planning(fleet, model, options, progress);
-  compose::ParetoPlans found = planning.search_choices(most);
+  objective::ParetoPlans found = planning.search_choices(most);
   std::vector<parallelizer::Tally>& tallies = found.effort.parallelizers;
   if (found.plans.empty()) {
     return fail(parallelizer::any_failed(tallies) ? parallelizer::failures_of(tallies) : std::move(found.infeasible));
   }
   Choices choices;
   choices.finished = found.effort.finished;
-  compose::RequestResult searched;
+  objective::RequestResult searched;
   searched.steps = found.steps;
   searched.found = std::move(found.effort);
-  for (const compose::Shown& shown : found.plans) {
+  for (const objective::Shown& shown : found.plans) {
     plan::LaunchPlan candidate = planning.assemble(shown.plan);
     if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
     if (auto done = complete_choice(candidate, fleet, model, searched, options); !done) {

@@ -78,7 +78,7 @@ struct Simulated {
   std::size_t best = 0;
 
   Expected<void> add(plan::LaunchPlan plan, std::size_t number, const cluster::Fleet& fleet,
-                     compose::Objective objective) {
+                     objective::Objective objective) {
     if (auto done = predict(plan, fleet); !done) return fail(std::move(done.error()));
     plans.push_back(std::move(plan));
     numbers.push_back(number);
@@ -110,7 +110,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
 /// Runtimes that are a target start equal pipelines; limits on money and GPUs are kept by the search for equal ones.
 bool may_differ_at_all(const PlanOptions& options) {
   return options.pipelines != Pipelines::kEqual && options.target == runtime::Target::kGeneric &&
-         options.request.objective == compose::Objective::kThroughput && !options.request.budget &&
+         options.request.objective == objective::Objective::kThroughput && !options.request.budget &&
          !options.search.spend;
 }
 
@@ -145,7 +145,8 @@ Expected<ensemble::EnsembleSearch> add_unequal(const Planning& planning, const c
 }
 
 /// Why this one of the simulated plans was taken; empty: it is the first by closed form.
-std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t equal, compose::Objective objective) {
+std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t equal,
+                      objective::Objective objective) {
   const std::size_t number = simulated.numbers[taken];
   if (taken != simulated.best) {
     return fmt::format("number {} by closed form, taken because fewest GPUs change their work", number + 1);
@@ -161,7 +162,7 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
   }
   if (number == 0) return "";
   return fmt::format("number {} by closed form, the {} of {} simulated", number + 1,
-                     objective == compose::Objective::kThroughput ? "fastest" : "best", equal);
+                     objective == objective::Objective::kThroughput ? "fastest" : "best", equal);
 }
 
 std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
@@ -187,8 +188,8 @@ std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model
 
 }  // namespace
 
-Expected<void> check_prices(const compose::Request& request, const cluster::Fleet& fleet) {
-  if (!request.budget && request.objective != compose::Objective::kCost) return {};
+Expected<void> check_prices(const objective::Request& request, const cluster::Fleet& fleet) {
+  if (!request.budget && request.objective != objective::Objective::kCost) return {};
   const std::set<std::string> names = types_without_price(fleet);
   if (names.empty()) return {};
   return fail(

@@ -29,16 +29,16 @@ compose::SearchResult Planning::search(const compose::SearchOptions& limits) con
   return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
 }
 
-compose::RequestResult Planning::search_best() const {
+objective::RequestResult Planning::search_best() const {
   compose::SearchOptions limits = options_.search;
-  limits.timed = options_.request.objective == compose::Objective::kThroughput;
-  return compose::search_request(
+  limits.timed = options_.request.objective == objective::Objective::kThroughput;
+  return objective::search_request(
       options_.request, model_, hierarchy_, limits, [this](const compose::SearchOptions& each) { return search(each); },
       [this](const compose::Composition& plan) { return simulated_time(plan); });
 }
 
-compose::ParetoPlans Planning::search_choices(std::size_t most) const {
-  return compose::pareto_plans(
+objective::ParetoPlans Planning::search_choices(std::size_t most) const {
+  return objective::pareto_plans(
       options_.request, model_, hierarchy_, options_.search, most,
       [this](const compose::SearchOptions& each) { return search(each); },
       [this](const compose::Composition& plan) { return simulated_time(plan); });

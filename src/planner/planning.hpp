@@ -19,11 +19,11 @@ class Planning {
            const compose::ProgressCallback& progress);
 
   /// For the best plan by what is asked for.
-  [[nodiscard]] compose::RequestResult search_best() const;
+  [[nodiscard]] objective::RequestResult search_best() const;
   /// By closed form alone, whatever is asked for.
   [[nodiscard]] compose::SearchResult search_by_time() const { return search(options_.search); }
   /// For plans that are worth a choice.
-  [[nodiscard]] compose::ParetoPlans search_choices(std::size_t most) const;
+  [[nodiscard]] objective::ParetoPlans search_choices(std::size_t most) const;
   /// For pipelines that are not alike: with Pipelines::kAuto a look at microbatches of this size, that which is best
   /// for equal ones.
   [[nodiscard]] ensemble::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,

@@ -27,12 +27,12 @@ void price_for(runtime::Target target, plan::LaunchPlan& plan) {
   plan.predicted.closed_form = plan::check(plan).closed_form;
 }
 
-std::pair<double, double> rank_of(const plan::LaunchPlan& plan, compose::Objective objective) {
+std::pair<double, double> rank_of(const plan::LaunchPlan& plan, objective::Objective objective) {
   const double seconds = to_seconds(plan.predicted.iteration);
   switch (objective) {
-    case compose::Objective::kThroughput: return {seconds, 0};
-    case compose::Objective::kCost: return {plan.predicted.cost_per_mtoken, seconds};
-    case compose::Objective::kGpus: return {static_cast<double>(plan.ranks.size()), seconds};
+    case objective::Objective::kThroughput: return {seconds, 0};
+    case objective::Objective::kCost: return {plan.predicted.cost_per_mtoken, seconds};
+    case objective::Objective::kGpus: return {static_cast<double>(plan.ranks.size()), seconds};
   }
   return {seconds, 0};
 }

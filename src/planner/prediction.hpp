@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tangram/cluster/fleet.hpp"
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/planner/plan.hpp"
@@ -25,7 +25,7 @@ namespace tangram::planner {
 void price_for(runtime::Target target, plan::LaunchPlan& plan);
 
 /// What plans are ranked by, less is better: what is asked for, then seconds.
-[[nodiscard]] std::pair<double, double> rank_of(const plan::LaunchPlan& plan, compose::Objective objective);
+[[nodiscard]] std::pair<double, double> rank_of(const plan::LaunchPlan& plan, objective::Objective objective);
 
 /// A bug of ours, as a diagnostic.
 [[nodiscard]] Diagnostic bug(std::string code, std::string message);

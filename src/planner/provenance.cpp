@@ -31,7 +31,7 @@ double gap(Nanoseconds time, Nanoseconds bound) {
 }
 
 /// What the search tells about itself beside the bounds.
-std::string search_text(const compose::RequestResult& result, const compose::Request& request) {
+std::string search_text(const objective::RequestResult& result, const objective::Request& request) {
   nlohmann::ordered_json json;
   if (request.budget) json["budget_usd_per_hour"] = request.budget->as_double() * 1e-6;
   if (request.longest_iteration) json["longest_iteration_s"] = to_seconds(*request.longest_iteration);
@@ -61,17 +61,17 @@ std::string search_text(const compose::RequestResult& result, const compose::Req
 }
 
 /// How good the plan is by an objective other than throughput.
-std::string objective_note(const compose::RequestResult& result, compose::Objective objective) {
+std::string objective_note(const objective::RequestResult& result, objective::Objective objective) {
   const double share = result.bound > 0 ? (result.value / result.bound - 1) * 100 : 0;
   switch (objective) {
-    case compose::Objective::kThroughput: break;
-    case compose::Objective::kCost:
+    case objective::Objective::kThroughput: break;
+    case objective::Objective::kCost:
       if (result.found.optimal) {
         return fmt::format("by closed form no searched plan is cheaper per token, by {} searches", result.steps);
       }
       return fmt::format("the cheapest per token that {} searches found, at most {:.1f} % above the cheapest possible",
                          result.steps, share);
-    case compose::Objective::kGpus:
+    case objective::Objective::kGpus:
       if (result.value <= result.least) {
         return fmt::format("{:.0f} GPUs; at least {:.0f} are needed", result.value, result.least);
       }
@@ -104,7 +104,7 @@ void add_profiles(const PlanOptions& options, plan::LaunchPlan& plan) {
 }  // namespace
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const compose::RequestResult& searched, const PlanOptions& options) {
+                    const objective::RequestResult& searched, const PlanOptions& options) {
   const compose::SearchResult& result = searched.found;
   const Nanoseconds closed_form = plan.predicted.closed_form;
   plan::PlanProvenance& p = plan.provenance;
@@ -118,7 +118,7 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   p.labels = result.statistics.labels;
   p.space = space_text(result.space);
   p.search = search_text(searched, options.request);
-  p.objective = compose::to_string(options.request.objective);
+  p.objective = objective::to_string(options.request.objective);
   // `optimal` speaks of the closed form: a plan that simulation prefers keeps it only when it is as fast by that too.
   // Where a parallelizer left queries open, its frontiers are not those the space speaks of.
   const bool whole = !parallelizer::any_failed(result.parallelizers);
@@ -134,11 +134,11 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   add_profiles(options, plan);
 }
 
-std::string note_of(const compose::RequestResult& searched, const compose::Request& request, std::string why_chosen,
+std::string note_of(const objective::RequestResult& searched, const objective::Request& request, std::string why_chosen,
                     const cluster::Fleet& fleet, const model::Model& model) {
   const compose::SearchResult& result = searched.found;
   std::vector<std::string> notes = assumed_of(fleet, model);
-  if (request.objective != compose::Objective::kThroughput)
+  if (request.objective != objective::Objective::kThroughput)
     notes.push_back(objective_note(searched, request.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
   if (!result.finished) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tangram/cluster/fleet.hpp"
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/planner/plan.hpp"
@@ -13,10 +13,10 @@
 namespace tangram::planner {
 
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
-                    const compose::RequestResult& searched, const PlanOptions& options);
+                    const objective::RequestResult& searched, const PlanOptions& options);
 
 /// What a reader must know about the effort behind a plan; empty when it is simply the best.
-[[nodiscard]] std::string note_of(const compose::RequestResult& searched, const compose::Request& request,
+[[nodiscard]] std::string note_of(const objective::RequestResult& searched, const objective::Request& request,
                                   std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model);
 
 /// Appends to a note.

@@ -9,7 +9,7 @@
 #include "context.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
-#include "tangram/profiles/gpu_names.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 
 namespace tangram::profiles {
 namespace {
@@ -106,7 +106,7 @@ Expected<Imported> import_profiles(const Request& request, std::span<const clust
 
 void Context::add(RawProfile raw) {
   raw.date = request.date;
-  const cluster::GpuType* device = device_of(raw.gpu, devices);
+  const cluster::GpuType* device = cluster::device_of(raw.gpu, devices);
   profiles.push_back(normalized(std::move(raw), *device, notes));
 }
 
@@ -123,9 +123,9 @@ void Context::blame_file(const std::string& file, std::string code, std::string 
 }
 
 const cluster::GpuType* Context::gpu(const std::string& name, const std::string& file) {
-  const cluster::GpuType* named = device_of(name, devices);
+  const cluster::GpuType* named = cluster::device_of(name, devices);
   if (!request.gpu.empty()) {
-    if (named == nullptr || may_mean(name, request.gpu)) return device_of(request.gpu, devices);
+    if (named == nullptr || cluster::may_mean(name, request.gpu)) return cluster::device_of(request.gpu, devices);
     notes.left_out("other-gpu", file, fmt::format("of {}, not of {}", name, request.gpu));
     return nullptr;
   }
@@ -139,7 +139,7 @@ const cluster::GpuType* Context::gpu(const std::string& name, const std::string&
 }
 
 const cluster::GpuType* Context::one_of_several_gpus(const std::string& name, const std::string& file) {
-  if (device_of(name, devices) != nullptr) return gpu(name, file);
+  if (cluster::device_of(name, devices) != nullptr) return gpu(name, file);
   notes.left_out("unknown-gpu", file, fmt::format("\"{}\" is no GPU type of the catalogue", name));
   return nullptr;
 }

@@ -15,7 +15,7 @@
 
 #include "context.hpp"
 #include "reading.hpp"
-#include "tangram/profiles/gpu_names.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 
 namespace tangram::profiles {
 namespace {

@@ -182,33 +182,6 @@ Nanoseconds SpeedOfMoney::least_time(cluster::MicroDollarsPerHour most) const {
   return rounded_down(seconds);
 }
 
-SpeedOfGpus::SpeedOfGpus(const model::Model& model, const cluster::IslandLevel& level,
-                         const cost::ProfileSet* profiles) {
-  const std::vector<WorkItem> items = work_items(model, level, profiles);
-  for (std::size_t k = 0; k < level.classes.size(); ++k) {
-    const std::vector<double> prices = prices_from(items, k);
-    Pricing pricing{work_at(items, prices) * static_cast<double>(model.job.global_batch), {}};
-    for (std::size_t other = 0; other < level.classes.size(); ++other) {
-      pricing.work_of_gpu.push_back(most_of_gpu(items, prices, other));
-    }
-    pricings_.push_back(std::move(pricing));
-  }
-}
-
-Nanoseconds SpeedOfGpus::least_time(const std::vector<std::int64_t>& gpus) const {
-  double seconds = 0;
-  for (const Pricing& pricing : pricings_) {
-    double work_per_second = 0;
-    for (std::size_t k = 0; k < gpus.size(); ++k) {
-      work_per_second += static_cast<double>(gpus[k]) * pricing.work_of_gpu[k];
-    }
-    if (pricing.work > 0) {
-      seconds = std::max(seconds, work_per_second > 0 ? pricing.work / work_per_second : kMostSeconds);
-    }
-  }
-  return rounded_down(seconds);
-}
-
 double relaxed_gpus(const model::Model& model, const cluster::IslandLevel& level, Nanoseconds time,
                     const cost::ProfileSet* profiles) {
   const std::vector<WorkItem> items = work_items(model, level, profiles);

@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/runtime/runtime.hpp"
@@ -37,7 +37,7 @@ struct PlanOptions {
   double island_tolerance = 0.10;
   compose::SearchOptions search;
   runtime::Target target = runtime::Target::kGeneric;
-  compose::Request request;
+  objective::Request request;
   Pipelines pipelines = Pipelines::kEqual;
   bool look_at_runtimes = false;  ///< a plan for no runtime in particular says what each makes of the job (runs_on)
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
@@ -63,7 +63,7 @@ struct Planned {
 };
 
 /// Money needs prices: with a budget, and for the least cost, kInput names the GPU types without one.
-[[nodiscard]] Expected<void> check_prices(const compose::Request& request, const cluster::Fleet& fleet);
+[[nodiscard]] Expected<void> check_prices(const objective::Request& request, const cluster::Fleet& fleet);
 
 /// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
 /// Errors: those of check_prices, kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer

@@ -56,23 +56,6 @@ class SpeedOfMoney {
   std::vector<Pricing> pricings_;
 };
 
-/// What some of the GPUs can do: no plan on so many of each class of a level is faster. Made once for many numbers.
-class SpeedOfGpus {
- public:
-  SpeedOfGpus(const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles);
-
-  /// `gpus`: by class.
-  [[nodiscard]] Nanoseconds least_time(const std::vector<std::int64_t>& gpus) const;
-
- private:
-  // At some prices of the work: a GPU of a class does so much work a second.
-  struct Pricing {
-    double work = 0;  // of an iteration
-    std::vector<double> work_of_gpu;
-  };
-  std::vector<Pricing> pricings_;
-};
-
 /// And the fewest GPUs: so many are needed at least for an iteration within `time`, taking those first that do the
 /// most. Infinite where all together are too few.
 [[nodiscard]] double relaxed_gpus(const model::Model& model, const cluster::IslandLevel& level, Nanoseconds time,

@@ -1,5 +1,5 @@
 // Objectives other than throughput against the minimum over the whole space, limit by limit.
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 
 #include <algorithm>
 #include <set>
@@ -12,7 +12,7 @@
 using namespace tangram;
 using namespace tangram::tests;
 using compose::Currency;
-using compose::Objective;
+using objective::Objective;
 using tangram::testing::cases;
 using tangram::testing::enough;
 
@@ -34,9 +34,9 @@ SearchCase priced_case(std::mt19937_64& random) {
   return job;
 }
 
-compose::RequestResult granted(const SearchCase& job, const compose::Request& request) {
+objective::RequestResult granted(const SearchCase& job, const objective::Request& request) {
   const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
-  return compose::search_request(request, *job.model, job.hierarchy, {}, [&](const compose::SearchOptions& options) {
+  return objective::search_request(request, *job.model, job.hierarchy, {}, [&](const compose::SearchOptions& options) {
     return compose::search(*job.model, job.hierarchy, asked, options);
   });
 }
@@ -89,13 +89,13 @@ TEST_CASE("the cheapest plan is the cheapest of the fastest under every limit") 
       if (!quickest || *time < *quickest) quickest = time;
       if (!least || rate / kMicro * *time < *least) least = rate / kMicro * *time;
     }
-    const compose::RequestResult result = granted(job, {.objective = Objective::kCost});
+    const objective::RequestResult result = granted(job, {.objective = Objective::kCost});
     REQUIRE(result.found.best.empty() == !least.has_value());
     if (!least) continue;
     ++feasible;
     REQUIRE(result.found.optimal);
     const compose::Composition& best = result.found.best.front();
-    const std::int64_t cost = compose::rate_of(best, job.hierarchy).value() / kMicro * best.closed_form.value();
+    const std::int64_t cost = objective::rate_of(best, job.hierarchy).value() / kMicro * best.closed_form.value();
     REQUIRE(cost == *least);
     REQUIRE(SearchTruth(job).prices(best).contains(best.closed_form.value()));
     CHECK(result.bound == result.value);
@@ -118,15 +118,15 @@ TEST_CASE("the fewest GPUs are the smallest limit under which the time is reache
     const std::int64_t wanted = *quickest * std::uniform_int_distribution<int>(10, 30)(random) / 10;
     std::int64_t least = 1;
     while (fastest(job, Currency::kGpus, least).value_or(INT64_MAX) > wanted) ++least;
-    const compose::RequestResult result =
+    const objective::RequestResult result =
         granted(job, {.objective = Objective::kGpus, .longest_iteration = Nanoseconds(wanted)});
     REQUIRE_FALSE(result.found.best.empty());
     REQUIRE(result.found.optimal);
-    REQUIRE(compose::gpus_of(result.found.best.front()) == least);
+    REQUIRE(objective::gpus_of(result.found.best.front()) == least);
     REQUIRE(result.found.best.front().closed_form.value() == fastest(job, Currency::kGpus, least));
     CHECK(result.bound == static_cast<double>(least));
     fewer += least < all_gpus(job) ? 1 : 0;
-    const compose::RequestResult beyond =
+    const objective::RequestResult beyond =
         granted(job, {.objective = Objective::kGpus, .longest_iteration = Nanoseconds(*quickest - 1)});
     REQUIRE(beyond.found.best.empty());
     CHECK(beyond.found.infeasible.front().code == "throughput-out-of-reach");
@@ -144,12 +144,12 @@ TEST_CASE("a budget only leaves what it pays for") {
     INFO("case " << i);
     const std::int64_t budget = std::uniform_int_distribution<int>(1, 8)(random) * kMicro;
     const auto truth = fastest(job, Currency::kMicroDollarsPerHour, budget);
-    const compose::RequestResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
+    const objective::RequestResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
     REQUIRE(result.found.best.empty() == !truth.has_value());
     if (truth) {
       ++bought;
       REQUIRE(result.found.best.front().closed_form.value() == *truth);
-      CHECK(compose::rate_of(result.found.best.front(), job.hierarchy).value() <= budget);
+      CHECK(objective::rate_of(result.found.best.front(), job.hierarchy).value() <= budget);
     } else {
       refused += result.found.infeasible.front().code == "budget-too-small" ? 1 : 0;
     }
@@ -168,22 +168,22 @@ TEST_CASE("the list of choices holds the fastest plan and nothing that another o
     const auto search = [&](const compose::SearchOptions& options) {
       return compose::search(*job.model, job.hierarchy, asked, options);
     };
-    const auto plans = compose::pareto_plans({}, *job.model, job.hierarchy, {}, 100, search).plans;
+    const auto plans = objective::pareto_plans({}, *job.model, job.hierarchy, {}, 100, search).plans;
     const auto quickest = fastest(job, Currency::kGpus, all_gpus(job));
     REQUIRE(plans.empty() == !quickest.has_value());
     if (!quickest) continue;
     REQUIRE(plans.front().time.value() == *quickest);
     several += plans.size() > 1 ? 1 : 0;
-    const compose::RequestResult cheapest = granted(job, {.objective = Objective::kCost});
-    CHECK(std::ranges::min(plans, {}, &compose::Shown::dollars).dollars() == cheapest.value);
-    for (const compose::Shown& a : plans) {
+    const objective::RequestResult cheapest = granted(job, {.objective = Objective::kCost});
+    CHECK(std::ranges::min(plans, {}, &objective::Shown::dollars).dollars() == cheapest.value);
+    for (const objective::Shown& a : plans) {
       // Under its own spending it is the fastest, in one of the two currencies, or with GPUs of its type.
       const auto by_gpus = fastest(job, Currency::kGpus, a.gpus);
       const auto by_money = fastest(job, Currency::kMicroDollarsPerHour, a.rate.value());
       CHECK((by_gpus == a.time.value() || by_money == a.time.value() || is_of_one_class(a.plan)));
-      const compose::RequestResult fewest = granted(job, {.objective = Objective::kGpus, .longest_iteration = a.time});
+      const objective::RequestResult fewest = granted(job, {.objective = Objective::kGpus, .longest_iteration = a.time});
       CHECK(fewest.value <= static_cast<double>(a.gpus));
-      for (const compose::Shown& b : plans) {
+      for (const objective::Shown& b : plans) {
         if (&a != &b) CHECK_FALSE((a.time <= b.time && a.gpus <= b.gpus && a.rate <= b.rate));
       }
     }
@@ -202,23 +202,23 @@ TEST_CASE("what is simulated decides which plans are wanted") {
     const auto quickest = fastest(job, Currency::kGpus, all_gpus(job));
     if (!quickest) continue;
     // Plans of several stages are faster than by closed form.
-    const compose::Timing timing = [](const compose::Composition& plan) -> std::optional<Nanoseconds> {
+    const objective::Timing timing = [](const compose::Composition& plan) -> std::optional<Nanoseconds> {
       return Nanoseconds(plan.stages.size() > 1 ? plan.closed_form.value() * 14 / 15 : plan.closed_form.value());
     };
     const parallelizer::Parallelizer* const asked[] = {&job.parallelizer};
     const auto search = [&](const compose::SearchOptions& options) {
       return compose::search(*job.model, job.hierarchy, asked, options);
     };
-    const auto plans = compose::pareto_plans({}, *job.model, job.hierarchy, {}, 12, search, timing).plans;
-    for (const compose::Shown& plan : plans) {
-      const compose::Request request{.objective = Objective::kGpus, .longest_iteration = plan.time};
-      const auto fewest = compose::search_request(request, *job.model, job.hierarchy, {}, search, timing);
+    const auto plans = objective::pareto_plans({}, *job.model, job.hierarchy, {}, 12, search, timing).plans;
+    for (const objective::Shown& plan : plans) {
+      const objective::Request request{.objective = Objective::kGpus, .longest_iteration = plan.time};
+      const auto fewest = objective::search_request(request, *job.model, job.hierarchy, {}, search, timing);
       REQUIRE_FALSE(fewest.found.best.empty());
       ++asked_for;
       missed += fewest.value > static_cast<double>(plan.gpus) ? 1 : 0;
       CHECK(fewest.least <= fewest.value);
       for (const compose::Composition& best : fewest.found.best) CHECK(*timing(best) <= plan.time);
-      const compose::RequestResult by_closed_form = granted(job, request);
+      const objective::RequestResult by_closed_form = granted(job, request);
       const bool more = by_closed_form.found.best.empty() || by_closed_form.value > fewest.value;
       fewer += more ? 1 : 0;
     }
@@ -236,9 +236,9 @@ TEST_CASE("a plan costs what its nodes cost") {
       for (cluster::IslandClass& c : level.classes) c.device.price_per_hour = Dollars(1000);  // the list price
     }
     const std::int64_t budget = 4 * kMicro;
-    const compose::RequestResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
+    const objective::RequestResult result = granted(job, {.budget = compose::MicroDollarsPerHour(budget)});
     const auto truth = fastest(job, Currency::kMicroDollarsPerHour, budget);
     REQUIRE(result.found.best.empty() == !truth.has_value());
-    if (truth) CHECK(compose::rate_of(result.found.best.front(), job.hierarchy).value() <= budget);
+    if (truth) CHECK(objective::rate_of(result.found.best.front(), job.hierarchy).value() <= budget);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "fixtures.hpp"
 #include "support/catch.hpp"
+#include "tangram/relax/state_memory.hpp"
 
 using namespace tangram;
 using namespace tangram::compose;
@@ -35,7 +36,7 @@ cluster::IslandLevel fleet(int gpus, std::int64_t usable_mib) {
 }  // namespace
 
 TEST_CASE("state alone may be too much") {
-  CHECK(least_state(four_gib()) == 4_GiB);
+  CHECK(relax::least_state(four_gib()) == 4_GiB);
   // 3 * 0.75 = 2.25 GiB: 1.75 short, which is 2.3 GPUs.
   const Diagnostics why = explain_shortage(four_gib(), fleet(3, 768), {});
   REQUIRE(why.size() == 1);

@@ -190,14 +190,14 @@ TEST_CASE("planner: a model that a target cannot train is refused as that") {
 
 TEST_CASE("planner: money needs prices, and the usual options are those of the program") {
   cluster::Fleet fleet = tiny_fleet();
-  CHECK(check_prices({.objective = compose::Objective::kCost}, fleet));
+  CHECK(check_prices({.objective = objective::Objective::kCost}, fleet));
   for (cluster::Node& node : fleet.nodes) {
     for (cluster::DeviceGroup& group : node.groups) group.device.price_per_hour = Dollars(0);
   }
   PlanOptions options = usual_options(fleet, mini_model());
   CHECK(options.pipelines == Pipelines::kAuto);
   CHECK(options.search.label_budget == compose::usual_label_budget(8));  // eight GPUs, twelve layers
-  options.request.objective = compose::Objective::kCost;
+  options.request.objective = objective::Objective::kCost;
   const auto planned = make_plan(fleet, mini_model(), options);
   REQUIRE_FALSE(planned);
   CHECK(planned.error().front().kind == ErrorKind::kInput);

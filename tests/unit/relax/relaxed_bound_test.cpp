@@ -43,16 +43,6 @@ TEST_CASE("alike work spreads over all GPUs in proportion to their speed") {
               12'000);
 }
 
-TEST_CASE("some of the GPUs do their part of the work") {
-  model::Model model = model_of(8);
-  model.job.global_batch = 6;
-  const SpeedOfGpus speed(model, level_of({gpus("fast", 1000, 3), gpus("slow", 3000, 3)}), nullptr);
-  check_bound(speed.least_time({3, 3}), 12'000);
-  check_bound(speed.least_time({3, 0}), 16'000);
-  check_bound(speed.least_time({0, 3}), 48'000);
-  CHECK(speed.least_time({0, 0}) > Nanoseconds(1'000'000'000));
-}
-
 TEST_CASE("the head is work too") {
   // Logits of a sample are 2 * 4 tokens * 8 * 640 = 40,960 FLOPs; the linear layers of a block 2 * 4 * 512 = 4,096 and
   // its attention less than that. So the head is worth at least 40,960 / 8,192 = 5 blocks of 1,000 ns.

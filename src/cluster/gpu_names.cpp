@@ -1,10 +1,10 @@
-#include "tangram/profiles/gpu_names.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-namespace tangram::profiles {
+namespace tangram::cluster {
 namespace {
 
 struct ShortName {
@@ -86,8 +86,8 @@ const ShortName* short_name(std::string_view name) {
 
 }  // namespace
 
-const cluster::GpuType* device_of(const std::string& name, std::span<const cluster::GpuType> devices) {
-  const auto named = [&](std::string_view wanted) -> const cluster::GpuType* {
+const GpuType* device_of(const std::string& name, std::span<const GpuType> devices) {
+  const auto named = [&](std::string_view wanted) -> const GpuType* {
     const auto found = std::ranges::find_if(devices, [&](const auto& device) { return device.name == wanted; });
     return found != devices.end() ? &*found : nullptr;
   };
@@ -109,4 +109,4 @@ std::vector<DriverName> driver_names() {
   return names;
 }
 
-}  // namespace tangram::profiles
+}  // namespace tangram::cluster

@@ -10,11 +10,11 @@
 // one type, without pipelines over slow links, are cheap more often than not. Where windows stay open, so are pairs.
 #pragma once
 
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 #include "walk.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
 
 [[nodiscard]] RequestResult cheapest_plan(const Request& request, const model::Model& model, Walk& walk);
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

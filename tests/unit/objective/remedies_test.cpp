@@ -1,16 +1,17 @@
 // What is tried where a job does not fit, and that what is named helps while what is not does not.
-#include "tangram/compose/remedies.hpp"
+#include "tangram/objective/remedies.hpp"
 
 #include <algorithm>
 
 #include "fixtures.hpp"
-#include "shortage.hpp"
 #include "support/catch.hpp"
 #include "support/topology.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/relax/state_memory.hpp"
 
 using namespace tangram;
 using namespace tangram::compose;
+using namespace tangram::objective;
 using namespace tangram::compose::fixtures;
 
 namespace {
@@ -52,7 +53,7 @@ TEST_CASE("remedies: leaner gradients where the state alone is too much") {
   // 256 Mi parameters: 18 bytes each are 4.5 GiB, 16 are 4 GiB.
   const auto islands = islands_of("[A100-80x1 a]", 4.4);
   const model::Model model = quarter_billion();
-  CHECK(least_state(model) > usable_memory(islands.levels.front()));
+  CHECK(relax::least_state(model) > relax::usable_memory(islands.levels.front()));
   const auto found = remedies(Target::kGeneric, model, islands);
   CHECK(names(found, "gradient_bytes_per_parameter: 2 in the model file"));
   // A shorter sample does not shrink the state.

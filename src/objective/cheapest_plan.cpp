@@ -10,7 +10,7 @@
 
 #include "tangram/relax/relaxed_bound.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
 
 namespace {
 
@@ -255,7 +255,7 @@ class CheapestPlan {
     found.timed.clear();
     for (Candidate& candidate : best_candidates()) found.best.push_back(std::move(candidate.shown.plan));
     // What single searches proved speaks of their limits.
-    for (LevelReport& level : found.levels) level.best = level.bound = Nanoseconds::max();
+    for (compose::LevelReport& level : found.levels) level.best = level.bound = Nanoseconds::max();
     found.search_bound = found.relaxed_bound = relaxed_;
     found.infeasible.clear();
     double bound = refused_;
@@ -270,7 +270,7 @@ class CheapestPlan {
   std::int64_t budget_;
   const model::Model& model_;
   Walk& walk_;
-  const ObjectiveTuning& tuning_;
+  const compose::ObjectiveTuning& tuning_;
   std::map<std::string, TypeMoney> money_;
   Nanoseconds relaxed_{0};        // no plan is faster
   double least_ = kNoCost;        // dollars of an iteration, by closed form
@@ -287,4 +287,4 @@ RequestResult cheapest_plan(const Request& request, const model::Model& model, W
   return CheapestPlan(request, model, walk).run();
 }
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

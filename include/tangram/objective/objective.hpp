@@ -4,7 +4,7 @@
 //
 // Every answer is made of searches for the fastest plan under a limit on what it spends, each exact by closed form
 // where it finishes; what is wanted of a plan is judged by the time that its reader is shown (Timing).
-//   cost   windows of rates are searched for plans that beat the cheapest so far (src/compose/cheapest_plan.hpp)
+//   cost   windows of rates are searched for plans that beat the cheapest so far (src/objective/cheapest_plan.hpp)
 //   GPUs   the fewest that reach a wanted time are found by bisection
 #pragma once
 
@@ -17,7 +17,12 @@
 
 #include "tangram/compose/search.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
+
+using cluster::MicroDollarsPerHour;
+using compose::Composition;
+using compose::SearchOptions;
+using compose::SearchResult;
 
 enum class Objective : std::uint8_t {
   kThroughput,  ///< the fastest iteration
@@ -89,4 +94,4 @@ struct ParetoPlans {
                                        const cluster::IslandHierarchy& hierarchy, const SearchOptions& options,
                                        std::size_t most, const LimitedSearch& search, const Timing& timing = {});
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

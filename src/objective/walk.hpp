@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
+
+using compose::Currency;
+using compose::SpendLimit;
 
 inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 inline constexpr double kSimulatedSlack = 1.1;  ///< closed forms are hardly more than this times what simulation says
@@ -73,4 +76,4 @@ class Walk {
   std::int64_t steps_ = 0;
 };
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

@@ -9,10 +9,10 @@
 
 #include "tangram/cluster/gpu.hpp"
 
-namespace tangram::profiles {
+namespace tangram::cluster {
 
 /// The device a tool means: a catalogue name, or a short name that one of the tools uses ("A100-40", "GH-96", "P3").
-[[nodiscard]] const cluster::GpuType* device_of(const std::string& name, std::span<const cluster::GpuType> devices);
+[[nodiscard]] const GpuType* device_of(const std::string& name, std::span<const GpuType> devices);
 
 /// A short name says neither bus nor board: "V100-16" may be the PCIe card too.
 [[nodiscard]] bool may_mean(const std::string& name, const std::string& catalogue_name);
@@ -24,4 +24,4 @@ struct DriverName {
 };
 [[nodiscard]] std::vector<DriverName> driver_names();
 
-}  // namespace tangram::profiles
+}  // namespace tangram::cluster

@@ -1,4 +1,4 @@
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "cheapest_plan.hpp"
-#include "shortage.hpp"
 #include "tangram/relax/relaxed_bound.hpp"
+#include "tangram/relax/state_memory.hpp"
 #include "walk.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
 
 namespace {
 
@@ -22,7 +22,7 @@ constexpr std::array kObjectives{ObjectiveName{"throughput", Objective::kThrough
 
 constexpr double kRoundingOfGpus = 1e-9;  // of sums in doubles, relative
 
-const cluster::IslandClass& class_of(const Composition& composition, const PartChoice& part,
+const cluster::IslandClass& class_of(const Composition& composition, const compose::PartChoice& part,
                                      const cluster::IslandHierarchy& hierarchy) {
   const cluster::IslandLevel& level = hierarchy.levels[static_cast<std::size_t>(composition.level)];
   return level.classes[static_cast<std::size_t>(part.island_class)];
@@ -66,7 +66,7 @@ std::optional<double> least_rate(const model::Model& model, const cluster::Islan
   std::ranges::sort(classes, {}, [](const cluster::IslandClass* c) {
     return price_of(*c).as_double() / c->device.usable().as_double();
   });
-  double left = least_state(model).as_double();
+  double left = relax::least_state(model).as_double();
   double rate = 0;
   for (const cluster::IslandClass* c : classes) {
     const double gpus = std::min<double>(c->gpu_count(), left / c->device.usable().as_double());
@@ -103,10 +103,10 @@ void keep_within(Nanoseconds longest, const Walk& walk, SearchResult& found) {
     return !shown || shown->time > longest;
   };
   std::erase_if(found.best, takes_longer);
-  std::erase_if(found.timed, [&](const TimedComposition& timed) { return takes_longer(timed.composition); });
+  std::erase_if(found.timed, [&](const compose::TimedComposition& timed) { return takes_longer(timed.composition); });
   if (!found.best.empty() || found.timed.empty()) return;
-  for (const TimedComposition& timed : found.timed) found.best.push_back(timed.composition);
-  keep_best(found.best, static_cast<int>(found.best.size()));
+  for (const compose::TimedComposition& timed : found.timed) found.best.push_back(timed.composition);
+  compose::keep_best(found.best, static_cast<int>(found.best.size()));
 }
 
 RequestResult fastest(const Request& request, Walk& walk) {
@@ -124,7 +124,7 @@ RequestResult fastest(const Request& request, Walk& walk) {
 // More GPUs than `none` are needed, and `some` are enough: halves what lies between. A number is enough if a plan makes
 // the time when simulated; it is proven to be too few where none makes it by closed form.
 RequestResult fewest_gpus(const Request& request, const model::Model& model, Walk& walk) {
-  const ObjectiveTuning& tuning = walk.options().tuning.objectives;
+  const compose::ObjectiveTuning& tuning = walk.options().tuning.objectives;
   const Nanoseconds longest = longest_of(request);
   const auto within = [&](std::int64_t most) {
     return walk.step({.limit = limit_of(Currency::kGpus, most),
@@ -189,7 +189,7 @@ RequestResult fewest_gpus(const Request& request, const model::Model& model, Wal
   for (Shown& shown : plans) {
     if (shown.gpus == some) result.found.best.push_back(std::move(shown.plan));
   }
-  keep_best(result.found.best, static_cast<int>(result.found.best.size()));
+  compose::keep_best(result.found.best, static_cast<int>(result.found.best.size()));
   result.value = static_cast<double>(some);
   result.bound = static_cast<double>(proven + 1);
   result.found.optimal = result.found.finished = optimal;
@@ -206,16 +206,16 @@ std::string_view to_string(Objective objective) {
 
 std::int64_t gpus_of(const Composition& composition) {
   std::int64_t total = 0;
-  for (const StageChoice& stage : composition.stages) {
-    for (const PartChoice& part : stage.parts) total += part.gpus;
+  for (const compose::StageChoice& stage : composition.stages) {
+    for (const compose::PartChoice& part : stage.parts) total += part.gpus;
   }
   return total * composition.replicas;
 }
 
 MicroDollarsPerHour rate_of(const Composition& composition, const cluster::IslandHierarchy& hierarchy) {
   MicroDollarsPerHour total{0};
-  for (const StageChoice& stage : composition.stages) {
-    for (const PartChoice& part : stage.parts) {
+  for (const compose::StageChoice& stage : composition.stages) {
+    for (const compose::PartChoice& part : stage.parts) {
       const MicroDollarsPerHour price = price_of(class_of(composition, part, hierarchy));
       if (price.value() == 0) return MicroDollarsPerHour(0);
       total += price * (std::int64_t{part.gpus} * composition.replicas);
@@ -252,4 +252,4 @@ RequestResult search_request(const Request& request, const model::Model& model,
   return result;
 }
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
-#include "tangram/compose/target.hpp"
+#include "tangram/compose/search_options.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/runtime/runtime.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
 
 /// Called before each change is tried, with what it is.
 using RemedyCallback = std::function<void(const std::string&)>;
@@ -19,8 +20,9 @@ using RemedyCallback = std::function<void(const std::string&)>;
 /// first: techniques that are forbidden and that the target has, leaner state, a smaller microbatch; where none of them
 /// is enough, some together, none of which can be left out; then the longest halved sample and the largest halved
 /// batch. Empty: nothing of this helps.
-[[nodiscard]] std::vector<std::string> find_remedies(Target target, const model::Model& model,
+[[nodiscard]] std::vector<std::string> find_remedies(runtime::Target target, const model::Model& model,
                                                      const cluster::IslandHierarchy& hierarchy,
-                                                     const SearchOptions& options, const RemedyCallback& progress = {});
+                                                     const compose::SearchOptions& options,
+                                                     const RemedyCallback& progress = {});
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

@@ -1,4 +1,4 @@
-#include "tangram/compose/remedies.hpp"
+#include "tangram/objective/remedies.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,14 @@
 #include <span>
 #include <utility>
 
-#include "shortage.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/model/techniques.hpp"
+#include "tangram/relax/state_memory.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
+
+using compose::SearchOptions;
+using runtime::Target;
 
 namespace {
 
@@ -59,11 +63,11 @@ class Trial {
   }
 
   [[nodiscard]] bool works(const Remedy& remedy) const {
-    if (least_state(remedy.model) > usable_memory(hierarchy_.levels.front())) return false;
+    if (relax::least_state(remedy.model) > relax::usable_memory(hierarchy_.levels.front())) return false;
     if (progress_) progress_(remedy.text);
     const auto enumerator = parallelizer::make_enumerator(remedy.model, options_.profiles);
     const parallelizer::Parallelizer* const asked = enumerator.get();
-    return !search_target(target_, remedy.model, hierarchy_, std::span(&asked, 1), options_).best.empty();
+    return !compose::search_target(target_, remedy.model, hierarchy_, std::span(&asked, 1), options_).best.empty();
   }
 
   /// The first of the changes, each of which helps more than those before it, that works; none where the last does not.
@@ -91,8 +95,8 @@ std::vector<Change> forbidden_techniques(Target target, const model::Model& mode
     model::Job had = model.job;
     model::Job has = model.job;
     static_cast<void>(model::set_technique(has.allow, name, true));
-    restrict_to(target, had);
-    restrict_to(target, has);
+    compose::restrict_to(target, had);
+    compose::restrict_to(target, has);
     if (had.allow == has.allow) continue;
     changes.push_back({fmt::format("allow {}", name), [name](model::Model& changed) {
                          static_cast<void>(model::set_technique(changed.job.allow, name, true));
@@ -180,4 +184,4 @@ std::vector<std::string> find_remedies(Target target, const model::Model& model,
   return texts;
 }
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

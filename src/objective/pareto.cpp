@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "cheapest_plan.hpp"
-#include "tangram/compose/objective.hpp"
+#include "tangram/objective/objective.hpp"
 #include "walk.hpp"
 
-namespace tangram::compose {
+namespace tangram::objective {
 
 namespace {
 
@@ -169,4 +169,4 @@ ParetoPlans pareto_plans(const Request& limits, const model::Model& model, const
   return ParetoSearch(limits, model, hierarchy, options, search, timing).run(most);
 }
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

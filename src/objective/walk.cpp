@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace tangram::compose {
+namespace tangram::objective {
 
 Nanoseconds with_slack(Nanoseconds longest) {
   if (longest == Nanoseconds::max()) return longest;
@@ -65,4 +65,4 @@ std::vector<Shown> Walk::shown_within(const SearchResult& found, Nanoseconds lon
   return all;
 }
 
-}  // namespace tangram::compose
+}  // namespace tangram::objective

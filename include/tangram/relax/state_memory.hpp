@@ -1,0 +1,17 @@
+// Whether the state of a job can fit at all. Goes in: the model, an island level. Comes out: bytes needed and bytes
+// there.
+#pragma once
+
+#include "tangram/base/units.hpp"
+#include "tangram/cluster/islands.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::relax {
+
+/// Bytes that plans may use on all GPUs together.
+[[nodiscard]] Bytes usable_memory(const cluster::IslandLevel& level);
+
+/// Bytes that parameters, gradients and optimizer state need at least, sharded without any overhead.
+[[nodiscard]] Bytes least_state(const model::Model& model);
+
+}  // namespace tangram::relax

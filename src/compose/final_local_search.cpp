@@ -1,0 +1,59 @@
+#include "final_local_search.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "space.hpp"
+
+namespace tangram::compose {
+
+void FinalLocalSearch::run() {
+  std::vector<PlacedChain> starts = record_.take_fastest();
+  if (starts.empty()) return;
+  const std::int64_t before = starts.front().timed.time;
+  for (PlacedChain& start : starts) batches_.improve(start, effort());
+  PlacedChain fastest =
+      *std::ranges::min_element(starts, {}, [](const PlacedChain& start) { return start.timed.time; });
+  while (take_other_size(fastest)) {
+  }
+  if (fastest.timed.time < before) record_.take_improved(fastest);
+}
+
+bool FinalLocalSearch::take_other_size(PlacedChain& fastest) {
+  for (const std::int64_t size : sizes_beside(fastest.candidate->setting)) {
+    PlacedChain other = batches_.with_size(fastest, size, effort() / options_.tuning.programs.other_size_share);
+    if (other.store) record_.count_queries(*other.store);
+    if (other.timed.time >= fastest.timed.time) continue;
+    fastest = std::move(other);
+    improve_among_all_shapes(fastest);
+    return true;
+  }
+  return false;
+}
+
+std::vector<std::int64_t> FinalLocalSearch::sizes_beside(const Setting& setting) const {
+  const std::vector<std::int64_t> sizes =
+      microbatch_sizes(model_.job, setting.replicas, splitting_of(hierarchy_, options_));
+  const auto own = std::ranges::find(sizes, setting.microbatch);
+  std::vector<std::int64_t> near;
+  if (own == sizes.end()) return near;
+  if (own != sizes.begin()) near.push_back(*(own - 1));
+  if (own + 1 != sizes.end()) near.push_back(*(own + 1));
+  return near;
+}
+
+void FinalLocalSearch::improve_among_all_shapes(PlacedChain& fastest) {
+  const std::int64_t time = fastest.timed.time;
+  PlacedChain among_all = batches_.among_all_shapes(fastest, time + time / options_.tuning.programs.closed_form_share);
+  record_.count_queries(*among_all.store);
+  if (among_all.timed.time == kNoTime) return;
+  batches_.improve(among_all, effort());
+  if (among_all.timed.time < fastest.timed.time) fastest = std::move(among_all);
+}
+
+std::int64_t FinalLocalSearch::effort() const {
+  const ProgramTuning& tuning = options_.tuning.programs;
+  return tuning.last_effort + tuning.effort_of_label * record_.labels();
+}
+
+}  // namespace tangram::compose

@@ -1,0 +1,38 @@
+// The last step of a search: its fastest plans are changed as long as that makes them faster. Goes in: what the search
+// has found. Comes out: the same, with a faster plan where there is one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "batch.hpp"
+#include "search_record.hpp"
+#include "tangram/cluster/islands.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::compose {
+
+class FinalLocalSearch {
+ public:
+  FinalLocalSearch(const model::Model& model, const cluster::IslandHierarchy& hierarchy, const BatchMaker& batches,
+                   const SearchOptions& options, SearchRecord& record)
+      : model_(model), hierarchy_(hierarchy), batches_(batches), options_(options), record_(record) {}
+
+  void run();
+
+ private:
+  /// The next smaller or larger microbatch, where that is faster.
+  [[nodiscard]] bool take_other_size(PlacedChain& fastest);
+  [[nodiscard]] std::vector<std::int64_t> sizes_beside(const Setting& setting) const;
+  void improve_among_all_shapes(PlacedChain& fastest);
+  /// Passes of timetables: a few hundredths of what the search took.
+  [[nodiscard]] std::int64_t effort() const;
+
+  const model::Model& model_;
+  const cluster::IslandHierarchy& hierarchy_;
+  const BatchMaker& batches_;
+  const SearchOptions& options_;
+  SearchRecord& record_;
+};
+
+}  // namespace tangram::compose

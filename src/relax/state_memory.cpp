@@ -1,0 +1,17 @@
+#include "tangram/relax/state_memory.hpp"
+
+namespace tangram::relax {
+
+Bytes usable_memory(const cluster::IslandLevel& level) {
+  Bytes total{0};
+  for (const cluster::IslandClass& c : level.classes) total += c.device.usable() * c.gpu_count();
+  return total;
+}
+
+Bytes least_state(const model::Model& model) {
+  const std::int64_t per_parameter =
+      model.job.parameter_bytes + model.job.gradient_bytes + model.job.optimizer.state_bytes_per_parameter;
+  return Bytes(model.total_parameters() * per_parameter);
+}
+
+}  // namespace tangram::relax

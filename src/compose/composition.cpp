@@ -8,11 +8,11 @@ namespace tangram::compose {
 
 bool is_twin(const Composition& a, const Composition& b) {
   const auto same = [](const StageChoice& x, const StageChoice& y) {
-    return std::tie(x.first, x.last, x.T, x.F, x.A, x.o, x.in_flight, x.to_next) ==
-           std::tie(y.first, y.last, y.T, y.F, y.A, y.o, y.in_flight, y.to_next);
+    return std::tie(x.first, x.last, x.chunks, x.T, x.F, x.A, x.o, x.in_flight, x.to_next) ==
+           std::tie(y.first, y.last, y.chunks, y.T, y.F, y.A, y.o, y.in_flight, y.to_next);
   };
-  return std::tie(a.level, a.replicas, a.microbatch, a.closed_form) ==
-             std::tie(b.level, b.replicas, b.microbatch, b.closed_form) &&
+  return std::tie(a.level, a.replicas, a.microbatch, a.group, a.closed_form) ==
+             std::tie(b.level, b.replicas, b.microbatch, b.group, b.closed_form) &&
          std::ranges::equal(a.stages, b.stages, same);
 }
 

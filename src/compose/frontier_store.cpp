@@ -47,7 +47,7 @@ void lengthen(std::vector<int>& kinds, const model::Model& model, int length) {
 
 }  // namespace
 
-SignatureTable::SignatureTable(const model::Model& model) : blocks_(model.block_count()) {
+SignatureTable::SignatureTable(const model::Model& model) : chunked_(model), blocks_(model.block_count()) {
   ids_.assign(static_cast<std::size_t>(blocks_ + 1) * static_cast<std::size_t>(blocks_ + 1), -1);
   by_length_.resize(static_cast<std::size_t>(blocks_) + 1);
   const std::vector<std::int64_t> cuts = bytes_of_cuts(model);

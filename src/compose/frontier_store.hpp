@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "interleaving.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/slice.hpp"
@@ -31,6 +32,11 @@ class SignatureTable {
   [[nodiscard]] const Entry& entry(int id) const { return entries_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] int id(int first, int last) const { return ids_[at(first, last)]; }
   [[nodiscard]] const std::vector<int>& ids() const { return ids_; }  ///< [first * (blocks + 1) + last], -1 elsewhere
+  /// Whether slices of the signature may be stages of so many model chunks.
+  [[nodiscard]] bool is_stage(int id, int chunks) const {
+    return chunks == 1 || chunked_.has(entry(id).first, entry(id).last, chunks);
+  }
+  [[nodiscard]] const ChunkedSlices& chunked() const { return chunked_; }
   /// Ids by number of blocks, ascending; equal numbers together.
   [[nodiscard]] const std::vector<std::vector<int>>& by_length() const { return by_length_; }
 
@@ -38,6 +44,7 @@ class SignatureTable {
   [[nodiscard]] std::size_t at(int first, int last) const {
     return static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks_ + 1) + static_cast<std::size_t>(last);
   }
+  ChunkedSlices chunked_;
   int blocks_ = 0;
   std::vector<Entry> entries_;
   std::vector<int> ids_;

@@ -68,7 +68,7 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
     const auto option = std::ranges::find_if(priced.parts, [&](const auto& other) { return same_parts(other, parts); });
     if (parts.empty() || option == priced.parts.end()) return std::nullopt;
     stage.option = static_cast<int>(option - priced.parts.begin());
-    const std::int64_t depth = std::min(count - s, program.microbatches);
+    const std::int64_t depth = program.least_held(count - s);
     const auto plans = refine(stage.option, program.signature_of(stage.first, stage.last));
     const auto plan = std::ranges::find_if(plans, [&](const prune::Candidate& each) { return each.n_max >= depth; });
     if (plan == plans.end()) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "staircases.hpp"
@@ -19,23 +20,45 @@ std::vector<Placement> placements_of(const std::vector<OptionPart>& parts) {
   return placements;
 }
 
-prune::Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source) {
+// What passes of one of v chunks make of the numbers of a stage.
+class Passes {
+ public:
+  explicit Passes(int chunks) : chunks_(chunks) {}
+
+  [[nodiscard]] std::int64_t time(std::int64_t of_stage) const { return (of_stage + chunks_ - 1) / chunks_; }
+  [[nodiscard]] std::int64_t held(std::int64_t microbatches) const {
+    return microbatches > INT64_MAX / chunks_ ? INT64_MAX : microbatches * chunks_;
+  }
+  [[nodiscard]] std::vector<prune::Candidate> steps(std::vector<prune::Candidate> of_stage) const {
+    if (chunks_ == 1) return of_stage;
+    for (prune::Candidate& step : of_stage) {
+      step.T = step.A = time(step.T);
+      step.n_max = held(step.n_max);
+    }
+    return staircase(std::move(of_stage));
+  }
+
+ private:
+  std::int64_t chunks_;
+};
+
+prune::Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int source, Passes passes) {
   const Nanoseconds exposed = cost::exposed_sync(plan.cost.gradient_sync + crossing, plan.cost.backward);
   prune::Candidate candidate;
-  candidate.T = (plan.cost.forward + plan.cost.backward).value();
-  candidate.F = plan.cost.forward.value();
+  candidate.T = passes.time((plan.cost.forward + plan.cost.backward).value());
+  candidate.F = passes.time(plan.cost.forward.value());
   candidate.A = candidate.T + exposed.value();
   candidate.o = plan.cost.optimizer_step.value();
-  candidate.n_max = plan.n_max;
+  candidate.n_max = passes.held(plan.n_max);
   candidate.source = source;
   return candidate;
 }
 
-std::vector<prune::Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
+std::vector<prune::Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds crossing, Passes passes) {
   std::vector<prune::Candidate> candidates;
   candidates.reserve(plans.size());
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    candidates.push_back(to_candidate(plans[i], crossing, static_cast<int>(i)));
+    candidates.push_back(to_candidate(plans[i], crossing, static_cast<int>(i), passes));
   }
   return prune::pareto(candidates);
 }
@@ -45,9 +68,9 @@ struct Frontier {
   std::vector<std::array<int, 2>> sources;
 };
 
-Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
+Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds crossing, Passes passes) {
   Frontier result;
-  result.candidates = priced(plans, crossing);
+  result.candidates = priced(plans, crossing, passes);
   for (prune::Candidate& candidate : result.candidates) {
     const int plan = candidate.source;
     candidate.source = static_cast<int>(result.sources.size());
@@ -57,11 +80,12 @@ Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds cross
 }
 
 // Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
-Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<StoredPlan>& b, Nanoseconds crossing) {
+Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<StoredPlan>& b, Nanoseconds crossing,
+                        Passes passes) {
   std::vector<prune::Candidate> pairs;
   std::vector<std::array<int, 2>> sources;
-  const std::vector<prune::Candidate> left = priced(a, crossing);
-  const std::vector<prune::Candidate> right = priced(b, crossing);
+  const std::vector<prune::Candidate> left = priced(a, crossing, passes);
+  const std::vector<prune::Candidate> right = priced(b, crossing, passes);
   for (const prune::Candidate& x : left) {
     for (const prune::Candidate& y : right) {
       prune::Candidate both;
@@ -142,10 +166,10 @@ bool in_one_member(const std::vector<ClassShare>& shares, int island_class) {
   return shares[static_cast<std::size_t>(island_class)].in_one_member;
 }
 
-// Neighbours as they are placed to each other.
+// Stages as they are placed to each other; `together`: in the same member.
 Handover handover_between(const cluster::IslandLevel& level, const std::vector<ClassShare>& shares,
-                          const std::vector<OptionPart>& from, const std::vector<OptionPart>& to, Bytes bytes) {
-  const bool together = from.front().is_with_next();
+                          const std::vector<OptionPart>& from, const std::vector<OptionPart>& to, bool together,
+                          Bytes bytes) {
   const auto placed = [&](const std::vector<OptionPart>& parts) {
     std::vector<Placement> placements = placements_of(parts);
     for (Placement& p : placements) {
@@ -154,6 +178,38 @@ Handover handover_between(const cluster::IslandLevel& level, const std::vector<C
     return placements;
   };
   return dearest_handover(level, placed(from), placed(to), bytes);
+}
+
+chain::Price price_of(const Handover& handover) {
+  return {handover.cost.latency.value(), handover.cost.occupancy.value()};
+}
+
+// [key] the first option that has it.
+std::vector<const std::vector<OptionPart>*> representatives(const PricedProgram& priced) {
+  const chain::Program& program = priced.program;
+  std::vector<const std::vector<OptionPart>*> representative(static_cast<std::size_t>(program.keys), nullptr);
+  for (std::size_t i = 0; i < program.options.size(); ++i) {
+    auto& slot = at(representative, program.options[i].key);
+    if (slot == nullptr) slot = &priced.parts[i];
+  }
+  return representative;
+}
+
+// From the last stage to the first, which may be anywhere to each other.
+void add_interleaving(PricedProgram& priced, const cluster::IslandLevel& level, std::int64_t cut_bytes) {
+  chain::Program& program = priced.program;
+  chain::Interleaving& interleaving = program.interleaving;
+  interleaving.chunks = priced.setting.chunks;
+  interleaving.groups = microbatch_groups(priced.setting.microbatches);
+  interleaving.around.assign(program.keys, program.keys, chain::Price::none());
+  const Bytes bytes(cut_bytes * priced.setting.microbatch);
+  const auto options = representatives(priced);
+  for (std::size_t from = 0; from < options.size(); ++from) {
+    for (std::size_t to = 0; to < options.size(); ++to) {
+      interleaving.around(from, to) =
+          price_of(handover_between(level, priced.shares, *options[from], *options[to], /*together=*/false, bytes));
+    }
+  }
 }
 
 void add_prices(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level) {
@@ -168,11 +224,7 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
     program.cut_kind[static_cast<std::size_t>(cut)] = entry->second;
   }
   if (bytes_of_kind.empty()) bytes_of_kind.emplace_back(0);
-  std::vector<const std::vector<OptionPart>*> representative(static_cast<std::size_t>(program.keys), nullptr);
-  for (std::size_t i = 0; i < program.options.size(); ++i) {
-    auto& slot = representative[static_cast<std::size_t>(program.options[i].key)];
-    if (slot == nullptr) slot = &priced.parts[i];
-  }
+  const auto representative = representatives(priced);
   for (const Bytes bytes : bytes_of_kind) {
     Grid<chain::Price>& prices = program.prices.emplace_back(program.keys, program.keys, chain::Price::none());
     for (std::size_t from = 0; from < representative.size(); ++from) {
@@ -180,8 +232,8 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
         const std::vector<OptionPart>& front = *representative[from];
         const std::vector<OptionPart>& behind = *representative[to];
         if (!can_hand_over(front, behind)) continue;
-        const cost::BoundaryCost cost = handover_between(level, priced.shares, front, behind, bytes).cost;
-        prices(from, to) = {cost.latency.value(), cost.occupancy.value()};
+        prices(from, to) =
+            price_of(handover_between(level, priced.shares, front, behind, front.front().is_with_next(), bytes));
       }
     }
   }
@@ -196,6 +248,7 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
     for (int s = 0; s < signatures.size(); ++s) {
       const bool whole = signatures.entry(s).blocks() == model.block_count();
       if (!model.job.allow.pipeline && !whole) continue;
+      if (!signatures.is_stage(s, priced.setting.chunks)) continue;
       const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(s)];
       const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(s)];
       if (!first.empty() && !last.empty()) visit(option, static_cast<std::size_t>(s), first, last);
@@ -203,10 +256,10 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
   }
 }
 
-std::vector<chain::Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing) {
+std::vector<chain::Drain> drains_of(const std::vector<StoredPlan>& plans, Nanoseconds crossing, Passes passes) {
   std::vector<chain::Drain> steps;
   for (const StoredPlan& plan : plans) {
-    const prune::Candidate candidate = to_candidate(plan, crossing, 0);
+    const prune::Candidate candidate = to_candidate(plan, crossing, 0, passes);
     steps.push_back({candidate.A + candidate.o, candidate.n_max});
   }
   return staircase(std::move(steps));
@@ -233,8 +286,9 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
                  const Nanoseconds crossing =
                      crossing_sync(model, level, priced.setting.replicas, priced.setting.reach, placements_of(parts),
                                    slice.signature, first.front().cost.gradient_volume);
-                 std::vector<chain::Drain> drains = drains_of(first, crossing);
-                 if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
+                 const Passes passes(priced.setting.chunks);
+                 std::vector<chain::Drain> drains = drains_of(first, crossing, passes);
+                 if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing, passes));
                  priced.program.drains(option, blocks) = std::move(drains);
                });
 }
@@ -268,9 +322,11 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
     for (std::size_t s = 0; s < count; ++s) {
       const bool whole = signatures.entry(static_cast<int>(s)).blocks() == model.block_count();
       if (!model.job.allow.pipeline && !whole) continue;
+      if (!signatures.is_stage(static_cast<int>(s), priced.setting.chunks)) continue;
       const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
       const std::vector<prune::Candidate>& last = store.at(parts.back().entry).staircases[s];
-      program.frontiers(option, s) = parts.size() == 1 ? first : staircase_of_both(first, last);
+      program.frontiers(option, s) =
+          Passes(priced.setting.chunks).steps(parts.size() == 1 ? first : staircase_of_both(first, last));
     }
   }
 }
@@ -298,12 +354,13 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   priced.shares = shares;
   chain::Program& program = priced.program;
   program.blocks = model.block_count();
-  program.microbatches = setting.microbatches;
+  program.microbatches = setting.microbatches * setting.chunks;
   for (const ClassShare& share : shares) program.inventory.push_back(share.units);
   program.signatures = signatures.size();
   program.signature = {program.blocks + 1, signatures.ids()};
   add_options(priced, shares);
   add_prices(priced, model, level);
+  if (setting.chunks > 1) add_interleaving(priced, level, signatures.chunked().cut_bytes());
   program.frontiers = {priced.parts.size(), signatures.size()};
   program.least_forward = {priced.parts.size(), signatures.size(), INT64_MAX};
   program.least_backward = program.least_forward;
@@ -311,10 +368,15 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   add_staircases(priced, model, signatures, store);
   for_each_key(priced, model, signatures, store,
                [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
-                 program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
-                 program.least_forward(option, s) = std::max(least_forward(first), least_forward(last));
-                 // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer.
-                 program.least_backward(option, s) = std::min(least_backward(first), least_backward(last));
+                 const Passes passes(setting.chunks);
+                 const std::int64_t slowest = std::max(slowest_of(first), slowest_of(last));
+                 program.slowest = std::max(program.slowest, passes.time(slowest));
+                 program.least_forward(option, s) =
+                     passes.time(std::max(least_forward(first), least_forward(last)));
+                 // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer. Of
+                 // several chunks, either is rounded up.
+                 const std::int64_t backward = std::min(least_backward(first), least_backward(last));
+                 program.least_backward(option, s) = passes.time(backward) - (setting.chunks > 1 ? 1 : 0);
                });
   add_drains(priced, model, level, signatures, store);
   return priced;
@@ -326,12 +388,14 @@ std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, 
   const std::vector<OptionPart>& parts = priced.parts[static_cast<std::size_t>(option)];
   const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(signature)];
   const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(signature)];
-  if (first.empty() || last.empty()) return {};
+  if (first.empty() || last.empty() || !signatures.is_stage(signature, priced.setting.chunks)) return {};
   // The gradient volume of a slice does not depend on the strategy.
   const Nanoseconds crossing =
       crossing_sync(model, level, priced.setting.replicas, priced.setting.reach, placements_of(parts),
                     signatures.entry(signature).signature, first.front().cost.gradient_volume);
-  Frontier frontier = parts.size() == 1 ? single_frontier(first, crossing) : mixed_frontier(first, last, crossing);
+  const Passes passes(priced.setting.chunks);
+  Frontier frontier =
+      parts.size() == 1 ? single_frontier(first, crossing, passes) : mixed_frontier(first, last, crossing, passes);
   const auto at = static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures.size()) +
                   static_cast<std::size_t>(signature);
   priced.sources[at] = std::move(frontier.sources);
@@ -341,7 +405,49 @@ std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, 
 void follow(const runtime::Semantics& semantics, chain::Program& program) {
   program.classic_warmup = semantics.warmup == runtime::Warmup::kClassic;
   program.blocking_transfers = semantics.transfers == runtime::Transfers::kBlocking;
+  program.interleaving.sends_block = semantics.transfers == runtime::Transfers::kForwardBlocking;
 }
+
+namespace {
+
+// The last stage hands over to the first where chunks are interleaved, else to none.
+std::optional<Handover> handover_behind(const model::Model& model, const cluster::IslandLevel& level,
+                                        const PricedProgram& priced, const SignatureTable& signatures,
+                                        const chain::Chain& chain, std::size_t s) {
+  const bool is_last = s + 1 == chain.stages.size();
+  if (is_last && priced.setting.chunks == 1) return std::nullopt;
+  const std::vector<OptionPart>& from = at(priced.parts, chain.stages[s].option);
+  const std::vector<OptionPart>& to = at(priced.parts, chain.stages[is_last ? 0 : s + 1].option);
+  const Bytes bytes = priced.setting.chunks > 1 ? Bytes(signatures.chunked().cut_bytes() * priced.setting.microbatch)
+                                                : boundary_bytes(model, priced.setting, chain.stages[s].last);
+  return handover_between(level, priced.shares, from, to, !is_last && from.front().is_with_next(), bytes);
+}
+
+// What a stage takes for all of its blocks, whatever the program counts in.
+void add_times(const chain::ChainStage& from, int chunks, StageChoice& stage) {
+  const auto time = [](std::int64_t value) { return Nanoseconds(value); };
+  stage.T = time(from.candidate.T);
+  stage.F = time(from.candidate.F);
+  stage.A = time(from.candidate.A);
+  stage.o = time(from.candidate.o);
+  if (chunks == 1) return;
+  const Nanoseconds exposed = stage.A - stage.T;
+  stage.T = stage.F = Nanoseconds(0);
+  for (const PartChoice& part : stage.parts) {
+    stage.T = std::max(stage.T, part.plan.cost.forward + part.plan.cost.backward);
+    stage.F = std::max(stage.F, part.plan.cost.forward);
+  }
+  stage.A = stage.T + exposed;
+}
+
+void lay_out_chunks(Composition& composition) {
+  std::vector<int> blocks;
+  for (const StageChoice& stage : composition.stages) blocks.push_back(stage.last - stage.first);
+  std::vector<std::vector<model::BlockRange>> ranges = chunk_ranges(blocks, composition.chunks);
+  for (std::size_t s = 0; s < ranges.size(); ++s) composition.stages[s].chunks = std::move(ranges[s]);
+}
+
+}  // namespace
 
 Composition to_composition(const model::Model& model, const cluster::IslandLevel& level, const PricedProgram& priced,
                            const SignatureTable& signatures, const FrontierStore& store, const chain::Chain& chain) {
@@ -351,6 +457,8 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
   composition.microbatch = priced.setting.microbatch;
   composition.microbatches = priced.setting.microbatches;
   composition.samples = model.job.global_batch;
+  composition.chunks = priced.setting.chunks;
+  composition.group = chain.group;
   composition.period = Nanoseconds(chain.period);
   composition.closed_form = Nanoseconds(chain.time);
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
@@ -369,26 +477,21 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
            store.partial_plan(store.at(part.entry).plans[signature][static_cast<std::size_t>(source[p])]),
            in_one_member(priced.shares, part.placement.island_class) ? 0 : PartChoice::kAnyMember});
     }
-    stage.T = Nanoseconds(from.candidate.T);
-    stage.F = Nanoseconds(from.candidate.F);
-    stage.A = Nanoseconds(from.candidate.A);
-    stage.o = Nanoseconds(from.candidate.o);
+    add_times(from, composition.chunks, stage);
     stage.crossing = crossing_sync(
         model, level, composition.replicas, priced.setting.reach, placements_of(priced.parts[option]),
         signatures.entry(static_cast<int>(signature)).signature, stage.parts.front().plan.cost.gradient_volume);
-    stage.in_flight = std::min(chain.in_flight[s], priced.setting.microbatches);
-    if (s + 1 < chain.stages.size()) {
-      const auto& next = priced.parts[static_cast<std::size_t>(chain.stages[s + 1].option)];
-      const Handover pair = handover_between(level, priced.shares, priced.parts[option], next,
-                                             boundary_bytes(model, priced.setting, from.last));
-      stage.to_next = pair.cost;
-      stage.link_source = pair.source;
-      stage.link_target = pair.target;
-      stage.link_to_next = pair.link;
+    stage.in_flight = chain::held_by(priced.program, chain, s);
+    if (const auto pair = handover_behind(model, level, priced, signatures, chain, s)) {
+      stage.to_next = pair->cost;
+      stage.link_source = pair->source;
+      stage.link_target = pair->target;
+      stage.link_to_next = pair->link;
     }
     composition.stages.push_back(std::move(stage));
   }
   number_runs(priced, chain, composition);
+  if (composition.chunks > 1) lay_out_chunks(composition);
   return composition;
 }
 

@@ -343,20 +343,28 @@ void add_members_of_all(const cluster::IslandLevel& level, int replicas, std::ve
   }
 }
 
+// Two stages at least, and a group of two microbatches.
+bool can_have_chunks(const model::Model& model, std::int64_t microbatches, int chunks) {
+  return chunks == 1 || (model.block_count() >= 2 * chunks && microbatches > 1);
+}
+
 std::vector<Setting> settings_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                 int most_replicas, const Splitting& splitting, std::int64_t b) {
+                                 const SearchOptions& options, const Splitting& splitting, std::int64_t b) {
   const model::Job& job = model.job;
   const bool is_small = gpu_count(hierarchy.levels.front(), splitting.types) <= kSmallFleet;
   std::vector<Setting> settings;
   for (std::size_t level = 0; level < hierarchy.levels.size(); ++level) {
-    for (const int replicas : replica_counts(job, hierarchy.levels[level], most_replicas, splitting)) {
+    for (const int replicas : replica_counts(job, hierarchy.levels[level], options.max_replicas, splitting)) {
       const std::vector<std::int64_t> sizes = microbatch_sizes(job, replicas, splitting);
       if (std::ranges::find(sizes, b) == sizes.end()) continue;
       const std::int64_t microbatches = microbatches_of(job, replicas, b);
       std::vector<Reach> reaches = reaches_for(model, hierarchy.levels[level], replicas);
       if (is_small) add_members_of_all(hierarchy.levels[level], replicas, reaches);
       for (const Reach& reach : reaches) {
-        settings.push_back({static_cast<int>(level), replicas, b, microbatches, reach});
+        for (const int chunks : options.constraints.chunks) {
+          if (!can_have_chunks(model, microbatches, chunks)) continue;
+          settings.push_back({static_cast<int>(level), replicas, b, microbatches, reach, chunks});
+        }
       }
     }
   }
@@ -373,7 +381,8 @@ std::vector<SizeSettings> settings_by_size(const model::Model& model, const clus
   std::vector<SizeSettings> sizes;
   for (const std::int64_t b :
        all_microbatch_sizes(job, all_replica_counts(job, hierarchy, most, splitting), splitting)) {
-    sizes.push_back({b, settings_of(model, hierarchy, most, splitting, b)});
+    std::vector<Setting> settings = settings_of(model, hierarchy, options, splitting, b);
+    if (!settings.empty()) sizes.push_back({b, std::move(settings)});
   }
   const auto oddity = [&](const SizeSettings& size) {
     const double microbatches = static_cast<double>(job.global_batch) / static_cast<double>(size.microbatch);

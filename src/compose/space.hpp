@@ -98,7 +98,8 @@ struct Setting {
   int replicas = 1;
   std::int64_t microbatch = 1;  ///< samples
   std::int64_t microbatches = 1;
-  Reach reach;  ///< of a pipeline
+  Reach reach;     ///< of a pipeline
+  int chunks = 1;  ///< model chunks of a stage; more than one: interleaved
 };
 
 /// Settings of one microbatch size; never without any.

@@ -64,6 +64,23 @@ Constraints common_demands(const runtime::Runtime& runtime, const model::Job& jo
   return constraints;
 }
 
+/// Numbers of model chunks that are tried.
+const std::vector<int>& usual_chunks() {
+  static const std::vector<int> chunks{2, 3, 4, 6, 8};
+  return chunks;
+}
+
+/// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them.
+void add_interleaved(const runtime::Runtime& runtime, const model::Job& job, std::vector<Constraints>& cases) {
+  if (!runtime.interleaved || !job.allow.interleaving || !job.allow.pipeline) return;
+  const std::size_t plain = cases.size();
+  for (std::size_t i = 0; i < plain; ++i) {
+    cases.push_back(cases[i]);
+    cases.back().semantics = *runtime.interleaved;
+    cases.back().chunks = usual_chunks();
+  }
+}
+
 /// One case per set of degrees and recompute mode.
 std::vector<Constraints> uniform_cases(const runtime::Runtime& runtime, const model::Model& model,
                                        const cluster::IslandHierarchy& hierarchy) {
@@ -78,6 +95,7 @@ std::vector<Constraints> uniform_cases(const runtime::Runtime& runtime, const mo
       cases.push_back(constraints);
     }
   }
+  add_interleaved(runtime, model.job, cases);
   return cases;
 }
 
@@ -200,6 +218,7 @@ void restrict_to(Target target, model::Job& job) {
   allow.mixed_stages = false;
   allow.zero2 = allow.zero3 = false;
   allow.cp = allow.cp && runtime.context_parallel;
+  allow.interleaving = allow.interleaving && runtime.interleaved.has_value();
   allow.recompute_selective = allow.recompute_selective && runtime.selective_recompute;
   // Between meshes shards are those of sequence parallelism.
   if (runtime.degrees == DegreesRule::kMeshes && !allow.sp) allow.tp = false;

@@ -86,6 +86,13 @@ struct Program {
     return result;
   }
   [[nodiscard]] bool is_interleaved() const { return interleaving.chunks > 1; }
+  /// Microbatches (interleaved: passes) that the depth-th stage from the end holds at least; INT64_MAX: so long a
+  /// pipeline has no group.
+  [[nodiscard]] std::int64_t least_held(std::int64_t depth) const {
+    if (!is_interleaved()) return std::min(depth, microbatches);
+    const std::int64_t group = interleaving.least_group(depth);
+    return group == 0 ? INT64_MAX : std::min(2 * depth - 1 + (interleaving.chunks - 1) * group, microbatches);
+  }
   /// By how many microbatches (interleaved: passes) a classic warm-up is longer than that of the stage behind.
   [[nodiscard]] std::int64_t warmup_step() const { return is_interleaved() ? 2 : 1; }
   [[nodiscard]] int signature_of(int first, int last) const { return signature(first, last); }

@@ -8,6 +8,7 @@
 
 #include "tangram/chain/cut_yield.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
 namespace tangram::compose {
@@ -26,16 +27,17 @@ struct PartChoice {
 };
 
 struct StageChoice {
-  int first = 0;  ///< blocks [first, last)
+  int first = 0;  ///< blocks [first, last); interleaved: as many, and those at the model's ends
   int last = 0;
+  std::vector<model::BlockRange> chunks = {};  ///< where its blocks are, interleaved
   std::vector<PartChoice> parts;  ///< one, or several for a mixed stage
   Nanoseconds T;                  ///< max over parts of forward + backward
   Nanoseconds F;                  ///< max over parts of forward
   Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
   Nanoseconds crossing;        ///< gradient synchronisation beside each part's own: replicas, parts, tied ends
-  std::int64_t in_flight = 1;  ///< n of src/chain/README.md, capped at M
-  cost::BoundaryCost to_next;  ///< zero for the last stage
+  std::int64_t in_flight = 1;  ///< n of src/chain/README.md, capped at M; interleaved: passes of one chunk that it holds
+  cost::BoundaryCost to_next;  ///< zero for the last stage; interleaved: of that to the first
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
   /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the
   /// pair of parts with the largest price, counting the members and GPUs of `link_source` and `link_target` (part
@@ -52,8 +54,10 @@ struct Composition {
   std::int64_t microbatch = 1;    ///< samples, global to one pipeline
   std::int64_t microbatches = 1;  ///< M of one pipeline; of one with fewer samples than others it may be one less
   std::int64_t samples = 0;       ///< of all pipelines, in shares that differ by no more than one; 0: M R b
+  int chunks = 1;                 ///< model chunks of a stage; more than one: interleaved
+  std::int64_t group = 0;         ///< microbatches that pass a chunk in a row, interleaved
   std::vector<StageChoice> stages;
-  Nanoseconds period;
+  Nanoseconds period;             ///< from one microbatch to the next; interleaved: from one pass to the next
   Nanoseconds closed_form;  ///< t of src/chain/README.md
 };
 

@@ -82,7 +82,7 @@ void FastestPlans::add_signature_lists(const Program& program, int signature) {
       std::size_t& fastest = at(step, option);
       const std::size_t before = fastest;
       // Candidates come in ascending T: the first that holds a depth is the fastest for it.
-      while (fastest < frontier.size() && frontier[fastest].n_max < needed(program, depth)) ++fastest;
+      while (fastest < frontier.size() && frontier[fastest].n_max < program.least_held(depth)) ++fastest;
       changed = changed || fastest != before;
     }
     if (changed) {
@@ -111,7 +111,7 @@ void FastestPlans::add_first_lists(const Program& program, int last) {
     for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
       const std::vector<Candidate>& frontier = program.frontier(option, signature);
       const auto fastest = std::find_if(frontier.begin(), frontier.end(),
-                                        [&](const Candidate& c) { return c.n_max >= needed(program, depth); });
+                                        [&](const Candidate& c) { return c.n_max >= program.least_held(depth); });
       if (fastest == frontier.end()) continue;
       const auto cost = static_cast<double>(std::max(fastest->T, least_drain(program, option, last, depth)));
       entries.push_back({static_cast<double>(fastest->T), cost, option});

@@ -8,13 +8,13 @@ std::int64_t least_drain(const Program& program, int option, int last, int depth
   if (program.drains.empty()) {
     std::int64_t least = INT64_MAX;
     for (const Candidate& c : program.frontier(option, program.signature_of(0, last))) {
-      if (c.n_max >= needed(program, depth)) least = std::min(least, c.A + c.o);
+      if (c.n_max >= program.least_held(depth)) least = std::min(least, c.A + c.o);
     }
     return least;
   }
   const std::vector<Drain>& drains = program.drains(option, last);
   const auto found = std::find_if(drains.begin(), drains.end(),
-                                  [&](const Drain& drain) { return drain.n_max >= needed(program, depth); });
+                                  [&](const Drain& drain) { return drain.n_max >= program.least_held(depth); });
   return found == drains.end() ? 0 : found->cost;
 }
 

@@ -10,14 +10,6 @@
 
 namespace tangram::chain {
 
-/// Microbatches that a stage at the depth holds: never more than there are.
-[[nodiscard]] inline std::int64_t needed(const Program& program, int depth) {
-  if (!program.is_interleaved()) return std::min<std::int64_t>(depth, program.microbatches);
-  const std::int64_t group = program.interleaving.least_group(depth);
-  if (group == 0) return INT64_MAX;  // so long a pipeline has none
-  return std::min(2 * depth - 1 + (program.interleaving.chunks - 1) * group, program.microbatches);
-}
-
 /// A lower bound on A + o of [0, last) as the first stage, with so many in flight.
 [[nodiscard]] std::int64_t least_drain(const Program& program, int option, int last, int depth);
 

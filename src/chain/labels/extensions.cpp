@@ -35,7 +35,7 @@ void Extensions::build(int left, int depth, ExtensionLists& lists) {
   if (here == kNoCompletion) return;
   const double slack = static_cast<double>(query_.cutoff) - bound_.root() + 1.0;
   const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
-  const std::int64_t held = needed(program_, depth);
+  const std::int64_t held = program_.least_held(depth);
   for (int n = 1; n <= left; ++n) {
     const double beyond = bound_.phi(left - n, depth + 1);
     if (beyond == kNoCompletion) continue;
@@ -70,7 +70,7 @@ void Extensions::add_group(ExtensionLists& lists, ExtensionGroup group, std::spa
     const std::int64_t cost = terms.is_first_stage ? candidate.A + candidate.o : candidate.T;
     const double growth = static_cast<double>(cost) + terms.fixed;
     if (growth > terms.slack) continue;
-    if (candidate.n_max < needed(program_, terms.depth)) continue;
+    if (candidate.n_max < program_.least_held(terms.depth)) continue;
     lists.extensions.push_back({growth, candidate, query_.relaxed ? nullptr : &candidate});
     if (query_.beam > 0 && !terms.is_first_stage) break;  // a beam search takes the fastest plan that holds the depth
   }

@@ -186,7 +186,7 @@ Json stage_json(const plan::LaunchPlan& plan, int id) {
   const plan::Stage& stage = plan.stage(id);
   return {{"id", id},
           {"pipeline", stage.pipeline},
-          {"blocks", {stage.first, stage.last}},
+          {"blocks", {stage.first(), stage.last()}},
           {"gpus", devices_text(plan, stage)},
           {"parallel", parallel_text(stage)}};
 }

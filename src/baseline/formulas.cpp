@@ -52,8 +52,8 @@ std::optional<Overlaid> overlaid(const plan::LaunchPlan& plan, const PlannerInpu
       const plan::Stage& stage = plan.stage(pipeline.stages[s]);
       DraftStage& to = all.stages[s];
       // The embedding is the first unit, the head the last.
-      const int from = stage.embedding ? 0 : stage.first + 1;
-      const int end = stage.head ? input.units() : stage.last + 1;
+      const int from = stage.embedding ? 0 : stage.first() + 1;
+      const int end = stage.head ? input.units() : stage.last() + 1;
       if (!first && (from != to.first || end != to.last)) return {};
       to.first = from;
       to.last = end;

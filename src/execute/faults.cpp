@@ -49,10 +49,11 @@ bool drop_transfer(plan::LaunchPlan& plan) {
 // A stage loses its last layer; one that has no other takes the next stage's first as well.
 bool move_layer(plan::LaunchPlan& plan) {
   plan::Stage& stage = plan.stages.front();
-  if (stage.last - stage.first > 1) {
-    --stage.last;
-  } else if (stage.last < plan.model.block_count()) {
-    ++stage.last;
+  model::BlockRange& chunk = stage.chunks.front();
+  if (chunk.count() > 1) {
+    --chunk.last;
+  } else if (chunk.last < plan.model.block_count()) {
+    ++chunk.last;
   } else {
     return false;
   }

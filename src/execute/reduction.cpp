@@ -65,9 +65,9 @@ class Reducer {
   JobStage stage_of(const plan::Stage& from, int position, const SampleScale& samples) {
     JobStage stage;
     stage.id = from.id;
-    stage.blocks = {small_block(from.first), small_block(from.last)};
-    stage.embedding = from.first == 0;
-    stage.head = from.last == plan_.model.block_count();
+    stage.blocks = {small_block(from.first()), small_block(from.last())};
+    stage.embedding = from.first() == 0;
+    stage.head = from.last() == plan_.model.block_count();
     stage.warmup = from.warmup;
     std::int64_t before = 0;
     for (std::size_t p = 0; p < from.parts.size(); ++p) {
@@ -99,8 +99,8 @@ class Reducer {
   [[nodiscard]] std::vector<cost::BlockPolicy> policies_of(const plan::Stage& stage,
                                                            const cost::MemoryPolicy& policy) const {
     std::vector<cost::BlockPolicy> policies;
-    int first = stage.first;
-    for (const cost::BlockRun& run : cost::runs_of(policy, stage.last - stage.first)) {
+    int first = stage.first();
+    for (const cost::BlockRun& run : cost::runs_of(policy, stage.block_count())) {
       const int kept = small_block(first + run.blocks) - small_block(first);
       policies.insert(policies.end(), static_cast<std::size_t>(kept), run.policy);
       first += run.blocks;
@@ -136,7 +136,7 @@ class Reducer {
 
   std::vector<JobTransfer> transfers(int from, int to, const SampleScale& samples) {
     std::vector<JobTransfer> list;
-    const std::int64_t tokens = plan_.model.block(plan_.stage(from).last - 1).tokens;
+    const std::int64_t tokens = plan_.model.block(plan_.stage(from).first_cut() - 1).tokens;
     for (const plan::Boundary& boundary : plan_.boundaries) {
       if (boundary.from != from || boundary.to != to) continue;
       for (const plan::Transfer& t : boundary.transfers) {

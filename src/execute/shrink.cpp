@@ -26,7 +26,7 @@ PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipelin
     std::vector<std::pair<std::int64_t, cost::Strategy>> parts;
     parts.reserve(stage.parts.size());
     for (const plan::Part& part : stage.parts) parts.emplace_back(part.samples, part.strategy);
-    std::get<2>(kind).emplace_back(stage.first, stage.last, stage.warmup, std::move(parts));
+    std::get<2>(kind).emplace_back(stage.first(), stage.last(), stage.warmup, std::move(parts));
   }
   return kind;
 }
@@ -165,11 +165,11 @@ std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int
   for (const int id : pipelines) {
     for (const int s : plan.pipelines[static_cast<std::size_t>(id)].stages) {
       const plan::Stage& stage = plan.stage(s);
-      keep_around(stage.first);
-      keep_around(stage.last);
+      keep_around(stage.first());
+      keep_around(stage.last());
       for (const plan::Part& part : stage.parts) {
-        int edge = stage.first;
-        for (const cost::BlockRun& run : cost::runs_of(part.strategy.policy, stage.last - stage.first)) {
+        int edge = stage.first();
+        for (const cost::BlockRun& run : cost::runs_of(part.strategy.policy, stage.block_count())) {
           keep_around(edge += run.blocks);
         }
       }

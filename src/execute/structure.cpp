@@ -49,13 +49,13 @@ void find_layer_range(const LaunchPlan& plan, const plan::Pipeline& pipeline, Co
   int behind = 0;
   for (const int id : pipeline.stages) {
     const plan::Stage& stage = plan.stage(id);
-    if (stage.first < behind) {
+    if (stage.first() < behind) {
       findings.add("layer-range", at_stage(id),
-                   "runs block " + std::to_string(stage.first) + " after a stage has run it or a later one");
+                   "runs block " + std::to_string(stage.first()) + " after a stage has run it or a later one");
     }
-    behind = stage.last;
-    for (int b = stage.first; b < stage.last; ++b) ++held[static_cast<std::size_t>(b)];
-    if (stage.embedding != (stage.first == 0) || stage.head != (stage.last == plan.model.block_count())) {
+    behind = stage.last();
+    for (const int b : stage.blocks()) ++held[static_cast<std::size_t>(b)];
+    if (stage.embedding != (stage.first() == 0) || stage.head != (stage.last() == plan.model.block_count())) {
       findings.add("layer-range", at_stage(id), "embedding and head go with the first and the last block");
     }
   }
@@ -110,7 +110,7 @@ void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& f
       findings.add("degrees-invalid", at_stage(stage.id), why);
     }
     const cost::MemoryPolicy& policy = part.strategy.policy;
-    if (!is_possible(policy, stage.last - stage.first)) {
+    if (!is_possible(policy, stage.block_count())) {
       findings.add("degrees-invalid", at_stage(stage.id), "ZeRO goes from 0 to 3, recompute to the stage's layers");
     }
   }
@@ -253,7 +253,7 @@ void find_transfers(const LaunchPlan& plan, int from, int to, Collected& finding
                  found.empty() ? "is not listed" : "is listed more than once");
     return;
   }
-  const std::int64_t tokens = plan.model.block(plan.stage(from).last - 1).tokens;
+  const std::int64_t tokens = plan.model.block(plan.stage(from).first_cut() - 1).tokens;
   BoundarySide(*found.front(), false, shards(plan.stage(from), tokens), findings).judge();
   BoundarySide(*found.front(), true, shards(plan.stage(to), tokens), findings).judge();
 }

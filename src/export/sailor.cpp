@@ -111,7 +111,7 @@ Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
 Json layers_json(const plan::LaunchPlan& plan, const plan::Stage& stage) {
   Json layers = Json::array();
   if (stage.embedding) layers.push_back(0);
-  for (int b = stage.first; b < stage.last; ++b) layers.push_back(b + 1);
+  for (const int b : stage.blocks()) layers.push_back(b + 1);
   if (stage.head) layers.push_back(plan.model.block_count() + 1);
   return layers;
 }

@@ -84,7 +84,7 @@ std::string part_name(const plan::LaunchPlan& plan, int pipeline, int index, int
       plan.stage(plan.pipelines[static_cast<std::size_t>(pipeline)].stages[static_cast<std::size_t>(index)]);
   const plan::Part& part = stage.parts[static_cast<std::size_t>(part_index)];
   return fmt::format("stage {}: {} x {}, layers {}-{}", index, part.strategy.degrees.gpus(),
-                     plan.island(part.island).device.name, stage.first, stage.last - 1);
+                     plan.island(part.island).device.name, stage.first(), stage.last() - 1);
 }
 
 void write_names(const plan::LaunchPlan& plan, const Threads& threads, std::vector<std::string>& lines) {

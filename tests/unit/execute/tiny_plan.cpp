@@ -68,10 +68,10 @@ void add_pipeline(plan::LaunchPlan& plan, const PipelineSpec& spec) {
     plan::Stage stage;
     stage.id = static_cast<int>(plan.stages.size());
     stage.pipeline = pipeline.id;
-    stage.first = first;
-    stage.last = first = spec.stages[s].last;
-    stage.embedding = stage.first == 0;
-    stage.head = stage.last == plan.model.block_count();
+    stage.chunks = {{first, spec.stages[s].last}};
+    first = spec.stages[s].last;
+    stage.embedding = stage.first() == 0;
+    stage.head = stage.last() == plan.model.block_count();
     const auto classic = static_cast<std::int64_t>(spec.stages.size() - 1 - s);
     stage.warmup = std::min(classic + spec.stages[s].extra, spec.microbatches - 1);
     for (const PartSpec& part_spec : spec.stages[s].parts) {
@@ -87,8 +87,9 @@ void add_pipeline(plan::LaunchPlan& plan, const PipelineSpec& spec) {
       plan::Boundary boundary;
       boundary.from = stage.id - 1;
       boundary.to = stage.id;
-      boundary.transfers = plan::boundary_transfers(plan.stages.back(), stage, plan.model.block(stage.first - 1).tokens,
-                                                    Bytes(model::cut_bytes(plan.model, stage.first)));
+      boundary.transfers =
+          plan::boundary_transfers(plan.stages.back(), stage, plan.model.block(stage.first() - 1).tokens,
+                                   Bytes(model::cut_bytes(plan.model, stage.first())));
       plan.boundaries.push_back(boundary);
     }
     pipeline.stages.push_back(stage.id);

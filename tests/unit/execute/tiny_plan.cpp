@@ -126,4 +126,32 @@ plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& 
   return plan;
 }
 
+plan::LaunchPlan interleaved(plan::LaunchPlan plan, int chunks, std::int64_t group) {
+  plan.group = group;
+  for (plan::Stage& stage : plan.stages) stage.chunks.clear();
+  const int blocks = plan.model.block_count();
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    const auto stages = static_cast<int>(pipeline.stages.size());
+    const int places = stages * chunks;
+    int first = 0;
+    for (int place = 0; place < places; ++place) {
+      const int s = place % stages;
+      plan::Stage& stage = plan.stages[static_cast<std::size_t>(pipeline.stages[static_cast<std::size_t>(s)])];
+      const int last = first + blocks / places + (place < blocks % places ? 1 : 0);
+      stage.chunks.push_back({first, last});
+      first = last;
+      stage.warmup = std::min(2 * (stages - 1 - s) + (chunks - 1) * group, pipeline.microbatches * chunks - 1);
+      for (plan::Part& part : stage.parts) part.predicted.in_flight = stage.warmup + 1;
+    }
+    const plan::Stage& from = plan.stage(pipeline.stages.back());
+    plan::Boundary round;
+    round.from = from.id;
+    round.to = pipeline.stages.front();
+    round.transfers = plan::boundary_transfers(from, plan.stage(round.to), plan.model.block(from.first_cut()).tokens,
+                                               Bytes(model::cut_bytes(plan.model, from.first_cut())));
+    plan.boundaries.push_back(round);
+  }
+  return plan;
+}
+
 }  // namespace tangram::execute::tiny

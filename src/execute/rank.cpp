@@ -199,7 +199,13 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
   const SmallModel& model = job_.model;
   const Range chunk = chunk_of(pass.chunk);
   const std::span<Block> blocks = blocks_of(pass.chunk);
-  KeptMicrobatch& kept = in_flight_[{pass.chunk, pass.microbatch}];
+  const auto found = in_flight_.find({pass.chunk, pass.microbatch});
+  if (found == in_flight_.end()) {
+    throw RunStopped{{"pass-order", "rank " + std::to_string(self_.number),
+                      "runs backward " + std::to_string(pass.microbatch) + " of chunk " + std::to_string(pass.chunk) +
+                          " before its forward pass"}};
+  }
+  KeptMicrobatch& kept = found->second;
   const std::vector<std::int64_t> samples = begin(pass.microbatch);
   Stream gradient;
   if (has_head(pass.chunk)) {
@@ -229,7 +235,7 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
   } else {
     send(to_before_, pass, gradient.current);
   }
-  in_flight_.erase({pass.chunk, pass.microbatch});
+  in_flight_.erase(found);
 }
 
 Task<void> RankProgram::run() {

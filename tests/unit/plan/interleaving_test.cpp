@@ -15,13 +15,13 @@ using namespace tangram::plan::example;
 
 namespace {
 
-std::string codes(const CheckReport& report) {
+std::string listed(const CheckReport& report) {
   std::string text;
   for (const auto& v : report.violations) text += v.code + " at " + v.where + ": " + v.message + "\n";
   return text;
 }
 
-bool has(const CheckReport& report, const std::string& code) {
+bool is_found(const CheckReport& report, const std::string& code) {
   return std::ranges::any_of(report.violations, [&](const Violation& v) { return v.code == code; });
 }
 
@@ -133,7 +133,7 @@ InterleavedStage equal_stage(std::size_t chunks, std::int64_t forward, std::int6
 
 TEST_CASE("a good interleaved plan passes") {
   const LaunchPlan plan = interleaved_plan();
-  CHECK(codes(check(plan)).empty());
+  CHECK(listed(check(plan)).empty());
   CHECK(plan.chunks() == 2);
   CHECK(plan.schedule() == runtime::Schedule::kInterleaved);
   CHECK(plan.places_of(plan.stage(1)) == std::vector<std::size_t>{1, 5});
@@ -156,7 +156,7 @@ TEST_CASE("chunks may have unlike sizes, groups be larger than the pipeline") {
   for (const std::size_t chunks : {2U, 3U, 4U}) {
     CAPTURE(chunks);
     const LaunchPlan plan = test::interleaved(plain, chunks, 4);
-    CHECK(codes(check(plan)).empty());
+    CHECK(listed(check(plan)).empty());
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("replicas of an interleaved pipeline pass") {
   const std::vector<StageSpec> stages{{3, {{0, 4, 4, alike}}}, {8, {{0, 4, 4, alike}}}};
   LaunchPlan plain = make_plan(world, make_composition(world, 2, 4, 4, stages));
   const LaunchPlan plan = test::interleaved(plain, 2, 2);
-  CHECK(codes(check(plan)).empty());
+  CHECK(listed(check(plan)).empty());
 }
 
 TEST_CASE("every fault of an interleaved plan is caught") {
@@ -175,8 +175,8 @@ TEST_CASE("every fault of an interleaved plan is caught") {
     LaunchPlan plan = interleaved_plan();
     fault.plant(plan);
     const CheckReport report = check(plan);
-    CAPTURE(codes(report));
-    CHECK(has(report, fault.code));
+    CAPTURE(listed(report));
+    CHECK(is_found(report, fault.code));
   }
 }
 
@@ -189,12 +189,12 @@ TEST_CASE("an interleaved plan is read as it was written") {
   CHECK(read->stages == plan.stages);
   CHECK(read->boundaries == plan.boundaries);
   CHECK(read->targets == plan.targets);
-  CHECK(codes(check(*read)).empty());
+  CHECK(listed(check(*read)).empty());
   CHECK(write_plan(*read) == text);
   CHECK(text.find("\"interleaving\": {\"group\": 4}") != std::string::npos);
   CHECK(text.find("\"transfers\": \"forward-blocking\"") != std::string::npos);
   CHECK(text.find("\"blocks\": [1, 6]") != std::string::npos);
-  CHECK(text.find("\"chunks\": [[1, 2], [5, 6]]") != std::string::npos);
+  CHECK(text.find("\"chunks\": [\n        [1, 2],\n        [5, 6]\n      ]") != std::string::npos);
 }
 
 TEST_CASE("a plan of one range of blocks a stage says nothing of chunks") {
@@ -216,7 +216,7 @@ TEST_CASE("files whose chunks make no sense are refused") {
     REQUIRE_FALSE(read);
     return read.error().front().code;
   };
-  const std::string chunks = "\"chunks\": [[1, 2], [5, 6]]";
+  const std::string chunks = "\"chunks\": [\n        [1, 2],\n        [5, 6]\n      ]";
   CHECK(refused(chunks, "\"chunks\": []") == "wrong-range");
   CHECK(refused(chunks, "\"chunks\": [[1, 2], 5]") == "wrong-range");
   CHECK(refused(chunks, "\"chunks\": [[1, 2], [5, 99]]") == "wrong-range");

@@ -1,5 +1,6 @@
 // Interleaved schedules whose stages wait for what they send forward, by hand; and launch plans that have them.
 #include "support/catch.hpp"
+#include "support/golden.hpp"
 #include "support/interleaved.hpp"
 #include "tangram/plan/check.hpp"
 #include "unit/plan/example.hpp"
@@ -81,8 +82,8 @@ TEST_CASE("forward-blocking: parts of a stage wait for the slowest") {
   schedule.pipelines[0].stages[0].parts.push_back({14_ns, 20_ns, 0_ns, 0_ns});
   schedule.pipelines[0].transfers = Transfers::kForwardBlocking;
   const Result result = simulate::simulate(schedule, true);
-  CHECK(find(result, EventKind::kForward, 0, 1, 0, 0).start == 17_ns);
-  CHECK(find(result, EventKind::kForward, 0, 1, 0, 1).start == 17_ns);
+  CHECK(find(result, EventKind::kForward, 0, 1, 0).start == 17_ns);
+  CHECK(find(result, EventKind::kForward, 0, 1, 1).start == 17_ns);
 }
 
 TEST_CASE("an interleaved plan becomes an interleaved schedule") {
@@ -114,6 +115,13 @@ TEST_CASE("a simulated interleaved plan passes its check") {
   CHECK_FALSE(differences(plan).empty());
 }
 
+TEST_CASE("the file that tests of the command line read is a simulated interleaved plan", "[golden]") {
+  plan::LaunchPlan plan = plan::example::interleaved_plan();
+  predict(plan, simulate::simulate(schedule_of(plan)), FlopsPerSecond(0));
+  const std::string now = plan::write_plan(plan);
+  CHECK(now == test::golden(std::string(TANGRAM_SOURCE_DIR) + "/tests/cli/inputs/interleaved.plan.json", now));
+}
+
 TEST_CASE("no interleaved iteration is below the judge's closed form") {
   plan::example::World world = plan::example::make_world();
   const auto alike = plan::example::strategy(2, 1, 4, 1, 1, 1);
@@ -128,7 +136,6 @@ TEST_CASE("no interleaved iteration is below the judge's closed form") {
         if (result.deadlock) continue;  // a last group that is too short
         CAPTURE(microbatches, chunks, group);
         CHECK(result.iteration >= plan.predicted.closed_form);
-        CHECK(result.iteration.as_double() <= 1.2 * plan.predicted.closed_form.as_double());
       }
     }
   }

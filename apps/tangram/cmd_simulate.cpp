@@ -133,7 +133,7 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   if (!arguments.transfers.empty() && !wanted) {
     return report(context.terminal, context.json,
                   usage_mistake("bad-value", fmt::format("--transfers {}: no such kind", arguments.transfers),
-                                "overlapped or blocking"));
+                                "overlapped, blocking or forward-blocking"));
   }
   auto plan = load_plan(arguments.plan);
   if (!plan) return report(context.terminal, context.json, plan.error());
@@ -143,6 +143,11 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   if (!trace) return report(context.terminal, context.json, trace.error());
 
   const auto transfers = wanted.value_or(plan->semantics().transfers);
+  if (plan->is_interleaved() && transfers == simulate::Transfers::kBlocking) {
+    return report(context.terminal, context.json,
+                  usage_mistake("bad-value", "--transfers blocking: not where model chunks are interleaved",
+                                "overlapped or forward-blocking"));
+  }
   const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan, transfers), trace->has_value());
   if (result.deadlock) return report(context.terminal, context.json, deadlock(transfers));
   simulate::predict(*plan, result, FlopsPerSecond(0));

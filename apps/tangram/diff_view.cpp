@@ -184,11 +184,15 @@ Json prediction_json(const plan::LaunchPlan& plan) {
 Json stage_json(const plan::LaunchPlan& plan, int id) {
   if (id < 0) return nullptr;
   const plan::Stage& stage = plan.stage(id);
-  return {{"id", id},
-          {"pipeline", stage.pipeline},
-          {"blocks", {stage.first, stage.last}},
-          {"gpus", devices_text(plan, stage)},
-          {"parallel", parallel_text(stage)}};
+  Json json{{"id", id},
+            {"pipeline", stage.pipeline},
+            {"blocks", {stage.first(), stage.last()}},
+            {"gpus", devices_text(plan, stage)},
+            {"parallel", parallel_text(stage)}};
+  if (stage.chunks.size() > 1) {
+    for (const model::BlockRange& chunk : stage.chunks) json["chunks"].push_back({chunk.first, chunk.last});
+  }
+  return json;
 }
 
 Json resharding_json(const evolve::Resharding& r, const std::optional<Nanoseconds>& time) {
@@ -217,6 +221,7 @@ std::string switch_for_people(const plan::LaunchPlan& before, const plan::Launch
                                 speed_line(after), gain_of(before, after) * 100);
   if (!d.same_model) out += "model     another one: nothing that GPUs hold is of use\n";
   if (!d.same_job) out += "job       another sequence length, batch or precision\n";
+  if (before.group != after.group) out += "schedule  other groups of microbatches in interleaved chunks\n";
   if (!d.same_batching) out += "batches   other pipelines or microbatches\n";
   if (d.same_structure()) return out + "changes   predictions alone: every GPU goes on as it is\n";
   out += fmt::format("GPUs      {}\n", gpu_line(d.gpus));

@@ -132,7 +132,7 @@ bool alike(const plan::LaunchPlan& plan, const plan::Pipeline& a, const plan::Pi
   for (std::size_t s = 0; s < a.stages.size(); ++s) {
     const plan::Stage& x = plan.stage(a.stages[s]);
     const plan::Stage& y = plan.stage(b.stages[s]);
-    if (x.first != y.first || x.last != y.last || x.parts.size() != y.parts.size()) return false;
+    if (x.chunks != y.chunks || x.parts.size() != y.parts.size()) return false;
     for (std::size_t p = 0; p < x.parts.size(); ++p) {
       if (x.parts[p].strategy != y.parts[p].strategy || x.parts[p].predicted != y.parts[p].predicted) return false;
     }
@@ -166,8 +166,12 @@ std::string result_line(const plan::Predicted& p) {
 /// What the times are promised for.
 std::string schedule_line(const plan::LaunchPlan& plan) {
   const runtime::Semantics semantics = plan.semantics();
+  const std::string order =
+      plan.is_interleaved()
+          ? fmt::format("interleaved 1F1B ({} model chunks a stage, groups of {})", plan.chunks(), plan.group)
+          : "1F1B";
   const std::string text =
-      fmt::format("1F1B, {} transfers, {} warm-up", to_string(semantics.transfers), to_string(semantics.warmup));
+      fmt::format("{}, {} transfers, {} warm-up", order, to_string(semantics.transfers), to_string(semantics.warmup));
   if (plan.runtime == runtime::Target::kGeneric) return text + ": on paper; no runtime runs it so";
   return fmt::format("{}, as {} runs it", text, runtime::runtime_of(plan.runtime).title);
 }
@@ -298,7 +302,13 @@ std::string gpus_text(const plan::LaunchPlan& plan, const plan::Part& part) {
 }
 
 std::string layers_text(const plan::Stage& stage) {
-  return fmt::format("{}-{} ({})", stage.first, stage.last - 1, stage.last - stage.first);
+  if (stage.chunks.size() > 1) {
+    std::vector<std::string> ranges;
+    for (const model::BlockRange& chunk : stage.chunks)
+      ranges.push_back(fmt::format("{}-{}", chunk.first, chunk.last - 1));
+    return fmt::format("{} ({})", fmt::join(ranges, " "), stage.block_count());
+  }
+  return fmt::format("{}-{} ({})", stage.first(), stage.last() - 1, stage.block_count());
 }
 
 std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal) {

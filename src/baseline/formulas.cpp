@@ -52,8 +52,8 @@ std::optional<Overlaid> overlaid(const plan::LaunchPlan& plan, const PlannerInpu
       const plan::Stage& stage = plan.stage(pipeline.stages[s]);
       DraftStage& to = all.stages[s];
       // The embedding is the first unit, the head the last.
-      const int from = stage.embedding ? 0 : stage.first + 1;
-      const int end = stage.head ? input.units() : stage.last + 1;
+      const int from = stage.embedding ? 0 : stage.first() + 1;
+      const int end = stage.head ? input.units() : stage.last() + 1;
       if (!first && (from != to.first || end != to.last)) return {};
       to.first = from;
       to.last = end;
@@ -118,6 +118,7 @@ const Formula* formula_of(std::string_view planner) {
 bool has_formula(std::string_view planner) { return formula_of(planner) != nullptr; }
 
 std::optional<double> claim_of(std::string_view planner, const plan::LaunchPlan& plan, const PlannerInput& input) {
+  if (plan.is_interleaved()) return std::nullopt;  // formulas of 1F1B
   const Formula* formula = formula_of(planner);
   const auto all = overlaid(plan, input);
   if (formula == nullptr || !all || all->stages.empty()) return std::nullopt;

@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "tangram/base/assert.hpp"
+
 namespace tangram::cost {
 namespace {
 
@@ -431,6 +433,31 @@ StageCost StageCoster::cost(RecomputeMode mode, int layers) const {
 StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
   if (policy.is_mixed()) return mixed_cost(units, slice, policy);
   return StageCoster(units, slice, policy.zero).cost(policy.recompute, policy.recompute_layers);
+}
+
+ChunkedCost chunked_cost(const UnitCosts& units, const std::vector<model::SliceSignature>& chunks,
+                         const MemoryPolicy& policy) {
+  TANGRAM_ASSERT(!chunks.empty() && !policy.is_mixed());
+  ChunkedCost cost;
+  cost.all.provenance = Provenance::kMeasured;
+  for (const model::SliceSignature& chunk : chunks) {
+    MemoryPolicy own = policy;
+    own.recompute_layers = std::min(policy.recompute_layers, chunk.block_count());
+    const StageCost one = stage_cost(units, chunk, own);
+    cost.all.forward += one.forward;
+    cost.all.backward += one.backward;
+    cost.all.gradient_sync += one.gradient_sync;
+    cost.all.optimizer_step += one.optimizer_step;
+    cost.all.parameters += one.parameters;
+    cost.all.gradients += one.gradients;
+    cost.all.optimizer_state += one.optimizer_state;
+    cost.all.transient = std::max(cost.all.transient, one.transient);
+    cost.all.activation += one.activation;
+    cost.all.gradient_volume += one.gradient_volume;
+    cost.all.provenance = std::max(cost.all.provenance, one.provenance);
+    cost.chunks.push_back(one);
+  }
+  return cost;
 }
 
 std::int64_t max_in_flight(const StageCost& cost, Bytes usable) {

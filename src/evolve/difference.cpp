@@ -28,7 +28,13 @@ std::map<Gpu, int> stages_by_gpu(const plan::LaunchPlan& plan) {
 }
 
 int common_layers(const plan::Stage& a, const plan::Stage& b) {
-  return std::max(0, std::min(a.last, b.last) - std::max(a.first, b.first));
+  int common = 0;
+  for (const model::BlockRange& x : a.chunks) {
+    for (const model::BlockRange& y : b.chunks) {
+      common += std::max(0, std::min(x.last, y.last) - std::max(x.first, y.first));
+    }
+  }
+  return common;
 }
 
 /// How well an old stage fits a new one; more is better, earlier stages come first among equals.
@@ -64,7 +70,7 @@ void pair_by_layers(const plan::LaunchPlan& before, const plan::LaunchPlan& afte
     int& mine = at(old_of, stage.id);
     if (mine >= 0) continue;
     const auto found = std::ranges::find_if(before.stages, [&](const plan::Stage& old) {
-      return !at(taken, old.id) && old.first == stage.first && old.last == stage.last;
+      return !at(taken, old.id) && old.chunks == stage.chunks;
     });
     if (found == before.stages.end()) continue;
     mine = found->id;
@@ -83,7 +89,7 @@ StagePair compared(const plan::LaunchPlan& before, const plan::LaunchPlan& after
   if (old_id < 0 || new_id < 0) return pair;
   const plan::Stage& a = before.stage(old_id);
   const plan::Stage& b = after.stage(new_id);
-  pair.layers = a.first != b.first || a.last != b.last;
+  pair.layers = a.chunks != b.chunks;
   std::vector<Gpu> old_gpus = gpus_of(before, a);
   const std::vector<Gpu> new_gpus = gpus_of(after, b);
   pair.gpus = old_gpus != new_gpus;
@@ -129,7 +135,7 @@ std::map<Gpu, Role> roles_of(const plan::LaunchPlan& plan) {
   for (const plan::Rank& rank : plan.ranks) {
     const plan::Stage& stage = plan.stage(rank.stage);
     const plan::Part& part = at(stage.parts, rank.part);
-    roles[{rank.host, rank.gpu}] = {stage.first, stage.last, part.strategy.degrees};
+    roles[{rank.host, rank.gpu}] = {stage.chunks, part.strategy.degrees};
   }
   return roles;
 }
@@ -145,7 +151,7 @@ GpuCounts count_roles(const std::map<Gpu, Role>& before, const std::map<Gpu, Rol
 }
 
 bool Difference::same_structure() const {
-  return same_model && same_job && same_batching && std::ranges::all_of(stages, &StagePair::same);
+  return same_model && same_job && same_batching && same_groups && std::ranges::all_of(stages, &StagePair::same);
 }
 
 bool same_job(const model::Model& a, const model::Model& b) {
@@ -173,6 +179,7 @@ Difference difference(const plan::LaunchPlan& before, const plan::LaunchPlan& af
   result.same_model = same_model(before.model, after.model);
   result.same_job = same_job(before.model, after.model);
   result.same_batching = same_pipelines(before, after);
+  result.same_groups = before.group == after.group;
   result.stages = pair_stages(before, after);
   result.gpus = count_roles(roles_of(before), roles_of(after));
   return result;

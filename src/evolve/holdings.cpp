@@ -42,7 +42,20 @@ Place place_of(const plan::Rank& rank, const cost::Degrees& degrees) {
 /// Recompute holds nothing of its own.
 std::vector<cost::BlockRun> sharded_alike(const cost::MemoryPolicy& policy, const plan::Stage& stage) {
   if (policy.is_mixed()) return policy.runs;
-  return {{stage.last - stage.first, {policy.zero}}};
+  return {{stage.block_count(), {policy.zero}}};
+}
+
+/// Of the stage's blocks, counted through its chunks, `count` from `before` on.
+std::vector<model::BlockRange> ranges_of(const plan::Stage& stage, int before, int count) {
+  std::vector<model::BlockRange> ranges;
+  int passed = 0;
+  for (const model::BlockRange& chunk : stage.chunks) {
+    const int first = chunk.first + std::max(0, before - passed);
+    const int last = chunk.first + std::min(chunk.count(), before + count - passed);
+    if (first < last) ranges.push_back({first, last});
+    passed += chunk.count();
+  }
+  return ranges;
 }
 
 class Holder {
@@ -55,11 +68,13 @@ class Holder {
     const cost::Strategy& strategy = at(stage.parts, rank.part).strategy;
     gpu_ = {rank.host, rank.gpu};
     place_ = place_of(rank, strategy.degrees);
-    int first = stage.first;
+    int before = 0;
     for (const cost::BlockRun& run : sharded_alike(strategy.policy, stage)) {
       zero_ = run.policy.zero;
-      for (auto cut = cuts_.lower_bound(first); *cut < first + run.blocks; ++cut) blocks(*cut, *std::next(cut));
-      first += run.blocks;
+      for (const model::BlockRange& range : ranges_of(stage, before, run.blocks)) {
+        for (auto cut = cuts_.lower_bound(range.first); *cut < range.last; ++cut) blocks(*cut, *std::next(cut));
+      }
+      before += run.blocks;
     }
     zero_ = strategy.policy.zero;
     ends(stage);
@@ -116,10 +131,13 @@ class Holder {
 std::set<int> cuts_of(const plan::LaunchPlan& plan) {
   std::set<int> cuts;
   for (const plan::Stage& stage : plan.stages) {
-    cuts.insert({stage.first, stage.last});
+    for (const model::BlockRange& chunk : stage.chunks) cuts.insert({chunk.first, chunk.last});
     for (const plan::Part& part : stage.parts) {
-      int first = stage.first;
-      for (const cost::BlockRun& run : part.strategy.policy.runs) cuts.insert(first += run.blocks);
+      int before = 0;
+      for (const cost::BlockRun& run : part.strategy.policy.runs) {
+        for (const model::BlockRange& range : ranges_of(stage, before, run.blocks)) cuts.insert(range.last);
+        before += run.blocks;
+      }
     }
   }
   return cuts;

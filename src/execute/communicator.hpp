@@ -57,6 +57,7 @@ struct MessageKey {
   int transfer = 0;  ///< its place in the list of the boundary
   bool backward = false;
   std::int64_t microbatch = 0;
+  int cut = 0;  ///< that it crosses, counted along the chain
   auto operator<=>(const MessageKey&) const = default;
 };
 

@@ -7,13 +7,17 @@ namespace tangram::execute {
 
 namespace {
 
-constexpr std::array<FaultName, 6> kFaults{{
+constexpr std::array<FaultName, 9> kFaults{{
     {Fault::kSwappedRanks, "swapped-ranks", "two ranks take each other's place", "rank-order"},
     {Fault::kDroppedTransfer, "dropped-transfer", "a boundary lacks a transfer", "transfer-missing"},
     {Fault::kGradientScale, "gradient-scale", "a stage doubles its gradients", "gradient-scale"},
     {Fault::kMissingAllReduce, "missing-all-reduce", "a stage does not sum its gradients", "gradient-not-reduced"},
     {Fault::kLayerRange, "layer-range", "a stage ends at another layer", "layer-range"},
     {Fault::kMissingMicrobatch, "missing-microbatch", "a pipeline runs one microbatch too few", "microbatch-missing"},
+    {Fault::kSwappedChunks, "swapped-chunks", "two stages take each other's last model chunk", "layer-range"},
+    {Fault::kMissingWraparound, "missing-wraparound", "no boundary leads from the last stage to the first",
+     "transfer-missing"},
+    {Fault::kWrongGroup, "wrong-group", "a group has a microbatch more than the warm-ups fit", "deadlock"},
 }};
 
 bool swap_ranks(plan::LaunchPlan& plan) {
@@ -49,10 +53,11 @@ bool drop_transfer(plan::LaunchPlan& plan) {
 // A stage loses its last layer; one that has no other takes the next stage's first as well.
 bool move_layer(plan::LaunchPlan& plan) {
   plan::Stage& stage = plan.stages.front();
-  if (stage.last - stage.first > 1) {
-    --stage.last;
-  } else if (stage.last < plan.model.block_count()) {
-    ++stage.last;
+  model::BlockRange& chunk = stage.chunks.front();
+  if (chunk.count() > 1) {
+    --chunk.last;
+  } else if (chunk.last < plan.model.block_count()) {
+    ++chunk.last;
   } else {
     return false;
   }
@@ -62,6 +67,32 @@ bool move_layer(plan::LaunchPlan& plan) {
 bool drop_microbatch(plan::LaunchPlan& plan) {
   if (plan.pipelines.front().microbatches < 2) return false;
   --plan.pipelines.front().microbatches;
+  return true;
+}
+
+bool swap_chunks(plan::LaunchPlan& plan) {
+  const std::vector<int>& stages = plan.pipelines.front().stages;
+  if (!plan.is_interleaved() || stages.size() < 2) return false;
+  plan::Stage& first = plan.stages[static_cast<std::size_t>(stages[0])];
+  plan::Stage& second = plan.stages[static_cast<std::size_t>(stages[1])];
+  std::swap(first.chunks.back(), second.chunks.back());
+  std::swap(first.head, second.head);
+  return true;
+}
+
+bool drop_wraparound(plan::LaunchPlan& plan) {
+  if (!plan.is_interleaved()) return false;
+  const std::vector<int>& stages = plan.pipelines.front().stages;
+  return std::erase_if(plan.boundaries, [&](const plan::Boundary& boundary) {
+           return boundary.from == stages.back() && boundary.to == stages.front();
+         }) > 0;
+}
+
+/// The last stage then begins with a backward pass whose forward pass has not come yet.
+bool lengthen_group(plan::LaunchPlan& plan) {
+  const auto has_more = [&](const plan::Pipeline& pipeline) { return pipeline.microbatches > plan.group; };
+  if (!plan.is_interleaved() || !std::ranges::any_of(plan.pipelines, has_more)) return false;
+  ++plan.group;
   return true;
 }
 
@@ -92,6 +123,9 @@ bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
       return misbehaviour.unreduced_stage >= 0;
     case Fault::kLayerRange: return move_layer(plan);
     case Fault::kMissingMicrobatch: return drop_microbatch(plan);
+    case Fault::kSwappedChunks: return swap_chunks(plan);
+    case Fault::kMissingWraparound: return drop_wraparound(plan);
+    case Fault::kWrongGroup: return lengthen_group(plan);
   }
   return false;
 }

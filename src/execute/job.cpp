@@ -7,7 +7,7 @@ Job one_process(const Job& job) {
   whole.model = job.model;
   whole.samples = job.samples;
   JobStage stage;
-  stage.blocks = {0, static_cast<int>(job.model.blocks.size())};
+  stage.chunks = {{0, static_cast<int>(job.model.blocks.size())}};
   stage.embedding = stage.head = true;
   JobPart& part = stage.parts.emplace_back();
   part.blocks.resize(job.model.blocks.size());

@@ -44,14 +44,14 @@ struct SmallModel {
 struct JobPart {
   cost::Degrees degrees;                  ///< dp: the replicas kept
   int zero_of_ends = 0;                   ///< of embedding and head
-  std::vector<cost::BlockPolicy> blocks;  ///< of the stage's, in order
+  std::vector<cost::BlockPolicy> blocks;  ///< of the stage's, chunk by chunk
   int first_rank = 0;
   std::vector<Range> lanes;  ///< of each replica: its samples of a whole microbatch
 };
 
 struct JobStage {
   int id = 0;
-  Range blocks;  ///< of SmallModel::blocks
+  std::vector<Range> chunks;  ///< of SmallModel::blocks, one under 1F1B
   bool embedding = false;
   bool head = false;
   std::int64_t warmup = 0;
@@ -72,7 +72,10 @@ struct JobPipeline {
   int last_microbatch = 1;  ///< samples of the last one, the first of a whole one
   int first_sample = 0;     ///< of the batch
   std::vector<JobStage> stages;
-  std::vector<std::vector<JobTransfer>> boundaries;  ///< behind each stage but the last
+  std::int64_t group = 1;  ///< microbatches that take turns in the chunks
+  /// Behind each stage; behind the last one only where chunks are interleaved, which leads to the first stage.
+  std::vector<std::vector<JobTransfer>> boundaries;
+  [[nodiscard]] int chunks() const { return static_cast<int>(stages.front().chunks.size()); }
   [[nodiscard]] int samples_of(std::int64_t index) const {
     return index + 1 < microbatches ? microbatch : last_microbatch;
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pass_order.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::execute {
@@ -87,15 +86,18 @@ void RankProgram::require_cover(const std::vector<Route>& routes, const std::str
 
 void RankProgram::make_routes() {
   const auto s = static_cast<std::size_t>(self_.stage);
-  if (s > 0) {
-    from_before_ = routes(pipeline_.boundaries[s - 1], true);
+  const std::size_t stages = pipeline_.stages.size();
+  const bool round = pipeline_.chunks() > 1;
+  if (s > 0 || round) {
+    const std::size_t before = (s + stages - 1) % stages;
+    from_before_ = routes(pipeline_.boundaries[before], true);
     to_before_ = from_before_;
-    require_cover(from_before_, "the transfers from stage " + std::to_string(pipeline_.stages[s - 1].id));
+    require_cover(from_before_, "the transfers from stage " + std::to_string(pipeline_.stages[before].id));
   }
-  if (s + 1 < pipeline_.stages.size()) {
+  if (s + 1 < stages || round) {
     to_behind_ = routes(pipeline_.boundaries[s], false);
     from_behind_ = to_behind_;
-    require_cover(to_behind_, "the transfers to stage " + std::to_string(pipeline_.stages[s + 1].id));
+    require_cover(to_behind_, "the transfers to stage " + std::to_string(pipeline_.stages[(s + 1) % stages].id));
   }
 }
 
@@ -109,8 +111,14 @@ std::vector<std::int64_t> RankProgram::begin(std::int64_t microbatch) {
   return samples;
 }
 
-void RankProgram::send(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
-                       const Matrix& activation) {
+std::span<Block> RankProgram::blocks_of(int chunk) {
+  std::size_t before = 0;
+  for (int c = 0; c < chunk; ++c) before += static_cast<std::size_t>(chunk_of(c).length());
+  return std::span(blocks_).subspan(before, static_cast<std::size_t>(chunk_of(chunk).length()));
+}
+
+void RankProgram::send(const std::vector<Route>& routes, const Pass& pass, const Matrix& activation) {
+  const int cut = position_of(pass.chunk) - (pass.backward ? 1 : 0);
   const Matrix shard = place_.to_shard(activation);
   const int length = place_.shard_range().length();
   for (const Route& route : routes) {
@@ -123,18 +131,19 @@ void RankProgram::send(const std::vector<Route>& routes, bool is_gradient, std::
         std::copy_n(shard.row(s * length + p), shard.columns(), message.row(row++));
       }
     }
-    place_.ranks.send({place_.rank, route.peer, route.transfer, is_gradient, microbatch}, std::move(message));
+    place_.ranks.send({place_.rank, route.peer, route.transfer, pass.backward, pass.microbatch, cut},
+                      std::move(message));
   }
 }
 
-Task<Matrix> RankProgram::receive(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
-                                  int columns) {
+Task<Matrix> RankProgram::receive(const std::vector<Route>& routes, const Pass& pass, int columns) {
+  const int cut = position_of(pass.chunk) - (pass.backward ? 0 : 1);
   const int length = place_.shard_range().length();
   Matrix shard(place_.samples * length, columns);
   for (const Route& route : routes) {
     const Range samples = up_to(route.samples, place_.samples);
     if (samples.length() == 0) continue;
-    const MessageKey key{route.peer, place_.rank, route.transfer, is_gradient, microbatch};
+    const MessageKey key{route.peer, place_.rank, route.transfer, pass.backward, pass.microbatch, cut};
     const Matrix message = co_await place_.ranks.receive(key);
     int row = 0;
     for (int s = samples.first; s < samples.last; ++s) {
@@ -147,88 +156,98 @@ Task<Matrix> RankProgram::receive(const std::vector<Route>& routes, bool is_grad
 }
 
 // Behind the last encoder block text and stream are one; in front of it both cross the boundary.
-Task<void> RankProgram::forward_pass(std::int64_t microbatch) {
+Task<void> RankProgram::forward_pass(const Pass& pass) {
   const SmallModel& model = job_.model;
-  KeptMicrobatch& kept = in_flight_[microbatch];
+  const int first = chunk_of(pass.chunk).first;
+  const std::span<Block> blocks = blocks_of(pass.chunk);
+  KeptMicrobatch& kept = in_flight_[{pass.chunk, pass.microbatch}];
   most_in_flight_ = std::max(most_in_flight_, static_cast<std::int64_t>(in_flight_.size()));
-  const std::vector<std::int64_t> samples = begin(microbatch);
+  const std::vector<std::int64_t> samples = begin(pass.microbatch);
   Stream stream;
-  if (stage_.embedding) {
+  if (has_embedding(pass.chunk)) {
     co_await gather(embedding_list_);
     stream = co_await embed(place_, model, embedding_, samples);
     co_await release(embedding_list_, false);
-  } else if (stage_.blocks.first <= model.encoder_blocks && model.encoder_blocks > 0) {
-    const Matrix both = co_await receive(from_before_, false, microbatch, 2 * model.width);
+  } else if (first <= model.encoder_blocks && model.encoder_blocks > 0) {
+    const Matrix both = co_await receive(from_before_, pass, 2 * model.width);
     stream.current = slice_columns(both, {0, model.width});
     stream.text = slice_columns(both, {model.width, 2 * model.width});
   } else {
-    stream.current = co_await receive(from_before_, false, microbatch, model.width);
+    stream.current = co_await receive(from_before_, pass, model.width);
   }
-  kept.blocks.resize(blocks_.size());
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    if (!stream.text.empty() && stage_.blocks.first + static_cast<int>(b) == model.encoder_blocks) {
+  kept.blocks.resize(blocks.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (!stream.text.empty() && first + static_cast<int>(b) == model.encoder_blocks) {
       stream.current += stream.text;
       stream.text = Matrix();
     }
-    co_await gather(blocks_[b].weights);
-    stream.current = co_await forward(place_, blocks_[b], std::move(stream.current), kept.blocks[b]);
-    co_await release(blocks_[b].weights, false);
+    co_await gather(blocks[b].weights);
+    stream.current = co_await forward(place_, blocks[b], std::move(stream.current), kept.blocks[b]);
+    co_await release(blocks[b].weights, false);
   }
-  if (stage_.head) {
+  if (has_head(pass.chunk)) {
     co_await gather(head_list_);
     const double tokens = static_cast<double>(job_.samples) * model.positions;
     loss_ += co_await head(place_, model, head_, samples, tokens, std::move(stream.current), kept.head);
     co_await release(head_list_, false);
   } else if (!stream.text.empty()) {
-    send(to_behind_, false, microbatch, join_columns(stream.current, stream.text));
+    send(to_behind_, pass, join_columns(stream.current, stream.text));
   } else {
-    send(to_behind_, false, microbatch, stream.current);
+    send(to_behind_, pass, stream.current);
   }
 }
 
-Task<void> RankProgram::backward_pass(std::int64_t microbatch) {
+Task<void> RankProgram::backward_pass(const Pass& pass) {
   const SmallModel& model = job_.model;
-  KeptMicrobatch& kept = in_flight_[microbatch];
-  const std::vector<std::int64_t> samples = begin(microbatch);
+  const Range chunk = chunk_of(pass.chunk);
+  const std::span<Block> blocks = blocks_of(pass.chunk);
+  const auto found = in_flight_.find({pass.chunk, pass.microbatch});
+  if (found == in_flight_.end()) {
+    throw RunStopped{{"pass-order", "rank " + std::to_string(self_.number),
+                      "runs backward " + std::to_string(pass.microbatch) + " of chunk " + std::to_string(pass.chunk) +
+                          " before its forward pass"}};
+  }
+  KeptMicrobatch& kept = found->second;
+  const std::vector<std::int64_t> samples = begin(pass.microbatch);
   Stream gradient;
-  if (stage_.head) {
+  if (has_head(pass.chunk)) {
     co_await gather(head_list_);
     gradient.current = co_await head_backward(place_, head_, kept.head);
     co_await release(head_list_, true);
-  } else if (stage_.blocks.last <= model.encoder_blocks) {
-    const Matrix both = co_await receive(from_behind_, true, microbatch, 2 * model.width);
+  } else if (chunk.last <= model.encoder_blocks) {
+    const Matrix both = co_await receive(from_behind_, pass, 2 * model.width);
     gradient.current = slice_columns(both, {0, model.width});
     gradient.text = slice_columns(both, {model.width, 2 * model.width});
   } else {
-    gradient.current = co_await receive(from_behind_, true, microbatch, model.width);
+    gradient.current = co_await receive(from_behind_, pass, model.width);
   }
-  for (std::size_t b = blocks_.size(); b-- > 0;) {
-    co_await gather(blocks_[b].weights);
-    gradient.current = co_await backward(place_, blocks_[b], kept.blocks[b], std::move(gradient.current));
-    co_await release(blocks_[b].weights, true);
-    const int index = stage_.blocks.first + static_cast<int>(b);
+  for (std::size_t b = blocks.size(); b-- > 0;) {
+    co_await gather(blocks[b].weights);
+    gradient.current = co_await backward(place_, blocks[b], kept.blocks[b], std::move(gradient.current));
+    co_await release(blocks[b].weights, true);
+    const int index = chunk.first + static_cast<int>(b);
     if (model.encoder_blocks > 0 && index == model.encoder_blocks) gradient.text = gradient.current;
   }
-  if (stage_.embedding) {
+  if (has_embedding(pass.chunk)) {
     co_await gather(embedding_list_);
     co_await embed_backward(place_, model, embedding_, samples, std::move(gradient));
     co_await release(embedding_list_, true);
   } else if (!gradient.text.empty()) {
-    send(to_before_, true, microbatch, join_columns(gradient.current, gradient.text));
+    send(to_before_, pass, join_columns(gradient.current, gradient.text));
   } else {
-    send(to_before_, true, microbatch, gradient.current);
+    send(to_before_, pass, gradient.current);
   }
-  in_flight_.erase(microbatch);
+  in_flight_.erase(found);
 }
 
 Task<void> RankProgram::run() {
-  const PassOrder order(pipeline_.microbatches, stage_.warmup);
+  const PassOrder order(pipeline_.microbatches, stage_.warmup, pipeline_.chunks(), pipeline_.group);
   for (std::int64_t k = 0; k < order.size(); ++k) {
     const Pass pass = order.at(k);
     if (pass.backward) {
-      co_await backward_pass(pass.microbatch);
+      co_await backward_pass(pass);
     } else {
-      co_await forward_pass(pass.microbatch);
+      co_await forward_pass(pass);
     }
   }
   co_await synchronise();

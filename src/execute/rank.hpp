@@ -5,11 +5,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "block.hpp"
 #include "job.hpp"
+#include "pass_order.hpp"
 #include "tangram/execute/finding.hpp"
 
 namespace tangram::execute {
@@ -28,7 +31,7 @@ struct Route {
   Range positions;   ///< of the rank's shard
 };
 
-/// Everything in flight of one microbatch.
+/// Everything in flight of one microbatch in one chunk.
 struct KeptMicrobatch {
   std::vector<KeptBlock> blocks;
   KeptHead head;
@@ -63,11 +66,20 @@ class RankProgram {
   [[nodiscard]] std::vector<Route> routes(const std::vector<JobTransfer>& transfers, bool incoming) const;
   void require_cover(const std::vector<Route>& routes, const std::string& what) const;
 
-  [[nodiscard]] Task<void> forward_pass(std::int64_t microbatch);
-  [[nodiscard]] Task<void> backward_pass(std::int64_t microbatch);
-  [[nodiscard]] Task<Matrix> receive(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch,
-                                     int columns);
-  void send(const std::vector<Route>& routes, bool is_gradient, std::int64_t microbatch, const Matrix& activation);
+  [[nodiscard]] Task<void> forward_pass(const Pass& pass);
+  [[nodiscard]] Task<void> backward_pass(const Pass& pass);
+  /// What crosses the cut before or behind the chunk at work.
+  [[nodiscard]] Task<Matrix> receive(const std::vector<Route>& routes, const Pass& pass, int columns);
+  void send(const std::vector<Route>& routes, const Pass& pass, const Matrix& activation);
+  /// The chunk's place in the chain.
+  [[nodiscard]] int position_of(int chunk) const {
+    return chunk * static_cast<int>(pipeline_.stages.size()) + self_.stage;
+  }
+  [[nodiscard]] bool has_embedding(int chunk) const { return stage_.embedding && chunk == 0; }
+  [[nodiscard]] bool has_head(int chunk) const { return stage_.head && chunk + 1 == pipeline_.chunks(); }
+  [[nodiscard]] Range chunk_of(int chunk) const { return stage_.chunks[static_cast<std::size_t>(chunk)]; }
+  /// Of blocks_, those of the chunk.
+  [[nodiscard]] std::span<Block> blocks_of(int chunk);
   [[nodiscard]] Range lane() const;
   /// Turns to a microbatch: the numbers, in the batch, of its samples on this rank. The last one may have none.
   [[nodiscard]] std::vector<std::int64_t> begin(std::int64_t microbatch);
@@ -90,13 +102,13 @@ class RankProgram {
   Group* copies_ = nullptr;         ///< of dense weights
   Group* expert_copies_ = nullptr;  ///< of experts
   std::deque<Parameter> parameters_;
-  std::vector<Block> blocks_;
+  std::vector<Block> blocks_;  ///< chunk by chunk
   EmbeddingWeights embedding_;
   HeadWeights head_;
   std::vector<Parameter*> embedding_list_, head_list_;
   std::vector<Route> from_before_, to_before_, from_behind_, to_behind_;
   const std::map<std::string, Holders>* holders_ = nullptr;
-  std::map<std::int64_t, KeptMicrobatch> in_flight_;
+  std::map<std::pair<int, std::int64_t>, KeptMicrobatch> in_flight_;  ///< by chunk and microbatch
   std::int64_t most_in_flight_ = 0;
   double loss_ = 0;
 };

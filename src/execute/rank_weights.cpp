@@ -166,10 +166,12 @@ void RankProgram::make_weights() {
     embedding_.positions =
         layout.replicated("position table", model.positions, model.width, place_.sequence_parallel());
   }
-  for (int b = stage_.blocks.first; b < stage_.blocks.last; ++b) {
-    layout.order = (b + 1) * kPerBlock;
-    const auto position = static_cast<std::size_t>(b - stage_.blocks.first);
-    layout.block(at(model.blocks, b), part_.blocks[position]);
+  std::size_t position = 0;
+  for (const Range& chunk : stage_.chunks) {
+    for (int b = chunk.first; b < chunk.last; ++b) {
+      layout.order = (b + 1) * kPerBlock;
+      layout.block(at(model.blocks, b), part_.blocks[position++]);
+    }
   }
   if (!stage_.head) return;
   layout.zero = part_.zero_of_ends;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pass_order.hpp"
 #include "scale.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
@@ -19,7 +20,8 @@ std::int64_t kept_microbatches(const plan::LaunchPlan& plan, const plan::Pipelin
   std::int64_t fewest = pipeline.microbatches;
   for (const plan::Pipeline& other : plan.pipelines) fewest = std::min(fewest, other.microbatches);
   const std::int64_t larger_share = pipeline.microbatches > fewest ? 1 : 0;
-  return std::min(pipeline.microbatches, deepest + 1 + kSteadyMicrobatches + larger_share);
+  return telling_microbatches(pipeline.microbatches, deepest, 1 + kSteadyMicrobatches + larger_share,
+                              static_cast<int>(plan.chunks()), plan.group);
 }
 
 class Reducer {
@@ -57,8 +59,10 @@ class Reducer {
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
       pipeline.stages.push_back(stage_of(plan_.stage(from.stages[s]), static_cast<int>(s), samples));
     }
-    for (std::size_t s = 0; s + 1 < from.stages.size(); ++s) {
-      pipeline.boundaries.push_back(transfers(from.stages[s], from.stages[s + 1], samples));
+    if (plan_.is_interleaved()) pipeline.group = plan_.group;
+    const std::size_t stages = from.stages.size();
+    for (std::size_t s = 0; s + 1 < stages + (plan_.is_interleaved() ? 1 : 0); ++s) {
+      pipeline.boundaries.push_back(transfers(from.stages[s], from.stages[(s + 1) % stages], samples));
     }
     job_.pipelines.push_back(std::move(pipeline));
   }
@@ -66,9 +70,11 @@ class Reducer {
   JobStage stage_of(const plan::Stage& from, int position, const SampleScale& samples) {
     JobStage stage;
     stage.id = from.id;
-    stage.blocks = {small_block(from.first), small_block(from.last)};
-    stage.embedding = from.first == 0;
-    stage.head = from.last == plan_.model.block_count();
+    for (const model::BlockRange& chunk : from.chunks) {
+      stage.chunks.push_back({small_block(chunk.first), small_block(chunk.last)});
+    }
+    stage.embedding = from.first() == 0;
+    stage.head = from.last() == plan_.model.block_count();
     stage.warmup = from.warmup;
     std::int64_t before = 0;
     for (std::size_t p = 0; p < from.parts.size(); ++p) {
@@ -100,11 +106,13 @@ class Reducer {
   [[nodiscard]] std::vector<cost::BlockPolicy> policies_of(const plan::Stage& stage,
                                                            const cost::MemoryPolicy& policy) const {
     std::vector<cost::BlockPolicy> policies;
-    int first = stage.first;
-    for (const cost::BlockRun& run : cost::runs_of(policy, stage.last - stage.first)) {
-      const int kept = small_block(first + run.blocks) - small_block(first);
-      policies.insert(policies.end(), static_cast<std::size_t>(kept), run.policy);
-      first += run.blocks;
+    for (const model::BlockRange& chunk : stage.chunks) {
+      int first = chunk.first;
+      for (const cost::BlockRun& run : cost::runs_of(policy, chunk.count())) {
+        const int kept = small_block(first + run.blocks) - small_block(first);
+        policies.insert(policies.end(), static_cast<std::size_t>(kept), run.policy);
+        first += run.blocks;
+      }
     }
     return policies;
   }
@@ -137,7 +145,7 @@ class Reducer {
 
   std::vector<JobTransfer> transfers(int from, int to, const SampleScale& samples) {
     std::vector<JobTransfer> list;
-    const std::int64_t tokens = plan_.model.block(plan_.stage(from).last - 1).tokens;
+    const std::int64_t tokens = plan_.model.block(plan_.stage(from).first_cut() - 1).tokens;
     for (const plan::Boundary& boundary : plan_.boundaries) {
       if (boundary.from != from || boundary.to != to) continue;
       for (const plan::Transfer& t : boundary.transfers) {

@@ -53,18 +53,18 @@ int SampleScale::total() const { return at(windows_.back().last); }
 
 PositionScale::PositionScale(const plan::LaunchPlan& plan, int lines) : lines_(lines) {
   for (const plan::Stage& stage : plan.stages) {
-    for (int b = stage.first; b < stage.last; ++b) {
+    for (const int b : stage.blocks()) {
       for (const plan::Part& part : stage.parts) add_shards(part, plan.model.block(b).tokens);
     }
   }
   for (const plan::Boundary& boundary : plan.boundaries) {  // a stage receives at the length of the block before it
-    const std::int64_t tokens = plan.model.block(plan.stage(boundary.from).last - 1).tokens;
+    const std::int64_t tokens = plan.model.block(plan.stage(boundary.from).first_cut() - 1).tokens;
     for (const plan::Part& part : plan.stage(boundary.to).parts) add_shards(part, tokens);
   }
   // What begins or ends between two lines, and between which.
   std::map<std::int64_t, std::map<int, std::set<std::int64_t>>> between;
   for (const plan::Boundary& boundary : plan.boundaries) {
-    const std::int64_t tokens = plan.model.block(plan.stage(boundary.from).last - 1).tokens;
+    const std::int64_t tokens = plan.model.block(plan.stage(boundary.from).first_cut() - 1).tokens;
     const Places& places = places_[tokens];
     for (const plan::Transfer& t : boundary.transfers) {
       for (const std::int64_t position : {t.seq_first, t.seq_last}) {

@@ -1,6 +1,7 @@
 #include "schedule.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "pass_order.hpp"
@@ -13,22 +14,38 @@ namespace {
 struct StageState {
   int id = 0;
   PassOrder order;
+  std::vector<std::int64_t> forwards;  ///< of each chunk
+  std::vector<std::int64_t> backwards;
   std::int64_t next = 0;  ///< of the order
-  std::int64_t forwards = 0;
-  std::int64_t backwards = 0;
+  std::int64_t in_flight = 0;
   std::int64_t most_in_flight = 0;
   [[nodiscard]] bool finished() const { return next == order.size(); }
+  [[nodiscard]] Pass next_pass() const { return order.at(next); }
+  [[nodiscard]] bool has_run(const Pass& pass) const {
+    return (pass.backward ? backwards : forwards)[static_cast<std::size_t>(pass.chunk)] > pass.microbatch;
+  }
+};
+
+/// A pass of a stage.
+struct StagePass {
+  std::size_t stage = 0;
+  Pass pass;
 };
 
 class PipelineReplay {
  public:
-  PipelineReplay(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  PipelineReplay(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline)
+      : chunks_(static_cast<int>(plan.chunks())) {
     std::int64_t deepest = 0;
     for (const int id : pipeline.stages) deepest = std::max(deepest, plan.stage(id).warmup);
     // In the steady state every stage repeats one forward and one backward pass: a thousand show it.
     constexpr std::int64_t kSteady = 1000;
-    const std::int64_t microbatches = std::min(pipeline.microbatches, deepest + kSteady);
-    for (const int id : pipeline.stages) stages_.push_back({id, PassOrder(microbatches, plan.stage(id).warmup)});
+    const std::int64_t group = std::max<std::int64_t>(1, plan.group);
+    const std::int64_t microbatches = telling_microbatches(pipeline.microbatches, deepest, kSteady, chunks_, group);
+    for (const int id : pipeline.stages) {
+      const std::vector<std::int64_t> none(plan.chunks(), 0);
+      stages_.push_back({id, PassOrder(microbatches, plan.stage(id).warmup, chunks_, group), none, none});
+    }
   }
 
   /// Crosses passes out as long as any can be; a stage that moved gives its neighbours something to do.
@@ -36,7 +53,7 @@ class PipelineReplay {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t s = 0; s < stages_.size(); ++s) {
-        while (!stages_[s].finished() && has_input(s)) {
+        while (!stages_[s].finished() && !waits_for(s)) {
           cross_out(stages_[s]);
           moved = true;
         }
@@ -50,53 +67,51 @@ class PipelineReplay {
   [[nodiscard]] std::string cycle() const {
     const auto stuck = std::ranges::find_if(stages_, [](const StageState& s) { return !s.finished(); });
     if (stuck == stages_.end()) return {};
-    // Each stuck stage waits for the next pass of a neighbour that is stuck too: follow until one comes twice.
+    // Each stuck stage waits for a pass of a stage that is stuck too: follow until one comes twice.
     std::vector<std::size_t> path{static_cast<std::size_t>(stuck - stages_.begin())};
-    while (std::ranges::count(path, path.back()) < 2) path.push_back(source_of(path.back()));
+    while (std::ranges::count(path, path.back()) < 2) path.push_back(waits_for(path.back())->stage);
     path.erase(path.begin(), std::ranges::find(path, path.back()));
     std::string text;
     for (std::size_t i = 0; i + 1 < path.size(); ++i) {
-      const StageState& waiting = stages_[path[i]];
-      const StageState& other = stages_[path[i + 1]];
-      const Pass pass = waiting.order.at(waiting.next);
-      const Pass before = other.order.at(other.next);
-      text += (i > 0 ? "; " : "") + name(pass, waiting) + " waits for " + name(pass, other);
-      if (before.backward != pass.backward || before.microbatch != pass.microbatch) {
-        text += ", which comes after " + name(before, other);
-      }
+      const StagePass awaited = *waits_for(path[i]);
+      const StageState& other = stages_[awaited.stage];
+      text += (i > 0 ? "; " : "") + name(stages_[path[i]].next_pass(), stages_[path[i]]) + " waits for " +
+              name(awaited.pass, other);
+      if (other.next_pass() != awaited.pass) text += ", which comes after " + name(other.next_pass(), other);
     }
     return text;
   }
 
  private:
-  static std::string name(const Pass& pass, const StageState& stage) {
-    return std::string(pass.backward ? "backward " : "forward ") + std::to_string(pass.microbatch) + " of stage " +
-           std::to_string(stage.id);
+  [[nodiscard]] std::string name(const Pass& pass, const StageState& stage) const {
+    return std::string(pass.backward ? "backward " : "forward ") + std::to_string(pass.microbatch) +
+           (chunks_ > 1 ? " of chunk " + std::to_string(pass.chunk) : "") + " of stage " + std::to_string(stage.id);
   }
 
-  /// The stage whose pass of the same kind the next one needs; itself: none.
-  [[nodiscard]] std::size_t source_of(std::size_t s) const {
-    const bool backward = stages_[s].order.at(stages_[s].next).backward;
-    if (backward) return s + 1 < stages_.size() ? s + 1 : s;
-    return s > 0 ? s - 1 : s;
-  }
-
-  [[nodiscard]] bool has_input(std::size_t s) const {
-    const Pass pass = stages_[s].order.at(stages_[s].next);
-    const std::size_t source = source_of(s);
-    if (source == s) return true;
-    return (pass.backward ? stages_[source].backwards : stages_[source].forwards) > pass.microbatch;
+  /// What the next pass of a stage needs and is not there yet: the same of the chunk before it in the chain, or behind
+  /// it; of a backward pass, its own forward pass as well.
+  [[nodiscard]] std::optional<StagePass> waits_for(std::size_t s) const {
+    const Pass pass = stages_[s].next_pass();
+    if (pass.backward) {
+      const StagePass own{s, {false, pass.microbatch, pass.chunk}};
+      if (!stages_[s].has_run(own.pass)) return own;
+    }
+    const auto stages = static_cast<int>(stages_.size());
+    const int place = pass.chunk * stages + static_cast<int>(s) + (pass.backward ? 1 : -1);
+    if (place < 0 || place == stages * chunks_) return std::nullopt;
+    const StagePass source{static_cast<std::size_t>(place % stages), {pass.backward, pass.microbatch, place / stages}};
+    if (stages_[source.stage].has_run(source.pass)) return std::nullopt;
+    return source;
   }
 
   static void cross_out(StageState& stage) {
-    if (stage.order.at(stage.next++).backward) {
-      ++stage.backwards;
-    } else {
-      ++stage.forwards;
-      stage.most_in_flight = std::max(stage.most_in_flight, stage.forwards - stage.backwards);
-    }
+    const Pass pass = stage.order.at(stage.next++);
+    ++(pass.backward ? stage.backwards : stage.forwards)[static_cast<std::size_t>(pass.chunk)];
+    stage.in_flight += pass.backward ? -1 : 1;
+    stage.most_in_flight = std::max(stage.most_in_flight, stage.in_flight);
   }
 
+  int chunks_;  ///< of each stage
   std::vector<StageState> stages_;
 };
 

@@ -17,9 +17,9 @@ constexpr int kAlike = 2;                 // of what repeats: one could not diff
 constexpr std::int64_t kMostRanks = 768;  // of one pipeline; coroutines on one thread run that many in seconds
 
 /// What must be equal for two pipelines to run alike.
-using PipelineKind =
-    std::tuple<std::int64_t, std::int64_t,
-               std::vector<std::tuple<int, int, std::int64_t, std::vector<std::pair<std::int64_t, cost::Strategy>>>>>;
+using PipelineKind = std::tuple<std::int64_t, std::int64_t,
+                                std::vector<std::tuple<std::vector<model::BlockRange>, std::int64_t,
+                                                       std::vector<std::pair<std::int64_t, cost::Strategy>>>>>;
 
 PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
   PipelineKind kind{pipeline.microbatch, pipeline.samples, {}};
@@ -28,7 +28,7 @@ PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipelin
     std::vector<std::pair<std::int64_t, cost::Strategy>> parts;
     parts.reserve(stage.parts.size());
     for (const plan::Part& part : stage.parts) parts.emplace_back(part.samples, part.strategy);
-    std::get<2>(kind).emplace_back(stage.first, stage.last, stage.warmup, std::move(parts));
+    std::get<2>(kind).emplace_back(stage.chunks, stage.warmup, std::move(parts));
   }
   return kind;
 }
@@ -167,12 +167,14 @@ std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int
   for (const int id : pipelines) {
     for (const int s : at(plan.pipelines, id).stages) {
       const plan::Stage& stage = plan.stage(s);
-      keep_around(stage.first);
-      keep_around(stage.last);
-      for (const plan::Part& part : stage.parts) {
-        int edge = stage.first;
-        for (const cost::BlockRun& run : cost::runs_of(part.strategy.policy, stage.last - stage.first)) {
-          keep_around(edge += run.blocks);
+      for (const model::BlockRange& chunk : stage.chunks) {
+        keep_around(chunk.first);
+        keep_around(chunk.last);
+        for (const plan::Part& part : stage.parts) {
+          int edge = chunk.first;
+          for (const cost::BlockRun& run : cost::runs_of(part.strategy.policy, chunk.count())) {
+            keep_around(edge += run.blocks);
+          }
         }
       }
     }

@@ -48,15 +48,24 @@ void find_layer_range(const LaunchPlan& plan, const plan::Pipeline& pipeline, Co
   const std::string where = "pipeline " + std::to_string(pipeline.id);
   std::vector<int> held(plan.model.blocks.size(), 0);
   int behind = 0;
+  for (std::size_t c = 0; c < plan.chunks(); ++c) {
+    for (const int id : pipeline.stages) {
+      if (c >= plan.stage(id).chunks.size()) continue;
+      const model::BlockRange& chunk = plan.stage(id).chunks[c];
+      if (chunk.first < behind) {
+        findings.add("layer-range", at_stage(id),
+                     "runs block " + std::to_string(chunk.first) + " after a stage has run it or a later one");
+      }
+      behind = chunk.last;
+    }
+  }
   for (const int id : pipeline.stages) {
     const plan::Stage& stage = plan.stage(id);
-    if (stage.first < behind) {
-      findings.add("layer-range", at_stage(id),
-                   "runs block " + std::to_string(stage.first) + " after a stage has run it or a later one");
+    if (stage.chunks.size() != plan.chunks() || (plan.chunks() > 1) != plan.is_interleaved()) {
+      findings.add("layer-range", at_stage(id), "all stages have equally many chunks, several where they take turns");
     }
-    behind = stage.last;
-    for (int b = stage.first; b < stage.last; ++b) ++at(held, b);
-    if (stage.embedding != (stage.first == 0) || stage.head != (stage.last == plan.model.block_count())) {
+    for (const int b : stage.blocks()) ++at(held, b);
+    if (stage.embedding != (stage.first() == 0) || stage.head != (stage.last() == plan.model.block_count())) {
       findings.add("layer-range", at_stage(id), "embedding and head go with the first and the last block");
     }
   }
@@ -92,7 +101,9 @@ std::string why_impossible(const model::Model& model, const plan::Part& part) {
   return cost::why_indivisible(model, part.strategy.degrees, static_cast<int>(part.samples));
 }
 
-bool is_possible(const cost::MemoryPolicy& policy, int blocks) {
+bool is_possible(const cost::MemoryPolicy& policy, const plan::Stage& stage) {
+  const int blocks = stage.most_chunk_blocks();
+  if (policy.is_mixed() && stage.chunks.size() > 1) return false;
   int told = 0;
   for (const cost::BlockRun& run : policy.runs) {
     if (run.policy.zero < 0 || run.policy.zero > 3 || run.blocks < 1 || run.blocks > blocks - told) return false;
@@ -111,7 +122,7 @@ void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& f
       findings.add("degrees-invalid", at_stage(stage.id), why);
     }
     const cost::MemoryPolicy& policy = part.strategy.policy;
-    if (!is_possible(policy, stage.last - stage.first)) {
+    if (!is_possible(policy, stage)) {
       findings.add("degrees-invalid", at_stage(stage.id), "ZeRO goes from 0 to 3, recompute to the stage's layers");
     }
   }
@@ -254,7 +265,7 @@ void find_transfers(const LaunchPlan& plan, int from, int to, Collected& finding
                  found.empty() ? "is not listed" : "is listed more than once");
     return;
   }
-  const std::int64_t tokens = plan.model.block(plan.stage(from).last - 1).tokens;
+  const std::int64_t tokens = plan.model.block(plan.stage(from).first_cut() - 1).tokens;
   BoundarySide(*found.front(), false, shards(plan.stage(from), tokens), findings).judge();
   BoundarySide(*found.front(), true, shards(plan.stage(to), tokens), findings).judge();
 }
@@ -271,8 +282,9 @@ std::vector<Finding> structure_findings(const LaunchPlan& plan) {
   }
   for (const plan::Pipeline& pipeline : plan.pipelines) {
     find_layer_range(plan, pipeline, findings);
-    for (std::size_t s = 0; s + 1 < pipeline.stages.size(); ++s) {
-      find_transfers(plan, pipeline.stages[s], pipeline.stages[s + 1], findings);
+    const std::size_t stages = pipeline.stages.size();
+    for (std::size_t s = 0; s + 1 < stages + (plan.is_interleaved() ? 1 : 0); ++s) {
+      find_transfers(plan, pipeline.stages[s], pipeline.stages[(s + 1) % stages], findings);
     }
   }
   return std::move(findings).take();

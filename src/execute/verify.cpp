@@ -45,7 +45,8 @@ void count_in_flight(const Job& job, const Run& run, Report& report) {
     StageReport& stage = at(report.stages, job.stage_of(rank).id);
     stage.executed = true;
     ++stage.ranks;
-    const std::int64_t expected = std::min(stage.in_flight, job.pipeline_of(rank).microbatches);
+    const JobPipeline& pipeline = job.pipeline_of(rank);
+    const std::int64_t expected = std::min(stage.in_flight, pipeline.microbatches * pipeline.chunks());
     if (run.ranks[r]->most_in_flight() == expected) continue;
     report.findings.push_back({"in-flight-differs", "rank " + std::to_string(rank.number),
                                fmt::format("held {} microbatches at once while executing, the schedule says {}",

@@ -25,6 +25,13 @@ inline void refuse_mixed_layers(Refusals& refusals, const plan::LaunchPlan& plan
       prefix + "_LAYERS_VARY", "the layers of a stage are treated alike");
 }
 
+/// Interleaved model chunks, which none of them knows.
+inline void refuse_interleaving(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  refusals.none(
+      plan, [](const auto& s) { return s.chunks.size() > 1; }, prefix + "_INTERLEAVED",
+      "a stage is one run of layers, without model chunks that are interleaved");
+}
+
 /// Samples that replicas, microbatches or pipelines do not share equally.
 inline void refuse_uneven_samples(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   const auto uneven = [&](const plan::Stage& s) {

@@ -84,7 +84,7 @@ Json hetero_json(const plan::LaunchPlan& plan, const Stages& stages, const Alias
   hetero["enable_hetero"] = true;
   hetero["hetero_process_meshes"] = meshes_json(plan, stages);
   hetero["hetero_pipeline_layer_split"] = Json::array();
-  for (const plan::Stage* stage : stages) hetero["hetero_pipeline_layer_split"].push_back(stage->last - stage->first);
+  for (const plan::Stage* stage : stages) hetero["hetero_pipeline_layer_split"].push_back(stage->block_count());
   hetero["hetero_device_types"] = aliases.of_stage;
   hetero["hetero_current_device_type"] = aliases.of_stage.front();  // the runner puts each host's own in its place
   if (std::ranges::any_of(plan.model.types, [](const auto& t) { return t.feed_forward.is_moe(); })) {

@@ -26,6 +26,7 @@ Refusals refusals_of_flashflex(const plan::LaunchPlan& plan) {
   refusals.none(
       plan, [](const auto& s) { return strategy_of(s).degrees.dp > 1; }, "FLASHFLEX_DP",
       "data parallelism is several pipelines, never inside a stage");
+  refuse_interleaving(refusals, plan, "FLASHFLEX");
   refuse_uneven_samples(refusals, plan, "FLASHFLEX");
   refuse_context_and_experts(refusals, plan, "FLASHFLEX");
   refuse_mixed_layers(refusals, plan, "FLASHFLEX");
@@ -37,7 +38,7 @@ Refusals refusals_of_flashflex(const plan::LaunchPlan& plan) {
       [](const auto& s) {
         const cost::MemoryPolicy& policy = strategy_of(s).policy;
         return policy.recompute == model::RecomputeMode::kSelective ||
-               (policy.recompute == model::RecomputeMode::kFull && policy.recompute_layers != s.last - s.first);
+               (policy.recompute == model::RecomputeMode::kFull && policy.recompute_layers != s.block_count());
       },
       "FLASHFLEX_RECOMPUTE", "a layer is recomputed in full or not at all, and all layers alike");
   const auto& first = strategy_of(plan.stages.front()).policy.recompute;
@@ -84,7 +85,7 @@ Expected<Export> export_flashflex(const plan::LaunchPlan& plan) {
     for (const int id : pipeline.stages) {
       const plan::Stage& stage = plan.stage(id);
       widths.push_back(strategy_of(stage).degrees.tp);
-      layers.push_back(stage.last - stage.first);
+      layers.push_back(stage.block_count());
       nodes.push_back(nodes_json(plan, stage, numbers));
     }
     document["hetero_configs"].push_back(std::move(widths));

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 /// Of every layer of a stage, in order.
 std::vector<cost::BlockPolicy> layers_of(const plan::Stage& stage) {
   std::vector<cost::BlockPolicy> layers;
-  for (const cost::BlockRun& run : cost::runs_of(strategy_of(stage).policy, stage.last - stage.first)) {
+  for (const cost::BlockRun& run : cost::runs_of(strategy_of(stage).policy, stage.block_count())) {
     layers.insert(layers.end(), static_cast<std::size_t>(run.blocks), run.policy);
   }
   return layers;
@@ -61,6 +61,7 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
   refusals.none(
       plan, [&](const auto& s) { return shards_with(s, 2) && default_zero(plan) < 2; }, "GALVATRON_ZERO_VARIES",
       "layers that are not sharded with ZeRO-3 are all under ZeRO-2, or none is");
+  refuse_interleaving(refusals, plan, "GALVATRON");
   refuse_uneven_samples(refusals, plan, "GALVATRON");
   const int of_ends = first.policy.zero;
   refusals.none(
@@ -81,7 +82,7 @@ template <class Value>
 std::string per_layer(const std::vector<const plan::Stage*>& stages, Value value) {
   std::vector<int> values;
   for (const plan::Stage* stage : stages) {
-    for (int b = stage->first; b < stage->last; ++b) values.push_back(value(*stage, b - stage->first));
+    for (int b = 0; b < stage->block_count(); ++b) values.push_back(value(*stage, b));
   }
   return fmt::format("{}", fmt::join(values, ","));
 }
@@ -89,7 +90,7 @@ std::string per_layer(const std::vector<const plan::Stage*>& stages, Value value
 std::string division(const std::vector<const plan::Stage*>& stages) {
   std::vector<int> layers;
   layers.reserve(stages.size());
-  for (const plan::Stage* stage : stages) layers.push_back(stage->last - stage->first);
+  for (const plan::Stage* stage : stages) layers.push_back(stage->block_count());
   return fmt::format("{}", fmt::join(layers, ","));
 }
 

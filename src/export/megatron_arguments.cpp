@@ -144,7 +144,7 @@ void add_sharding(const plan::LaunchPlan& plan, const plan::Part& part, List& li
 /// Of a stage that has experts; in the others these degrees say nothing.
 const cost::Degrees& expert_degrees(const plan::LaunchPlan& plan) {
   for (const plan::Stage& stage : plan.stages) {
-    for (int b = stage.first; b < stage.last; ++b) {
+    for (const int b : stage.blocks()) {
       if (plan.model.block(b).feed_forward.is_moe()) return stage.parts.front().strategy.degrees;
     }
   }
@@ -232,6 +232,10 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   }
   list.flag_if(d.sequence_parallel, "sequence-parallel");
   if (stages.size() > 1) list.value("pipeline-model-parallel-layout", pipeline_layout(plan));
+  if (plan.is_interleaved()) {
+    list.value("microbatch-group-size-per-virtual-pipeline-stage", plan.group)
+        .flag("overlap-p2p-communication-warmup-flush");
+  }
   add_sharding(plan, part, list);
   const std::size_t copies = static_cast<std::size_t>(d.dp * d.cp) * plan.pipelines.size();
   list.flag_if(copies > 1 && part.strategy.policy.zero < 2, "overlap-grad-reduce");
@@ -242,11 +246,13 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
 
 std::string pipeline_layout(const plan::LaunchPlan& plan) {
   std::string layout;
-  for (const plan::Stage* stage : stages_of_replica(plan)) {
-    if (!layout.empty()) layout += '|';
-    if (stage->embedding) layout += 'E';
-    layout += fmt::format("t*{}", stage->last - stage->first);
-    if (stage->head) layout += ",L";
+  for (std::size_t c = 0; c < plan.chunks(); ++c) {
+    for (const plan::Stage* stage : stages_of_replica(plan)) {
+      if (!layout.empty()) layout += '|';
+      if (stage->embedding && c == 0) layout += 'E';
+      layout += fmt::format("t*{}", stage->chunks[c].count());
+      if (stage->head && c + 1 == plan.chunks()) layout += ",L";
+    }
   }
   return layout;
 }

@@ -78,6 +78,7 @@ Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
       plan,
       [&](const auto& s) { return any_part(s, [&](const auto& p) { return p.samples_per_replica() != samples; }); },
       "SAILOR_SAMPLES_VARY", "every replica of every stage takes equally many samples");
+  refuse_interleaving(refusals, plan, "SAILOR");
   refuse_uneven_samples(refusals, plan, "SAILOR");
   refuse_context_and_experts(refusals, plan, "SAILOR");
   refuse_mixed_layers(refusals, plan, "SAILOR");
@@ -111,7 +112,7 @@ Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
 Json layers_json(const plan::LaunchPlan& plan, const plan::Stage& stage) {
   Json layers = Json::array();
   if (stage.embedding) layers.push_back(0);
-  for (int b = stage.first; b < stage.last; ++b) layers.push_back(b + 1);
+  for (const int b : stage.blocks()) layers.push_back(b + 1);
   if (stage.head) layers.push_back(plan.model.block_count() + 1);
   return layers;
 }

@@ -12,7 +12,7 @@ namespace tangram::importing {
 namespace {
 
 constexpr const char* kLayout = "pipeline-model-parallel-layout";
-constexpr const char* kOneChunk = "a stage of a launch plan is one run of layers";
+constexpr const char* kOneChunk = "jobs are imported with one run of layers a stage";
 
 constexpr auto kMostCharacters = static_cast<std::size_t>(kMostLayers);
 

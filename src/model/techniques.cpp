@@ -15,7 +15,7 @@ namespace {
 
 using T = Techniques;
 
-constexpr std::array<TechniqueName, 15> kNames{{
+constexpr std::array<TechniqueName, 16> kNames{{
     {"tp", {&T::tp}},
     {"sp", {&T::sp}},
     {"cp", {&T::cp}},
@@ -29,6 +29,7 @@ constexpr std::array<TechniqueName, 15> kNames{{
     {"mixed_stages", {&T::mixed_stages}},
     {"replicas", {&T::replicas}},
     {"pipeline", {&T::pipeline}},
+    {"interleaving", {&T::interleaving}},
     {"zero", {&T::zero1, &T::zero2, &T::zero3}},
     {"recompute", {&T::recompute_selective, &T::recompute_full}},
 }};

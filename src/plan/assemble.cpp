@@ -121,8 +121,7 @@ class PipelineBuilder {
     Stage stage;
     stage.id = static_cast<int>(plan_.stages.size());
     stage.pipeline = pipeline.id;
-    stage.first = choice.first;
-    stage.last = choice.last;
+    stage.chunks = {{choice.first, choice.last}};
     stage.embedding = choice.first == 0;
     stage.head = choice.last == plan_.model.block_count();
     stage.warmup = choice.in_flight - 1;
@@ -167,8 +166,8 @@ class PipelineBuilder {
     boundary.target_part = choice.link_target;
     boundary.latency = choice.to_next.latency;
     boundary.occupancy = choice.to_next.occupancy;
-    boundary.transfers = boundary_transfers(from, to, plan_.model.block(from.last - 1).tokens,
-                                            Bytes(model::cut_bytes(plan_.model, from.last)));
+    boundary.transfers = boundary_transfers(from, to, plan_.model.block(from.first_cut() - 1).tokens,
+                                            Bytes(model::cut_bytes(plan_.model, from.first_cut())));
     boundary.mode = boundary_mode(boundary.transfers);
     return boundary;
   }
@@ -212,7 +211,7 @@ void add_replicas(const compose::Composition& composition, std::vector<std::vect
 cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSet& profiles) {
   cost::Selection used;
   for (const Stage& stage : plan.stages) {
-    const model::SliceSignature slice = model::signature(plan.model, stage.first, stage.last);
+    const model::SliceSignature slice = model::signature(plan.model, stage.first(), stage.last());
     for (const Part& part : stage.parts) {
       cost::collect_used(profiles, plan.model, slice, shape_of(plan, part), part.strategy.degrees,
                          static_cast<int>(part.samples), used);

@@ -34,6 +34,7 @@ CheckReport judge(const LaunchPlan& plan, Findings& findings) {
   report.followable = check_references(plan, findings);
   if (!report.followable) return report;
   check_pipelines(plan, findings);
+  check_interleaving(plan, findings);
   check_ranks(plan, findings);
   check_transfers(plan, findings);
   const Recomputed recomputed = check_costs(plan, findings);

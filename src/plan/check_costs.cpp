@@ -36,6 +36,7 @@ cluster::DeviceShape shape_of(const LaunchPlan& plan, const Part& part) {
 
 /// Whether the cost functions' requirements hold; what does not hold is reported by the other steps.
 bool computable(const LaunchPlan& plan, const Part& part) {
+  if (plan.is_interleaved() && part.strategy.policy.is_mixed()) return false;
   const auto& degrees = part.strategy.degrees;
   const int gpus = degrees.gpus();
   const int member = plan.island(part.island).gpus_per_member;
@@ -62,6 +63,16 @@ void compare_costs(const PartPrediction& written, const cost::StageCost& compute
   compare(written.activation, computed.activation, "activation (bytes)", where, findings);
   if (written.provenance != computed.provenance) {
     findings.add("cost-differs", where, "the provenance of the figures is another");
+  }
+}
+
+void compare_chunks(const PartPrediction& written, const std::vector<cost::StageCost>& computed,
+                    const std::string& where, Findings& findings) {
+  for (std::size_t c = 0; c < computed.size(); ++c) {
+    const std::string chunk = where + " chunk " + std::to_string(c);
+    compare(written.chunks[c].forward, computed[c].forward, "forward (ns)", chunk, findings);
+    compare(written.chunks[c].backward, computed[c].backward, "backward (ns)", chunk, findings);
+    compare(written.chunks[c].activation, computed[c].activation, "activation (bytes)", chunk, findings);
   }
 }
 
@@ -97,7 +108,7 @@ void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<Re
   const auto time = [](const PartPrediction& p) { return sum(p.forward.value(), p.backward.value()); };
   if (!std::ranges::all_of(parts, &RecomputedPart::known)) return;  // reported already
   const bool alone = plan.pipelines.size() == 1 && parts.size() == 1 &&
-                     !model::signature(plan.model, stage.first, stage.last).tied_elsewhere;
+                     !model::signature(plan.model, stage.first(), stage.last()).tied_elsewhere;
   check_whole_sync(stage, parts, alone, findings);
   std::int64_t slowest = 0;
   std::int64_t last = 0;
@@ -116,12 +127,19 @@ void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<Re
   }
 }
 
-void check_memory(const LaunchPlan& plan, const Part& part, RecomputedPart& recomputed, const std::string& where,
-                  Findings& findings) {
+/// Bytes of activations at their peak.
+std::int64_t held_of(const LaunchPlan& plan, const Stage& stage, const PartPrediction& p, std::int64_t in_flight) {
+  if (!plan.is_interleaved()) return product(p.activation.value(), in_flight);
+  const Pipeline& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  return interleaved_activations(p, pipeline.microbatches, plan.group, in_flight - 1);
+}
+
+void check_memory(const LaunchPlan& plan, const Stage& stage, const Part& part, RecomputedPart& recomputed,
+                  const std::string& where, Findings& findings) {
   PartPrediction& p = recomputed.predicted;
   p.usable_memory = plan.island(part.island).device.usable();
-  p.peak_memory = Bytes(
-      sum(sum(p.static_memory.value(), p.transient.value()), product(p.activation.value(), part.predicted.in_flight)));
+  p.peak_memory =
+      Bytes(sum(sum(p.static_memory.value(), p.transient.value()), held_of(plan, stage, p, part.predicted.in_flight)));
   if (part.predicted.usable_memory != p.usable_memory) {
     findings.add("usable-differs", where,
                  "the GPU record leaves " + std::to_string(p.usable_memory.value()) + " bytes to a plan, not " +
@@ -150,8 +168,19 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
     if (why.empty()) findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;
   }
-  const auto computed =
-      cost::stage_cost(*units, model::signature(plan.model, stage.first, stage.last), part.strategy.policy);
+  cost::StageCost computed;
+  if (plan.is_interleaved()) {
+    std::vector<model::SliceSignature> slices;
+    for (const model::BlockRange& chunk : stage.chunks) slices.push_back(model::signature(plan.model, chunk));
+    const cost::ChunkedCost chunked = cost::chunked_cost(*units, slices, part.strategy.policy);
+    compare_chunks(part.predicted, chunked.chunks, where, findings);
+    std::ranges::transform(chunked.chunks, recomputed.predicted.chunks.begin(), [](const cost::StageCost& chunk) {
+      return ChunkPrediction{chunk.forward, chunk.backward, chunk.activation};
+    });
+    computed = chunked.all;
+  } else {
+    computed = cost::stage_cost(*units, model::signature(plan.model, stage.chunks.front()), part.strategy.policy);
+  }
   compare_costs(part.predicted, computed, where, findings);
   recomputed.known = true;
   PartPrediction& p = recomputed.predicted;
@@ -168,11 +197,11 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
 void check_boundary(const LaunchPlan& plan, const Boundary& boundary, Findings& findings) {
   const Stage& from = plan.stage(boundary.from);
   const Stage& to = plan.stage(boundary.to);
-  if (from.last >= plan.model.block_count()) return;
+  if (from.first_cut() >= plan.model.block_count()) return;
   const Part& source = from.parts[static_cast<std::size_t>(boundary.source_part)];
   const Part& target = to.parts[static_cast<std::size_t>(boundary.target_part)];
   const std::int64_t microbatch = plan.pipelines[static_cast<std::size_t>(from.pipeline)].microbatch;
-  const Bytes bytes(product(model::cut_bytes(plan.model, from.last), microbatch));
+  const Bytes bytes(product(model::cut_bytes(plan.model, from.first_cut()), microbatch));
   const auto price = cost::boundary_cost(bytes, boundary.link, source.members, source.strategy.degrees.gpus(),
                                          target.members, target.strategy.degrees.gpus());
   if (boundary.latency != price.latency) {
@@ -196,7 +225,7 @@ Recomputed check_costs(const LaunchPlan& plan, Findings& findings) {
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const std::string where = at_part(stage.id, p);
       parts.push_back(recompute(plan, stage, stage.parts[p], where, findings));
-      check_memory(plan, stage.parts[p], parts.back(), where, findings);
+      check_memory(plan, stage, stage.parts[p], parts.back(), where, findings);
     }
     check_sync(plan, stage, parts, findings);
   }

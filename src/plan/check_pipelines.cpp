@@ -10,30 +10,38 @@ namespace tangram::plan {
 
 namespace {
 
-std::string blocks_of(const Stage& stage) {
-  return "[" + std::to_string(stage.first) + ", " + std::to_string(stage.last) + ")";
+std::string text_of(const model::BlockRange& blocks) {
+  return "[" + std::to_string(blocks.first) + ", " + std::to_string(blocks.last) + ")";
 }
 
+void check_ends(const LaunchPlan& plan, const Stage& stage, Findings& findings) {
+  if (stage.embedding != (stage.first() == 0)) {
+    findings.add("embedding-misplaced", at_stage(stage.id), "the embedding belongs to the stage of block 0 alone");
+  }
+  if (stage.head != (stage.last() == plan.model.block_count())) {
+    findings.add("head-misplaced", at_stage(stage.id), "the head belongs to the stage of the last block alone");
+  }
+}
+
+/// In the order of the chain: the first chunks of all stages, then the second ones, and so on.
 void check_blocks(const LaunchPlan& plan, const Pipeline& pipeline, Findings& findings) {
   int next = 0;
-  for (const int id : pipeline.stages) {
-    const Stage& stage = plan.stage(id);
-    if (stage.pipeline != pipeline.id) {
-      findings.add(
-          "stage-pipeline", at_stage(id),
-          "is listed in " + at_pipeline(pipeline.id) + " but says it belongs to " + std::to_string(stage.pipeline));
-    }
-    if (stage.first != next) {
-      findings.add("blocks-not-covered", at_stage(id),
-                   "holds blocks " + blocks_of(stage) + ", block " + std::to_string(next) + " is next in " +
-                       at_pipeline(pipeline.id));
-    }
-    next = stage.last;
-    if (stage.embedding != (stage.first == 0)) {
-      findings.add("embedding-misplaced", at_stage(id), "the embedding belongs to the stage of block 0 alone");
-    }
-    if (stage.head != (stage.last == plan.model.block_count())) {
-      findings.add("head-misplaced", at_stage(id), "the head belongs to the stage of the last block alone");
+  for (std::size_t c = 0; c < plan.chunks(); ++c) {
+    for (const int id : pipeline.stages) {
+      const Stage& stage = plan.stage(id);
+      if (c == 0 && stage.pipeline != pipeline.id) {
+        findings.add(
+            "stage-pipeline", at_stage(id),
+            "is listed in " + at_pipeline(pipeline.id) + " but says it belongs to " + std::to_string(stage.pipeline));
+      }
+      const model::BlockRange& chunk = stage.chunks[c];
+      if (chunk.first != next) {
+        findings.add("blocks-not-covered", at_stage(id),
+                     "holds blocks " + text_of(chunk) + ", block " + std::to_string(next) + " is next in " +
+                         at_pipeline(pipeline.id));
+      }
+      next = chunk.last;
+      if (c == 0) check_ends(plan, stage, findings);
     }
   }
   if (next != plan.model.block_count()) {
@@ -103,17 +111,21 @@ void check_degrees(const model::Model& model, const Part& part, const std::strin
 
 void check_recompute(const Stage& stage, const Part& part, const std::string& where, Findings& findings) {
   const auto& policy = part.strategy.policy;
-  if (policy.recompute_layers < 0 || policy.recompute_layers > stage.last - stage.first) {
+  if (policy.recompute_layers < 0 || policy.recompute_layers > stage.most_chunk_blocks()) {
     findings.add("recompute-layers", where,
                  "recomputes " + std::to_string(policy.recompute_layers) + " layers of " +
-                     std::to_string(stage.last - stage.first));
+                     std::to_string(stage.most_chunk_blocks()));
   }
   if (!policy.is_mixed()) return;
+  if (stage.chunks.size() > 1) {
+    findings.add("block-runs", where, "blocks of interleaved chunks are treated alike");
+    return;
+  }
   std::int64_t blocks = 0;
   for (const cost::BlockRun& run : policy.runs) blocks = sum(blocks, run.blocks);
-  if (blocks != stage.last - stage.first) {
+  if (blocks != stage.block_count()) {
     findings.add("block-runs", where,
-                 "tells of " + std::to_string(blocks) + " blocks of " + std::to_string(stage.last - stage.first));
+                 "tells of " + std::to_string(blocks) + " blocks of " + std::to_string(stage.block_count()));
   }
   if (policy.recompute != cost::RecomputeMode::kNone) {
     findings.add("block-runs", where, "recompute is told of the stage and of its blocks");

@@ -25,6 +25,7 @@ class References {
     islands();
     pipelines();
     stages();
+    if (good_) chunks();
     if (good_) boundaries();  // boundaries refer to parts of stages
     ranks();
     require(inside(plan_.predicted.bottleneck_stage, plan_.stages), "predicted", "bottleneck_stage is no stage");
@@ -33,9 +34,12 @@ class References {
 
  private:
   void require(bool condition, const std::string& where, const std::string& message) {
-    if (condition) return;
+    if (!condition) refuse("bad-reference", where, message);
+  }
+
+  void refuse(const char* code, const std::string& where, const std::string& message) {
     good_ = false;
-    findings_.add("bad-reference", where, message);
+    findings_.add(code, where, message);
   }
 
   void islands() {
@@ -66,11 +70,42 @@ class References {
       const auto& stage = plan_.stages[i];
       require(stage.id == static_cast<int>(i), at_stage(stage.id), "id is not the position in the list");
       require(inside(stage.pipeline, plan_.pipelines), at_stage(stage.id), "belongs to no pipeline");
-      require(stage.first >= 0 && stage.first < stage.last && stage.last <= plan_.model.block_count(),
-              at_stage(stage.id), "blocks are not a range of the model");
+      require(are_chunks(stage), at_stage(stage.id),
+              stage.chunks.size() > 1 ? "chunks are not ascending ranges of the model"
+                                      : "blocks are not a range of the model");
       require(!stage.parts.empty(), at_stage(stage.id), "has no parts");
       for (std::size_t p = 0; p < stage.parts.size(); ++p) part(stage, p);
     }
+  }
+
+  /// Of an interleaved schedule every stage has equally many, several, and a time for each; of any other one, without.
+  void chunks() {
+    const std::size_t count = plan_.chunks();
+    if ((count > 1) != plan_.is_interleaved()) {
+      refuse("group-refused", "execution",
+             plan_.is_interleaved() ? "microbatches go in groups, but a stage has one chunk"
+                                    : "stages have several chunks, but nothing says how many microbatches a group has");
+    }
+    for (const Stage& stage : plan_.stages) {
+      if (stage.chunks.size() != count) {
+        refuse("chunks-differ", at_stage(stage.id),
+               "has " + std::to_string(stage.chunks.size()) + " chunks, the first stage " + std::to_string(count));
+      }
+      for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+        require(stage.parts[p].predicted.chunks.size() == (count > 1 ? stage.chunks.size() : 0), at_part(stage.id, p),
+                "times of " + std::to_string(stage.parts[p].predicted.chunks.size()) + " chunks are predicted of " +
+                    std::to_string(stage.chunks.size()));
+      }
+    }
+  }
+
+  [[nodiscard]] bool are_chunks(const Stage& stage) const {
+    int behind = 0;
+    for (const model::BlockRange& chunk : stage.chunks) {
+      if (chunk.first < behind || chunk.first >= chunk.last) return false;
+      behind = chunk.last;
+    }
+    return !stage.chunks.empty() && behind <= plan_.model.block_count();
   }
 
   void part(const Stage& stage, std::size_t index) {

@@ -8,6 +8,9 @@
 // stage needs more microbatches in flight, min(n, M), than the plan gives it. The needed counts only fall as P grows,
 // so P is found by bisection; at P = Lat one microbatch is enough at every depth, n = n_next + 1.
 //
+// Where chunks are interleaved, the closed form is what check_interleaving.cpp says: a bound that the order alone
+// gives.
+//
 // Where the runtime blocks for transfers, both stages of a boundary stop for c: P is the largest T plus the c of both
 // boundaries of a stage, and stage s of S holds S - s microbatches.
 #include <algorithm>
@@ -200,6 +203,69 @@ void check_classic(const std::vector<StageTime>& stages, std::int64_t microbatch
   }
 }
 
+struct PipelineTime {
+  std::int64_t last_backward = 0;  ///< with its synchronisation
+  std::int64_t optimizer = 0;
+  std::int64_t least = 0;  ///< no iteration is shorter
+};
+
+PipelineTime classic_time(const LaunchPlan& plan, const Pipeline& pipeline, std::vector<StageTime> stages,
+                          Findings& findings) {
+  stages.back().c = 0;
+  stages.back().occupancy = 0;
+  const ClosedForm form = closed_form(stages, pipeline.microbatches, plan.semantics().transfers);
+  if (!form.feasible) {
+    findings.add("in-flight-low", at_pipeline(pipeline.id),
+                 "no period is long enough for so few microbatches in flight");
+  }
+  if (plan.semantics().warmup == runtime::Warmup::kClassic) {
+    check_classic(stages, pipeline.microbatches, findings);
+  } else {
+    check_in_flight(stages, form, pipeline.microbatches, plan.predicted.closed_form, findings);
+  }
+  return {form.time - form.optimizer, form.optimizer, lower_bound(stages, pipeline.microbatches)};
+}
+
+InterleavedStage chunk_times(const StageTime& time, const std::vector<RecomputedPart>& parts) {
+  InterleavedStage stage;
+  const std::size_t chunks = parts.front().predicted.chunks.size();
+  stage.forward.resize(chunks);
+  stage.backward.resize(chunks);
+  stage.compute = time.T;
+  stage.exposed = time.A - time.T;
+  stage.latency = time.c;
+  for (const RecomputedPart& part : parts) {
+    for (std::size_t c = 0; c < chunks; ++c) {
+      stage.forward[c] = std::max(stage.forward[c], part.predicted.chunks[c].forward.value());
+      stage.backward[c] = std::max(stage.backward[c], part.predicted.chunks[c].backward.value());
+    }
+  }
+  return stage;
+}
+
+PipelineTime interleaved_time(const LaunchPlan& plan, const Pipeline& pipeline, const std::vector<StageTime>& times,
+                              const Recomputed& recomputed, Findings& findings) {
+  const auto chunks = static_cast<std::int64_t>(plan.chunks());
+  const auto depth = static_cast<std::int64_t>(times.size());
+  const std::int64_t passes = product(pipeline.microbatches, chunks);
+  PipelineTime result;
+  std::vector<InterleavedStage> stages;
+  for (std::int64_t s = 0; s < depth; ++s) {
+    const StageTime& time = times[static_cast<std::size_t>(s)];
+    stages.push_back(chunk_times(time, recomputed[static_cast<std::size_t>(time.id)]));
+    result.optimizer = std::max(result.optimizer, time.o);
+    const std::int64_t warmup = interleaved_warmup(s, depth, chunks, plan.group, pipeline.microbatches);
+    const std::int64_t classic = std::min(sum(warmup, 1), passes);
+    if (time.in_flight == classic) continue;
+    findings.add("warmup-not-classic", at_stage(time.id),
+                 "the runtime holds " + std::to_string(classic) + " microbatches there, counted in each chunk, not " +
+                     std::to_string(time.in_flight));
+  }
+  result.last_backward = interleaved_closed_form(stages, pipeline.microbatches, plan.semantics().transfers);
+  result.least = sum(result.last_backward, result.optimizer);
+  return result;
+}
+
 }  // namespace
 
 Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings) {
@@ -208,28 +274,17 @@ Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed,
   for (const auto& pipeline : plan.pipelines) {
     std::vector<StageTime> stages;
     for (const int id : pipeline.stages) {
-      check_counts(plan.stage(id), pipeline.microbatches, findings);
+      check_counts(plan.stage(id), product(pipeline.microbatches, static_cast<std::int64_t>(plan.chunks())), findings);
       stages.push_back(time_of(plan, plan.stage(id), recomputed[static_cast<std::size_t>(id)]));
     }
-    stages.back().c = 0;
-    stages.back().occupancy = 0;
-    const ClosedForm form = closed_form(stages, pipeline.microbatches, plan.semantics().transfers);
-    if (!form.feasible) {
-      findings.add("in-flight-low", at_pipeline(pipeline.id),
-                   "no period is long enough for so few microbatches in flight");
-    }
-    if (plan.semantics().warmup == runtime::Warmup::kClassic) {
-      check_classic(stages, pipeline.microbatches, findings);
-    } else {
-      check_in_flight(stages, form, pipeline.microbatches, plan.predicted.closed_form, findings);
-    }
-    last_backward = std::max(last_backward, form.time - form.optimizer);
-    step = std::max(step, form.optimizer);
-    const std::int64_t bound = lower_bound(stages, pipeline.microbatches);
-    if (plan.predicted.iteration.value() != 0 && plan.predicted.iteration.value() < bound) {
+    const PipelineTime time = plan.is_interleaved() ? interleaved_time(plan, pipeline, stages, recomputed, findings)
+                                                    : classic_time(plan, pipeline, stages, findings);
+    last_backward = std::max(last_backward, time.last_backward);
+    step = std::max(step, time.optimizer);
+    if (plan.predicted.iteration.value() != 0 && plan.predicted.iteration.value() < time.least) {
       findings.add("iteration-too-short", at_pipeline(pipeline.id),
                    "the predicted iteration of " + std::to_string(plan.predicted.iteration.value()) +
-                       " ns is below what its stages need, " + std::to_string(bound) + " ns");
+                       " ns is below what its stages need, " + std::to_string(time.least) + " ns");
     }
   }
   // No pipeline takes its step before all are through: the norm of the gradients is of all of them.

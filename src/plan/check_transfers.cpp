@@ -64,8 +64,8 @@ class BoundaryJudge {
         boundary_(boundary),
         findings_(findings),
         where_(at_boundary(boundary)),
-        tokens_(plan.model.block(plan.stage(boundary.from).last - 1).tokens),
-        bytes_(model::cut_bytes(plan.model, plan.stage(boundary.from).last)) {}
+        tokens_(plan.model.block(plan.stage(boundary.from).first_cut() - 1).tokens),
+        bytes_(model::cut_bytes(plan.model, plan.stage(boundary.from).first_cut())) {}
 
   void judge() {
     std::map<int, std::vector<Shard>> received;
@@ -159,8 +159,10 @@ void check_one_each(const LaunchPlan& plan, Findings& findings) {
   std::map<std::pair<int, int>, int> found;
   for (const auto& boundary : plan.boundaries) ++found[{boundary.from, boundary.to}];
   for (const auto& pipeline : plan.pipelines) {
-    for (std::size_t s = 0; s + 1 < pipeline.stages.size(); ++s) {
-      const std::pair<int, int> pair{pipeline.stages[s], pipeline.stages[s + 1]};
+    // Behind its last stage an interleaved pipeline goes on with its first one.
+    const std::size_t stages = pipeline.stages.size();
+    for (std::size_t s = 0; s + 1 < stages + (plan.is_interleaved() ? 1 : 0); ++s) {
+      const std::pair<int, int> pair{pipeline.stages[s], pipeline.stages[(s + 1) % stages]};
       const std::string where = "boundary " + std::to_string(pair.first) + "->" + std::to_string(pair.second);
       const int count = found[pair];
       if (count == 0) findings.add("boundary-missing", where, "neighbouring stages have no boundary");
@@ -180,7 +182,7 @@ void check_transfers(const LaunchPlan& plan, Findings& findings) {
   check_one_each(plan, findings);
   for (const auto& boundary : plan.boundaries) {
     // Behind the last block there is nothing to hand over; such a boundary is already reported.
-    if (plan.stage(boundary.from).last >= plan.model.block_count()) continue;
+    if (plan.stage(boundary.from).first_cut() >= plan.model.block_count()) continue;
     BoundaryJudge(plan, boundary, findings).judge();
   }
 }

@@ -1,5 +1,7 @@
 #include "fields.hpp"
 
+#include <optional>
+
 #include "embedded_text.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -10,6 +12,18 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 60;
 constexpr std::int64_t kMostIdentifier = std::int64_t{1} << 26;
+
+using Bounds = std::pair<std::int64_t, std::int64_t>;
+
+/// [first, last] with 0 <= first <= last <= most.
+std::optional<Bounds> range_of(const io::Node& node, std::int64_t most) {
+  if (node.kind != io::NodeKind::kArray || node.items.size() != 2) return std::nullopt;
+  const io::Node& first = node.items[0];
+  const io::Node& last = node.items[1];
+  const bool whole = first.kind == io::NodeKind::kInteger && last.kind == io::NodeKind::kInteger;
+  if (!whole || first.integer < 0 || first.integer > last.integer || last.integer > most) return std::nullopt;
+  return Bounds{first.integer, last.integer};
+}
 
 }  // namespace
 
@@ -70,17 +84,28 @@ Nanoseconds FieldReader::time(std::string_view key, double nanoseconds_per_unit)
 
 std::pair<std::int64_t, std::int64_t> FieldReader::bounds(std::string_view key, std::int64_t most) {
   const io::Node* node = reader_->raw(key);
-  if (node != nullptr && node->kind == io::NodeKind::kArray && node->items.size() == 2) {
-    const io::Node& first = node->items[0];
-    const io::Node& last = node->items[1];
-    if (first.kind == io::NodeKind::kInteger && last.kind == io::NodeKind::kInteger && first.integer >= 0 &&
-        first.integer <= last.integer && last.integer <= most) {
-      return {first.integer, last.integer};
-    }
+  if (node != nullptr) {
+    if (const auto range = range_of(*node, most)) return *range;
   }
   reader_->error_at(key, "wrong-range",
                     std::string(key) + " must be [first, last] with 0 <= first <= last <= " + std::to_string(most));
   return {0, 0};
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> FieldReader::bounds_list(std::string_view key, std::int64_t most) {
+  const io::Node* node = reader_->raw(key);
+  std::vector<Bounds> list;
+  if (node != nullptr && node->kind == io::NodeKind::kArray) {
+    for (const io::Node& item : node->items) {
+      if (const auto range = range_of(item, most)) list.push_back(*range);
+    }
+  }
+  if (list.empty() || list.size() != node->items.size()) {
+    reader_->error_at(
+        key, "wrong-range",
+        std::string(key) + " must be a list of [first, last] with 0 <= first <= last <= " + std::to_string(most));
+  }
+  return list;
 }
 
 void FieldReader::expect(std::string_view key, std::int64_t value) {

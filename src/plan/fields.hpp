@@ -85,6 +85,13 @@ class FieldWriter {
   void range(std::string_view key, T first, T last, std::int64_t) {
     put(key, Json::array({first, last}));
   }
+  /// A list of ranges, at least one.
+  template <class Range>
+  void ranges(std::string_view key, const std::vector<Range>& ranges, std::int64_t) {
+    Json list = Json::array();
+    for (const Range& range : ranges) list.push_back(Json::array({range.first, range.last}));
+    put(key, std::move(list));
+  }
   /// What follows from other fields, and is checked when it is read.
   template <class Function>
   void repeats(std::string_view key, Function value) {
@@ -203,6 +210,15 @@ class FieldReader {
     first = static_cast<T>(low);
     last = static_cast<T>(high);
   }
+  /// Each as above; where they are none, `ranges` is left as it is.
+  template <class Range>
+  void ranges(std::string_view key, std::vector<Range>& ranges, std::int64_t most) {
+    std::vector<Range> read;
+    for (const auto& [low, high] : bounds_list(key, most)) {
+      read.push_back({static_cast<int>(low), static_cast<int>(high)});
+    }
+    if (!read.empty()) ranges = std::move(read);
+  }
   template <class Function>
   void repeats(std::string_view key, Function value) {
     reader_->ignore(key);
@@ -262,6 +278,7 @@ class FieldReader {
  private:
   Nanoseconds time(std::string_view key, double nanoseconds_per_unit);
   std::pair<std::int64_t, std::int64_t> bounds(std::string_view key, std::int64_t most);
+  std::vector<std::pair<std::int64_t, std::int64_t>> bounds_list(std::string_view key, std::int64_t most);
   void expect(std::string_view key, std::int64_t value);
   void expect(std::string_view key, std::string_view value);
 

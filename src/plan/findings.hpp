@@ -76,6 +76,33 @@ using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
 /// In-flight microbatches, warm-up, period and closed form (src/chain/README.md). Returns the closed form.
 [[nodiscard]] Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings);
 
+/// A schedule that the runtime knows, groups of microbatches that it takes, chunks that hand over alike.
+void check_interleaving(const LaunchPlan& plan, Findings& findings);
+
+/// Bytes that the chunks' activations take at their peak, where the microbatches go through them in groups and the
+/// stage runs `warmup` forward passes before its first backward pass.
+[[nodiscard]] std::int64_t interleaved_activations(const PartPrediction& part, std::int64_t microbatches,
+                                                   std::int64_t group, std::int64_t warmup);
+
+/// What the judge needs of a pipeline's stages to say how long an interleaved iteration takes at least. Nanoseconds.
+struct InterleavedStage {
+  std::vector<std::int64_t> forward;  ///< of each chunk, in its slowest part
+  std::vector<std::int64_t> backward;
+  std::int64_t compute = 0;  ///< of a microbatch through all chunks, in its slowest part
+  std::int64_t exposed = 0;  ///< of gradient synchronisation
+  std::int64_t latency = 0;  ///< of the boundary behind it, which leads from the last stage to the first
+};
+
+/// Until all gradients are synchronised. No stage begins before the first activation has come to it, each runs all its
+/// passes and waits for what the runtime makes it wait for, and the last gradient goes back through all stages before
+/// it: what none of this explains is not in it.
+[[nodiscard]] std::int64_t interleaved_closed_form(const std::vector<InterleavedStage>& stages,
+                                                   std::int64_t microbatches, runtime::Transfers transfers);
+
+/// Forward passes of stage s of S before its first backward pass, of M microbatches in v chunks.
+[[nodiscard]] std::int64_t interleaved_warmup(std::int64_t stage, std::int64_t stages, std::int64_t chunks,
+                                              std::int64_t group, std::int64_t microbatches);
+
 /// Bounds and gaps against the plan's times and each other.
 void check_provenance(const LaunchPlan& plan, Findings& findings);
 

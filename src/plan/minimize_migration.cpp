@@ -85,7 +85,7 @@ class MigrationMinimizer {
     for (const Rank& rank : near.ranks) {
       const Stage& stage = near.stage(rank.stage);
       const cost::Degrees& degrees = stage.parts[static_cast<std::size_t>(rank.part)].strategy.degrees;
-      old_[{rank.host, rank.gpu}] = Work{stage.first, stage.last, degrees};
+      old_[{rank.host, rank.gpu}] = Work{stage.first(), stage.last(), degrees};
     }
   }
 

@@ -138,6 +138,9 @@ void fields(Io& io, Of<Io, PlanProvenance>& provenance) {
 template <class Io>
 void execution_fields(Io& io, Of<Io, LaunchPlan>& plan) {
   io.row("runtime", plan.runtime, runtime::runtimes(), &runtime::Runtime::target);
+  if (io.has("interleaving", plan.is_interleaved())) {
+    io.object("interleaving", [&](Io& inner) { inner.integer("group", plan.group, {1, kMost}); });
+  }
   io.repeats("transfers", [&] { return to_string(plan.semantics().transfers); });
   io.repeats("warmup", [&] { return to_string(plan.semantics().warmup); });
 }
@@ -203,6 +206,11 @@ void fields(Io& io, Of<Io, PartPrediction>& predicted) {
                                  {{"measured", Provenance::kMeasured},
                                   {"interpolated", Provenance::kInterpolated},
                                   {"modelled", Provenance::kModelled}});
+  io.records("chunks", predicted.chunks, Presence::kIfAny, [](Io& entry, auto& chunk, std::size_t) {
+    entry.milliseconds("forward_ms", chunk.forward);
+    entry.milliseconds("backward_ms", chunk.backward);
+    entry.bytes("activation_bytes", chunk.activation);
+  });
 }
 
 template <class Io>
@@ -277,12 +285,26 @@ void fields(Io& io, Of<Io, Part>& part, const References& known) {
   io.object("predicted", [&](Io& inner) { fields(inner, part.predicted); });
 }
 
+/// `blocks` are those from the first to the last that the stage holds; `chunks` say which of them, where others are
+/// between.
+template <class Io>
+void chunk_fields(Io& io, Of<Io, Stage>& stage, const References& known) {
+  model::BlockRange all{stage.first(), stage.last()};
+  io.range("blocks", all.first, all.last, known.blocks);
+  io.check(all.first != all.last, "blocks", "empty", "a stage holds at least one block");
+  if constexpr (Io::kReads) stage.chunks = {all};
+  if (!io.has("chunks", stage.chunks.size() > 1)) return;
+  io.ranges("chunks", stage.chunks, known.blocks);
+  io.check(stage.chunks.size() > 1, "chunks", "inconsistent", "are listed where a stage has several");
+  io.check(stage.first() == all.first && stage.last() == all.last, "chunks", "inconsistent",
+           "must begin and end where blocks do");
+}
+
 template <class Io>
 void fields(Io& io, Of<Io, Stage>& stage, const References& known, std::size_t position) {
   io.identifier("id", stage.id, position);
   io.index("pipeline", stage.pipeline, known.pipelines);
-  io.range("blocks", stage.first, stage.last, known.blocks);
-  io.check(stage.first != stage.last, "blocks", "empty", "a stage holds at least one block");
+  chunk_fields(io, stage, known);
   io.boolean("embedding", stage.embedding);
   io.boolean("head", stage.head);
   io.object("schedule", [&](Io& inner) { inner.integer("warmup", stage.warmup, {0, kMost}); });

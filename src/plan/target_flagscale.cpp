@@ -116,6 +116,7 @@ TargetVerdict flagscale_verdict(const LaunchPlan& plan) {
   const auto stages = all_stages(plan);
   const auto replicas = static_cast<int>(plan.pipelines.size());
   refuse_general(rules, plan, "FS");
+  refuse_interleaving(rules, plan, "FS");
   rules.none(
       stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "FS_CP", "context parallelism is not supported");
   rules.none(

@@ -5,10 +5,33 @@
 
 namespace tangram::plan {
 
+namespace {
+
+// get_pp_rank_microbatches and forward_backward_pipelining_with_interleaving (megatron/core/pipeline_parallel).
+void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
+  const auto& first = plan.pipelines.front();
+  const auto depth = static_cast<std::int64_t>(first.stages.size());
+  if (depth < 2) rules.refuse("MLM_INTERLEAVED_STAGES", {}, "an interleaved schedule needs more than one stage");
+  const std::string why = runtime::interleaving_refusal(first.microbatches, depth, plan.group);
+  if (!why.empty()) rules.refuse("MLM_GROUP", {}, why);
+  rules.none(
+      stages,
+      [&](const Stage& s) {
+        const auto& own = plan.pipelines[static_cast<std::size_t>(s.pipeline)];
+        const auto chunks = static_cast<std::int64_t>(s.chunks.size());
+        const std::int64_t classic = 2 * (depth - 1 - depth_of(plan, s)) + (chunks - 1) * plan.group;
+        return s.warmup != std::min(classic, own.microbatches * chunks - 1);
+      },
+      "MLM_WARMUP", "stage s of S starts with 2(S-1-s) + (v-1)G forward passes of its v chunks");
+}
+
+}  // namespace
+
 TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   Rules rules("megatron");
   const auto stages = all_stages(plan);
   refuse_general(rules, plan, "MLM");
+  if (plan.is_interleaved()) refuse_interleaved(rules, plan, stages);
   rules.none(
       stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MLM_MICROBATCH_DP",
       "every replica has equally many samples of a microbatch: data parallelism must divide it");

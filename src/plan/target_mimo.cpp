@@ -53,15 +53,16 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
   std::vector<const Stage*> encoder;
   std::vector<const Stage*> language;
   for (const Stage* stage : stages) {
-    if (stage->last <= cut) encoder.push_back(stage);
-    if (stage->first >= cut) language.push_back(stage);
+    if (stage->last() <= cut) encoder.push_back(stage);
+    if (stage->first() >= cut) language.push_back(stage);
   }
   refuse_general(rules, plan, "MIMO");
+  refuse_interleaving(rules, plan, "MIMO");
   rules.none(
       stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MIMO_MICROBATCH_DP",
       "every replica has equally many samples of a microbatch: data parallelism must divide it");
   rules.none(
-      stages, [&](const Stage& s) { return s.first < cut && cut < s.last; }, "MIMO_MODULE_SPLIT",
+      stages, [&](const Stage& s) { return s.first() < cut && cut < s.last(); }, "MIMO_MODULE_SPLIT",
       "a stage holds blocks of an encoder and of the language model");
   rules.none(stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "MIMO_CP", "context parallelism must be 1");
   rules.none(

@@ -66,7 +66,7 @@ class Rules {
   std::vector<const Stage*> found;
   for (const Stage* stage : stages) {
     bool experts = false;
-    for (int b = stage->first; b < stage->last; ++b) experts = experts || plan.model.block(b).feed_forward.is_moe();
+    for (const int b : stage->blocks()) experts = experts || plan.model.block(b).feed_forward.is_moe();
     if (experts) found.push_back(stage);
   }
   return found;
@@ -80,6 +80,7 @@ class Rules {
 
 /// Runtimes with a fixed 1F1B start stage s of S with S - 1 - s forward passes: S - s microbatches in flight.
 [[nodiscard]] inline bool exceeds_classic_warmup(const LaunchPlan& plan, const Stage& stage) {
+  if (plan.is_interleaved()) return false;  // its own rules
   const auto& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
   const auto classic = static_cast<std::int64_t>(pipeline.stages.size()) - 1 - depth_of(plan, stage);
   return stage.warmup > std::min(classic, pipeline.microbatches - 1);
@@ -96,7 +97,7 @@ class Rules {
   const auto depth = static_cast<std::size_t>(depth_of(plan, stage));
   if (depth == own.stages.size()) return true;  // a plan that check refuses: its pipeline does not list the stage
   const Stage& twin = plan.stage(first.stages[depth]);
-  return stage.first != twin.first || stage.last != twin.last || stage.parts.size() != twin.parts.size() ||
+  return stage.chunks != twin.chunks || stage.parts.size() != twin.parts.size() ||
          stage.parts.front().strategy != twin.parts.front().strategy;
 }
 
@@ -131,8 +132,8 @@ inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::stri
       "blocks of a stage are treated alike: one ZeRO stage, one recompute mode");
 }
 
-/// --recompute-method block recomputes the first N layers of each stage, all of a shorter stage: uniform means equal up
-/// to that.
+/// --recompute-method block recomputes the first N layers of each stage, of each chunk where chunks are interleaved,
+/// and all of a shorter one: uniform means equal up to that.
 inline void refuse_uneven_recompute(Rules& rules, const std::vector<const Stage*>& stages, const std::string& prefix,
                                     const std::string& whom) {
   rules.same(
@@ -144,9 +145,16 @@ inline void refuse_uneven_recompute(Rules& rules, const std::vector<const Stage*
       stages,
       [&](const Stage& s) {
         return policy_of(s).recompute == cost::RecomputeMode::kFull &&
-               policy_of(s).recompute_layers != std::min(layers, s.last - s.first);
+               policy_of(s).recompute_layers != std::min(layers, s.most_chunk_blocks());
       },
       prefix + "_RECOMPUTE_LAYERS_VARY", "--recompute-num-layers is one number for " + whom);
+}
+
+/// Runtimes without an interleaved schedule.
+inline void refuse_interleaving(Rules& rules, const LaunchPlan& plan, const std::string& prefix) {
+  if (plan.is_interleaved()) {
+    rules.refuse(prefix + "_INTERLEAVED", {}, "a stage holds one range of layers: model chunks are not interleaved");
+  }
 }
 
 /// Whose optimizer state no other rank shares: its ZeRO stage says nothing.

@@ -157,7 +157,7 @@ class Explainer {
       for (const int blocks : {-1, 1}) {
         const auto variant = evolve::with_cut_moved(plan_, stages[s], blocks);
         if (!variant) continue;
-        const int layer = plan_.stage(stages[s]).last + std::min(blocks, 0);
+        const int layer = plan_.stage(stages[s]).last() + std::min(blocks, 0);
         result_.cuts.push_back(priced({LayerMoved{layer, s, blocks > 0 ? s : s + 1}, {}, {}}, *variant, fleet_));
       }
     }
@@ -167,7 +167,7 @@ class Explainer {
   [[nodiscard]] std::vector<cost::Strategy> others_of(const plan::LaunchPlan& now, const plan::Stage& stage,
                                                       const plan::Part& part) const {
     parallelizer::Query query;
-    query.slice = model::signature(plan_.model, stage.first, stage.last);
+    query.slice = model::signature(plan_.model, stage.first(), stage.last());
     query.shape = plan::shape_of(now, part);
     query.samples = static_cast<int>(part.samples);
     query.max_in_flight = stage.warmup + 1;

@@ -82,7 +82,7 @@ class RuntimeLooks {
  private:
   /// Of the plan at hand, run by a runtime that takes it.
   Nanoseconds own_time(runtime::Target target) const {
-    const simulate::Transfers transfers = runtime::runtime_of(target).semantics.transfers;
+    const simulate::Transfers transfers = runtime::runtime_of(target).semantics_of(plan_.schedule()).transfers;
     const simulate::Result result = simulate::simulate(simulate::schedule_of(plan_, transfers));
     return result.deadlock ? Nanoseconds(0) : result.iteration;
   }

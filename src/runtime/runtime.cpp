@@ -10,6 +10,7 @@ namespace tangram::runtime {
 namespace {
 
 constexpr Semantics kStopping{Transfers::kBlocking, Warmup::kClassic};
+constexpr Semantics kStoppingForward{Transfers::kForwardBlocking, Warmup::kClassic};
 
 constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric, .name = "generic", .title = "no runtime in particular"},
@@ -17,6 +18,7 @@ constexpr std::array kRuntimes{
             .name = "megatron",
             .title = "Megatron-LM",
             .semantics = kStopping,
+            .interleaved = kStoppingForward,
             .degrees = DegreesRule::kUniform,
             .rules = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all stages, "
                      "sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
@@ -64,14 +66,32 @@ std::optional<Target> target_named(std::string_view name) {
 
 std::string_view to_string(Target target) { return runtime_of(target).name; }
 
+std::string_view to_string(Schedule schedule) { return schedule == Schedule::kInterleaved ? "interleaved" : "1f1b"; }
+
 std::string_view to_string(Transfers transfers) {
-  return transfers == Transfers::kBlocking ? "blocking" : "overlapped";
+  switch (transfers) {
+    case Transfers::kOverlapped: break;
+    case Transfers::kBlocking: return "blocking";
+    case Transfers::kForwardBlocking: return "forward-blocking";
+  }
+  return "overlapped";
 }
 
 std::string_view to_string(Warmup warmup) { return warmup == Warmup::kClassic ? "classic" : "free"; }
 
+std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group) {
+  const std::string groups = "groups of " + std::to_string(group) + " microbatches are ";
+  const std::string of_stages = "shorter than the " + std::to_string(stages) + " stages";
+  if (group < stages) return groups + of_stages;
+  if (group > microbatches) return groups + "longer than the " + std::to_string(microbatches) + " there are";
+  const std::int64_t rest = microbatches % group;
+  if (rest == 0 || rest >= stages) return {};
+  return std::to_string(microbatches) + " microbatches in groups of " + std::to_string(group) +
+         " leave a last group of " + std::to_string(rest) + ", " + of_stages;
+}
+
 std::optional<Transfers> transfers_named(std::string_view name) {
-  return named(name, std::array{Transfers::kOverlapped, Transfers::kBlocking});
+  return named(name, std::array{Transfers::kOverlapped, Transfers::kBlocking, Transfers::kForwardBlocking});
 }
 
 std::optional<Warmup> warmup_named(std::string_view name) {

@@ -14,7 +14,7 @@ constexpr double kRounding = 1e-9;  // of doubles that were worked out elsewhere
 double passes_of(const plan::LaunchPlan& plan) {
   double passes = 0;
   for (const plan::Pipeline& pipeline : plan.pipelines) {
-    passes += static_cast<double>(pipeline.microbatches) * static_cast<double>(pipeline.stages.size());
+    passes += static_cast<double>(pipeline.microbatches) * static_cast<double>(pipeline.stages.size() * plan.chunks());
   }
   return passes;
 }

@@ -103,10 +103,7 @@ void PipelineRun::happen(const Pending& now) {
       end_pass(now.index, now.time);
       to_start_.push_back(executors_[now.index].stage);
       break;
-    case EventType::kActivationArrives:
-      ++places_[now.index].activations;
-      to_start_.push_back(now.index % orders_.size());
-      break;
+    case EventType::kActivationArrives: receive_activation(now.index); break;
     case EventType::kGradientArrives:
       ++places_[now.index].gradients;
       to_start_.push_back(now.index % orders_.size());
@@ -120,7 +117,7 @@ void PipelineRun::start_next_passes(std::size_t stage, Nanoseconds now) {
 
 void PipelineRun::start_next_pass(std::size_t executor, Nanoseconds now) {
   Executor& self = executors_[executor];
-  if (self.running) return;
+  if (self.running || self.sending) return;
   const std::optional<Pass> pass = next_pass(executor);
   if (!pass) return;
   self.running = true;
@@ -165,6 +162,7 @@ void PipelineRun::end_pass(std::size_t executor, Nanoseconds now) {
     case PassKind::kForward:
       ++self.next;
       ++finished(executor, self.pass.chunk).forwards;
+      self.sending = waits_for_activations() && place(self.stage, self.pass.chunk) + 1 < places_.size();
       send_activation(self.stage, self.pass.chunk, now);
       break;
     case PassKind::kBackward:
@@ -180,6 +178,20 @@ void PipelineRun::end_pass(std::size_t executor, Nanoseconds now) {
       self.last_backward = now;
       break;
   }
+}
+
+void PipelineRun::receive_activation(std::size_t place) {
+  ++places_[place].activations;
+  to_start_.push_back(place % orders_.size());
+  if (!waits_for_activations()) return;
+  const std::size_t from = (place - 1) % orders_.size();
+  const std::size_t chunk = (place - 1) / orders_.size();
+  for (std::size_t p = 0; p < parts(from); ++p) {
+    Executor& executor = executors_[first_executor_[from] + p];
+    const bool own = executor.pass.kind == PassKind::kForward && executor.pass.chunk == chunk;
+    if (own && executor.pass.microbatch < places_[place].activations) executor.sending = false;
+  }
+  to_start_.push_back(from);
 }
 
 void PipelineRun::send_activation(std::size_t stage, std::size_t chunk, Nanoseconds now) {

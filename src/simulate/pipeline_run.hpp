@@ -30,7 +30,8 @@ class PipelineRun {
     std::size_t stage = 0;
     std::size_t part = 0;
     bool running = false;
-    Pass pass;              // the one that runs
+    bool sending = false;   // waits until the output of its last pass, which was forward, has arrived
+    Pass pass;              // the one that runs, or ran last
     std::int64_t next = 0;  // index into its stage's order
     std::int64_t forwards_begun = 0;
     std::int64_t weight_gradients = 0;  // finished, kZeroBubble
@@ -74,11 +75,13 @@ class PipelineRun {
   [[nodiscard]] bool has_input(std::size_t executor, const Pass& pass) const;
   [[nodiscard]] bool is_full(const Executor& executor) const;
   void end_pass(std::size_t executor, Nanoseconds now);
+  void receive_activation(std::size_t place);
   void send_activation(std::size_t stage, std::size_t chunk, Nanoseconds now);
   void send_gradient(std::size_t stage, std::size_t chunk, Nanoseconds now);
   void record(EventKind kind, std::size_t stage, std::size_t part, std::int64_t microbatch, std::size_t chunk,
               Nanoseconds start, Nanoseconds end);
 
+  [[nodiscard]] bool waits_for_activations() const { return pipeline_->transfers == Transfers::kForwardBlocking; }
   [[nodiscard]] bool zero_bubble() const { return pipeline_->kind == ScheduleKind::kZeroBubble; }
   [[nodiscard]] std::size_t parts(std::size_t stage) const { return pipeline_->stages[stage].parts.size(); }
   [[nodiscard]] std::size_t place(std::size_t stage, std::size_t chunk) const { return chunk * orders_.size() + stage; }

@@ -12,6 +12,9 @@ SimStage stage_of(const plan::Stage& stage) {
   for (const plan::Part& part : stage.parts) {
     result.parts.push_back({part.predicted.forward, part.predicted.backward, part.predicted.gradient_sync_exposed,
                             part.predicted.optimizer_step});
+    for (const plan::ChunkPrediction& chunk : part.predicted.chunks) {
+      result.parts.back().chunks.push_back({chunk.forward, chunk.backward});
+    }
   }
   return result;
 }
@@ -26,6 +29,10 @@ Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers) {
     SimPipeline run;
     run.microbatches = pipeline.microbatches;
     run.transfers = transfers;
+    if (plan.is_interleaved()) {
+      run.kind = ScheduleKind::kInterleaved;
+      run.group = plan.group;
+    }
     for (const int id : pipeline.stages) {
       SimStage stage = stage_of(plan.stage(id));
       const auto boundary = std::find_if(plan.boundaries.begin(), plan.boundaries.end(),

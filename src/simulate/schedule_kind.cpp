@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "tangram/base/assert.hpp"
 #include "tangram/simulate/simulate.hpp"
 
@@ -30,17 +28,6 @@ SimPipeline with_classic_warmups(SimPipeline pipeline) {
     ++before;
   }
   return pipeline;
-}
-
-std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group) {
-  if (group < stages) return fmt::format("groups of {} microbatches are shorter than the {} stages", group, stages);
-  if (group > microbatches) {
-    return fmt::format("groups of {} microbatches are longer than the {} there are", group, microbatches);
-  }
-  const std::int64_t rest = microbatches % group;
-  if (rest == 0 || rest >= stages) return {};
-  return fmt::format("{} microbatches in groups of {} leave a last group of {}, shorter than the {} stages",
-                     microbatches, group, rest, stages);
 }
 
 }  // namespace tangram::simulate

@@ -82,7 +82,7 @@ std::string part_name(const plan::LaunchPlan& plan, int pipeline, int index, int
   const plan::Stage& stage = plan.stage(at(at(plan.pipelines, pipeline).stages, index));
   const plan::Part& part = at(stage.parts, part_index);
   return fmt::format("stage {}: {} x {}, layers {}-{}", index, part.strategy.degrees.gpus(),
-                     plan.island(part.island).device.name, stage.first, stage.last - 1);
+                     plan.island(part.island).device.name, stage.first(), stage.last() - 1);
 }
 
 void write_names(const plan::LaunchPlan& plan, const Threads& threads, std::vector<std::string>& lines) {

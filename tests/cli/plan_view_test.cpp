@@ -33,8 +33,7 @@ TEST_CASE("plan view: at most 100 columns, whatever the plan") {
       .tp = 8, .cp = 16, .dp = 16, .ep = 16, .etp = 8, .sequence_parallel = true};
   plan.stages[0].parts[0].strategy.policy = {
       .zero = 3, .recompute = model::RecomputeMode::kFull, .recompute_layers = 120};
-  plan.stages[0].first = 100;
-  plan.stages[0].last = 126;
+  plan.stages[0].chunks = {{100, 126}};
   plan.stages[0].parts[0].samples = 128 * 16;
   plan.stages[0].parts[0].predicted.peak_memory = Bytes(280LL << 30);
   plan.stages[0].parts[0].predicted.usable_memory = Bytes(285LL << 30);

@@ -121,6 +121,18 @@ struct StageCost {
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,
                                    const MemoryPolicy& policy);
 
+/// A stage of several model chunks.
+struct ChunkedCost {
+  /// Times, state and what its microbatches hold in all chunks together; of transient memory the largest of a chunk, as
+  /// one of them runs at a time.
+  StageCost all;
+  std::vector<StageCost> chunks;
+};
+/// What is recomputed in full are the first layers of each chunk, all of a shorter one. The policy is the same for all
+/// blocks (is_mixed() is false).
+[[nodiscard]] ChunkedCost chunked_cost(const UnitCosts& units, const std::vector<model::SliceSignature>& chunks,
+                                       const MemoryPolicy& policy);
+
 /// Forward and backward of a slice without ZeRO and recompute, as stage_cost has them: both only add to it.
 [[nodiscard]] Nanoseconds least_time(const UnitCosts& units, const model::SliceSignature& slice);
 

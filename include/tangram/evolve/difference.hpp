@@ -15,8 +15,7 @@ namespace tangram::evolve {
 /// What a process notices of a plan: the layers it holds and how they are divided. Which of several equal pipelines it
 /// belongs to, and its coordinates among the ranks of its stage, make no other process of it.
 struct Role {
-  int first = 0;  ///< blocks [first, last)
-  int last = 0;
+  std::vector<model::BlockRange> chunks;
   cost::Degrees degrees;
   auto operator<=>(const Role&) const = default;
 };
@@ -55,6 +54,7 @@ struct Difference {
   bool same_model = false;        ///< the same parameters and optimizer, whatever they are trained on
   bool same_job = false;          ///< also sequence length, batch, precision; what a plan may use is no part of it
   bool same_batching = false;     ///< pipelines, their microbatch and shares
+  bool same_groups = false;       ///< of microbatches, where chunks are interleaved
   std::vector<StagePair> stages;  ///< in the order of the new plan, then those that are gone
   GpuCounts gpus;
   /// Nothing that a process notices differs; predictions may.

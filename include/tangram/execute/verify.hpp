@@ -1,6 +1,7 @@
 // Proof that a written plan computes what one process computes. Goes in: a launch plan. Comes out: what was compared,
 // and what does not hold. Ranks run the plan's structure on a small model in fp64: its stages, blocks, degrees, ZeRO,
-// recompute, boundary transfers as listed, 1F1B with its warm-ups, its batch shares. Nothing of the search is used.
+// recompute, boundary transfers as listed, 1F1B with its warm-ups and chunks, its batch shares. Nothing of the search
+// is used.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,9 @@ enum class Fault : std::uint8_t {
   kMissingAllReduce,
   kLayerRange,
   kMissingMicrobatch,
+  kSwappedChunks,
+  kMissingWraparound,
+  kWrongGroup,
 };
 
 struct FaultName {

@@ -26,7 +26,8 @@ using Arguments = std::vector<Argument>;
 [[nodiscard]] Arguments parallel_arguments(const plan::LaunchPlan& plan);
 
 /// --pipeline-model-parallel-layout: E embedding, t layer, L loss, | between stages (Megatron-LM
-/// megatron/core/transformer/pipeline_parallel_layer_layout.py): "Et*12|t*11|t*6|t*3,L".
+/// megatron/core/transformer/pipeline_parallel_layer_layout.py): "Et*12|t*11|t*6|t*3,L". Interleaved chunks follow each
+/// other as in the model: the first ones of all stages, then the second ones, and so on.
 [[nodiscard]] std::string pipeline_layout(const plan::LaunchPlan& plan);
 
 /// Stages of the first pipeline, first to last; the others are its replicas.

@@ -93,6 +93,7 @@ struct Techniques {
   bool mixed_stages = true;
   bool replicas = true;  ///< several pipelines in data parallel
   bool pipeline = true;  ///< more than one stage
+  bool interleaving = true;  ///< several model chunks a stage
 
   bool operator==(const Techniques&) const = default;
 };

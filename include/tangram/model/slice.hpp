@@ -11,6 +11,14 @@
 
 namespace tangram::model {
 
+/// Blocks [first, last).
+struct BlockRange {
+  int first = 0;
+  int last = 0;
+  [[nodiscard]] int count() const { return last - first; }
+  auto operator<=>(const BlockRange&) const = default;
+};
+
 struct SliceSignature {
   std::vector<std::pair<int, int>> runs;  ///< (block type, count), in order; neighbouring runs differ in type
   bool embedding = false;
@@ -25,6 +33,9 @@ struct SliceSignature {
 
 /// Signature of blocks [first, last); 0 <= first < last <= block_count().
 [[nodiscard]] SliceSignature signature(const Model& model, int first, int last);
+[[nodiscard]] inline SliceSignature signature(const Model& model, const BlockRange& blocks) {
+  return signature(model, blocks.first, blocks.last);
+}
 
 /// Bytes of one sample's activation between blocks cut-1 and cut, 0 < cut < block_count(). Values have the width of
 /// parameters (2 bytes, 4 under fp32). Before the end of the encoders the token embeddings and the outputs of finished

@@ -10,6 +10,7 @@
 #include "tangram/cluster/islands.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/tally.hpp"
 #include "tangram/runtime/runtime.hpp"
 
@@ -35,6 +36,16 @@ struct PlanIsland {
   bool operator==(const PlanIsland&) const = default;
 };
 
+/// One of a stage's model chunks.
+struct ChunkPrediction {
+  Nanoseconds forward;
+  Nanoseconds backward;
+  Bytes activation;  ///< per microbatch that it holds
+  bool operator==(const ChunkPrediction&) const = default;
+};
+
+/// Where chunks are interleaved, forward, backward, and activation are sums over the chunks, and in_flight counts
+/// passes: a microbatch in one chunk.
 struct PartPrediction {
   Nanoseconds forward;
   Nanoseconds backward;
@@ -44,10 +55,11 @@ struct PartPrediction {
   Bytes static_memory;
   Bytes transient;
   Bytes activation;   ///< per in-flight microbatch
-  Bytes peak_memory;  ///< static + transient + min(M, in_flight) * activation
+  Bytes peak_memory;  ///< static + transient + what activations take at their peak: in_flight * activation under 1F1B
   Bytes usable_memory;
-  std::int64_t in_flight = 1;  ///< capped at M
+  std::int64_t in_flight = 1;  ///< capped at M, at M v where v chunks are interleaved
   cost::Provenance provenance = cost::Provenance::kModelled;
+  std::vector<ChunkPrediction> chunks = {};  ///< as the stage has them; none under 1F1B
   bool operator==(const PartPrediction&) const = default;
 };
 
@@ -69,12 +81,23 @@ struct Part {
 struct Stage {
   int id = 0;
   int pipeline = 0;
-  int first = 0;  ///< blocks [first, last)
-  int last = 0;
+  std::vector<model::BlockRange> chunks = {
+      model::BlockRange{}};  ///< one under 1F1B, v in ascending order where chunks are interleaved
   bool embedding = false;
   bool head = false;
   std::vector<Part> parts;
-  std::int64_t warmup = 0;  ///< forward passes before the first backward: in_flight - 1
+  std::int64_t warmup = 0;  ///< forward passes (of any chunk) before the first backward: in_flight - 1
+
+  /// Blocks [first, last), between whose chunks other stages have theirs.
+  [[nodiscard]] int first() const { return chunks.front().first; }
+  [[nodiscard]] int last() const { return chunks.back().last; }
+  /// Where the activation that it sends first leaves the model's chain: behind its first chunk.
+  [[nodiscard]] int first_cut() const { return chunks.front().last; }
+  [[nodiscard]] int block_count() const;
+  /// Of its largest chunk.
+  [[nodiscard]] int most_chunk_blocks() const;
+  /// Its blocks, ascending.
+  [[nodiscard]] std::vector<int> blocks() const;
   bool operator==(const Stage&) const = default;
 };
 
@@ -214,6 +237,8 @@ struct LaunchPlan {
   int fleet_gpus = 0;
   model::Model model;
   runtime::Target runtime = runtime::Target::kGeneric;  ///< whose semantics all predictions speak of
+  /// Microbatches that go through a chunk in a row before the next chunk's turn; 0: chunks are not interleaved.
+  std::int64_t group = 0;
   std::vector<PlanIsland> islands;
   std::vector<Pipeline> pipelines;
   std::vector<Stage> stages;
@@ -224,7 +249,16 @@ struct LaunchPlan {
   Predicted predicted;
   std::vector<TargetVerdict> targets;
 
-  [[nodiscard]] runtime::Semantics semantics() const { return runtime::runtime_of(runtime).semantics; }
+  [[nodiscard]] bool is_interleaved() const { return group > 0; }
+  [[nodiscard]] runtime::Schedule schedule() const {
+    return is_interleaved() ? runtime::Schedule::kInterleaved : runtime::Schedule::k1F1B;
+  }
+  /// Of its schedule; of 1F1B where the runtime knows no other.
+  [[nodiscard]] runtime::Semantics semantics() const { return runtime::runtime_of(runtime).semantics_of(schedule()); }
+  /// v: model chunks of a stage.
+  [[nodiscard]] std::size_t chunks() const { return stages.empty() ? 1 : stages.front().chunks.size(); }
+  /// Positions of a stage's chunks in the chain of its pipeline: chunk c of stage s of S stands at c S + s.
+  [[nodiscard]] std::vector<std::size_t> places_of(const Stage& stage) const;
   [[nodiscard]] const PlanIsland& island(int id) const { return islands[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const Stage& stage(int id) const { return stages[static_cast<std::size_t>(id)]; }
   /// The part's i-th rank.

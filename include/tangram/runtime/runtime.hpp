@@ -2,8 +2,11 @@
 // semantics, which the search, the check and the simulator take from here, and what it can not run.
 //
 // Megatron-LM: megatron/core/pipeline_parallel/schedules.py, forward_backward_pipelining_without_interleaving, sends
-// and receives by p2p_communication.py, which waits for every transfer. FlagScale runs the same schedule with transfers
-// of its own (flagscale/train/hetero/p2p_communication.py), which it waits for as well. MIMO runs it over several
+// and receives by p2p_communication.py, which waits for every transfer. With interleaving,
+// forward_backward_pipelining_with_interleaving under --overlap-p2p-communication-warmup-flush posts its receives ahead
+// and waits for gradients where it needs them, but for what a forward pass sends at once: its output is freed behind it
+// (deallocate_pipeline_outputs, which training always sets). FlagScale runs the same schedule with transfers
+// of its own (flagscale/train/hetero/p2p_communication.py), which it waits for as well. MIMO runs 1F1B over several
 // modules (megatron/core/models/mimo), by multimodule_communicator.py.
 #pragma once
 
@@ -23,18 +26,29 @@ enum class Target : std::uint8_t {
   kMimo,       ///< as Megatron-LM, without cp, encoders and decoder in stages of their own
 };
 
+/// In which order a stage runs its passes.
+enum class Schedule : std::uint8_t {
+  k1F1B,         ///< one forward, one backward, over one range of blocks a stage
+  kInterleaved,  ///< 1F1B over several model chunks a stage (Narayanan et al., arXiv 2104.04473, section 2.2)
+};
+
 /// What a stage does while its transfers are under way.
 enum class Transfers : std::uint8_t {
   kOverlapped,  ///< a pass starts once its executor is free and its input there
   /// A stage waits until what it sends is taken and what it expects is there, a send and a receive at a time where both
   /// are due.
   kBlocking,
+  /// After a forward pass a stage waits until its output has been received. It is received ahead of the pass that needs
+  /// it, and gradients are under way beside passes.
+  kForwardBlocking,
 };
 
 /// Forward passes of a stage before its first backward pass.
 enum class Warmup : std::uint8_t {
-  kFree,     ///< as many as memory holds
-  kClassic,  ///< S - 1 - s on stage s of S (Narayanan et al., arXiv 2104.04473, section 2.2)
+  kFree,  ///< as many as memory holds
+  /// S - 1 - s on stage s of S; 2 (S - 1 - s) + (v - 1) G of any chunk where v chunks take the microbatches in groups
+  /// of G (Narayanan et al., arXiv 2104.04473, section 2.2).
+  kClassic,
 };
 
 struct Semantics {
@@ -52,15 +66,22 @@ enum class DegreesRule : std::uint8_t {
 
 struct Runtime {
   Target target = Target::kGeneric;
-  std::string_view name;   ///< as plans and the command line have it
-  std::string_view title;  ///< as people know it
-  Semantics semantics = {};
+  std::string_view name;                      ///< as plans and the command line have it
+  std::string_view title;                     ///< as people know it
+  Semantics semantics = {};                   ///< of 1F1B
+  std::optional<Semantics> interleaved = {};  ///< of kInterleaved; none: it has no such schedule
   DegreesRule degrees = DegreesRule::kAny;
   bool context_parallel = true;
   bool selective_recompute = true;
   bool power_of_two_tp = false;
   bool whole_modules = false;   ///< an encoder is one stage
   std::string_view rules = {};  ///< what it leaves out, in words for compose::Space::rules; empty: nothing
+
+  [[nodiscard]] bool knows(Schedule schedule) const { return schedule == Schedule::k1F1B || interleaved; }
+  /// Of a schedule it knows; of 1F1B otherwise.
+  [[nodiscard]] const Semantics& semantics_of(Schedule schedule) const {
+    return schedule == Schedule::kInterleaved && interleaved ? *interleaved : semantics;
+  }
 };
 
 /// Generic first.
@@ -73,10 +94,16 @@ struct Runtime {
 
 /// "generic", "megatron", ...
 [[nodiscard]] std::string_view to_string(Target target);
-/// "overlapped", "blocking".
+/// "1f1b", "interleaved".
+[[nodiscard]] std::string_view to_string(Schedule schedule);
+/// "overlapped", "blocking", "forward-blocking".
 [[nodiscard]] std::string_view to_string(Transfers transfers);
 /// "free", "classic".
 [[nodiscard]] std::string_view to_string(Warmup warmup);
+
+/// Why Megatron-LM would refuse to interleave M microbatches over S stages in groups of G: it asks for S <= G <= M and
+/// a last group that is as long as the others or no shorter than S. Empty: it takes them.
+[[nodiscard]] std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group);
 
 [[nodiscard]] std::optional<Transfers> transfers_named(std::string_view name);
 [[nodiscard]] std::optional<Warmup> warmup_named(std::string_view name);

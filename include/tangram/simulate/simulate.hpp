@@ -25,7 +25,8 @@ enum class ScheduleKind : std::uint8_t {
 };
 
 /// kBlocking is of k1F1B alone: a stage waits until what it sends is taken and what it expects is there, as Megatron-LM
-/// does without interleaving.
+/// does without interleaving. Under kForwardBlocking all parts of a stage are taken from the end of a forward pass until
+/// its output has arrived.
 using runtime::Transfers;
 
 /// One model chunk of a stage: chunk c of stage s holds the layers of place c * S + s in the model.
@@ -78,10 +79,9 @@ struct SimPipeline {
 ///   kZeroBubble                              S - 1 - s, and s weight gradients put off: all stages hold up to S
 [[nodiscard]] SimPipeline with_classic_warmups(SimPipeline pipeline);
 
-/// Why Megatron-LM would refuse to interleave M microbatches over S stages in groups of G: it asks for S <= G <= M and
-/// a last group that is as long as the others or no shorter than S. Empty: it takes them. The simulator takes smaller
-/// groups as well, where no stage then waits for itself (`Result::deadlock`).
-[[nodiscard]] std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group);
+/// Whether Megatron-LM takes the groups of microbatches. The simulator takes smaller ones as well, where no stage then
+/// waits for itself (`Result::deadlock`).
+using runtime::interleaving_refusal;
 
 struct Schedule {
   std::vector<SimPipeline> pipelines;
@@ -132,7 +132,8 @@ struct Result {
 /// all synchronisations have ended (the gradient norm is a barrier). O(n log p) for n microbatch passes and p parts.
 [[nodiscard]] Result simulate(const Schedule& schedule, bool record = false);
 
-/// The written times, warm-ups and boundaries, taken as they are, with the transfers of the plan's runtime.
+/// The written times, chunks, warm-ups and boundaries, taken as they are, with the transfers of the plan's runtime.
+/// `transfers`: not kBlocking where the plan's chunks are interleaved.
 [[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan);
 [[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers);
 

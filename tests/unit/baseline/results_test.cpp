@@ -54,7 +54,7 @@ TEST_CASE("Metis' ranked list is tried from its top") {
   CHECK(plans[2].label == Label::kMisCosted);
   CHECK(plans[2].claimed == Approx(0.5005));
   REQUIRE(plans[2].runs());
-  CHECK(plans[2].plan->stages[0].last == 6);  // seven units: the embedding and six blocks
+  CHECK(plans[2].plan->stages[0].last() == 6);  // seven units: the embedding and six blocks
   CHECK(plans[2].plan->stages[1].parts.front().strategy.degrees.tp == 2);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("plans of Sailor, AMP and FlashFlex are judged") {
   CHECK(sailor.front().plan->pipelines.front().microbatches == 16);  // 64 / (2 x 2)
   const auto amp = setting.judged(kAmp, "amp");
   REQUIRE(amp.front().runs());
-  CHECK(amp.front().plan->stages.front().last == 6);  // 8 of 14 layers: embedding, cast and six blocks
+  CHECK(amp.front().plan->stages.front().last() == 6);  // 8 of 14 layers: embedding, cast and six blocks
   CHECK(amp.front().claimed == Approx(1.25));
 }
 

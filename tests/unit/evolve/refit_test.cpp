@@ -118,7 +118,7 @@ TEST_CASE("a plan whose stages do not hold every layer once is not priced") {
   std::swap(old.pipelines[0].stages[0], old.pipelines[0].stages[1]);
   CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
   old = plan_of_two_stages(world);
-  old.stages[1].first = 0;
+  old.stages[1].chunks.front().first = 0;
   CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
 }
 

@@ -22,8 +22,8 @@ TEST_CASE("a cut moves in all pipelines that have it") {
   const auto later = with_cut_moved(plan, 0, 1);
   REQUIRE(later);
   for (const plan::Stage& stage : later->stages) {
-    CHECK(stage.first == (stage.id % 2 == 0 ? 0 : 5));
-    CHECK(stage.last == (stage.id % 2 == 0 ? 5 : 8));
+    CHECK(stage.first() == (stage.id % 2 == 0 ? 0 : 5));
+    CHECK(stage.last() == (stage.id % 2 == 0 ? 5 : 8));
   }
   // The variant can be priced: the first stage computes longer, the second shorter.
   const auto before = refit(plan, world.fleet, world.model, {});
@@ -41,7 +41,8 @@ TEST_CASE("no stage is left without blocks, and the end of the model is no cut")
   World world = make_world();
   plan::LaunchPlan plan = two_pipelines(world);
   CHECK_FALSE(with_cut_moved(plan, 1, 1));
-  for (plan::Stage& stage : plan.stages) (stage.first == 0 ? stage.last : stage.first) = 1;
+  for (plan::Stage& stage : plan.stages)
+    (stage.first() == 0 ? stage.chunks.front().last : stage.chunks.front().first) = 1;
   CHECK_FALSE(with_cut_moved(plan, 0, -1));
   CHECK(with_cut_moved(plan, 0, 1));
 }

@@ -33,6 +33,30 @@ TEST_CASE("1F1B: warm-up, alternation, drain") {
   CHECK(text_of({2, 5}) == "F0 F1 B0 B1 ");
 }
 
+TEST_CASE("interleaved: groups take turns in the chunks, backward passes from the last one") {
+  std::string text;
+  const PassOrder order(3, 3, 2, 2);  // a group of two, then one of one
+  for (std::int64_t k = 0; k < order.size(); ++k) {
+    const Pass pass = order.at(k);
+    text += (pass.backward ? "B" : "F") + std::to_string(pass.microbatch) + (pass.chunk == 0 ? "a " : "b ");
+  }
+  CHECK(text == "F0a F1a F0b F1b B0b F2a B1b F2b B0a B1a B2b B2a ");
+}
+
+TEST_CASE("interleaved: groups longer than the warm-up fits are a deadlock, named pass by pass") {
+  plan::LaunchPlan plan =
+      tiny::interleaved(tiny::make_plan(tiny::make_model("dddd"), {{1, 4, {{2, {{{}, 1}}}, {4, {{{}, 1}}}}}}), 2, 2);
+  const Replay good = replay(plan);
+  CHECK(good.findings.empty());
+  CHECK(good.most_in_flight == std::vector<std::int64_t>{5, 3});
+  plan.group = 3;
+  const Replay result = replay(plan);
+  REQUIRE(result.findings.size() == 1);
+  CHECK(result.findings[0].code == "deadlock");
+  CHECK(result.findings[0].message.find("backward 0 of chunk 1 of stage 1 waits for forward 0 of chunk 1 of stage 1") !=
+        std::string::npos);
+}
+
 TEST_CASE("a stage holds its warm-up and one more") {
   const Replay classic = replay(three_stages(0, 0, 0));
   CHECK(classic.findings.empty());

@@ -37,11 +37,11 @@ TEST_CASE("a sound plan has no findings") { CHECK(structure_findings(two_stages(
 TEST_CASE("layers in no stage, or in two") {
   plan::LaunchPlan plan = two_stages();
   SECTION("none") {
-    plan.stages[0].last = 1;
+    plan.stages[0].chunks.front().last = 1;
     check_first(plan, {"layer-range", "pipeline 0", "block 1 is in no stage"});
   }
   SECTION("two") {
-    plan.stages[1].first = 1;
+    plan.stages[1].chunks.front().first = 1;
     check_first(plan, {"layer-range", "stage 1", "runs block 1 after a stage has run it or a later one"});
   }
   SECTION("no head") {

@@ -68,10 +68,10 @@ void add_pipeline(plan::LaunchPlan& plan, const PipelineSpec& spec) {
     plan::Stage stage;
     stage.id = static_cast<int>(plan.stages.size());
     stage.pipeline = pipeline.id;
-    stage.first = first;
-    stage.last = first = spec.stages[s].last;
-    stage.embedding = stage.first == 0;
-    stage.head = stage.last == plan.model.block_count();
+    stage.chunks = {{first, spec.stages[s].last}};
+    first = spec.stages[s].last;
+    stage.embedding = stage.first() == 0;
+    stage.head = stage.last() == plan.model.block_count();
     const auto classic = static_cast<std::int64_t>(spec.stages.size() - 1 - s);
     stage.warmup = std::min(classic + spec.stages[s].extra, spec.microbatches - 1);
     for (const PartSpec& part_spec : spec.stages[s].parts) {
@@ -87,8 +87,9 @@ void add_pipeline(plan::LaunchPlan& plan, const PipelineSpec& spec) {
       plan::Boundary boundary;
       boundary.from = stage.id - 1;
       boundary.to = stage.id;
-      boundary.transfers = plan::boundary_transfers(plan.stages.back(), stage, plan.model.block(stage.first - 1).tokens,
-                                                    Bytes(model::cut_bytes(plan.model, stage.first)));
+      boundary.transfers =
+          plan::boundary_transfers(plan.stages.back(), stage, plan.model.block(stage.first() - 1).tokens,
+                                   Bytes(model::cut_bytes(plan.model, stage.first())));
       plan.boundaries.push_back(boundary);
     }
     pipeline.stages.push_back(stage.id);
@@ -121,6 +122,34 @@ plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& 
   for (const PipelineSpec& pipeline : pipelines) {
     plan.model.job.global_batch += pipeline.microbatch * pipeline.microbatches - pipeline.missing;
     add_pipeline(plan, pipeline);
+  }
+  return plan;
+}
+
+plan::LaunchPlan interleaved(plan::LaunchPlan plan, int chunks, std::int64_t group) {
+  plan.group = group;
+  for (plan::Stage& stage : plan.stages) stage.chunks.clear();
+  const int blocks = plan.model.block_count();
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    const auto stages = static_cast<int>(pipeline.stages.size());
+    const int places = stages * chunks;
+    int first = 0;
+    for (int place = 0; place < places; ++place) {
+      const int s = place % stages;
+      plan::Stage& stage = plan.stages[static_cast<std::size_t>(pipeline.stages[static_cast<std::size_t>(s)])];
+      const int last = first + blocks / places + (place < blocks % places ? 1 : 0);
+      stage.chunks.push_back({first, last});
+      first = last;
+      stage.warmup = std::min(2 * (stages - 1 - s) + (chunks - 1) * group, pipeline.microbatches * chunks - 1);
+      for (plan::Part& part : stage.parts) part.predicted.in_flight = stage.warmup + 1;
+    }
+    const plan::Stage& from = plan.stage(pipeline.stages.back());
+    plan::Boundary round;
+    round.from = from.id;
+    round.to = pipeline.stages.front();
+    round.transfers = plan::boundary_transfers(from, plan.stage(round.to), plan.model.block(from.first_cut() - 1).tokens,
+                                               Bytes(model::cut_bytes(plan.model, from.first_cut())));
+    plan.boundaries.push_back(round);
   }
   return plan;
 }

@@ -33,4 +33,8 @@ struct PipelineSpec {
 
 [[nodiscard]] plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& pipelines);
 
+/// The plan with its blocks dealt out evenly over `chunks` of each stage, the first ones to earlier places, with
+/// Megatron-LM's warm-ups for microbatches in groups, and the way from the last stage round to the first.
+[[nodiscard]] plan::LaunchPlan interleaved(plan::LaunchPlan plan, int chunks, std::int64_t group);
+
 }  // namespace tangram::execute::tiny

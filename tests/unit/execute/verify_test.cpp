@@ -190,3 +190,60 @@ TEST_CASE("numbers no machine could execute are refused before they are tried") 
   REQUIRE_FALSE(report);
   CHECK(report.error().front().code == "warmup-too-deep");
 }
+
+TEST_CASE("interleaved chunks compute what one process computes") {
+  const PartSpec one{{}, 2};
+  const auto stages = [&](int count, const PartSpec& part, int blocks) {
+    std::vector<StageSpec> list;
+    for (int s = 0; s < count; ++s) list.push_back({blocks * (s + 1) / count, {part}});
+    return list;
+  };
+  check_good(interleaved(make_plan(make_model("dddd"), {{2, 4, stages(2, one, 4)}}), 2, 2));
+  // Chunks of one and two blocks, a last group that is longer than the pipeline and shorter than the others.
+  check_good(interleaved(make_plan(make_model("dmdgdwd"), {{2, 8, stages(2, one, 7)}}), 3, 5));
+  check_good(interleaved(make_plan(make_model("dmdmdmdmdm", true), {{2, 12, stages(4, one, 10)}}), 2, 4));
+  const PartSpec sharded{{2, 1, 2, 2, 1, true}, 2, {1, RecomputeMode::kFull, 1}};
+  check_good(interleaved(make_plan(make_model("mmmmmm"), {{2, 3, stages(3, sharded, 6)}}), 2, 3));
+  // Two pipelines, a smaller last microbatch, ZeRO-3.
+  const PartSpec gathered{{1, 1, 2, 1, 1, false}, 2, {3, RecomputeMode::kSelective, 0}};
+  check_good(interleaved(
+      make_plan(make_model("dddd"), {{2, 4, stages(2, gathered, 4), 1}, {2, 4, stages(2, gathered, 4)}}), 2, 2));
+  // Stages of unlike degrees, one of them mixed: every way round is another.
+  check_good(interleaved(make_plan(make_model("dddddd"), {{4,
+                                                           6,
+                                                           {{2, {{{2, 1, 2, 1, 1, true}, 4}}},
+                                                            {4, {{{1, 1, 4, 1, 1, false}, 4}}},
+                                                            {6, {{{2, 1, 1, 1, 1, false}, 1}, {{1, 1, 3}, 3}}}}}}),
+                         2, 3));
+}
+
+TEST_CASE("a large batch of interleaved chunks is executed with the groups that tell of it") {
+  const PartSpec one{{}, 2};
+  const plan::LaunchPlan plan = interleaved(make_plan(make_model("dddd"), {{2, 1003, {{2, {one}}, {4, {one}}}}}), 2, 5);
+  const Report report = verified(plan);
+  INFO(listing(report));
+  CHECK(report.ok());
+  CHECK(report.stages[0].in_flight == 8);  // 2 + 5 + 1
+  const auto kept = std::ranges::find(report.shrunk, "microbatches", &Shrunk::what);
+  REQUIRE(kept != report.shrunk.end());
+  CHECK(kept->kept < 40);
+  CHECK(kept->kept % 5 == 3);
+}
+
+TEST_CASE("mistakes in interleaved chunks are found by their names") {
+  const PartSpec one{{}, 2};
+  const plan::LaunchPlan plan = interleaved(make_plan(make_model("dddd"), {{2, 4, {{2, {one}}, {4, {one}}}}}), 2, 2);
+  for (const Fault fault : {Fault::kSwappedChunks, Fault::kMissingWraparound, Fault::kWrongGroup}) {
+    const auto name = std::ranges::find(fault_names(), fault, &FaultName::fault);
+    CAPTURE(name->name);
+    const Report report = verified(plan, {fault});
+    INFO(listing(report));
+    CHECK(std::ranges::any_of(report.findings, [&](const Finding& f) { return f.code == name->code; }));
+    // Execution notices it without a look at the structure.
+    const auto executed = verify(plan, {fault, false});
+    REQUIRE(executed);
+    CHECK_FALSE(executed->ok());
+    // A plan without chunks has nothing of the kind.
+    CHECK_FALSE(verify(three_stages(), {fault}));
+  }
+}

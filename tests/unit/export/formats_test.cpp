@@ -1,4 +1,5 @@
 // What every format writes, whole.
+#include <functional>
 #include <sstream>
 
 #include "jobset.hpp"
@@ -58,6 +59,35 @@ TEST_CASE("generic's plan is the plan") {
 
 TEST_CASE("megatron writes arguments with the layout, and scripts", "[golden]") {
   expect_golden("megatron", export_plan(example::equal_stages(), Format::kMegatron));
+}
+
+TEST_CASE("megatron lists interleaved chunks as they follow each other in the model") {
+  const plan::LaunchPlan plan = plan::example::interleaved_plan();
+  const auto made = export_plan(plan, Format::kMegatron);
+  REQUIRE(made);
+  const std::string& arguments = file_of(*made, "arguments.sh").text;
+  CHECK(arguments.find("--pipeline-model-parallel-size 4\n") != std::string::npos);
+  CHECK(arguments.find("--pipeline-model-parallel-layout 'Et*1|t*1|t*1|t*1|t*1|t*1|t*1|t*1,L'\n") != std::string::npos);
+  CHECK(arguments.find("--microbatch-group-size-per-virtual-pipeline-stage 4\n") != std::string::npos);
+  CHECK(arguments.find("--overlap-p2p-communication-warmup-flush\n") != std::string::npos);
+  CHECK(arguments.find("virtual-stages") == std::string::npos);  // the layout says it, and both are refused
+  CHECK_FALSE(export_plan(plan, Format::kFlagscale));
+  CHECK_FALSE(export_plan(plan, Format::kGalvatron));
+  CHECK_FALSE(export_plan(plan, Format::kSailor));
+  CHECK_FALSE(export_plan(plan, Format::kFlashflex));
+}
+
+TEST_CASE("megatron refuses groups that its schedule refuses") {
+  const auto refused = [](const std::function<void(plan::LaunchPlan&)>& change) {
+    plan::LaunchPlan plan = plan::example::interleaved_plan();
+    change(plan);
+    const auto made = export_plan(plan, Format::kMegatron);
+    REQUIRE_FALSE(made);
+    return made.error().front().code;
+  };
+  CHECK(refused([](auto& p) { p.group = 3; }) == "MLM_GROUP");
+  CHECK(refused([](auto& p) { p.group = 5; }) == "MLM_GROUP");
+  CHECK(refused([](auto& p) { ++p.stages[1].warmup; }) == "MLM_WARMUP");
 }
 
 TEST_CASE("flagscale writes one mesh per stage and a type alias per island", "[golden]") {

@@ -86,7 +86,7 @@ TEST_CASE("flashflex refuses what its plans cannot say") {
        {"FLASHFLEX_LAYERS_VARY", [](auto& p) { strategy(p, 1).policy.runs = {{1, {3}}, {2, {0}}}; }},
        {"FLASHFLEX_RECOMPUTE", [](auto& p) { strategy(p, 1).policy.recompute = cost::RecomputeMode::kSelective; }},
        {"FLASHFLEX_RECOMPUTE_VARIES",
-        [](auto& p) { strategy(p, 1).policy = {0, cost::RecomputeMode::kFull, p.stages[1].last - p.stages[1].first}; }},
+        [](auto& p) { strategy(p, 1).policy = {0, cost::RecomputeMode::kFull, p.stages[1].block_count()}; }},
        {"FLASHFLEX_MODEL", [](auto& p) { p.model.types[0].feed_forward.gated = false; }},
        {"FLASHFLEX_TOKENS", [](auto& p) { p.model.job.sequence_length = 2048; }}});
 }

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/interleaved.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::plan::example {
@@ -243,6 +244,14 @@ LaunchPlan good_plan(World& world) {
                                              {5, {{1, 8, 4, strategy(2, 2, 2, 2, 2, 1)}}},
                                              {8, {{0, 4, 3, strategy(4, 1, 1, 4)}, {2, 1, 1, strategy(1, 1, 1)}}}});
   return make_plan(world, composition);
+}
+
+LaunchPlan interleaved_plan() {
+  World world = make_world();
+  const auto alike = strategy(2, 1, 2, 1, 1, 1);
+  std::vector<StageSpec> stages;
+  for (const int last : {2, 4, 6, 8}) stages.push_back({last, {{0, 4, 4, alike}}});
+  return test::interleaved(make_plan(world, make_composition(world, 1, 4, 8, stages)), 2, 4);
 }
 
 }  // namespace tangram::plan::example

@@ -48,4 +48,8 @@ struct StageSpec {
 /// Three stages on classes A, B and A+C: dp 4 -> 2 -> (4 + 1), a mixed last stage, 8 microbatches of 4.
 [[nodiscard]] LaunchPlan good_plan(World& world);
 
+/// Four stages of two interleaved chunks of a block each for Megatron-LM, on a0 and a1: tp 2 with sequence parallelism,
+/// dp 2, ZeRO-1; 8 microbatches of 4 in groups of 4.
+[[nodiscard]] LaunchPlan interleaved_plan();
+
 }  // namespace tangram::plan::example

@@ -16,7 +16,7 @@ std::map<std::string, std::string> layers_by_host(const LaunchPlan& plan) {
   std::map<std::string, std::string> layers;
   for (const Rank& rank : plan.ranks) {
     const Stage& stage = plan.stage(rank.stage);
-    layers[rank.host] = std::to_string(stage.first) + "-" + std::to_string(stage.last);
+    layers[rank.host] = std::to_string(stage.first()) + "-" + std::to_string(stage.last());
   }
   return layers;
 }

@@ -90,6 +90,12 @@ class FieldSchema {
     out["maxItems"] = 2;
     need(key, std::move(out));
   }
+  template <class Range>
+  void ranges(std::string_view key, const std::vector<Range>&, std::int64_t) {
+    Json range = array_schema(integer_schema({0}), 2);
+    range["maxItems"] = 2;
+    need(key, array_schema(std::move(range), 1));
+  }
   /// Texts, and counts of what there is at least one of.
   template <class Function>
   void repeats(std::string_view key, Function value) {

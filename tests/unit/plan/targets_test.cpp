@@ -83,12 +83,12 @@ TEST_CASE("megatron takes equal stages and refuses others with a reason") {
        {"MLM_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
        {"MLM_EP_VARIES",
         [](LaunchPlan& p) {
-          p.stages[0].last = p.stages[1].first = 5;
+          p.stages[0].chunks.front().last = p.stages[1].chunks.front().first = 5;
           degrees(p, 1).ep = 2;
         }},
        {"MLM_ETP_VARIES",
         [](LaunchPlan& p) {
-          p.stages[0].last = p.stages[1].first = 5;
+          p.stages[0].chunks.front().last = p.stages[1].chunks.front().first = 5;
           degrees(p, 1).etp = 2;
         }},
        {"MLM_GPUS_VARY", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
@@ -133,7 +133,7 @@ TEST_CASE("megatron recomputes up to n layers of each stage") {
   // n = 3: the first stage of 4 blocks recomputes 3, a stage of 2 blocks both of them.
   World world = make_world();
   LaunchPlan plan = plain_plan(world);
-  plan.stages[1].first = 6;
+  plan.stages[1].chunks.front().first = 6;
   policy(plan, 0) = {1, RecomputeMode::kFull, 3};
   policy(plan, 1) = {1, RecomputeMode::kFull, 2};
   CHECK(verdict(target_verdicts(plan), "megatron").ok);
@@ -223,12 +223,12 @@ TEST_CASE("mimo takes one layout per module") {
                    {"MIMO_DP_VARIES", [](LaunchPlan& p) { degrees(p, 1).dp = 2; }},
                    {"MIMO_EP_VARIES",
                     [](LaunchPlan& p) {
-                      p.stages[0].last = p.stages[1].first = 5;
+                      p.stages[0].chunks.front().last = p.stages[1].chunks.front().first = 5;
                       degrees(p, 1).ep = 2;
                     }},
                    {"MIMO_ETP_VARIES",
                     [](LaunchPlan& p) {
-                      p.stages[0].last = p.stages[1].first = 5;
+                      p.stages[0].chunks.front().last = p.stages[1].chunks.front().first = 5;
                       degrees(p, 1).etp = 2;
                     }},
                    {"MIMO_SP_VARIES", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
@@ -248,7 +248,7 @@ TEST_CASE("mimo takes one layout per module") {
 TEST_CASE("mimo recomputes all layers of stages with different numbers of them") {
   World world = make_world();
   LaunchPlan plan = plain_plan(world);
-  plan.stages[0].last = plan.stages[1].first = 5;
+  plan.stages[0].chunks.front().last = plan.stages[1].chunks.front().first = 5;
   policy(plan, 0) = {1, RecomputeMode::kFull, 5};
   policy(plan, 1) = {1, RecomputeMode::kFull, 3};
   CHECK(codes(verdict(target_verdicts(plan), "mimo")).empty());
@@ -265,12 +265,12 @@ TEST_CASE("mimo knows an encoder by its attention in both directions") {
     CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_ENCODER_EXPERTS ");
   }
   SECTION("a stage belongs to one module") {
-    plan.stages[0].last = 5;
+    plan.stages[0].chunks.front().last = 5;
     CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_MODULE_SPLIT ");
   }
   SECTION("it is one stage") {
-    plan.stages[1].first = 2;
-    plan.stages[1].last = 4;
+    plan.stages[1].chunks.front().first = 2;
+    plan.stages[1].chunks.front().last = 4;
     CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_ENCODER_PIPELINE ");
   }
 }

@@ -54,13 +54,12 @@ plan::LaunchPlan two_stages() {
   plan.pipelines.push_back({0, 6, 2, 3, {0, 1}});
 
   plan::Stage first;
-  first.last = 2;
+  first.chunks = {{0, 2}};
   first.warmup = 1;
   first.parts.push_back(part(0, 0, 2, 10, 20));
   plan::Stage second;
   second.id = 1;
-  second.first = 2;
-  second.last = 3;
+  second.chunks = {{2, 3}};
   second.parts.push_back(part(1, 2, 1, 10, 30));
   second.parts[0].predicted.gradient_sync_exposed = Nanoseconds(50 * kMs);
   second.parts[0].predicted.optimizer_step = Nanoseconds(5 * kMs);

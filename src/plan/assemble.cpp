@@ -6,6 +6,7 @@
 
 #include "minimize_migration.hpp"
 #include "placement.hpp"
+#include "price_chunks.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/plan/gpu_places.hpp"
@@ -96,8 +97,14 @@ void number_local_ranks(std::vector<Rank>& ranks) {
 class PipelineBuilder {
  public:
   PipelineBuilder(LaunchPlan& plan, const compose::Composition& composition, const cluster::Fleet& fleet,
-                  const cluster::IslandLevel& level, const std::map<int, int>& island_number)
-      : plan_(plan), composition_(composition), fleet_(fleet), level_(level), island_number_(island_number) {}
+                  const cluster::IslandLevel& level, const std::map<int, int>& island_number,
+                  const cost::ProfileSet* profiles)
+      : plan_(plan),
+        composition_(composition),
+        fleet_(fleet),
+        level_(level),
+        island_number_(island_number),
+        profiles_(profiles) {}
 
   void add(const std::vector<std::vector<PlacedPart>>& placed, std::int64_t samples) {
     const int replica = static_cast<int>(plan_.pipelines.size());
@@ -109,21 +116,23 @@ class PipelineBuilder {
     for (std::size_t s = 0; s < composition_.stages.size(); ++s) {
       pipeline.stages.push_back(static_cast<int>(plan_.stages.size()));
       plan_.stages.push_back(make_stage(pipeline, s, placed[s]));
-      if (s > 0) plan_.boundaries.push_back(make_boundary(s - 1));
+      if (s > 0) plan_.boundaries.push_back(make_boundary(pipeline, s - 1, s));
     }
+    if (composition_.chunks > 1) plan_.boundaries.push_back(make_boundary(pipeline, pipeline.stages.size() - 1, 0));
     plan_.pipelines.push_back(std::move(pipeline));
   }
 
  private:
   Stage make_stage(const Pipeline& pipeline, std::size_t index, const std::vector<PlacedPart>& placed) {
     compose::StageChoice choice = composition_.stages[index];
-    choice.in_flight = std::min(choice.in_flight, pipeline.microbatches);
+    choice.in_flight = std::min(choice.in_flight, pipeline.microbatches * composition_.chunks);
     Stage stage;
     stage.id = static_cast<int>(plan_.stages.size());
     stage.pipeline = pipeline.id;
-    stage.chunks = {{choice.first, choice.last}};
-    stage.embedding = choice.first == 0;
-    stage.head = choice.last == plan_.model.block_count();
+    stage.chunks = choice.chunks;
+    if (stage.chunks.empty()) stage.chunks = {{choice.first, choice.last}};
+    stage.embedding = stage.first() == 0;
+    stage.head = stage.last() == plan_.model.block_count();
     stage.warmup = choice.in_flight - 1;
     for (std::size_t p = 0; p < choice.parts.size(); ++p) {
       const auto& from = choice.parts[p];
@@ -150,14 +159,16 @@ class PipelineBuilder {
       }
       stage.parts.push_back(std::move(part));
     }
+    if (composition_.chunks > 1) {
+      price_chunks(plan_, profiles_, {pipeline.microbatches, composition_.group}, choice.crossing, stage);
+    }
     return stage;
   }
 
-  // Between the two stages added last; `before` is the index of the first of them in the composition.
-  Boundary make_boundary(std::size_t before) {
+  Boundary make_boundary(const Pipeline& pipeline, std::size_t before, std::size_t behind) {
     const auto& choice = composition_.stages[before];
-    const Stage& to = plan_.stages.back();
-    const Stage& from = plan_.stages[plan_.stages.size() - 2];
+    const Stage& from = plan_.stage(pipeline.stages[before]);
+    const Stage& to = plan_.stage(pipeline.stages[behind]);
     Boundary boundary;
     boundary.from = from.id;
     boundary.to = to.id;
@@ -177,6 +188,7 @@ class PipelineBuilder {
   const cluster::Fleet& fleet_;
   const cluster::IslandLevel& level_;
   const std::map<int, int>& island_number_;
+  const cost::ProfileSet* profiles_;
 };
 
 std::vector<IdleGpus> idle_gpus(const std::vector<PlacedPipeline>& pipelines, const cluster::IslandLevel& level) {
@@ -231,8 +243,10 @@ LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster:
   plan.provenance.level = level.name;
   std::map<int, int> island_number;
   plan.islands = used_islands(pipelines, fleet, level, island_number);
+  plan.group = pipelines.front().composition->group;
   for (const PlacedPipeline& pipeline : pipelines) {
-    PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number).add(pipeline.parts, pipeline.samples);
+    PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number, profiles)
+        .add(pipeline.parts, pipeline.samples);
   }
   number_local_ranks(plan.ranks);
   plan.idle = idle_gpus(pipelines, level);

@@ -115,8 +115,8 @@ std::int64_t interleaved_activations(const PartPrediction& part, std::int64_t mi
   return peak;
 }
 
-std::int64_t interleaved_closed_form(const std::vector<InterleavedStage>& stages, std::int64_t microbatches,
-                                     runtime::Transfers transfers) {
+std::int64_t interleaved_least(const std::vector<InterleavedStage>& stages, std::int64_t microbatches,
+                               runtime::Transfers transfers) {
   const auto waits = [&](std::size_t s) {  // for what it sends forward, of all microbatches
     if (transfers != runtime::Transfers::kForwardBlocking) return std::int64_t{0};
     const std::size_t sends = stages[s].forward.size() - (s + 1 == stages.size() ? 1 : 0);
@@ -135,6 +135,61 @@ std::int64_t interleaved_closed_form(const std::vector<InterleavedStage>& stages
     begin = sum(begin, sum(stage.forward.front(), stage.latency));
   }
   return end;
+}
+
+namespace {
+
+std::int64_t rounded_up(std::int64_t number, std::int64_t divisor) {
+  return number / divisor + (number % divisor != 0 ? 1 : 0);
+}
+
+/// Of passes of one chunk.
+std::int64_t pass_time(const InterleavedStage& stage) {
+  return rounded_up(stage.compute, static_cast<std::int64_t>(stage.forward.size()));
+}
+std::int64_t forward_time(const InterleavedStage& stage) {
+  std::int64_t all = 0;
+  for (const std::int64_t chunk : stage.forward) all = sum(all, chunk);
+  return rounded_up(all, static_cast<std::int64_t>(stage.forward.size()));
+}
+
+/// A stage has two passes more in flight than the one behind it: the way over stages s to t and back has 2 (t - s) + 1
+/// periods, with the transfer that t stops for.
+std::int64_t interleaved_period(const std::vector<InterleavedStage>& stages, runtime::Transfers transfers) {
+  const bool stops = transfers == runtime::Transfers::kForwardBlocking;
+  std::int64_t period = 1;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    period = std::max(period, stages[s].occupancy);
+    std::int64_t way = 0;
+    for (std::size_t t = s; t < stages.size(); ++t) {
+      if (t > s) way = sum(way, product(2, stages[t - 1].latency));
+      way = sum(way, pass_time(stages[t]));
+      const std::int64_t kept = sum(way, stops ? stages[t].latency : 0);
+      period = std::max(period, rounded_up(kept, static_cast<std::int64_t>(2 * (t - s) + 1)));
+    }
+  }
+  return period;
+}
+
+}  // namespace
+
+std::int64_t interleaved_closed_form(const std::vector<InterleavedStage>& stages, std::int64_t microbatches,
+                                     std::int64_t group, runtime::Transfers transfers) {
+  const std::int64_t period = interleaved_period(stages, transfers);
+  std::int64_t latency = 0;
+  std::int64_t end = 0;
+  for (std::size_t s = stages.size(); s-- > 0;) {
+    const std::int64_t behind = s + 1 < stages.size() ? stages[s].latency : 0;
+    const std::int64_t whole = sum(latency, product(2, behind));
+    const std::int64_t own = sum(pass_time(stages[s]), stages[s].exposed);
+    end = std::max(sum(end, sum(forward_time(stages[s]), behind)), sum(own, whole));
+    latency = sum(whole, pass_time(stages[s]));
+  }
+  const auto chunks = static_cast<std::int64_t>(stages.front().forward.size());
+  const std::int64_t around = sum(latency, product(2, stages.back().latency));
+  const std::int64_t late = std::max<std::int64_t>(0, around - product(group, period));
+  end = sum(end, product(product(microbatches, chunks) - 1, period));
+  return sum(end, product(chunks - 1, late));
 }
 
 }  // namespace tangram::plan

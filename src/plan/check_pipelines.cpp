@@ -186,6 +186,9 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
   if (!allow.pipeline && plan.pipelines.front().stages.size() > 1) {
     findings.add("technique-forbidden", "plan", "more than one stage is not allowed by the job");
   }
+  if (!allow.interleaving && plan.is_interleaved()) {
+    findings.add("technique-forbidden", "plan", "several model chunks a stage are not allowed by the job");
+  }
   for (const auto& stage : plan.stages) {
     check_samples(plan, stage, findings);
     if (!allow.mixed_stages && stage.parts.size() > 1) {

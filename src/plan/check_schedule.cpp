@@ -8,12 +8,13 @@
 // stage needs more microbatches in flight, min(n, M), than the plan gives it. The needed counts only fall as P grows,
 // so P is found by bisection; at P = Lat one microbatch is enough at every depth, n = n_next + 1.
 //
-// Where chunks are interleaved, the closed form is what check_interleaving.cpp says: a bound that the order alone
-// gives.
+// Where chunks are interleaved, the closed form is that of check_interleaving.cpp. The search has it of a stage's blocks
+// in a row: that these are dealt out to chunks changes it a little.
 //
 // Where the runtime blocks for transfers, both stages of a boundary stop for c: P is the largest T plus the c of both
 // boundaries of a stage, and stage s of S holds S - s microbatches.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "findings.hpp"
@@ -203,6 +204,15 @@ void check_classic(const std::vector<StageTime>& stages, std::int64_t microbatch
   }
 }
 
+/// Chunks of unlike size, and times that are rounded pass by pass.
+constexpr double kInterleavedSlack = 2e-3;
+
+bool is_closed_form(const LaunchPlan& plan, Nanoseconds recomputed) {
+  const Nanoseconds written = plan.predicted.closed_form;
+  if (!plan.is_interleaved()) return written == recomputed;
+  return std::abs((written - recomputed).as_double()) <= kInterleavedSlack * recomputed.as_double();
+}
+
 struct PipelineTime {
   std::int64_t last_backward = 0;  ///< with its synchronisation
   std::int64_t optimizer = 0;
@@ -234,6 +244,7 @@ InterleavedStage chunk_times(const StageTime& time, const std::vector<Recomputed
   stage.compute = time.T;
   stage.exposed = time.A - time.T;
   stage.latency = time.c;
+  stage.occupancy = time.occupancy;
   for (const RecomputedPart& part : parts) {
     for (std::size_t c = 0; c < chunks; ++c) {
       stage.forward[c] = std::max(stage.forward[c], part.predicted.chunks[c].forward.value());
@@ -261,8 +272,9 @@ PipelineTime interleaved_time(const LaunchPlan& plan, const Pipeline& pipeline, 
                  "the runtime holds " + std::to_string(classic) + " microbatches there, counted in each chunk, not " +
                      std::to_string(time.in_flight));
   }
-  result.last_backward = interleaved_closed_form(stages, pipeline.microbatches, plan.semantics().transfers);
-  result.least = sum(result.last_backward, result.optimizer);
+  const runtime::Transfers transfers = plan.semantics().transfers;
+  result.last_backward = interleaved_closed_form(stages, pipeline.microbatches, plan.group, transfers);
+  result.least = sum(interleaved_least(stages, pipeline.microbatches, transfers), result.optimizer);
   return result;
 }
 
@@ -289,7 +301,7 @@ Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed,
   }
   // No pipeline takes its step before all are through: the norm of the gradients is of all of them.
   const Nanoseconds total(sum(last_backward, step));
-  if (plan.predicted.closed_form != total) {
+  if (!is_closed_form(plan, total)) {
     findings.add("closed-form-differs", "plan",
                  "the closed form is " + std::to_string(plan.predicted.closed_form.value()) + " ns, recomputed it is " +
                      std::to_string(total.value()) + " ns");

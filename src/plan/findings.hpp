@@ -91,13 +91,20 @@ struct InterleavedStage {
   std::int64_t compute = 0;  ///< of a microbatch through all chunks, in its slowest part
   std::int64_t exposed = 0;  ///< of gradient synchronisation
   std::int64_t latency = 0;  ///< of the boundary behind it, which leads from the last stage to the first
+  std::int64_t occupancy = 0;
 };
 
-/// Until all gradients are synchronised. No stage begins before the first activation has come to it, each runs all its
-/// passes and waits for what the runtime makes it wait for, and the last gradient goes back through all stages before
-/// it: what none of this explains is not in it.
+/// No iteration is shorter until all gradients are synchronised. No stage begins before the first activation has come to
+/// it, each runs all its passes and waits for what the runtime makes it wait for, and the last gradient goes back
+/// through all stages before it: what none of this explains is not in it.
+[[nodiscard]] std::int64_t interleaved_least(const std::vector<InterleavedStage>& stages, std::int64_t microbatches,
+                                             runtime::Transfers transfers);
+
+/// Until all gradients are synchronised, by closed form (src/chain/README.md), from the inequalities over all runs of
+/// stages. `group`: microbatches that pass a chunk in a row.
 [[nodiscard]] std::int64_t interleaved_closed_form(const std::vector<InterleavedStage>& stages,
-                                                   std::int64_t microbatches, runtime::Transfers transfers);
+                                                   std::int64_t microbatches, std::int64_t group,
+                                                   runtime::Transfers transfers);
 
 /// Forward passes of stage s of S before its first backward pass, of M microbatches in v chunks.
 [[nodiscard]] std::int64_t interleaved_warmup(std::int64_t stage, std::int64_t stages, std::int64_t chunks,

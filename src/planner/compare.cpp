@@ -19,14 +19,15 @@ namespace tangram::planner {
 namespace {
 
 /// What planners for mixed fleets leave out, as --forbid names it.
-constexpr std::array kTechniques{"ep", "cp", "sp", "zero", "recompute", "mixed_stages", "replicas"};
+constexpr std::array kTechniques{"ep", "cp", "sp", "zero", "recompute", "mixed_stages", "replicas", "interleaving"};
 /// The space of Metis and Sailor: mixed stages are theirs as well.
-constexpr std::array kTheirs{"ep", "cp", "sp", "zero", "recompute", "replicas"};
+constexpr std::array kTheirs{"ep", "cp", "sp", "zero", "recompute", "replicas", "interleaving"};
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 bool uses(const plan::LaunchPlan& plan, std::string_view technique) {
   if (technique == "replicas") return plan.pipelines.size() > 1;
+  if (technique == "interleaving") return plan.is_interleaved();
   const auto any = [&](const auto& wanted) {
     return std::ranges::any_of(plan.stages,
                                [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, wanted); });

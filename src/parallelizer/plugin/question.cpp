@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tangram/base/at.hpp"
@@ -119,12 +120,15 @@ OrderedJson slice_json(const model::Model& model, const model::SliceSignature& s
           {"exit_bytes_per_sample", slice.exit_bytes}};
 }
 
+/// Techniques of a pipeline, of which a stage knows nothing.
+constexpr std::array<std::string_view, 4> kOfPipelines{"mixed_stages", "replicas", "pipeline", "interleaving"};
+
 /// Names of single techniques that matter inside a stage.
 OrderedJson allowed_json(const model::Techniques& allow) {
   OrderedJson names = OrderedJson::array();
   for (const model::TechniqueName& name : model::technique_names()) {
     const bool single = name.flags[1] == nullptr;
-    const bool inside = name.name != "mixed_stages" && name.name != "replicas" && name.name != "pipeline";
+    const bool inside = std::ranges::find(kOfPipelines, name.name) == kOfPipelines.end();
     if (single && inside && allow.*name.flags[0]) names.push_back(std::string(name.name));
   }
   return names;

@@ -60,8 +60,8 @@ auto members(S& s) {
 
 template <Of<model::Techniques> S>
 auto members(S& s) {
-  auto& [tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline] = s;
-  return std::tie(tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline);
+  auto& [tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline, interleaving] = s;
+  return std::tie(tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline, interleaving);
 }
 
 template <Of<model::Optimizer> S>
@@ -147,8 +147,8 @@ auto members(S& s) {
 
 template <Of<compose::Constraints> S>
 auto members(S& s) {
-  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel] = s;
-  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel);
+  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel, chunks] = s;
+  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel, chunks);
 }
 
 template <Of<compose::SpendLimit> S>
@@ -215,16 +215,22 @@ auto members(S& s) {
   return std::tie(island_class, gpus, samples, plan, member);
 }
 
+template <Of<model::BlockRange> S>
+auto members(S& s) {
+  auto& [first, last] = s;
+  return std::tie(first, last);
+}
+
 template <Of<compose::StageChoice> S>
 auto members(S& s) {
-  auto& [first, last, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target] = s;
-  return std::tie(first, last, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target);
+  auto& [first, last, chunks, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target] = s;
+  return std::tie(first, last, chunks, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target);
 }
 
 template <Of<compose::Composition> S>
 auto members(S& s) {
-  auto& [level, replicas, microbatch, microbatches, samples, stages, period, closed_form] = s;
-  return std::tie(level, replicas, microbatch, microbatches, samples, stages, period, closed_form);
+  auto& [level, replicas, microbatch, microbatches, samples, chunks, group, stages, period, closed_form] = s;
+  return std::tie(level, replicas, microbatch, microbatches, samples, chunks, group, stages, period, closed_form);
 }
 
 template <Of<compose::TimedComposition> S>

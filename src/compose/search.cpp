@@ -72,7 +72,7 @@ class Searcher {
 
   [[nodiscard]] Nanoseconds without_search() const {
     return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles,
-                                options_.tuning.bound);
+                                options_.tuning.bound, std::ranges::max(options_.constraints.chunks));
   }
 
   void search_programs() {

@@ -245,6 +245,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   const std::int64_t budget = options.label_budget;
   const int most_replicas = options.max_replicas;
   bool first = true;
+  int chunks = 1;  // that the relaxed bound counts on
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
   for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees))
@@ -253,6 +254,9 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     model_of_case.job.allow.ep = restricted.job.allow.ep && constraints.expert_parallel;
     options.max_replicas =
         constraints.max_replicas > 0 ? std::min(most_replicas, constraints.max_replicas) : most_replicas;
+    const int most_chunks = std::ranges::max(constraints.chunks);
+    if (most_chunks != chunks) options.relaxed_bound.reset();
+    chunks = most_chunks;
     options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
     SearchResult found = search(model_of_case, hierarchy, parallelizers, options, progress);
@@ -260,11 +264,12 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     if (first) {
       all.space = found.space;
       all.relaxed_bound = found.relaxed_bound;
-      options.relaxed_bound = found.relaxed_bound;
       all.levels = found.levels;
       all.infeasible = found.infeasible;
       first = false;
     }
+    all.relaxed_bound = std::min(all.relaxed_bound, found.relaxed_bound);
+    options.relaxed_bound = found.relaxed_bound;
     merge(std::move(found), options.top, all);
     if (!all.best.empty()) {
       const std::int64_t best = all.best.front().closed_form.value();

@@ -107,7 +107,7 @@ class ModeMaker {
     const double parameters = block_rate.crossing(least);
     const double gradients = block_rate.crossing(holders);
     ExecutionMode mode;
-    mode.fill = rate.total;
+    mode.fill = rate.total / problem_.chunks;
     mode.share = block_rate.gpus / samples;
     mode.work = std::max(rate.limit, block_rate.gpus * rate.total / samples);
     mode.whole = taken(rate.total + block_rate.update / last_, exposed(block_rate, gradients + parameters, parameters));

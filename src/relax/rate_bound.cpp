@@ -90,7 +90,9 @@ struct RangeRate {
 };
 
 // `share` of the synchronisation is counted, and that much of backward does not count as delay.
-std::optional<RangeRate> rate_of(const BlockRate& block_rate, const Range& range, std::int64_t batch, double share) {
+std::optional<RangeRate> rate_of(const BlockRate& block_rate, const Range& range, const RateProblem& problem,
+                                 double share) {
+  const std::int64_t batch = problem.batch;
   const std::int64_t most = (batch + range.first - 1) / range.first;  // of a microbatch
   if (block_rate.samples > most) return std::nullopt;
   const auto first = static_cast<double>(range.first);
@@ -103,7 +105,7 @@ std::optional<RangeRate> rate_of(const BlockRate& block_rate, const Range& range
   RangeRate rate;
   rate.item = block_rate.item;
   rate.total = block_rate.total();
-  rate.latency = block_rate.forward + (1 - share) * block_rate.backward;
+  rate.latency = (block_rate.forward + (1 - share) * block_rate.backward) / problem.chunks;
   rate.gpu_seconds = block_rate.gpu_seconds(hidden, samples) + block_rate.gpus * sync / samples;
   if (block_rate.samples == block_rate.last) {
     rate.delay = std::min(1.0, rate.latency / (block_rate.forward + (1 - hidden) * block_rate.backward + sync));
@@ -293,7 +295,7 @@ class Solver {
     for (std::size_t k = 0; k < rates.size(); ++k) {
       rates[k].reserve(block_rates_[k].size());
       for (const BlockRate& block_rate : block_rates_[k]) {
-        if (const auto rate = rate_of(block_rate, range, problem_.batch, share)) rates[k].push_back(*rate);
+        if (const auto rate = rate_of(block_rate, range, problem_, share)) rates[k].push_back(*rate);
       }
     }
     return rates;

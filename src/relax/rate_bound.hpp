@@ -20,6 +20,7 @@ struct RateProblem {
   std::int64_t batch = 1;                           ///< samples
   double gathered = 0;                              ///< bytes of a parameter to those of its gradient, at most 1
   BoundTuning tuning = {};
+  double chunks = 1;  ///< model chunks of a stage, at most: what comes behind a stage waits for one of them
 };
 
 /// Numbers of microbatches that are looked at together.

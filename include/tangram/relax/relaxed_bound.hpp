@@ -23,10 +23,11 @@
 
 namespace tangram::relax {
 
-/// `modelled`: all plans of stages are those of parallelizers whose info says so.
+/// `modelled`: all plans of stages are those of parallelizers whose info says so. `chunks`: model chunks that a stage
+/// may have at most, 1 under 1F1B.
 [[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                         bool modelled, const cost::ProfileSet* profiles = nullptr,
-                                        const BoundTuning& tuning = {});
+                                        const BoundTuning& tuning = {}, int chunks = 1);
 
 /// The same for money: dollars that an iteration costs at least, all work on the class where it is cheapest. Zero where
 /// a class has no price.

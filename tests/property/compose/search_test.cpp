@@ -88,15 +88,17 @@ void note(Seen& seen, const SearchCase& job, const compose::Composition& plan) {
   if (extra) ++seen.extras;
 }
 
-Seen compare(const SearchFlavour& flavour, std::uint64_t seed, int count, runtime::Semantics semantics = {}) {
+Seen compare(const SearchFlavour& flavour, std::uint64_t seed, int count, runtime::Semantics semantics = {},
+             const std::vector<int>& chunks = {1}) {
   std::mt19937_64 random(seed);
   Seen seen;
   for (int i = 0; i < count; ++i) {
     const SearchCase job = random_search_case(random, flavour);
     const SearchTruth truth(job, semantics);
-    const std::optional<std::int64_t> best = truth.best();
     compose::SearchOptions options;
     options.constraints.semantics = semantics;
+    options.constraints.chunks = chunks;
+    const std::optional<std::int64_t> best = truth.best(options);
     const compose::SearchResult result = found(job, options);
     INFO("seed " << seed << " case " << i);
     REQUIRE(result.best.empty() == !best.has_value());
@@ -144,6 +146,13 @@ TEST_CASE("the driver's optimum is that of the whole space") {
     CHECK(seen.feasible >= enough(500));
     CHECK(seen.chains >= enough(100));
     CHECK(seen.extras == 0);
+  }
+  SECTION("stages of several model chunks") {
+    const runtime::Semantics semantics{runtime::Transfers::kForwardBlocking, runtime::Warmup::kClassic};
+    const Seen seen =
+        compare({.most_blocks = 8, .least_blocks = 4, .most_batch = 12}, 27, cases(1200), semantics, {2, 3});
+    CHECK(seen.feasible >= enough(100));
+    CHECK(seen.chains == seen.feasible);
   }
   SECTION("slices that cost at least what their parts cost") {
     compare({.most_classes = 2, .most_blocks = 5, .most_batch = 16, .additive = true}, 24, cases(800));

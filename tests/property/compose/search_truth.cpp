@@ -242,6 +242,12 @@ prune::Candidate SearchTruth::alone(const Space& space, const Parts& parts, int 
   stage.A = stage.T + exposed.value();
   stage.o = plan.cost.optimizer_step.value();
   stage.n_max = plan.n_max;
+  if (space.chunks == 1) return stage;
+  const std::int64_t beyond = stage.A - stage.T;
+  stage.F = rounded_up(stage.F, space.chunks);
+  stage.T = rounded_up(stage.T, space.chunks);
+  stage.A = stage.T + beyond;
+  stage.n_max *= space.chunks;
   return stage;
 }
 
@@ -279,6 +285,11 @@ chain::Price SearchTruth::boundary(const Space& space, const Parts& from, const 
   const bool fits =
       to.size() == 1 && end.island_class == to.front().island_class && end.run - end.gpus == to.front().run;
   if (joined && !fits) return chain::Price::none();
+  return way(space, from, to, joined, bytes);
+}
+
+chain::Price SearchTruth::way(const Space& space, const Parts& from, const Parts& to, bool joined, Bytes bytes) const {
+  const std::size_t at = space.at;
   chain::Price dearest;
   for (const Part& a : from) {
     for (const Part& b : to) {
@@ -314,7 +325,59 @@ bool SearchTruth::can_be_placed(const Space& space, const std::vector<Parts>& al
   return true;
 }
 
-// Everything of one (level, R, b, reach), written down as a program for the enumeration of brute_force.cpp.
+std::optional<std::pair<int, int>> SearchTruth::alike() const {
+  const std::vector<int>& types = model_.blocks;
+  const int blocks = model_.block_count();
+  std::pair<int, int> longest{0, 0};
+  for (int first = 0; first < blocks; ++first) {
+    int last = first;
+    while (last < blocks && types[static_cast<std::size_t>(last)] == types[static_cast<std::size_t>(first)]) ++last;
+    if (last - first > longest.second - longest.first) longest = {first, last};
+  }
+  const auto type = types[static_cast<std::size_t>(longest.first)];
+  if (std::ranges::count(types, type) != longest.second - longest.first) return std::nullopt;
+  return longest;
+}
+
+// What is unlike the rest lies in the first or last chunk of all, and chunks differ by no more than a block.
+bool SearchTruth::can_be_stage(const Space& space, int first, int last) const {
+  if (space.chunks == 1) return true;
+  const auto run = alike();
+  if (!run || last - first < space.chunks) return false;
+  const int smallest = (last - first) / space.chunks;
+  const int largest = static_cast<int>(rounded_up(last - first, space.chunks));
+  const bool front = first >= run->first || (first == 0 && run->first <= smallest);
+  const bool back = last <= run->second || (last == model_.block_count() && last - run->second <= largest);
+  return front && back;
+}
+
+// Counted in passes of one chunk.
+void SearchTruth::interleave(const Space& space, const std::vector<Parts>& all, chain::Program& program) const {
+  if (space.chunks == 1) return;
+  chain::Interleaving& interleaving = program.interleaving;
+  interleaving.chunks = space.chunks;
+  interleaving.sends_block = semantics_.transfers == runtime::Transfers::kForwardBlocking;
+  for (std::int64_t group = 2; group <= program.microbatches; ++group) {
+    for (std::int64_t stages = group; stages >= 2; --stages) {
+      if (!runtime::interleaving_refusal(program.microbatches, stages, group).empty()) continue;
+      interleaving.groups.push_back({group, stages});
+      break;
+    }
+  }
+  program.microbatches *= space.chunks;
+  const auto run = alike();
+  const int cut = run ? std::max(1, run->first) : 0;
+  interleaving.around.assign(all.size(), all.size(), chain::Price::none());
+  if (!run || cut == program.blocks) return;
+  const Bytes bytes(model::cut_bytes(model_, cut) * space.microbatch);
+  for (std::size_t from = 0; from < all.size(); ++from) {
+    for (std::size_t to = 0; to < all.size(); ++to) {
+      interleaving.around(from, to) = way(space, all[from], all[to], /*joined=*/false, bytes);
+    }
+  }
+}
+
+// Everything of one (level, R, b, reach, v), written down as a program for the enumeration of brute_force.cpp.
 std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compose::SearchOptions& limits,
                                                  std::int64_t below) const {
   const std::size_t at = space.at;
@@ -350,7 +413,8 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
     program.options.push_back(option);
     std::vector<std::vector<prune::Candidate>> frontiers;
     for (const auto& [first, last] : slices) {
-      const bool allowed = model_.job.allow.pipeline || last - first == program.blocks;
+      const bool allowed = (model_.job.allow.pipeline || last - first == program.blocks) &&
+                           can_be_stage(space, first, last);
       frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<prune::Candidate>{});
     }
     program.frontiers.add_row(frontiers);
@@ -363,6 +427,7 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
       for (std::size_t to = 0; to < all.size(); ++to) prices(from, to) = boundary(space, all[from], all[to], cut);
     }
   }
+  interleave(space, all, program);
   return brute_force(program, below,
                      [&](const std::vector<int>& options) { return can_be_placed(space, all, options); })
       .time;
@@ -396,8 +461,10 @@ std::optional<std::int64_t> SearchTruth::best(const compose::SearchOptions& limi
         const std::int64_t fixed = model_.job.microbatch;
         if (fixed > 0 ? b != fixed : !is_listed_size(job_.hierarchy, b, own)) continue;
         for (const compose::Reach& reach : reaches(at, replicas)) {
-          const auto time = best_of({at, replicas, b, reach}, limits, result.value_or(INT64_MAX));
-          if (better(time, result)) result = time;
+          for (const int chunks : limits.constraints.chunks) {
+            const auto time = best_of({at, replicas, b, reach, chunks}, limits, result.value_or(INT64_MAX));
+            if (better(time, result)) result = time;
+          }
         }
       }
     }
@@ -422,7 +489,8 @@ std::set<std::int64_t> SearchTruth::prices(const compose::Composition& compositi
   const auto at = static_cast<std::size_t>(composition.level);
   std::set<std::int64_t> result;
   for (const compose::Reach& reach : reaches(at, composition.replicas)) {
-    const auto time = price({at, composition.replicas, composition.microbatch, reach}, composition);
+    const auto time =
+        price({at, composition.replicas, composition.microbatch, reach, composition.chunks}, composition);
     if (time) result.insert(*time);
   }
   return result;
@@ -442,6 +510,7 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
   int next_block = 0;
   for (const compose::StageChoice& stage : composition.stages) {
     if (stage.first != next_block || stage.last <= stage.first) return {};
+    if (!can_be_stage(space, stage.first, stage.last)) return {};
     next_block = stage.last;
     Parts parts;
     std::int64_t samples = 0;
@@ -475,9 +544,27 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
     if (used[k] > share(space, static_cast<int>(k)) * composition.replicas) return {};
   }
   if (!can_be_placed(space, all, numbers)) return {};
-  if (semantics_.transfers == runtime::Transfers::kBlocking)
-    return blocking_form(chain, hops, composition.microbatches);
-  return closed_form(chain, hops, composition.microbatches);
+  return form(space, composition, std::move(chain), std::move(hops), all);
+}
+
+// The program of brute_force.cpp with the composition's stages as its only options.
+std::optional<std::int64_t> SearchTruth::form(const Space& space, const compose::Composition& composition,
+                                              std::vector<prune::Candidate> chain, std::vector<chain::Price> hops,
+                                              const std::vector<Parts>& all) const {
+  if (space.chunks == 1) {
+    return semantics_.transfers == runtime::Transfers::kBlocking
+               ? blocking_form(chain, hops, composition.microbatches)
+               : closed_form(chain, hops, composition.microbatches);
+  }
+  chain::Program program;
+  program.blocks = model_.block_count();
+  program.microbatches = composition.microbatches;
+  interleave(space, all, program);
+  hops.push_back(program.interleaving.around(all.size() - 1, std::size_t{0}));
+  const bool has_group = std::ranges::any_of(program.interleaving.groups, [&](const chain::MicrobatchGroup& group) {
+    return group.microbatches == composition.group;
+  });
+  return has_group ? interleaved_form(chain, hops, program.interleaving, program.microbatches) : std::nullopt;
 }
 
 }  // namespace tangram::tests

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "search_case.hpp"
@@ -42,6 +43,7 @@ class SearchTruth {
     int replicas = 1;
     std::int64_t microbatch = 1;
     compose::Reach reach;
+    int chunks = 1;
   };
 
   [[nodiscard]] const cluster::IslandLevel& level(std::size_t index) const { return job_.hierarchy.levels[index]; }
@@ -58,6 +60,14 @@ class SearchTruth {
                                        const parallelizer::PartialPlan& plan) const;
   [[nodiscard]] Nanoseconds crossing(const Space& space, const Parts& parts, int first, int last, Bytes volume) const;
   [[nodiscard]] chain::Price boundary(const Space& space, const Parts& from, const Parts& to, int cut) const;
+  [[nodiscard]] chain::Price way(const Space& space, const Parts& from, const Parts& to, bool joined, Bytes bytes) const;
+  /// Where the blocks of the most frequent type in a row begin and end; empty: some of them are elsewhere, too.
+  [[nodiscard]] std::optional<std::pair<int, int>> alike() const;
+  [[nodiscard]] bool can_be_stage(const Space& space, int first, int last) const;
+  void interleave(const Space& space, const std::vector<Parts>& all, chain::Program& program) const;
+  [[nodiscard]] std::optional<std::int64_t> form(const Space& space, const compose::Composition& composition,
+                                                 std::vector<prune::Candidate> chain, std::vector<chain::Price> hops,
+                                                 const std::vector<Parts>& all) const;
   [[nodiscard]] bool can_be_placed(const Space& space, const std::vector<Parts>& all,
                                    const std::vector<int>& options) const;
   [[nodiscard]] std::optional<std::int64_t> best_of(const Space& space, const compose::SearchOptions& options,

@@ -16,7 +16,8 @@ model::BlockRange longest_run(const model::Model& model) {
   model::BlockRange longest;
   for (int first = 0; first < blocks;) {
     int last = first + 1;
-    while (last < blocks && model.blocks[static_cast<std::size_t>(last)] == model.blocks[static_cast<std::size_t>(first)])
+    while (last < blocks &&
+           model.blocks[static_cast<std::size_t>(last)] == model.blocks[static_cast<std::size_t>(first)])
       ++last;
     if (last - first > longest.last - longest.first) longest = {first, last};
     first = last;

@@ -1,9 +1,9 @@
 // Stages of several model chunks. Goes in: a model, slices of it, groups of microbatches that a runtime takes. Comes
 // out: which slices may be such stages, and where their chunks lie.
 //
-// The search gives every stage a slice of blocks in a row. Between blocks that are alike, it costs the same wherever its
-// blocks lie: they are dealt out to its chunks afterwards. Blocks that are unlike the others, in front and at the end,
-// stay where they are, in the first chunk of the first stage and in the last chunk of the last one.
+// The search gives every stage a slice of blocks in a row. Between blocks that are alike, it costs the same wherever
+// its blocks lie: they are dealt out to its chunks afterwards. Blocks that are unlike the others, in front and at the
+// end, stay where they are, in the first chunk of the first stage and in the last chunk of the last one.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class ChunkedSlices {
 /// [stage][chunk] of stages that hold so many blocks each.
 [[nodiscard]] std::vector<std::vector<model::BlockRange>> chunk_ranges(const std::vector<int>& blocks, int chunks);
 
-/// All up to a number that is more than enough, beyond it powers of two: those that a pipeline of two stages or more may
-/// have (runtime::interleaving_refusal), ascending.
+/// All up to a number that is more than enough, beyond it powers of two: those that a pipeline of two stages or more
+/// may have (runtime::interleaving_refusal), ascending.
 [[nodiscard]] std::vector<chain::MicrobatchGroup> microbatch_groups(std::int64_t microbatches);
 
 }  // namespace tangram::compose

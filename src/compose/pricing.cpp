@@ -371,8 +371,7 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
                  const Passes passes(setting.chunks);
                  const std::int64_t slowest = std::max(slowest_of(first), slowest_of(last));
                  program.slowest = std::max(program.slowest, passes.time(slowest));
-                 program.least_forward(option, s) =
-                     passes.time(std::max(least_forward(first), least_forward(last)));
+                 program.least_forward(option, s) = passes.time(std::max(least_forward(first), least_forward(last)));
                  // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer. Of
                  // several chunks, either is rounded up.
                  const std::int64_t backward = std::min(least_backward(first), least_backward(last));

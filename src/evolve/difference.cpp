@@ -69,9 +69,8 @@ void pair_by_layers(const plan::LaunchPlan& before, const plan::LaunchPlan& afte
   for (const plan::Stage& stage : after.stages) {
     int& mine = at(old_of, stage.id);
     if (mine >= 0) continue;
-    const auto found = std::ranges::find_if(before.stages, [&](const plan::Stage& old) {
-      return !at(taken, old.id) && old.chunks == stage.chunks;
-    });
+    const auto found = std::ranges::find_if(
+        before.stages, [&](const plan::Stage& old) { return !at(taken, old.id) && old.chunks == stage.chunks; });
     if (found == before.stages.end()) continue;
     mine = found->id;
     at(taken, found->id) = true;

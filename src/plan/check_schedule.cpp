@@ -8,8 +8,8 @@
 // stage needs more microbatches in flight, min(n, M), than the plan gives it. The needed counts only fall as P grows,
 // so P is found by bisection; at P = Lat one microbatch is enough at every depth, n = n_next + 1.
 //
-// Where chunks are interleaved, the closed form is that of check_interleaving.cpp. The search has it of a stage's blocks
-// in a row: that these are dealt out to chunks changes it a little.
+// Where chunks are interleaved, the closed form is that of check_interleaving.cpp. The search has it of a stage's
+// blocks in a row: that these are dealt out to chunks changes it a little.
 //
 // Where the runtime blocks for transfers, both stages of a boundary stop for c: P is the largest T plus the c of both
 // boundaries of a stage, and stage s of S holds S - s microbatches.

@@ -94,8 +94,8 @@ struct InterleavedStage {
   std::int64_t occupancy = 0;
 };
 
-/// No iteration is shorter until all gradients are synchronised. No stage begins before the first activation has come to
-/// it, each runs all its passes and waits for what the runtime makes it wait for, and the last gradient goes back
+/// No iteration is shorter until all gradients are synchronised. No stage begins before the first activation has come
+/// to it, each runs all its passes and waits for what the runtime makes it wait for, and the last gradient goes back
 /// through all stages before it: what none of this explains is not in it.
 [[nodiscard]] std::int64_t interleaved_least(const std::vector<InterleavedStage>& stages, std::int64_t microbatches,
                                              runtime::Transfers transfers);

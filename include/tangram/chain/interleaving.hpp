@@ -27,8 +27,8 @@ struct MicrobatchGroup {
 };
 
 /// A program of v > 1 chunks counts passes of one chunk: M is v times the microbatches, F, T and A - T are those of a
-/// v-th of a stage's blocks (the synchronisation of all), n_max the passes that memory holds. A stage with d behind it has
-/// 2d + 1 passes in flight, and holds (v - 1) G more (arXiv 2104.04473, section 2.2; Megatron-LM's schedules.py).
+/// v-th of a stage's blocks (the synchronisation of all), n_max the passes that memory holds. A stage with d behind it
+/// has 2d + 1 passes in flight, and holds (v - 1) G more (arXiv 2104.04473, section 2.2; Megatron-LM's schedules.py).
 struct Interleaving {
   std::int64_t chunks = 1;  ///< v; 1: none
   /// A stage waits until what it sends forward has been received; gradients are sent beside the passes.

@@ -30,13 +30,14 @@ struct StageChoice {
   int first = 0;  ///< blocks [first, last); interleaved: as many, and those at the model's ends
   int last = 0;
   std::vector<model::BlockRange> chunks = {};  ///< where its blocks are, interleaved
-  std::vector<PartChoice> parts;  ///< one, or several for a mixed stage
-  Nanoseconds T;                  ///< max over parts of forward + backward
-  Nanoseconds F;                  ///< max over parts of forward
-  Nanoseconds A;                  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
+  std::vector<PartChoice> parts;               ///< one, or several for a mixed stage
+  Nanoseconds T;                               ///< max over parts of forward + backward
+  Nanoseconds F;                               ///< max over parts of forward
+  Nanoseconds A;  ///< T plus the exposed gradient synchronisation, replicas and mixed parts included
   Nanoseconds o;
-  Nanoseconds crossing;        ///< gradient synchronisation beside each part's own: replicas, parts, tied ends
-  std::int64_t in_flight = 1;  ///< n of src/chain/README.md, capped at M; interleaved: passes of one chunk that it holds
+  Nanoseconds crossing;  ///< gradient synchronisation beside each part's own: replicas, parts, tied ends
+  std::int64_t in_flight =
+      1;  ///< n of src/chain/README.md, capped at M; interleaved: passes of one chunk that it holds
   cost::BoundaryCost to_next;  ///< zero for the last stage; interleaved: of that to the first
   /// Link to the next stage, per member and already reduced to the shapes' shares, so that cost::boundary_cost of the
   /// microbatch's bytes, this link and the two shapes' members and GPUs gives to_next. Between mixed stages: of the
@@ -57,7 +58,7 @@ struct Composition {
   int chunks = 1;                 ///< model chunks of a stage; more than one: interleaved
   std::int64_t group = 0;         ///< microbatches that pass a chunk in a row, interleaved
   std::vector<StageChoice> stages;
-  Nanoseconds period;             ///< from one microbatch to the next; interleaved: from one pass to the next
+  Nanoseconds period;       ///< from one microbatch to the next; interleaved: from one pass to the next
   Nanoseconds closed_form;  ///< t of src/chain/README.md
 };
 

@@ -91,8 +91,8 @@ struct Techniques {
   bool recompute_selective = true;
   bool recompute_full = true;
   bool mixed_stages = true;
-  bool replicas = true;  ///< several pipelines in data parallel
-  bool pipeline = true;  ///< more than one stage
+  bool replicas = true;      ///< several pipelines in data parallel
+  bool pipeline = true;      ///< more than one stage
   bool interleaving = true;  ///< several model chunks a stage
 
   bool operator==(const Techniques&) const = default;

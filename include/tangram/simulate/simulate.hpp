@@ -25,8 +25,8 @@ enum class ScheduleKind : std::uint8_t {
 };
 
 /// kBlocking is of k1F1B alone: a stage waits until what it sends is taken and what it expects is there, as Megatron-LM
-/// does without interleaving. Under kForwardBlocking all parts of a stage are taken from the end of a forward pass until
-/// its output has arrived.
+/// does without interleaving. Under kForwardBlocking all parts of a stage are taken from the end of a forward pass
+/// until its output has arrived.
 using runtime::Transfers;
 
 /// One model chunk of a stage: chunk c of stage s holds the layers of place c * S + s in the model.

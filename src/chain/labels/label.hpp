@@ -138,8 +138,8 @@ class LabelAlgebra {
       return {label.latency, label.a, label.o, label.q, label.q + hops_.longest(head), period_, head};
     }
     const std::int64_t room = label.q >= kFar ? 2 * kFar : (label.n + program_.warmup_step() - 1) * period_;
-    return {label.latency, label.a,    label.o, label.q,     label.q + 2 * hops_.longest(head),
-            room,          head, label.slack, label.most_in_group};
+    return {label.latency,      label.a, label.o, label.q, label.q + 2 * hops_.longest(head), room, head, label.slack,
+            label.most_in_group};
   }
 
   /// Of an interleaved chain: adds what it waits for the way around to A. False: it has none.
@@ -159,8 +159,8 @@ class LabelAlgebra {
   /// max(n P, Q + 2c) alone, c being the next hop. Hence it is enough that Q_x + 2c stays within n P of y, or that it
   /// is no more than that of y. Either means an n that is no larger: (n-1) P < Q <= n P, and Q is kFar exactly where n
   /// = M. Where transfers block, hops to x must be no longer, as they are in the next Q, and Q of x no more than that
-  /// of y, or no hop be too long for it; likewise where sends block. The sign of a difference tells, and there is no branch: which component
-  /// decides cannot be foretold. No difference overflows, as none of the numbers is negative.
+  /// of y, or no hop be too long for it; likewise where sends block. The sign of a difference tells, and there is no
+  /// branch: which component decides cannot be foretold. No difference overflows, as none of the numbers is negative.
   [[nodiscard]] bool dominates(const DominanceKey& x, const DominanceKey& y,
                                const BoundaryPrices::LatencyGap& latency_gap) const {
     const std::int64_t further = latency_gap(x.head, y.head);

@@ -143,7 +143,8 @@ class LabelSearch {
     const int head = at(program_.options, extended.option).key;
     HeldLabel held{algebra_.dominance_key(extended.label, head), tree_.size()};
     // Interleaved, latency decides on what fits.
-    if (query_.feasibility_only && !program_.is_interleaved()) held.dominance_key.latency = 0;  // none is too late in the order to beat another
+    if (query_.feasibility_only && !program_.is_interleaved())
+      held.dominance_key.latency = 0;  // none is too late in the order to beat another
     held.dominance_key.a = std::max(held.dominance_key.a, bounds_.hidden_until(extended, held.dominance_key.latency));
     return held;
   }

@@ -10,16 +10,16 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr std::int64_t kNotYet = -1;
+constexpr std::int64_t kNotHere = -1;
 
-struct Link {
+struct ChunkLink {
   Price price;
   std::int64_t down_free_at = 0;
   std::int64_t up_free_at = 0;
 };
 
 // One stage on its way through the iteration.
-struct Worker {
+struct ChunkedStage {
   std::int64_t forward = 0;  // of a pass
   std::int64_t backward = 0;
   std::int64_t warmup = 0;
@@ -30,7 +30,7 @@ struct Worker {
   Grid<std::int64_t> output_grads;  // when the gradient of its output is here
 };
 
-struct Pass {
+struct ChunkPass {
   std::int64_t chunk = 0;
   std::int64_t microbatch = 0;
 };
@@ -45,10 +45,12 @@ class InterleavedRun {
     const auto count = static_cast<std::int64_t>(chain.stages.size());
     for (std::int64_t s = 0; s < count; ++s) {
       const Candidate& plan = at(chain.stages, s).candidate;
-      Worker worker{.forward = plan.F, .backward = plan.T - plan.F};
+      ChunkedStage worker;
+      worker.forward = plan.F;
+      worker.backward = plan.T - plan.F;
       worker.warmup = std::min(passes_, 2 * (count - 1 - s) + (chunks_ - 1) * group_);
-      worker.inputs.assign(chunks_, passes_ / chunks_, kNotYet);
-      worker.output_grads.assign(chunks_, passes_ / chunks_, kNotYet);
+      worker.inputs.assign(chunks_, passes_ / chunks_, kNotHere);
+      worker.output_grads.assign(chunks_, passes_ / chunks_, kNotHere);
       workers_.push_back(std::move(worker));
       const auto stage = static_cast<std::size_t>(s);
       links_.push_back({s + 1 < count ? boundary_after(program, chain, stage) : boundary_around(program, chain)});
@@ -58,18 +60,18 @@ class InterleavedRun {
   }
 
   std::vector<std::int64_t> ends() {
-    while (std::ranges::any_of(workers_, [&](const Worker& worker) { return worker.backwards < passes_; })) {
+    while (std::ranges::any_of(workers_, [&](const ChunkedStage& worker) { return worker.backwards < passes_; })) {
       for (std::size_t s = 0; s < workers_.size(); ++s) advance(s);
       for (std::size_t s = workers_.size(); s-- > 0;) advance(s);
     }
     std::vector<std::int64_t> result;
-    for (const Worker& worker : workers_) result.push_back(worker.free_at);
+    for (const ChunkedStage& worker : workers_) result.push_back(worker.free_at);
     return result;
   }
 
  private:
   // The pass at a place of the order of forward passes.
-  [[nodiscard]] Pass pass_at(std::int64_t place) const {
+  [[nodiscard]] ChunkPass pass_at(std::int64_t place) const {
     const std::int64_t first = place / (chunks_ * group_) * group_;
     const std::int64_t size = std::min(group_, passes_ / chunks_ - first);
     const std::int64_t within = place - first * chunks_;
@@ -78,7 +80,7 @@ class InterleavedRun {
 
   // All passes whose inputs are there.
   void advance(std::size_t s) {
-    Worker& self = workers_[s];
+    ChunkedStage& self = workers_[s];
     while (self.backwards < passes_) {
       const bool forward = self.forwards < passes_ && self.forwards <= self.backwards + self.warmup;
       if (!(forward ? run_forward(s) : run_backward(s))) return;
@@ -86,16 +88,16 @@ class InterleavedRun {
   }
 
   bool run_forward(std::size_t s) {
-    Worker& self = workers_[s];
-    const Pass pass = pass_at(self.forwards);
+    ChunkedStage& self = workers_[s];
+    const ChunkPass pass = pass_at(self.forwards);
     const std::int64_t ready = self.inputs(pass.chunk, pass.microbatch);
-    if (ready == kNotYet) return false;
+    if (ready == kNotHere) return false;
     self.free_at = std::max(self.free_at, ready) + self.forward;
     ++self.forwards;
     const bool is_last = s + 1 == workers_.size();
     if (is_last && pass.chunk + 1 == chunks_) return true;
-    Worker& next = is_last ? workers_.front() : workers_[s + 1];
-    Link& link = links_[s];
+    ChunkedStage& next = is_last ? workers_.front() : workers_[s + 1];
+    ChunkLink& link = links_[s];
     const std::int64_t arrives = send(self.free_at, link.price, link.down_free_at);
     next.inputs(is_last ? pass.chunk + 1 : pass.chunk, pass.microbatch) = arrives;
     if (sends_block_) self.free_at = arrives;
@@ -103,16 +105,16 @@ class InterleavedRun {
   }
 
   bool run_backward(std::size_t s) {
-    Worker& self = workers_[s];
-    Pass pass = pass_at(self.backwards);
+    ChunkedStage& self = workers_[s];
+    ChunkPass pass = pass_at(self.backwards);
     pass.chunk = chunks_ - 1 - pass.chunk;
     const std::int64_t ready = self.output_grads(pass.chunk, pass.microbatch);
-    if (ready == kNotYet) return false;
+    if (ready == kNotHere) return false;
     self.free_at = std::max(self.free_at, ready) + self.backward;
     ++self.backwards;
     if (s == 0 && pass.chunk == 0) return true;
     const std::size_t before = s == 0 ? workers_.size() - 1 : s - 1;
-    Link& link = links_[before];
+    ChunkLink& link = links_[before];
     const std::int64_t arrives = send(self.free_at, link.price, link.up_free_at);
     workers_[before].output_grads(s == 0 ? pass.chunk - 1 : pass.chunk, pass.microbatch) = arrives;
     return true;
@@ -129,8 +131,8 @@ class InterleavedRun {
   std::int64_t passes_;
   std::int64_t group_;
   bool sends_block_;
-  std::vector<Worker> workers_;
-  std::vector<Link> links_;  // [stage] to the next one; of the last one around to the first
+  std::vector<ChunkedStage> workers_;
+  std::vector<ChunkLink> links_;  // [stage] to the next one; of the last one around to the first
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 // When the passes of a chain end under interleaved 1F1B (Program::interleaving). Goes in: a chain. Comes out: when each
 // stage has run its last backward pass.
 //
-// Microbatches go through the chunks of a stage in groups of G: G of them through chunk 0, the same through chunk 1, and
-// so on; gradients through the chunks from the last to the first. A stage s runs 2 (S-1-s) + (v-1) G forward passes, then
-// a forward and a backward pass in turn, and the backward passes that are left. What leaves the last stage comes to the
-// next chunk of the first one. Where sends block, a stage begins no pass before what it sent forward has arrived.
+// Microbatches go through the chunks of a stage in groups of G: G of them through chunk 0, the same through chunk 1,
+// and so on; gradients through the chunks from the last to the first. A stage s runs 2 (S-1-s) + (v-1) G forward
+// passes, then a forward and a backward pass in turn, and the backward passes that are left. What leaves the last stage
+// comes to the next chunk of the first one. Where sends block, a stage begins no pass before what it sent forward has
+// arrived.
 #pragma once
 
 #include <cstdint>

@@ -233,9 +233,7 @@ class LocalSearch {
     return program_.signature_of(stage.first, stage.last);
   }
 
-  [[nodiscard]] std::int64_t depth_of(const Chain& chain, std::size_t s) const {
-    return held_by(program_, chain, s);
-  }
+  [[nodiscard]] std::int64_t depth_of(const Chain& chain, std::size_t s) const { return held_by(program_, chain, s); }
 
   // nullptr: there is none that the iteration has time for.
   [[nodiscard]] const Candidate* fastest(const std::vector<Candidate>& frontier, std::int64_t depth) const {

@@ -413,8 +413,8 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
     program.options.push_back(option);
     std::vector<std::vector<prune::Candidate>> frontiers;
     for (const auto& [first, last] : slices) {
-      const bool allowed = (model_.job.allow.pipeline || last - first == program.blocks) &&
-                           can_be_stage(space, first, last);
+      const bool allowed =
+          (model_.job.allow.pipeline || last - first == program.blocks) && can_be_stage(space, first, last);
       frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<prune::Candidate>{});
     }
     program.frontiers.add_row(frontiers);
@@ -489,8 +489,7 @@ std::set<std::int64_t> SearchTruth::prices(const compose::Composition& compositi
   const auto at = static_cast<std::size_t>(composition.level);
   std::set<std::int64_t> result;
   for (const compose::Reach& reach : reaches(at, composition.replicas)) {
-    const auto time =
-        price({at, composition.replicas, composition.microbatch, reach, composition.chunks}, composition);
+    const auto time = price({at, composition.replicas, composition.microbatch, reach, composition.chunks}, composition);
     if (time) result.insert(*time);
   }
   return result;
@@ -552,9 +551,8 @@ std::optional<std::int64_t> SearchTruth::form(const Space& space, const compose:
                                               std::vector<prune::Candidate> chain, std::vector<chain::Price> hops,
                                               const std::vector<Parts>& all) const {
   if (space.chunks == 1) {
-    return semantics_.transfers == runtime::Transfers::kBlocking
-               ? blocking_form(chain, hops, composition.microbatches)
-               : closed_form(chain, hops, composition.microbatches);
+    return semantics_.transfers == runtime::Transfers::kBlocking ? blocking_form(chain, hops, composition.microbatches)
+                                                                 : closed_form(chain, hops, composition.microbatches);
   }
   chain::Program program;
   program.blocks = model_.block_count();

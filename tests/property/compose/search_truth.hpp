@@ -60,7 +60,8 @@ class SearchTruth {
                                        const parallelizer::PartialPlan& plan) const;
   [[nodiscard]] Nanoseconds crossing(const Space& space, const Parts& parts, int first, int last, Bytes volume) const;
   [[nodiscard]] chain::Price boundary(const Space& space, const Parts& from, const Parts& to, int cut) const;
-  [[nodiscard]] chain::Price way(const Space& space, const Parts& from, const Parts& to, bool joined, Bytes bytes) const;
+  [[nodiscard]] chain::Price way(const Space& space, const Parts& from, const Parts& to, bool joined,
+                                 Bytes bytes) const;
   /// Where the blocks of the most frequent type in a row begin and end; empty: some of them are elsewhere, too.
   [[nodiscard]] std::optional<std::pair<int, int>> alike() const;
   [[nodiscard]] bool can_be_stage(const Space& space, int first, int last) const;

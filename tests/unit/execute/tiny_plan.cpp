@@ -147,8 +147,9 @@ plan::LaunchPlan interleaved(plan::LaunchPlan plan, int chunks, std::int64_t gro
     plan::Boundary round;
     round.from = from.id;
     round.to = pipeline.stages.front();
-    round.transfers = plan::boundary_transfers(from, plan.stage(round.to), plan.model.block(from.first_cut() - 1).tokens,
-                                               Bytes(model::cut_bytes(plan.model, from.first_cut())));
+    round.transfers =
+        plan::boundary_transfers(from, plan.stage(round.to), plan.model.block(from.first_cut() - 1).tokens,
+                                 Bytes(model::cut_bytes(plan.model, from.first_cut())));
     plan.boundaries.push_back(round);
   }
   return plan;

@@ -1,6 +1,7 @@
 // Closed form of one chain.
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -44,9 +45,8 @@ std::int64_t blocking_period(const Program& program, const Chain& chain) {
 bool holds_classic_warmups(const Program& program, Chain& chain) {
   const auto count = static_cast<std::int64_t>(chain.stages.size());
   for (std::int64_t s = 0; s < count; ++s) {
-    const auto at = static_cast<std::size_t>(s);
-    chain.in_flight[at] = count - s;
-    if (std::min(count - s, program.microbatches) > chain.stages[at].candidate.n_max) return false;
+    at(chain.in_flight, s) = count - s;
+    if (std::min(count - s, program.microbatches) > at(chain.stages, s).candidate.n_max) return false;
   }
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include "bounds/completion_bound.hpp"
 #include "periods.hpp"
+#include "tangram/base/grid.hpp"
 #include "timetable/solution_pool.hpp"
 #include "windows/beam_pass.hpp"
 #include "windows/incumbent.hpp"
@@ -52,7 +53,9 @@ class PeriodSearch {
     const std::int64_t stage = slowest_stage(program_);
     const std::int64_t slowest = std::max(program_.slowest, stage);
     std::int64_t hop = 0;
-    for (const Price& price : program_.prices) hop = std::max(hop, price.is_none() ? 0 : price.latency);
+    for (const Grid<Price>& of_kind : program_.prices) {
+      for (const Price& price : of_kind) hop = std::max(hop, price.is_none() ? 0 : price.latency);
+    }
     const std::int64_t longest = std::max<std::int64_t>(1, (slowest + 2 * hop) * program_.blocks);
     return {shortest_period(program_, fastest_, stage), longest};
   }

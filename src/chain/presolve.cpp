@@ -1,4 +1,5 @@
 #include "tangram/chain/presolve.hpp"
+#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -48,10 +49,8 @@ std::int64_t presolve(Program& program, std::int64_t interest, const SolverTunin
   for (std::size_t option = 0; option < program.options.size(); ++option) {
     const std::int64_t beside = capacity.held_beside(program.options[option], resources);
     for (int signature = 0; signature < program.signatures; ++signature) {
-      std::vector<Candidate>& frontier =
-          program
-              .frontiers[option * static_cast<std::size_t>(program.signatures) + static_cast<std::size_t>(signature)];
-      const std::int64_t own = capacity.weights().of_signature[static_cast<std::size_t>(signature)];
+      std::vector<Candidate>& frontier = program.frontiers(option, signature);
+      const std::int64_t own = at(capacity.weights().of_signature, signature);
       if (frontier.empty()) continue;
       if (beside < all - own) frontier.clear();
       while (!frontier.empty() && frontier.back().T > period) frontier.pop_back();

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <span>
 
+#include "tangram/base/at.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
 
 [[nodiscard]] inline double option_price(const Program& program, const Option& option, std::span<const double> prices) {
   double price = 0;
-  for (const Use& use : option.uses) price += prices[static_cast<std::size_t>(use.island_class)] * use.units;
+  for (const Use& use : option.uses) price += at(prices, use.island_class) * use.units;
   if (!program.unit_spend.empty()) price += prices.back() * static_cast<double>(program.spend_of(option));
   return price;
 }
@@ -20,7 +21,7 @@ namespace tangram::chain {
 template <class Number>
 void add_use(const Program& program, const Option& option, Number times, std::span<Number> taken) {
   for (const Use& use : option.uses) {
-    taken[static_cast<std::size_t>(use.island_class)] += times * static_cast<Number>(use.units);
+    at(taken, use.island_class) += times * static_cast<Number>(use.units);
   }
   if (!program.unit_spend.empty()) taken.back() += times * static_cast<Number>(program.spend_of(option));
 }

@@ -6,6 +6,7 @@
 #include "components.hpp"
 #include "period_search.hpp"
 #include "periods.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/chain/program.hpp"
 #include "windows/incumbent.hpp"
 
@@ -22,12 +23,12 @@ namespace {
 ProgramResult solve_component(const Component& component, ProgramLimits limits) {
   if (limits.refine) {
     limits.refine = [refine = std::move(limits.refine), &component](int option, int signature) {
-      return refine(component.options[static_cast<std::size_t>(option)], signature);
+      return refine(at(component.options, option), signature);
     };
   }
   ProgramResult result = search_periods(component.program, limits);
   const auto rename = [&](Chain& chain) {
-    for (ChainStage& stage : chain.stages) stage.option = component.options[static_cast<std::size_t>(stage.option)];
+    for (ChainStage& stage : chain.stages) stage.option = at(component.options, stage.option);
   };
   std::ranges::for_each(result.chains, rename);
   std::ranges::for_each(result.timed, rename, &TimedChain::chain);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "staircases.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::compose {
@@ -167,21 +168,20 @@ void add_prices(PricedProgram& priced, const model::Model& model, const cluster:
     program.cut_kind[static_cast<std::size_t>(cut)] = entry->second;
   }
   if (bytes_of_kind.empty()) bytes_of_kind.emplace_back(0);
-  program.cut_kinds = static_cast<int>(bytes_of_kind.size());
   std::vector<const std::vector<OptionPart>*> representative(static_cast<std::size_t>(program.keys), nullptr);
   for (std::size_t i = 0; i < program.options.size(); ++i) {
     auto& slot = representative[static_cast<std::size_t>(program.options[i].key)];
     if (slot == nullptr) slot = &priced.parts[i];
   }
   for (const Bytes bytes : bytes_of_kind) {
-    for (const auto* from : representative) {
-      for (const auto* to : representative) {
-        if (!can_hand_over(*from, *to)) {
-          program.prices.push_back(chain::Price::none());
-          continue;
-        }
-        const cost::BoundaryCost cost = handover_between(level, priced.shares, *from, *to, bytes).cost;
-        program.prices.push_back({cost.latency.value(), cost.occupancy.value()});
+    Grid<chain::Price>& prices = program.prices.emplace_back(program.keys, program.keys, chain::Price::none());
+    for (std::size_t from = 0; from < representative.size(); ++from) {
+      for (std::size_t to = 0; to < representative.size(); ++to) {
+        const std::vector<OptionPart>& front = *representative[from];
+        const std::vector<OptionPart>& behind = *representative[to];
+        if (!can_hand_over(front, behind)) continue;
+        const cost::BoundaryCost cost = handover_between(level, priced.shares, front, behind, bytes).cost;
+        prices(from, to) = {cost.latency.value(), cost.occupancy.value()};
       }
     }
   }
@@ -223,8 +223,7 @@ std::vector<chain::Drain> drains_of_both(const std::vector<chain::Drain>& a, con
 
 void add_drains(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level,
                 const SignatureTable& signatures, const FrontierStore& store) {
-  const auto cuts = static_cast<std::size_t>(priced.program.blocks) + 1;
-  priced.program.drains.resize(priced.parts.size() * cuts);
+  priced.program.drains = {priced.parts.size(), priced.program.blocks + 1};
   for_each_key(priced, model, signatures, store,
                [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
                  const SignatureTable::Entry& slice = signatures.entry(static_cast<int>(s));
@@ -236,7 +235,7 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
                                    slice.signature, first.front().cost.gradient_volume);
                  std::vector<chain::Drain> drains = drains_of(first, crossing);
                  if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing));
-                 priced.program.drains[option * cuts + static_cast<std::size_t>(blocks)] = std::move(drains);
+                 priced.program.drains(option, blocks) = std::move(drains);
                });
 }
 
@@ -271,7 +270,7 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
       if (!model.job.allow.pipeline && !whole) continue;
       const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
       const std::vector<prune::Candidate>& last = store.at(parts.back().entry).staircases[s];
-      program.frontiers[option * count + s] = parts.size() == 1 ? first : staircase_of_both(first, last);
+      program.frontiers(option, s) = parts.size() == 1 ? first : staircase_of_both(first, last);
     }
   }
 }
@@ -302,21 +301,20 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   program.microbatches = setting.microbatches;
   for (const ClassShare& share : shares) program.inventory.push_back(share.units);
   program.signatures = signatures.size();
-  program.signature = signatures.ids();
+  program.signature = {program.blocks + 1, signatures.ids()};
   add_options(priced, shares);
   add_prices(priced, model, level);
-  const auto count = static_cast<std::size_t>(signatures.size());
-  program.frontiers.resize(priced.parts.size() * count);
-  program.least_forward.resize(program.frontiers.size(), INT64_MAX);
-  program.least_backward.resize(program.frontiers.size(), INT64_MAX);
+  program.frontiers = {priced.parts.size(), signatures.size()};
+  program.least_forward = {priced.parts.size(), signatures.size(), INT64_MAX};
+  program.least_backward = program.least_forward;
   priced.sources.resize(program.frontiers.size());
   add_staircases(priced, model, signatures, store);
   for_each_key(priced, model, signatures, store,
                [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
                  program.slowest = std::max({program.slowest, slowest_of(first), slowest_of(last)});
-                 program.least_forward[option * count + s] = std::max(least_forward(first), least_forward(last));
+                 program.least_forward(option, s) = std::max(least_forward(first), least_forward(last));
                  // Of two parts, max T - max F is no less than the backward of the part whose forward takes longer.
-                 program.least_backward[option * count + s] = std::min(least_backward(first), least_backward(last));
+                 program.least_backward(option, s) = std::min(least_backward(first), least_backward(last));
                });
   add_drains(priced, model, level, signatures, store);
   return priced;

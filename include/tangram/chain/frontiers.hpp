@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -14,28 +16,24 @@ class Frontiers {
  public:
   Frontiers(const Program& program, const Refine& refine) : program_(program), refine_(refine) {
     if (!refine_) return;
-    whole_.resize(program.frontiers.size());
-    ready_.assign(program.frontiers.size(), 0);
+    whole_ = {program.frontiers.rows(), program.frontiers.columns()};
   }
 
   [[nodiscard]] const std::vector<Candidate>& whole(int option, int signature) {
     if (!refine_) return program_.frontier(option, signature);
-    const auto at = static_cast<std::size_t>(option) * static_cast<std::size_t>(program_.signatures) +
-                    static_cast<std::size_t>(signature);
-    if (ready_[at] == 0) {
-      whole_[at] = refine_(option, signature);
-      ready_[at] = 1;
-      made_ += static_cast<std::int64_t>(whole_[at].size());
+    std::optional<std::vector<Candidate>>& whole = whole_(option, signature);
+    if (!whole) {
+      whole = refine_(option, signature);
+      made_ += static_cast<std::int64_t>(whole->size());
     }
-    return whole_[at];
+    return *whole;
   }
   [[nodiscard]] std::int64_t made() const { return made_; }
 
  private:
   const Program& program_;
   const Refine& refine_;
-  std::vector<std::vector<Candidate>> whole_;
-  std::vector<std::uint8_t> ready_;
+  Grid<std::optional<std::vector<Candidate>>> whole_;
   std::int64_t made_ = 0;
 };
 

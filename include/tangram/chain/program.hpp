@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/cut_yield.hpp"
 #include "tangram/chain/solver_tuning.hpp"
 #include "tangram/prune/frontier.hpp"
@@ -58,17 +60,15 @@ struct Program {
   std::vector<Option> options;
   int keys = 0;
   int signatures = 0;
-  std::vector<int> signature;                     ///< [first * (blocks + 1) + last] -> signature
-  std::vector<std::vector<Candidate>> frontiers;  ///< [option * signatures + signature], each as prune::pareto gives it
-  /// [option * signatures + signature] least F and least T - F of any plan. Only where frontiers are relaxed, as the
-  /// next two.
-  std::vector<std::int64_t> least_forward;
-  std::vector<std::int64_t> least_backward;
+  Grid<int> signature;                     ///< by first block and last, [first, last); -1: no slice
+  Grid<std::vector<Candidate>> frontiers;  ///< by option and signature, each as prune::pareto gives it
+  /// By option and signature: least F and least T - F of any plan. Only where frontiers are relaxed, as the next two.
+  Grid<std::int64_t> least_forward;
+  Grid<std::int64_t> least_backward;
   std::int64_t slowest = 0;  ///< largest T behind relaxed ones; whole frontiers say it themselves
-  /// [option * (blocks + 1) + last] of the slice [0, last), both components ascending. Only where frontiers are
-  /// relaxed; whole frontiers say it themselves.
-  std::vector<std::vector<Drain>> drains;
-  int cut_kinds = 1;
+  /// By option and last, of the slice [0, last), both components ascending. Only where frontiers are relaxed; whole
+  /// frontiers say it themselves.
+  Grid<std::vector<Drain>> drains;
   std::vector<int> cut_kind;  ///< [cut], cuts 0 .. blocks
   /// A stage of which d - 1 follow holds d microbatches and no more: 1F1B with warm-ups S - 1 - s. Without it, more
   /// hide the latency of boundaries.
@@ -76,12 +76,12 @@ struct Program {
   /// Stages stop for what they hand over, as Megatron-LM's 1F1B does: a period holds T and the latencies of both
   /// boundaries of a stage. Asks for classic warm-ups: with others, stages would wait for each other for ever.
   bool blocking_transfers = false;
-  std::vector<Price> prices;  ///< [(kind * keys + from) * keys + to]
+  std::vector<Grid<Price>> prices;  ///< [kind of cut], by the keys of the stages in front of it and behind
 
   [[nodiscard]] std::int64_t spend_of(const Option& option) const {
     std::int64_t spend = 0;
     for (const Use& use : option.uses) {
-      if (!unit_spend.empty()) spend += unit_spend[static_cast<std::size_t>(use.island_class)] * use.units;
+      if (!unit_spend.empty()) spend += at(unit_spend, use.island_class) * use.units;
     }
     return spend;
   }
@@ -91,18 +91,12 @@ struct Program {
     if (!unit_spend.empty()) result.push_back(most_spend);
     return result;
   }
-  [[nodiscard]] int signature_of(int first, int last) const {
-    return signature[static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks + 1) +
-                     static_cast<std::size_t>(last)];
-  }
+  [[nodiscard]] int signature_of(int first, int last) const { return signature(first, last); }
   [[nodiscard]] const std::vector<Candidate>& frontier(int option, int signature_id) const {
-    return frontiers[static_cast<std::size_t>(option) * static_cast<std::size_t>(signatures) +
-                     static_cast<std::size_t>(signature_id)];
+    return frontiers(option, signature_id);
   }
   [[nodiscard]] const Price& price(int cut, int from_key, int to_key) const {
-    const auto kind = static_cast<std::size_t>(cut_kind[static_cast<std::size_t>(cut)]);
-    const auto n = static_cast<std::size_t>(keys);
-    return prices[(kind * n + static_cast<std::size_t>(from_key)) * n + static_cast<std::size_t>(to_key)];
+    return at(prices, at(cut_kind, cut))(from_key, to_key);
   }
 };
 
@@ -123,7 +117,7 @@ struct Chain {
 
 /// Between a stage of the chain and the next one.
 [[nodiscard]] inline const Price& boundary_after(const Program& program, const Chain& chain, std::size_t stage) {
-  const auto key = [&](std::size_t s) { return program.options[static_cast<std::size_t>(chain.stages[s].option)].key; };
+  const auto key = [&](std::size_t s) { return at(program.options, chain.stages[s].option).key; };
   return program.price(chain.stages[stage].last, key(stage), key(stage + 1));
 }
 

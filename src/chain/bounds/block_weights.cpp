@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::chain {
 
 namespace {
@@ -14,9 +16,8 @@ BlockWeights weights_of(const Program& program, const std::vector<std::int64_t>&
   weights.of_signature.assign(static_cast<std::size_t>(program.signatures), 0);
   for (int first = 0; first < program.blocks; ++first) {
     for (int last = first + 1; last <= program.blocks; ++last) {
-      std::int64_t& heaviest = weights.of_signature[static_cast<std::size_t>(program.signature_of(first, last))];
-      heaviest = std::max(heaviest, weights.of_first[static_cast<std::size_t>(last)] -
-                                        weights.of_first[static_cast<std::size_t>(first)]);
+      std::int64_t& heaviest = at(weights.of_signature, program.signature_of(first, last));
+      heaviest = std::max(heaviest, at(weights.of_first, last) - at(weights.of_first, first));
     }
   }
   return weights;
@@ -46,11 +47,11 @@ std::vector<BlockWeights> block_weights(const Program& program, int least_share_
     std::int64_t of_kind = INT64_MAX;
     for (int block = 0; block < program.blocks; ++block) {
       if (program.signature_of(block, block + 1) != signature) continue;
-      weight[static_cast<std::size_t>(block)] = kBlockWeight;
+      at(weight, block) = kBlockWeight;
       of_kind = fastest_alone(program, block);
     }
     for (const int end : {0, program.blocks - 1}) {
-      if (fastest_alone(program, end) >= of_kind) weight[static_cast<std::size_t>(end)] = kBlockWeight;
+      if (fastest_alone(program, end) >= of_kind) at(weight, end) = kBlockWeight;
     }
     if (weight != std::vector<std::int64_t>(blocks, kBlockWeight)) all.push_back(weights_of(program, weight));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::chain {
 
 Capacity::Capacity(const Program& program, const FastestPlans& fastest, std::int64_t longest_period, RootAlone)
@@ -33,7 +35,7 @@ void Capacity::choose_weights() {
 void Capacity::note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const {
   for (const FastestPlans::Entry& entry : fastest_.list(list)) {
     if (entry.T > static_cast<double>(period_)) break;
-    std::int64_t& slice = heaviest[static_cast<std::size_t>(entry.option)];
+    std::int64_t& slice = at(heaviest, entry.option);
     slice = std::max(slice, weight);
   }
 }
@@ -42,7 +44,7 @@ void Capacity::note_slices(std::size_t list, std::int64_t weight, std::span<std:
 std::vector<std::int64_t> Capacity::heaviest_slices(const BlockWeights& weights) const {
   std::vector<std::int64_t> slices(program_.options.size(), 0);
   for (int signature = 0; signature < program_.signatures; ++signature) {
-    note_slices(fastest_.list_at(signature, 1), weights.of_signature[static_cast<std::size_t>(signature)], slices);
+    note_slices(fastest_.list_at(signature, 1), at(weights.of_signature, signature), slices);
   }
   return slices;
 }
@@ -54,24 +56,24 @@ std::vector<std::vector<Capacity::Item>> Capacity::items_of(std::span<const std:
   for (std::size_t option = 0; option < slices.size(); ++option) {
     const std::vector<Use>& uses = program_.options[option].uses;
     if (slices[option] == 0 || uses.size() != 1) continue;
-    const auto k = static_cast<std::size_t>(uses.front().island_class);
-    items[k].push_back({uses.front().units, slices[option]});
-    dense[k] = std::max(dense[k], static_cast<double>(slices[option]) / uses.front().units);
+    const Use& use = uses.front();
+    at(items, use.island_class).push_back({use.units, slices[option]});
+    double& most = at(dense, use.island_class);
+    most = std::max(most, static_cast<double>(slices[option]) / use.units);
   }
   for (std::size_t option = 0; option < slices.size(); ++option) {
     const std::vector<Use>& uses = program_.options[option].uses;
     if (slices[option] == 0 || uses.size() == 1) continue;
     double together = 0;
-    for (const Use& use : uses) together += dense[static_cast<std::size_t>(use.island_class)] * use.units;
+    for (const Use& use : uses) together += at(dense, use.island_class) * use.units;
     std::int64_t rest = slices[option];
     for (const Use& use : uses) {
-      const auto k = static_cast<std::size_t>(use.island_class);
-      const double share = together > 0 ? dense[k] * use.units / together : 1;
+      const double share = together > 0 ? at(dense, use.island_class) * use.units / together : 1;
       const bool is_last = &use == &uses.back();
       const std::int64_t part =
           is_last ? rest : std::min(rest, static_cast<std::int64_t>(share * static_cast<double>(slices[option])));
       rest -= part;
-      items[k].push_back({use.units, part});
+      at(items, use.island_class).push_back({use.units, part});
     }
   }
   return items;
@@ -98,41 +100,38 @@ std::int64_t Capacity::held_by_all(std::span<const std::int64_t> slices) const {
   return held;
 }
 
-// [depth * options + option]
-std::vector<std::int64_t> Capacity::heaviest_slices_by_depth() const {
-  const std::size_t options = program_.options.size();
-  std::vector<std::int64_t> slices(options * static_cast<std::size_t>(depths_ + 1), 0);
+// By depth and option.
+Grid<std::int64_t> Capacity::heaviest_slices_by_depth() const {
+  Grid<std::int64_t> slices(depths_ + 1, program_.options.size());
   for (int signature = 0; signature < program_.signatures; ++signature) {
-    const std::int64_t weight = weights_->of_signature[static_cast<std::size_t>(signature)];
+    const std::int64_t weight = at(weights_->of_signature, signature);
     for (int depth = 1; depth <= depths_; ++depth) {
       // What holds a depth holds all smaller ones: the last of a run of equal lists stands for them.
       const std::size_t list = fastest_.list_at(signature, depth);
       if (depth < depths_ && fastest_.list_at(signature, depth + 1) == list) continue;
-      note_slices(list, weight, std::span(slices).subspan(static_cast<std::size_t>(depth) * options, options));
+      note_slices(list, weight, slices.row(depth));
     }
   }
   for (int depth = depths_ - 1; depth >= 1; --depth) {
-    for (std::size_t option = 0; option < options; ++option) {
-      std::int64_t& here = slices[static_cast<std::size_t>(depth) * options + option];
-      here = std::max(here, slices[static_cast<std::size_t>(depth + 1) * options + option]);
+    for (int option = 0; option < slices.columns(); ++option) {
+      std::int64_t& here = slices(depth, option);
+      here = std::max(here, slices(depth + 1, option));
     }
   }
   return slices;
 }
 
 void Capacity::fill_tables() {
-  const std::size_t options = program_.options.size();
   const std::size_t classes = program_.inventory.size();
-  const std::vector<std::int64_t> slices = heaviest_slices_by_depth();
-  rows_.assign(static_cast<std::size_t>(depths_ + 1) * classes, 0);
+  const Grid<std::int64_t> slices = heaviest_slices_by_depth();
+  rows_.assign(depths_ + 1, classes, 0);
   std::vector<std::vector<Item>> before;
   for (int depth = 1; depth <= depths_; ++depth) {
-    std::vector<std::vector<Item>> items =
-        items_of(std::span(slices).subspan(static_cast<std::size_t>(depth) * options, options));
+    std::vector<std::vector<Item>> items = items_of(slices.row(depth));
     for (std::size_t k = 0; k < classes; ++k) {
-      std::size_t& begin = rows_[static_cast<std::size_t>(depth) * classes + k];
+      std::size_t& begin = rows_(depth, k);
       if (depth > 1 && items[k] == before[k]) {
-        begin = rows_[static_cast<std::size_t>(depth - 1) * classes + k];
+        begin = rows_(depth - 1, k);
         continue;
       }
       const auto length = static_cast<std::size_t>(program_.inventory[k]) + 1;
@@ -147,30 +146,27 @@ void Capacity::fill_tables() {
 bool Capacity::covers_after(const Option& option, int blocks, std::int64_t depth,
                             std::span<const std::int64_t> left) const {
   if (!is_on()) return true;
-  const std::size_t classes = program_.inventory.size();
-  const std::size_t* const rows = &rows_[static_cast<std::size_t>(std::min<std::int64_t>(depth, depths_)) * classes];
+  const std::span<const std::size_t> rows = rows_.row(std::min<std::int64_t>(depth, depths_));
   std::int64_t held = 0;
-  for (std::size_t k = 0; k < classes; ++k) held += tables_[rows[k] + static_cast<std::size_t>(left[k])];
+  for (std::size_t k = 0; k < rows.size(); ++k) held += held_on(rows[k], left[k]);
   for (const Use& use : option.uses) {
-    const auto k = static_cast<std::size_t>(use.island_class);
-    const auto before = static_cast<std::size_t>(left[k]);
-    if (use.units > left[k]) return false;
-    held += tables_[rows[k] + before - static_cast<std::size_t>(use.units)] - tables_[rows[k] + before];
+    const std::int64_t before = at(left, use.island_class);
+    if (use.units > before) return false;
+    const std::size_t row = at(rows, use.island_class);
+    held += held_on(row, before - use.units) - held_on(row, before);
   }
-  return held >= weights_->of_first[static_cast<std::size_t>(blocks)];
+  return held >= at(weights_->of_first, blocks);
 }
 
 std::int64_t Capacity::held_beside(const Option& option, std::span<const std::int64_t> left) const {
   if (!is_on()) return INT64_MAX;
-  const std::size_t* const rows = &rows_[program_.inventory.size()];
+  const std::span<const std::size_t> rows = rows_.row(1);
   std::int64_t held = 0;
-  for (std::size_t k = 0; k < program_.inventory.size(); ++k) {
-    held += tables_[rows[k] + static_cast<std::size_t>(left[k])];
-  }
+  for (std::size_t k = 0; k < rows.size(); ++k) held += held_on(rows[k], left[k]);
   for (const Use& use : option.uses) {
-    const auto k = static_cast<std::size_t>(use.island_class);
-    const auto before = static_cast<std::size_t>(left[k]);
-    held += tables_[rows[k] + before - static_cast<std::size_t>(use.units)] - tables_[rows[k] + before];
+    const std::size_t row = at(rows, use.island_class);
+    const std::int64_t before = at(left, use.island_class);
+    held += held_on(row, before - use.units) - held_on(row, before);
   }
   return held;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fastest_plans.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -53,10 +54,13 @@ class Capacity {
   void choose_weights();
   void note_slices(std::size_t list, std::int64_t weight, std::span<std::int64_t> heaviest) const;
   [[nodiscard]] std::vector<std::int64_t> heaviest_slices(const BlockWeights& weights) const;
-  [[nodiscard]] std::vector<std::int64_t> heaviest_slices_by_depth() const;
+  [[nodiscard]] Grid<std::int64_t> heaviest_slices_by_depth() const;
   [[nodiscard]] std::vector<std::vector<Item>> items_of(std::span<const std::int64_t> slices) const;
   [[nodiscard]] std::int64_t held_by_all(std::span<const std::int64_t> slices) const;
   void fill_tables();
+  [[nodiscard]] std::int64_t held_on(std::size_t row, std::int64_t units) const {
+    return tables_[row + static_cast<std::size_t>(units)];
+  }
   static void fill_row(std::span<const Item> items, std::span<std::int64_t> row);
 
   const Program& program_;
@@ -65,7 +69,7 @@ class Capacity {
   int depths_;
   bool covers_all_ = true;
   const BlockWeights* weights_ = nullptr;
-  std::vector<std::size_t> rows_;     // [depth * classes + k] where the row of tables_ begins
+  Grid<std::size_t> rows_;            // by depth and class: where the row of tables_ begins
   std::vector<std::int64_t> tables_;  // rows of hold_k(u)
 };
 

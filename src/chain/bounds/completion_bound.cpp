@@ -6,6 +6,7 @@
 
 #include "../periods.hpp"
 #include "min_plus.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -53,7 +54,7 @@ KnapsackBound& CompletionBound::knapsack() const {
 void CompletionBound::count_nothing() {
   lambda_.assign(resources_.size(), 0);
   unit_price_.assign(program_.options.size(), 0);
-  phi_.assign(cell(program_.blocks + 1, 0), 0);
+  phi_.assign(program_.blocks + 1, depths_ + 1, 0);
   root_ = 0;
 }
 
@@ -62,7 +63,7 @@ bool CompletionBound::coverable(Extent extent) {
   if (!cuts().cover) {
     weight_.assign(resources_.size(), 0);
     unit_weight_.assign(program_.options.size(), 0);
-    need_.assign(cell(program_.blocks + 1, 0), 0);
+    need_.assign(program_.blocks + 1, depths_ + 1, 0);
     return true;
   }
   weight_ = capacity_weights();
@@ -84,9 +85,9 @@ std::vector<double> CompletionBound::capacity_weights() const {
   for (int signature = 0; signature < program_.signatures; ++signature) {
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
       if (entry.T > longest_period_) break;
-      const Option& option = program_.options[static_cast<std::size_t>(entry.option)];
+      const Option& option = at(program_.options, entry.option);
       if (option.uses.size() != 1) continue;
-      double& weight = weights[static_cast<std::size_t>(option.uses.front().island_class)];
+      double& weight = at(weights, option.uses.front().island_class);
       const auto blocks = static_cast<double>(fastest_.blocks_of(signature));
       weight = std::max(weight, blocks / option.uses.front().units);
       const auto spend = static_cast<double>(program_.spend_of(option));
@@ -144,10 +145,10 @@ std::vector<double> CompletionBound::option_prices(const std::vector<double>& pr
 
 // Fills `table` with phi (or need) for the prices; returns the value for the whole model.
 double CompletionBound::relax(const std::vector<double>& option_price, bool with_time, Extent extent,
-                              std::vector<double>& table) {
+                              Grid<double>& table) {
   fill_envelope(with_time ? cheapest_times(option_price) : cheapest_units(option_price), extent);
   fill_table(with_time, extent, table);
-  return table[cell(program_.blocks, 1)];
+  return table(program_.blocks, 1);
 }
 
 // Each option takes longer at greater depths.
@@ -169,7 +170,7 @@ std::vector<double> CompletionBound::cheapest_times(const std::vector<double>& o
   for (const FastestPlans::Table& table : fastest_.tables()) {
     const double* costs = table.costs.data();
     for (const int option : table.options) {
-      min_plus_update(&cheapest[table.first_list], costs, option_price[static_cast<std::size_t>(option)], *within++);
+      min_plus_update(&cheapest[table.first_list], costs, at(option_price, option), *within++);
       costs += table.lists;
     }
   }
@@ -182,7 +183,7 @@ std::vector<double> CompletionBound::cheapest_units(const std::vector<double>& o
   for (std::size_t i = 0; i < cheapest.size(); ++i) {
     for (const FastestPlans::Entry& entry : fastest_.list(i)) {
       if (entry.T > longest_period_) break;
-      cheapest[i] = std::min(cheapest[i], option_price[static_cast<std::size_t>(entry.option)]);
+      cheapest[i] = std::min(cheapest[i], at(option_price, entry.option));
     }
   }
   return cheapest;
@@ -190,12 +191,15 @@ std::vector<double> CompletionBound::cheapest_units(const std::vector<double>& o
 
 // The root looks no deeper than there are blocks beside the slice.
 void CompletionBound::fill_envelope(const std::vector<double>& cheapest, Extent extent) {
-  envelope_.resize(static_cast<std::size_t>(program_.signatures) * static_cast<std::size_t>(depths_ + 1));
+  if (envelope_.empty()) {
+    envelope_ = {program_.signatures, depths_ + 1};
+    first_envelope_ = {program_.blocks + 1, depths_ + 1};
+  }
   reach_ = 0;
   for (int signature = 0; signature < program_.signatures; ++signature) {
     const int beside = program_.blocks - fastest_.blocks_of(signature);
     const int deepest = extent == Extent::kAll ? depths_ : std::min(depths_, beside + 1);
-    double* const row = &envelope_[fastest_.cell(signature, 0)];
+    double* const row = envelope_.row(signature).data();
     // What does not hold one microbatch does not hold more.
     if (cheapest[fastest_.list_at(signature, 1)] == kNoCompletion) {
       std::fill_n(row + 1, deepest, kNoCompletion);
@@ -204,30 +208,29 @@ void CompletionBound::fill_envelope(const std::vector<double>& cheapest, Extent 
     for (int d = 1; d <= deepest; ++d) row[d] = cheapest[fastest_.list_at(signature, d)];
     reach_ = std::max(reach_, fastest_.blocks_of(signature));
   }
-  first_envelope_.resize(cell(program_.blocks + 1, 0));
   for (int last = 1; last <= program_.blocks; ++last) {
-    for (int d = 1; d <= depths_; ++d) first_envelope_[cell(last, d)] = cheapest[fastest_.first_list_at(last, d)];
+    for (int d = 1; d <= depths_; ++d) first_envelope_(last, d) = cheapest[fastest_.first_list_at(last, d)];
   }
 }
 
 // The root looks no deeper than there are blocks behind: each stage has one at least. Latency may hold more in flight.
-void CompletionBound::fill_table(bool with_time, Extent extent, std::vector<double>& table) const {
+void CompletionBound::fill_table(bool with_time, Extent extent, Grid<double>& table) const {
   const int blocks = program_.blocks;
-  table.assign(cell(blocks + 1, 0), kNoCompletion);
-  for (int d = 0; d <= depths_; ++d) table[cell(0, d)] = 0;
+  table.assign(blocks + 1, depths_ + 1, kNoCompletion);
+  std::ranges::fill(table.row(0), 0);
   for (int i = 1; i <= blocks; ++i) {
     const int first_depth = i == blocks ? 1 : std::min(2, depths_);
     const int deepest = extent == Extent::kAll ? depths_ : std::min(depths_, blocks - i + 1);
     const int last_depth = i == blocks ? 1 : deepest;
     const int deeper = std::min(last_depth, depths_ - 1);  // up to here the next depth is one more
-    double* const here = &table[cell(i, 0)];
-    for (int d = first_depth; d <= last_depth; ++d) here[d] = first_envelope_[cell(i, d)];
+    double* const here = table.row(i).data();
+    for (int d = first_depth; d <= last_depth; ++d) here[d] = first_envelope_(i, d);
     const auto slices = static_cast<std::size_t>(std::min(i - 1, reach_));
     if (slices > 0) {
-      const RowTable stages{envelope_.data(), fastest_.cell(1, 0)};
+      const auto row = static_cast<std::size_t>(depths_) + 1;
+      const RowTable stages{envelope_.row(0).data(), row};
       const std::span<const int> ending = fastest_.ending_at(i).first(slices);
-      const std::size_t row = cell(1, 0);
-      const double* const rest = &table[cell(i - 1, 0)];
+      const double* const rest = table.row(i - 1).data();
       if (deeper >= first_depth) {
         min_plus_update(here + first_depth, {stages.first + first_depth, stages.stride}, ending, rest + first_depth + 1,
                         row, static_cast<std::size_t>(deeper) + 1 - static_cast<std::size_t>(first_depth));
@@ -247,12 +250,11 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
   std::vector<double> usage(resources_.size(), 0);
   for (int i = program_.blocks, d = 1; i > 0;) {
     const int next = std::min(d + 1, depths_);
-    double best = first_envelope_[cell(i, d)];
+    double best = first_envelope_(i, d);
     int blocks = i;
     const std::span<const int> ending = fastest_.ending_at(i);
     for (int n = 1; n <= std::min(i - 1, reach_); ++n) {
-      const double cost =
-          envelope_[fastest_.cell(ending[static_cast<std::size_t>(n - 1)], d)] + phi_[cell(i - n, next)];
+      const double cost = envelope_(at(ending, n - 1), d) + phi_(i - n, next);
       if (cost >= best) continue;
       best = cost;
       blocks = n;
@@ -260,7 +262,7 @@ std::vector<double> CompletionBound::usage_of(const std::vector<double>& option_
     const std::size_t list =
         blocks == i ? fastest_.first_list_at(i, d) : fastest_.list_at(program_.signature_of(i - blocks, i), d);
     const int option = cheapest_option(list, option_price);
-    add_use<double>(program_, program_.options[static_cast<std::size_t>(option)], 1, usage);
+    add_use<double>(program_, at(program_.options, option), 1, usage);
     i -= blocks;
     d = next;
   }
@@ -272,7 +274,7 @@ int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>
   int option = 0;
   for (const FastestPlans::Entry& entry : fastest_.list(list)) {
     if (entry.T > longest_period_ || entry.T >= best) break;
-    const double cost = entry.cost + option_price[static_cast<std::size_t>(entry.option)];
+    const double cost = entry.cost + at(option_price, entry.option);
     if (cost >= best) continue;
     best = cost;
     option = entry.option;

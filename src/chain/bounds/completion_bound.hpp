@@ -17,6 +17,7 @@
 // `depths` are treated as `depths`, which only weakens them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,8 @@
 #include "capacity.hpp"
 #include "fastest_plans.hpp"
 #include "knapsack_bound.hpp"
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -48,12 +51,16 @@ class CompletionBound {
   [[nodiscard]] int depths() const { return depths_; }
 
   /// phi(blocks left, needed depth), without the refund for units left.
-  [[nodiscard]] double phi(int blocks, std::int64_t depth) const { return phi_[clamped(blocks, depth)]; }
+  [[nodiscard]] double phi(int blocks, std::int64_t depth) const {
+    return phi_(blocks, std::min<std::int64_t>(depth, depths_));
+  }
   /// need(blocks left, needed depth).
-  [[nodiscard]] double need(int blocks, std::int64_t depth) const { return need_[clamped(blocks, depth)]; }
+  [[nodiscard]] double need(int blocks, std::int64_t depth) const {
+    return need_(blocks, std::min<std::int64_t>(depth, depths_));
+  }
   /// sum lambda * units, sum w * units of an option.
-  [[nodiscard]] double unit_price(int option) const { return unit_price_[static_cast<std::size_t>(option)]; }
-  [[nodiscard]] double unit_weight(int option) const { return unit_weight_[static_cast<std::size_t>(option)]; }
+  [[nodiscard]] double unit_price(int option) const { return at(unit_price_, option); }
+  [[nodiscard]] double unit_weight(int option) const { return at(unit_weight_, option); }
   /// Of what is left of the program's resources.
   [[nodiscard]] double refund(std::span<const std::int64_t> left) const { return worth(lambda_, left); }
   [[nodiscard]] double supply(std::span<const std::int64_t> left) const { return worth(weight_, left); }
@@ -70,22 +77,16 @@ class CompletionBound {
   void count_nothing();
   [[nodiscard]] bool coverable(Extent extent);
   void ascend(std::vector<double> lambda, int iterations, double enough, Extent extent);
-  double relax(const std::vector<double>& option_price, bool with_time, Extent extent, std::vector<double>& table);
+  double relax(const std::vector<double>& option_price, bool with_time, Extent extent, Grid<double>& table);
   [[nodiscard]] std::vector<std::size_t> lists_within() const;
   [[nodiscard]] std::vector<double> cheapest_times(const std::vector<double>& option_price) const;
   [[nodiscard]] std::vector<double> cheapest_units(const std::vector<double>& option_price) const;
   void fill_envelope(const std::vector<double>& cheapest, Extent extent);
-  void fill_table(bool with_time, Extent extent, std::vector<double>& table) const;
+  void fill_table(bool with_time, Extent extent, Grid<double>& table) const;
   [[nodiscard]] std::vector<double> usage_of(const std::vector<double>& option_price) const;
   [[nodiscard]] int cheapest_option(std::size_t list, const std::vector<double>& option_price) const;
   [[nodiscard]] std::vector<double> capacity_weights() const;
   [[nodiscard]] std::vector<double> option_prices(const std::vector<double>& prices) const;
-  [[nodiscard]] std::size_t cell(int blocks, int depth) const {
-    return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(depths_ + 1) + static_cast<std::size_t>(depth);
-  }
-  [[nodiscard]] std::size_t clamped(int blocks, std::int64_t depth) const {
-    return cell(blocks, depth < depths_ ? static_cast<int>(depth) : depths_);
-  }
 
   const Program& program_;
   const FastestPlans& fastest_;
@@ -94,11 +95,11 @@ class CompletionBound {
   double longest_period_;
   std::vector<std::size_t> within_;  // [row of all tables] first lists at which the option fits the period
   int depths_ = 1;
-  std::vector<double> phi_;
-  std::vector<double> need_;
-  std::vector<double> envelope_;        // [FastestPlans::cell] cheapest option
-  std::vector<double> first_envelope_;  // [cell] of the first stage
-  int reach_ = 0;                       // blocks of the longest slice that fits the period
+  Grid<double> phi_;             // by blocks and depth
+  Grid<double> need_;            // likewise
+  Grid<double> envelope_;        // by signature and depth: cheapest option
+  Grid<double> first_envelope_;  // by last and depth, of the first stage
+  int reach_ = 0;                // blocks of the longest slice that fits the period
   std::vector<double> lambda_;
   std::vector<double> weight_;
   std::vector<double> unit_price_;

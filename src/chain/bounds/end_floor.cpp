@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../resources.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -14,13 +15,14 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 
 // Relaxed frontiers say the least of all their plans; whole frontiers show it.
 template <class Cost>
-std::vector<std::int64_t> least_of(const Program& program, const std::vector<std::int64_t>& said, const Cost& cost) {
+Grid<std::int64_t> least_of(const Program& program, const Grid<std::int64_t>& said, const Cost& cost) {
   if (!said.empty()) return said;
-  std::vector<std::int64_t> least;
-  least.reserve(program.frontiers.size());
-  for (const std::vector<Candidate>& frontier : program.frontiers) {
-    std::int64_t& here = least.emplace_back(INT64_MAX);
-    for (const Candidate& plan : frontier) here = std::min(here, cost(plan));
+  Grid<std::int64_t> least(program.frontiers.rows(), program.frontiers.columns(), INT64_MAX);
+  for (int option = 0; option < least.rows(); ++option) {
+    for (int signature = 0; signature < least.columns(); ++signature) {
+      std::int64_t& here = least(option, signature);
+      for (const Candidate& plan : program.frontier(option, signature)) here = std::min(here, cost(plan));
+    }
   }
   return least;
 }
@@ -33,7 +35,7 @@ EndCosts::EndCosts(const Program& program, const SolverTuning& tuning)
       forward_(least_of(program, program.least_forward, [](const Candidate& plan) { return plan.F; })),
       backward_(least_of(program, program.least_backward, [](const Candidate& plan) { return plan.T - plan.F; })) {}
 
-EndFloor::EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent,
+EndFloor::EndFloor(const Program& program, const Grid<std::int64_t>& least, std::int64_t period, int ascent,
                    const SolverTuning& tuning)
     : program_(program), least_(least), period_(period) {
   note_hops();
@@ -50,16 +52,16 @@ EndFloor::EndFloor(const Program& program, std::span<const std::int64_t> least, 
 }
 
 void EndFloor::note_hops() {
-  const auto per_kind = static_cast<std::size_t>(program_.keys) * static_cast<std::size_t>(program_.keys);
-  std::vector<double> least(static_cast<std::size_t>(program_.cut_kinds), kNone);
-  for (std::size_t i = 0; i < program_.prices.size(); ++i) {
-    const Price& price = program_.prices[i];
-    if (price.occupancy > period_) continue;
-    least[i / per_kind] = std::min(least[i / per_kind], static_cast<double>(price.latency));
+  std::vector<double> least;
+  for (const Grid<Price>& of_kind : program_.prices) {
+    double& here = least.emplace_back(kNone);
+    for (const Price& price : of_kind) {
+      if (price.occupancy <= period_) here = std::min(here, static_cast<double>(price.latency));
+    }
   }
   hop_.assign(static_cast<std::size_t>(program_.blocks) + 1, 0);
   for (std::size_t cut = 1; cut + 1 < hop_.size(); ++cut) {
-    hop_[cut] = least[static_cast<std::size_t>(program_.cut_kind[cut])];
+    hop_[cut] = at(least, program_.cut_kind[cut]);
   }
 }
 
@@ -75,9 +77,9 @@ void EndFloor::fill_cheapest() {
   chosen_.assign(signatures, -1);
   for (std::size_t option = 0; option < program_.options.size(); ++option) {
     for (std::size_t s = 0; s < signatures; ++s) {
-      const std::vector<Candidate>& frontier = program_.frontiers[option * signatures + s];
+      const std::vector<Candidate>& frontier = program_.frontiers(option, s);
       if (frontier.empty() || frontier.front().T > period_) continue;
-      const double cost = static_cast<double>(least_[option * signatures + s]) + option_price_[option];
+      const double cost = static_cast<double>(least_(option, s)) + option_price_[option];
       if (cost >= cheapest_[s]) continue;
       cheapest_[s] = cost;
       chosen_[s] = static_cast<int>(option);
@@ -93,15 +95,14 @@ double EndFloor::cover() {
   last_slice_.assign(blocks + 1, 0);
   covered_[0] = 0;
   for (int left = 1; left <= program_.blocks; ++left) {
-    double& best = covered_[static_cast<std::size_t>(left)];
+    double& best = at(covered_, left);
     for (int first = 0; first < left; ++first) {
-      const double cost = covered_[static_cast<std::size_t>(first)] +
-                          cheapest_[static_cast<std::size_t>(program_.signature_of(first, left))];
+      const double cost = at(covered_, first) + at(cheapest_, program_.signature_of(first, left));
       if (cost >= best) continue;
       best = cost;
-      last_slice_[static_cast<std::size_t>(left)] = left - first;
+      at(last_slice_, left) = left - first;
     }
-    best += hop_[static_cast<std::size_t>(left)];
+    best += at(hop_, left);
   }
   return covered_[blocks];
 }
@@ -109,9 +110,9 @@ double EndFloor::cover() {
 std::vector<double> EndFloor::usage() const {
   std::vector<double> taken(price_.size(), 0);
   for (int left = program_.blocks; left > 0;) {
-    const int first = left - last_slice_[static_cast<std::size_t>(left)];
-    const auto signature = static_cast<std::size_t>(program_.signature_of(first, left));
-    add_use<double>(program_, program_.options[static_cast<std::size_t>(chosen_[signature])], 1, taken);
+    const int first = left - at(last_slice_, left);
+    const int option = at(chosen_, program_.signature_of(first, left));
+    add_use<double>(program_, at(program_.options, option), 1, taken);
     left = first;
   }
   return taken;
@@ -150,9 +151,8 @@ void EndFloor::ascend(int steps, const SolverTuning& tuning) {
 double EndFloor::refund(std::span<const std::int64_t> left) const { return worth(price_, left); }
 
 // Less one for the rounding of doubles.
-std::int64_t EndFloor::at(int blocks_left, double refund) const {
-  const auto left = static_cast<std::size_t>(blocks_left);
-  const double floor = std::max(free_[left], covered_[left] - refund) - 1.0;
+std::int64_t EndFloor::rest(int blocks_left, double refund) const {
+  const double floor = std::max(at(free_, blocks_left), at(covered_, blocks_left) - refund) - 1.0;
   return floor > 0 && floor < kNone ? static_cast<std::int64_t>(floor) : 0;
 }
 

@@ -16,22 +16,24 @@
 #include <span>
 #include <vector>
 
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
 
 class EndFloor {
  public:
-  /// `least`: [option * signatures + signature] ns; what has no plan is not looked at. Prices are raised in `ascent`
+  /// `least`: by option and signature, ns; what has no plan is not looked at. Prices are raised in `ascent`
   /// subgradient steps from nothing.
-  EndFloor(const Program& program, std::span<const std::int64_t> least, std::int64_t period, int ascent,
+  EndFloor(const Program& program, const Grid<std::int64_t>& least, std::int64_t period, int ascent,
            const SolverTuning& tuning = {});
 
   /// Price of an option's units, and of all that is left of the program's resources.
-  [[nodiscard]] double unit_price(int option) const { return option_price_[static_cast<std::size_t>(option)]; }
+  [[nodiscard]] double unit_price(int option) const { return at(option_price_, option); }
   [[nodiscard]] double refund(std::span<const std::int64_t> left) const;
   /// In whole nanoseconds, with the refund of what the stages behind have left over. 0 where nothing covers the blocks.
-  [[nodiscard]] std::int64_t at(int blocks_left, double refund) const;
+  [[nodiscard]] std::int64_t rest(int blocks_left, double refund) const;
 
  private:
   void note_hops();
@@ -42,7 +44,7 @@ class EndFloor {
   void price_options();
 
   const Program& program_;
-  std::span<const std::int64_t> least_;
+  const Grid<std::int64_t>& least_;
   std::int64_t period_;
   std::vector<double> hop_;           // [cut] least one-way latency
   std::vector<double> price_;         // of a resource
@@ -68,8 +70,8 @@ class EndCosts {
  private:
   const Program& program_;
   SolverTuning tuning_;
-  std::vector<std::int64_t> forward_;   // least F of any plan
-  std::vector<std::int64_t> backward_;  // least T - F of any plan
+  Grid<std::int64_t> forward_;   // least F of any plan
+  Grid<std::int64_t> backward_;  // least T - F of any plan
 };
 
 }  // namespace tangram::chain

@@ -6,23 +6,22 @@
 #include <utility>
 
 #include "relaxed_frontier.hpp"
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 
 namespace tangram::chain {
 
 namespace {
 
 std::vector<double> least_round_trips(const Program& program) {
-  std::vector<double> least(static_cast<std::size_t>(program.cut_kinds), kNoCompletion);
-  const auto per_kind = static_cast<std::size_t>(program.keys) * static_cast<std::size_t>(program.keys);
-  for (std::size_t kind = 0; kind < least.size(); ++kind) {
-    for (std::size_t pair = 0; pair < per_kind; ++pair) {
-      least[kind] = std::min(least[kind], 2.0 * static_cast<double>(program.prices[kind * per_kind + pair].latency));
-    }
+  std::vector<double> least;
+  for (const Grid<Price>& of_kind : program.prices) {
+    double& here = least.emplace_back(kNoCompletion);
+    for (const Price& price : of_kind) here = std::min(here, 2.0 * static_cast<double>(price.latency));
   }
   std::vector<double> by_cut(static_cast<std::size_t>(program.blocks) + 1, 0);
   for (int cut = 1; cut < program.blocks; ++cut) {
-    by_cut[static_cast<std::size_t>(cut)] =
-        least[static_cast<std::size_t>(program.cut_kind[static_cast<std::size_t>(cut)])];
+    at(by_cut, cut) = at(least, at(program.cut_kind, cut));
   }
   return by_cut;
 }
@@ -59,13 +58,13 @@ FastestPlans::FastestPlans(const Program& program, const SolverTuning& tuning)
     for (int blocks = 1; blocks <= last; ++blocks) {
       const int signature = program.signature_of(last - blocks, last);
       ending_at_.push_back(signature);
-      int& most = blocks_of_[static_cast<std::size_t>(signature)];
+      int& most = at(blocks_of_, signature);
       most = std::max(most, blocks);
     }
   }
-  list_of_.resize(static_cast<std::size_t>(program.signatures) * static_cast<std::size_t>(depths_ + 1));
+  list_of_ = {program.signatures, depths_ + 1};
   for (int signature = 0; signature < program.signatures; ++signature) add_signature_lists(program, signature);
-  first_list_of_.resize(static_cast<std::size_t>(program.blocks + 1) * static_cast<std::size_t>(depths_ + 1));
+  first_list_of_ = {program.blocks + 1, depths_ + 1};
   for (int last = 1; last <= program.blocks; ++last) add_first_lists(program, last);
   double stage = 0;
   for (const Entry& entry : entries_) stage = std::max(stage, entry.cost);
@@ -80,24 +79,24 @@ void FastestPlans::add_signature_lists(const Program& program, int signature) {
     bool changed = depth == 1;
     for (int option = 0; option < options; ++option) {
       const std::vector<Candidate>& frontier = program.frontier(option, signature);
-      std::size_t& at = step[static_cast<std::size_t>(option)];
-      const std::size_t before = at;
+      std::size_t& fastest = at(step, option);
+      const std::size_t before = fastest;
       // Candidates come in ascending T: the first that holds a depth is the fastest for it.
-      while (at < frontier.size() && frontier[at].n_max < needed(program, depth)) ++at;
-      changed = changed || at != before;
+      while (fastest < frontier.size() && frontier[fastest].n_max < needed(program, depth)) ++fastest;
+      changed = changed || fastest != before;
     }
     if (changed) {
       entries.clear();
       for (int option = 0; option < options; ++option) {
         const std::vector<Candidate>& frontier = program.frontier(option, signature);
-        const std::size_t at = step[static_cast<std::size_t>(option)];
-        if (at == frontier.size()) continue;
-        const auto T = static_cast<double>(frontier[at].T);
+        const std::size_t fastest = at(step, option);
+        if (fastest == frontier.size()) continue;
+        const auto T = static_cast<double>(frontier[fastest].T);
         entries.push_back({T, T, option});
       }
       add_list(entries);
     }
-    list_of_[cell(signature, depth)] = lists() - 1;
+    list_of_(signature, depth) = lists() - 1;
   }
   add_table(list_at(signature, 1), program.options.size());
 }
@@ -121,22 +120,22 @@ void FastestPlans::add_first_lists(const Program& program, int last) {
       before = entries;
       add_list(entries);
     }
-    first_list_of_[cell(last, depth)] = lists() - 1;
+    first_list_of_(last, depth) = lists() - 1;
   }
   add_table(first_list_at(last, 1), program.options.size());
 }
 
 void FastestPlans::add_list(std::vector<Entry>& entries) {
   const auto place = [&](const Entry& entry) {
-    return std::tuple(entry.T, entry.cost, classes_of_[static_cast<std::size_t>(entry.option)], entry.option);
+    return std::tuple(entry.T, entry.cost, at(classes_of_, entry.option), entry.option);
   };
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
   for (const Entry& entry : entries) {
-    const bool superfluous = std::any_of(
-        entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(), [&](const Entry& kept) {
-          const std::vector<char>& less = takes_no_more_[static_cast<std::size_t>(kept.option)];
-          return kept.cost <= entry.cost && less[static_cast<std::size_t>(entry.option)] != 0;
-        });
+    const bool superfluous = std::any_of(entries_.begin() + static_cast<std::ptrdiff_t>(begins_.back()), entries_.end(),
+                                         [&](const Entry& kept) {
+                                           const std::vector<char>& less = at(takes_no_more_, kept.option);
+                                           return kept.cost <= entry.cost && at(less, entry.option) != 0;
+                                         });
     if (!superfluous) entries_.push_back(entry);
   }
   begins_.push_back(entries_.size());
@@ -151,7 +150,7 @@ void FastestPlans::add_table(std::size_t first_list, std::size_t options) {
   std::vector<std::size_t> row_of(options, kNoRow);
   for (std::size_t i = 0; i < table.lists; ++i) {
     for (const Entry& entry : list(first_list + i)) {
-      std::size_t& row = row_of[static_cast<std::size_t>(entry.option)];
+      std::size_t& row = at(row_of, entry.option);
       if (row == kNoRow) {
         row = table.options.size();
         table.options.push_back(entry.option);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "block_weights.hpp"
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -44,22 +46,17 @@ class FastestPlans {
   };
   [[nodiscard]] const std::vector<Table>& tables() const { return tables_; }
   /// List of the slice [0, last) where it is the first stage, at a depth from 1 on.
-  [[nodiscard]] std::size_t first_list_at(int last, int depth) const { return first_list_of_[cell(last, depth)]; }
+  [[nodiscard]] std::size_t first_list_at(int last, int depth) const { return first_list_of_(last, depth); }
   /// List of a signature at a depth from 1 on.
-  [[nodiscard]] std::size_t list_at(int signature, int depth) const { return list_of_[cell(signature, depth)]; }
-  /// [signature * (depths + 1) + depth]
-  [[nodiscard]] std::size_t cell(int signature, int depth) const {
-    return static_cast<std::size_t>(signature) * static_cast<std::size_t>(depths_ + 1) +
-           static_cast<std::size_t>(depth);
-  }
+  [[nodiscard]] std::size_t list_at(int signature, int depth) const { return list_of_(signature, depth); }
   /// Blocks of the longest slice with the signature; 0: none has it.
-  [[nodiscard]] int blocks_of(int signature) const { return blocks_of_[static_cast<std::size_t>(signature)]; }
+  [[nodiscard]] int blocks_of(int signature) const { return at(blocks_of_, signature); }
   /// Signatures of the slices that end at a cut, those of one block first: in a row, unlike Program::signature.
   [[nodiscard]] std::span<const int> ending_at(int cut) const {
     const auto blocks = static_cast<std::size_t>(cut);
     return std::span(ending_at_).subspan(blocks * (blocks - 1) / 2, blocks);
   }
-  [[nodiscard]] double round_trip(int cut) const { return round_trip_[static_cast<std::size_t>(cut)]; }
+  [[nodiscard]] double round_trip(int cut) const { return at(round_trip_, cut); }
   /// No chain costs more, by the entries of the lists and the round trips.
   [[nodiscard]] double dearest() const { return dearest_; }
   /// Of the bounds that are made of the lists.
@@ -77,8 +74,8 @@ class FastestPlans {
   int depths_ = 1;
   std::vector<Entry> entries_;
   std::vector<std::size_t> begins_{0};
-  std::vector<std::size_t> list_of_;
-  std::vector<std::size_t> first_list_of_;
+  Grid<std::size_t> list_of_;        // by signature and depth
+  Grid<std::size_t> first_list_of_;  // by last and depth
   std::vector<Table> tables_;
   std::vector<std::size_t> classes_of_;           // [option] that it takes units of
   std::vector<std::vector<char>> takes_no_more_;  // [option][other] of any class

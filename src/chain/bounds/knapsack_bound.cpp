@@ -8,6 +8,7 @@
 
 #include "min_plus.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -59,7 +60,7 @@ KnapsackBound::KnapsackBound(const Program& program, const FastestPlans& fastest
   grain_.assign(program.inventory.size(), 0);
   for (const Option& option : program.options) {
     for (const Use& use : option.uses) {
-      int& grain = grain_[static_cast<std::size_t>(use.island_class)];
+      int& grain = at(grain_, use.island_class);
       grain = std::gcd(grain, use.units);
     }
   }
@@ -69,12 +70,12 @@ KnapsackBound::KnapsackBound(const Program& program, const FastestPlans& fastest
   tiers_.resize(tier_depths().size());
   shared_.resize(tier_depths().size());
   for (int signature = 0; signature < program.signatures; ++signature) {
-    const auto weight = static_cast<double>(weights_.of_signature[static_cast<std::size_t>(signature)]);
+    const auto weight = static_cast<double>(at(weights_.of_signature, signature));
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, 1))) {
       if (entry.T > static_cast<double>(period_)) break;
-      const std::vector<Use>& uses = program.options[static_cast<std::size_t>(entry.option)].uses;
+      const std::vector<Use>& uses = at(program.options, entry.option).uses;
       if (uses.size() > 1) continue;
-      double& dense = dense_[static_cast<std::size_t>(uses.front().island_class)];
+      double& dense = at(dense_, uses.front().island_class);
       dense = std::max(dense, weight / uses.front().units);
     }
   }
@@ -91,48 +92,46 @@ std::size_t KnapsackBound::tier(std::int64_t depth) const {
 void KnapsackBound::add_parts(const Option& option, int weight, double cost, bool is_first,
                               std::vector<Items>& items) const {
   double together = 0;
-  for (const Use& use : option.uses) together += dense_[static_cast<std::size_t>(use.island_class)] * use.units;
+  for (const Use& use : option.uses) together += at(dense_, use.island_class) * use.units;
   int rest = weight;
   double cost_left = cost;
   for (const Use& use : option.uses) {
-    const auto k = static_cast<std::size_t>(use.island_class);
     const bool is_last = &use == &option.uses.back();
-    const double share = together > 0 ? dense_[k] * use.units / together : 1;
+    const double share = together > 0 ? at(dense_, use.island_class) * use.units / together : 1;
     const int part = is_last ? rest : std::min(rest, static_cast<int>(share * weight));
     const double price = is_last ? cost_left : cost * part / std::max(weight, 1);
     rest -= part;
     cost_left -= price;
-    const Item item{use.units / grain_[k], part, std::max(0.0, price)};
-    (is_first && &use == &option.uses.front() ? items[k].first : items[k].inner).push_back(item);
+    const Item item{use.units / at(grain_, use.island_class), part, std::max(0.0, price)};
+    Items& of_class = at(items, use.island_class);
+    (is_first && &use == &option.uses.front() ? of_class.first : of_class.inner).push_back(item);
   }
 }
 
 std::vector<KnapsackBound::Items> KnapsackBound::items_at(int depth) const {
   std::vector<Items> items(program_.inventory.size());
   const auto period = static_cast<double>(period_);
-  const auto stride = static_cast<std::size_t>(total_) + 1;
-  std::vector<double> least(program_.options.size() * stride, kNoCompletion);  // [option][weight]
+  Grid<double> least(program_.options.size(), total_ + 1, kNoCompletion);  // by option and weight
   for (int signature = 0; signature < program_.signatures; ++signature) {
-    const auto weight =
-        static_cast<std::size_t>(weights_.of_signature[static_cast<std::size_t>(signature)] / kBlockWeight);
+    const std::int64_t weight = at(weights_.of_signature, signature) / kBlockWeight;
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, depth))) {
       if (entry.T > period) break;
-      double& here = least[static_cast<std::size_t>(entry.option) * stride + weight];
+      double& here = least(entry.option, weight);
       here = std::min(here, entry.T);
     }
   }
   for (std::size_t option = 0; option < program_.options.size(); ++option) {
-    for (std::size_t weight = 0; weight < stride; ++weight) {
-      const double cost = least[option * stride + weight];
+    for (int weight = 0; weight <= total_; ++weight) {
+      const double cost = least(option, weight);
       if (cost == kNoCompletion) continue;
-      add_parts(program_.options[option], static_cast<int>(weight), cost + hop_, false, items);
+      add_parts(program_.options[option], weight, cost + hop_, false, items);
     }
   }
   for (int last = 1; last <= program_.blocks; ++last) {
-    const auto weight = static_cast<int>(weights_.of_first[static_cast<std::size_t>(last)] / kBlockWeight);
+    const auto weight = static_cast<int>(at(weights_.of_first, last) / kBlockWeight);
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.first_list_at(last, depth))) {
       if (entry.T > period) break;
-      add_parts(program_.options[static_cast<std::size_t>(entry.option)], weight, entry.cost + hop_, true, items);
+      add_parts(at(program_.options, entry.option), weight, entry.cost + hop_, true, items);
     }
   }
   for (Items& of_class : items) {
@@ -158,15 +157,15 @@ void KnapsackBound::fill(Tables& tables) const {
     rows[0].inner.of[0] = 0;
     rows[0].first.of.assign(length, kNoCompletion);
     for (int units = 1; units <= most; ++units) {
-      Row& here = rows[static_cast<std::size_t>(units)];
-      here = rows[static_cast<std::size_t>(units) - 1];
+      Row& here = at(rows, units);
+      here = at(rows, units - 1);
       for (const Item& item : tables.items[k].inner) {
         if (item.units > units) continue;
-        put(rows[static_cast<std::size_t>(units - item.units)].inner.of, item.weight, item.cost, here.inner.of);
+        put(at(rows, units - item.units).inner.of, item.weight, item.cost, here.inner.of);
       }
       for (const Item& item : tables.items[k].first) {
         if (item.units > units) continue;
-        put(rows[static_cast<std::size_t>(units - item.units)].inner.of, item.weight, item.cost, here.first.of);
+        put(at(rows, units - item.units).inner.of, item.weight, item.cost, here.first.of);
       }
     }
     for (Row& row : rows) reverse(row);
@@ -194,7 +193,7 @@ const KnapsackBound::Row& KnapsackBound::row(Tables& tables, std::size_t from, s
                                              std::span<const std::int64_t> left, std::size_t weight) {
   if (to - from == 1) {
     const std::size_t k = active_[from];
-    return tables.by_class[k][static_cast<std::size_t>(left[k] / grain_[k])];
+    return at(tables.by_class[k], left[k] / grain_[k]);
   }
   auto& known_rows = tables.joined[from * (active_.size() + 1) + to];
   Row& joined = known_rows[key_of(from, to, left)];
@@ -233,7 +232,7 @@ KnapsackBound::UnitsKey KnapsackBound::key_of(std::size_t from, std::size_t to,
 
 double KnapsackBound::rest(int blocks, std::int64_t depth, std::span<const std::int64_t> left) {
   Tables& tables = tables_at(depth);
-  const auto weight = static_cast<std::size_t>(weights_.of_first[static_cast<std::size_t>(blocks)] / kBlockWeight);
+  const auto weight = static_cast<std::size_t>(at(weights_.of_first, blocks) / kBlockWeight);
   if (active_.empty()) return kNoCompletion;
   if (active_.size() == 1) return row(tables, 0, 1, left, weight).first.of[weight];
   const std::size_t middle = active_.size() / 2;
@@ -257,8 +256,8 @@ double KnapsackBound::root() {
       }
       if (entry.T >= best) break;
       std::vector<std::int64_t> left = resources;
-      const std::vector<Use>& uses = program_.options[static_cast<std::size_t>(entry.option)].uses;
-      for (const Use& use : uses) left[static_cast<std::size_t>(use.island_class)] -= use.units;
+      const std::vector<Use>& uses = at(program_.options, entry.option).uses;
+      for (const Use& use : uses) at(left, use.island_class) -= use.units;
       if (std::any_of(left.begin(), left.end(), [](std::int64_t units) { return units < 0; })) continue;
       best = std::min(best, entry.T + rest(program_.blocks - n, 2, left));
     }

@@ -12,9 +12,7 @@ std::int64_t least_drain(const Program& program, int option, int last, int depth
     }
     return least;
   }
-  const auto at =
-      static_cast<std::size_t>(option) * static_cast<std::size_t>(program.blocks + 1) + static_cast<std::size_t>(last);
-  const std::vector<Drain>& drains = program.drains[at];
+  const std::vector<Drain>& drains = program.drains(option, last);
   const auto found = std::find_if(drains.begin(), drains.end(),
                                   [&](const Drain& drain) { return drain.n_max >= needed(program, depth); });
   return found == drains.end() ? 0 : found->cost;

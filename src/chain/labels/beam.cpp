@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::chain {
 
 bool Smallest::excludes(double value, std::size_t count) {
@@ -21,7 +23,7 @@ std::vector<std::uint8_t> within_beam(std::vector<RankedNode> order, std::size_t
   const RankedNode worst = order[width];
   std::vector<std::uint8_t> kept(nodes, 0);
   for (const RankedNode& entry : order) {
-    if (entry < worst) kept[static_cast<std::size_t>(entry.second)] = 1;
+    if (entry < worst) at(kept, entry.second) = 1;
   }
   return kept;
 }

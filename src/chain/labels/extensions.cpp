@@ -26,7 +26,7 @@ bool holds_within(std::span<const Candidate> frontier, std::int64_t microbatches
 
 Extensions::Extensions(const LabelGround& ground, const CompletionBound& bound, const LabelQuery& query)
     : program_(ground.program), frontiers_(ground.frontiers), bound_(bound), query_(query) {
-  lists_.resize(static_cast<std::size_t>(program_.blocks + 1) * static_cast<std::size_t>(bound.depths() + 1));
+  lists_ = {program_.blocks + 1, bound.depths() + 1};
 }
 
 void Extensions::build(int left, int depth, ExtensionLists& lists) {

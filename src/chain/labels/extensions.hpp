@@ -10,6 +10,8 @@
 
 #include "../bounds/completion_bound.hpp"
 #include "label_query.hpp"
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 
 namespace tangram::chain {
 
@@ -45,9 +47,8 @@ class Extensions {
   Extensions(const LabelGround& ground, const CompletionBound& bound, const LabelQuery& query);
 
   /// Those that cannot stay below the cutoff even from the root are left out: along any chain the bound never shrinks.
-  [[nodiscard]] const ExtensionLists& at(int left, int depth) {
-    ExtensionLists& lists = lists_[static_cast<std::size_t>(left) * static_cast<std::size_t>(bound_.depths() + 1) +
-                                   static_cast<std::size_t>(depth)];
+  [[nodiscard]] const ExtensionLists& of(int left, int depth) {
+    ExtensionLists& lists = lists_(left, depth);
     if (!lists.built) build(left, depth, lists);
     return lists;
   }
@@ -62,7 +63,7 @@ class Extensions {
 
   void build(int left, int depth, ExtensionLists& lists);
   [[nodiscard]] bool is_allowed(int option) const {
-    return query_.mixed || program_.options[static_cast<std::size_t>(option)].uses.size() <= 1;
+    return query_.mixed || at(program_.options, option).uses.size() <= 1;
   }
   [[nodiscard]] std::span<const Candidate> plans_of(int option, int blocks, int left, int depth);
   void add_group(ExtensionLists& lists, ExtensionGroup group, std::span<const Candidate> frontier,
@@ -73,8 +74,8 @@ class Extensions {
   Frontiers& frontiers_;
   const CompletionBound& bound_;
   const LabelQuery& query_;
-  std::vector<Candidate> relaxed_;     // of the frontier that is being added
-  std::vector<ExtensionLists> lists_;  // [left * (depths + 1) + depth]
+  std::vector<Candidate> relaxed_;  // of the frontier that is being added
+  Grid<ExtensionLists> lists_;      // by blocks left and depth
 };
 
 }  // namespace tangram::chain

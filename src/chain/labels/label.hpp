@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -53,17 +55,17 @@ class BoundaryPrices {
   enum class Fronts : std::uint8_t { kAllowed, kAny };
   BoundaryPrices(const Program& program, std::int64_t period, Fronts fronts = Fronts::kAllowed);
 
-  /// [x * keys + y]: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
+  /// By x and y: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
   /// the period allows in front of y. kFar: it does not allow all of these in front of x.
-  using LatencyGap = std::vector<std::int64_t>;
+  using LatencyGap = Grid<std::int64_t>;
   [[nodiscard]] const LatencyGap& latency_gap_at(int cut) const {
-    return latency_gaps_[static_cast<std::size_t>(program_.cut_kind[static_cast<std::size_t>(cut)])];
+    return at(latency_gaps_, at(program_.cut_kind, cut));
   }
   /// Whether the period has time for what is handed over.
   [[nodiscard]] bool fits(const Price& price) const {
     return (program_.blocking_transfers ? price.latency : price.occupancy) <= period_;
   }
-  [[nodiscard]] std::int64_t longest(int head) const { return longest_[static_cast<std::size_t>(head)]; }
+  [[nodiscard]] std::int64_t longest(int head) const { return at(longest_, head); }
 
  private:
   [[nodiscard]] LatencyGap latency_gap_of(int cut) const;
@@ -128,9 +130,7 @@ class LabelAlgebra {
   /// decides cannot be foretold. No difference overflows, as none of the numbers is negative.
   [[nodiscard]] bool dominates(const DominanceKey& x, const DominanceKey& y,
                                const BoundaryPrices::LatencyGap& latency_gap) const {
-    const std::int64_t further =
-        latency_gap[static_cast<std::size_t>(x.head) * static_cast<std::size_t>(program_.keys) +
-                    static_cast<std::size_t>(y.head)];
+    const std::int64_t further = latency_gap(x.head, y.head);
     if (program_.blocking_transfers && further > 0) return false;
     const std::int64_t within = y.room - x.reach;
     const std::int64_t no_more = y.q - x.q - 2 * further;

@@ -1,5 +1,7 @@
 #include "label_bounds.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::chain {
 
 namespace {
@@ -26,8 +28,8 @@ void LabelBounds::assess(Budget& budget) const {
 
 double LabelBounds::least_ahead(int left, int depth, int option, int blocks, const Budget& budget) {
   left_after_ = budget.left;
-  for (const Use& use : program_.options[static_cast<std::size_t>(option)].uses) {
-    left_after_[static_cast<std::size_t>(use.island_class)] -= use.units;
+  for (const Use& use : at(program_.options, option).uses) {
+    at(left_after_, use.island_class) -= use.units;
   }
   const double hop = left == program_.blocks ? 0 : bound_.round_trip(left);
   return hop + bound_.knapsack().rest(left - blocks, depth + 1, left_after_);

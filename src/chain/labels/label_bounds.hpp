@@ -13,6 +13,7 @@
 #include "cuts.hpp"
 #include "label.hpp"
 #include "label_query.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -63,7 +64,7 @@ class LabelBounds {
   /// `latency` is that of the label, or less.
   [[nodiscard]] std::int64_t hidden_until(const ExtendedLabel& extended, std::int64_t latency) const {
     const double refund = extended.before.backward - backward_.unit_price(extended.option);
-    return latency + backward_.at(extended.left, refund);
+    return latency + backward_.rest(extended.left, refund);
   }
 
   /// `lower`: its completion bound, compared with `limit`; `cutoff` is on A + max o in whole nanoseconds.
@@ -83,7 +84,7 @@ class LabelBounds {
   /// Whether the units that are left once an option has taken its own can hold the blocks that are left.
   [[nodiscard]] bool is_coverable(int left, std::int64_t depth, int option, const Budget& budget) const {
     return bound_.need(left, depth) <= budget.supply - bound_.unit_weight(option) &&
-           bound_.capacity().covers_after(program_.options[static_cast<std::size_t>(option)], left, depth, budget.left);
+           bound_.capacity().covers_after(at(program_.options, option), left, depth, budget.left);
   }
   /// What the hop in front of any label and the stages before a stage of so many blocks add at least, by whole stages
   /// on the units that the option leaves. Infinite: they can not be covered.
@@ -98,7 +99,7 @@ class LabelBounds {
   /// How late A + max o is at least, because of what the label has to synchronise.
   [[nodiscard]] std::int64_t end_of(const ExtendedLabel& extended) const {
     const double refund = extended.before.forward - forward_.unit_price(extended.option);
-    return extended.label.a + extended.label.o + forward_.at(extended.left, refund);
+    return extended.label.a + extended.label.o + forward_.rest(extended.left, refund);
   }
 
   const Program& program_;

@@ -10,6 +10,7 @@
 #include "label_tree.hpp"
 #include "open_groups.hpp"
 #include "state_keys.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -30,7 +31,7 @@ class LabelSearch {
         complete_(query) {}
 
   LabelAnswer run() {
-    store_.at(program_.blocks).states.push_back({StateKey{}, {HeldLabel{}}, 0});
+    store_.position(program_.blocks).states.push_back({StateKey{}, {HeldLabel{}}, 0});
     for (int left = program_.blocks; left > 0 && answer_.finished && !is_answered(); --left) expand_position(left);
     answer_.labels = tree_.created();
     groups_.report(answer_.cuts);
@@ -45,7 +46,7 @@ class LabelSearch {
   [[nodiscard]] bool is_answered() const { return query_.feasibility_only && complete_.has_best(); }
 
   void expand_position(int left) {
-    LabelPosition& position = store_.at(left);
+    LabelPosition& position = store_.position(left);
     answer_.states += static_cast<std::int64_t>(position.states.size());
     position.index.clear();
     if (query_.beam > 0) keep_beam(position, left);
@@ -76,8 +77,7 @@ class LabelSearch {
         within_beam(std::move(order), static_cast<std::size_t>(query_.beam), static_cast<std::size_t>(tree_.size()));
     if (kept.empty()) return;
     for (LabelState& state : position.states) {
-      std::erase_if(state.labels,
-                    [&](const HeldLabel& held) { return kept[static_cast<std::size_t>(held.node)] == 0; });
+      std::erase_if(state.labels, [&](const HeldLabel& held) { return at(kept, held.node) == 0; });
     }
   }
 
@@ -89,7 +89,7 @@ class LabelSearch {
     const std::span<const Extension> all = groups_.extensions(state.left, depth);
     for (ExtensionGroup& group : groups) {
       if (lower + group.growth > complete_.limit()) break;
-      const Option& option = program_.options[static_cast<std::size_t>(group.option)];
+      const Option& option = at(program_.options, group.option);
       for (std::uint32_t i = group.begin; i < group.end; ++i) {
         if (lower + all[i].growth > complete_.limit()) break;
         if (static_cast<double>(label.latency + all[i].plan.T) + group.ahead > complete_.limit()) {
@@ -119,27 +119,27 @@ class LabelSearch {
     const ExtendedLabel extended{node.label, node.option, left, parent.budget};
     const double lower = bounds_.completion(extended);
     if (bounds_.rules_out(extended, lower, complete_.cutoff(), complete_.limit())) return;
-    LabelPosition& position = store_.at(left);
+    LabelPosition& position = store_.position(left);
     if (query_.beam > 0 && position.bounds.excludes(lower, most_inserted())) return;
-    if (!store_.add(held_of(extended), left, position.states[target_of(node, parent, group, position)])) return;
+    if (!store_.add(held_of(extended), left, target_of(node, parent, group, position))) return;
     tree_.add(node);
     if (tree_.created() >= query_.label_budget) answer_.finished = false;
   }
 
   // The state that a group leads to: the same for all labels of a state, but with classic warm-ups.
-  std::size_t target_of(const LabelNode& node, const OpenState& parent, ExtensionGroup& group,
+  LabelState& target_of(const LabelNode& node, const OpenState& parent, ExtensionGroup& group,
                         LabelPosition& position) {
     if (program_.classic_warmup || group.target == ExtensionGroup::kNone) {
       StateKey key = keys_.after(parent.key, group.option);
       if (program_.classic_warmup) key.depth = node.label.n;
       group.target = position.state_of(key);
     }
-    return static_cast<std::size_t>(group.target);
+    return at(position.states, group.target);
   }
 
   // As dominance compares a label that would be the tree's next one.
   [[nodiscard]] HeldLabel held_of(const ExtendedLabel& extended) const {
-    const int head = program_.options[static_cast<std::size_t>(extended.option)].key;
+    const int head = at(program_.options, extended.option).key;
     HeldLabel held{algebra_.dominance_key(extended.label, head), tree_.size()};
     if (query_.feasibility_only) held.dominance_key.latency = 0;  // none is too late in the order to beat another
     held.dominance_key.a = std::max(held.dominance_key.a, bounds_.hidden_until(extended, held.dominance_key.latency));

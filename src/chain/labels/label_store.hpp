@@ -9,6 +9,7 @@
 #include "beam.hpp"
 #include "label.hpp"
 #include "state_keys.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -38,7 +39,7 @@ class LabelStore {
   /// `dominance`: whether labels beat each other at all.
   LabelStore(const Program& program, const BoundaryPrices& hops, const LabelAlgebra& algebra, bool dominance);
 
-  [[nodiscard]] LabelPosition& at(int left) { return positions_[static_cast<std::size_t>(left)]; }
+  [[nodiscard]] LabelPosition& position(int left) { return at(positions_, left); }
   /// Whether no label of the state dominates the candidate, which then is one of them. `left`: blocks in front.
   [[nodiscard]] bool add(const HeldLabel& candidate, int left, LabelState& state);
   [[nodiscard]] std::int64_t dominated() const { return dominated_; }

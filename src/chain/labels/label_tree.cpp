@@ -1,11 +1,13 @@
 #include "label_tree.hpp"
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::chain {
 
 Chain LabelTree::chain_of(const LabelNode& last) const {
   Chain chain;
   int first = 0;
-  for (const LabelNode* node = &last; node->parent >= 0; node = &nodes_[static_cast<std::size_t>(node->parent)]) {
+  for (const LabelNode* node = &last; node->parent >= 0; node = &at(nodes_, node->parent)) {
     chain.stages.push_back({node->option, first, first + node->blocks, *node->candidate});
     first += node->blocks;
   }

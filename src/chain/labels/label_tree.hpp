@@ -7,6 +7,7 @@
 
 #include "label.hpp"
 #include "label_query.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -25,7 +26,7 @@ class LabelTree {
   [[nodiscard]] std::int32_t size() const { return static_cast<std::int32_t>(nodes_.size()); }
   /// The root is there from the start.
   [[nodiscard]] std::int64_t created() const { return static_cast<std::int64_t>(nodes_.size()) - 1; }
-  [[nodiscard]] const Label& label(std::int32_t node) const { return nodes_[static_cast<std::size_t>(node)].label; }
+  [[nodiscard]] const Label& label(std::int32_t node) const { return at(nodes_, node).label; }
   void add(const LabelNode& node) { nodes_.push_back(node); }
   /// The stages from `last` back to the root.
   [[nodiscard]] Chain chain_of(const LabelNode& last) const;

@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
 #include "tangram/chain/program.hpp"
 
 namespace tangram::chain {
@@ -21,12 +23,11 @@ class Loads {
   /// The load once an option's shapes are placed, too. O(limits) the first time it is asked for.
   [[nodiscard]] std::int32_t after(std::int32_t load, int option) {
     if (program_.placement.empty()) return kNothing;
-    const std::size_t at = static_cast<std::size_t>(load) * program_.options.size() + static_cast<std::size_t>(option);
-    if (next_[at] == kUnknown) {
-      const std::int32_t found = find(load, program_.options[static_cast<std::size_t>(option)]);
-      next_[at] = found;
+    if (next_(load, option) == kUnknown) {
+      const std::int32_t found = find(load, at(program_.options, option));  // which may add rows
+      next_(load, option) = found;
     }
-    return next_[at];
+    return next_(load, option);
   }
 
  private:
@@ -35,7 +36,7 @@ class Loads {
 
   std::int32_t find(std::int32_t load, const Option& option) {
     if (option.weights.empty()) return load;
-    Sums sums = sums_[static_cast<std::size_t>(load)];
+    Sums sums = at(sums_, load);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       sums[i] += option.weights[i];
       if (sums[i] > program_.placement[i]) return kTooMuch;
@@ -47,7 +48,7 @@ class Loads {
     const auto [entry, is_new] = numbers_.try_emplace(std::move(sums), static_cast<std::int32_t>(sums_.size()));
     if (is_new) {
       sums_.push_back(entry->first);
-      next_.resize(next_.size() + program_.options.size(), kUnknown);
+      next_.add_row(std::vector<std::int32_t>(program_.options.size(), kUnknown));
     }
     return entry->second;
   }
@@ -55,7 +56,7 @@ class Loads {
   const Program& program_;
   std::map<Sums, std::int32_t> numbers_;
   std::vector<Sums> sums_;
-  std::vector<std::int32_t> next_;  // [load * options + option]
+  Grid<std::int32_t> next_;  // by load and option
 };
 
 }  // namespace tangram::chain

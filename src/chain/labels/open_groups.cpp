@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::chain {
 
 namespace {
 
 bool fits(const Option& option, const Budget& budget) {
-  return std::all_of(option.uses.begin(), option.uses.end(), [&](const Use& use) {
-    return use.units <= budget.left[static_cast<std::size_t>(use.island_class)];
-  });
+  return std::all_of(option.uses.begin(), option.uses.end(),
+                     [&](const Use& use) { return use.units <= at(budget.left, use.island_class); });
 }
 
 }  // namespace
@@ -31,8 +32,8 @@ void OpenGroups::find(const OpenState& state, int depth, Groups& groups) {
   groups.known = true;
   groups.open.clear();
   const Budget& budget = state.budget;
-  for (const ExtensionGroup& group : extensions_.at(state.left, depth).groups) {
-    const Option& option = program_.options[static_cast<std::size_t>(group.option)];
+  for (const ExtensionGroup& group : extensions_.of(state.left, depth).groups) {
+    const Option& option = at(program_.options, group.option);
     const bool is_ruled_out = cuts_.any([&](std::size_t cut) {
       switch (cut) {
         case kByUnits: return !fits(option, budget);

@@ -11,6 +11,7 @@
 #include "extensions.hpp"
 #include "label_bounds.hpp"
 #include "state_keys.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -27,13 +28,13 @@ class OpenGroups {
              LabelBounds& bounds);
 
   [[nodiscard]] std::span<const Extension> extensions(int left, int depth) {
-    return extensions_.at(left, depth).extensions;
+    return extensions_.of(left, depth).extensions;
   }
   /// From now on another state is asked about.
   void forget();
   /// By growth; the search notes in them where they lead to.
   [[nodiscard]] std::vector<ExtensionGroup>& of(const OpenState& state, int depth) {
-    Groups& groups = by_depth_[static_cast<std::size_t>(depth)];
+    Groups& groups = at(by_depth_, depth);
     if (!groups.known) find(state, depth, groups);
     return groups.open;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::chain {
 
@@ -27,8 +28,8 @@ StateKeys::StateKeys(const Program& program)
 StateKey StateKeys::after(const StateKey& key, int option) {
   StateKey next = key;
   next.load = loads_.after(key.load, option);
-  for (const Use& use : program_.options[static_cast<std::size_t>(option)].uses) {
-    const Radix& r = radices_[static_cast<std::size_t>(use.island_class)];
+  for (const Use& use : at(program_.options, option).uses) {
+    const Radix& r = at(radices_, use.island_class);
     (r.high ? next.high : next.low) += r.scale * static_cast<std::uint64_t>(use.units);
   }
   return next;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../resources.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/chain/timetable.hpp"
 
 namespace tangram::chain {
@@ -47,7 +48,7 @@ class LocalSearch {
 
  private:
   [[nodiscard]] const std::vector<ChainStage>& stages() const { return best_.chain.stages; }
-  [[nodiscard]] const Option& option(int number) const { return program_.options[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] const Option& option(int number) const { return at(program_.options, number); }
 
   bool plan_otherwise(std::size_t s) {
     const ChainStage stage = stages()[s];
@@ -175,7 +176,7 @@ class LocalSearch {
   [[nodiscard]] bool fits(int number, const std::vector<std::int64_t>& spare) const {
     const Option& other = option(number);
     if (other.uses.size() > 1) return false;
-    if (other.uses.front().units > spare[static_cast<std::size_t>(other.uses.front().island_class)]) return false;
+    if (other.uses.front().units > at(spare, other.uses.front().island_class)) return false;
     return program_.unit_spend.empty() || program_.spend_of(other) <= spare.back();
   }
 
@@ -328,7 +329,7 @@ class LocalSearch {
   [[nodiscard]] bool can_be_placed(const Chain& chain) const {
     std::vector<std::int64_t> left = program_.placement;
     for (const ChainStage& stage : chain.stages) {
-      const std::vector<std::int64_t>& weights = program_.options[static_cast<std::size_t>(stage.option)].weights;
+      const std::vector<std::int64_t>& weights = at(program_.options, stage.option).weights;
       for (std::size_t i = 0; i < weights.size(); ++i) left[i] -= weights[i];
     }
     return std::ranges::all_of(left, [](std::int64_t rest) { return rest >= 0; });

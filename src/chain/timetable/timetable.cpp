@@ -1,4 +1,5 @@
 #include "tangram/chain/timetable.hpp"
+#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -60,8 +61,7 @@ class Run {
     Executor& stage = executors_[s];
     while (stage.backwards < microbatches_) {
       const bool forward = stage.forwards < microbatches_ && stage.forwards - stage.backwards < stage.in_flight;
-      const std::int64_t ready = forward ? stage.inputs[static_cast<std::size_t>(stage.forwards)]
-                                         : stage.output_grads[static_cast<std::size_t>(stage.backwards)];
+      const std::int64_t ready = forward ? at(stage.inputs, stage.forwards) : at(stage.output_grads, stage.backwards);
       if (ready == kNotYet) return;
       stage.free_at = std::max(stage.free_at, ready) + (forward ? stage.forward : stage.backward);
       if (forward) {
@@ -77,15 +77,13 @@ class Run {
   void send_down(std::size_t s) {
     if (s + 1 == executors_.size()) return;
     Executor& stage = executors_[s];
-    executors_[s + 1].inputs[static_cast<std::size_t>(stage.forwards)] =
-        send(stage.free_at, stage.next, stage.down_free_at);
+    at(executors_[s + 1].inputs, stage.forwards) = send(stage.free_at, stage.next, stage.down_free_at);
   }
 
   void send_up(std::size_t s) {
     if (s == 0) return;
     Executor& before = executors_[s - 1];
-    before.output_grads[static_cast<std::size_t>(executors_[s].backwards)] =
-        send(executors_[s].free_at, before.next, before.up_free_at);
+    at(before.output_grads, executors_[s].backwards) = send(executors_[s].free_at, before.next, before.up_free_at);
   }
 
   // When it arrives.

@@ -73,7 +73,7 @@ chain::Program chain_program(int stages, std::int64_t microbatches) {
   program.keys = 1;
   program.signatures = 1;
   program.cut_kind.assign(static_cast<std::size_t>(stages) + 1, 0);
-  program.prices = {{kLatency, kLatency / 2}};
+  program.prices = {{1, {{kLatency, kLatency / 2}}}};
   return program;
 }
 

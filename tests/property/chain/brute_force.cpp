@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "closed_form.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::tests {
 
@@ -13,11 +14,9 @@ using chain::ChainStage;
 using chain::Program;
 
 chain::Price hop(const Program& program, int cut, int from_option, int to_option) {
-  const int from = program.options[static_cast<std::size_t>(from_option)].key;
-  const int to = program.options[static_cast<std::size_t>(to_option)].key;
-  const auto kind = static_cast<std::size_t>(program.cut_kind[static_cast<std::size_t>(cut)]);
-  const auto keys = static_cast<std::size_t>(program.keys);
-  return program.prices[(kind * keys + static_cast<std::size_t>(from)) * keys + static_cast<std::size_t>(to)];
+  const int from = at(program.options, from_option).key;
+  const int to = at(program.options, to_option).key;
+  return at(program.prices, at(program.cut_kind, cut))(from, to);
 }
 
 // A classic warm-up is a memory of as many microbatches as there are stages from here on.

@@ -8,6 +8,7 @@
 #include "random_program.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
+#include "tangram/base/at.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
@@ -33,7 +34,6 @@ std::vector<int> shuffled_numbers(std::mt19937_64& random, int count) {
 
 // The same program with its classes, price keys, signatures and options numbered anew. Frontiers must be whole.
 chain::Program renumbered(const chain::Program& program, std::mt19937_64& random) {
-  const auto at = [](int i) { return static_cast<std::size_t>(i); };
   const int options = static_cast<int>(program.options.size());
   const std::vector<int> classes = shuffled_numbers(random, static_cast<int>(program.inventory.size()));
   const std::vector<int> keys = shuffled_numbers(random, program.keys);
@@ -41,27 +41,24 @@ chain::Program renumbered(const chain::Program& program, std::mt19937_64& random
   const std::vector<int> places = shuffled_numbers(random, options);
   chain::Program result = program;
   for (std::size_t k = 0; k < classes.size(); ++k) {
-    result.inventory[at(classes[k])] = program.inventory[k];
-    if (!program.unit_spend.empty()) result.unit_spend[at(classes[k])] = program.unit_spend[k];
+    at(result.inventory, classes[k]) = program.inventory[k];
+    if (!program.unit_spend.empty()) at(result.unit_spend, classes[k]) = program.unit_spend[k];
   }
-  for (int& signature : result.signature) signature = signature < 0 ? signature : signatures[at(signature)];
+  for (int& signature : result.signature) signature = signature < 0 ? signature : at(signatures, signature);
   for (int option = 0; option < options; ++option) {
-    chain::Option& moved = result.options[at(places[at(option)])];
-    moved = program.options[at(option)];
-    moved.key = keys[at(moved.key)];
-    for (chain::Use& use : moved.uses) use.island_class = classes[at(use.island_class)];
+    chain::Option& moved = at(result.options, at(places, option));
+    moved = at(program.options, option);
+    moved.key = at(keys, moved.key);
+    for (chain::Use& use : moved.uses) use.island_class = at(classes, use.island_class);
     std::ranges::sort(moved.uses, {}, &chain::Use::island_class);
     for (int signature = 0; signature < program.signatures; ++signature) {
-      result.frontiers[at(places[at(option)] * program.signatures + signatures[at(signature)])] =
-          program.frontier(option, signature);
+      result.frontiers(at(places, option), at(signatures, signature)) = program.frontier(option, signature);
     }
   }
-  for (int kind = 0; kind < program.cut_kinds; ++kind) {
+  for (std::size_t kind = 0; kind < program.prices.size(); ++kind) {
     for (int from = 0; from < program.keys; ++from) {
       for (int to = 0; to < program.keys; ++to) {
-        const int row = kind * program.keys;
-        result.prices[at((row + keys[at(from)]) * program.keys + keys[at(to)])] =
-            program.prices[at((row + from) * program.keys + to)];
+        result.prices[kind](at(keys, from), at(keys, to)) = program.prices[kind](from, to);
       }
     }
   }
@@ -154,13 +151,16 @@ TEST_CASE("more never makes the optimum worse") {
     }
     CHECK(optimum(more_memory).value_or(INT64_MAX) <= before);
     chain::Program faster_links = program;
-    for (auto& price : faster_links.prices) {
-      price.latency /= 2;
-      price.occupancy /= 2;
+    for (auto& of_kind : faster_links.prices) {
+      for (auto& price : of_kind) {
+        price.latency /= 2;
+        price.occupancy /= 2;
+      }
     }
     CHECK(optimum(faster_links).value_or(INT64_MAX) <= before);
     chain::Program more_options = program;  // a technique more: one extra partial plan somewhere
-    auto& frontier = more_options.frontiers[static_cast<std::size_t>(i) % more_options.frontiers.size()];
+    const int somewhere = i % static_cast<int>(more_options.frontiers.size());
+    auto& frontier = more_options.frontiers(somewhere / program.signatures, somewhere % program.signatures);
     frontier.push_back({7, 3, 7, 1, 2, 99});
     frontier = prune::pareto(frontier);
     CHECK(optimum(more_options).value_or(INT64_MAX) <= before);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
+
 namespace tangram::tests {
 
 namespace {
@@ -57,9 +60,8 @@ void part_classes(Program& program, std::mt19937_64& random) {
           half[static_cast<std::size_t>(to.uses.front().island_class)]) {
         continue;
       }
-      for (int kind = 0; kind < program.cut_kinds; ++kind) {
-        chain::Price& price =
-            program.prices[static_cast<std::size_t>((kind * program.keys + from.key) * program.keys + to.key)];
+      for (Grid<chain::Price>& of_kind : program.prices) {
+        chain::Price& price = of_kind(from.key, to.key);
         price.latency = (price.latency + 1) * factor;
         price.occupancy = price.latency;
       }
@@ -111,8 +113,7 @@ chain::Program random_program(std::mt19937_64& random, const Flavour& flavour) {
 
   // Half of the problems have uniform blocks: slices of equal length and ends share a signature.
   const bool uniform = chance(random, 50);
-  const auto stride = static_cast<std::size_t>(program.blocks) + 1;
-  program.signature.assign(stride * stride, -1);
+  program.signature = {program.blocks + 1, program.blocks + 1, -1};
   std::map<std::vector<int>, int> ids;
   std::vector<int> length;
   for (int first = 0; first < program.blocks; ++first) {
@@ -124,28 +125,30 @@ chain::Program random_program(std::mt19937_64& random, const Flavour& flavour) {
         ++program.signatures;
         length.push_back(last - first);
       }
-      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] = entry->second;
+      program.signature(first, last) = entry->second;
     }
   }
+  program.frontiers = {program.options.size(), program.signatures};
   for (std::size_t i = 0; i < program.options.size(); ++i) {
     int units = 0;
     for (const chain::Use& use : program.options[i].uses) units += use.units;
     const bool is_twin = i > 0 && same_uses(program.options[i - 1], program.options[i]);
     for (int s = 0; s < program.signatures; ++s) {
       const bool repeat = is_twin && chance(random, 80);
-      program.frontiers.push_back(
-          repeat ? program.frontiers[program.frontiers.size() - static_cast<std::size_t>(program.signatures)]
-                 : random_frontier(random, flavour, scale, length[static_cast<std::size_t>(s)], units));
+      program.frontiers(i, s) =
+          repeat ? program.frontiers(i - 1, s) : random_frontier(random, flavour, scale, at(length, s), units);
     }
   }
-  program.cut_kinds = pick(random, 1, 2);
-  for (int cut = 0; cut <= program.blocks; ++cut) program.cut_kind.push_back(pick(random, 0, program.cut_kinds - 1));
+  program.prices.assign(static_cast<std::size_t>(pick(random, 1, 2)), {program.keys, program.keys});
+  const int last_kind = static_cast<int>(program.prices.size()) - 1;
+  for (int cut = 0; cut <= program.blocks; ++cut) program.cut_kind.push_back(pick(random, 0, last_kind));
   const int slowest = flavour.slow_links ? pick(random, 0, flavour.twins > 0 ? 12 : 30) : 0;
-  for (int i = 0; i < program.cut_kinds * program.keys * program.keys; ++i) {
-    chain::Price price;
-    price.latency = fine(random, pick(random, 0, slowest), scale);
-    price.occupancy = price.latency * pick(random, 0, 100) / 100;
-    program.prices.push_back(flavour.placement && chance(random, 20) ? chain::Price::none() : price);
+  for (Grid<chain::Price>& of_kind : program.prices) {
+    for (chain::Price& price : of_kind) {
+      price.latency = fine(random, pick(random, 0, slowest), scale);
+      price.occupancy = price.latency * pick(random, 0, 100) / 100;
+      if (flavour.placement && chance(random, 20)) price = chain::Price::none();
+    }
   }
   if (flavour.far_apart) part_classes(program, random);
   return program;
@@ -156,12 +159,12 @@ chain::Program random_hops(std::mt19937_64& random, int keys, std::int64_t perio
   program.blocks = 2;
   program.microbatches = pick(random, 2, 12);
   program.keys = keys;
-  program.cut_kinds = 1;
+  program.prices.emplace_back(keys, keys);
   program.cut_kind.assign(3, 0);
   const int longest = pick(random, 0, static_cast<int>(period));
-  for (int i = 0; i < keys * keys; ++i) {
+  for (chain::Price& price : program.prices.front()) {
     const int latency = pick(random, 0, longest);
-    program.prices.push_back({latency, chance(random, 5) ? period + 1 : latency});
+    price = {latency, chance(random, 5) ? period + 1 : latency};
   }
   return program;
 }

@@ -6,6 +6,7 @@
 #include "property/chain/brute_force.hpp"
 #include "property/chain/closed_form.hpp"
 #include "support/placing.hpp"
+#include "tangram/base/grid.hpp"
 
 namespace tangram::tests {
 
@@ -333,13 +334,11 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
     }
     program.most_spend = limits.spend->most / replicas;
   }
-  const auto stride = static_cast<std::size_t>(program.blocks) + 1;
-  program.signature.assign(stride * stride, -1);
+  program.signature = {program.blocks + 1, program.blocks + 1, -1};
   std::vector<std::pair<int, int>> slices;
   for (int first = 0; first < program.blocks; ++first) {
     for (int last = first + 1; last <= program.blocks; ++last) {
-      const auto cell = static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last);
-      program.signature[cell] = static_cast<int>(slices.size());
+      program.signature(first, last) = static_cast<int>(slices.size());
       slices.emplace_back(first, last);
     }
   }
@@ -349,19 +348,19 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
     option.key = program.keys++;
     for (const Part& part : parts) option.uses.push_back({part.island_class, part.gpus});
     program.options.push_back(option);
+    std::vector<std::vector<prune::Candidate>> frontiers;
     for (const auto& [first, last] : slices) {
       const bool allowed = model_.job.allow.pipeline || last - first == program.blocks;
-      program.frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<prune::Candidate>{});
+      frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<prune::Candidate>{});
     }
+    program.frontiers.add_row(frontiers);
   }
-  program.cut_kinds = program.blocks + 1;
   for (int cut = 0; cut <= program.blocks; ++cut) {
     program.cut_kind.push_back(cut);
-    for (const Parts& from : all) {
-      for (const Parts& to : all) {
-        const bool inside = cut > 0 && cut < program.blocks;
-        program.prices.push_back(inside ? boundary(space, from, to, cut) : chain::Price{});
-      }
+    Grid<chain::Price>& prices = program.prices.emplace_back(all.size(), all.size());
+    if (cut == 0 || cut == program.blocks) continue;
+    for (std::size_t from = 0; from < all.size(); ++from) {
+      for (std::size_t to = 0; to < all.size(); ++to) prices(from, to) = boundary(space, all[from], all[to], cut);
     }
   }
   return brute_force(program, below,

@@ -2,6 +2,8 @@
 #include "bounds/capacity.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "bounds/completion_bound.hpp"
 #include "bounds/relaxed_frontier.hpp"
@@ -60,24 +62,22 @@ TEST_CASE("capacity: blocks that cost next to nothing do not count where others 
   // Three blocks of time 1 in front of eight of time 10: counted alike, a unit could hold eleven within 50, or 22 in
   // all on two; but the eight alone take four units of 2 within 25.
   Program program = equal_blocks(11, {3}, {kFast});
-  const auto stride = static_cast<std::size_t>(program.blocks) + 1;
   program.signatures = 0;
-  program.frontiers.clear();
+  std::vector<std::vector<Candidate>> frontiers;
   for (int first = 0; first < program.blocks; ++first) {
     for (int last = first + 1; last <= program.blocks; ++last) {
       const std::int64_t light = std::max(0, std::min(last, 3) - first);
       const std::int64_t time = light + 10 * (last - first - light);
-      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] =
-          program.signatures++;
-      program.frontiers.push_back({{.T = time, .A = time, .n_max = 100}});
+      program.signature(first, last) = program.signatures++;
+      frontiers.push_back({{.T = time, .A = time, .n_max = 100}});
     }
   }
+  program.frontiers = {program.signatures, std::move(frontiers)};
   // Where every place has a signature of its own there are no kinds, and all blocks count alike: 3 * (3 + 2) >= 11.
   CHECK(Capacity(program, FastestPlans(program), 25).covers_all());
   // With signatures by kind, the eight decide: 3 * 2 < 8.
   for (int block = 0; block < program.blocks; ++block) {
-    const auto at = static_cast<std::size_t>(block) * stride + static_cast<std::size_t>(block) + 1;
-    program.signature[at] = program.signature[block < 3 ? 1 : 3 * stride + 4];
+    program.signature(block, block + 1) = block < 3 ? program.signature(0, 1) : program.signature(3, 4);
   }
   CHECK_FALSE(Capacity(program, FastestPlans(program), 25).covers_all());
   CHECK(shortest_period(program, FastestPlans(program), 1000) == 30);
@@ -86,8 +86,8 @@ TEST_CASE("capacity: blocks that cost next to nothing do not count where others 
 TEST_CASE("relaxed frontiers: the fastest plan of every depth, and what a first stage adds") {
   // One block: T 10 holds 1, T 12 holds 1 as well, T 15 holds 4 and synchronises for 20 more, step 5.
   Program program = equal_blocks(1, {1}, {kFast});
-  program.frontiers = {
-      {{.T = 10, .A = 10, .n_max = 1}, {.T = 12, .A = 12, .n_max = 1}, {.T = 15, .A = 35, .o = 5, .n_max = 4}}};
+  program.frontiers(0, 0) = {
+      {.T = 10, .A = 10, .n_max = 1}, {.T = 12, .A = 12, .n_max = 1}, {.T = 15, .A = 35, .o = 5, .n_max = 4}};
   std::vector<Candidate> steps{{}};
   relaxed_frontier_of(program, 0, 0, steps);
   REQUIRE(steps.size() == 2);

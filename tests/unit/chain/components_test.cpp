@@ -19,10 +19,10 @@ Program two_classes(Price between) {
   program.options = {{{{0, 1}}, 0}, {{{1, 2}}, 1}};
   program.keys = 2;
   program.signatures = 2;
-  program.signature = {-1, 0, 1, -1, -1, 0, -1, -1, -1};  // [first * 3 + last]
-  program.frontiers = {{kPlan}, {}, {kPlan}, {kPlan}};
+  program.signature = {3, {-1, 0, 1, -1, -1, 0, -1, -1, -1}};
+  program.frontiers = {2, {{kPlan}, {}, {kPlan}, {kPlan}}};
   program.cut_kind.assign(3, 0);
-  program.prices = {{3, 1}, between, between, {2, 1}};
+  program.prices = {{2, {{3, 1}, between, between, {2, 1}}}};
   return program;
 }
 
@@ -40,14 +40,14 @@ TEST_CASE("components: options that no link of interest joins are apart") {
   CHECK(apart[1].program.inventory == std::vector<int>{0, 4});
   REQUIRE(apart[1].program.keys == 1);
   CHECK(apart[1].program.options.front().key == 0);
-  CHECK(apart[1].program.prices.front().latency == 2);
+  CHECK(apart[1].program.prices.front()(0, 0).latency == 2);
   CHECK(components_of(program, INT64_MAX).empty());
 }
 
 TEST_CASE("components: an option without neighbours counts only where it holds all blocks") {
   Program program = two_classes({30, 20});
-  program.prices.front() = {30, 20};
-  program.prices.back() = {30, 20};
+  program.prices.front()(0, 0) = {30, 20};
+  program.prices.front()(1, 1) = {30, 20};
   const std::vector<Component> apart = components_of(program, 140);
   REQUIRE(apart.size() == 1);
   CHECK(apart[0].options == std::vector<int>{1});

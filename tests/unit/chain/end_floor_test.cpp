@@ -15,10 +15,10 @@ Program two_blocks() {
   program.options = {{{{0, 1}}, 0}};
   program.keys = 1;
   program.signatures = 2;
-  program.signature = {-1, 0, 1, -1, -1, 0, -1, -1, -1};  // [first * 3 + last]
-  program.frontiers = {{{.T = 10, .F = 4}, {.T = 12, .F = 5}}, {{.T = 18, .F = 8}}};
+  program.signature = {3, {-1, 0, 1, -1, -1, 0, -1, -1, -1}};
+  program.frontiers = {2, {{{.T = 10, .F = 4}, {.T = 12, .F = 5}}, {{.T = 18, .F = 8}}}};
   program.cut_kind.assign(3, 0);
-  program.prices = {{3, 3}};
+  program.prices = {{1, {{3, 3}}}};
   return program;
 }
 
@@ -29,21 +29,21 @@ TEST_CASE("end floor: the cheapest cover of what is left, hops included, less on
   const EndCosts ends(program);
   // A stage of both blocks does not fit 12. Behind the last block there is a hop of 3, and one between two stages.
   const EndFloor backward = ends.backward_at(12, 0);
-  CHECK(backward.at(1, 0) == 6 + 3 - 1);
-  CHECK(backward.at(2, 0) == 6 + 3 + 6 - 1);
-  CHECK(ends.backward_at(18, 0).at(2, 0) == 10 - 1);
-  CHECK(ends.forward_at(12, 0).at(2, 0) == 4 + 3 + 4 - 1);
-  CHECK(ends.forward_at(18, 0).at(2, 0) == 8 - 1);
-  CHECK(ends.forward_at(9, 0).at(2, 0) == 0);  // nothing fits
+  CHECK(backward.rest(1, 0) == 6 + 3 - 1);
+  CHECK(backward.rest(2, 0) == 6 + 3 + 6 - 1);
+  CHECK(ends.backward_at(18, 0).rest(2, 0) == 10 - 1);
+  CHECK(ends.forward_at(12, 0).rest(2, 0) == 4 + 3 + 4 - 1);
+  CHECK(ends.forward_at(18, 0).rest(2, 0) == 8 - 1);
+  CHECK(ends.forward_at(9, 0).rest(2, 0) == 0);  // nothing fits
 }
 
 TEST_CASE("end floor: relaxed frontiers say it themselves") {
   Program program = two_blocks();
-  program.least_backward = {5, 9};
-  program.least_forward = {3, 7};
+  program.least_backward = {2, {5, 9}};
+  program.least_forward = {2, {3, 7}};
   const EndCosts ends(program);
-  CHECK(ends.backward_at(18, 0).at(2, 0) == 9 - 1);
-  CHECK(ends.forward_at(18, 0).at(2, 0) == 7 - 1);
+  CHECK(ends.backward_at(18, 0).rest(2, 0) == 9 - 1);
+  CHECK(ends.forward_at(18, 0).rest(2, 0) == 7 - 1);
 }
 
 TEST_CASE("end floor: prices keep it from taking units that are not there") {
@@ -55,15 +55,15 @@ TEST_CASE("end floor: prices keep it from taking units that are not there") {
   program.options = {{{{0, 1}}, 0}, {{{1, 1}}, 0}};
   program.keys = 1;
   program.signatures = 2;
-  program.signature = {-1, 0, 1, 1, -1, -1, 0, 1, -1, -1, -1, 0, -1, -1, -1, -1};  // [first * 4 + last]
-  program.frontiers = {{{.T = 9, .F = 2}}, {}, {{.T = 20, .F = 10}}, {}};
+  program.signature = {4, {-1, 0, 1, 1, -1, -1, 0, 1, -1, -1, -1, 0, -1, -1, -1, -1}};
+  program.frontiers = {2, {{{.T = 9, .F = 2}}, {}, {{.T = 20, .F = 10}}, {}}};
   program.cut_kind.assign(4, 0);
-  program.prices = {{0, 0}};
+  program.prices = {{1, {{0, 0}}}};
   const EndCosts ends(program);
-  CHECK(ends.forward_at(20, 0).at(3, 0) == 6 - 1);
+  CHECK(ends.forward_at(20, 0).rest(3, 0) == 6 - 1);
   const EndFloor priced = ends.forward_at(20, 8);
   const auto floor = [&](int blocks, const std::vector<std::int64_t>& left) {
-    return priced.at(blocks, priced.refund(left));
+    return priced.rest(blocks, priced.refund(left));
   };
   CHECK(floor(3, {1, 2}) > 6);
   CHECK(floor(3, {1, 2}) <= 22);

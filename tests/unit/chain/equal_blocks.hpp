@@ -23,23 +23,24 @@ inline Program equal_blocks(int blocks, std::vector<int> inventory, const std::v
   program.microbatches = 8;
   program.inventory = std::move(inventory);
   program.signatures = blocks;
-  const auto stride = static_cast<std::size_t>(blocks) + 1;
-  program.signature.assign(stride * stride, -1);
+  program.signature = {blocks + 1, blocks + 1, -1};
   for (int first = 0; first < blocks; ++first) {
     for (int last = first + 1; last <= blocks; ++last) {
-      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] = last - first - 1;
+      program.signature(first, last) = last - first - 1;
     }
   }
   for (const Speed& speed : speeds) {
     program.options.push_back({speed.uses, 0});
+    std::vector<std::vector<Candidate>> frontiers;
     for (int n = 1; n <= blocks; ++n) {
       const std::int64_t time = speed.per_block * n;
-      program.frontiers.push_back({{.T = time, .A = time, .n_max = speed.n_max}});
+      frontiers.push_back({{.T = time, .A = time, .n_max = speed.n_max}});
     }
+    program.frontiers.add_row(frontiers);
   }
   program.keys = 1;
-  program.cut_kind.assign(stride, 0);
-  program.prices = {{0, 0}};
+  program.cut_kind.assign(static_cast<std::size_t>(blocks) + 1, 0);
+  program.prices = {{1, {{0, 0}}}};
   return program;
 }
 

@@ -19,7 +19,7 @@ struct TwoStages {
     program.options = {{{{0, 1}}, 0}};
     program.keys = 1;
     program.cut_kind = {0, 0, 0};
-    program.prices = {{15, 12}};
+    program.prices = {{1, {{15, 12}}}};
     chain.stages = {{0, 0, 1, {10, 4, 10, 3, 100, 0}}, {0, 1, 2, {10, 4, 10, 2, 100, 0}}};
   }
   [[nodiscard]] Candidate& stage(std::size_t s) { return chain.stages[s].candidate; }
@@ -84,7 +84,7 @@ TEST_CASE("the slowest stage or the dearest link is the period") {
   CHECK(two.chain.period == 31);
   CHECK(two.chain.in_flight.front() == 3);
   CHECK(two.chain.time == 71 + 7 * 31 + 3);
-  two.program.prices.front().occupancy = 40;
+  two.program.prices.front()(0, 0).occupancy = 40;
   REQUIRE(evaluate(two.program, two.chain));
   CHECK(two.chain.period == 40);
 }
@@ -98,11 +98,11 @@ TEST_CASE("a period that only a slower plan allows is found behind a relaxed fro
   program.options = {{{{0, 1}}, 0}};
   program.keys = 1;
   program.signatures = 1;
-  program.signature = {-1, 0, -1, -1};
-  program.frontiers = {{{10, 0, 10, 0, 5, -1}}};
+  program.signature = {2, {-1, 0, -1, -1}};
+  program.frontiers = {1, {{{10, 0, 10, 0, 5, -1}}}};
   program.slowest = 30;
   program.cut_kind = {0, 0};
-  program.prices = {{0, 0}};
+  program.prices = {{1, {{0, 0}}}};
   ProgramLimits limits;
   limits.refine = [](int, int) { return std::vector<Candidate>{{10, 5, 110, 0, 5, 0}, {30, 15, 30, 0, 5, 1}}; };
   const ProgramResult result = solve(program, limits);

@@ -39,7 +39,7 @@ TEST_CASE("knapsack: whole stages, the fast units first") {
 
 TEST_CASE("knapsack: every stage but the last comes with a hop") {
   Program program = equal_blocks(9, {2, 3}, {kFast, kSlow});
-  program.prices = {{2, 0}};  // 4 there and back
+  program.prices = {{1, {{2, 0}}}};  // 4 there and back
   Packed nine(std::move(program), 35);
   CHECK(nine.knapsack.root() == 105 + 3 * 4);
   CHECK(nine.knapsack.rest(4, 1, std::vector<std::int64_t>{1, 3}) == 45 + 2 * 4);

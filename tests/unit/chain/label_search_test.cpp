@@ -18,19 +18,18 @@ Program chain_program(int blocks, std::int64_t microbatches, const std::map<std:
   program.inventory = {blocks};
   program.options = {{{{0, 1}}, 0}};
   program.keys = 1;
-  const auto stride = static_cast<std::size_t>(blocks) + 1;
-  program.signature.assign(stride * stride, -1);
+  program.signature = {blocks + 1, blocks + 1, -1};
+  std::vector<std::vector<Candidate>> frontiers;
   for (int first = 0; first < blocks; ++first) {
     for (int last = first + 1; last <= blocks; ++last) {
-      program.signature[static_cast<std::size_t>(first) * stride + static_cast<std::size_t>(last)] =
-          program.signatures++;
+      program.signature(first, last) = program.signatures++;
       const auto slice = slices.find({first, last});
-      program.frontiers.push_back(slice == slices.end() ? std::vector<Candidate>{}
-                                                        : std::vector<Candidate>{slice->second});
+      frontiers.push_back(slice == slices.end() ? std::vector<Candidate>{} : std::vector<Candidate>{slice->second});
     }
   }
-  program.cut_kind.assign(stride, 0);
-  program.prices = {{1, 0}};
+  program.frontiers.add_row(frontiers);
+  program.cut_kind.assign(static_cast<std::size_t>(blocks) + 1, 0);
+  program.prices = {{1, {{1, 0}}}};
   return program;
 }
 

@@ -85,19 +85,18 @@ double slower_by(std::int64_t time, std::int64_t best) {
 Program slow_at_the_ends() {
   Program program = equal_blocks(3, {2, 1}, {kFast, {{{1, 1}}, 10}});
   program.signatures = 6;
-  std::vector<std::vector<Candidate>> frontiers(2 * 6);
+  program.frontiers = {2, program.signatures};
   int signature = 0;
   for (int first = 0; first < 3; ++first) {
     for (int last = first + 1; last <= 3; ++last, ++signature) {
-      program.signature[static_cast<std::size_t>(first * 4 + last)] = signature;
+      program.signature(first, last) = signature;
       const std::int64_t blocks = last - first;
       const std::int64_t ends = (first == 0 ? 1 : 0) + (last == 3 ? 1 : 0);
       const std::int64_t slow = 10 * blocks + 15 * ends;
-      frontiers[static_cast<std::size_t>(signature)] = {{.T = 10 * blocks, .A = 10 * blocks, .n_max = 100}};
-      frontiers[static_cast<std::size_t>(6 + signature)] = {{.T = slow, .A = slow, .n_max = 100}};
+      program.frontiers(0, signature) = {{.T = 10 * blocks, .A = 10 * blocks, .n_max = 100}};
+      program.frontiers(1, signature) = {{.T = slow, .A = slow, .n_max = 100}};
     }
   }
-  program.frontiers = std::move(frontiers);
   return program;
 }
 

@@ -120,6 +120,7 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
 void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths,
                         const std::vector<std::vector<char>>& wanted) {
   while (!lengths.empty()) {
+    if (limits_.deadline.has_passed()) return;
     const auto end = std::ranges::lower_bound(lengths, lengths.front() + limits_.blocks_per_round);
     const std::span<const int> now = lengths.first(static_cast<std::size_t>(end - lengths.begin()));
     lengths = lengths.subspan(now.size());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cheapest_plan.hpp"
+#include "shortage.hpp"
 #include "tangram/compose/objective.hpp"
 #include "walk.hpp"
 
@@ -35,6 +36,7 @@ class ParetoSearch {
     result_.effort.search_bound = result_.effort.relaxed_bound;
     result_.effort.finished = finished_;
     if (!result_.plans.empty()) result_.infeasible.clear();
+    if (result_.plans.empty() && options_.deadline.is_missed()) result_.infeasible = out_of_time(options_.deadline);
     return std::move(result_);
   }
 

@@ -99,6 +99,7 @@ class Searcher {
   void look_for_timetables() {
     const auto reach = static_cast<std::int64_t>((1 + tuning_.timetable_reach) * static_cast<double>(best_so_far()));
     for (const SizeSettings& size : sizes_) {
+      if (is_late()) return;
       Batch batch = batches_.prepare(size.settings, reach);
       Goal goal = goal_now(accepted_gap_, 0);
       goal.incumbent = reach;
@@ -121,7 +122,7 @@ class Searcher {
     const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<SolveRecord> {
-      if (next == sizes_.size()) return std::nullopt;
+      if (next == sizes_.size() || is_late()) return std::nullopt;
       const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
       return SolveRecord{next++, incumbent, {}};
     };
@@ -133,6 +134,12 @@ class Searcher {
       after[record.size + 1] = incumbent_;
     };
     run_in_order<SolveRecord>(at_once, begin, work, end);
+    for (; next < sizes_.size(); ++next) leave_open(sizes_[next].settings, unfinished);
+  }
+
+  // Nothing is known of them.
+  void leave_open(const std::vector<Setting>& settings, std::vector<Task>& unfinished) {
+    for (const Setting& setting : settings) add({setting, 0}, unfinished);
   }
 
   [[nodiscard]] Nanoseconds without_search() const {
@@ -192,6 +199,7 @@ class Searcher {
   // ends first, nor on how many threads there are.
   void solve(Batch& batch, std::int64_t budget, std::vector<Task>& unfinished) {
     note(batch);
+    if (batch.late) return leave_open(batch.settings, unfinished);
     for (const Setting& setting : batch.cut) note_bound({setting, incumbent_});
     std::vector<CandidateProgram>& open = batch.candidates;
     const auto at_once = static_cast<std::size_t>(tuning_.programs_at_once);
@@ -208,7 +216,11 @@ class Searcher {
     }
   }
 
-  [[nodiscard]] std::int64_t labels_left() const { return options_.label_budget - result_.statistics.labels; }
+  [[nodiscard]] bool is_late() const { return options_.deadline.has_passed(); }
+
+  [[nodiscard]] std::int64_t labels_left() const {
+    return is_late() ? 0 : options_.label_budget - result_.statistics.labels;
+  }
 
   void add(const Task& task, std::vector<Task>& unfinished) {
     if (task.bound < incumbent_) {
@@ -416,6 +428,7 @@ class Searcher {
 
   void take(Batch& batch, Task& task, const Goal& goal) {
     note(batch);
+    if (batch.late) return;
     if (batch.candidates.empty()) task.bound = std::max(task.bound, goal.incumbent);
     for (CandidateProgram& candidate : batch.candidates) take(candidate, batch.store, task);
   }
@@ -423,6 +436,10 @@ class Searcher {
   void conclude() {
     if (result_.best.empty() && open_bound_ != INT64_MAX) {
       result_.search_bound = std::max(Nanoseconds(open_bound_), result_.relaxed_bound);
+      if (options_.deadline.is_missed()) {
+        result_.infeasible = out_of_time(options_.deadline);
+        return;
+      }
       result_.infeasible = {problem(
           ErrorKind::kIncomplete, "budget-spent",
           "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open",

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/problem.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -36,6 +38,12 @@ constexpr const char* kHintForTechniques =
 constexpr const char* kHintForActivations = "add GPUs, or GPUs with more memory, or train a smaller model";
 
 }  // namespace
+
+Diagnostics out_of_time(const Deadline& deadline) {
+  return {problem(ErrorKind::kIncomplete, "time-over",
+                  fmt::format("no plan found within {:g} s; whether there is one is open", deadline.seconds()),
+                  "give the search more seconds with --time-limit, or forbid techniques to make the space smaller")};
+}
 
 Bytes usable_memory(const cluster::IslandLevel& level) {
   Bytes total{0};

@@ -2,6 +2,7 @@
 // to change; which changes of the job help has to be tried (remedies.hpp).
 #pragma once
 
+#include "tangram/base/deadline.hpp"
 #include "tangram/base/diagnostic.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/model.hpp"
@@ -17,6 +18,9 @@ struct Attempts {
 /// One Diagnostic of kind kInfeasible; never empty.
 [[nodiscard]] Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLevel& level,
                                            const Attempts& attempts);
+
+/// One Diagnostic of kind kIncomplete: the deadline passed before any plan was found.
+[[nodiscard]] Diagnostics out_of_time(const Deadline& deadline);
 
 /// Bytes that plans may use on all GPUs together.
 [[nodiscard]] Bytes usable_memory(const cluster::IslandLevel& level);

@@ -38,18 +38,20 @@ def check_plans():
     assert tangram.plan(FLEET, MODEL, target="megatron", forbid=["zero1", "mixed"], global_batch=32, offline=True,
                         ahead=False, microbatch=None) == printed("--target", "megatron", "--forbid", "zero1,mixed",
                                                                  "--global-batch", "32", "--offline")
-    changes = ["gpu(A100-80GB-SXM).price=2", "gpu(A100-80GB-SXM).memory=90%"]
+    changes = ["gpu(Big).price=3", "gpu(Big).compute=90%"]
     assert tangram.plan(FLEET, MODEL, set=changes) == printed("--set", changes[0], "--set", changes[1])
     assert tangram.plan(FLEET, MODEL, pareto=2)["schema"] == "tangram.choices/1"
 
 
 def check_dicts():
-    model = {"schema": "tangram.model/1", "name": "half", "hugging_face": None}
     fleet = json.loads(FLEET.read_text())
-    planned = tangram.plan(fleet, MODEL)
-    assert planned["plan_id"] == printed()["plan_id"]
+    model = {"schema": "tangram.model/1", "name": "mini",
+             "architecture": {"vocabulary": 32000, "hidden": 2048, "layers": 12, "heads": 16, "ffn_hidden": 5504},
+             "training": {"sequence_length": 2048, "global_batch_samples": 64}}
+    assert tangram.plan(fleet, model)["plan_id"] == printed()["plan_id"]
+    del model["architecture"]["heads"]
     error = refused(fleet, model)
-    assert error.exit_code == 4 and "model.yaml" in str(error), error
+    assert error.exit_code == 4 and "heads" in str(error), error
 
 
 def check_errors(folder):

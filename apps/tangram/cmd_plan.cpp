@@ -307,8 +307,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
   options.cache = cache.searches.get();
-  const auto planners = make_planners(context.settings, inputs->model, options.search.profiles, cache,
-                                      [&](const std::string& line) { context.terminal.progress(line); });
+  const auto planners =
+      make_planners(context.settings, inputs->model, options.search.profiles, cache, options.search.deadline,
+                    [&](const std::string& line) { context.terminal.progress(line); });
   if (!planners) return refuse(planners.error());
   options.parallelizers = planners->all();
   auto request = request_of_settings(context.settings, inputs->fleet, inputs->model);

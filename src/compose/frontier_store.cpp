@@ -132,6 +132,7 @@ void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengt
     }
     for (std::size_t p = 0; p < parallelizers_.size() && !round.queries.empty(); ++p) {
       std::vector<parallelizer::Outcome> outcomes = parallelizers_[p]->solve(round.queries);
+      if (limits_.deadline.has_passed()) return;  // plugins may have given up
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
         tallies_[p].add(outcomes[i]);
         record(entries_[round.owners[i].first], round.owners[i].second, outcomes[i], static_cast<int>(p));

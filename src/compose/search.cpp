@@ -144,7 +144,7 @@ class Searcher {
 
   [[nodiscard]] Nanoseconds without_search() const {
     return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles,
-                                options_.tuning.bound);
+                                options_.tuning.bound, options_.deadline);
   }
 
   [[nodiscard]] std::int64_t first_pass() const {

@@ -94,7 +94,8 @@ class Improver {
     return hierarchy_.levels[static_cast<std::size_t>(level)];
   }
   [[nodiscard]] bool out_of_budget() const {
-    return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget;
+    return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget ||
+           options_.deadline.has_passed();
   }
 
   void try_level(int level) {

@@ -8,6 +8,7 @@
 #include "table.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/simulate/simulate.hpp"
+#include "words.hpp"
 
 namespace tangram::app {
 
@@ -56,6 +57,8 @@ std::string choices_for_people(const planner::Choices& choices, bool named, cons
   std::string out = table.render(terminal);
   out += "\nTimes are simulated. No row is as good as another in time, money and GPUs";
   out += choices.finished ? ".\n" : "; not all searches finished.\n";
+  const double limit = choices.plans.empty() ? 0 : choices.plans.front().provenance.time_limit;
+  if (limit > 0) out += labelled(terminal, "note", time_limit_text(limit));
   return out;
 }
 
@@ -66,6 +69,7 @@ std::string choices_json(const planner::Choices& choices, bool named) {
   if (!plans.empty()) {
     out["fleet"] = plans.front().fleet_name;
     out["model"] = plans.front().model.name;
+    if (const double limit = plans.front().provenance.time_limit; limit > 0) out["time_limit_s"] = limit;
   }
   out["finished"] = choices.finished;
   out["choices"] = Json::array();

@@ -155,7 +155,8 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   }
   nlohmann::ordered_json document{{"schema", "tangram.comparison/1"}, {"status", "ok"}};
   document.update(comparison_json(*comparison));
-  return print_result(context, comparison_for_people(*comparison, context.terminal), document);
+  return print_result(context, comparison_for_people(*comparison, context.terminal), document,
+                      comparison->time_limit > 0 ? ExitCode::kStoppedEarly : ExitCode::kOk);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ ExitCode run_explain(const ExplainArguments& arguments, const Context& context) 
   report_cache(context, cache, /*needed=*/false);
   if (!explanation) return refuse(explanation.error());
   return print_result(context, explanation_for_people(inputs->plan, *explanation, context.terminal),
-                      explanation_json(inputs->plan, *explanation));
+                      explanation_json(inputs->plan, *explanation),
+                      explanation->time_limit > 0 ? ExitCode::kStoppedEarly : ExitCode::kOk);
 }
 
 }  // namespace

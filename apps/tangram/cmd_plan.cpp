@@ -110,6 +110,7 @@ std::string progress_line(const compose::Progress& progress) {
 
 /// The user's own limit was what ended the search, or what was asked for is not proven.
 bool stopped_early(const Settings& settings, const planner::PlanOptions& options, bool finished) {
+  if (options.search.deadline.is_missed()) return true;
   const bool limited = settings.value("time-budget").origin != Origin::kDefault;
   return !finished && (limited || options.request.objective != objective::Objective::kThroughput);
 }
@@ -190,6 +191,7 @@ Expected<PlanOutput> plan_against(const PlanInputs& inputs, const planner::PlanO
   if (!replanned) return fail(std::move(replanned.error()));
   ExitCode code = report_failures(context, replanned->parallelizers);
   if (code == ExitCode::kOk && replanned->change && arguments.detailed_exitcode) code = ExitCode::kDifferent;
+  if (code == ExitCode::kOk && replanned->time_limit > 0) code = ExitCode::kStoppedEarly;
   auto text = text_of(*replanned, inputs);
   if (!text) return fail(std::move(text.error()));
   return PlanOutput{std::move(*text), io::write_canonical(replanned_json(*replanned)),
@@ -247,12 +249,23 @@ std::string ahead_text(const planner::Ahead& ahead) {
 
 void look_ahead(const PlanningInputs& inputs, const planner::PlanOptions& options,
                 const compose::ProgressCallback& progress, const Context& context) {
+  const Deadline& deadline = options.search.deadline;
+  if (deadline.has_passed()) {
+    context.terminal.note(fmt::format("did not search ahead: the time limit of {:g} s is over", deadline.seconds()));
+    return;
+  }
   if (options.cache->misses() > options.cache->stored()) {
     context.terminal.note("did not search ahead: searches in which a parallelizer failed are not cached");
     return;
   }
   const planner::Ahead ahead = planner::search_ahead(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
+  if (deadline.is_missed()) {
+    context.terminal.note(
+        fmt::format("the time limit of {:g} s stopped searching ahead, with {} made and {} kept before",
+                    deadline.seconds(), counted(ahead.made, "search"), ahead.found));
+    return;
+  }
   context.terminal.note(ahead_text(ahead));
 }
 
@@ -295,8 +308,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
   options.cache = cache.searches.get();
-  const auto planners = make_planners(context.settings, inputs->model, options.search.profiles, cache,
-                                      [&](const std::string& line) { context.terminal.progress(line); });
+  const auto planners =
+      make_planners(context.settings, inputs->model, options.search.profiles, cache, options.search.deadline,
+                    [&](const std::string& line) { context.terminal.progress(line); });
   if (!planners) return refuse(planners.error());
   options.parallelizers = planners->all();
   auto request = request_of_settings(context.settings, inputs->fleet, inputs->model);

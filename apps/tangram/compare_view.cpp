@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "table.hpp"
+#include "words.hpp"
 
 namespace tangram::app {
 
@@ -165,6 +166,7 @@ std::string comparison_for_people(const planner::Comparison& comparison, const T
   if (const std::string notes = notes_of(comparison, terminal); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
   if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);
+  if (comparison.time_limit > 0) out += "\n" + labelled(terminal, "note", time_limit_text(comparison.time_limit));
   return out;
 }
 
@@ -176,6 +178,7 @@ nlohmann::ordered_json comparison_json(const planner::Comparison& comparison) {
                      {"cost_per_mtoken", ours.predicted.cost_per_mtoken}, {"gpus", ours.ranks.size()},
                      {"planning_cpu_s", comparison.planning_s},           {"labels", comparison.labels},
                      {"search_finished", comparison.search_finished},     {"optimal", ours.provenance.optimal}};
+  if (comparison.time_limit > 0) json["time_limit_s"] = comparison.time_limit;
   json["planners"] = Json::array();
   for (const planner::ComparedPlanner& line : comparison.planners) {
     json["planners"].push_back(planner_json(line, comparison.iteration_s()));

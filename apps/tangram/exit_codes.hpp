@@ -64,9 +64,9 @@ inline constexpr std::string_view kExitTable =
     "  4    invalid input file, or an output that cannot be written\n"
     "  5    a requested parallelizer failed; the best plan of the others, if any, was\n"
     "       written\n"
-    "  6    stopped early: --time-budget ran out, --objective cost or gpus is not\n"
-    "       proven, or a parallelizer ran out of time; the best plan found, if any,\n"
-    "       was written\n"
+    "  6    stopped early: --time-budget or --time-limit ran out, --objective cost or\n"
+    "       gpus is not proven, or a parallelizer ran out of time; the best plan\n"
+    "       found, if any, was written\n"
     "  64   wrong usage\n"
     "  130  interrupted (143: terminated, 128 + N: ended by signal N); no file is\n"
     "       left incomplete\n";

@@ -6,6 +6,7 @@
 
 #include "plan_view.hpp"
 #include "table.hpp"
+#include "words.hpp"
 
 namespace tangram::app {
 
@@ -123,6 +124,7 @@ std::string memory_text(const Explanation& e) {
       people_bytes(p.transient), fullest.room() > 0 ? thousands(fullest.room()) : "no");
   const Alternative& first = e.more_memory.front();
   const double gain = gain_of(first, e.iteration);
+  if (gain < kWorthSaying && e.time_limit > 0) return fill;
   if (gain < kWorthSaying) return fill + ". No memory limit binds: a tenth more of any gives no faster plan";
   return fill + fmt::format(". This limit binds: {} would make it {:.1f} % faster", change_text_of(first), gain * 100);
 }
@@ -169,6 +171,7 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
   out += section("why these degrees", e.degrees, e.iteration, terminal);
   out += section("what a node more brings", e.more, e.iteration, terminal);
   out += section("what an island is worth", e.fewer, e.iteration, terminal);
+  if (e.time_limit > 0) out += "\n" + labelled(terminal, "note", time_limit_text(e.time_limit));
   return out;
 }
 
@@ -178,6 +181,7 @@ Json explanation_json(const plan::LaunchPlan& plan, const Explanation& e) {
   json["status"] = "ok";
   json["plan_id"] = plan::plan_digest(plan);
   json["iteration_s"] = to_seconds(e.iteration);
+  if (e.time_limit > 0) json["time_limit_s"] = e.time_limit;
   json["bottleneck_stage"] = plan.predicted.bottleneck_stage;
   const auto list = [&](const char* name, const std::vector<Alternative>& alternatives) {
     json[name] = Json::array();

@@ -32,9 +32,11 @@ Expected<void> open_answers(const Settings& settings, const Cache& cache, Planne
 
 Expected<std::unique_ptr<parallelizer::AnswerSource>> start_pool(const Settings& settings,
                                                                  const parallelizer::PluginSpec& spec,
-                                                                 const Progress& progress, Planners& planners) {
-  const auto options = plugin_options(settings, worker_slots(settings), progress);
-  if (!options) return fail(options.error());
+                                                                 const Deadline& deadline, const Progress& progress,
+                                                                 Planners& planners) {
+  auto options = plugin_options(settings, worker_slots(settings), progress);
+  if (!options) return fail(std::move(options.error()));
+  options->deadline = deadline;
   auto launcher = make_launcher(settings, most_workers(spec, *options), spec.threads, progress);
   if (!launcher) return fail(std::move(launcher.error()));
   planners.launchers.push_back(std::move(*launcher));
@@ -63,7 +65,7 @@ std::vector<const parallelizer::Parallelizer*> Planners::all() const {
 }
 
 Expected<Planners> make_planners(const Settings& settings, const model::Model& model, const cost::ProfileSet* profiles,
-                                 const Cache& cache, const Progress& progress) {
+                                 const Cache& cache, const Deadline& deadline, const Progress& progress) {
   Planners planners;
   const parallelizer::PluginPlaces places = plugin_places(settings);
   Diagnostics mistakes;
@@ -82,7 +84,7 @@ Expected<Planners> make_planners(const Settings& settings, const model::Model& m
     if (settings.enabled("offline")) {
       source = parallelizer::make_offline_source(*spec, *planners.answers);
     } else {
-      auto pool = start_pool(settings, *spec, progress, planners);
+      auto pool = start_pool(settings, *spec, deadline, progress, planners);
       if (!pool) return fail(std::move(pool.error()));
       source = std::move(*pool);
       if (planners.answers) source = parallelizer::make_cached_source(*spec, std::move(source), *planners.answers);

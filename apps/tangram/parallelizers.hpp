@@ -11,6 +11,7 @@
 #include "cache_settings.hpp"
 #include "exit_codes.hpp"
 #include "settings.hpp"
+#include "tangram/base/deadline.hpp"
 #include "tangram/parallelizer/answer_cache.hpp"
 #include "tangram/parallelizer/plugin_places.hpp"
 #include "tangram/parallelizer/tally.hpp"
@@ -32,11 +33,11 @@ struct Planners {
 };
 
 /// Those of --parallelizer, in that order. A plugin that does not start is one whose every query fails; with
-/// --offline none is started, and what the cache lacks fails. Model and profiles must outlive the result; null: no
-/// profiles.
+/// --offline none is started, and what the cache lacks fails. After the deadline plugins answer no more. Model and
+/// profiles must outlive the result; null: no profiles.
 [[nodiscard]] Expected<Planners> make_planners(const Settings& settings, const model::Model& model,
                                                const cost::ProfileSet* profiles, const Cache& cache,
-                                               const Progress& progress);
+                                               const Deadline& deadline, const Progress& progress);
 
 /// kOk when nobody failed; kStoppedEarly when time alone was short; kPlugin otherwise.
 [[nodiscard]] ExitCode exit_code_of(const std::vector<parallelizer::Tally>& tallies);

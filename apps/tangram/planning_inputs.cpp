@@ -82,6 +82,7 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   options.pipelines = pipelines_of(settings);
   options.search.accepted_gap = settings.share("accept-gap");
   options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
+  if (const auto seconds = settings.amount("time-limit")) options.search.deadline = Deadline::in(*seconds);
   return options;
 }
 

@@ -10,6 +10,7 @@
 
 #include "diff_view.hpp"
 #include "table.hpp"
+#include "words.hpp"
 
 namespace tangram::app {
 
@@ -157,6 +158,7 @@ std::vector<Reason> reasons_of(const planner::Replanned& replanned) {
   } else if (replanned.spares) {
     reasons.push_back({"spares", "other hosts of the same kind take over"});
   }
+  if (replanned.time_limit > 0) reasons.push_back({"time-limit", time_limit_text(replanned.time_limit)});
   return reasons;
 }
 

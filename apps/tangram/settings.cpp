@@ -84,6 +84,8 @@ std::vector<SettingDefinition> make_definitions() {
        std::to_string(compose::SearchOptions{}.top)},
       {kSearch, kCount, "time-budget", "STATES",
        "search effort in labels, not seconds (default: 2000000 up to 256 GPUs, 1250000 beyond)"},
+      {kSearch, kAmount, "time-limit", "SECONDS",
+       "stop the search after so many seconds with the best plan so far; it may differ from run to run"},
       {kSearch, kShare, "accept-gap", "SHARE", "stop once no plan can be faster by more than this: 3%", "0"},
       {kSearch, kCount, "jobs", "N", "threads (default: one per core); results do not depend on it", "", {}, "j"},
       choice(kEvery, "color", "WHEN", "color output: auto, always or never", {"auto", "always", "never"}, "auto"),

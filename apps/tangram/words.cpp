@@ -20,4 +20,8 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return near ? fmt::format("did you mean \"{}\"?", *near) : std::move(otherwise);
 }
 
+std::string time_limit_text(double seconds) {
+  return fmt::format("the time limit of {:g} s stopped the search: another run may come to another result", seconds);
+}
+
 }  // namespace tangram::app

@@ -25,4 +25,7 @@ template <class Table>
 [[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& known,
                                      std::string otherwise);
 
+/// What a reader must know of results that a time limit of so many seconds had a part in.
+[[nodiscard]] std::string time_limit_text(double seconds);
+
 }  // namespace tangram::app

@@ -18,7 +18,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME tangram)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
-# The plug-in SDK, its adapters and share/tangram/scripts are Python; workers elsewhere start through srun or mpirun.
+# The module tangram, the plug-in SDK, its adapters and share/tangram/scripts are Python; workers elsewhere start through srun or mpirun.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS python3)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "bash-completion, openmpi-bin, slurm-client")
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION

@@ -78,12 +78,16 @@ class PeriodSearch {
     for (int looked_on = 0; !windows_.empty();) {
       Window window = windows_.pop();
       if (window.bound >= incumbent_.best()) break;
+      if (searches_.is_late()) {
+        give_up(window);  // the smallest bound of all that is left
+        break;
+      }
       if (window.lo <= floor_.ruled_out()) {
         windows_.push(floor_.ruled_out() + 1, window.hi, window.multipliers, tuning().next_ascent);
         continue;
       }
       if (!result_.finished && ++looked_on > tuning().windows_without_proof) {
-        give_up(window);  // the smallest bound of all that is left
+        give_up(window);
         break;
       }
       search_window(std::move(window));
@@ -203,7 +207,7 @@ class PeriodSearch {
   const FastestPlans fastest_;
   Frontiers frontiers_;
   const EndCosts ends_;
-  const LabelGround ground_{program_, frontiers_, ends_};
+  const LabelGround ground_{program_, frontiers_, ends_, limits_.deadline};
   ProgramResult result_;  // its bound: of windows that were given up
   Incumbent incumbent_;
   LabelSearches searches_;

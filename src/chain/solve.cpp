@@ -51,12 +51,24 @@ void add(ProgramResult part, std::size_t keep, ProgramResult& whole) {
   whole.frontier_plans += part.frontier_plans;
 }
 
+// Nothing is known of it.
+ProgramResult unsolved() {
+  ProgramResult result;
+  result.finished = false;
+  result.bound = 0;
+  return result;
+}
+
 // Largest component first: it most likely has the best chain, and that cuts the others.
 ProgramResult solve_components(std::vector<Component> components, ProgramLimits limits) {
   std::ranges::stable_sort(components, std::ranges::greater{}, [](const Component& c) { return c.options.size(); });
   ProgramResult whole;
   const std::int64_t budget = limits.label_budget;
   for (const Component& component : components) {
+    if (limits.deadline.has_passed()) {
+      add(unsolved(), static_cast<std::size_t>(limits.keep), whole);
+      break;
+    }
     limits.label_budget = budget - whole.labels;
     add(solve_component(component, limits), static_cast<std::size_t>(limits.keep), whole);
     if (!whole.timed.empty()) limits.timed_incumbent = std::min(limits.timed_incumbent, whole.timed.front().time);
@@ -70,6 +82,7 @@ ProgramResult solve_components(std::vector<Component> components, ProgramLimits 
 }  // namespace
 
 ProgramResult solve(const Program& program, const ProgramLimits& limits) {
+  if (limits.deadline.has_passed()) return unsolved();
   std::vector<Component> components = components_of(program, limits.incumbent, limits.tuning);
   return components.empty() ? search_periods(program, limits) : solve_components(std::move(components), limits);
 }

@@ -99,8 +99,12 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
   std::int64_t most = 1;
   for (const Setting& setting : settings) most = std::max(most, setting.microbatches);
   const std::int64_t in_flight = std::min(most, std::int64_t{2} * model_.block_count());
-  const StoreLimits limits{in_flight, model_.job.allow, options_.constraints.demands, options_.profiles,
-                           options_.tuning.programs.blocks_per_round};
+  const StoreLimits limits{in_flight,
+                           model_.job.allow,
+                           options_.constraints.demands,
+                           options_.profiles,
+                           options_.tuning.programs.blocks_per_round,
+                           options_.deadline};
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 
@@ -152,14 +156,19 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
   const std::vector<int> first =
       may_drop(incumbent) ? few_lengths(model_.block_count(), options_.tuning.programs.dense_slices) : lengths;
   batch.store->ask(entries_of(batch.candidates), first);
+  if (give_up_if_late(batch)) return batch;
   add_mixed(first, incumbent, batch);
+  if (give_up_if_late(batch)) return batch;
   if (may_drop(incumbent)) {
     relax_programs(batch, incumbent);
+    if (give_up_if_late(batch)) return batch;
     batch.store->ask(entries_of(batch.candidates), lengths, wanted_by(batch.candidates, *batch.store));
   } else {
     batch.store->ask(entries_of(batch.candidates), lengths);
   }
+  if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
+  give_up_if_late(batch);
   return batch;
 }
 
@@ -171,8 +180,18 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   keep_largest(shares, options_.tuning.programs.first_look_shapes);
   add_candidate(setting, std::move(shares), time, batch);
   batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()));
+  if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
+  give_up_if_late(batch);
   return batch;
+}
+
+bool BatchMaker::give_up_if_late(Batch& batch) const {
+  if (!options_.deadline.has_passed()) return false;
+  batch.late = true;
+  batch.candidates.clear();
+  batch.cut.clear();
+  return true;
 }
 
 // Slices of few lengths say which programs can hold a plan of interest.
@@ -200,6 +219,7 @@ void BatchMaker::add_mixed(std::span<const int> lengths, std::int64_t incumbent,
 void BatchMaker::relax_programs(Batch& batch, std::int64_t incumbent) const {
   std::vector<CandidateProgram>& candidates = batch.candidates;
   tbb::parallel_for(std::size_t{0}, candidates.size(), [&](std::size_t i) {
+    if (options_.deadline.has_passed()) return;  // the batch is given up
     CandidateProgram& candidate = candidates[i];
     candidate.priced = relaxed_program(model_, level_of(candidate.setting), candidate.shares, candidate.setting,
                                        candidate.options, signatures_, *batch.store);
@@ -216,6 +236,7 @@ void BatchMaker::relax_programs(Batch& batch, std::int64_t incumbent) const {
   std::erase_if(candidates, [](const CandidateProgram& candidate) { return candidate.cut; });
   const std::int64_t interest = within_reach(incumbent);
   tbb::parallel_for(std::size_t{0}, candidates.size(), [&](std::size_t i) {
+    if (options_.deadline.has_passed()) return;
     candidates[i].slices_cut += chain::presolve(candidates[i].priced.program, interest, options_.tuning.solver);
   });
 }
@@ -251,6 +272,7 @@ void BatchMaker::solve(CandidateProgram& candidate, const FrontierStore& store, 
   limits.incumbent = goal.incumbent;
   limits.accepted_gap = goal.accepted_gap;
   limits.label_budget = goal.labels;
+  limits.deadline = options_.deadline;
   limits.keep = options_.top;
   limits.timed = options_.timed;
   limits.timed_incumbent = goal.timed_incumbent;

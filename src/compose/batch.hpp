@@ -48,6 +48,7 @@ struct Batch {
   std::vector<CandidateProgram> candidates;  ///< whose relaxation is better than the incumbent
   std::vector<Setting> cut;                  ///< the others
   bool some_slice_fits = false;
+  bool late = false;  ///< the deadline ended its preparation: without candidates, nothing is known of its settings
 };
 
 inline constexpr std::int64_t kNoTime = INT64_MAX;
@@ -105,6 +106,7 @@ class BatchMaker {
   [[nodiscard]] std::optional<chain::TimedChain> fitted(const PlacedChain& chain, PlacedChain& into) const;
   [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const;
   [[nodiscard]] bool may_drop(std::int64_t incumbent) const;
+  bool give_up_if_late(Batch& batch) const;
 
   const model::Model& model_;
   const cluster::IslandHierarchy& hierarchy_;

@@ -120,6 +120,7 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
 void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths,
                         const std::vector<std::vector<char>>& wanted) {
   while (!lengths.empty()) {
+    if (limits_.deadline.has_passed()) return;
     const auto end = std::ranges::lower_bound(lengths, lengths.front() + limits_.blocks_per_round);
     const std::span<const int> now = lengths.first(static_cast<std::size_t>(end - lengths.begin()));
     lengths = lengths.subspan(now.size());
@@ -131,6 +132,7 @@ void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengt
     }
     for (std::size_t p = 0; p < parallelizers_.size() && !round.queries.empty(); ++p) {
       std::vector<parallelizer::Outcome> outcomes = parallelizers_[p]->solve(round.queries);
+      if (limits_.deadline.has_passed()) return;  // plugins may have given up
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
         tallies_[p].add(outcomes[i]);
         record(entries_[round.owners[i].first], round.owners[i].second, outcomes[i], static_cast<int>(p));

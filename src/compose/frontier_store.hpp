@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interleaving.hpp"
+#include "tangram/base/deadline.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/slice.hpp"
@@ -82,6 +83,7 @@ struct StoreLimits {
   parallelizer::Demands demands;
   const cost::ProfileSet* profiles = nullptr;
   int blocks_per_round = 8;  ///< ProgramTuning::blocks_per_round
+  Deadline deadline = {};
 };
 
 class FrontierStore {
@@ -100,7 +102,7 @@ class FrontierStore {
   /// Asks every parallelizer for the entries' slices of so many blocks, ascending, as far as they were not asked for;
   /// plans are kept in the order of parallelizers. One that fails takes nothing away from the others. Where not all
   /// lengths are asked for, those of 1 to 4 blocks must be. `wanted`: [entry][signature] of the slices that are of use;
-  /// empty: all are.
+  /// empty: all are. Once the deadline has passed nothing is asked, and what the store holds is of no use.
   void ask(std::span<const int> entries, std::span<const int> lengths,
            const std::vector<std::vector<char>>& wanted = {});
 

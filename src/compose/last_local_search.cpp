@@ -49,7 +49,7 @@ void BatchMaker::improve(PlacedChain& chain, std::int64_t effort) const {
   const chain::Refine refine = refine_of(priced, *chain.store);
   chain::Frontiers frontiers(priced.program, refine);
   chain.timed = chain::local_search(priced.program, frontiers, chain.timed.chain, chain::Changes::kAll, effort,
-                                    options_.tuning.solver);
+                                    options_.tuning.solver, options_.deadline);
 }
 
 // The chain with the options of another program and the fastest plans that hold what 1F1B asks for.
@@ -106,6 +106,7 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
   other.store = std::move(store);
   other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count(), options_.tuning.programs));
+  if (options_.deadline.has_passed()) return other;
   other.candidate->shares = chain.candidate->shares;
   other.candidate->priced =
       relaxed_program(model_, level_of(setting), other.candidate->shares, setting, options, signatures_, *other.store);

@@ -89,6 +89,7 @@ void OpenPrograms::add(const OpenProgram& program, std::vector<OpenProgram>& sti
 
 void OpenPrograms::take(Batch& batch, OpenProgram& program, const Goal& goal) {
   record_.note(batch);
+  if (batch.late) return;
   if (batch.candidates.empty()) program.bound = std::max(program.bound, goal.incumbent);
   for (CandidateProgram& candidate : batch.candidates) record_.take(candidate, batch.store, program);
 }

@@ -72,7 +72,8 @@ class Searcher {
 
   [[nodiscard]] Nanoseconds without_search() const {
     return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles,
-                                options_.tuning.bound, std::ranges::max(options_.constraints.chunks));
+                                options_.tuning.bound, std::ranges::max(options_.constraints.chunks),
+                                options_.deadline);
   }
 
   void search_programs() {
@@ -124,7 +125,7 @@ class Searcher {
     const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<SolveRecord> {
-      if (next == sizes_.size()) return std::nullopt;
+      if (next == sizes_.size() || is_late()) return std::nullopt;
       const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
       return SolveRecord{next++, incumbent, {}};
     };
@@ -136,12 +137,21 @@ class Searcher {
       after[record.size + 1] = record_.incumbent();
     };
     run_in_order<SolveRecord>(at_once, begin, work, end);
+    for (; next < sizes_.size(); ++next) leave_open(sizes_[next].settings, unfinished);
   }
+
+  // Nothing is known of them.
+  void leave_open(const std::vector<Setting>& settings, std::vector<OpenProgram>& unfinished) {
+    for (const Setting& setting : settings) add({setting, 0}, unfinished);
+  }
+
+  [[nodiscard]] bool is_late() const { return options_.deadline.has_passed(); }
 
   // In waves of fixed size: the programs of a wave know the same incumbent, so that nothing depends on which of them
   // ends first, nor on how many threads there are.
   void solve(Batch& batch, std::vector<OpenProgram>& unfinished) {
     record_.note(batch);
+    if (batch.late) return leave_open(batch.settings, unfinished);
     for (const Setting& setting : batch.cut) record_.close({setting, record_.incumbent()});
     std::vector<CandidateProgram>& open = batch.candidates;
     const auto at_once = static_cast<std::size_t>(tuning_.programs_at_once);
@@ -158,6 +168,10 @@ class Searcher {
             std::vector<OpenProgram>& unfinished) {
     OpenProgram program{candidate.setting};
     record_.take(candidate, store, program);
+    add(program, unfinished);
+  }
+
+  void add(const OpenProgram& program, std::vector<OpenProgram>& unfinished) {
     if (program.bound < record_.incumbent()) {
       unfinished.push_back(program);
     } else {
@@ -184,6 +198,7 @@ class Searcher {
   void look_for_timetables() {
     const auto reach = static_cast<std::int64_t>((1 + tuning_.timetable_reach) * static_cast<double>(record_.best()));
     for (const SizeSettings& size : sizes_) {
+      if (is_late()) return;
       Batch batch = batches_.prepare(size.settings, reach);
       Goal goal = record_.goal(record_.accepted_gap(), 0);
       goal.incumbent = reach;

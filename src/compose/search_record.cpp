@@ -133,6 +133,10 @@ void SearchRecord::conclude_without_plan(const model::Model& model, const cluste
     return;
   }
   result_.search_bound = std::max(Nanoseconds(open_bound_), result_.relaxed_bound);
+  if (options_.deadline.is_missed()) {
+    result_.infeasible = out_of_time(options_.deadline);
+    return;
+  }
   result_.infeasible = {
       problem(ErrorKind::kIncomplete, "budget-spent",
               "no plan found within " + std::to_string(options_.label_budget) + " labels; whether there is one is open",

@@ -57,7 +57,10 @@ class SearchRecord {
   [[nodiscard]] bool has_plan() const { return !result_.best.empty(); }
   [[nodiscard]] std::int64_t best() const { return result_.best.front().closed_form.value(); }
   [[nodiscard]] std::int64_t labels() const { return result_.statistics.labels; }
-  [[nodiscard]] std::int64_t labels_left() const { return options_.label_budget - labels(); }
+  /// None once the deadline has passed.
+  [[nodiscard]] std::int64_t labels_left() const {
+    return options_.deadline.has_passed() ? 0 : options_.label_budget - labels();
+  }
   /// Plans that are faster than the best by more than the gap.
   [[nodiscard]] Goal goal(double gap, std::int64_t labels) const;
   [[nodiscard]] std::vector<PlacedChain> take_fastest() { return fastest_.take(); }

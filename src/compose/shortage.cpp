@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/problem.hpp"
+#include "tangram/compose/search.hpp"
 #include "tangram/relax/state_memory.hpp"
 
 namespace tangram::compose {
@@ -38,6 +40,12 @@ constexpr const char* kHintForTechniques =
 constexpr const char* kHintForActivations = "add GPUs, or GPUs with more memory, or train a smaller model";
 
 }  // namespace
+
+Diagnostics out_of_time(const Deadline& deadline) {
+  return {problem(ErrorKind::kIncomplete, "time-over",
+                  fmt::format("no plan found within {:g} s; whether there is one is open", deadline.seconds()),
+                  "give the search more seconds with --time-limit, or forbid techniques to make the space smaller")};
+}
 
 Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLevel& level, const Attempts& attempts) {
   Diagnostic d;

@@ -250,6 +250,12 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees))
       continue;
+    if (!first && options.deadline.has_passed()) {  // nothing is known of the other cases
+      open = Nanoseconds(0);
+      for (LevelReport& level : all.levels) level.bound = Nanoseconds(0);
+      if (all.best.empty()) all.infeasible = out_of_time(options.deadline);
+      break;
+    }
     model::Model model_of_case = restricted;
     model_of_case.job.allow.ep = restricted.job.allow.ep && constraints.expert_parallel;
     options.max_replicas =

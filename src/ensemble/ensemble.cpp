@@ -93,7 +93,8 @@ class Improver {
  private:
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const { return at(hierarchy_.levels, level); }
   [[nodiscard]] bool out_of_budget() const {
-    return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget;
+    return found_.allocations >= extent_.tried || found_.statistics.labels >= options_.label_budget ||
+           options_.deadline.has_passed();
   }
 
   void try_level(int level) {

@@ -243,6 +243,10 @@ RequestResult search_request(const Request& request, const model::Model& model,
     case Objective::kGpus: result = fewest_gpus(request, model, walk); break;
   }
   const bool limited = request.budget || request.longest_iteration;
+  const bool is_one_search = !limited && request.objective == Objective::kThroughput;
+  if (result.found.best.empty() && options.deadline.is_missed() && !is_one_search) {
+    result.found.infeasible = compose::out_of_time(options.deadline);  // what single searches say is not of all
+  }
   if (result.found.best.empty() && limited && !result.found.is_out_of_budget()) {
     result.found.infeasible = out_of_reach(request, walk);
   }

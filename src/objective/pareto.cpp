@@ -35,6 +35,8 @@ class ParetoSearch {
     result_.effort.search_bound = result_.effort.relaxed_bound;
     result_.effort.finished = finished_;
     if (!result_.plans.empty()) result_.infeasible.clear();
+    if (result_.plans.empty() && options_.deadline.is_missed())
+      result_.infeasible = compose::out_of_time(options_.deadline);
     return std::move(result_);
   }
 

@@ -58,7 +58,10 @@ class Walk {
   /// Of a search, those that take no longer; as the search gave them.
   [[nodiscard]] std::vector<Shown> shown_within(const SearchResult& found, Nanoseconds longest) const;
 
-  [[nodiscard]] std::int64_t labels_left() const { return options_.label_budget - spent_; }
+  /// None once the deadline has passed.
+  [[nodiscard]] std::int64_t labels_left() const {
+    return options_.deadline.has_passed() ? 0 : options_.label_budget - spent_;
+  }
   [[nodiscard]] bool is_spent() const { return labels_left() <= 0; }
   [[nodiscard]] const SearchResult& effort() const { return effort_; }  ///< statistics and parallelizers alone
   [[nodiscard]] std::int64_t steps() const { return steps_; }

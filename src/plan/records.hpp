@@ -126,6 +126,7 @@ void fields(Io& io, Of<Io, PlanProvenance>& provenance) {
   io.seconds("relaxed_bound_s", provenance.relaxed_bound);
   io.number("search_gap", provenance.search_gap);
   io.number("relaxed_gap", provenance.relaxed_gap);
+  io.number_if("time_limit_s", provenance.time_limit, io::kNotNegative);
   io.records("runs_on", provenance.runs_on, Presence::kIfAny, [](Io& entry, auto& look, std::size_t) {
     entry.text("runtime", look.runtime);
     entry.seconds("iteration_s", look.iteration);

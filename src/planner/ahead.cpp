@@ -92,6 +92,7 @@ class Searcher {
 
   void search_all(const std::vector<std::string>& nodes, const Neighbour& neighbour) {
     for (const std::string& node : nodes) {
+      if (options_.search.deadline.has_passed()) return;
       const auto fleet = neighbour(node);
       if (!fleet) continue;
       make_searches(*fleet, model_, options_, [this](const compose::Progress& inner) { report(inner); });

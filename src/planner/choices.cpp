@@ -18,6 +18,7 @@ Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fle
   set_provenance(plan, fleet, model, searched, options);
   plan.provenance.note =
       fmt::format("one of several choices, the best for its GPUs or money of {} searches", searched.steps);
+  set_time_limit(plan.provenance, options.search.deadline);
   for (plan::IdleGpus& idle : plan.idle) idle.reason = "this choice does without them";
   plan.targets = plan::target_verdicts(plan);
   const plan::CheckReport judged = plan::check(plan, fleet, &model);

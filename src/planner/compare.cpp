@@ -75,6 +75,7 @@ class Comparer {
     add_planners(comparison);
     if (options_.ablation) add_ablation(comparison);
     add_formulas(comparison);
+    comparison.time_limit = deadline().missed_seconds();
     return comparison;
   }
 
@@ -96,6 +97,7 @@ class Comparer {
     for (const std::string& name : options_.planners) {
       const auto planner = baseline::make_planner(name);
       for (const baseline::Mode mode : options_.modes) {
+        if (deadline().has_passed()) return;
         report_phase(fmt::format("planning as {} ({})", name, baseline::to_string(mode)));
         ComparedPlanner line;
         line.name = name;
@@ -134,6 +136,8 @@ class Comparer {
     return wrong;
   }
 
+  [[nodiscard]] const Deadline& deadline() const { return options_.plan.search.deadline; }
+
   void add_ablation(Comparison& comparison) {
     for (const char* technique : kTechniques) add_step(comparison, {technique});
     add_step(comparison, {kTheirs.begin(), kTheirs.end()});
@@ -143,7 +147,11 @@ class Comparer {
     AblationStep step{std::move(forbidden), true, comparison.iteration_s()};
     step.used = std::ranges::any_of(step.forbidden, [&](const auto& name) { return uses(comparison.ours, name); });
     reduced_ = comparison.ours;
-    if (step.used) reduced_ = without(step.forbidden);
+    if (step.used && !deadline().has_passed()) reduced_ = without(step.forbidden);
+    if (deadline().is_missed()) {  // what it would have found is not known
+      reduced_.reset();
+      return;
+    }
     step.iteration_s = reduced_ ? to_seconds(reduced_->predicted.iteration) : 0;
     comparison.ablation.push_back(std::move(step));
   }

@@ -50,6 +50,7 @@ class Explainer {
     try_cuts();
     try_degrees(*plan);
     plan_others();
+    result_.time_limit = options_.search.deadline.missed_seconds();
     return std::move(result_);
   }
 
@@ -230,7 +231,8 @@ class Explainer {
   /// On a fleet that has all the plan needs: where the search finds nothing faster, the plan itself remains.
   [[nodiscard]] Alternative planned_with_more(Alternative changed, const Expected<cluster::Fleet>& fleet) const {
     Alternative found = planned(std::move(changed), fleet);
-    if (fleet && time_of(found) > result_.iteration) found.iteration = result_.iteration;
+    const bool is_known = found.iteration || !options_.search.deadline.is_missed();
+    if (fleet && is_known && time_of(found) > result_.iteration) found.iteration = result_.iteration;
     return found;
   }
 

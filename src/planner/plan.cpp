@@ -92,6 +92,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
   Simulated simulated;
   std::vector<plan::TargetReason> refused;
   for (std::size_t i = 0; i < compositions.size(); ++i) {
+    if (!simulated.plans.empty() && options.search.deadline.has_passed()) break;
     plan::LaunchPlan candidate = planning.assemble(compositions[i]);
     if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
       if (refused.empty()) refused = std::move(reasons);
@@ -237,16 +238,17 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];
   set_provenance(planned.plan, fleet, model, searched, options);
-  planned.plan.provenance.note =
-      note_of(searched, options.request, why_taken(*simulated, taken, shortlist.size(), options.request.objective),
-              fleet, model);
+  planned.plan.provenance.note = note_of(
+      searched, options, why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
 
   if (options.target != runtime::Target::kGeneric) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
-    if (!generic) return fail(generic.error());
-    std::string note = target_note(planned.plan, generic->plan, options.target);
-    add_note(note, planned.plan.provenance.note);
-    planned.plan.provenance.note = std::move(note);
+    if (!options.search.deadline.is_missed()) {  // else it is no measure of the other
+      if (!generic) return fail(generic.error());
+      std::string note = target_note(planned.plan, generic->plan, options.target);
+      add_note(note, planned.plan.provenance.note);
+      planned.plan.provenance.note = std::move(note);
+    }
   }
 
   if (looks_at_runtimes(options, fleet)) {
@@ -255,6 +257,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
 
   const bool equal = planned.chosen < shortlist.size();
   add_note(planned.plan.provenance.note, further_note(planned.plan, !equal, options));
+  set_time_limit(planned.plan.provenance, options.search.deadline);
   explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.request);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 

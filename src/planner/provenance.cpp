@@ -134,14 +134,15 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   add_profiles(options, plan);
 }
 
-std::string note_of(const objective::RequestResult& searched, const objective::Request& request, std::string why_chosen,
+std::string note_of(const objective::RequestResult& searched, const PlanOptions& options, std::string why_chosen,
                     const cluster::Fleet& fleet, const model::Model& model) {
+  const objective::Request& request = options.request;
   const compose::SearchResult& result = searched.found;
   std::vector<std::string> notes = assumed_of(fleet, model);
   if (request.objective != objective::Objective::kThroughput)
     notes.push_back(objective_note(searched, request.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
-  if (!result.finished) {
+  if (!result.finished && !options.search.deadline.is_missed()) {
     notes.push_back(
         fmt::format("the search was not finished within its budget, after {} labels", result.statistics.labels));
   }
@@ -149,6 +150,15 @@ std::string note_of(const objective::RequestResult& searched, const objective::R
     if (tally.failures() > 0) notes.push_back(parallelizer::failure_text(tally));
   }
   return fmt::format("{}", fmt::join(notes, "; "));
+}
+
+void set_time_limit(plan::PlanProvenance& provenance, const Deadline& deadline) {
+  if (!deadline.is_missed()) return;
+  provenance.time_limit = deadline.missed_seconds();
+  add_note(
+      provenance.note,
+      fmt::format("the time limit of {:g} s stopped the search, after {} labels: another run may find another plan",
+                  provenance.time_limit, provenance.labels));
 }
 
 void add_note(std::string& note, const std::string& text) {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tangram/cluster/fleet.hpp"
-#include "tangram/objective/objective.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/objective/objective.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/planner/plan.hpp"
 
@@ -16,8 +16,11 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
                     const objective::RequestResult& searched, const PlanOptions& options);
 
 /// What a reader must know about the effort behind a plan; empty when it is simply the best.
-[[nodiscard]] std::string note_of(const objective::RequestResult& searched, const objective::Request& request,
+[[nodiscard]] std::string note_of(const objective::RequestResult& searched, const PlanOptions& options,
                                   std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model);
+
+/// What a plan says where the time limit stopped its search; nothing where it did not. Called when all is searched.
+void set_time_limit(plan::PlanProvenance& provenance, const Deadline& deadline);
 
 /// Appends to a note.
 void add_note(std::string& note, const std::string& text);

@@ -39,6 +39,7 @@ class Replanner {
       decision_ = evolve::decide(old_cost(), spare_candidates(), result_.min_gain);
       take(*left);
     }
+    result_.time_limit = options_.search.deadline.missed_seconds();
     return std::move(result_);
   }
 

@@ -70,12 +70,17 @@ class RuntimeLooks {
     }
     PlanOptions options = options_;
     options.target = runtime.target;
-    const Planning planning(fleet_, model_, options, progress_);
-    look.iteration = fastest_of(planning, planning.search_by_time());
+    const Deadline& deadline = options.search.deadline;
+    if (!deadline.has_passed()) {
+      const Planning planning(fleet_, model_, options, progress_);
+      look.iteration = fastest_of(planning, planning.search_by_time());
+    }
     if (reasons_against(plan_, runtime.target).empty()) {
       look.iteration = faster_of(look.iteration, own_time(runtime.target));
     }
-    if (look.iteration == Nanoseconds(0)) look.why_not = "no plan was found";
+    if (look.iteration == Nanoseconds(0)) {
+      look.why_not = deadline.is_missed() ? "no plan was found in time" : "no plan was found";
+    }
     return look;
   }
 

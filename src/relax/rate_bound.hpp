@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "block_rates.hpp"
+#include "tangram/base/deadline.hpp"
 #include "tangram/relax/bound_tuning.hpp"
 
 namespace tangram::relax {
@@ -21,6 +22,7 @@ struct RateProblem {
   double gathered = 0;                              ///< bytes of a parameter to those of its gradient, at most 1
   BoundTuning tuning = {};
   double chunks = 1;  ///< model chunks of a stage, at most: what comes behind a stage waits for one of them
+  Deadline deadline = {};  ///< what is proven by then counts
 };
 
 /// Numbers of microbatches that are looked at together.
@@ -29,7 +31,7 @@ struct Range {
   std::int64_t last = 1;
 };
 
-/// Seconds. Infinite where some item has no block rate.
+/// Seconds. Infinite where some item has no block rate; 0 where the deadline ends it.
 [[nodiscard]] double rate_bound(const RateProblem& problem);
 
 }  // namespace tangram::relax

@@ -112,26 +112,30 @@ Nanoseconds rounded_down(double seconds) {
 }
 
 double at_block_rates(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                      const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks) {
+                      const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks,
+                      const Deadline& deadline) {
   RateProblem problem{block_rates_of(model, hierarchy, profiles, tuning),
                       {},
                       item_counts(model),
                       model.job.global_batch,
                       gathered_share(model.job),
                       tuning,
-                      static_cast<double>(chunks)};
+                      static_cast<double>(chunks),
+                      deadline};
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
   const double thin = rate_bound(problem);
-  const double seconds = tuning.whole_blocks ? whole_blocks_bound(problem, thin) : thin;
+  const bool goes_on = tuning.whole_blocks && !deadline.has_passed();
+  const double seconds = goes_on ? whole_blocks_bound(problem, thin) : thin;
   return std::isfinite(seconds) ? seconds * kBelowRounding : 0;  // where nothing fits, the search says why
 }
 
 }  // namespace
 
 Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy, bool modelled,
-                          const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks) {
+                          const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks,
+                          const Deadline& deadline) {
   double seconds = work_over_speed(model, hierarchy.levels.front(), profiles);
-  if (modelled) seconds = std::max(seconds, at_block_rates(model, hierarchy, profiles, tuning, chunks));
+  if (modelled) seconds = std::max(seconds, at_block_rates(model, hierarchy, profiles, tuning, chunks, deadline));
   return Nanoseconds(static_cast<std::int64_t>(std::floor(seconds * 1e9)));
 }
 

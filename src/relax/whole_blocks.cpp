@@ -36,6 +36,7 @@ class WholeBlocks {
     double rise = 0;  // of guesses, as times get longer
     double seconds = a_little_less(before.guess);
     for (int i = 0; i < tuning_.most_times && open > proven * (1 + close); ++i) {
+      if (problem_.deadline.has_passed()) break;
       if (seconds <= proven || seconds >= open) seconds = (proven + open) / 2;
       const Guess now{seconds, guess_at(seconds, costs)};
       if (are_apart(before, now)) rise = (now.guess - before.guess) / (now.seconds - before.seconds);

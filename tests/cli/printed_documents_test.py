@@ -23,6 +23,7 @@ BINARY = Path(sys.argv[1]).resolve()
 ROOT = Path(__file__).resolve().parents[2]
 INPUTS = ROOT / "tests" / "cli" / "inputs"
 TINY, MINI = INPUTS / "tiny.json", INPUTS / "mini.yaml"
+LONG = ("h100-a100-v100", "mixtral-8x7b")  # a first plan comes at once, all searches of these commands take longer
 PLUGIN = ROOT / "scripts" / "plugin_sdk" / "example.py"
 REPORTS = ROOT / "tests" / "data" / "cluster" / "reports"
 FILES = {"cluster", "model", "profile", "measurements", "launch_plan"}  # schema_test.py holds these true
@@ -71,11 +72,13 @@ def printed(folder):
         (3, "check", wrong),
         (0, "cluster", "from-slurm", REPORTS / "slurm.json", "--network", "8x400Gbit,infiniband"),
         (0, "compare", TINY, MINI, "--plan", plan),
+        (6, "compare", *LONG, "--time-limit", "2"),
         (0, "compare", TINY, MINI, "--write-inputs", folder / "inputs"),
         (0, "diff", plan, plan),
         (0, "diff", plan, other),
         (2, "diff", plan, other, "--cluster", TINY, "--exit-code"),
         (0, "explain", plan, TINY),
+        (6, "explain", plan, TINY, "--time-limit", "0.001"),
         (0, "explain", other, TINY, "--drop", "node=small-1"),
         (0, "export", plan, "--to", "generic", "-o", folder / "start"),
         (0, "gpus"),
@@ -87,6 +90,7 @@ def printed(folder):
         (5, "parallelizers", "test", talker(folder)),
         (5, "parallelizers", "test", folder / "nobody.py"),
         (0, "plan", TINY, MINI, "--pareto", "2"),
+        (6, "plan", *LONG, "--pareto", "24", "--time-limit", "2", "--cache", "off"),
         (0, "plan", TINY, MINI, "--against", plan),
         (2, "plan", TINY, MINI, "--against", other, "--detailed-exitcode"),
         (0, "plan", TINY, MINI, "--against", plan, "--drop", "node=big-2"),

@@ -64,6 +64,16 @@ def check_plugins(installed):
     installed.tangram("parallelizers", "test", installed.share("tangram", "plugin_sdk", "example.py"))
 
 
+def check_module(installed):
+    """The module finds the program that it was installed with, wherever it is imported from."""
+    environment = {**installed.environment, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1",
+                   "PYTHONPATH": str(installed.prefix / "lib" / "python3" / "dist-packages")}
+    script = ("import json, tangram; assert tangram.program() == " + repr(str(installed.prefix / "bin" / "tangram")) +
+              "; print(json.dumps(tangram.plan('rtx-mixed-hosts', 'gpt-6.7b')))")
+    planned = json.loads(output(sys.executable, "-c", script, cwd=installed.elsewhere, env=environment))
+    assert planned == json.loads(installed.tangram("plan", "rtx-mixed-hosts", "gpt-6.7b", "--json", "-q"))
+
+
 def text_of(page):
     return gzip.decompress(page.read_bytes()).decode() if page.suffix == ".gz" else page.read_text()
 
@@ -105,6 +115,7 @@ def main():
         check_program(installed)
         check_first_files(installed)
         check_plugins(installed)
+        check_module(installed)
         check_documents(installed)
         check_package(installed, folder / "consumer")
     print("ok")

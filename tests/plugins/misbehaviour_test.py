@@ -160,6 +160,17 @@ def check_kill(folder):
         print(f"ok: {number.name} of the planner takes workers, their children and their daemons with it")
 
 
+def check_time_limit(folder):
+    write_manifest(folder, "hangs-with-a-child", timeout_s=300)
+    begin = time.monotonic()
+    done, document, _ = plan(folder, "enumerator,hangs-with-a-child", "--time-limit", "3")
+    seconds = time.monotonic() - begin
+    assert done.returncode == 6 and document is None and "no plan found within 3 s" in done.stderr, done
+    assert seconds < 30, seconds  # not the plugin's 300
+    assert wait_until(lambda: not marked_processes()), marked_processes()
+    print("ok: the time limit stops workers that do not answer")
+
+
 def check_folders(temporary):
     left = lambda: list(temporary.glob("tangram-worker-*"))
     assert wait_until(lambda: not left()), left()
@@ -244,6 +255,7 @@ def main():
             check_misbehaviour(folder)
             check_alone(folder)
             check_workers(folder)
+            check_time_limit(folder)
             check_logs(folder)
             if ENGINE != "local":
                 check_lost_agent(folder)

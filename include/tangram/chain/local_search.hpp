@@ -21,8 +21,9 @@ enum class Changes : std::uint8_t {
 };
 
 /// Tries the changes over and over while any helps. `start` is evaluated, and is what comes back when nothing helps.
-/// `effort` counts passes of timetables. Deterministic.
+/// `effort` counts passes of timetables. Deterministic, unless the deadline ends it.
 [[nodiscard]] TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes,
-                                      std::int64_t effort, const SolverTuning& tuning = {});
+                                      std::int64_t effort, const SolverTuning& tuning = {},
+                                      const Deadline& deadline = {});
 
 }  // namespace tangram::chain

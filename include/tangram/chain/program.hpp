@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tangram/base/at.hpp"
+#include "tangram/base/deadline.hpp"
 #include "tangram/base/grid.hpp"
 #include "tangram/chain/cut_yield.hpp"
 #include "tangram/chain/interleaving.hpp"
@@ -161,6 +162,7 @@ struct ProgramLimits {
   std::int64_t incumbent = INT64_MAX;  ///< only chains with time < incumbent are of interest
   double accepted_gap = 0;             ///< a chain is good enough when none is faster by more than this share
   std::int64_t label_budget = INT64_MAX;
+  Deadline deadline;   ///< ends the search as a budget of labels does
   int keep = 8;        ///< chains returned
   bool timed = false;  ///< also look for chains that are faster pass by pass: ProgramResult::timed
   std::int64_t timed_incumbent = INT64_MAX;  ///< TimedChain::time from which on chains are not looked into
@@ -173,7 +175,7 @@ struct ProgramLimits {
 struct ProgramResult {
   std::vector<Chain> chains;       ///< ascending time, then canonical order; the first one is the best found
   std::vector<TimedChain> timed;   ///< of chains near those, the fastest pass by pass; at most as many
-  bool finished = true;            ///< false: the label budget ended the search
+  bool finished = true;            ///< false: the label budget or the deadline ended the search
   std::int64_t bound = INT64_MAX;  ///< no chain of the program is faster than this, or than incumbent
   std::int64_t labels = 0;         ///< of relaxed frontiers and of the exact search: what label_budget counts
   std::int64_t beam_labels = 0;    ///< of the beam searches

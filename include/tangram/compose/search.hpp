@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 
+#include "tangram/base/deadline.hpp"
+#include "tangram/base/diagnostic.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/compose/composition.hpp"
 #include "tangram/compose/search_options.hpp"
@@ -34,5 +36,8 @@ using ProgressCallback = std::function<void(const Progress&)>;
 [[nodiscard]] SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                   std::span<const parallelizer::Parallelizer* const> parallelizers,
                                   const SearchOptions& options, const ProgressCallback& progress = {});
+
+/// One Diagnostic of kind kIncomplete: the deadline passed before any plan was found.
+[[nodiscard]] Diagnostics out_of_time(const Deadline& deadline);
 
 }  // namespace tangram::compose

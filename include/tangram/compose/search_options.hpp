@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/deadline.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/cluster/price.hpp"
 #include "tangram/compose/search_tuning.hpp"
@@ -44,8 +45,9 @@ struct SearchOptions {
   bool timed = false;  ///< also look for plans that are faster pass by pass: SearchResult::timed
   int top = 4;         ///< compositions returned by closed form, and as many by timetable
   std::int64_t label_budget = usual_label_budget(INT_MAX);  ///< labels of the whole search; states, not seconds, decide
-  int max_replicas = 1 << 20;                               ///< --max-pipelines
-  int max_parts = 2;                                        ///< partial plans in a mixed stage; 1: none
+  Deadline deadline;  ///< ends the search wherever it is, as if its labels were spent; it passes for all copies
+  int max_replicas = 1 << 20;  ///< --max-pipelines
+  int max_parts = 2;           ///< partial plans in a mixed stage; 1: none
   Constraints constraints;
   std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest

@@ -108,6 +108,7 @@ inline constexpr Limit kLimits[] = {
     {"top", "plans", 1, 100'000, "each is simulated"},
     {"pareto", "plans", 1, 10'000, "each limit is a search of its own"},
     {"time-budget", "labels", 1, 1e12, "a second makes about a million"},
+    {"time-limit", "s", 1e-3, 604'800, "at most a week"},
     {"cache-limit", "MiB", 1, 1'073'741'824, "a PiB"},
     {"worker-cores", "", 1, 65'536, "no allocation has more"},
     {"max-pipelines", "", 1, 1'000'000, "no job has more"},

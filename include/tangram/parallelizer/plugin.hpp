@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/deadline.hpp"
 #include "tangram/parallelizer/answers.hpp"
 #include "tangram/parallelizer/launcher.hpp"
 
@@ -53,6 +54,7 @@ struct PluginOptions {
   int slots = 1;  ///< threads that all workers together may use: workers = slots / threads of one
   std::function<void(const std::string&)> progress;  ///< one line: "galvatron: 12 of 40 queries"
   std::string log_folder = {};  ///< all that workers print, in files NAME-1.log, NAME-2.log; empty: not kept
+  Deadline deadline = {};       ///< then workers are stopped, and what they have not answered is given up
 };
 
 /// How many workers of it may run at once.

@@ -226,6 +226,8 @@ struct PlanProvenance {
   Nanoseconds relaxed_bound;
   double search_gap = 0;   ///< closed_form / search_bound - 1
   double relaxed_gap = 0;  ///< closed_form or, where that is less, the simulated iteration / relaxed_bound - 1
+  double time_limit = 0;  ///< seconds after which the search was stopped, so that another run may find another plan; 0:
+                          ///< no clock decided anything
   std::vector<RuntimeLook> runs_on;  ///< of plans for no runtime in particular, where somebody looked
   std::string note;                  ///< why not optimal, restrictions that decided, re-ranking
 };

@@ -18,7 +18,8 @@ struct Ahead {
   std::int64_t found = 0;  ///< searches that the cache had before
 };
 
-/// In the order of the nodes, those that are gone first. Requires options.cache and parallelizers that are known.
+/// In the order of the nodes, those that are gone first, until the deadline of the search. Requires options.cache and
+/// parallelizers that are known.
 [[nodiscard]] Ahead search_ahead(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                                  const compose::ProgressCallback& progress);
 

@@ -8,7 +8,7 @@ namespace tangram::planner {
 
 struct Choices {
   std::vector<plan::LaunchPlan> plans;             ///< simulated, fastest first; never empty
-  bool finished = false;                           ///< no budget of labels ended a search
+  bool finished = false;                           ///< no budget of labels or seconds ended a search
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did
 };
 

@@ -44,6 +44,7 @@ struct FormulaLine {
 struct Comparison {
   plan::LaunchPlan ours;
   bool search_finished = false;
+  double time_limit = 0;  ///< seconds that ended searches (PlanProvenance::time_limit); what comes later is left out
   double planning_s = 0;  ///< CPU seconds
   std::int64_t labels = 0;
   std::vector<ComparedPlanner> planners;

@@ -66,6 +66,7 @@ struct MemoryUse {
 
 struct Explanation {
   Nanoseconds iteration;                 ///< of the plan now
+  double time_limit = 0;                 ///< seconds that ended searches (PlanProvenance::time_limit)
   std::vector<Alternative> limits;       ///< the same plan with one thing a tenth faster; the most gain first
   std::vector<MemoryUse> memory;         ///< fullest first
   std::vector<Alternative> more_memory;  ///< planned anew with a tenth more memory on a GPU type; the most gain first

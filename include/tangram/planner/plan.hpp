@@ -14,8 +14,8 @@
 #include <functional>
 #include <vector>
 
-#include "tangram/objective/objective.hpp"
 #include "tangram/compose/search.hpp"
+#include "tangram/objective/objective.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/runtime/runtime.hpp"
 
@@ -67,7 +67,8 @@ struct Planned {
 
 /// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
 /// Errors: those of check_prices, kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer
-/// failed, kInternal when the plan does not pass its check (a bug).
+/// failed, kIncomplete when the budget or the deadline of the search ended before any plan was found, kInternal when
+/// the plan does not pass its check (a bug).
 [[nodiscard]] Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                           const PlanOptions& options, const compose::ProgressCallback& progress = {});
 

@@ -32,6 +32,7 @@ struct Replanned {
   double min_gain = 0;
   evolve::Switch moves;  ///< from the old plan to `next`
   bool search_finished = false;
+  double time_limit = 0;  ///< seconds that ended the search (PlanProvenance::time_limit)
   std::vector<parallelizer::Tally> parallelizers;
 };
 

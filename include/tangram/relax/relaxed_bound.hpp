@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/deadline.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/cluster/price.hpp"
 #include "tangram/cost/profile.hpp"
@@ -24,10 +25,10 @@
 namespace tangram::relax {
 
 /// `modelled`: all plans of stages are those of parallelizers whose info says so. `chunks`: model chunks that a stage
-/// may have at most, 1 under 1F1B.
+/// may have at most, 1 under 1F1B. What is proven by the deadline counts.
 [[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                         bool modelled, const cost::ProfileSet* profiles = nullptr,
-                                        const BoundTuning& tuning = {}, int chunks = 1);
+                                        const BoundTuning& tuning = {}, int chunks = 1, const Deadline& deadline = {});
 
 /// The same for money: dollars that an iteration costs at least, all work on the class where it is cheapest. Zero where
 /// a class has no price.

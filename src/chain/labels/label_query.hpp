@@ -28,7 +28,7 @@ struct LabelAnswer {
   std::int64_t value = 0;      ///< A + max o of the best chain
   std::optional<Chain> chain;  ///< its stages; not evaluated. None of relaxed frontiers
   std::vector<Chain> chains;   ///< of `all`, not evaluated
-  bool finished = true;        ///< false: out of budget; the chain is then only the best seen
+  bool finished = true;        ///< false: out of budget or time; the chain is then only the best seen
   std::int64_t labels = 0;
   std::int64_t states = 0;
   CutYield cuts;
@@ -39,6 +39,7 @@ struct LabelGround {
   const Program& program;
   Frontiers& frontiers;
   const EndCosts& ends;
+  const Deadline& deadline;  ///< ends a search as its budget does
 };
 
 }  // namespace tangram::chain

@@ -20,6 +20,7 @@ class LabelSearch {
  public:
   LabelSearch(const LabelGround& ground, const CompletionBound& bound, const LabelQuery& query)
       : program_(ground.program),
+        deadline_(ground.deadline),
         query_(query),
         hops_(ground.program, query.period,
               query.beam > 0 ? BoundaryPrices::Fronts::kAny : BoundaryPrices::Fronts::kAllowed),
@@ -57,6 +58,7 @@ class LabelSearch {
       bounds_.assess(budget);
       groups_.forget();
       for (const HeldLabel& held : state.labels) {
+        if (deadline_.has_passed()) answer_.finished = false;
         if (answer_.finished) expand(held, {state.key, left, budget});
       }
     }
@@ -150,6 +152,7 @@ class LabelSearch {
   }
 
   const Program& program_;
+  const Deadline& deadline_;
   const LabelQuery& query_;
   const BoundaryPrices hops_;
   const LabelAlgebra algebra_;

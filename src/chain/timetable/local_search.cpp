@@ -17,10 +17,11 @@ namespace {
 class LocalSearch {
  public:
   LocalSearch(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort,
-              const SolverTuning& tuning)
+              const SolverTuning& tuning, const Deadline& deadline)
       : program_(program),
         frontiers_(frontiers),
         tuning_(tuning),
+        deadline_(deadline),
         all_(changes == Changes::kAll),
         left_(effort),
         best_{std::move(start), 0} {
@@ -190,6 +191,7 @@ class LocalSearch {
   // ---- which plans they get ----
 
   bool try_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
+    if (deadline_.has_passed()) left_ = 0;
     if (left_ <= 0) return false;
     left_ -= tuning_.least_time_effort * static_cast<std::int64_t>(next.stages.size());
     // Relaxed frontiers know the fastest plan, too: most need not be made whole.
@@ -245,6 +247,7 @@ class LocalSearch {
   // ---- whether that is better ----
 
   bool consider(Chain next, const std::vector<std::int64_t>& more) {
+    if (deadline_.has_passed()) left_ = 0;
     if (left_ <= 0) return false;
     left_ -= tuning_.form_effort * static_cast<std::int64_t>(next.stages.size());
     const std::vector<std::int64_t> held = next.in_flight;
@@ -341,6 +344,7 @@ class LocalSearch {
   const Program& program_;
   Frontiers& frontiers_;
   const SolverTuning& tuning_;
+  const Deadline& deadline_;
   bool all_;
   std::int64_t left_;
   TimedChain best_;
@@ -350,8 +354,8 @@ class LocalSearch {
 }  // namespace
 
 TimedChain local_search(const Program& program, Frontiers& frontiers, Chain start, Changes changes, std::int64_t effort,
-                        const SolverTuning& tuning) {
-  return LocalSearch(program, frontiers, std::move(start), changes, effort, tuning).run();
+                        const SolverTuning& tuning, const Deadline& deadline) {
+  return LocalSearch(program, frontiers, std::move(start), changes, effort, tuning, deadline).run();
 }
 
 }  // namespace tangram::chain

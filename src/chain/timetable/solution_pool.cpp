@@ -24,7 +24,7 @@ class Explorer {
       const auto least = static_cast<double>(least_time(program_, start.chain));
       if (least >= query_.least_time_share * static_cast<double>(incumbent)) continue;
       result_.timed.push_back(local_search(program_, ground_.frontiers, std::move(start.chain), Changes::kFew,
-                                           tuning_.local_effort, tuning_));
+                                           tuning_.local_effort, tuning_, ground_.deadline));
       incumbent = std::min(incumbent, result_.timed.back().time);
     }
     std::ranges::stable_sort(result_.timed, {}, &TimedChain::time);
@@ -36,7 +36,7 @@ class Explorer {
   void look_around() {
     const std::int64_t any_period = this->reach();
     std::vector<double> multipliers;
-    for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period;) {
+    for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period && !ground_.deadline.has_passed();) {
       const std::int64_t hi = std::min(query_.longest_period, rung_from(lo, tuning_));
       const std::int64_t base = (program_.microbatches - 1) * lo;
       const std::int64_t reach = std::min(any_period, reach_at(lo));

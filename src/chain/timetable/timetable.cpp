@@ -1,4 +1,5 @@
 #include "tangram/chain/timetable.hpp"
+#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -21,6 +21,7 @@ void BeamPass::over(std::int64_t lowest, std::int64_t highest) {
 void BeamPass::climb(std::int64_t lowest, std::int64_t highest, bool mixed) {
   std::vector<double> multipliers;
   for (std::int64_t lo = lowest, hi = lowest;;) {
+    if (searches_.is_late()) return;
     const std::int64_t base = all_periods(program_, lo);
     if (incumbent_.exists() && base >= incumbent_.best()) return;
     const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers, tuning()), kNoCompletion);

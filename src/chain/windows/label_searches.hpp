@@ -14,6 +14,8 @@ class LabelSearches {
   LabelSearches(const LabelGround& ground, const ProgramLimits& limits, ProgramResult& result)
       : ground_(ground), label_budget_(limits.label_budget), result_(result) {}
 
+  /// Whether the deadline has passed.
+  [[nodiscard]] bool is_late() const { return ground_.deadline.has_passed(); }
   /// Labels that the exact searches and those of relaxed frontiers may still create.
   [[nodiscard]] std::int64_t labels_left() const { return label_budget_ - result_.labels; }
 

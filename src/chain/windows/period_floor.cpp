@@ -59,6 +59,7 @@ std::int64_t PeriodFloor::shortest_found(const std::vector<double>& multipliers)
 
 // Whether a beam search finds a chain, however slow, that memory and links hold at the period.
 bool PeriodFloor::holds_some_chain(std::int64_t period, const std::vector<double>& multipliers) {
+  if (searches_.is_late()) return false;
   const CompletionBound bound(program_, fastest_, period, multipliers, 0, kNoCompletion);
   if (bound.root() == kNoCompletion) return false;
   LabelQuery query = relaxed_query_at(period, kAnyTime);
@@ -82,6 +83,7 @@ LabelQuery PeriodFloor::query_at(std::int64_t period, Question question) const {
 // Whether no chain is in time, or no chain at all, that the period allows: it then rules out all up to itself. What a
 // period's capacity allows, memory and links may still rule out.
 bool PeriodFloor::rules_out(std::int64_t period, const std::vector<double>& multipliers, Question question) {
+  if (searches_.is_late()) return false;
   const int ascent = question == Question::kAnyChain ? 0 : tuning().next_ascent;
   const CompletionBound bound(program_, fastest_, period, multipliers, ascent, kNoCompletion);
   const LabelAnswer answer = searches_.relaxed(bound, query_at(period, question));

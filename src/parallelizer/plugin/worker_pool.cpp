@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLastWords{300};    // for a worker that closed its channel to end by itself, with its own status
 constexpr milliseconds kCancelGrace{500};  // for one that says it can be cancelled
 constexpr milliseconds kByeGrace{500};
+constexpr milliseconds kDeadlinePoll{100};  // how often the time is asked for where a deadline ends the search
 constexpr int kStartTries = 2;
 constexpr std::size_t kMostBeforeHello = std::size_t{4}
                                          << 20;  // libraries warn in kilobytes; what prints on is no plugin
@@ -107,6 +108,10 @@ std::vector<Answer> WorkerPool::ask(std::span<const Question> questions, const A
     batch.fail_all({FailureKind::kGivenUp, "not asked any more after other failures", ""});
   }
   while (!batch.done()) {
+    if (options_.deadline.has_passed()) {
+      give_up(batch);
+      break;
+    }
     start_workers(batch);
     if (workers_.empty()) {
       batch.fail_all({FailureKind::kCrashed, fmt::format("cannot be started again: {}", last_start_), last_printed_});
@@ -166,7 +171,8 @@ void WorkerPool::wait_for_events() const {
     if (worker->state != State::kIdle) next = std::min(next, worker->deadline);
   }
   const auto left = std::chrono::ceil<milliseconds>(next - Clock::now()).count();
-  const auto patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+  const std::int64_t longest = options_.deadline.seconds() > 0 ? kDeadlinePoll.count() : 60'000;
+  const auto patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, longest));
   poll(events.data(), events.size(), patience);
 }
 
@@ -265,6 +271,17 @@ void WorkerPool::lose(Worker& worker, FailureKind kind, const std::string& why, 
   } else if (state == State::kAsked && batch != nullptr) {
     batch->fail(worker.question, {kind, message, last_printed_});
   }
+}
+
+/// Nobody waits for answers any more.
+void WorkerPool::give_up(Batch& batch) {
+  for (const auto& worker : workers_) {
+    if (worker->state != State::kAsked) continue;
+    worker->link.process().stop(milliseconds(0));
+    worker->state = State::kGone;
+  }
+  forget_gone();
+  batch.fail_all({FailureKind::kGivenUp, "the time limit was over", ""});
 }
 
 void WorkerPool::forget_gone() {

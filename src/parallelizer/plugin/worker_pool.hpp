@@ -54,6 +54,7 @@ class WorkerPool final : public AnswerSource {
   /// The worker is stopped and its question, if any, has failed.
   void lose(Worker& worker, FailureKind kind, const std::string& why, Batch* batch);
   void forget_gone();
+  void give_up(Batch& batch);
   void report_progress(const Batch& batch) const;
 
   PluginSpec spec_;

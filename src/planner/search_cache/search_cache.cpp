@@ -17,8 +17,8 @@ namespace {
 
 /// Whether the same search would come to the same end. Clocks are all that could make it another, and failures may be
 /// mended.
-bool lasts(const compose::SearchResult& result) {
-  return std::ranges::none_of(result.parallelizers, [](const parallelizer::Tally& tally) {
+bool lasts(const compose::SearchResult& result, const Deadline& deadline) {
+  return !deadline.is_missed() && std::ranges::none_of(result.parallelizers, [](const parallelizer::Tally& tally) {
     return tally.failures() > 0 || tally.timed_out || tally.first_failure;
   });
 }
@@ -47,7 +47,7 @@ compose::SearchResult SearchCache::search(const SearchQuestion& question, const 
   ++misses_;
   compose::SearchResult result = compose::search_target(question.target, question.model, question.hierarchy,
                                                         question.parallelizers, question.options, progress);
-  if (key && lasts(result)) store(*key, result);
+  if (key && lasts(result, question.options.deadline)) store(*key, result);
   return result;
 }
 

@@ -180,6 +180,34 @@ TEST_CASE("names and order change no optimum") {
   CHECK(feasible >= enough(300));
 }
 
+TEST_CASE("a deadline that passes anywhere is admitted, and the bound still holds") {
+  std::mt19937_64 random(17);
+  int ended = 0;
+  int found = 0;
+  for (int i = 0; i < cases(900); ++i) {
+    const chain::Program program = random_program(random, {.spend_limit = i % 3 == 0});
+    const std::optional<std::int64_t> best = optimum(program);
+    int left = i % 45;
+    chain::ProgramLimits limits;
+    limits.timed = i % 2 == 0;
+    limits.deadline = Deadline([&left] { return --left < 0; });
+    const chain::ProgramResult result = chain::solve(program, limits);
+    INFO("case " << i);
+    if (!result.finished) REQUIRE(limits.deadline.is_missed());
+    if (!result.finished) ++ended;
+    if (!best) {
+      CHECK(result.chains.empty());
+      continue;
+    }
+    CHECK(result.bound <= *best);
+    if (!result.chains.empty()) CHECK(result.chains.front().time >= *best);
+    if (!result.finished && !result.chains.empty()) ++found;
+    if (result.finished) CHECK(result.chains.front().time == *best);
+  }
+  CHECK(ended >= enough(100));
+  CHECK(found > 0);
+}
+
 TEST_CASE("a spent budget is admitted, and the bound still holds") {
   std::mt19937_64 random(13);
   int ended = 0;

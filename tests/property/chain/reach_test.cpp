@@ -19,6 +19,8 @@ using tangram::testing::enough;
 
 namespace {
 
+const Deadline never;
+
 /// Up to a quarter longer than the shortest at which all units hold all blocks; none: they never do.
 std::optional<std::int64_t> period_near_shortest(const chain::Program& program, const chain::FastestPlans& fastest,
                                                  std::mt19937_64& random) {
@@ -99,9 +101,9 @@ TEST_CASE("a search for feasibility alone finds a chain exactly where the period
     chain::LabelQuery query;
     query.period = *period;
     query.cutoff = INT64_MAX / 4;
-    const chain::LabelAnswer timed = chain::search_labels({program, frontiers, ends}, bound, query);
+    const chain::LabelAnswer timed = chain::search_labels({program, frontiers, ends, never}, bound, query);
     query.relaxed = query.feasibility_only = true;
-    const chain::LabelAnswer feasibility_only = chain::search_labels({program, frontiers, ends}, bound, query);
+    const chain::LabelAnswer feasibility_only = chain::search_labels({program, frontiers, ends, never}, bound, query);
     INFO("case " << i << " period " << *period);
     REQUIRE(feasibility_only.found == timed.found);
     ++(timed.found ? allowed : ruled_out);
@@ -129,7 +131,7 @@ TEST_CASE("no chain that a period allows takes less than whole stages say") {
     query.period = *period;
     query.cutoff = INT64_MAX / 4;
     query.beam = 1 << 20;  // wide enough for all, and without the bound in question
-    const chain::LabelAnswer best = chain::search_labels({program, frontiers, ends}, bound, query);
+    const chain::LabelAnswer best = chain::search_labels({program, frontiers, ends, never}, bound, query);
     const double root = bound.knapsack().root();
     INFO("case " << i << " period " << *period);
     if (!best.found) continue;

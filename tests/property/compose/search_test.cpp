@@ -4,6 +4,7 @@
 #include <tbb/global_control.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "search_case.hpp"
 #include "search_truth.hpp"
@@ -262,6 +263,47 @@ TEST_CASE("a driver that runs out of budget says so, and its bound still holds")
     if (!result.optimal) ++ended;
   }
   CHECK(ended >= enough(10));
+}
+
+TEST_CASE("a driver whose deadline passes anywhere says so, and its bound still holds") {
+  std::mt19937_64 random(37);
+  int early = 0;
+  int late = 0;
+  int whole = 0;
+  for (int i = 0; i < cases(600); ++i) {
+    const SearchCase job = random_search_case(random, {});
+    const std::optional<std::int64_t> best = SearchTruth(job).best();
+    compose::SearchOptions options;
+    options.timed = i % 3 == 0;
+    const compose::SearchResult without = found(job, options);
+    std::atomic<int> left = 1 << (i % 15);
+    options.deadline = Deadline([&left] { return --left < 0; }, 3);
+    const compose::SearchResult result = found(job, options);
+    INFO("case " << i);
+    if (!options.deadline.is_missed()) {
+      ++whole;
+      REQUIRE(result.best.size() == without.best.size());
+      CHECK(result.optimal == without.optimal);
+      CHECK(result.search_bound == without.search_bound);
+      CHECK(result.statistics.labels == without.statistics.labels);
+      continue;
+    }
+    if (result.best.empty() && best) {
+      ++early;
+      REQUIRE(result.is_out_of_budget());
+      CHECK(result.infeasible.front().code == "time-over");
+      CHECK(result.search_bound.value() <= *best);
+    }
+    if (result.best.empty()) continue;
+    ++late;
+    REQUIRE(best);
+    CHECK(result.search_bound.value() <= *best);
+    CHECK(result.best.front().closed_form.value() >= *best);
+    if (result.optimal) CHECK(result.best.front().closed_form.value() == *best);
+  }
+  CHECK(early >= enough(50));
+  CHECK(late >= enough(50));
+  CHECK(whole >= enough(50));
 }
 
 TEST_CASE("an accepted gap is kept, and the bound below it holds") {

@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/deadline.hpp"
 #include "tangram/base/diagnostic.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/base/dtype.hpp"
@@ -17,6 +18,30 @@ TEST_CASE("units: times and sizes round up") {
   CHECK(ceil_to_nanoseconds(1e30) == Nanoseconds::max());
   CHECK(1_GiB == 1024_MiB);
   CHECK(2_us + 500_ns == Nanoseconds(2500));
+}
+
+TEST_CASE("deadline: what one copy saw pass has passed for all") {
+  const Deadline never;
+  CHECK_FALSE(never.has_passed());
+  CHECK_FALSE(never.is_missed());
+  CHECK(never.seconds() == 0);
+
+  int asked = 0;
+  const Deadline first([&asked] { return ++asked > 2; }, 5);
+  const Deadline second = first;  // NOLINT(performance-unnecessary-copy-initialization): the copy is what is tested
+  CHECK_FALSE(first.has_passed());
+  CHECK_FALSE(second.has_passed());
+  CHECK_FALSE(first.is_missed());
+  CHECK(first.missed_seconds() == 0);
+  CHECK(second.has_passed());
+  CHECK(first.is_missed());
+  CHECK(first.missed_seconds() == 5);
+  CHECK(first.has_passed());
+  CHECK(asked == 3);
+
+  CHECK(Deadline::in(1e-9).has_passed());
+  CHECK_FALSE(Deadline::in(1e300).has_passed());
+  CHECK(Deadline::in(604'800).seconds() == 604'800);
 }
 
 TEST_CASE("dtype: names and sizes agree") {

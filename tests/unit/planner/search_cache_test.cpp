@@ -311,6 +311,26 @@ TEST_CASE("search cache: failures, clocks and strangers are not stored") {
   CHECK(search_cache_contents(*open_in(folder)).searches == 1);
 }
 
+TEST_CASE("search cache: what the clock ended is not stored, and a deadline is no part of the question") {
+  const ScratchFolder folder;
+  Asked asked;
+  const auto key = asked.key();
+  asked.options.deadline = Deadline([] { return true; });
+  CHECK(asked.key() == key);
+  SearchCache late(open_in(folder), "program");
+  CHECK(asked.search(late).is_out_of_budget());
+  CHECK(late.stored() == 0);
+  asked.options.deadline = Deadline::in(1e6);
+  SearchCache early(open_in(folder), "program");
+  const SearchResult whole = asked.search(early);
+  CHECK(whole.finished);
+  CHECK(early.stored() == 1);
+  asked.options.deadline = Deadline([] { return true; });
+  SearchCache again(open_in(folder), "program");
+  CHECK(leaves_of(asked.search(again)) == leaves_of(whole));
+  CHECK(again.hits() == 1);
+}
+
 TEST_CASE("search cache: what a disk did to a result is a miss") {
   const ScratchFolder folder;
   Asked asked;

@@ -83,7 +83,7 @@ std::vector<SettingDefinition> make_definitions() {
       {kSearch, kCount, "top", "K", "number of plans to simulate, best by closed form, and as many best by timetable",
        std::to_string(compose::SearchOptions{}.top)},
       {kSearch, kCount, "time-budget", "LABELS",
-       "partial pipelines (labels) the search may keep, not seconds (default: 2000000 up to 256 GPUs, 1250000 beyond)"},
+       "labels (partial pipelines) the search may make, not seconds (default: 2000000 up to 256 GPUs, 1250000 beyond)"},
       {kSearch, kAmount, "time-limit", "SECONDS",
        "stop the search after so many seconds with the best plan so far; it may differ from run to run"},
       {kSearch, kShare, "accept-gap", "SHARE", "stop once no plan can be faster by more than this: 3%", "0"},

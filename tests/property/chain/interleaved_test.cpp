@@ -121,7 +121,7 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
     flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
     flavour.tight_memory = i % 3 == 0;
     Program program = random_program(random, flavour);
-    interleave(random, false, program);
+    interleave(random, i % 2 == 0, program);
     ProgramLimits limits;
     limits.timed = true;
     const ProgramResult result = solve(program, limits);

@@ -39,13 +39,14 @@ namespace tangram::tests {
   return simulate::simulate(schedule).iteration.value();
 }
 
-/// The same of several model chunks a stage, all alike. `transfers`: as Interleaving::sends_block says.
+/// The same of several model chunks a stage, all alike.
 [[nodiscard]] inline std::int64_t simulated_interleaved(const chain::Program& program, const chain::Chain& chain) {
   simulate::Schedule schedule;
   simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
   pipeline.kind = simulate::ScheduleKind::kInterleaved;
   pipeline.microbatches = program.microbatches / program.interleaving.chunks;
   pipeline.group = chain.group;
+  if (program.interleaving.sends_block) pipeline.transfers = simulate::Transfers::kForwardBlocking;
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
     const chain::Candidate& plan = chain.stages[s].candidate;
     simulate::SimPart part{{}, {}, Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)};

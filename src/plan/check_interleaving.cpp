@@ -44,6 +44,15 @@ class Turns {
   std::int64_t group_;
 };
 
+/// Warm-ups of more are of no runtime, and told apart by their bound.
+constexpr std::int64_t kMostGroups = 10'000;
+
+std::int64_t largest_activation(const PartPrediction& part) {
+  std::int64_t largest = 0;
+  for (const ChunkPrediction& chunk : part.chunks) largest = std::max(largest, chunk.activation.value());
+  return largest;
+}
+
 void check_groups(const LaunchPlan& plan, const Pipeline& pipeline, Findings& findings) {
   const auto stages = static_cast<std::int64_t>(pipeline.stages.size());
   if (stages < 2) {
@@ -92,11 +101,12 @@ std::int64_t interleaved_activations(const PartPrediction& part, std::int64_t mi
   const auto chunks = static_cast<std::int64_t>(part.chunks.size());
   group = std::min(group, microbatches);
   const std::int64_t lead_groups = warmup / chunks / group + 4;
+  if (lead_groups > kMostGroups) return product(sum(warmup, 1), largest_activation(part));
   const std::int64_t few = microbatches % group + product(lead_groups, group);
   const Turns turns(std::min(microbatches, few), chunks, group);
-  const std::int64_t steady =
-      std::max<std::int64_t>(0, turns.passes() - warmup - 1);  // backward passes before the last
-  const auto held = [&](std::int64_t backward) {               // forward pass has ended
+  // Backward passes that have ended when the last forward pass has.
+  const std::int64_t steady = std::max<std::int64_t>(0, turns.passes() - warmup - 1);
+  const auto held = [&](std::int64_t backward) {
     const std::int64_t forward = std::min(turns.passes(), sum(warmup, backward + 1));
     std::int64_t bytes = 0;
     for (std::int64_t c = 0; c < chunks; ++c) {

@@ -86,6 +86,16 @@ TEST_CASE("forward-blocking: parts of a stage wait for the slowest") {
   CHECK(find(result, EventKind::kForward, 0, 1, 1).start == 17_ns);
 }
 
+namespace {
+
+// Chunks differ by a block, of three or four.
+bool is_near(Nanoseconds iteration, Nanoseconds closed_form) {
+  const double share = iteration.as_double() / closed_form.as_double();
+  return share > 0.8 && share < 1.2;
+}
+
+}  // namespace
+
 TEST_CASE("an interleaved plan becomes an interleaved schedule") {
   const plan::LaunchPlan plan = plan::example::interleaved_plan();
   const Schedule schedule = schedule_of(plan);
@@ -102,8 +112,7 @@ TEST_CASE("an interleaved plan becomes an interleaved schedule") {
   for (std::size_t s = 0; s < 4; ++s) {
     CHECK(result.stages[s].max_in_flight == plan.stages[s].parts[0].predicted.in_flight);
   }
-  // What the judge says of the order alone is a bound.
-  CHECK(result.iteration >= plan.predicted.closed_form);
+  CHECK(is_near(result.iteration, plan.predicted.closed_form));
 }
 
 TEST_CASE("a simulated interleaved plan passes its check") {
@@ -122,7 +131,7 @@ TEST_CASE("the file that tests of the command line read is a simulated interleav
   CHECK(now == test::golden(std::string(TANGRAM_SOURCE_DIR) + "/tests/cli/inputs/interleaved.plan.json", now));
 }
 
-TEST_CASE("no interleaved iteration is below the judge's closed form") {
+TEST_CASE("interleaved iterations are what the judge's closed form says, nearly") {
   plan::example::World world = plan::example::make_world();
   const auto alike = plan::example::strategy(2, 1, 4, 1, 1, 1);
   for (const std::int64_t microbatches : {4, 6, 9}) {
@@ -135,7 +144,7 @@ TEST_CASE("no interleaved iteration is below the judge's closed form") {
         const Result result = simulate::simulate(schedule_of(plan));
         if (result.deadlock) continue;  // a last group that is too short
         CAPTURE(microbatches, chunks, group);
-        CHECK(result.iteration >= plan.predicted.closed_form);
+        CHECK(is_near(result.iteration, plan.predicted.closed_form));
       }
     }
   }

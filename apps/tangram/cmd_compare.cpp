@@ -139,7 +139,6 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   }
   auto usual = plan_options(context.settings, inputs->fleet, inputs->model);
   if (!usual) return refuse(usual.error());
-  usual->target = target_of(context.settings);
   planner::CompareOptions options{*std::move(usual), *planners, *modes, std::move(*plans), !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.plan.search.profiles = &inputs->profiles;
   const auto comparison =

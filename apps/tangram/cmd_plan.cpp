@@ -304,7 +304,6 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   auto usual = plan_options(context.settings, inputs->fleet, inputs->model);
   if (!usual) return refuse(usual.error());
   planner::PlanOptions options = *std::move(usual);
-  options.target = target_of(context.settings);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
   const Cache cache = open_cache(context.settings);
   options.cache = cache.searches.get();

@@ -1,10 +1,13 @@
 #include "planning_inputs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "inputs.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/compose/search_tuning.hpp"
 #include "tangram/model/techniques.hpp"
 
@@ -67,6 +70,23 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   return inputs;
 }
 
+namespace {
+
+std::optional<Diagnostic> schedule_complaint(const planner::PlanOptions& options) {
+  const runtime::Runtime& runtime = runtime::runtime_of(options.target);
+  if (!options.search.schedule || runtime.knows(*options.search.schedule)) return std::nullopt;
+  std::string known;
+  for (const runtime::Runtime& other : runtime::runtimes()) {
+    if (other.knows(*options.search.schedule)) known += fmt::format("{}{}", known.empty() ? "" : ", ", other.name);
+  }
+  return problem(
+      ErrorKind::kUsage, "schedule-unknown",
+      fmt::format("--schedule {}: {} has no such schedule", to_string(*options.search.schedule), runtime.title),
+      fmt::format("give a --target that has it: {}", known));
+}
+
+}  // namespace
+
 Expected<planner::PlanOptions> plan_options(const Settings& settings, const cluster::Fleet& fleet,
                                             const model::Model& model) {
   auto tuning = tuning_of_developers();
@@ -83,11 +103,10 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   options.search.accepted_gap = settings.share("accept-gap");
   options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
   if (const auto seconds = settings.amount("time-limit")) options.search.deadline = Deadline::in(*seconds);
+  options.target = runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
+  options.search.schedule = runtime::schedule_named(settings.text("schedule"));
+  if (auto complaint = schedule_complaint(options)) return fail(std::move(*complaint));
   return options;
-}
-
-runtime::Target target_of(const Settings& settings) {
-  return runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
 }
 
 }  // namespace tangram::app

@@ -29,6 +29,5 @@ struct PlanningInputs {
 [[nodiscard]] Expected<planner::PlanOptions> plan_options(const Settings& settings, const cluster::Fleet& fleet,
                                                           const model::Model& model);
 
-[[nodiscard]] runtime::Target target_of(const Settings& settings);
 
 }  // namespace tangram::app

@@ -1,5 +1,7 @@
 #include "tangram/compose/target.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include "space.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
@@ -182,6 +185,23 @@ bool is_near(const std::optional<cost::Degrees>& degrees, const std::vector<cost
          });
 }
 
+std::string chunk_rule() {
+  return fmt::format("interleaved: {} model chunks a stage, blocks that are unlike the rest in the first or last chunk",
+                     fmt::join(usual_chunks(), ", "));
+}
+
+/// Where a schedule is wanted that the job's techniques leave out.
+Diagnostics nothing_to_search() {
+  return {problem(ErrorKind::kInfeasible, "schedule-forbidden",
+                  "the wanted schedule, or the wanted GPU types and degrees, are not among what the job allows",
+                  "allow the techniques interleaving and pipeline, or take --schedule any")};
+}
+
+bool has_schedule(const Constraints& constraints, std::optional<runtime::Schedule> wanted) {
+  const bool interleaved = std::ranges::max(constraints.chunks) > 1;
+  return !wanted || interleaved == (*wanted == runtime::Schedule::kInterleaved);
+}
+
 /// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
@@ -248,7 +268,8 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   int chunks = 1;  // that the relaxed bound counts on
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
   for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
-    if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees))
+    if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
+        !has_schedule(constraints, options.schedule))
       continue;
     if (!first && options.deadline.has_passed()) {  // nothing is known of the other cases
       open = Nanoseconds(0);
@@ -282,7 +303,10 @@ SearchResult search_target(Target target, const model::Model& model, const clust
       options.incumbent = std::min(options.incumbent, Nanoseconds(chain::of_interest(best, options.accepted_gap)));
     }
   }
+  if (first) all.infeasible = nothing_to_search();
   all.space.rules.emplace_back(runtime::runtime_of(target).rules);
+  if (chunks > 1) all.space.rules.push_back(chunk_rule());
+  if (options.schedule) all.space.rules.push_back(fmt::format("schedule: {}", to_string(*options.schedule)));
   if (all.best.empty()) return all;
   const Nanoseconds best = all.best.front().closed_form;
   const Nanoseconds wanted(chain::of_interest(best.value(), options.accepted_gap));

@@ -64,6 +64,10 @@ std::optional<Target> target_named(std::string_view name) {
   return found == kRuntimes.end() ? std::nullopt : std::optional(found->target);
 }
 
+std::optional<Schedule> schedule_named(std::string_view name) {
+  return named(name, std::array{Schedule::k1F1B, Schedule::kInterleaved});
+}
+
 std::string_view to_string(Target target) { return runtime_of(target).name; }
 
 std::string_view to_string(Schedule schedule) { return schedule == Schedule::kInterleaved ? "interleaved" : "1f1b"; }

@@ -55,6 +55,7 @@ struct SearchOptions {
   /// Of a runtime with one set of degrees for all stages, only those that are as wide (tp, GPUs) as one of these;
   /// empty: all.
   std::vector<cost::Degrees> near_degrees;
+  std::optional<runtime::Schedule> schedule;   ///< that plans must have; none: any that the target has
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
   std::optional<Nanoseconds> relaxed_bound;    ///< where another search of the job on the fleet has worked it out
   SearchTuning tuning;

@@ -91,6 +91,7 @@ struct Runtime {
 
 /// nullopt: nobody has this name.
 [[nodiscard]] std::optional<Target> target_named(std::string_view name);
+[[nodiscard]] std::optional<Schedule> schedule_named(std::string_view name);
 
 /// "generic", "megatron", ...
 [[nodiscard]] std::string_view to_string(Target target);

@@ -27,7 +27,8 @@ struct SimulateArguments {
 Parameters parameters_of(SimulateArguments& a) {
   return {{{"PLAN", "a launch plan", &a.plan}},
           {{"trace", "FILE", "write a Chrome trace to FILE", &a.trace},
-           {"transfers", "KIND", "overlapped or blocking, instead of what the plan's runtime has", &a.transfers}}};
+           {"transfers", "KIND", "overlapped, blocking or forward-blocking, instead of what the plan's runtime has",
+            &a.transfers}}};
 }
 
 const plan::Stage& stage_of(const plan::LaunchPlan& plan, const simulate::StageUse& use) {

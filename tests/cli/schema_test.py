@@ -38,6 +38,7 @@ def written_plans(binary, configs, inputs):
     }
     for title, arguments in runs.items():
         yield title, json.loads(output(binary, "plan", *arguments, "--json", "-q"))
+    yield "a plan of interleaved chunks", json.loads((inputs / "interleaved.plan.json").read_text())
 
 
 def check_measurements(binary, configs, inputs):

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "support/property.hpp"
 #include "unit/execute/tiny_plan.hpp"
@@ -117,6 +118,34 @@ plan::LaunchPlan random_plan() {
   return make_plan(std::move(model), pipelines);
 }
 
+/// One or two pipelines of stages with two or three chunks each, in groups that Megatron-LM takes.
+plan::LaunchPlan random_interleaved_plan() {
+  const int stages = pick(2, 3);
+  const int chunks = pick(2, 3);
+  const int group = pick(stages, stages + 2);
+  const int rest = pick(0, 1) == 0 ? 0 : pick(stages, group) % group;
+  std::string types;
+  for (int b = stages * chunks + pick(0, 2); b > 0; --b) {
+    types += any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w'});
+  }
+  std::vector<PipelineSpec> pipelines;
+  const int microbatch = any_of(std::vector<int>{1, 2, 3, 4});
+  for (int p = pick(0, 3) == 0 ? 2 : 1; p > 0; --p) {
+    PipelineSpec pipeline;
+    pipeline.microbatch = microbatch;
+    pipeline.microbatches = group * pick(1, 3) + rest;
+    pipeline.missing = pick(0, 1) == 1 ? pick(0, microbatch - 1) : 0;
+    for (int s = 0; s < stages; ++s) {
+      const int last = s + 1 == stages ? static_cast<int>(types.size()) : s + 1;
+      pipeline.stages.push_back(random_stage(s, s + 1, microbatch));
+      pipeline.stages.back().last = last;
+      for (PartSpec& part : pipeline.stages.back().parts) part.policy.runs.clear();
+    }
+    pipelines.push_back(std::move(pipeline));
+  }
+  return interleaved(make_plan(make_model(types, pick(0, 1) == 1), pipelines), chunks, group);
+}
+
 std::string listing(const Report& report) {
   std::string text;
   for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
@@ -137,14 +166,28 @@ TEST_CASE("six hundred plans of any structure compute what one process computes"
   });
 }
 
+TEST_CASE("two hundred plans of interleaved chunks compute what one process computes") {
+  testing::holds(200, [] {
+    const auto report = verify(random_interleaved_plan());
+    RC_ASSERT(report.has_value());
+    RC_LOG() << listing(*report);
+    RC_ASSERT(report->ok());
+    RC_ASSERT(report->executed);
+    RC_ASSERT(report->gradient.error <= kTolerance);
+    RC_ASSERT(report->weight.error <= kTolerance);
+  });
+}
+
 TEST_CASE("every mistake that a plan can take is found in it, under the mistake's name") {
   std::map<std::string_view, int> acted;
   testing::holds(100, [&acted] {
     const plan::LaunchPlan plan = random_plan();
+    const plan::LaunchPlan with_chunks = random_interleaved_plan();
     for (const FaultName& fault : fault_names()) {
       VerifyOptions options;
       options.fault = fault.fault;
-      const auto report = verify(plan, options);
+      auto report = verify(plan, options);
+      if (!report) report = verify(with_chunks, options);
       if (!report) continue;  // nothing to act on
       ++acted[fault.name];
       RC_LOG() << fault.name << "\n" << listing(*report);

@@ -62,9 +62,9 @@ TEST_CASE("repaired planners return nothing that their memory model or their cut
       for (const DraftPipeline& pipeline : draft.pipelines) {
         int next = 0;
         for (const DraftStage& stage : pipeline.stages) {
-          CHECK(stage.first() == next);
-          CHECK(stage.last() > stage.first());
-          next = stage.last();
+          CHECK(stage.first == next);
+          CHECK(stage.last > stage.first);
+          next = stage.last;
         }
         CHECK(next == setting.input.units());
       }

@@ -144,3 +144,13 @@ TEST_CASE("two hosts are gone and one spare is not enough") {
   CHECK(now.gone.size() == 8);
   CHECK_FALSE(with_spares(old, now.gone, world.fleet));
 }
+
+TEST_CASE("a plan of interleaved chunks is not priced anew, and says so") {
+  const World world = make_world();
+  const plan::LaunchPlan plan = interleaved_plan();
+  const Refit refitted = refit(plan, world.fleet, plan.model, {});
+  CHECK_FALSE(refitted.fits());
+  CHECK(refitted.gone.empty());
+  REQUIRE(refitted.misfits.size() == 1);
+  CHECK(refitted.misfits.front().code == "interleaved");
+}

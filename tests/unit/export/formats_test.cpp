@@ -1,5 +1,4 @@
 // What every format writes, whole.
-#include <functional>
 #include <sstream>
 
 #include "jobset.hpp"
@@ -75,19 +74,6 @@ TEST_CASE("megatron lists interleaved chunks as they follow each other in the mo
   CHECK_FALSE(export_plan(plan, Format::kGalvatron));
   CHECK_FALSE(export_plan(plan, Format::kSailor));
   CHECK_FALSE(export_plan(plan, Format::kFlashflex));
-}
-
-TEST_CASE("megatron refuses groups that its schedule refuses") {
-  const auto refused = [](const std::function<void(plan::LaunchPlan&)>& change) {
-    plan::LaunchPlan plan = plan::example::interleaved_plan();
-    change(plan);
-    const auto made = export_plan(plan, Format::kMegatron);
-    REQUIRE_FALSE(made);
-    return made.error().front().code;
-  };
-  CHECK(refused([](auto& p) { p.group = 3; }) == "MLM_GROUP");
-  CHECK(refused([](auto& p) { p.group = 5; }) == "MLM_GROUP");
-  CHECK(refused([](auto& p) { ++p.stages[1].warmup; }) == "MLM_WARMUP");
 }
 
 TEST_CASE("flagscale writes one mesh per stage and a type alias per island", "[golden]") {

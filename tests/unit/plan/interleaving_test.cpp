@@ -180,6 +180,27 @@ TEST_CASE("every fault of an interleaved plan is caught") {
   }
 }
 
+TEST_CASE("Megatron-LM refuses groups and warm-ups that its schedule has not") {
+  const auto refused = [](const std::function<void(LaunchPlan&)>& change) {
+    LaunchPlan plan = interleaved_plan();
+    change(plan);
+    const auto reasons = reasons_against(plan, runtime::Target::kMegatron);
+    return reasons.empty() ? std::string() : reasons.front().code;
+  };
+  CHECK(refused([](auto&) {}).empty());
+  CHECK(refused([](auto& p) { p.group = 3; }) == "MLM_GROUP");
+  CHECK(refused([](auto& p) { p.group = 5; }) == "MLM_GROUP");
+  CHECK(refused([](auto& p) { ++p.stages[1].warmup; }) == "MLM_WARMUP");
+  CHECK(refused([](auto& p) { --p.stages[1].warmup; }) == "MLM_WARMUP");
+  CHECK(refused([](auto& p) {
+          for (Stage& stage : p.stages) stage.parts[0].strategy.policy.recompute = cost::RecomputeMode::kFull;
+          p.stages[1].parts[0].strategy.policy.recompute_layers = 1;
+        }) == "MLM_RECOMPUTE_LAYERS_VARY");
+  LaunchPlan mimo = interleaved_plan();
+  CHECK(std::ranges::any_of(reasons_against(mimo, runtime::Target::kMimo),
+                            [](const TargetReason& r) { return r.code == "MIMO_INTERLEAVED"; }));
+}
+
 TEST_CASE("an interleaved plan is read as it was written") {
   LaunchPlan plan = interleaved_plan();
   const std::string text = write_plan(plan);

@@ -157,7 +157,7 @@ double PlannerInput::seconds(int kind, int tp, std::int64_t samples, int first, 
   const GridPoint* point = at(kind, tp, samples);
   if (point == nullptr) return std::numeric_limits<double>::infinity();
   double sum = 0;
-  for (int unit = first; unit < last; ++unit) sum += at(point->units, unit).seconds();
+  for (int unit = first; unit < last; ++unit) sum += tangram::at(point->units, unit).seconds();
   return sum;
 }
 

@@ -57,7 +57,7 @@ class SailorReader {
   const io::Node* result_of(const io::Node& root, std::int64_t rank) {
     const bool list = root.kind == io::NodeKind::kArray;
     const auto size = list ? static_cast<std::int64_t>(root.items.size()) : 1;
-    if (rank <= size) return list ? &at(root.items, rank - 1) : &root;
+    if (rank <= size) return list ? &tangram::at(root.items, rank - 1) : &root;
     lists_.complain(root, "no-such-rank", fmt::format("there are {} plans, none has rank {}", size, rank));
     return nullptr;
   }

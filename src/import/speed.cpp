@@ -43,7 +43,7 @@ class Speeds {
   Expected<double> of(int island_class, const Replica& replica) {
     const auto known = known_.find({island_class, replica.tp});
     if (known != known_.end()) return known->second;
-    const cluster::IslandClass& island = at(level_.classes, island_class);
+    const cluster::IslandClass& island = tangram::at(level_.classes, island_class);
     const auto gpus = static_cast<int>(replica.gpus.size());
     const cluster::DeviceShape shape{island.device, 1, gpus, island.inside_member, island.between_members, {}};
     cost::Degrees degrees = stage_.common;

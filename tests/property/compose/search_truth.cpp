@@ -278,7 +278,6 @@ std::vector<prune::Candidate> SearchTruth::stages(const Space& space, const Part
 // Every part may have to send to every other: the dearest pair counts. A stage that shares its member with the next one
 // must have a next one there.
 chain::Price SearchTruth::boundary(const Space& space, const Parts& from, const Parts& to, int cut) const {
-  const std::size_t at = space.at;
   const Bytes bytes(model::cut_bytes(model_, cut) * space.microbatch);
   const Part& end = from.front();
   const bool joined = end.run > end.gpus;

@@ -12,6 +12,7 @@
 using namespace tangram;
 using namespace tangram::compose;
 using namespace tangram::objective;
+using runtime::Target;
 using namespace tangram::compose::fixtures;
 
 namespace {

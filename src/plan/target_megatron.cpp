@@ -23,6 +23,15 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
         return s.warmup != std::min(classic, own.microbatches * chunks - 1);
       },
       "MLM_WARMUP", "stage s of S starts with 2(S-1-s) + (v-1)G forward passes of its v chunks");
+  // The search counts what chunks hold on average.
+  rules.none(
+      stages,
+      [](const Stage& s) {
+        return std::ranges::any_of(s.parts, [](const Part& part) {
+          return part.predicted.peak_memory > part.predicted.usable_memory;
+        });
+      },
+      "MLM_CHUNK_MEMORY", "the first chunks are held longest: what a stage holds of all its chunks fits its GPUs");
 }
 
 }  // namespace

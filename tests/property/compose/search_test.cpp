@@ -45,13 +45,14 @@ void check_stages(const SearchCase& job, const compose::Composition& plan) {
       slowest = std::max(slowest, part.plan.cost.forward + part.plan.cost.backward);
       forward = std::max(forward, part.plan.cost.forward);
       step = std::max(step, part.plan.cost.optimizer_step);
-      CHECK(stage.in_flight <= part.plan.n_max);
+      CHECK(stage.in_flight <= part.plan.n_max * plan.chunks);
     }
     CHECK(stage.T == slowest);
     CHECK(stage.F == forward);
     CHECK(stage.o == step);
-    CHECK(stage.T <= plan.period);
-    CHECK(stage.in_flight <= plan.microbatches);
+    CHECK(stage.T <= plan.period * plan.chunks);
+    CHECK(stage.in_flight <= plan.microbatches * plan.chunks);
+    if (s + 1 == plan.stages.size() && plan.chunks > 1) continue;  // to the first stage
     if (s + 1 == plan.stages.size()) {
       CHECK(stage.to_next == cost::BoundaryCost{});
       continue;

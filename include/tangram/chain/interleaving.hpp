@@ -63,7 +63,7 @@ struct Interleaving {
   /// How long a pipeline waits, altogether, for what its last stage sends back to the first: a group has passed a chunk
   /// after G periods P, and is there again after the latency of all stages and the way around.
   [[nodiscard]] std::int64_t wait_around(std::int64_t latency, std::int64_t group, std::int64_t period) const {
-    return (chunks - 1) * std::max<std::int64_t>(0, latency - group * period);
+    return latency / period < group ? 0 : (chunks - 1) * (latency - group * period);
   }
 };
 

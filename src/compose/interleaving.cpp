@@ -4,6 +4,8 @@
 #include <bit>
 #include <set>
 
+#include "tangram/runtime/runtime.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -34,6 +36,9 @@ bool is_elsewhere(const model::Model& model, const model::BlockRange& run) {
   return false;
 }
 
+// As even as they can be, the larger ones last: the first chunks are held longest.
+int chunk_size(int blocks, int chunks, int chunk) { return (blocks + chunk) / chunks; }
+
 }  // namespace
 
 ChunkedSlices::ChunkedSlices(const model::Model& model) : blocks_(model.block_count()) {
@@ -51,15 +56,10 @@ ChunkedSlices::ChunkedSlices(const model::Model& model) : blocks_(model.block_co
 
 bool ChunkedSlices::has(int first, int last, int chunks) const {
   if (cut_bytes_ == 0 || last - first < chunks) return false;
-  const std::vector<int> sizes = chunk_sizes(last - first, chunks);
-  if (first < alike_first_ && (first > 0 || sizes.front() < alike_first_)) return false;
-  return last <= alike_last_ || (last == blocks_ && sizes.back() >= blocks_ - alike_last_);
-}
-
-std::vector<int> chunk_sizes(int blocks, int chunks) {
-  std::vector<int> sizes;
-  for (int c = 0; c < chunks; ++c) sizes.push_back((blocks + c) / chunks);
-  return sizes;
+  const int smallest = chunk_size(last - first, chunks, 0);
+  const int largest = chunk_size(last - first, chunks, chunks - 1);
+  if (first < alike_first_ && (first > 0 || smallest < alike_first_)) return false;
+  return last <= alike_last_ || (last == blocks_ && largest >= blocks_ - alike_last_);
 }
 
 std::vector<std::vector<model::BlockRange>> chunk_ranges(const std::vector<int>& blocks, int chunks) {
@@ -67,7 +67,7 @@ std::vector<std::vector<model::BlockRange>> chunk_ranges(const std::vector<int>&
   int first = 0;
   for (int c = 0; c < chunks; ++c) {
     for (std::size_t s = 0; s < blocks.size(); ++s) {
-      const int size = chunk_sizes(blocks[s], chunks)[static_cast<std::size_t>(c)];
+      const int size = chunk_size(blocks[s], chunks, c);
       ranges[s].push_back({first, first + size});
       first += size;
     }
@@ -79,8 +79,7 @@ std::vector<chain::MicrobatchGroup> microbatch_groups(std::int64_t microbatches)
   std::vector<chain::MicrobatchGroup> groups;
   for (std::int64_t group = 2; group <= microbatches; ++group) {
     if (group > kAllGroups && !std::has_single_bit(static_cast<std::uint64_t>(group))) continue;
-    const std::int64_t rest = microbatches % group;
-    const std::int64_t most_stages = rest == 0 ? group : rest;
+    const std::int64_t most_stages = runtime::most_interleaved_stages(microbatches, group);
     if (most_stages > 1) groups.push_back({group, most_stages});
   }
   return groups;

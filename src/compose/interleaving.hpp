@@ -31,10 +31,7 @@ class ChunkedSlices {
   std::int64_t cut_bytes_ = 0;
 };
 
-/// As even as they can be, the larger ones last: the first chunks are held longest.
-[[nodiscard]] std::vector<int> chunk_sizes(int blocks, int chunks);
-
-/// [stage][chunk] of stages that hold so many blocks each.
+/// [stage][chunk] of stages that hold so many blocks each, dealt out as evenly as they go, the larger chunks last.
 [[nodiscard]] std::vector<std::vector<model::BlockRange>> chunk_ranges(const std::vector<int>& blocks, int chunks);
 
 /// All up to a number that is more than enough, beyond it powers of two: those that a pipeline of two stages or more

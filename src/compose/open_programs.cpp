@@ -40,7 +40,7 @@ void OpenPrograms::solve_again(std::vector<OpenProgram>& programs, double gap) {
     if (programs[i].bound < goal.incumbent) break;
   }
   std::vector<OpenProgram> still_open;
-  for (const OpenProgram& program : programs) add(program, still_open);
+  for (const OpenProgram& program : programs) record_.sort_out(program, still_open);
   programs = std::move(still_open);
 }
 
@@ -77,14 +77,6 @@ void OpenPrograms::solve_in_order(std::vector<OpenProgram>& programs, double gap
     if (program.bound < now.goal.incumbent) now.open = std::min(now.open, program.bound);
   };
   run_in_order<SolveRecord>(beside, begin, work, end);
-}
-
-void OpenPrograms::add(const OpenProgram& program, std::vector<OpenProgram>& still_open) {
-  if (program.bound < record_.incumbent()) {
-    still_open.push_back(program);
-  } else {
-    record_.close(program);
-  }
 }
 
 void OpenPrograms::take(Batch& batch, OpenProgram& program, const Goal& goal) {

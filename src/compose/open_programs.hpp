@@ -27,7 +27,6 @@ class OpenPrograms {
   [[nodiscard]] bool look_for_wide_gaps(std::vector<OpenProgram>& programs);
   void solve_again(std::vector<OpenProgram>& programs, double gap);
   void solve_in_order(std::vector<OpenProgram>& programs, double gap, std::vector<std::int64_t>& shares);
-  void add(const OpenProgram& program, std::vector<OpenProgram>& still_open);
   void take(Batch& batch, OpenProgram& program, const Goal& goal);
   [[nodiscard]] Batch solve(const OpenProgram& program, const Goal& goal) const;
   [[nodiscard]] bool has_ample_labels() const;

@@ -142,7 +142,7 @@ class Searcher {
 
   // Nothing is known of them.
   void leave_open(const std::vector<Setting>& settings, std::vector<OpenProgram>& unfinished) {
-    for (const Setting& setting : settings) add({setting, 0}, unfinished);
+    for (const Setting& setting : settings) record_.sort_out({setting, 0}, unfinished);
   }
 
   [[nodiscard]] bool is_late() const { return options_.deadline.has_passed(); }
@@ -168,15 +168,7 @@ class Searcher {
             std::vector<OpenProgram>& unfinished) {
     OpenProgram program{candidate.setting};
     record_.take(candidate, store, program);
-    add(program, unfinished);
-  }
-
-  void add(const OpenProgram& program, std::vector<OpenProgram>& unfinished) {
-    if (program.bound < record_.incumbent()) {
-      unfinished.push_back(program);
-    } else {
-      record_.close(program);
-    }
+    record_.sort_out(program, unfinished);
   }
 
   [[nodiscard]] std::int64_t first_share() const {

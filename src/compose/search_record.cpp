@@ -98,6 +98,14 @@ void SearchRecord::take_improved(const PlacedChain& improved) {
   keep_fastest(result_.timed, options_.top);
 }
 
+void SearchRecord::sort_out(const OpenProgram& program, std::vector<OpenProgram>& open) {
+  if (program.bound < incumbent_) {
+    open.push_back(program);
+  } else {
+    close(program);
+  }
+}
+
 void SearchRecord::close(const OpenProgram& program) {
   LevelReport& report = level_of(program.setting);
   report.bound = std::min(report.bound, Nanoseconds(program.bound));

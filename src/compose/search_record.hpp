@@ -44,6 +44,8 @@ class SearchRecord {
   /// A plan that was made of one found before.
   void take_improved(const PlacedChain& improved);
 
+  /// Adds a program to those that stay open where one of its plans may still be of interest; closes it else.
+  void sort_out(const OpenProgram& program, std::vector<OpenProgram>& open);
   /// No plan of the program is faster than its bound, and that was all that was asked of it.
   void close(const OpenProgram& program);
   /// The search ends without more of it: plans above its bound may be missed.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 #include <map>
@@ -68,10 +69,7 @@ Constraints common_demands(const runtime::Runtime& runtime, const model::Job& jo
 }
 
 /// Numbers of model chunks that are tried.
-const std::vector<int>& usual_chunks() {
-  static const std::vector<int> chunks{2, 3, 4, 6, 8};
-  return chunks;
-}
+constexpr std::array kUsualChunks{2, 3, 4, 6, 8};
 
 /// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them.
 void add_interleaved(const runtime::Runtime& runtime, const model::Job& job, std::vector<Constraints>& cases) {
@@ -80,7 +78,7 @@ void add_interleaved(const runtime::Runtime& runtime, const model::Job& job, std
   for (std::size_t i = 0; i < plain; ++i) {
     cases.push_back(cases[i]);
     cases.back().semantics = *runtime.interleaved;
-    cases.back().chunks = usual_chunks();
+    cases.back().chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
   }
 }
 
@@ -187,7 +185,7 @@ bool is_near(const std::optional<cost::Degrees>& degrees, const std::vector<cost
 
 std::string chunk_rule() {
   return fmt::format("interleaved: {} model chunks a stage, blocks that are unlike the rest in the first or last chunk",
-                     fmt::join(usual_chunks(), ", "));
+                     fmt::join(kUsualChunks, ", "));
 }
 
 /// Where a schedule is wanted that the job's techniques leave out.

@@ -170,9 +170,7 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
   }
   cost::StageCost computed;
   if (plan.is_interleaved()) {
-    std::vector<model::SliceSignature> slices;
-    for (const model::BlockRange& chunk : stage.chunks) slices.push_back(model::signature(plan.model, chunk));
-    const cost::ChunkedCost chunked = cost::chunked_cost(*units, slices, part.strategy.policy);
+    const cost::ChunkedCost chunked = cost::chunked_cost(*units, stage.signatures(plan.model), part.strategy.policy);
     compare_chunks(part.predicted, chunked.chunks, where, findings);
     std::ranges::transform(chunked.chunks, recomputed.predicted.chunks.begin(), [](const cost::StageCost& chunk) {
       return ChunkPrediction{chunk.forward, chunk.backward, chunk.activation};

@@ -15,9 +15,7 @@ cost::ChunkedCost cost_of(const LaunchPlan& plan, const cost::ProfileSet* profil
   const auto units = cost::unit_costs(plan.model, shape_of(plan, part), part.strategy.degrees,
                                       static_cast<int>(part.samples), profiles);
   TANGRAM_ASSERT(units.has_value());  // as blocks in a row the part has been priced
-  std::vector<model::SliceSignature> slices;
-  for (const model::BlockRange& chunk : stage.chunks) slices.push_back(model::signature(plan.model, chunk));
-  return cost::chunked_cost(*units, slices, part.strategy.policy);
+  return cost::chunked_cost(*units, stage.signatures(plan.model), part.strategy.policy);
 }
 
 void set_costs(const cost::ChunkedCost& cost, Nanoseconds crossing, PartPrediction& p) {

@@ -16,6 +16,12 @@ int Stage::most_chunk_blocks() const {
   return most;
 }
 
+std::vector<model::SliceSignature> Stage::signatures(const model::Model& model) const {
+  std::vector<model::SliceSignature> all;
+  for (const model::BlockRange& chunk : chunks) all.push_back(model::signature(model, chunk));
+  return all;
+}
+
 std::vector<std::size_t> LaunchPlan::places_of(const Stage& stage) const {
   const std::vector<int>& ids = pipelines[static_cast<std::size_t>(stage.pipeline)].stages;
   const auto depth = static_cast<std::size_t>(std::ranges::find(ids, stage.id) - ids.begin());

@@ -1,6 +1,7 @@
 // Megatron-LM, stock path (pretrain_gpt.py). Rules as in NVIDIA/Megatron-LM megatron/training/arguments.py,
 // megatron/core/transformer/transformer_config.py and megatron/core/parallel_state.py (2026-08): degrees and recompute
 // are one value for the whole world, layers per stage are free (--pipeline-model-parallel-layout).
+#include "findings.hpp"
 #include "target_rules.hpp"
 
 namespace tangram::plan {
@@ -19,7 +20,7 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
       [&](const Stage& s) {
         const auto& own = plan.pipelines[static_cast<std::size_t>(s.pipeline)];
         const auto chunks = static_cast<std::int64_t>(s.chunks.size());
-        const std::int64_t classic = 2 * (depth - 1 - depth_of(plan, s)) + (chunks - 1) * plan.group;
+        const std::int64_t classic = interleaved_warmup(depth_of(plan, s), depth, chunks, plan.group, own.microbatches);
         return s.warmup != std::min(classic, own.microbatches * chunks - 1);
       },
       "MLM_WARMUP", "stage s of S starts with 2(S-1-s) + (v-1)G forward passes of its v chunks");
@@ -27,9 +28,8 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
   rules.none(
       stages,
       [](const Stage& s) {
-        return std::ranges::any_of(s.parts, [](const Part& part) {
-          return part.predicted.peak_memory > part.predicted.usable_memory;
-        });
+        return std::ranges::any_of(
+            s.parts, [](const Part& part) { return part.predicted.peak_memory > part.predicted.usable_memory; });
       },
       "MLM_CHUNK_MEMORY", "the first chunks are held longest: what a stage holds of all its chunks fits its GPUs");
 }

@@ -83,15 +83,21 @@ std::string_view to_string(Transfers transfers) {
 
 std::string_view to_string(Warmup warmup) { return warmup == Warmup::kClassic ? "classic" : "free"; }
 
+std::int64_t most_interleaved_stages(std::int64_t microbatches, std::int64_t group) {
+  if (group > microbatches) return 0;
+  const std::int64_t rest = microbatches % group;
+  return rest == 0 ? group : rest;
+}
+
 std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group) {
   const std::string groups = "groups of " + std::to_string(group) + " microbatches are ";
   const std::string of_stages = "shorter than the " + std::to_string(stages) + " stages";
   if (group < stages) return groups + of_stages;
   if (group > microbatches) return groups + "longer than the " + std::to_string(microbatches) + " there are";
-  const std::int64_t rest = microbatches % group;
-  if (rest == 0 || rest >= stages) return {};
+  const std::int64_t most = most_interleaved_stages(microbatches, group);
+  if (stages <= most) return {};
   return std::to_string(microbatches) + " microbatches in groups of " + std::to_string(group) +
-         " leave a last group of " + std::to_string(rest) + ", " + of_stages;
+         " leave a last group of " + std::to_string(most) + ", " + of_stages;
 }
 
 std::optional<Transfers> transfers_named(std::string_view name) {

@@ -11,28 +11,6 @@ namespace tangram::test {
 
 namespace {
 
-/// Pass by pass, as the schedule table of Megatron-LM has them.
-std::int64_t held_at_peak(const plan::PartPrediction& part, std::int64_t microbatches, std::int64_t group,
-                          std::int64_t warmup) {
-  const std::size_t chunks = part.chunks.size();
-  std::vector<std::size_t> table;
-  for (std::int64_t first = 0; first < microbatches; first += group) {
-    for (std::size_t c = 0; c < chunks; ++c) {
-      table.insert(table.end(), static_cast<std::size_t>(std::min(group, microbatches - first)), c);
-    }
-  }
-  std::int64_t held = 0;
-  std::int64_t peak = 0;
-  for (std::size_t forward = 0; forward < table.size(); ++forward) {
-    held += part.chunks[table[forward]].activation.value();
-    peak = std::max(peak, held);
-    if (static_cast<std::int64_t>(forward) < warmup) continue;
-    const std::size_t backward = forward - static_cast<std::size_t>(warmup);
-    held -= part.chunks[chunks - 1 - table[backward]].activation.value();
-  }
-  return peak;
-}
-
 class Dealer {
  public:
   Dealer(plan::LaunchPlan& plan, std::size_t chunks) : plan_(plan), chunks_(chunks) {}
@@ -64,9 +42,7 @@ class Dealer {
       const auto units = cost::unit_costs(plan_.model, plan::shape_of(plan_, part), part.strategy.degrees,
                                           static_cast<int>(part.samples), &plan_.profiles);
       if (!units) throw std::runtime_error(render(units.error()));
-      std::vector<model::SliceSignature> slices;
-      for (const model::BlockRange& chunk : stage.chunks) slices.push_back(model::signature(plan_.model, chunk));
-      const cost::ChunkedCost cost = cost::chunked_cost(*units, slices, part.strategy.policy);
+      const cost::ChunkedCost cost = cost::chunked_cost(*units, stage.signatures(plan_.model), part.strategy.policy);
       plan::PartPrediction& p = part.predicted;
       p.forward = cost.all.forward;
       p.backward = cost.all.backward;
@@ -116,6 +92,27 @@ class Dealer {
 };
 
 }  // namespace
+
+std::int64_t held_at_peak(const plan::PartPrediction& part, std::int64_t microbatches, std::int64_t group,
+                          std::int64_t warmup) {
+  const std::size_t chunks = part.chunks.size();
+  std::vector<std::size_t> table;
+  for (std::int64_t first = 0; first < microbatches; first += group) {
+    for (std::size_t c = 0; c < chunks; ++c) {
+      table.insert(table.end(), static_cast<std::size_t>(std::min(group, microbatches - first)), c);
+    }
+  }
+  std::int64_t held = 0;
+  std::int64_t peak = 0;
+  for (std::size_t forward = 0; forward < table.size(); ++forward) {
+    held += part.chunks[table[forward]].activation.value();
+    peak = std::max(peak, held);
+    if (static_cast<std::int64_t>(forward) < warmup) continue;
+    const std::size_t backward = forward - static_cast<std::size_t>(warmup);
+    held -= part.chunks[chunks - 1 - table[backward]].activation.value();
+  }
+  return peak;
+}
 
 plan::LaunchPlan interleaved(plan::LaunchPlan plan, std::size_t chunks, std::int64_t group) {
   plan.runtime = runtime::Target::kMegatron;

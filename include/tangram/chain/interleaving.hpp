@@ -2,7 +2,6 @@
 // program says of it. Comes out: which groups a pipeline may have, and what they make it hold and wait for.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 

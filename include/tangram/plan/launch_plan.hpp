@@ -96,6 +96,8 @@ struct Stage {
   [[nodiscard]] int block_count() const;
   /// Of its largest chunk.
   [[nodiscard]] int most_chunk_blocks() const;
+  /// What each chunk costs is the same for equal ones.
+  [[nodiscard]] std::vector<model::SliceSignature> signatures(const model::Model& model) const;
   /// Its blocks, ascending.
   [[nodiscard]] std::vector<int> blocks() const;
   bool operator==(const Stage&) const = default;

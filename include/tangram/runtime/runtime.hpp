@@ -102,6 +102,9 @@ struct Runtime {
 /// "free", "classic".
 [[nodiscard]] std::string_view to_string(Warmup warmup);
 
+/// Stages of the longest pipeline that Megatron-LM interleaves in groups of G of its M microbatches; 0: none.
+[[nodiscard]] std::int64_t most_interleaved_stages(std::int64_t microbatches, std::int64_t group);
+
 /// Why Megatron-LM would refuse to interleave M microbatches over S stages in groups of G: it asks for S <= G <= M and
 /// a last group that is as long as the others or no shorter than S. Empty: it takes them.
 [[nodiscard]] std::string interleaving_refusal(std::int64_t microbatches, std::int64_t stages, std::int64_t group);

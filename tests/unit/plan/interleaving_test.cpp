@@ -93,31 +93,12 @@ const std::vector<InterleavedFault>& interleaved_faults() {
        }},
       {"warmup-differs", "a warm-up of its own", [](LaunchPlan& p) { ++p.stages[2].warmup; }},
       {"in-flight-range", "more passes than there are", [](LaunchPlan& p) { predicted_of(p, 0).in_flight = 17; }},
-      {"closed-form-differs", "a shorter time", [](LaunchPlan& p) { p.predicted.closed_form = p.predicted.closed_form * 99 / 100; }},
+      {"closed-form-differs", "a shorter time",
+       [](LaunchPlan& p) { p.predicted.closed_form = p.predicted.closed_form * 99 / 100; }},
       {"iteration-too-short", "less than the order allows",
        [](LaunchPlan& p) { p.predicted.iteration = p.predicted.closed_form / 2; }},
   };
   return list;
-}
-
-/// Pass by pass.
-std::int64_t walked(const PartPrediction& part, std::int64_t microbatches, std::int64_t group, std::int64_t warmup) {
-  const std::size_t chunks = part.chunks.size();
-  std::vector<std::size_t> table;
-  for (std::int64_t first = 0; first < microbatches; first += group) {
-    for (std::size_t c = 0; c < chunks; ++c) {
-      table.insert(table.end(), static_cast<std::size_t>(std::min(group, microbatches - first)), c);
-    }
-  }
-  std::int64_t held = 0;
-  std::int64_t peak = 0;
-  for (std::size_t k = 0; k < table.size(); ++k) {
-    held += part.chunks[table[k]].activation.value();
-    peak = std::max(peak, held);
-    if (static_cast<std::int64_t>(k) < warmup) continue;
-    held -= part.chunks[chunks - 1 - table[k - static_cast<std::size_t>(warmup)]].activation.value();
-  }
-  return peak;
 }
 
 InterleavedStage equal_stage(std::size_t chunks, std::int64_t forward, std::int64_t backward, std::int64_t latency) {
@@ -262,12 +243,13 @@ TEST_CASE("activations of chunks: their peak is found without a walk over all pa
     CAPTURE(part.chunks.size(), microbatches, group, warmup);
     // In a short batch or with a warm-up of no runtime a chunk may go backward before it went forward.
     if (warmup + 1 < (static_cast<std::int64_t>(part.chunks.size()) - 1) * group + 1) continue;
-    CHECK(interleaved_activations(part, microbatches, group, warmup) == walked(part, microbatches, group, warmup));
+    CHECK(interleaved_activations(part, microbatches, group, warmup) ==
+          test::held_at_peak(part, microbatches, group, warmup));
   }
   // Files may hold any numbers.
   PartPrediction part;
   part.chunks = {{{}, {}, Bytes(3)}, {{}, {}, Bytes(5)}};
-  CHECK(interleaved_activations(part, 1'000'000'000'000, 4, 10) == walked(part, 40, 4, 10));
+  CHECK(interleaved_activations(part, 1'000'000'000'000, 4, 10) == test::held_at_peak(part, 40, 4, 10));
 }
 
 TEST_CASE("equal chunks without transfers take M v t + (S - 1) t at least, and by closed form") {

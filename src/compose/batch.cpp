@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "screening.hpp"
 #include "tangram/chain/presolve.hpp"
 
 namespace tangram::compose {
@@ -43,9 +44,11 @@ std::vector<int> distinct(std::vector<int> entries) {
   return entries;
 }
 
-std::vector<int> entries_of(const std::vector<CandidateProgram>& candidates) {
+// Of programs or groups of options.
+template <class Owners>
+std::vector<int> entries_of(const Owners& owners) {
   std::vector<int> entries;
-  for (const CandidateProgram& candidate : candidates) add_entries(candidate.options, entries);
+  for (const auto& owner : owners) add_entries(owner.options, entries);
   return distinct(std::move(entries));
 }
 
@@ -66,6 +69,12 @@ std::vector<std::vector<char>> wanted_by(const std::vector<CandidateProgram>& ca
     }
   }
   return wanted;
+}
+
+bool fits_a_block(const std::vector<std::vector<OptionPart>>& options, const FrontierStore& store) {
+  return std::ranges::any_of(options, [&](const std::vector<OptionPart>& parts) {
+    return std::ranges::all_of(parts, [&](const OptionPart& part) { return store.at(part.entry).one_block > 0; });
+  });
 }
 
 void cut_by_relaxation(CandidateProgram& candidate, std::int64_t incumbent, const SearchTuning& tuning) {
@@ -89,7 +98,12 @@ bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelize
 
 BatchMaker::BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                        std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options)
-    : model_(model), hierarchy_(hierarchy), parallelizers_(parallelizers), options_(options), signatures_(model) {}
+    : model_(model),
+      hierarchy_(hierarchy),
+      parallelizers_(parallelizers),
+      options_(options),
+      signatures_(model),
+      shares_(hierarchy, options.constraints.gpu_types) {}
 
 const cluster::IslandLevel& BatchMaker::level_of(const Setting& setting) const {
   return hierarchy_.levels[static_cast<std::size_t>(setting.level)];
@@ -111,8 +125,7 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
 // No shape costs more than a pipeline may spend, and all are of the degrees that are demanded.
 std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
   const cluster::IslandLevel& level = level_of(setting);
-  std::vector<ClassShare> shares =
-      share_classes(level, setting.replicas, setting.reach, options_.constraints.gpu_types);
+  std::vector<ClassShare> shares = shares_.at(setting.level, setting.replicas, setting.reach);
   if (options_.spend) cut_spending(level, setting.replicas, shares);
   if (options_.constraints.demands.degrees) keep_demanded(setting.microbatch, shares);
   return shares;
@@ -139,27 +152,18 @@ std::int64_t BatchMaker::spend_of_gpu(const cluster::IslandClass& island_class) 
   return options_.spend->currency == Currency::kGpus ? 1 : price_of(island_class).value();
 }
 
-// Where it has shapes to run on, and these are enough.
-void BatchMaker::add_candidate(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
-                               Batch& batch) const {
-  auto options = single_options(level_of(setting), shares, setting.microbatch, slowest_of_interest(setting, incumbent),
-                                *batch.store);
-  if (!options.empty()) batch.candidates.push_back({setting, std::move(shares), std::move(options), {}, {}});
-}
-
 Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const {
   Batch batch;
   batch.settings = settings;
   batch.store = store_for(settings);
-  for (const Setting& setting : settings) add_candidate(setting, shares_of(setting), incumbent, batch);
+  std::vector<OptionGroup> groups = groups_of(settings, incumbent, *batch.store);
+  batch.store->ask_blocks(entries_of(groups));
+  add_mixed(incumbent, groups, *batch.store);
+  take_fast(std::move(groups), incumbent, batch);
   const std::vector<int> lengths = all_lengths(model_.block_count());
-  const std::vector<int> first =
-      may_drop(incumbent) ? few_lengths(model_.block_count(), options_.tuning.programs.dense_slices) : lengths;
-  batch.store->ask(entries_of(batch.candidates), first);
-  if (give_up_if_late(batch)) return batch;
-  add_mixed(first, incumbent, batch);
-  if (give_up_if_late(batch)) return batch;
   if (may_drop(incumbent)) {
+    batch.store->ask(entries_of(batch.candidates),
+                     few_lengths(model_.block_count(), options_.tuning.programs.dense_slices));
     relax_programs(batch, incumbent);
     if (give_up_if_late(batch)) return batch;
     batch.store->ask(entries_of(batch.candidates), lengths, wanted_by(batch.candidates, *batch.store));
@@ -176,14 +180,74 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   Batch batch;
   batch.settings = {setting};
   batch.store = store_for(batch.settings);
-  std::vector<ClassShare> shares = shares_of(setting);
-  keep_largest(shares, options_.tuning.programs.first_look_shapes);
-  add_candidate(setting, std::move(shares), time, batch);
+  OptionGroup group{{setting}, shares_of(setting), {}};
+  keep_largest(group.shares, options_.tuning.programs.first_look_shapes);
+  add_options(group, slowest_of_interest(setting, time), *batch.store);
+  batch.store->ask_blocks(entries_of(std::span(&group, 1)));
+  take_fast({std::move(group)}, incumbent, batch);
   batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()));
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
   give_up_if_late(batch);
   return batch;
+}
+
+// Of a batch, all of one microbatch size. Those without a shape to run on are left out.
+std::vector<OptionGroup> BatchMaker::groups_of(const std::vector<Setting>& settings, std::int64_t incumbent,
+                                               FrontierStore& store) const {
+  std::vector<OptionGroup> groups;
+  for (const Setting& setting : settings) {
+    if (groups.empty() || !groups.back().settings.front().is_alike(setting)) {
+      groups.push_back({{setting}, shares_of(setting), {}});
+      add_options(groups.back(), slowest_of_interest(setting, incumbent), store);
+    } else {
+      groups.back().settings.push_back(setting);
+    }
+  }
+  std::erase_if(groups, [](const OptionGroup& group) { return group.options.empty(); });
+  return groups;
+}
+
+void BatchMaker::add_options(OptionGroup& group, std::int64_t slowest, FrontierStore& store) const {
+  const Setting& setting = group.settings.front();
+  group.options = single_options(level_of(setting), group.shares, setting.microbatch, slowest, store);
+}
+
+// Their samples are split by the times of single blocks.
+void BatchMaker::add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const {
+  const std::size_t pairs = mixed_pairs(model_.job, hierarchy_, options_);
+  if (pairs == 0) return;
+  std::vector<int> entries;
+  for (OptionGroup& group : groups) {
+    const Setting& setting = group.settings.front();
+    const std::int64_t slowest = slowest_of_interest(setting, incumbent);
+    const auto mixed = mixed_options(level_of(setting), group.options, setting.microbatch, slowest, store, pairs);
+    add_entries(mixed, entries);
+    group.options.insert(group.options.end(), mixed.begin(), mixed.end());
+  }
+  store.ask_blocks(distinct(std::move(entries)));
+}
+
+// Whether stages that are as fast as plans of interest need them to be can not hold all blocks. The first block and the
+// last one may be of other types than the others.
+bool BatchMaker::is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const {
+  if (!may_drop(incumbent) || !options_.tuning.programs.screening) return false;
+  const std::int64_t slowest = slowest_of_interest(group.settings.front(), incumbent - 1);
+  const auto times = [&](int entry) { return store.at(entry).one_block; };
+  return most_blocks(group.shares, group.options, slowest, times) < model_.block_count() - 2;
+}
+
+void BatchMaker::take_fast(std::vector<OptionGroup> groups, std::int64_t incumbent, Batch& batch) const {
+  for (const OptionGroup& group : groups) {
+    if (!is_too_slow(group, incumbent, *batch.store)) {
+      for (const Setting& setting : group.settings) {
+        batch.candidates.push_back({setting, group.shares, group.options, {}, {}});
+      }
+      continue;
+    }
+    batch.cut.insert(batch.cut.end(), group.settings.begin(), group.settings.end());
+    if (fits_a_block(group.options, *batch.store)) batch.some_slice_fits = true;
+  }
 }
 
 bool BatchMaker::give_up_if_late(Batch& batch) const {
@@ -198,21 +262,6 @@ bool BatchMaker::give_up_if_late(Batch& batch) const {
 bool BatchMaker::may_drop(std::int64_t incumbent) const {
   return options_.tuning.programs.staircases && incumbent != INT64_MAX && are_modelled(parallelizers_) &&
          parallelizer::are_inherited(options_.constraints.demands);
-}
-
-void BatchMaker::add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const {
-  const std::size_t pairs = mixed_pairs(model_.job, hierarchy_, options_);
-  if (pairs == 0) return;
-  std::vector<int> entries;
-  for (CandidateProgram& candidate : batch.candidates) {
-    const Setting& setting = candidate.setting;
-    const std::int64_t slowest = slowest_of_interest(setting, incumbent);
-    const auto mixed =
-        mixed_options(level_of(setting), candidate.options, setting.microbatch, slowest, *batch.store, pairs);
-    add_entries(mixed, entries);
-    candidate.options.insert(candidate.options.end(), mixed.begin(), mixed.end());
-  }
-  batch.store->ask(distinct(std::move(entries)), lengths);
 }
 
 // Leaves those whose relaxation is better than the incumbent, without what none of their plans within reach can use.

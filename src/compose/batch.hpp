@@ -42,6 +42,13 @@ struct CandidateProgram {
   std::int64_t slices_cut = 0;
 };
 
+/// Settings that differ in model chunks alone, and what their stages may run on: they are screened as one.
+struct OptionGroup {
+  std::vector<Setting> settings;
+  std::vector<ClassShare> shares;
+  std::vector<std::vector<OptionPart>> options;
+};
+
 struct Batch {
   std::vector<Setting> settings;
   std::shared_ptr<FrontierStore> store;
@@ -94,9 +101,12 @@ class BatchMaker {
   [[nodiscard]] const cluster::IslandLevel& level_of(const Setting& setting) const;
   [[nodiscard]] std::unique_ptr<FrontierStore> store_for(const std::vector<Setting>& settings) const;
   [[nodiscard]] std::vector<ClassShare> shares_of(const Setting& setting) const;
-  void add_candidate(const Setting& setting, std::vector<ClassShare> shares, std::int64_t incumbent,
-                     Batch& batch) const;
-  void add_mixed(std::span<const int> lengths, std::int64_t incumbent, Batch& batch) const;
+  [[nodiscard]] std::vector<OptionGroup> groups_of(const std::vector<Setting>& settings, std::int64_t incumbent,
+                                                   FrontierStore& store) const;
+  void add_options(OptionGroup& group, std::int64_t slowest, FrontierStore& store) const;
+  void add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const;
+  [[nodiscard]] bool is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const;
+  void take_fast(std::vector<OptionGroup> groups, std::int64_t incumbent, Batch& batch) const;
   void relax_programs(Batch& batch, std::int64_t incumbent) const;
   void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
@@ -113,6 +123,7 @@ class BatchMaker {
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
   SignatureTable signatures_;
+  ShareTable shares_;
 };
 
 /// Whether all cost by the model, so that bounds may count on it (ParallelizerInfo::modelled).

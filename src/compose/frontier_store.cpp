@@ -3,6 +3,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -117,8 +118,18 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
   return round;
 }
 
+void FrontierStore::ask_blocks(std::span<const int> entries) { ask_rounds(entries, std::array{1}, {}); }
+
 void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths,
                         const std::vector<std::vector<char>>& wanted) {
+  ask_rounds(entries, lengths, wanted);
+  if (limits_.deadline.has_passed()) return;
+  tbb::parallel_for(std::size_t{0}, entries.size(),
+                    [&](std::size_t i) { fill_staircases(entries_[static_cast<std::size_t>(entries[i])]); });
+}
+
+void FrontierStore::ask_rounds(std::span<const int> entries, std::span<const int> lengths,
+                               const std::vector<std::vector<char>>& wanted) {
   while (!lengths.empty()) {
     if (limits_.deadline.has_passed()) return;
     const auto end = std::ranges::lower_bound(lengths, lengths.front() + limits_.blocks_per_round);
@@ -140,8 +151,6 @@ void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengt
     }
     queries_ += static_cast<std::int64_t>(round.queries.size() * parallelizers_.size());
   }
-  tbb::parallel_for(std::size_t{0}, entries.size(),
-                    [&](std::size_t i) { fill_staircases(entries_[static_cast<std::size_t>(entries[i])]); });
 }
 
 void FrontierStore::fill_staircases(ShapePlans& entry) const {

@@ -99,6 +99,9 @@ class FrontierStore {
   /// Index of the entry, added if new. `slowest`: partial plans with a larger T (ns) are of no interest; the largest of
   /// all calls before ask() counts.
   int want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest);
+  /// Asks every parallelizer for the entries' slices of one block, as far as they were not asked for: `one_block` of
+  /// the entries is then known, their staircases are not.
+  void ask_blocks(std::span<const int> entries);
   /// Asks every parallelizer for the entries' slices of so many blocks, ascending, as far as they were not asked for;
   /// plans are kept in the order of parallelizers. One that fails takes nothing away from the others. Where not all
   /// lengths are asked for, those of 1 to 4 blocks must be. `wanted`: [entry][signature] of the slices that are of use;
@@ -121,6 +124,8 @@ class FrontierStore {
 
   [[nodiscard]] Round make_round(std::span<const int> entries, std::span<const int> lengths,
                                  const std::vector<std::vector<char>>& wanted);
+  void ask_rounds(std::span<const int> entries, std::span<const int> lengths,
+                  const std::vector<std::vector<char>>& wanted);
   void fill_staircases(ShapePlans& entry) const;
   [[nodiscard]] std::vector<prune::Candidate> staircase_of_unknown(const ShapePlans& entry,
                                                                    const SignatureTable::Entry& slice) const;

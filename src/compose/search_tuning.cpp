@@ -47,6 +47,7 @@ std::vector<SearchSwitch> search_switches() {
     all.push_back({name, summary, [is_on](SearchTuning& tuning) -> bool& { return tuning.programs.*is_on; }});
   };
   add("first-look", &ProgramTuning::first_look, "one pipeline of large shapes before everything else");
+  add("screening", &ProgramTuning::screening, "programs cut by the time of single blocks");
   add("root-bound", &ProgramTuning::root_bound, "programs cut by their relaxation");
   add("staircases", &ProgramTuning::staircases, "slices of few lengths bound the others before they are asked for");
   add("wide-gap-first", &ProgramTuning::wide_gap_first, "all programs proven to a wide gap where labels are scarce");

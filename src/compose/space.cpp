@@ -206,6 +206,13 @@ std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int rep
   return shares;
 }
 
+const std::vector<ClassShare>& ShareTable::at(int level, int replicas, const Reach& reach) const {
+  const std::scoped_lock lock(mutex_);
+  const auto [known, is_new] = known_.try_emplace({level, replicas, reach});
+  if (is_new) known->second = share_classes(tangram::at(hierarchy_.levels, level), replicas, reach, types_);
+  return known->second;
+}
+
 namespace {
 
 constexpr int kLargestOdd = 7;  // larger odd numbers of GPUs waste little of a power of two

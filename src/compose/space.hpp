@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tangram/cluster/islands.hpp"
@@ -66,6 +69,21 @@ struct ClassShare {
 [[nodiscard]] std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const Reach& reach,
                                                     const GpuTypes& types = {});
 
+/// What share_classes() says of each level, number of replicas and reach, worked out once. Thread-safe.
+class ShareTable {
+ public:
+  /// Both must outlive it.
+  ShareTable(const cluster::IslandHierarchy& hierarchy, const GpuTypes& types) : hierarchy_(hierarchy), types_(types) {}
+
+  [[nodiscard]] const std::vector<ClassShare>& at(int level, int replicas, const Reach& reach) const;
+
+ private:
+  const cluster::IslandHierarchy& hierarchy_;
+  const GpuTypes& types_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::tuple<int, int, Reach>, std::vector<ClassShare>> known_;
+};
+
 /// How batches may be split.
 struct Splitting {
   bool equal = false;       ///< all pipelines, microbatches and replicas of a stage have equally many samples
@@ -100,6 +118,11 @@ struct Setting {
   std::int64_t microbatches = 1;
   Reach reach;     ///< of a pipeline
   int chunks = 1;  ///< model chunks of a stage; more than one: interleaved
+
+  /// Whether they differ in model chunks alone: stages have the same options then.
+  [[nodiscard]] bool is_alike(const Setting& other) const {
+    return level == other.level && replicas == other.replicas && microbatch == other.microbatch && reach == other.reach;
+  }
 };
 
 /// Settings of one microbatch size; never without any.

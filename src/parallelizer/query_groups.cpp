@@ -57,8 +57,9 @@ Grouping QueryGroups::of(std::span<const Query> queries) const {
   return grouping;
 }
 
-QueryGroups::Bucket QueryGroups::bucket_of(const cluster::DeviceShape& shape, int samples) {
-  return {shape.nodes, shape.per_node, samples};
+QueryGroups::Bucket QueryGroups::bucket_of(const cluster::DeviceShape& shape, int samples, const Demands& demands) {
+  const cost::Degrees degrees = demands.degrees.value_or(cost::Degrees{});
+  return {shape.nodes, shape.per_node, samples, degrees.tp, degrees.cp, degrees.ep};
 }
 
 GroupKey QueryGroups::key_of(const Query& query, const SliceTraits& traits) {
@@ -84,7 +85,7 @@ void QueryGroups::group_alike(std::span<const Query> queries, std::vector<Group>
   std::map<Bucket, std::vector<std::size_t>> buckets;
   for (const Query& query : queries) {
     const SliceTraits traits = traits_of(model_, query.slice);
-    auto& bucket = buckets[bucket_of(query.shape, query.samples)];
+    auto& bucket = buckets[bucket_of(query.shape, query.samples, query.demands)];
     const auto found =
         std::ranges::find_if(bucket, [&](std::size_t g) { return belongs(query, traits, groups[g].key); });
     if (found != bucket.end()) {
@@ -100,7 +101,7 @@ void QueryGroups::group_alike(std::span<const Query> queries, std::vector<Group>
 void QueryGroups::recall(std::vector<Group>& groups) const {
   const std::scoped_lock lock(mutex_);
   for (Group& group : groups) {
-    const auto bucket = remembered_.find(bucket_of(group.key.shape, group.key.samples));
+    const auto bucket = remembered_.find(bucket_of(group.key.shape, group.key.samples, group.key.demands));
     if (bucket == remembered_.end()) continue;
     const auto known = std::ranges::find(bucket->second, group.key, &Group::key);
     if (known != bucket->second.end()) group.space = known->space;
@@ -134,7 +135,7 @@ void QueryGroups::remember(const std::vector<Group>& groups) const {
     units_ = 0;
   }
   for (const Group& group : groups) {
-    std::vector<Group>& bucket = remembered_[bucket_of(group.key.shape, group.key.samples)];
+    std::vector<Group>& bucket = remembered_[bucket_of(group.key.shape, group.key.samples, group.key.demands)];
     if (std::ranges::find(bucket, group.space, &Group::space) != bucket.end()) continue;
     bucket.push_back({nullptr, group.key, group.space});
     units_ += group.space->units.size();

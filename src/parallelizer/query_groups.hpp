@@ -49,9 +49,10 @@ class QueryGroups {
     GroupKey key;
     std::shared_ptr<const StrategySpace> space;
   };
-  using Bucket = std::tuple<int, int, int>;  ///< nodes, GPUs of each, samples: narrows the comparison of whole keys
+  /// Nodes, GPUs of each, samples; tp, cp and ep where demanded: narrows the comparison of whole keys.
+  using Bucket = std::tuple<int, int, int, int, int, int>;
 
-  [[nodiscard]] static Bucket bucket_of(const cluster::DeviceShape& shape, int samples);
+  [[nodiscard]] static Bucket bucket_of(const cluster::DeviceShape& shape, int samples, const Demands& demands);
   [[nodiscard]] static GroupKey key_of(const Query& query, const SliceTraits& traits);
   [[nodiscard]] static bool belongs(const Query& query, const SliceTraits& traits, const GroupKey& key);
   void group_alike(std::span<const Query> queries, std::vector<Group>& groups, Grouping& grouping) const;

@@ -24,7 +24,7 @@ PROMPT = re.compile(r"\$ (?:scripts/)?tangram (.*)")
 def run(tangram: str, command: str, folder: Path) -> str:
     environment = {**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
     done = subprocess.run(
-        [tangram, *shlex.split(command)], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        [tangram, *shlex.split(command)], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
     )
     if done.returncode not in (0, 3):
         raise SystemExit(f"{command}: exit {done.returncode}\n{done.stderr}")

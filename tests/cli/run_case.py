@@ -31,6 +31,7 @@ import tempfile
 from pathlib import Path
 
 STREAMS = ("stdout", "stderr")
+TIMEOUT = 300  # s for one command: what hangs ends; under sanitizers on a busy machine a search takes a minute
 
 
 class Failure(Exception):
@@ -118,7 +119,7 @@ class Case:
         words = shlex.split(command)
         if words[0] != "tangram":
             raise Failure("a command begins with tangram")
-        self.result = subprocess.run([self.binary, *words[1:]], cwd=self.folder, env=self.environment, timeout=100,
+        self.result = subprocess.run([self.binary, *words[1:]], cwd=self.folder, env=self.environment, timeout=TIMEOUT,
                                      input=self.stdin, capture_output=True, text=True, encoding="utf-8", check=False)
         self.stdin = ""
         for stream in STREAMS:

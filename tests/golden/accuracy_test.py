@@ -23,7 +23,7 @@ HETEROGENEOUS, HETEROGENEOUS_RANK, HETEROGENEOUS_MEAN, BEST_AMONG = "amp_het", 0
 
 
 def judge(tangram, dataset):
-    done = subprocess.run([tangram, "accuracy", dataset, "--json"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([tangram, "accuracy", dataset, "--json"], capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         sys.exit(f"exit {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout)

@@ -39,7 +39,7 @@ def plan(tangram, configs, pair, *options):
     fleet = configs / "clusters" / f"{pair[0]}.json"
     model = next(path for folder in (configs / "models", INPUTS) if (path := folder / f"{pair[1]}.yaml").exists())
     command = [tangram, "plan", fleet, model, "--quiet", "--json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode == INFEASIBLE:
         return None
     if done.returncode != 0:

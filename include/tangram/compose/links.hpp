@@ -36,7 +36,7 @@ struct Reach {
   std::vector<int> classes;  ///< ascending
   bool in_one_member = false;
   bool with_replicas = false;  ///< all replicas are in that one member, too
-  bool operator==(const Reach&) const = default;
+  auto operator<=>(const Reach&) const = default;
 };
 
 /// Reaches that are worth a search of their own: all classes first; sets of classes between which links are faster, and

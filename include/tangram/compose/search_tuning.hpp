@@ -25,6 +25,7 @@ struct ProgramTuning {
   std::int64_t slowest_likely = 8;  ///< times the work over speed: slower plans are hardly worth a first look
   double usual_microbatches = 64;   ///< microbatch sizes that give about so many are tried first
   // Asking and cutting.
+  bool screening = true;     ///< programs are cut by the time of single blocks before more is asked for
   bool root_bound = true;    ///< and by their relaxation before they are solved
   bool staircases = true;    ///< slices of few lengths bound all others before these are asked for
   int dense_slices = 4;      ///< up to so many blocks these are all lengths; then they double

@@ -1,0 +1,102 @@
+// Programs dropped by the time of single blocks: stages never hold more than is said, whatever shapes they take.
+#include "screening.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "support/cases.hpp"
+#include "support/catch.hpp"
+#include "tangram/base/at.hpp"
+
+using namespace tangram;
+using namespace tangram::compose;
+using tangram::testing::cases;
+using tangram::testing::enough;
+
+namespace {
+
+struct ScreenedProgram {
+  std::vector<ClassShare> shares;
+  std::vector<std::vector<OptionPart>> options;
+  std::vector<double> times;  // [entry]
+  std::int64_t slowest = 0;
+};
+
+int between(std::mt19937_64& random, int least, int most) {
+  return std::uniform_int_distribution<int>(least, most)(random);
+}
+
+OptionPart random_part(std::mt19937_64& random, int island_class, ScreenedProgram& program) {
+  OptionPart part;
+  part.placement = {island_class, at(program.shares, island_class).unit * between(random, 1, 4)};
+  part.entry = static_cast<int>(program.times.size());
+  program.times.push_back(between(random, 0, 9) == 0 ? 0 : between(random, 10, 400));
+  return part;
+}
+
+ScreenedProgram random_screened_program(std::mt19937_64& random) {
+  ScreenedProgram program;
+  const int classes = between(random, 1, 3);
+  for (int k = 0; k < classes; ++k) {
+    ClassShare& share = program.shares.emplace_back();
+    share.unit = between(random, 1, 2);
+    share.units = between(random, 0, 6);
+  }
+  const int options = between(random, 1, 6);
+  for (int i = 0; i < options; ++i) {
+    const int k = between(random, 0, classes - 1);
+    std::vector<OptionPart>& parts = program.options.emplace_back();
+    parts.push_back(random_part(random, k, program));
+    if (k + 1 < classes && between(random, 0, 3) == 0) parts.push_back(random_part(random, k + 1, program));
+  }
+  program.slowest = between(random, 5, 1000);
+  return program;
+}
+
+double blocks_of(const ScreenedProgram& program, const std::vector<OptionPart>& parts) {
+  double blocks = INFINITY;
+  for (const OptionPart& part : parts) {
+    const double time = at(program.times, part.entry);
+    blocks = std::min(blocks, time > 0 ? std::floor(static_cast<double>(program.slowest) / time) : 0);
+  }
+  return blocks;
+}
+
+// Every choice of stages that the units allow.
+double most_by_trying(const ScreenedProgram& program, std::vector<int> left, std::size_t from) {
+  double most = 0;
+  for (std::size_t i = from; i < program.options.size(); ++i) {
+    std::vector<int> rest = left;
+    for (const OptionPart& part : program.options[i]) {
+      const int k = part.placement.island_class;
+      at(rest, k) -= part.placement.gpus / at(program.shares, k).unit;
+    }
+    if (std::ranges::any_of(rest, [](int units) { return units < 0; })) continue;
+    most = std::max(most, blocks_of(program, program.options[i]) + most_by_trying(program, rest, i));
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("stages hold no more blocks than screening says") {
+  std::mt19937_64 random(17);
+  int exact = 0;
+  int mixed = 0;
+  for (int i = 0; i < cases(3000); ++i) {
+    const ScreenedProgram program = random_screened_program(random);
+    std::vector<int> units;
+    for (const ClassShare& share : program.shares) units.push_back(share.units);
+    const double truth = most_by_trying(program, units, 0);
+    const double said = most_blocks(program.shares, program.options, program.slowest,
+                                    [&](int entry) { return at(program.times, entry); });
+    INFO("case " << i);
+    REQUIRE(said >= truth - 1e-9);
+    if (said <= truth + 1e-9 && truth > 0) ++exact;
+    if (std::ranges::any_of(program.options, [](const auto& parts) { return parts.size() > 1; })) ++mixed;
+  }
+  CHECK(exact >= enough(500));
+  CHECK(mixed >= enough(500));
+}

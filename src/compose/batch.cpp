@@ -157,7 +157,7 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
   batch.settings = settings;
   batch.store = store_for(settings);
   std::vector<OptionGroup> groups = groups_of(settings, incumbent, *batch.store);
-  batch.store->ask_blocks(entries_of(groups));
+  ask_first(entries_of(groups), incumbent, *batch.store);
   add_mixed(incumbent, groups, *batch.store);
   take_fast(std::move(groups), incumbent, batch);
   const std::vector<int> lengths = all_lengths(model_.block_count());
@@ -183,7 +183,7 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   OptionGroup group{{setting}, shares_of(setting), {}};
   keep_largest(group.shares, options_.tuning.programs.first_look_shapes);
   add_options(group, slowest_of_interest(setting, time), *batch.store);
-  batch.store->ask_blocks(entries_of(std::span(&group, 1)));
+  ask_first(entries_of(std::span(&group, 1)), incumbent, *batch.store);
   take_fast({std::move(group)}, incumbent, batch);
   batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()));
   if (give_up_if_late(batch)) return batch;
@@ -225,7 +225,13 @@ void BatchMaker::add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& gro
     add_entries(mixed, entries);
     group.options.insert(group.options.end(), mixed.begin(), mixed.end());
   }
-  store.ask_blocks(distinct(std::move(entries)));
+  ask_first(distinct(std::move(entries)), incumbent, store);
+}
+
+// Single blocks say which programs are too slow, where longer slices take no less than their blocks.
+void BatchMaker::ask_first(std::span<const int> entries, std::int64_t incumbent, FrontierStore& store) const {
+  if (may_drop(incumbent)) return store.ask_blocks(entries);
+  store.ask(entries, all_lengths(model_.block_count()));
 }
 
 // Whether stages that are as fast as plans of interest need them to be can not hold all blocks. The first block and the

@@ -104,6 +104,7 @@ class BatchMaker {
   [[nodiscard]] std::vector<OptionGroup> groups_of(const std::vector<Setting>& settings, std::int64_t incumbent,
                                                    FrontierStore& store) const;
   void add_options(OptionGroup& group, std::int64_t slowest, FrontierStore& store) const;
+  void ask_first(std::span<const int> entries, std::int64_t incumbent, FrontierStore& store) const;
   void add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const;
   [[nodiscard]] bool is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const;
   void take_fast(std::vector<OptionGroup> groups, std::int64_t incumbent, Batch& batch) const;

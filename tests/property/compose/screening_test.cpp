@@ -6,12 +6,15 @@
 #include <random>
 #include <vector>
 
+#include "search_case.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/compose/search.hpp"
 
 using namespace tangram;
 using namespace tangram::compose;
+using namespace tangram::tests;
 using tangram::testing::cases;
 using tangram::testing::enough;
 
@@ -99,4 +102,31 @@ TEST_CASE("stages hold no more blocks than screening says") {
   }
   CHECK(exact >= enough(500));
   CHECK(mixed >= enough(500));
+}
+
+TEST_CASE("a screened search finds what one that is not finds, and asks for less") {
+  std::mt19937_64 random(18);
+  int feasible = 0;
+  int spared = 0;
+  for (int i = 0; i < cases(400); ++i) {
+    const SearchCase job = random_search_case(
+        random, {.most_classes = 2, .most_gpus = 4, .most_blocks = 8, .least_blocks = 2, .most_batch = 16});
+    const auto enumerator = parallelizer::make_enumerator(*job.model);
+    const parallelizer::Parallelizer* const asked[] = {enumerator.get()};
+    SearchOptions options;
+    options.timed = i % 3 == 0;
+    const SearchResult screened = search(*job.model, job.hierarchy, asked, options);
+    options.tuning.programs.screening = false;
+    const SearchResult whole = search(*job.model, job.hierarchy, asked, options);
+    INFO("case " << i);
+    REQUIRE(screened.best.empty() == whole.best.empty());
+    if (whole.best.empty()) continue;
+    ++feasible;
+    REQUIRE(screened.optimal);
+    REQUIRE(screened.best.front().closed_form == whole.best.front().closed_form);
+    REQUIRE(screened.search_bound == whole.search_bound);
+    if (screened.statistics.queries < whole.statistics.queries) ++spared;
+  }
+  CHECK(feasible >= enough(300));
+  CHECK(spared >= enough(50));
 }

@@ -59,10 +59,34 @@ bool are_alike(const GivenPipeline& a, const GivenPipeline& b) {
     return x.island_class == y.island_class && x.samples == y.samples && x.strategy == y.strategy;
   };
   const auto same_stage = [&](const GivenStage& x, const GivenStage& y) {
-    return x.first == y.first && x.last == y.last && std::ranges::equal(x.parts, y.parts, same_part);
+    return x.first == y.first && x.last == y.last && x.chunks == y.chunks &&
+           std::ranges::equal(x.parts, y.parts, same_part);
   };
   return a.microbatch == b.microbatch && a.microbatches == b.microbatches &&
          std::ranges::equal(a.stages, b.stages, same_stage);
+}
+
+std::vector<model::BlockRange> chunks_of(const GivenStage& stage) {
+  return stage.chunks.empty() ? std::vector<model::BlockRange>{{stage.first, stage.last}} : stage.chunks;
+}
+
+bool share_blocks(const GivenStage& a, const GivenStage& b) {
+  const std::vector<model::BlockRange> of_a = chunks_of(a);
+  const std::vector<model::BlockRange> of_b = chunks_of(b);
+  return std::ranges::any_of(of_a, [&](const model::BlockRange& x) {
+    return std::ranges::any_of(of_b, [&](const model::BlockRange& y) { return x.first < y.last && y.first < x.last; });
+  });
+}
+
+/// What the chunks of a stage hold of the model's ends.
+model::SliceSignature ends_of(std::span<const model::SliceSignature> chunks) {
+  model::SliceSignature ends = chunks.front();
+  for (const model::SliceSignature& chunk : chunks.subspan(1)) {
+    ends.embedding = ends.embedding || chunk.embedding;
+    ends.head = ends.head || chunk.head;
+    ends.tied_elsewhere = ends.tied_elsewhere || chunk.tied_elsewhere;
+  }
+  return ends;
 }
 
 /// `others`: pipelines of the plan that are not alike, with their replicas.
@@ -82,26 +106,30 @@ class Pricer {
     composition.replicas = given_.replicas;
     composition.microbatch = given_.microbatch;
     composition.microbatches = given_.microbatches;
+    composition.group = given_.group;
+    composition.chunks = static_cast<int>(chunks_of(given_.stages.front()).size());
     for (std::size_t s = 0; s < given_.stages.size(); ++s) {
       auto stage = price_stage(given_.stages[s]);
       if (!stage) return tl::unexpected(Unpriced{s, std::move(stage.error())});
       composition.stages.push_back(std::move(*stage));
     }
-    for (std::size_t s = 0; s + 1 < given_.stages.size(); ++s) hand_over(s, composition.stages[s]);
+    for (std::size_t s = 0; s + 1 < given_.stages.size(); ++s) hand_over(s, s + 1, composition.stages[s]);
+    if (composition.chunks > 1) hand_over(given_.stages.size() - 1, 0, composition.stages.back());
     return composition;
   }
 
  private:
   using Costed = tl::expected<cost::StageCost, std::string>;
 
-  [[nodiscard]] Costed cost_of(const GivenPart& part, const model::SliceSignature& slice) const {
+  [[nodiscard]] Costed cost_of(const GivenPart& part, const std::vector<model::SliceSignature>& chunks) const {
     const auto samples = static_cast<int>(part.samples);
     if (std::string why = cost::why_unsupported(model_, part.strategy.degrees, samples); !why.empty()) {
       return tl::unexpected(std::move(why));
     }
     const auto units = cost::unit_costs(model_, part.shape, part.strategy.degrees, samples, profiles_);
     if (!units) return tl::unexpected(units.error().front().message);
-    return cost::stage_cost(*units, slice, part.strategy.policy);
+    if (chunks.size() > 1) return cost::chunked_cost(*units, chunks, part.strategy.policy).all;
+    return cost::stage_cost(*units, chunks.front(), part.strategy.policy);
   }
 
   /// Where the stage's gradients are reduced: with its replicas, and with all that hold some of its blocks.
@@ -110,7 +138,7 @@ class Pricer {
     for (const GivenPipeline* other : others_) {
       std::vector<std::vector<Placement>> stages;
       for (const GivenStage& its : other->stages) {
-        if (its.first < stage.last && stage.first < its.last) stages.push_back(placements_of(its));
+        if (share_blocks(its, stage)) stages.push_back(placements_of(its));
       }
       join(level_, placements, other->replicas, stages, sync_group);
     }
@@ -122,14 +150,16 @@ class Pricer {
     stage.first = from.first;
     stage.last = from.last;
     stage.in_flight = from.in_flight;
-    const model::SliceSignature slice = model::signature(model_, stage.first, stage.last);
+    stage.chunks = from.chunks;
+    std::vector<model::SliceSignature> chunks;
+    for (const model::BlockRange& chunk : chunks_of(from)) chunks.push_back(model::signature(model_, chunk));
     const std::vector<Placement> placements = placements_of(from);
     const SyncGroup sync_group = sync_group_at(from, placements);
     for (const GivenPart& part : from.parts) {
-      const Costed cost = cost_of(part, slice);
+      const Costed cost = cost_of(part, chunks);
       if (!cost) return tl::unexpected(cost.error());
       const Nanoseconds crossing =
-          crossing_sync(model_, level_, sync_group, reach_, placements, slice, cost->gradient_volume);
+          crossing_sync(model_, level_, sync_group, reach_, placements, ends_of(chunks), cost->gradient_volume);
       stage.crossing = crossing;  // volumes do not depend on the strategy: it is the same for all parts
       const Nanoseconds time = cost->forward + cost->backward;
       stage.T = std::max(stage.T, time);
@@ -153,16 +183,21 @@ class Pricer {
     return choice;
   }
 
-  void hand_over(std::size_t s, StageChoice& stage) const {
+  void hand_over(std::size_t s, std::size_t next, StageChoice& stage) const {
     const auto from = places_of(given_.stages[s]);
-    const auto to = places_of(given_.stages[s + 1]);
-    // Behind the last block nothing is handed over; that stages follow it all the same is for a judge to say.
-    const std::int64_t cut = stage.last < model_.block_count() ? model::cut_bytes(model_, stage.last) : 0;
-    const Handover pair = dearest_handover(level_, from, to, Bytes(cut * given_.microbatch));
+    const auto to = places_of(given_.stages[next]);
+    const Handover pair = dearest_handover(level_, from, to, Bytes(cut_bytes(stage) * given_.microbatch));
     stage.to_next = pair.cost;
     stage.link_source = pair.source;
     stage.link_target = pair.target;
     stage.link_to_next = pair.link;
+  }
+
+  /// Of a sample, behind the first chunk as behind the others. Behind the last block nothing is handed over; that
+  /// stages follow it all the same is for a judge to say.
+  [[nodiscard]] std::int64_t cut_bytes(const StageChoice& stage) const {
+    const int cut = stage.chunks.empty() ? stage.last : stage.chunks.front().last;
+    return cut < model_.block_count() ? model::cut_bytes(model_, cut) : 0;
   }
 
   const GivenPipeline& given_;

@@ -28,9 +28,12 @@ std::vector<Gpu> gone_gpus(const plan::LaunchPlan& plan, const FleetGpus& gpus) 
 /// Every layer once, in order: what pricing takes for granted and a file need not keep to.
 bool is_chain(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
   int next = 0;
-  for (const int id : pipeline.stages) {
-    if (plan.stage(id).first() != next) return false;
-    next = plan.stage(id).last();
+  for (std::size_t c = 0; c < plan.chunks(); ++c) {
+    for (const int id : pipeline.stages) {
+      const model::BlockRange& chunk = plan.stage(id).chunks[c];
+      if (chunk.first != next) return false;
+      next = chunk.last;
+    }
   }
   return next == plan.model.block_count();
 }
@@ -176,11 +179,6 @@ class Refitter {
     } else if (!same_job(old_.model, model_)) {
       result_.misfits.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
     }
-    if (old_.is_interleaved()) {
-      result_.misfits.push_back({"interleaved", "", "plans of interleaved model chunks are not priced anew"});
-      result_.gone = gone_gpus(old_, FleetGpus(fleet_));
-      return std::move(result_);
-    }
     for (const plan::Pipeline& pipeline : old_.pipelines) {
       if (is_chain(old_, pipeline)) continue;
       result_.misfits.push_back({"broken-chain", "pipeline " + std::to_string(pipeline.id),
@@ -215,9 +213,10 @@ class Refitter {
                                            const cluster::IslandLevel& level) const {
     const plan::Pipeline& from = old_.pipelines[p];
     plan::GivenPlacement given{{1, from.microbatch, from.microbatches, {}}, {}, from.samples};
+    given.pipeline.group = old_.group;
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
       const plan::Stage& stage = old_.stage(from.stages[s]);
-      given.add_stage(stage.first(), stage.last(), stage.warmup + 1);
+      given.add_stage(stage.chunks, stage.warmup + 1);
       for (std::size_t i = 0; i < stage.parts.size(); ++i) {
         const plan::Part& part = stage.parts[i];
         const plan::PlacedPart& placed = located.placed[p][s][i];

@@ -45,12 +45,14 @@ Diagnostics number_blocks(Job& job, const model::Model& model) {
     if (job.counts_ends) wrong = drop_ends(pipeline, blocks);
     for (std::size_t s = 0; s < pipeline.stages.size() && wrong.empty(); ++s) {
       const JobStage& stage = pipeline.stages[s];
+      const auto is_empty = [](const JobLayers& chunk) { return chunk.last <= chunk.first; };
       if (stage.last > blocks) {
         wrong.push_back(at(stage.place, "too-many-layers",
                            fmt::format("stage {} ends with layer {}, the model has {}", s, stage.last, blocks),
                            job.counts_ends ? kEndsHint : kModelHint));
-      } else if (stage.last <= stage.first) {
-        wrong.push_back(at(stage.place, "empty-stage", fmt::format("stage {} has no layers", s),
+      } else if (std::ranges::any_of(stage.all_chunks(), is_empty)) {
+        wrong.push_back(at(stage.place, "empty-stage",
+                           fmt::format("{}stage {} has no layers", stage.chunks.empty() ? "" : "a chunk of ", s),
                            "embedding and head stay with layers in a launch plan"));
       }
     }

@@ -12,7 +12,9 @@ namespace tangram::importing {
 namespace {
 
 constexpr const char* kLayout = "pipeline-model-parallel-layout";
-constexpr const char* kOneChunk = "jobs are imported with one run of layers a stage";
+constexpr const char* kChunks = "num-virtual-stages-per-pipeline-rank";
+constexpr const char* kLayersOfChunk = "num-layers-per-virtual-pipeline-stage";
+constexpr const char* kGroup = "microbatch-group-size-per-virtual-pipeline-stage";
 
 constexpr auto kMostCharacters = static_cast<std::size_t>(kMostLayers);
 
@@ -97,8 +99,15 @@ std::vector<std::int64_t> written_out(ArgumentMap& arguments, std::int64_t stage
                     std::ranges::count(characters, 'E') == 1 && std::ranges::count(characters, 'L') == 1;
   if (!ends) return wrong("a layout begins with its only E and ends with its only L", example);
   auto layers = segments(characters);
-  if (static_cast<std::int64_t>(layers.size()) != stages) {
-    return wrong(fmt::format("the layout has {} segments for {} stages", layers.size(), stages), kOneChunk);
+  if (std::ssize(layers) % stages != 0) {
+    return wrong(fmt::format("the layout has {} segments for {} stages", layers.size(), stages),
+                 "one for each model chunk of each stage");
+  }
+  const std::int64_t chunks = std::ssize(layers) / stages;
+  if (arguments.has(kChunks) && arguments.count(kChunks) != chunks) {
+    return wrong(
+        fmt::format("the layout has {} chunks a stage, --{} says {}", chunks, kChunks, arguments.find(kChunks)->value),
+        "the layout is enough");
   }
   return layers;
 }
@@ -108,12 +117,11 @@ std::int64_t own_layers(ArgumentMap& arguments, const std::string& name) {
   return arguments.has(name) ? arguments.count_or(name, 1) : -1;
 }
 
-std::vector<std::int64_t> even_split(ArgumentMap& arguments, std::int64_t stages) {
+/// Layers of each stage of an even split; embedding and loss count as one each where flags say so.
+std::vector<std::int64_t> even_split(ArgumentMap& arguments, std::int64_t stages, std::int64_t ends) {
   const std::int64_t first = own_layers(arguments, "decoder-first-pipeline-num-layers");
   const std::int64_t last = own_layers(arguments, "decoder-last-pipeline-num-layers");
-  const std::int64_t before = arguments.has("account-for-embedding-in-pipeline-split") ? 1 : 0;
-  const std::int64_t behind = arguments.has("account-for-loss-in-pipeline-split") ? 1 : 0;
-  const std::int64_t all = arguments.count("num-layers") + before + behind;
+  const std::int64_t all = arguments.count("num-layers") + ends;
   const std::int64_t rest = all - std::max<std::int64_t>(first, 0) - std::max<std::int64_t>(last, 0);
   const std::int64_t others = stages - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
   if (rest < 0 || others < 0 || (others == 0 ? rest != 0 : rest % others != 0)) {
@@ -125,6 +133,35 @@ std::vector<std::int64_t> even_split(ArgumentMap& arguments, std::int64_t stages
   std::vector<std::int64_t> layers(static_cast<std::size_t>(stages), others == 0 ? 0 : rest / others);
   if (first >= 0) layers.front() = first;
   if (last >= 0) layers.back() = last;
+  return layers;
+}
+
+/// Of each stage; 0: the flags do not go with these layers.
+std::int64_t chunks_of(ArgumentMap& arguments, const std::vector<std::int64_t>& of_stages) {
+  if (arguments.has(kChunks)) return arguments.count(kChunks);
+  if (!arguments.has(kLayersOfChunk)) return 1;
+  const std::int64_t of_chunk = arguments.count(kLayersOfChunk);
+  return of_chunk > 0 && of_stages.front() % of_chunk == 0 ? of_stages.front() / of_chunk : 0;
+}
+
+/// Every stage's layers in equal chunks, as transformer_config.py and transformer_block.py of Megatron-LM split them.
+std::vector<std::int64_t> even_chunks(ArgumentMap& arguments, std::int64_t stages) {
+  const std::int64_t before = arguments.has("account-for-embedding-in-pipeline-split") ? 1 : 0;
+  const std::int64_t behind = arguments.has("account-for-loss-in-pipeline-split") ? 1 : 0;
+  const std::vector<std::int64_t> of_stages = even_split(arguments, stages, before + behind);
+  if (of_stages.empty()) return {};
+  const std::int64_t chunks = chunks_of(arguments, of_stages);
+  const bool divide = chunks > 0 && std::ranges::all_of(of_stages, [&](std::int64_t n) { return n % chunks == 0; });
+  if (!divide) {
+    arguments.error_at(arguments.has(kChunks) ? kChunks : kLayersOfChunk, "layers-do-not-divide",
+                       "the layers of every stage cannot be split evenly over such model chunks",
+                       "a --pipeline-model-parallel-layout says which chunk has which");
+    return {};
+  }
+  std::vector<std::int64_t> layers;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    for (const std::int64_t of_stage : of_stages) layers.push_back(of_stage / chunks);
+  }
   layers.front() -= before;
   layers.back() -= behind;
   return layers;
@@ -132,11 +169,12 @@ std::vector<std::int64_t> even_split(ArgumentMap& arguments, std::int64_t stages
 
 }  // namespace
 
-std::vector<std::int64_t> layers_per_stage(ArgumentMap& arguments, std::int64_t stages) {
-  for (const char* name : {"num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"}) {
-    if (arguments.has(name)) arguments.error_at(name, "interleaved", "the schedule is interleaved", kOneChunk);
-  }
-  return arguments.has(kLayout) ? written_out(arguments, stages) : even_split(arguments, stages);
+std::vector<std::int64_t> layers_per_chunk(ArgumentMap& arguments, std::int64_t stages) {
+  return arguments.has(kLayout) ? written_out(arguments, stages) : even_chunks(arguments, stages);
+}
+
+std::int64_t microbatch_group(ArgumentMap& arguments, std::int64_t stages) {
+  return arguments.count_or(kGroup, stages);
 }
 
 }  // namespace tangram::importing

@@ -84,19 +84,43 @@ Located locate(const Job& job, const RankAssignment& assignment, const cluster::
   return best;
 }
 
+/// Classic warm-ups: a stage holds one microbatch more than the next; of several chunks two passes more, and all but
+/// one of its chunks a group (Megatron-LM's schedules.py).
+std::int64_t in_flight(const JobPipeline& pipeline, std::size_t stage) {
+  const auto behind = static_cast<std::int64_t>(pipeline.stages.size() - 1 - stage);
+  if (pipeline.group == 0) return std::min(behind + 1, pipeline.microbatches);
+  const std::int64_t passes = 2 * behind + (pipeline.chunks() - 1) * pipeline.group + 1;
+  return std::min(passes, pipeline.microbatches * pipeline.chunks());
+}
+
 plan::GivenPlacement given(const Job& job, std::size_t pipeline, const Located& located) {
   const JobPipeline& from = job.pipelines[pipeline];
   plan::GivenPlacement given{{1, from.microbatch, from.microbatches, {}}};
+  given.pipeline.group = from.group;
   for (std::size_t s = 0; s < from.stages.size(); ++s) {
-    // Classic 1F1B: a stage holds one microbatch more than the next.
-    given.add_stage(static_cast<int>(from.stages[s].first), static_cast<int>(from.stages[s].last),
-                    std::min(static_cast<std::int64_t>(from.stages.size() - s), from.microbatches));
+    std::vector<model::BlockRange> chunks;
+    for (const JobLayers& chunk : from.stages[s].all_chunks()) {
+      chunks.push_back({static_cast<int>(chunk.first), static_cast<int>(chunk.last)});
+    }
+    given.add_stage(chunks, in_flight(from, s));
     for (const JobPart& part : located.pipelines[pipeline][s]) {
       given.add_part({part.island_class, {}, part.samples, part.strategy, "imported", ""}, part.placed, *located.level,
                      part.spills);
     }
   }
   return given;
+}
+
+/// Groups that the runtime does not take.
+Diagnostics refused_groups(const Job& job) {
+  Diagnostics wrong;
+  for (const JobPipeline& pipeline : job.pipelines) {
+    if (pipeline.group == 0 || !wrong.empty()) continue;
+    const std::string why =
+        runtime::interleaving_refusal(pipeline.microbatches, std::ssize(pipeline.stages), pipeline.group);
+    if (!why.empty()) wrong.push_back(at(pipeline.stages.front().place, "group-refused", why));
+  }
+  return wrong;
 }
 
 Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const cluster::Fleet& fleet,
@@ -119,6 +143,7 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
   if (Diagnostics wrong = number_blocks(*job, model); !wrong.empty()) return fail(std::move(wrong));
+  if (Diagnostics wrong = refused_groups(*job); !wrong.empty()) return fail(std::move(wrong));
   auto assignment = assign_ranks(*job, fleet);
   if (!assignment) return fail(std::move(assignment.error()));
   std::optional<cluster::IslandHierarchy> found;

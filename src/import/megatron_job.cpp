@@ -13,6 +13,8 @@ namespace tangram::importing {
 
 namespace {
 
+constexpr const char* kShape = "pipeline-model-parallel-layout";
+
 std::int64_t degree(ArgumentMap& arguments, const std::string& name, std::int64_t fallback) {
   const std::int64_t value = arguments.count_or(name, fallback);
   if (value <= kMostDegree) return value;
@@ -87,6 +89,23 @@ Replica replica_of(std::int64_t tp, std::int64_t cp, std::int64_t samples) {
   return {static_cast<int>(tp), samples, std::vector<GpuRequest>(static_cast<std::size_t>(tp * cp))};
 }
 
+/// [stage][chunk] of layers in the order of the chain.
+std::vector<std::vector<JobLayers>> chunks_of_stages(const std::vector<std::int64_t>& layers, std::int64_t stages) {
+  std::vector<std::vector<JobLayers>> chunks(static_cast<std::size_t>(stages));
+  std::int64_t first = 0;
+  for (std::size_t place = 0; place < layers.size(); ++place) {
+    chunks[place % chunks.size()].push_back({first, first + layers[place]});
+    first += layers[place];
+  }
+  return chunks;
+}
+
+std::int64_t layers_of(const std::vector<JobLayers>& chunks) {
+  std::int64_t layers = 0;
+  for (const JobLayers& chunk : chunks) layers += chunk.last - chunk.first;
+  return layers;
+}
+
 Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   Job job;
   job.runtime = runtime::Target::kMegatron;
@@ -95,7 +114,13 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   const std::int64_t stages = degree(arguments, "pipeline-model-parallel-size", 1);
   const cost::Degrees common = common_degrees(arguments, tp);
   const std::int64_t pipelines = copies(arguments, files);
-  const auto layers = layers_per_stage(arguments, stages);
+  const auto layers = layers_per_chunk(arguments, stages);
+  const std::int64_t group = microbatch_group(arguments, stages);
+  if (stages == 1 && layers.size() > 1) {
+    arguments.error_at(arguments.has(kShape) ? kShape : "pipeline-model-parallel-size", "one-stage",
+                       "a stage has several model chunks, but there is one stage alone",
+                       "chunks are interleaved between two stages or more");
+  }
   if (arguments.has("use-tp-pp-dp-mapping")) {
     arguments.error_at("use-tp-pp-dp-mapping", "rank-order", "ranks in the order tp-cp-ep-pp-dp are not read",
                        "give the arguments without it, with a rank map");
@@ -104,19 +129,18 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
     arguments.error_at("tensor-model-parallel-size", "too-many-gpus", "the degrees ask for more than 1,000,000 GPUs");
   }
   if (!arguments.sink().empty()) return job;
-  const std::string shape =
-      arguments.has("pipeline-model-parallel-layout") ? "pipeline-model-parallel-layout" : "num-layers";
+  const std::string shape = arguments.has(kShape) ? kShape : "num-layers";
   JobPipeline pipeline;
-  std::int64_t first = 0;
-  for (const std::int64_t count : layers) {
-    JobStage stage{first,
-                   first + count,
+  if (std::ssize(layers) > stages) pipeline.group = group;
+  for (const std::vector<JobLayers>& chunks : chunks_of_stages(layers, stages)) {
+    JobStage stage{chunks.front().first,
+                   chunks.back().last,
                    common,
-                   read_policy(arguments, count),
+                   read_policy(arguments, layers_of(chunks)),
                    {replica_of(tp, common.cp, samples)},
                    arguments.place_of(shape)};
+    if (chunks.size() > 1) stage.chunks = chunks;
     pipeline.stages.push_back(std::move(stage));
-    first += count;
   }
   job.pipelines.assign(static_cast<std::size_t>(pipelines), pipeline);
   job.fill = Fill::kSamples;

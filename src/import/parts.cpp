@@ -7,8 +7,10 @@ namespace tangram::importing {
 namespace {
 
 bool has_experts(const JobStage& stage, const model::Model& model) {
-  for (std::int64_t b = stage.first; b < std::min<std::int64_t>(stage.last, model.block_count()); ++b) {
-    if (model.block(static_cast<int>(b)).feed_forward.is_moe()) return true;
+  for (const JobLayers& chunk : stage.all_chunks()) {
+    for (std::int64_t b = chunk.first; b < std::min<std::int64_t>(chunk.last, model.block_count()); ++b) {
+      if (model.block(static_cast<int>(b)).feed_forward.is_moe()) return true;
+    }
   }
   return false;
 }

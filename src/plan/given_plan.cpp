@@ -7,8 +7,9 @@
 
 namespace tangram::plan {
 
-void GivenPlacement::add_stage(int first, int last, std::int64_t in_flight) {
-  pipeline.stages.push_back({first, last, in_flight, {}});
+void GivenPlacement::add_stage(const std::vector<model::BlockRange>& chunks, std::int64_t in_flight) {
+  pipeline.stages.push_back({chunks.front().first, chunks.back().last, in_flight, {}});
+  if (chunks.size() > 1) pipeline.stages.back().chunks = chunks;
   parts.emplace_back();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tangram/compose/composition.hpp"
+#include "tangram/model/slice.hpp"
 
 namespace tangram::compose {
 
@@ -25,8 +26,9 @@ struct GivenPart {
 struct GivenStage {
   int first = 0;  ///< blocks [first, last)
   int last = 0;
-  std::int64_t in_flight = 1;
+  std::int64_t in_flight = 1;  ///< microbatches, of several chunks passes
   std::vector<GivenPart> parts;
+  std::vector<model::BlockRange> chunks = {};  ///< where its blocks are, interleaved; empty: all in a row
 };
 
 struct GivenPipeline {
@@ -35,6 +37,7 @@ struct GivenPipeline {
   std::int64_t microbatches = 1;
   std::vector<GivenStage> stages;
   bool replicas_in_one_member = false;  ///< all of these equal pipelines
+  std::int64_t group = 0;               ///< microbatches that pass a chunk in a row, where stages have several
 };
 
 /// The first stage that no cost exists for.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,12 @@ struct Replica {
   std::vector<GpuRequest> gpus;
 };
 
+/// Blocks [first, last), as far as a file can be believed.
+struct JobLayers {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
 struct JobStage {
   std::int64_t first = 0;  ///< blocks [first, last)
   std::int64_t last = 0;
@@ -37,13 +44,21 @@ struct JobStage {
   cost::MemoryPolicy policy;
   std::vector<Replica> replicas;
   Place place;
-  bool by_speed = false;  ///< samples go to the replicas in proportion to their speed, not as they say
+  bool by_speed = false;               ///< samples go to the replicas in proportion to their speed, not as they say
+  std::vector<JobLayers> chunks = {};  ///< its model chunks, ascending; empty: one, of all its blocks
+
+  [[nodiscard]] std::vector<JobLayers> all_chunks() const {
+    return chunks.empty() ? std::vector<JobLayers>{{first, last}} : chunks;
+  }
 };
 
 struct JobPipeline {
   std::int64_t microbatch = 1;
   std::int64_t microbatches = 1;
   std::vector<JobStage> stages;
+  std::int64_t group = 0;  ///< microbatches that pass a chunk in a row, where stages have several
+
+  [[nodiscard]] std::int64_t chunks() const { return std::ssize(stages.front().all_chunks()); }
 };
 
 /// A GPU in the order of ranks, as a host file or a rank map names it.

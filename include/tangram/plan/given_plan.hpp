@@ -18,7 +18,8 @@ struct GivenPlacement {
   std::vector<std::vector<PlacedPart>> parts = {};  ///< [stage][part]
   std::int64_t samples = 0;                         ///< as in PlacedPipeline
 
-  void add_stage(int first, int last, std::int64_t in_flight);
+  /// `chunks`: where its blocks are, ascending; one where they are in a row.
+  void add_stage(const std::vector<model::BlockRange>& chunks, std::int64_t in_flight);
   /// To the last stage. Shape and member of `part` follow from where it is placed; `spills`: over several islands.
   void add_part(compose::GivenPart part, const PlacedPart& placed, const cluster::IslandLevel& level, bool spills);
 };

@@ -111,11 +111,58 @@ TEST_CASE("mistakes are shown where they are") {
         "                                                 ^~~~\n");
 }
 
-TEST_CASE("what a launch plan has no words for is refused") {
-  const auto read =
-      megatron("--num-layers 8 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2 " + kBatch);
-  REQUIRE_FALSE(read);
-  CHECK(read.error().front().code == "interleaved");
+TEST_CASE("layers are dealt out to model chunks as Megatron-LM deals them out") {
+  const auto chunks = [](const std::string& words) {
+    const auto read = megatron("--num-layers 8 --pipeline-model-parallel-size 2 " + words + " " + kBatch);
+    REQUIRE(read);
+    std::vector<Layers> result;
+    for (const JobStage& stage : read->job().pipelines.front().stages) {
+      Layers& layers = result.emplace_back();
+      for (const JobLayers& chunk : stage.all_chunks()) layers.emplace_back(chunk.first, chunk.last);
+    }
+    return result;
+  };
+  const std::vector<Layers> even{{{0, 2}, {4, 6}}, {{2, 4}, {6, 8}}};
+  CHECK(chunks("--num-layers-per-virtual-pipeline-stage 2") == even);
+  CHECK(chunks("--num-virtual-stages-per-pipeline-rank 2") == even);
+  CHECK(chunks("--pipeline-model-parallel-layout Et|t*3|t|t*3,L") ==
+        std::vector<Layers>{{{0, 1}, {4, 5}}, {{1, 4}, {5, 8}}});
+  // The embedding counts as a layer of the first chunk: one of nine fewer.
+  const auto counted = megatron(
+      "--num-layers 7 --pipeline-model-parallel-size 2 --account-for-embedding-in-pipeline-split "
+      "--num-virtual-stages-per-pipeline-rank 2 " +
+      kBatch);
+  REQUIRE(counted);
+  CHECK(counted->job().pipelines.front().stages.front().chunks.front().last == 1);
+}
+
+TEST_CASE("microbatches pass a chunk in groups of as many as there are stages, or as is said") {
+  const std::string words = "--num-layers 8 --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 ";
+  const auto usual = megatron(words + kBatch);
+  REQUIRE(usual);
+  CHECK(usual->job().pipelines.front().group == 2);
+  const auto larger = megatron(words + "--microbatch-group-size-per-virtual-pipeline-stage 4 " + kBatch);
+  REQUIRE(larger);
+  CHECK(larger->job().pipelines.front().group == 4);
+  const auto one_chunk = megatron("--num-layers 8 --pipeline-model-parallel-size 2 " + kBatch);
+  REQUIRE(one_chunk);
+  CHECK(one_chunk->job().pipelines.front().group == 0);
+}
+
+TEST_CASE("chunks that the layers cannot be split into are refused") {
+  const auto code = [](const std::string& words) {
+    const auto read = megatron(words + " " + kBatch);
+    return read ? std::string() : read.error().front().code;
+  };
+  CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3") ==
+        "layers-do-not-divide");
+  CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 3") ==
+        "layers-do-not-divide");
+  CHECK(code("--num-layers 8 --num-virtual-stages-per-pipeline-rank 2") == "one-stage");
+  CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*4|t*2|t*2,L") ==
+        "bad-layout");
+  CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 4 "
+             "--pipeline-model-parallel-layout Et*2|t*2|t*2|t*2,L") == "bad-layout");
 }
 
 TEST_CASE("a host file and a rank map say which GPU has which rank") {

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kLayout = "pipeline-model-parallel-layout";
 constexpr const char* kOneChunk = "jobs are imported with one run of layers a stage";
 
-constexpr auto kMostCharacters = static_cast<std::size_t>(kMostLayers);
+constexpr std::size_t kMostCharacters = kMostLayers;
 
 /// The grammar of megatron/core/transformer/pipeline_parallel_layer_layout.py: E, t, m, L and | as they are; x*n
 /// repeats a character, (...)*n a group without groups inside; commas mean nothing.

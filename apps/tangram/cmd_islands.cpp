@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "inputs.hpp"
 #include "table.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::app {
 
@@ -91,9 +92,9 @@ std::string island_list(const cluster::Fleet& fleet, const cluster::IslandLevel&
   for (const cluster::IslandClass& c : level.classes) {
     out += terminal.styled(c.alias, Style::kBold) + "\n";
     for (std::size_t i = 0; i < c.islands.size() && i < kShownIslands; ++i) {
-      const cluster::Island& island = level.islands[static_cast<std::size_t>(c.islands[i])];
+      const cluster::Island& island = at(level.islands, c.islands[i]);
       out += paragraph(terminal, fmt::format("island {}: {}", island.id, members_text(fleet, island)), 2);
-      const bool repeated = i > 0 && level.islands[static_cast<std::size_t>(c.islands[i - 1])].reason == island.reason;
+      const bool repeated = i > 0 && at(level.islands, c.islands[i - 1]).reason == island.reason;
       if (!island.reason.empty() && !repeated) out += paragraph(terminal, island.reason, 4);
     }
     if (c.islands.size() > kShownIslands) {
@@ -109,8 +110,8 @@ std::string links_text(const cluster::IslandLevel& level) {
   const auto count = static_cast<int>(level.classes.size());
   for (int a = 0; a < count; ++a) {
     for (int b = a; b < count; ++b) {
-      const cluster::IslandClass& first = level.classes[static_cast<std::size_t>(a)];
-      const cluster::IslandClass& second = level.classes[static_cast<std::size_t>(b)];
+      const cluster::IslandClass& first = at(level.classes, a);
+      const cluster::IslandClass& second = at(level.classes, b);
       if (a == b && first.islands.size() < 2) continue;
       const cluster::Link& link = a == b ? first.between_islands : level.link(a, b);
       out += fmt::format("  {} to {}: {}, {:.1f} us\n", first.alias, a == b ? "its other islands" : second.alias,
@@ -140,7 +141,7 @@ std::string for_people(const cluster::Fleet& fleet, const cluster::IslandHierarc
 Json island_json(const cluster::Fleet& fleet, const cluster::IslandLevel& level, const cluster::Island& island) {
   Json json;
   json["id"] = island.id;
-  json["class"] = level.classes[static_cast<std::size_t>(island.island_class)].alias;
+  json["class"] = at(level.classes, island.island_class).alias;
   json["gpus"] = gpus_of(island);
   json["reason"] = island.reason;
   json["members"] = Json::array();

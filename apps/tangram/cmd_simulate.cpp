@@ -7,6 +7,7 @@
 #include "inputs.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/planner/checked_plan.hpp"
@@ -32,7 +33,7 @@ Parameters parameters_of(SimulateArguments& a) {
 }
 
 const plan::Stage& stage_of(const plan::LaunchPlan& plan, const simulate::StageUse& use) {
-  return plan.stage(plan.pipelines[static_cast<std::size_t>(use.pipeline)].stages[static_cast<std::size_t>(use.stage)]);
+  return plan.stage(at(at(plan.pipelines, use.pipeline).stages, use.stage));
 }
 
 std::string share(Nanoseconds part, Nanoseconds whole) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "table.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
@@ -103,13 +104,10 @@ std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipe
     const plan::Stage& stage = plan.stage(pipeline.stages[s]);
     const bool bottleneck = stage.id == plan.predicted.bottleneck_stage;
     const Style style = bottleneck ? Style::kBold : Style::kPlain;
-    const auto slowest_part = static_cast<std::size_t>(
-        std::max_element(stage.parts.begin(), stage.parts.end(),
-                         [](const plan::Part& a, const plan::Part& b) { return pass_time(a) < pass_time(b); }) -
-        stage.parts.begin());
+    const auto slowest_part = std::ranges::max_element(stage.parts, {}, pass_time);
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const plan::Part& part = stage.parts[p];
-      const bool slowest_here = bottleneck && p == slowest_part;
+      const bool slowest_here = bottleneck && &part == &*slowest_part;
       const double load = pass_time(part).as_double() / slowest.as_double();
       table.add(
           {{p == 0 ? fmt::format("{}", s) : "+", style},
@@ -198,7 +196,7 @@ std::string runs_on_line(const plan::LaunchPlan& plan) {
 std::string bottleneck_line(const plan::LaunchPlan& plan) {
   const plan::Breakdown& b = plan.predicted.breakdown;
   const plan::Stage& stage = plan.stage(plan.predicted.bottleneck_stage);
-  const auto& stages = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].stages;
+  const auto& stages = at(plan.pipelines, stage.pipeline).stages;
   const auto index = std::find(stages.begin(), stages.end(), stage.id) - stages.begin();
   const double total = to_seconds(plan.predicted.iteration);
   const auto percent = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / total); };

@@ -132,9 +132,9 @@ struct Reason {
 std::vector<Reason> reasons_of_old(const planner::Replanned& replanned) {
   std::vector<Reason> reasons;
   if (!replanned.gone.empty()) reasons.push_back({"gpus-gone", gone_text(replanned.old, replanned.gone)});
-  for (const evolve::Misfit& misfit : replanned.misfits) {
-    const std::string where = misfit.where.empty() ? "" : misfit.where + ": ";
-    reasons.push_back({misfit.code, where + misfit.text});
+  for (const evolve::Incompatibility& incompatibility : replanned.incompatibilities) {
+    const std::string where = incompatibility.where.empty() ? "" : incompatibility.where + ": ";
+    reasons.push_back({incompatibility.code, where + incompatibility.text});
   }
   for (const plan::TargetReason& reason : replanned.refused) reasons.push_back({reason.code, reason.text});
   if (replanned.deadlock) reasons.push_back({"deadlock", replanned.deadlock->message});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -62,8 +63,11 @@ Uniform uniform_degrees(const Measurement& m, int per_node) {
 /// What a stage's GPUs are: replica by replica.
 using StageReplicas = std::vector<std::vector<Replica>>;
 
-Replica take(const std::vector<Gpu>& gpus, std::size_t first, std::int64_t count) {
-  return {gpus.begin() + static_cast<std::ptrdiff_t>(first), gpus.begin() + static_cast<std::ptrdiff_t>(first) + count};
+/// The next `count` GPUs behind the `taken` first, which then are taken too.
+Replica take(const std::vector<Gpu>& gpus, std::int64_t& taken, std::int64_t count) {
+  const auto first = gpus.begin() + taken;
+  taken += count;
+  return {first, first + count};
 }
 
 Expected<StageReplicas> uniform_stages(const Machine& machine, const Uniform& degrees) {
@@ -74,11 +78,10 @@ Expected<StageReplicas> uniform_stages(const Machine& machine, const Uniform& de
         reason(fmt::format("{} GPUs are not a multiple of {} stages of {} GPUs a replica", all, degrees.pp, replica)));
   }
   StageReplicas result(static_cast<std::size_t>(degrees.pp));
-  std::size_t next = 0;
+  std::int64_t taken = 0;
   for (auto& stage : result) {
     for (std::int64_t i = 0; i < all / (degrees.pp * replica); ++i) {
-      stage.push_back(take(machine.gpus, next, replica));
-      next += static_cast<std::size_t>(replica);
+      stage.push_back(take(machine.gpus, taken, replica));
     }
   }
   return result;
@@ -89,17 +92,16 @@ Expected<StageReplicas> named_stages(const Measurement& m, const Machine& machin
                                      std::span<const cluster::GpuType> devices) {
   std::map<const cluster::GpuType*, std::vector<Gpu>> fleet;
   for (const Gpu& gpu : machine.gpus) fleet[gpu.device].push_back(gpu);
-  std::map<const cluster::GpuType*, std::size_t> taken;
+  std::map<const cluster::GpuType*, std::int64_t> taken;
   StageReplicas result;
   for (const auto& stage : m.stage_replicas) {
     auto& replicas = result.emplace_back();
     for (const ReplicaFacts& facts : stage) {
       const cluster::GpuType* device = find_device(facts.gpu, devices);
-      if (facts.tp < 1 || taken[device] + static_cast<std::size_t>(facts.tp) > fleet[device].size()) {
+      if (facts.tp < 1 || taken[device] + facts.tp > std::ssize(fleet[device])) {
         return fail(reason(fmt::format("stages use more GPUs \"{}\" than the fleet has", facts.gpu)));
       }
       replicas.push_back(take(fleet[device], taken[device], facts.tp));
-      taken[device] += static_cast<std::size_t>(facts.tp);
     }
   }
   return result;
@@ -108,17 +110,16 @@ Expected<StageReplicas> named_stages(const Measurement& m, const Machine& machin
 /// Stages that print their number of GPUs and their tp.
 Expected<StageReplicas> counted_stages(const Measurement& m, const Machine& machine) {
   StageReplicas result;
-  std::size_t next = 0;
+  std::int64_t taken = 0;
   for (std::size_t s = 0; s < m.stage_gpus.size(); ++s) {
     const int tp = s < m.stage_tp.size() && m.stage_tp[s].size() == 1 ? m.stage_tp[s].front() : 0;
     if (tp <= 0) return fail(reason("a stage changes its tensor parallelism between operators"));
-    if (next + static_cast<std::size_t>(m.stage_gpus[s]) > machine.gpus.size() || m.stage_gpus[s] % tp != 0) {
+    if (taken + m.stage_gpus[s] > std::ssize(machine.gpus) || m.stage_gpus[s] % tp != 0) {
       return fail(reason("stages do not fit the GPUs printed"));
     }
     auto& replicas = result.emplace_back();
     for (int i = 0; i < m.stage_gpus[s] / tp; ++i) {
-      replicas.push_back(take(machine.gpus, next, tp));
-      next += static_cast<std::size_t>(tp);
+      replicas.push_back(take(machine.gpus, taken, tp));
     }
   }
   return result;

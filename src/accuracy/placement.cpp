@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -61,7 +63,7 @@ Part part_of(const ReplicaGroup& group, cost::Degrees degrees, int microbatch, c
 }
 
 /// Far above any fleet; keeps a slip of the pen from filling the memory.
-constexpr std::size_t kMostGpus = 1'000'000;
+constexpr std::int64_t kMostGpus = 1'000'000;
 
 }  // namespace
 
@@ -72,7 +74,7 @@ Expected<Machine> build_machine(const Measurement& m, std::span<const cluster::G
     if (device == nullptr) return fail(reason(fmt::format("no GPU type of the catalogue is a \"{}\"", group.type)));
     const int per_node = gpus_per_node(group, *device);
     if (per_node <= 0) return fail(reason("no number of GPUs is printed"));
-    if (machine.gpus.size() + static_cast<std::size_t>(group.count) > kMostGpus) {
+    if (std::ssize(machine.gpus) + group.count > kMostGpus) {
       return fail(reason("more than 1,000,000 GPUs are printed"));
     }
     const cluster::Link network = node_network(m, group, *device, per_node);

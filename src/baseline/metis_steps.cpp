@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -107,14 +108,15 @@ bool on_one_node(const PlannerInput& input, const MetisStage& stage) {
 
 std::vector<MetisStage> Metis::stages(const MetisLayout& layout, const std::vector<MetisStrategy>& strategies) const {
   std::vector<MetisStage> stages;
-  std::size_t gpu = 0;
+  int gpu = 0;
   for (const MetisStrategy& strategy : strategies) {
     const auto [dp, tp] = strategy;
     MetisStage stage{strategy, {}, true, false};
-    for (int d = 0; d < dp; ++d, gpu += static_cast<std::size_t>(tp)) {
-      stage.replicas.push_back({layout.row[gpu], tp, 0});
-      stage.one_kind &= layout.row[gpu] == stage.replicas.front().kind;
-      stage.straddles |= layout.row[gpu] != layout.row[gpu + static_cast<std::size_t>(tp) - 1];
+    for (int d = 0; d < dp; ++d, gpu += tp) {
+      const int kind = at(layout.row, gpu);
+      stage.replicas.push_back({kind, tp, 0});
+      stage.one_kind &= kind == stage.replicas.front().kind;
+      stage.straddles |= kind != at(layout.row, gpu + tp - 1);
     }
     stage.one_kind &= !stage.straddles;
     const std::int64_t each = input_.batch / dp / layout.batches;
@@ -179,10 +181,10 @@ double Metis::memory_needed(const MetisLayout& layout, const MetisStage& stage, 
     return kMemoryFactor * sum;
   };
   if (stage.one_kind) return of(profiled(input_.batch / dp / layout.batches));
-  const std::size_t each = layout.row.size() / static_cast<std::size_t>(dp);
+  const std::int64_t each = std::ssize(layout.row) / dp;
   std::vector<double> times;
-  for (std::size_t d = 0; d < static_cast<std::size_t>(dp); ++d) {
-    times.push_back(profiled_milliseconds(input_, layout.row[d * each], tp, 1));
+  for (int d = 0; d < dp; ++d) {
+    times.push_back(profiled_milliseconds(input_, at(layout.row, d * each), tp, 1));
     if (!std::isfinite(times.back())) return kInfinity;
   }
   double sum = 0;

@@ -1,6 +1,7 @@
 #include "row.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tangram/base/at.hpp"
 
@@ -17,13 +18,13 @@ std::vector<int> row_of(const PlannerInput& input, const std::vector<int>& kinds
 std::optional<std::vector<std::vector<Replica>>> uniform_replicas(const std::vector<int>& row, int stages, int dp,
                                                                   int tp, std::int64_t samples) {
   std::vector<std::vector<Replica>> result;
-  std::size_t gpu = 0;
+  int gpu = 0;
   for (int s = 0; s < stages; ++s) {
     auto& stage = result.emplace_back();
-    for (int d = 0; d < dp; ++d, gpu += static_cast<std::size_t>(tp)) {
-      const std::size_t end = gpu + static_cast<std::size_t>(tp);
-      if (end > row.size() || row[gpu] != row[end - 1]) return std::nullopt;
-      stage.push_back({row[gpu], tp, samples});
+    for (int d = 0; d < dp; ++d, gpu += tp) {
+      const int end = gpu + tp;
+      if (end > std::ssize(row) || at(row, gpu) != at(row, end - 1)) return std::nullopt;
+      stage.push_back({at(row, gpu), tp, samples});
     }
   }
   return result;

@@ -199,11 +199,12 @@ class SailorSearch {
       auto& row = tp.emplace_back();
       for (std::size_t k = 0; k < gpus_.size(); ++k) {
         const auto kind = static_cast<int>(k);
-        const auto c = static_cast<std::size_t>(s);
-        const int least = sailor_.least_tp(kind, samples, cuts[c], cuts[c + 1], stages - 1 - s);
+        const int first = at(cuts, s);
+        const int last = at(cuts, s + 1);
+        const int least = sailor_.least_tp(kind, samples, first, last, stages - 1 - s);
         row.push_back(least == 0 || takes_least(k, rule)
                           ? least
-                          : std::max(least, sailor_.scaling_tp(kind, samples, cuts[c], cuts[c + 1])));
+                          : std::max(least, sailor_.scaling_tp(kind, samples, first, last)));
       }
     }
     if (mode_ == Mode::kFaithful) drop_short_kinds(tp);

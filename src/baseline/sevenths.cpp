@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "metis.hpp"
-
 #include "tangram/base/at.hpp"
 
 namespace tangram::baseline {
@@ -40,11 +39,12 @@ class Pieces {
   [[nodiscard]] bool fits(int index, int stage) const { return at(room_, stage) > piece(index); }
 
   void give(int index, int stage) {
-    const auto s = static_cast<std::size_t>(stage);
     at(owner_, index) = stage;
-    room_[s] -= piece(index);
-    first_[s] = first_[s] == kNobody ? index : std::min(first_[s], index);
-    last_[s] = std::max(last_[s], index);
+    at(room_, stage) -= piece(index);
+    int& first = at(first_, stage);
+    first = first == kNobody ? index : std::min(first, index);
+    int& last = at(last_, stage);
+    last = std::max(last, index);
   }
 
   /// All stages but the last, which keeps the last layer and a piece; a piece that does not fit belongs to nobody yet.

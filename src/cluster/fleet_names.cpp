@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
 namespace tangram::cluster {
@@ -54,7 +55,7 @@ Names expand_bracket(std::string_view list) {
 
 // Each of `names` followed by each of `tails`.
 Names multiply(const std::vector<std::string>& names, const std::vector<std::string>& tails) {
-  if (names.size() * tails.size() > static_cast<std::size_t>(kMaxGpus)) {
+  if (std::ssize(names) * std::ssize(tails) > kMaxGpus) {
     return tl::unexpected(fmt::format("the pattern stands for more than {} names", kMaxGpus));
   }
   std::vector<std::string> result;

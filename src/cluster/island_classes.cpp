@@ -7,6 +7,9 @@
 #include <numeric>
 #include <tuple>
 #include <utility>
+#include <vector>
+
+#include "tangram/base/grid.hpp"
 
 namespace tangram::cluster {
 
@@ -14,8 +17,8 @@ namespace {
 
 /// Links between and inside the sets as numbers of tiers: equal numbers are links that count as the same.
 struct LinkTiers {
-  Eigen::MatrixXi between;
-  Eigen::VectorXi inside;
+  Grid<int> between;
+  std::vector<int> inside;
 };
 
 constexpr int kNoLink = -1;
@@ -42,33 +45,32 @@ int tier_of(double rate, const std::vector<double>& starts) {
 }
 
 LinkTiers link_tiers(const Partition& partition, const IslandLinks& links, double tolerance) {
-  const auto count = static_cast<Eigen::Index>(partition.size());
-  Eigen::MatrixXd between(count, count);
-  Eigen::VectorXd inside(count);
-  for (Eigen::Index i = 0; i < count; ++i) {
-    inside(i) = rate_of(links.inside(static_cast<std::size_t>(i)));
-    for (Eigen::Index j = i; j < count; ++j) {
-      between(i, j) = between(j, i) = rate_of(links.between(static_cast<std::size_t>(i), static_cast<std::size_t>(j)));
-    }
+  const std::size_t count = partition.size();
+  Grid<double> between(count, count);
+  std::vector<double> inside(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    inside[i] = rate_of(links.inside(i));
+    for (std::size_t j = i; j < count; ++j) between(i, j) = between(j, i) = rate_of(links.between(i, j));
   }
-  std::vector<double> rates(between.data(), between.data() + between.size());
-  rates.insert(rates.end(), inside.data(), inside.data() + inside.size());
+  std::vector<double> rates(between.begin(), between.end());
+  rates.insert(rates.end(), inside.begin(), inside.end());
   const std::vector<double> starts = tier_starts(std::move(rates), tolerance);
   const auto tier = [&](double rate) { return tier_of(rate, starts); };
-  return {between.unaryExpr(tier), inside.unaryExpr(tier)};
+  LinkTiers tiers{Grid<int>(count, count), std::vector<int>(count)};
+  std::ranges::transform(between, tiers.between.begin(), tier);
+  std::ranges::transform(inside, tiers.inside.begin(), tier);
+  return tiers;
 }
 
 bool exchangeable(const Partition& partition, const LinkTiers& tiers, std::size_t a, std::size_t b) {
-  const auto i = static_cast<Eigen::Index>(a);
-  const auto j = static_cast<Eigen::Index>(b);
   if (partition[a].alike != partition[b].alike) return false;
   if (partition[a].islands.front().size() != partition[b].islands.front().size()) return false;
-  if (tiers.inside(i) != tiers.inside(j)) return false;
-  for (const Eigen::Index own : {i, j}) {
-    if (tiers.between(own, own) != kNoLink && tiers.between(own, own) != tiers.between(i, j)) return false;
+  if (tiers.inside[a] != tiers.inside[b]) return false;
+  for (const std::size_t own : {a, b}) {
+    if (tiers.between(own, own) != kNoLink && tiers.between(own, own) != tiers.between(a, b)) return false;
   }
-  for (Eigen::Index other = 0; other < tiers.between.cols(); ++other) {
-    if (other != i && other != j && tiers.between(i, other) != tiers.between(j, other)) return false;
+  for (std::size_t other = 0; other < partition.size(); ++other) {
+    if (other != a && other != b && tiers.between(a, other) != tiers.between(b, other)) return false;
   }
   return true;
 }

@@ -282,8 +282,7 @@ std::vector<std::string> island_reasons(const Fleet& fleet, const UnnamedLevel& 
                            plural(static_cast<int>(c.islands.size()) - 1, "island"));
     }
     for (const int id : c.islands) {
-      const auto island = static_cast<std::size_t>(id);
-      reasons[island] = together(c, named.level.islands[island], tolerance) + apart;
+      at(reasons, id) = together(c, at(named.level.islands, id), tolerance) + apart;
     }
   }
   return reasons;

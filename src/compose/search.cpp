@@ -45,7 +45,8 @@ class Searcher {
     tbb::task_group beside;
     beside.run([&] { result.relaxed_bound = options_.relaxed_bound ? *options_.relaxed_bound : without_search(); });
     const cluster::IslandLevel& finest = hierarchy_.levels.front();
-    if (relax::least_state(model_) <= relax::usable_memory(finest)) search_programs();  // else no sharding helps
+    const Bytes usable = relax::usable_memory(finest, options_.constraints.gpu_types);
+    if (relax::least_state(model_) <= usable) search_programs();  // else no sharding helps
     beside.wait();
     return record_.conclude(model_, finest);
   }

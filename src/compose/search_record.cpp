@@ -137,6 +137,7 @@ SearchResult SearchRecord::conclude(const model::Model& model, const cluster::Is
 
 void SearchRecord::conclude_without_plan(const model::Model& model, const cluster::IslandLevel& finest) {
   if (open_bound_ == INT64_MAX) {
+    attempts_.gpu_types = options_.constraints.gpu_types;
     result_.infeasible = explain_shortage(model, finest, attempts_);
     return;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,24 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 double gib(Bytes bytes) { return bytes.as_double() / kGiB; }
 
-const cluster::IslandClass& roomiest(const cluster::IslandLevel& level) {
-  return *std::max_element(level.classes.begin(), level.classes.end(),
-                           [](const auto& a, const auto& b) { return a.device.usable() < b.device.usable(); });
+bool may_use(std::span<const std::string> types, const cluster::IslandClass& c) {
+  return types.empty() || std::ranges::find(types, c.device.name) != types.end();
+}
+
+const cluster::IslandClass& roomiest(const cluster::IslandLevel& level, std::span<const std::string> types) {
+  return *std::ranges::max_element(level.classes, {}, [&](const cluster::IslandClass& c) {
+    return may_use(types, c) ? c.device.usable() : Bytes(0);
+  });
+}
+
+// "the fleet has", or "A10G and L4 of the fleet have".
+std::string owner_of_memory(std::span<const std::string> types) {
+  return types.empty() ? "the fleet has" : fmt::format("{} of the fleet have", fmt::join(types, " and "));
 }
 
 // What the state alone lacks can be counted in GPUs.
-std::string hint_for_state(const cluster::IslandLevel& level, Bytes missing) {
-  const cluster::IslandClass& best = roomiest(level);
+std::string hint_for_state(const cluster::IslandLevel& level, std::span<const std::string> types, Bytes missing) {
+  const cluster::IslandClass& best = roomiest(level, types);
   const double per_gpu = std::max(1.0, best.device.usable().as_double());
   const auto gpus = static_cast<long long>(missing.as_double() / per_gpu) + 1;
   return fmt::format("add at least {} {} ({:.0f} GiB usable each) for the state alone, or train a smaller model", gpus,
@@ -58,14 +69,14 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
     return {d};
   }
   const Bytes needed = relax::least_state(model);
-  const Bytes usable = relax::usable_memory(level);
+  const Bytes usable = relax::usable_memory(level, attempts.gpu_types);
   d.code = "out-of-memory";
   if (needed > usable) {
     d.message = fmt::format(
-        "no feasible plan: parameters, gradients and optimizer state of {} need {:.1f} GiB, the fleet has {:.1f} GiB "
-        "of usable GPU memory: {:.1f} GiB short",
-        model.name, gib(needed), gib(usable), gib(needed - usable));
-    d.hint = hint_for_state(level, needed - usable);
+        "no feasible plan: parameters, gradients and optimizer state of {} need {:.1f} GiB, {} {:.1f} GiB of usable "
+        "GPU memory: {:.1f} GiB short",
+        model.name, gib(needed), owner_of_memory(attempts.gpu_types), gib(usable), gib(needed - usable));
+    d.hint = hint_for_state(level, attempts.gpu_types, needed - usable);
     return {d};
   }
   if (!attempts.some_slice_fits && attempts.smallest_shortage > Bytes(0)) {

@@ -2,6 +2,9 @@
 // to change; which changes of the job help has to be tried (remedies.hpp).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "tangram/base/diagnostic.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/model.hpp"
@@ -9,9 +12,10 @@
 namespace tangram::compose {
 
 struct Attempts {
-  bool some_slice_fits = false;  ///< at least one block fits somewhere
-  Bytes smallest_shortage;       ///< of one block on one shape, per GPU; 0: unknown
-  bool no_batch = false;         ///< no microbatch size divides the batch
+  bool some_slice_fits = false;             ///< at least one block fits somewhere
+  Bytes smallest_shortage;                  ///< of one block on one shape, per GPU; 0: unknown
+  bool no_batch = false;                    ///< no microbatch size divides the batch
+  std::vector<std::string> gpu_types = {};  ///< that stages may use; empty: all
 };
 
 /// One Diagnostic of kind kInfeasible; never empty.

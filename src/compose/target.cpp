@@ -16,6 +16,7 @@
 #include "tangram/base/problem.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/parallelizer/degrees.hpp"
+#include "tangram/relax/state_memory.hpp"
 
 namespace tangram::compose {
 
@@ -177,6 +178,20 @@ std::vector<Constraints> mesh_cases(const runtime::Runtime& runtime, const model
   return cases;
 }
 
+/// Whether hosts have GPU types beside the one that the runtime uses of them.
+bool leaves_types_idle(const runtime::Runtime& runtime, const cluster::IslandHierarchy& hierarchy) {
+  return runtime.degrees == DegreesRule::kMeshes && !mixed_hosts(hierarchy).empty();
+}
+
+void explain_idle_types(const runtime::Runtime& runtime, Diagnostics& infeasible) {
+  for (Diagnostic& d : infeasible) {
+    d.hint = fmt::format(
+        "{} uses one GPU type of a host, and hosts of this fleet have several: --target megatron uses all of them; or "
+        "{}",
+        runtime.title, d.hint);
+  }
+}
+
 bool is_near(const std::optional<cost::Degrees>& degrees, const std::vector<cost::Degrees>& wanted) {
   return wanted.empty() || !degrees || std::ranges::any_of(wanted, [&](const cost::Degrees& other) {
            return other.tp == degrees->tp && other.gpus() == degrees->gpus();
@@ -263,7 +278,8 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   const std::int64_t budget = options.label_budget;
   const int most_replicas = options.max_replicas;
   bool first = true;
-  int chunks = 1;  // that the relaxed bound counts on
+  int chunks = 1;     // that the relaxed bound counts on
+  Bytes most_usable;  // of the cases so far: what the roomiest of them lacks is what is missing
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
   for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
@@ -286,11 +302,15 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
     SearchResult found = search(model_of_case, hierarchy, parallelizers, options, progress);
     open = std::min(open, bound_of(found));
+    const Bytes usable = relax::usable_memory(hierarchy.levels.front(), options.constraints.gpu_types);
+    if (first || usable > most_usable) {
+      all.infeasible = found.infeasible;
+      most_usable = usable;
+    }
     if (first) {
       all.space = found.space;
       all.relaxed_bound = found.relaxed_bound;
       all.levels = found.levels;
-      all.infeasible = found.infeasible;
       first = false;
     }
     all.relaxed_bound = std::min(all.relaxed_bound, found.relaxed_bound);
@@ -305,7 +325,11 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   all.space.rules.emplace_back(runtime::runtime_of(target).rules);
   if (chunks > 1) all.space.rules.push_back(chunk_rule());
   if (options.schedule) all.space.rules.push_back(fmt::format("schedule: {}", to_string(*options.schedule)));
-  if (all.best.empty()) return all;
+  if (all.best.empty()) {
+    const runtime::Runtime& runtime = runtime::runtime_of(target);
+    if (leaves_types_idle(runtime, hierarchy)) explain_idle_types(runtime, all.infeasible);
+    return all;
+  }
   const Nanoseconds best = all.best.front().closed_form;
   const Nanoseconds wanted(chain::of_interest(best.value(), options.accepted_gap));
   all.finished = open >= wanted;

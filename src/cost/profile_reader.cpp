@@ -26,7 +26,7 @@
 // forward_ms is one forward pass, backward_ms one backward pass with the gradients of inputs and weights, without
 // recompute; activation_bytes (optional) is what a microbatch leaves for backward without recompute.
 // What the bytes of a collective count: see collective_curves.hpp. Numbers that cannot be true of the GPU are errors:
-// see profile_traps.cpp and collective_curves.cpp.
+// see profile_anomaly.cpp and collective_curves.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@
 #include <tuple>
 
 #include "tangram/base/spelling.hpp"
+#include "tangram/cost/profile_anomaly.hpp"
 #include "tangram/cost/profile_file.hpp"
-#include "tangram/cost/profile_traps.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/schema.hpp"
 #include "tangram/model/block_record.hpp"
@@ -126,8 +126,8 @@ void read_rows(io::ObjectReader& reader, const Profile& profile, ProfileUnit& un
       item.error_at("samples", "duplicate-row",
                     fmt::format("a second row for {} samples at these degrees", row.samples), "keep one of them");
     } else if (dimensions_known) {
-      if (auto trap = find_trap(profile, unit, row)) {
-        item.error_at(trap->key, std::move(trap->code), std::move(trap->message), std::move(trap->hint));
+      if (auto anomaly = find_anomaly(profile, unit, row)) {
+        item.error_at(anomaly->key, std::move(anomaly->code), std::move(anomaly->message), std::move(anomaly->hint));
       }
     }
     unit.rows.push_back(row);

@@ -64,20 +64,19 @@ struct Sums {
 class SumsByZero {
  public:
   Sums& at(int zero) {
-    const auto stage = static_cast<std::size_t>(zero);
-    lowest_ = std::min(lowest_, stage);
-    highest_ = std::max(highest_, stage);
-    return sums_[stage];
+    lowest_ = std::min(lowest_, zero);
+    highest_ = std::max(highest_, zero);
+    return tangram::at(sums_, zero);
   }
-  [[nodiscard]] const Sums& operator[](std::size_t zero) const { return sums_[zero]; }
+  [[nodiscard]] const Sums& operator[](int zero) const { return tangram::at(sums_, zero); }
   /// Those that may have units; there are none below or above.
-  [[nodiscard]] std::size_t lowest() const { return lowest_; }
-  [[nodiscard]] std::size_t highest() const { return highest_; }
+  [[nodiscard]] int lowest() const { return lowest_; }
+  [[nodiscard]] int highest() const { return highest_; }
 
  private:
   std::array<Sums, 4> sums_;
-  std::size_t lowest_ = 3;
-  std::size_t highest_ = 0;
+  int lowest_ = 3;
+  int highest_ = 0;
 };
 
 /// All blocks under one ZeRO stage, without recompute.
@@ -221,10 +220,10 @@ double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& 
 }
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
-double held(const SumsByZero& sums, std::size_t from_stage, const ProcessGroups& groups, std::int64_t whole = 1,
+double held(const SumsByZero& sums, int from_stage, const ProcessGroups& groups, std::int64_t whole = 1,
             std::int64_t shard = 1) {
   double bytes = 0;
-  for (std::size_t zero = sums.lowest(); zero <= sums.highest(); ++zero) {
+  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     bytes += zero >= from_stage ? sums[zero].shard(groups) * static_cast<double>(shard)
                                 : sums[zero].whole() * static_cast<double>(whole);
   }
@@ -248,7 +247,7 @@ HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
 StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   double forward = 0;
   double all = 0;
-  for (std::size_t zero = sums.lowest(); zero <= sums.highest(); ++zero) {
+  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     forward += sums[zero].forward;
     all += sums[zero].all;
   }

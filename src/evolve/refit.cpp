@@ -175,17 +175,25 @@ class Refitter {
 
   Refit run() {
     if (!same_model(old_.model, model_)) {
-      result_.misfits.push_back({"other-model", "", "the plan is of another model"});
+      result_.incompatibilities.push_back({"other-model", "", "the plan is of another model"});
     } else if (!same_job(old_.model, model_)) {
-      result_.misfits.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
+      result_.incompatibilities.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
     }
+<<<<<<< HEAD
+=======
+    if (old_.is_interleaved()) {
+      result_.incompatibilities.push_back({"interleaved", "", "plans of interleaved model chunks are not priced anew"});
+      result_.gone = gone_gpus(old_, FleetGpus(fleet_));
+      return std::move(result_);
+    }
+>>>>>>> casts
     for (const plan::Pipeline& pipeline : old_.pipelines) {
       if (is_chain(old_, pipeline)) continue;
-      result_.misfits.push_back({"broken-chain", "pipeline " + std::to_string(pipeline.id),
-                                 "its stages do not hold every layer once, in order"});
+      result_.incompatibilities.push_back({"broken-chain", "pipeline " + std::to_string(pipeline.id),
+                                           "its stages do not hold every layer once, in order"});
     }
     result_.gone = gone_gpus(old_, FleetGpus(fleet_));
-    if (result_.misfits.empty() && result_.gone.empty()) price();
+    if (result_.incompatibilities.empty() && result_.gone.empty()) price();
     return std::move(result_);
   }
 
@@ -206,7 +214,7 @@ class Refitter {
     auto plan = plan::given_plan(pipelines, old_.runtime, fleet_, level, model_, options_.profiles);
     if (plan) return finish(std::move(*plan));
     const int stage = old_.pipelines[plan.error().pipeline].stages[plan.error().stage];
-    result_.misfits.push_back({"unsupported", "stage " + std::to_string(stage), plan.error().why});
+    result_.incompatibilities.push_back({"unsupported", "stage " + std::to_string(stage), plan.error().why});
   }
 
   [[nodiscard]] plan::GivenPlacement given(std::size_t p, const Located& located,
@@ -235,7 +243,7 @@ class Refitter {
     plan.provenance.objective = old_.provenance.objective;
     for (plan::IdleGpus& idle : plan.idle) idle.reason = idle_reason(idle);
     for (const plan::Violation& v : plan::check(plan, fleet_, nullptr).violations) {
-      result_.misfits.push_back({v.code, v.where, v.message});
+      result_.incompatibilities.push_back({v.code, v.where, v.message});
     }
     result_.plan = std::move(plan);
   }

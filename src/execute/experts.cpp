@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "layers.hpp"
-
 #include "tangram/base/at.hpp"
 
 namespace tangram::execute {
@@ -94,12 +93,10 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
   const int own = place.experts->position(place.rank);
   std::vector<Matrix> result;
   for (int expert = 0; expert < weights.experts; ++expert) {
-    const auto owner = static_cast<std::size_t>(expert / held * place.degrees.etp);
+    const int owner = expert / held * place.degrees.etp;
     const std::size_t index = flat_index(own, held, expert % held);
-    Matrix sum = rendezvous->contributions[owner][index];
-    for (std::size_t t = 1; t < static_cast<std::size_t>(place.degrees.etp); ++t) {
-      sum += rendezvous->contributions[owner + t][index];
-    }
+    Matrix sum = at(rendezvous->contributions, owner)[index];
+    for (int t = 1; t < place.degrees.etp; ++t) sum += at(rendezvous->contributions, owner + t)[index];
     result.push_back(std::move(sum));
   }
   co_return result;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::execute {
 
 namespace {
@@ -73,8 +75,8 @@ bool drop_microbatch(plan::LaunchPlan& plan) {
 bool swap_chunks(plan::LaunchPlan& plan) {
   const std::vector<int>& stages = plan.pipelines.front().stages;
   if (!plan.is_interleaved() || stages.size() < 2) return false;
-  plan::Stage& first = plan.stages[static_cast<std::size_t>(stages[0])];
-  plan::Stage& second = plan.stages[static_cast<std::size_t>(stages[1])];
+  plan::Stage& first = at(plan.stages, stages[0]);
+  plan::Stage& second = at(plan.stages, stages[1]);
   std::swap(first.chunks.back(), second.chunks.back());
   std::swap(first.head, second.head);
   return true;

@@ -16,8 +16,7 @@ namespace tangram::execute {
 class Matrix {
  public:
   Matrix() = default;
-  Matrix(int rows, int columns)
-      : rows_(rows), columns_(columns), values_(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns)) {}
+  Matrix(int rows, int columns) : rows_(rows), columns_(columns), values_(flat_index(rows, columns, 0)) {}
 
   [[nodiscard]] int rows() const { return rows_; }
   [[nodiscard]] int columns() const { return columns_; }

@@ -1,6 +1,8 @@
 #include "rank.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <numeric>
 
 #include "tangram/base/at.hpp"
@@ -85,19 +87,19 @@ void RankProgram::require_cover(const std::vector<Route>& routes, const std::str
 }
 
 void RankProgram::make_routes() {
-  const auto s = static_cast<std::size_t>(self_.stage);
-  const std::size_t stages = pipeline_.stages.size();
+  const std::int64_t s = self_.stage;
+  const std::int64_t stages = std::ssize(pipeline_.stages);
   const bool round = pipeline_.chunks() > 1;
   if (s > 0 || round) {
-    const std::size_t before = (s + stages - 1) % stages;
-    from_before_ = routes(pipeline_.boundaries[before], true);
+    const std::int64_t before = (s + stages - 1) % stages;
+    from_before_ = routes(at(pipeline_.boundaries, before), true);
     to_before_ = from_before_;
-    require_cover(from_before_, "the transfers from stage " + std::to_string(pipeline_.stages[before].id));
+    require_cover(from_before_, "the transfers from stage " + std::to_string(at(pipeline_.stages, before).id));
   }
   if (s + 1 < stages || round) {
-    to_behind_ = routes(pipeline_.boundaries[s], false);
+    to_behind_ = routes(at(pipeline_.boundaries, s), false);
     from_behind_ = to_behind_;
-    require_cover(to_behind_, "the transfers to stage " + std::to_string(pipeline_.stages[(s + 1) % stages].id));
+    require_cover(to_behind_, "the transfers to stage " + std::to_string(at(pipeline_.stages, (s + 1) % stages).id));
   }
 }
 
@@ -112,9 +114,9 @@ std::vector<std::int64_t> RankProgram::begin(std::int64_t microbatch) {
 }
 
 std::span<Block> RankProgram::blocks_of(int chunk) {
-  std::size_t before = 0;
-  for (int c = 0; c < chunk; ++c) before += static_cast<std::size_t>(chunk_of(c).length());
-  return std::span(blocks_).subspan(before, static_cast<std::size_t>(chunk_of(chunk).length()));
+  auto first = blocks_.begin();
+  for (int c = 0; c < chunk; ++c) first += chunk_of(c).length();
+  return {first, first + chunk_of(chunk).length()};
 }
 
 void RankProgram::send(const std::vector<Route>& routes, const Pass& pass, const Matrix& activation) {

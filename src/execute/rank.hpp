@@ -13,6 +13,7 @@
 #include "block.hpp"
 #include "job.hpp"
 #include "pass_order.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/execute/finding.hpp"
 
 namespace tangram::execute {
@@ -77,7 +78,7 @@ class RankProgram {
   }
   [[nodiscard]] bool has_embedding(int chunk) const { return stage_.embedding && chunk == 0; }
   [[nodiscard]] bool has_head(int chunk) const { return stage_.head && chunk + 1 == pipeline_.chunks(); }
-  [[nodiscard]] Range chunk_of(int chunk) const { return stage_.chunks[static_cast<std::size_t>(chunk)]; }
+  [[nodiscard]] Range chunk_of(int chunk) const { return at(stage_.chunks, chunk); }
   /// Of blocks_, those of the chunk.
   [[nodiscard]] std::span<Block> blocks_of(int chunk);
   [[nodiscard]] Range lane() const;

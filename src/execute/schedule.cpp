@@ -22,7 +22,7 @@ struct StageState {
   [[nodiscard]] bool finished() const { return next == order.size(); }
   [[nodiscard]] Pass next_pass() const { return order.at(next); }
   [[nodiscard]] bool has_run(const Pass& pass) const {
-    return (pass.backward ? backwards : forwards)[static_cast<std::size_t>(pass.chunk)] > pass.microbatch;
+    return at(pass.backward ? backwards : forwards, pass.chunk) > pass.microbatch;
   }
 };
 
@@ -106,7 +106,7 @@ class PipelineReplay {
 
   static void cross_out(StageState& stage) {
     const Pass pass = stage.order.at(stage.next++);
-    ++(pass.backward ? stage.backwards : stage.forwards)[static_cast<std::size_t>(pass.chunk)];
+    ++at(pass.backward ? stage.backwards : stage.forwards, pass.chunk);
     stage.in_flight += pass.backward ? -1 : 1;
     stage.most_in_flight = std::max(stage.most_in_flight, stage.in_flight);
   }

@@ -16,7 +16,7 @@ constexpr const char* kChunks = "num-virtual-stages-per-pipeline-rank";
 constexpr const char* kLayersOfChunk = "num-layers-per-virtual-pipeline-stage";
 constexpr const char* kGroup = "microbatch-group-size-per-virtual-pipeline-stage";
 
-constexpr auto kMostCharacters = static_cast<std::size_t>(kMostLayers);
+constexpr std::size_t kMostCharacters = kMostLayers;
 
 /// The grammar of megatron/core/transformer/pipeline_parallel_layer_layout.py: E, t, m, L and | as they are; x*n
 /// repeats a character, (...)*n a group without groups inside; commas mean nothing.

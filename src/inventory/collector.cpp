@@ -15,13 +15,13 @@ Collector::Collector(const Request& request, std::span<const cluster::GpuType> d
 
 bool Collector::claim(const io::Document& document, const Text& name) {
   if (!is_host_name(name.value)) {
-    blame(error_at(document, name, "bad-name", fmt::format("\"{}\" is no name of a host", printable(name.value)),
-                   "letters, digits, \"-\", \"_\" and \".\" make a name"));
+    add_error(error_at(document, name, "bad-name", fmt::format("\"{}\" is no name of a host", printable(name.value)),
+                       "letters, digits, \"-\", \"_\" and \".\" make a name"));
     return false;
   }
   if (names_.insert(name.value).second) return true;
-  blame(error_at(document, name, "duplicate-node", fmt::format("node \"{}\" is reported twice", name.value),
-                 "give each report once"));
+  add_error(error_at(document, name, "duplicate-node", fmt::format("node \"{}\" is reported twice", name.value),
+                     "give each report once"));
   return false;
 }
 
@@ -45,7 +45,7 @@ void Collector::add_gpus(FoundNode& node, const cluster::GpuType& device, int co
 
 void Collector::note(std::string text) { inventory_.notes.push_back(std::move(text)); }
 
-void Collector::blame(const Diagnostics& diagnostics) {
+void Collector::add_error(const Diagnostics& diagnostics) {
   mistakes_.insert(mistakes_.end(), diagnostics.begin(), diagnostics.end());
 }
 
@@ -60,7 +60,7 @@ Expected<Inventory> Collector::finish() {
     if (inventory_.left_out.size() > kShown) {
       reasons += fmt::format("; and {} more", inventory_.left_out.size() - kShown);
     }
-    blame(problem(ErrorKind::kInput, "no-gpus", "no node with GPUs that can be used", std::move(reasons)));
+    add_error(problem(ErrorKind::kInput, "no-gpus", "no node with GPUs that can be used", std::move(reasons)));
   }
   if (!mistakes_.empty()) return fail(std::move(mistakes_));
   return std::move(inventory_);

@@ -24,9 +24,9 @@ class Collector {
   /// GPUs of a type that the node already has count together.
   static void add_gpus(FoundNode& node, const cluster::GpuType& device, int count);
   void note(std::string text);
-  void blame(Diagnostic diagnostic) { mistakes_.push_back(std::move(diagnostic)); }
-  void blame(const Diagnostics& diagnostics);
-  [[nodiscard]] bool blamed() const { return !mistakes_.empty(); }
+  void add_error(Diagnostic diagnostic) { mistakes_.push_back(std::move(diagnostic)); }
+  void add_error(const Diagnostics& diagnostics);
+  [[nodiscard]] bool has_errors() const { return !mistakes_.empty(); }
   [[nodiscard]] GpuNames& gpus() { return gpus_; }
 
   /// The mistakes, if there are any or no node is left.

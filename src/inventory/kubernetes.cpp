@@ -86,9 +86,9 @@ class NodeReader {
   }
 
  private:
-  void blame(Diagnostic diagnostic) {
+  void add_error(Diagnostic diagnostic) {
     broken_ = true;
-    collector_.blame(std::move(diagnostic));
+    collector_.add_error(std::move(diagnostic));
   }
 
   const io::Node* optional(const io::Node& object, std::string_view key, NodeKind kind) {
@@ -96,18 +96,19 @@ class NodeReader {
     if (value == nullptr || value->kind == NodeKind::kNull || value->kind == kind) {
       return value != nullptr && value->kind == kind ? value : nullptr;
     }
-    blame(error_at(document_, *value, "wrong-type",
-                   fmt::format("\"{}\": expected {}, got {}", key, io::to_string(kind), io::to_string(value->kind))));
+    add_error(
+        error_at(document_, *value, "wrong-type",
+                 fmt::format("\"{}\": expected {}, got {}", key, io::to_string(kind), io::to_string(value->kind))));
     return nullptr;
   }
 
   const io::Node* required(const io::Node& object, std::string_view key, NodeKind kind) {
     if (object.kind != NodeKind::kObject) {
-      blame(error_at(document_, object, "wrong-type",
-                     fmt::format("expected an object, got {}", io::to_string(object.kind))));
+      add_error(error_at(document_, object, "wrong-type",
+                         fmt::format("expected an object, got {}", io::to_string(object.kind))));
     } else if (object.find(key) == nullptr) {
-      blame(error_at(document_, object, "missing-key", fmt::format("a node without \"{}\"", key),
-                     "give what kubectl get nodes -o json prints, whole"));
+      add_error(error_at(document_, object, "missing-key", fmt::format("a node without \"{}\"", key),
+                         "give what kubectl get nodes -o json prints, whole"));
     }
     return optional(object, key, kind);
   }
@@ -157,8 +158,8 @@ class NodeReader {
     if ((value->kind == NodeKind::kString || value->kind == NodeKind::kInteger) && count >= 0 && count <= kMostGpus) {
       return count;
     }
-    blame(error_at(document_, *value, "bad-amount", fmt::format("\"{}\": expected a number of GPUs", key),
-                   fmt::format("a node has 0 to {}", kMostGpus)));
+    add_error(error_at(document_, *value, "bad-amount", fmt::format("\"{}\": expected a number of GPUs", key),
+                       fmt::format("a node has 0 to {}", kMostGpus)));
     return 0;
   }
 
@@ -188,9 +189,10 @@ class NodeReader {
   void add_gpus(const Vendor& vendor, int count) {
     const io::Node* product = label(vendor.product);
     if (product == nullptr) {
-      return blame(error_at(document_, labels_ != nullptr ? *labels_ : node_, "missing-label",
-                            fmt::format("\"{}\" has {} GPUs, but no label \"{}\"", found_.name, count, vendor.product),
-                            "run GPU feature discovery (AMD: the node labeller) in the cluster"));
+      return add_error(
+          error_at(document_, labels_ != nullptr ? *labels_ : node_, "missing-label",
+                   fmt::format("\"{}\" has {} GPUs, but no label \"{}\"", found_.name, count, vendor.product),
+                   "run GPU feature discovery (AMD: the node labeller) in the cluster"));
     }
     if (product->text.find("-MIG-") != std::string::npos) return add_reason("its GPUs are cut into slices (MIG)");
     const io::Node* replicas = label("nvidia.com/gpu.replicas");
@@ -209,7 +211,7 @@ class NodeReader {
     if (mebibytes == nullptr) return Bytes(0);
     const int value = small_number(mebibytes->text);
     if (value <= 0) {
-      blame(error_at(document_, text_of(*mebibytes), "bad-amount", "expected MiB of one GPU, as in 81559"));
+      add_error(error_at(document_, text_of(*mebibytes), "bad-amount", "expected MiB of one GPU, as in 81559"));
       return Bytes(0);
     }
     return Bytes(static_cast<std::int64_t>(value * kMebibyte));
@@ -230,16 +232,16 @@ void read_nodes(const io::Document& document, Collector& collector) {
   if (kind != nullptr && kind->text == "Node") return NodeReader(document, root, collector).read();
   const io::Node* items = root.find("items");
   if (items == nullptr || items->kind != NodeKind::kArray) {
-    return collector.blame(error_at(document, items != nullptr ? *items : root, "missing-key",
-                                    "no list of \"items\" in it", "give what kubectl get nodes -o json prints"));
+    return collector.add_error(error_at(document, items != nullptr ? *items : root, "missing-key",
+                                        "no list of \"items\" in it", "give what kubectl get nodes -o json prints"));
   }
   for (const io::Node& item : items->items) {
     const io::Node* own = item.find("kind");
     if (item.kind == NodeKind::kObject && (own == nullptr || own->text == "Node")) {
       NodeReader(document, item, collector).read();
     } else {
-      collector.blame(error_at(document, own != nullptr ? *own : item, "wrong-type", "this is no Node",
-                               "give what kubectl get nodes -o json prints"));
+      collector.add_error(error_at(document, own != nullptr ? *own : item, "wrong-type", "this is no Node",
+                                   "give what kubectl get nodes -o json prints"));
     }
   }
 }
@@ -253,7 +255,7 @@ Expected<Inventory> from_kubernetes(const Request& request, std::span<const clus
     if (document) {
       read_nodes(*document, collector);
     } else {
-      collector.blame(document.error());
+      collector.add_error(document.error());
     }
   }
   return collector.finish();

@@ -50,11 +50,11 @@ class HostReader {
 
   void read(const io::Document* topology) {
     const auto root = parse_xml(query_);
-    if (!root) return collector_.blame(root.error());
+    if (!root) return collector_.add_error(root.error());
     if (root->name.value != "nvidia_smi_log") {
-      return collector_.blame(error_at(query_, root->name, "wrong-root",
-                                       fmt::format("expected nvidia_smi_log, got {}", printable(root->name.value)),
-                                       "give what nvidia-smi -q -x prints"));
+      return collector_.add_error(error_at(query_, root->name, "wrong-root",
+                                           fmt::format("expected nvidia_smi_log, got {}", printable(root->name.value)),
+                                           "give what nvidia-smi -q -x prints"));
     }
     for (const XmlElement& element : root->children) {
       if (element.name.value == "gpu") take_gpu(element);
@@ -68,17 +68,17 @@ class HostReader {
   }
 
  private:
-  void blame(Diagnostic diagnostic) {
+  void add_error(Diagnostic diagnostic) {
     broken_ = true;
-    collector_.blame(std::move(diagnostic));
+    collector_.add_error(std::move(diagnostic));
   }
 
   void take_gpu(const XmlElement& gpu) {
     const int index = listed_++;
     const XmlElement* name = gpu.find("product_name");
     if (name == nullptr || name->content.value.empty()) {
-      return blame(error_at(query_, name != nullptr ? name->name : gpu.name, "missing-key",
-                            "a GPU without its product_name", "give what nvidia-smi -q -x prints, whole"));
+      return add_error(error_at(query_, name != nullptr ? name->name : gpu.name, "missing-key",
+                                "a GPU without its product_name", "give what nvidia-smi -q -x prints, whole"));
     }
     if (const std::string why = failure(gpu, *name); !why.empty()) {
       return collector_.leave_out(fmt::format("{}, GPU {}", found_.name, index), why);
@@ -119,8 +119,8 @@ class HostReader {
     if (text.ends_with(" MiB")) text.remove_suffix(4);
     const int mebibytes = small_number(text);
     if (mebibytes > 0) return Bytes(static_cast<std::int64_t>(mebibytes * kMebibyte));
-    blame(error_at(query_, total->content.value.empty() ? total->name : total->content, "bad-amount",
-                   "expected the memory of a GPU, as in 81920 MiB"));
+    add_error(error_at(query_, total->content.value.empty() ? total->name : total->content, "bad-amount",
+                       "expected the memory of a GPU, as in 81920 MiB"));
     return std::nullopt;
   }
 
@@ -137,20 +137,20 @@ class HostReader {
   void check_count(const XmlElement& root) {
     const XmlElement* attached = root.find("attached_gpus");
     if (attached == nullptr || small_number(attached->content.value) == listed_) return;
-    blame(error_at(query_, attached->content.value.empty() ? attached->name : attached->content, "wrong-count",
-                   fmt::format("the file describes {}", listed_), "give what nvidia-smi -q -x prints, whole"));
+    add_error(error_at(query_, attached->content.value.empty() ? attached->name : attached->content, "wrong-count",
+                       fmt::format("the file describes {}", listed_), "give what nvidia-smi -q -x prints, whole"));
   }
 
   void take_topology(const io::Document& topology) {
     const auto matrix = parse_topology(topology);
     if (!matrix) {
       broken_ = true;
-      return collector_.blame(matrix.error());
+      return collector_.add_error(matrix.error());
     }
     if (matrix->gpus != listed_) {
-      return blame(error_at(topology, Text{}, "wrong-count",
-                            fmt::format("{} GPUs, but {} in {}", matrix->gpus, listed_, query_.file),
-                            "give both reports of the same host"));
+      return add_error(error_at(topology, Text{}, "wrong-count",
+                                fmt::format("{} GPUs, but {} in {}", matrix->gpus, listed_, query_.file),
+                                "give both reports of the same host"));
     }
     found_.cards = matrix->cards;
     for (FoundGpus& gpus : found_.gpus) {
@@ -182,9 +182,9 @@ std::map<std::string, Host> hosts_of(const Request& request, Collector& collecto
     }
     auto& place = trimmed(document.text).starts_with('<') ? hosts[name].query : hosts[name].topology;
     if (place) {
-      collector.blame(error_at(document, Text{}, "duplicate-node",
-                               fmt::format("\"{}\" is reported twice", printable(name)),
-                               fmt::format("{} is of the same host", place->file)));
+      collector.add_error(error_at(document, Text{}, "duplicate-node",
+                                   fmt::format("\"{}\" is reported twice", printable(name)),
+                                   fmt::format("{} is of the same host", place->file)));
     } else {
       place = std::move(document);
     }
@@ -200,13 +200,14 @@ Expected<Inventory> from_nvidia_smi(const Request& request, std::span<const clus
     const std::optional<io::Document>& any = host.query ? host.query : host.topology;
     if (!any || !collector.claim(*any, Text{name, 0, 0})) continue;
     if (!host.query && any->text.find("GPU0") == std::string::npos) {
-      collector.blame(error_at(*any, Text{}, "unknown-report", "this is no report of nvidia-smi",
-                               "give what nvidia-smi -q -x prints (HOST.xml), and nvidia-smi topo -m (HOST.txt)"));
+      collector.add_error(error_at(*any, Text{}, "unknown-report", "this is no report of nvidia-smi",
+                                   "give what nvidia-smi -q -x prints (HOST.xml), and nvidia-smi topo -m (HOST.txt)"));
       continue;
     }
     if (!host.query) {
-      collector.blame(error_at(*any, Text{}, "missing-report", fmt::format("nothing tells which GPUs \"{}\" has", name),
-                               fmt::format("give {}.xml too: nvidia-smi -q -x", name)));
+      collector.add_error(error_at(*any, Text{}, "missing-report",
+                                   fmt::format("nothing tells which GPUs \"{}\" has", name),
+                                   fmt::format("give {}.xml too: nvidia-smi -q -x", name)));
       continue;
     }
     HostReader(name, *host.query, collector).read(host.topology ? &*host.topology : nullptr);

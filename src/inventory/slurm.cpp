@@ -10,7 +10,7 @@ Expected<Inventory> from_slurm(const Request& request, std::span<const cluster::
       if (document) {
         read_slurm_json(*document, collector);
       } else {
-        collector.blame(document.error());
+        collector.add_error(document.error());
       }
     } else {
       io::Document document;

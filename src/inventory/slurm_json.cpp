@@ -21,14 +21,14 @@ std::vector<Text> texts_at(const io::Document& document, const io::Node& node, s
   if (value->kind == io::NodeKind::kString) return {text_of(*value)};
   std::vector<Text> texts;
   if (value->kind != io::NodeKind::kArray) {
-    collector.blame(wrong_type(document, *value, key, "a string or an array of strings"));
+    collector.add_error(wrong_type(document, *value, key, "a string or an array of strings"));
     return {};
   }
   for (const io::Node& item : value->items) {
     if (item.kind == io::NodeKind::kString) {
       texts.push_back(text_of(item));
     } else {
-      collector.blame(wrong_type(document, item, key, "a string"));
+      collector.add_error(wrong_type(document, item, key, "a string"));
     }
   }
   return texts;
@@ -38,18 +38,18 @@ Text text_at(const io::Document& document, const io::Node& node, std::string_vie
   const io::Node* value = node.find(key);
   if (value == nullptr || value->kind == io::NodeKind::kNull) return {};
   if (value->kind == io::NodeKind::kString) return text_of(*value);
-  collector.blame(wrong_type(document, *value, key, "a string"));
+  collector.add_error(wrong_type(document, *value, key, "a string"));
   return {};
 }
 
 void missing(const io::Document& document, const io::Node& node, std::string_view key, Collector& collector) {
-  collector.blame(error_at(document, node, "missing-key", fmt::format("a node without \"{}\"", key),
-                           "give what scontrol show nodes --json prints, whole"));
+  collector.add_error(error_at(document, node, "missing-key", fmt::format("a node without \"{}\"", key),
+                               "give what scontrol show nodes --json prints, whole"));
 }
 
 void read_node(const io::Document& document, const io::Node& node, Collector& collector) {
   if (node.kind != io::NodeKind::kObject) {
-    return collector.blame(wrong_type(document, node, "nodes", "an object"));
+    return collector.add_error(wrong_type(document, node, "nodes", "an object"));
   }
   SlurmNode slurm;
   slurm.name = text_at(document, node, "name", collector);
@@ -69,11 +69,11 @@ void read_node(const io::Document& document, const io::Node& node, Collector& co
 void read_slurm_json(const io::Document& document, Collector& collector) {
   const io::Node* nodes = document.root.find("nodes");
   if (nodes == nullptr) {
-    return collector.blame(error_at(document, document.root, "missing-key", "no \"nodes\" in it",
-                                    "give what scontrol show nodes --json prints"));
+    return collector.add_error(error_at(document, document.root, "missing-key", "no \"nodes\" in it",
+                                        "give what scontrol show nodes --json prints"));
   }
   if (nodes->kind != io::NodeKind::kArray) {
-    return collector.blame(wrong_type(document, *nodes, "nodes", "an array"));
+    return collector.add_error(wrong_type(document, *nodes, "nodes", "an array"));
   }
   for (const io::Node& node : nodes->items) read_node(document, node, collector);
 }

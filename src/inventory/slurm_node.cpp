@@ -135,7 +135,7 @@ std::optional<Gpus> parse_gpus(const io::Document& document, const Text& entry, 
   }
   constexpr auto kHint = "GPUs are gpu:TYPE:COUNT, as in gpu:a100:8";
   if (fields.size() > 3) {
-    collector.blame(error_at(document, entry, "bad-gres", "too many fields", kHint));
+    collector.add_error(error_at(document, entry, "bad-gres", "too many fields", kHint));
     return std::nullopt;
   }
   const Text& last = fields.back();
@@ -144,7 +144,7 @@ std::optional<Gpus> parse_gpus(const io::Document& document, const Text& entry, 
     return Gpus{last, 1};
   }
   if (count < 0 || count > kMostGpus) {
-    collector.blame(
+    collector.add_error(
         error_at(document, last, "bad-gres", fmt::format("\"{}\" is no number of GPUs", printable(last.value)), kHint));
     return std::nullopt;
   }

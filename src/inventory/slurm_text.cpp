@@ -90,8 +90,8 @@ class Reader {
     if (stopped_) return;
     finish();
     if (!any_) {
-      collector_.blame(error_at(document_, Text{}, "no-nodes", "no node in it: nothing begins with NodeName=",
-                                "give what scontrol show nodes prints"));
+      collector_.add_error(error_at(document_, Text{}, "no-nodes", "no node in it: nothing begins with NodeName=",
+                                    "give what scontrol show nodes prints"));
     }
   }
 
@@ -104,8 +104,9 @@ class Reader {
         finish();
         any_ = true;
       } else if (!any_) {
-        collector_.blame(error_at(document_, entry.value, "no-node", fmt::format("{}= before any NodeName=", entry.key),
-                                  "give what scontrol show nodes prints, whole"));
+        collector_.add_error(error_at(document_, entry.value, "no-node",
+                                      fmt::format("{}= before any NodeName=", entry.key),
+                                      "give what scontrol show nodes prints, whole"));
         stopped_ = true;
         return;
       }
@@ -117,8 +118,8 @@ class Reader {
     const Word word = words_of(line).front();
     const Text at{std::string(line.substr(word.first, word.end - word.first)), number,
                   static_cast<int>(word.first) + 1};
-    collector_.blame(error_at(document_, at, "bad-line", "expected KEY=VALUE",
-                              "give what scontrol show nodes prints, whole and nothing else"));
+    collector_.add_error(error_at(document_, at, "bad-line", "expected KEY=VALUE",
+                                  "give what scontrol show nodes prints, whole and nothing else"));
     stopped_ = true;
   }
 
@@ -133,8 +134,8 @@ class Reader {
     slurm.name = value("NodeName");
     slurm.states = split(value("State"), '+');
     if (slurm.states.empty()) {
-      collector_.blame(error_at(document_, slurm.name, "missing-key",
-                                "a node without State=", "give what scontrol show nodes prints, whole"));
+      collector_.add_error(error_at(document_, slurm.name, "missing-key",
+                                    "a node without State=", "give what scontrol show nodes prints, whole"));
     } else {
       if (value("Gres").value != "(null)") slurm.gres = value("Gres");
       slurm.reason = value("Reason").value;

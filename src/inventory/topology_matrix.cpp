@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "tangram/base/at.hpp"
@@ -68,14 +69,14 @@ class Parser {
         take_row(words);
       }
     }
-    if (header_.empty()) blame(Text{}, "no-matrix", "no matrix of GPUs in it");
+    if (header_.empty()) add_error(Text{}, "no-matrix", "no matrix of GPUs in it");
     finish();
     if (!mistakes_.empty()) return fail(std::move(mistakes_));
     return std::move(matrix_);
   }
 
  private:
-  void blame(const Text& at, std::string code, std::string message) {
+  void add_error(const Text& at, std::string code, std::string message) {
     mistakes_.push_back(error_at(document_, at, std::move(code), std::move(message), kHint));
   }
 
@@ -87,31 +88,30 @@ class Parser {
     }
     matrix_.cards = static_cast<int>(header_.size()) - matrix_.gpus;
     if (matrix_.gpus > 0 && header_.size() <= kMostMatrixGpus) return true;
-    blame(words.front(), "no-matrix", "expected the names of GPUs: GPU0 GPU1 ...");
+    add_error(words.front(), "no-matrix", "expected the names of GPUs: GPU0 GPU1 ...");
     return false;
   }
 
   void take_row(const std::vector<Text>& words) {
-    const std::size_t row = rows_.size();
     rows_.push_back(words.front());
-    if (row >= static_cast<std::size_t>(matrix_.gpus)) {
-      return blame(words.front(), "bad-matrix", fmt::format("more rows than the {} GPUs on top", matrix_.gpus));
+    if (std::ssize(rows_) > matrix_.gpus) {
+      return add_error(words.front(), "bad-matrix", fmt::format("more rows than the {} GPUs on top", matrix_.gpus));
     }
     if (words.size() <= header_.size()) {
-      return blame(words.back(), "bad-matrix",
-                   fmt::format("the row ends after {} of {} cells", words.size() - 1, header_.size()));
+      return add_error(words.back(), "bad-matrix",
+                       fmt::format("the row ends after {} of {} cells", words.size() - 1, header_.size()));
     }
     std::vector<bool> links;
     for (std::size_t column = 0; column < header_.size(); ++column) {
       const Text& cell = words[column + 1];
       if (!is_known(cell.value)) {
-        return blame(cell, "bad-matrix", fmt::format("\"{}\" is no way to reach a GPU", printable(cell.value)));
+        return add_error(cell, "bad-matrix", fmt::format("\"{}\" is no way to reach a GPU", printable(cell.value)));
       }
       if (is_gpu(header_[column].value)) {
         if ((cell.value == "X") != (header_[column].value == words.front().value)) {
-          return blame(cell, "bad-matrix",
-                       fmt::format("{} to {}: \"X\" belongs on the diagonal, and nowhere else", words.front().value,
-                                   header_[column].value));
+          return add_error(cell, "bad-matrix",
+                           fmt::format("{} to {}: \"X\" belongs on the diagonal, and nowhere else", words.front().value,
+                                       header_[column].value));
         }
         links.push_back(is_nvlink(cell.value));
       }
@@ -122,15 +122,15 @@ class Parser {
   void finish() {
     if (!mistakes_.empty()) return;
     const std::size_t gpus = matrix_.nvlink.size();
-    if (gpus < static_cast<std::size_t>(matrix_.gpus)) {
-      return blame(rows_.empty() ? header_.front() : rows_.back(), "bad-matrix",
-                   fmt::format("{} rows for {} GPUs", gpus, matrix_.gpus));
+    if (std::ssize(matrix_.nvlink) < matrix_.gpus) {
+      return add_error(rows_.empty() ? header_.front() : rows_.back(), "bad-matrix",
+                       fmt::format("{} rows for {} GPUs", gpus, matrix_.gpus));
     }
     for (std::size_t a = 0; a < gpus; ++a) {
       for (std::size_t b = 0; b < a; ++b) {
         if (matrix_.nvlink[a][b] == matrix_.nvlink[b][a]) continue;
-        return blame(rows_[a], "bad-matrix",
-                     fmt::format("{} to {} is NVLink in one direction alone", rows_[a].value, rows_[b].value));
+        return add_error(rows_[a], "bad-matrix",
+                         fmt::format("{} to {} is NVLink in one direction alone", rows_[a].value, rows_[b].value));
       }
     }
   }

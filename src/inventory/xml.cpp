@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace tangram::inventory {
 namespace {
@@ -45,7 +45,7 @@ class Builder {
 
   Expected<XmlElement> parse() {
     const std::string& text = document_.text;
-    if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    if (!std::in_range<int>(text.size())) {
       return fail(error_at(document_, Text{}, "too-large", "the file is larger than 2 GiB"));
     }
     const auto status = XML_Parse(parser_, text.data(), static_cast<int>(text.size()), XML_TRUE);

@@ -28,7 +28,7 @@ struct Blueprint {
 /// The job of a model that comes without one: see read_model.cpp.
 [[nodiscard]] Job default_job(const Blueprint& blueprint, const JobOverrides& overrides);
 
-/// Why the job cannot train the blueprint, for a person; empty: it can. `key` is the key of `training` to blame.
+/// Why the job cannot train the blueprint, for a person; empty: it can. `key` is the key of `training` at fault.
 struct Conflict {
   std::string_view key;
   std::string message;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <ranges>
 #include <span>
 
 #include "hf_config.hpp"
@@ -55,9 +56,7 @@ void repeat_with_window(HfConfig& config, Blueprint& out, const BlockType& block
   const std::int64_t first = config.integer_or("max_window_layers", 28, {0, kLayers.max});
   hf_repeat(config, out, block);
   if (!used) return;
-  for (std::size_t i = static_cast<std::size_t>(first); i < out.chain.size(); ++i) {
-    out.chain[i].attention.sliding_window = window;
-  }
+  for (BlockType& type : out.chain | std::views::drop(first)) type.attention.sliding_window = window;
 }
 
 Blueprint import_qwen2(HfConfig& config) {

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "hf_config.hpp"
-
 #include "tangram/base/at.hpp"
 
 namespace tangram::model {
@@ -47,13 +46,12 @@ Blueprint import_mixtral(HfConfig& config) {
   return out;
 }
 
-std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::size_t layers) {
-  std::vector<bool> listed(layers, false);
+std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::int64_t layers) {
+  std::vector<bool> listed(static_cast<std::size_t>(layers), false);
   const io::Node* list = config.array(key);
   for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
     const io::Node& item = list->items[i];
-    const bool valid =
-        item.kind == io::NodeKind::kInteger && item.integer >= 0 && item.integer < static_cast<std::int64_t>(layers);
+    const bool valid = item.kind == io::NodeKind::kInteger && item.integer >= 0 && item.integer < layers;
     if (valid) {
       at(listed, item.integer) = true;
     } else {
@@ -68,15 +66,17 @@ std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::siz
 Blueprint import_qwen_experts(HfConfig& config, BlockType block, Blueprint out) {
   BlockType dense = block;
   read_experts(config, "num_experts", "moe_intermediate_size", block.feed_forward);
-  const auto layers = static_cast<std::size_t>(config.integer("num_hidden_layers", kLayers));
-  const auto step = static_cast<std::size_t>(config.integer_or("decoder_sparse_step", 1, kLayers));
+  const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
+  const std::int64_t step = config.integer_or("decoder_sparse_step", 1, kLayers);
   std::vector<bool> is_dense = listed_layers(config, "mlp_only_layers", layers);
-  for (std::size_t i = 0; i < layers; ++i) is_dense[i] = is_dense[i] || (i + 1) % step != 0;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    if ((i + 1) % step != 0) at(is_dense, i) = true;
+  }
   dense.feed_forward = FeedForward{};
   if (std::find(is_dense.begin(), is_dense.end(), true) != is_dense.end()) {
     dense.feed_forward.hidden = config.integer("intermediate_size", kInner);
   }
-  for (std::size_t i = 0; i < layers; ++i) out.chain.push_back(is_dense[i] ? dense : block);
+  for (const bool dense_here : is_dense) out.chain.push_back(dense_here ? dense : block);
   return out;
 }
 
@@ -120,9 +120,9 @@ Blueprint import_deepseek(HfConfig& config, bool router_bias) {
   dense.hidden = out.frame.hidden;
   dense.attention = latent_attention(config);
   hf_check_activation(config, "hidden_act");
-  const auto layers = static_cast<std::size_t>(config.integer("num_hidden_layers", kLayers));
-  const auto first = static_cast<std::size_t>(config.integer_or("first_k_dense_replace", 0, {0, kLayers.max}));
-  const auto step = static_cast<std::size_t>(config.integer_or("moe_layer_freq", 1, kLayers));
+  const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
+  const std::int64_t first = config.integer_or("first_k_dense_replace", 0, {0, kLayers.max});
+  const std::int64_t step = config.integer_or("moe_layer_freq", 1, kLayers);
   const bool has_experts = config.has("n_routed_experts");
   BlockType expert = dense;
   if (has_experts) {
@@ -131,8 +131,8 @@ Blueprint import_deepseek(HfConfig& config, bool router_bias) {
     expert.feed_forward.shared_hidden = shared * expert.feed_forward.expert_hidden;
     expert.feed_forward.router_bias = router_bias;
   }
-  const auto is_expert = [&](std::size_t i) { return has_experts && i >= first && i % step == 0; };
-  for (std::size_t i = 0; i < layers; ++i) {
+  const auto is_expert = [&](std::int64_t i) { return has_experts && i >= first && i % step == 0; };
+  for (std::int64_t i = 0; i < layers; ++i) {
     const bool expert_here = is_expert(i);
     if (!expert_here && dense.feed_forward.hidden == 0) {
       dense.feed_forward.hidden = config.integer("intermediate_size", kInner);

@@ -156,9 +156,9 @@ void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& 
       model.sink().push_back(unplaced(conflict));
       continue;
     }
-    io::ObjectReader& blamed = training && !conflict.key.empty() ? *training : model;
-    blamed.error_at(conflict.key.empty() ? "architecture" : conflict.key, "inconsistent-value", conflict.message,
-                    conflict.hint);
+    io::ObjectReader& at_fault = training && !conflict.key.empty() ? *training : model;
+    at_fault.error_at(conflict.key.empty() ? "architecture" : conflict.key, "inconsistent-value", conflict.message,
+                      conflict.hint);
   }
 }
 

@@ -27,6 +27,7 @@
 #include "layer_lists.hpp"
 #include "query_groups.hpp"
 #include "search.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -70,7 +71,7 @@ struct Sharding {
   double time = 0;
   double held = 0;
   double buffers = 0;       ///< beside any working set, where some layers are sharded and some are not
-  std::size_t peak = 0;     ///< which of the peaks of recompute counts
+  int peak = 0;             ///< which of the peaks of recompute counts
   bool ends = false;        ///< embedding and head are sharded
   std::vector<int> blocks;  ///< sharded, by position in type_counts
 };
@@ -191,7 +192,7 @@ class Mixer {
     Sharding out;
     out.time = to_seconds(time_of(zero) - time_of(chain.zero));
     out.held = coster.fixed().static_memory().as_double();
-    out.peak = zero < 2 ? 0 : static_cast<std::size_t>(zero - 1);
+    out.peak = zero < 2 ? 0 : zero - 1;
     out.ends = zero == 3;
     for (const auto& [type, blocks] : counts_) out.blocks.push_back(zero == 3 ? blocks : 0);
     return out;
@@ -217,7 +218,7 @@ class Mixer {
       for (std::size_t r = 0; r < recompute.size() && most < query_.max_in_flight; ++r) {
         const double time = start + sharding.time + recompute[r].time;
         if (time >= enough_) break;
-        const std::int64_t holds = in_flight(room - recompute[r].peaks[sharding.peak], recompute[r].memory);
+        const std::int64_t holds = in_flight(room - at(recompute[r].peaks, sharding.peak), recompute[r].memory);
         if (holds <= most) continue;
         most = holds;
         pairs_.push_back({time, holds, index, s, r});
@@ -248,14 +249,15 @@ class Mixer {
     std::vector<cost::BlockRun> runs;
     std::vector<int> seen(counts_.size(), 0);
     for (const auto& [type, count] : query_.slice.runs) {
-      const auto t =
-          static_cast<std::size_t>(std::ranges::find(counts_, type, &TypeCounts::value_type::first) - counts_.begin());
-      const auto [full, selective] = recomputed[t + 1];
-      for (int block = 0; block < count; ++block, ++seen[t]) {
-        const RecomputeMode mode = seen[t] < full               ? RecomputeMode::kFull
-                                   : seen[t] < full + selective ? RecomputeMode::kSelective
-                                                                : RecomputeMode::kNone;
-        runs.push_back({1, {seen[t] < sharding.blocks[t] ? 3 : chain.zero, mode}});
+      const auto t = std::ranges::find(counts_, type, &TypeCounts::value_type::first) - counts_.begin();
+      const auto [full, selective] = at(recomputed, t + 1);
+      const int sharded = at(sharding.blocks, t);
+      int& block = at(seen, t);
+      for (const int end = block + count; block < end; ++block) {
+        const RecomputeMode mode = block < full               ? RecomputeMode::kFull
+                                   : block < full + selective ? RecomputeMode::kSelective
+                                                              : RecomputeMode::kNone;
+        runs.push_back({1, {block < sharded ? 3 : chain.zero, mode}});
       }
     }
     const bool all = !has_ends() && std::ranges::all_of(runs, [](const auto& run) { return run.policy.zero == 3; });

@@ -8,6 +8,7 @@
 #include "placement.hpp"
 #include "price_chunks.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
@@ -30,8 +31,7 @@ std::vector<PlanIsland> used_islands(const std::vector<PlacedPipeline>& pipeline
   std::vector<PlanIsland> islands;
   for (const auto& [id, slots] : used) {
     number[id] = static_cast<int>(islands.size());
-    const auto& from =
-        level.classes[static_cast<std::size_t>(level.islands[static_cast<std::size_t>(id)].island_class)];
+    const auto& from = at(level.classes, at(level.islands, id).island_class);
     PlanIsland island;
     island.id = static_cast<int>(islands.size());
     island.island_class = from.alias;
@@ -145,8 +145,7 @@ class PipelineBuilder {
       part.members = placed[p].members;
       part.parallelizer = from.plan.parallelizer;
       part.opaque = from.plan.opaque;
-      part.predicted =
-          predict_part(choice, from, level_.classes[static_cast<std::size_t>(from.island_class)].device.usable());
+      part.predicted = predict_part(choice, from, at(level_.classes, from.island_class).device.usable());
       for (std::size_t i = 0; i < placed[p].gpus.size(); ++i) {
         const auto& slot = placed[p].gpus[i];
         Rank rank = make_rank(static_cast<int>(plan_.ranks.size()), static_cast<int>(i), slot, part.strategy.degrees);
@@ -197,7 +196,7 @@ std::vector<IdleGpus> idle_gpus(const std::vector<PlacedPipeline>& pipelines, co
     for (const auto& stage : pipeline.parts) {
       for (const auto& part : stage) {
         for (const auto& slot : part.gpus) {
-          ++used[static_cast<std::size_t>(level.islands[static_cast<std::size_t>(slot.island)].island_class)];
+          ++at(used, at(level.islands, slot.island).island_class);
         }
       }
     }
@@ -216,7 +215,7 @@ void add_replicas(const compose::Composition& composition, std::vector<std::vect
   const auto count = static_cast<std::int64_t>(placed.size());
   for (std::int64_t r = 0; r < count; ++r) {
     const std::int64_t samples = composition.samples / count + (r < composition.samples % count ? 1 : 0);
-    pipelines.push_back({&composition, std::move(placed[static_cast<std::size_t>(r)]), samples});
+    pipelines.push_back({&composition, std::move(at(placed, r)), samples});
   }
 }
 

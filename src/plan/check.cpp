@@ -1,6 +1,7 @@
 #include "tangram/plan/check.hpp"
 
 #include "findings.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::plan {
 
@@ -14,7 +15,7 @@ void summarize(const LaunchPlan& plan, CheckReport& report) {
 
 void find_tightest(const LaunchPlan& plan, const Recomputed& recomputed, CheckReport& report) {
   for (const auto& stage : plan.stages) {
-    for (const auto& part : recomputed[static_cast<std::size_t>(stage.id)]) {
+    for (const auto& part : at(recomputed, stage.id)) {
       const double usable = part.predicted.usable_memory.as_double();
       const double use = usable > 0 ? part.predicted.peak_memory.as_double() / usable : 1.0;
       if (use > report.tightest_memory) {

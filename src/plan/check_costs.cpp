@@ -5,6 +5,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
 
@@ -130,7 +131,7 @@ void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<Re
 /// Bytes of activations at their peak.
 std::int64_t held_of(const LaunchPlan& plan, const Stage& stage, const PartPrediction& p, std::int64_t in_flight) {
   if (!plan.is_interleaved()) return product(p.activation.value(), in_flight);
-  const Pipeline& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const Pipeline& pipeline = at(plan.pipelines, stage.pipeline);
   return interleaved_activations(p, pipeline.microbatches, plan.group, in_flight - 1);
 }
 
@@ -196,9 +197,9 @@ void check_boundary(const LaunchPlan& plan, const Boundary& boundary, Findings& 
   const Stage& from = plan.stage(boundary.from);
   const Stage& to = plan.stage(boundary.to);
   if (from.first_cut() >= plan.model.block_count()) return;
-  const Part& source = from.parts[static_cast<std::size_t>(boundary.source_part)];
-  const Part& target = to.parts[static_cast<std::size_t>(boundary.target_part)];
-  const std::int64_t microbatch = plan.pipelines[static_cast<std::size_t>(from.pipeline)].microbatch;
+  const Part& source = at(from.parts, boundary.source_part);
+  const Part& target = at(to.parts, boundary.target_part);
+  const std::int64_t microbatch = at(plan.pipelines, from.pipeline).microbatch;
   const Bytes bytes(product(model::cut_bytes(plan.model, from.first_cut()), microbatch));
   const auto price = cost::boundary_cost(bytes, boundary.link, source.members, source.strategy.degrees.gpus(),
                                          target.members, target.strategy.degrees.gpus());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "findings.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::plan {
 
@@ -145,15 +146,15 @@ class FleetJudge {
   }
 
   void boundary_link(const Boundary& boundary) {
-    const auto part_of = [&](int stage, int part) { return plan_.stage(stage).parts[static_cast<std::size_t>(part)]; };
+    const auto part_of = [&](int stage, int part) { return at(plan_.stage(stage).parts, part); };
     const Part source = part_of(boundary.from, boundary.source_part);
     const Part target = part_of(boundary.to, boundary.target_part);
     const int sharers =
         std::max(source.strategy.degrees.gpus() / source.members, target.strategy.degrees.gpus() / target.members);
     std::set<std::pair<std::string, std::string>> seen;
     for (const auto& transfer : boundary.transfers) {
-      const Rank& a = plan_.ranks[static_cast<std::size_t>(transfer.src)];
-      const Rank& b = plan_.ranks[static_cast<std::size_t>(transfer.dst)];
+      const Rank& a = at(plan_.ranks, transfer.src);
+      const Rank& b = at(plan_.ranks, transfer.dst);
       if (a.part != boundary.source_part || b.part != boundary.target_part) continue;
       if (!seen.emplace(a.host, b.host).second) continue;
       compare_link(boundary.link, a, b, at_boundary(boundary), "its link", sharers);

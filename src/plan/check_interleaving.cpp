@@ -5,6 +5,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::plan {
@@ -111,8 +112,7 @@ std::int64_t interleaved_activations(const PartPrediction& part, std::int64_t mi
     std::int64_t bytes = 0;
     for (std::int64_t c = 0; c < chunks; ++c) {
       const std::int64_t count = turns.taken(forward, c) - turns.taken(backward, chunks - 1 - c);
-      bytes = sum(bytes, product(part.chunks[static_cast<std::size_t>(c)].activation.value(),
-                                 std::max<std::int64_t>(0, count)));
+      bytes = sum(bytes, product(at(part.chunks, c).activation.value(), std::max<std::int64_t>(0, count)));
     }
     return bytes;
   };

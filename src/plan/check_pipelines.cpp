@@ -4,6 +4,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/validity.hpp"
 
 namespace tangram::plan {
@@ -74,7 +75,7 @@ void check_batch(const LaunchPlan& plan, Findings& findings) {
 }
 
 void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& findings) {
-  const std::int64_t microbatch = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].microbatch;
+  const std::int64_t microbatch = at(plan.pipelines, stage.pipeline).microbatch;
   std::int64_t total = 0;
   for (std::size_t p = 0; p < stage.parts.size(); ++p) {
     const auto& part = stage.parts[p];
@@ -163,7 +164,7 @@ void check_allowed(const LaunchPlan& plan, const Part& part, const std::string& 
 void check_stages_listed(const LaunchPlan& plan, Findings& findings) {
   std::vector<int> listed(plan.stages.size(), 0);
   for (const auto& pipeline : plan.pipelines) {
-    for (const int id : pipeline.stages) ++listed[static_cast<std::size_t>(id)];
+    for (const int id : pipeline.stages) ++at(listed, id);
   }
   for (std::size_t i = 0; i < listed.size(); ++i) {
     if (listed[i] != 1) {

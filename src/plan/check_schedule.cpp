@@ -19,6 +19,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::plan {
 
@@ -262,8 +263,8 @@ PipelineTime interleaved_time(const LaunchPlan& plan, const Pipeline& pipeline, 
   PipelineTime result;
   std::vector<InterleavedStage> stages;
   for (std::int64_t s = 0; s < depth; ++s) {
-    const StageTime& time = times[static_cast<std::size_t>(s)];
-    stages.push_back(chunk_times(time, recomputed[static_cast<std::size_t>(time.id)]));
+    const StageTime& time = at(times, s);
+    stages.push_back(chunk_times(time, at(recomputed, time.id)));
     result.optimizer = std::max(result.optimizer, time.o);
     const std::int64_t warmup = interleaved_warmup(s, depth, chunks, plan.group, pipeline.microbatches);
     const std::int64_t classic = std::min(sum(warmup, 1), passes);
@@ -287,7 +288,7 @@ Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed,
     std::vector<StageTime> stages;
     for (const int id : pipeline.stages) {
       check_counts(plan.stage(id), product(pipeline.microbatches, static_cast<std::int64_t>(plan.chunks())), findings);
-      stages.push_back(time_of(plan, plan.stage(id), recomputed[static_cast<std::size_t>(id)]));
+      stages.push_back(time_of(plan, plan.stage(id), at(recomputed, id)));
     }
     const PipelineTime time = plan.is_interleaved() ? interleaved_time(plan, pipeline, stages, recomputed, findings)
                                                     : classic_time(plan, pipeline, stages, findings);

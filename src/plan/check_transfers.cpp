@@ -7,6 +7,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::plan {
@@ -40,8 +41,8 @@ Range piece(const Range& whole, int index, int count) {
 Shard shard_of(const LaunchPlan& plan, const Rank& rank, std::int64_t tokens) {
   const Stage& stage = plan.stage(rank.stage);
   std::int64_t before = 0;
-  for (int p = 0; p < rank.part; ++p) before += stage.parts[static_cast<std::size_t>(p)].samples;
-  const Part& part = stage.parts[static_cast<std::size_t>(rank.part)];
+  for (int p = 0; p < rank.part; ++p) before += at(stage.parts, p).samples;
+  const Part& part = at(stage.parts, rank.part);
   const auto& degrees = part.strategy.degrees;
   // The first replicas get what is left when all have equally many.
   const std::int64_t each = part.samples / degrees.dp;
@@ -81,8 +82,8 @@ class BoundaryJudge {
  private:
   bool one(const Transfer& t) {
     const std::string which = "transfer " + std::to_string(t.src) + "->" + std::to_string(t.dst);
-    const Rank& source = plan_.ranks[static_cast<std::size_t>(t.src)];
-    const Rank& target = plan_.ranks[static_cast<std::size_t>(t.dst)];
+    const Rank& source = at(plan_.ranks, t.src);
+    const Rank& target = at(plan_.ranks, t.dst);
     if (source.stage != boundary_.from || target.stage != boundary_.to) {
       findings_.add("transfer-rank", where_, which + " does not join the boundary's stages");
       return false;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/io/reader.hpp"
 
@@ -174,7 +175,7 @@ class FieldReader {
   void element(std::string_view key, T& value, const std::vector<T>& list) {
     int position = 0;
     index(key, position, static_cast<std::int64_t>(list.size()));
-    if (!list.empty()) value = list[static_cast<std::size_t>(position)];
+    if (!list.empty()) value = at(list, position);
   }
   /// Identifiers are written for people and programs, and must equal the position.
   void identifier(std::string_view key, int& value, std::size_t position);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tangram/base/at.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
@@ -15,7 +16,7 @@ void GivenPlacement::add_stage(const std::vector<model::BlockRange>& chunks, std
 
 void GivenPlacement::add_part(compose::GivenPart part, const PlacedPart& placed, const cluster::IslandLevel& level,
                               bool spills) {
-  part.shape = shape_of(placed, level.classes[static_cast<std::size_t>(part.island_class)], spills);
+  part.shape = shape_of(placed, at(level.classes, part.island_class), spills);
   part.member = placed.member;
   pipeline.stages.back().parts.push_back(std::move(part));
   parts.back().push_back(placed);

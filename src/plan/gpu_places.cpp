@@ -1,6 +1,9 @@
 #include "tangram/plan/gpu_places.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "tangram/base/at.hpp"
 
 namespace tangram::plan {
 
@@ -10,18 +13,15 @@ GpuPlaces::GpuPlaces(const cluster::IslandLevel& level) {
     for (const cluster::IslandMember& m : island.members) {
       if (places_.size() <= m.node) places_.resize(m.node + 1);
       auto& node = places_[m.node];
-      const auto first = static_cast<std::size_t>(m.first_gpu);
-      const std::size_t end = first + static_cast<std::size_t>(m.count);
-      if (node.size() < end) node.resize(end);
-      for (std::size_t g = first; g < end; ++g) node[g] = {island.id, island.island_class, member};
+      const int end = m.first_gpu + m.count;
+      if (std::ssize(node) < end) node.resize(static_cast<std::size_t>(end));
+      for (int g = m.first_gpu; g < end; ++g) at(node, g) = {island.id, island.island_class, member};
       ++member;
     }
   }
 }
 
-const GpuPlaces::Where& GpuPlaces::of(const GpuSlot& gpu) const {
-  return places_[gpu.node][static_cast<std::size_t>(gpu.gpu)];
-}
+const GpuPlaces::Where& GpuPlaces::of(const GpuSlot& gpu) const { return at(places_[gpu.node], gpu.gpu); }
 
 Spread locate(PlacedPart& part, const GpuPlaces& places) {
   Spread spread;

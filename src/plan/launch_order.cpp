@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::plan {
 
 namespace {
@@ -13,7 +15,7 @@ LaunchOrder with_hosts(const LaunchPlan& plan, std::vector<int> plan_rank) {
   LaunchOrder order;
   std::map<std::string, std::size_t> position;
   for (std::size_t r = 0; r < plan_rank.size(); ++r) {
-    const Rank& rank = plan.ranks[static_cast<std::size_t>(plan_rank[r])];
+    const Rank& rank = at(plan.ranks, plan_rank[r]);
     const auto [entry, fresh] = position.try_emplace(rank.host, order.hosts.size());
     if (fresh) order.hosts.push_back({rank.host, {}, {}});
     HostRanks& host = order.hosts[entry->second];
@@ -35,7 +37,7 @@ std::vector<int> depths(const LaunchPlan& plan) {
   std::vector<int> depth(plan.stages.size(), 0);
   for (const Pipeline& pipeline : plan.pipelines) {
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      depth[static_cast<std::size_t>(pipeline.stages[s])] = static_cast<int>(s);
+      at(depth, pipeline.stages[s]) = static_cast<int>(s);
     }
   }
   return depth;
@@ -55,8 +57,8 @@ LaunchOrder stage_order(const LaunchPlan& plan) {
   const std::vector<int> depth = depths(plan);
   std::vector<int> order = identity(plan.ranks.size());
   std::ranges::sort(order, {}, [&](int r) {
-    const Rank& rank = plan.ranks[static_cast<std::size_t>(r)];
-    return std::tuple(depth[static_cast<std::size_t>(rank.stage)], rank.replica, rank.rank);
+    const Rank& rank = at(plan.ranks, r);
+    return std::tuple(at(depth, rank.stage), rank.replica, rank.rank);
   });
   return with_hosts(plan, std::move(order));
 }

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tangram/base/at.hpp"
+
 namespace tangram::plan {
 
 namespace {
@@ -42,21 +44,20 @@ std::vector<std::size_t> give_places(const std::vector<Kind>& contents, const st
   }
   std::ranges::stable_sort(pairs, {}, [](const auto& pair) { return std::get<0>(pair); });
   std::vector<std::size_t> place_of(contents.size());
-  const auto give = [&](std::vector<std::size_t>& who, std::vector<std::size_t>& where, std::size_t i, std::size_t j) {
-    place_of[who[i]] = where[j];
-    who.erase(who.begin() + static_cast<std::ptrdiff_t>(i));
-    where.erase(where.begin() + static_cast<std::ptrdiff_t>(j));
+  using Numbers = std::vector<std::size_t>;
+  // Comes out: the content behind the one that was given.
+  const auto give = [&](Numbers& who, Numbers::iterator content, Numbers& where, Numbers::iterator place) {
+    place_of[*content] = *place;
+    where.erase(place);
+    return who.erase(content);
   };
   for (auto& [score, who, where] : pairs) {
-    for (std::size_t i = 0; i < who->size();) {
-      const auto same = std::ranges::lower_bound(*where, (*who)[i]);
-      if (same != where->end() && *same == (*who)[i]) {
-        give(*who, *where, i, static_cast<std::size_t>(same - where->begin()));
-      } else {
-        ++i;
-      }
+    for (auto content = who->begin(); content != who->end();) {
+      const auto same = std::ranges::lower_bound(*where, *content);
+      const bool stays = same != where->end() && *same == *content;
+      content = stays ? give(*who, content, *where, same) : content + 1;
     }
-    while (!who->empty() && !where->empty()) give(*who, *where, 0, 0);
+    while (!who->empty() && !where->empty()) give(*who, who->begin(), *where, where->begin());
   }
   return place_of;
 }
@@ -84,7 +85,7 @@ class MigrationMinimizer {
       : composition_(composition), fleet_(fleet), level_(level) {
     for (const Rank& rank : near.ranks) {
       const Stage& stage = near.stage(rank.stage);
-      const cost::Degrees& degrees = stage.parts[static_cast<std::size_t>(rank.part)].strategy.degrees;
+      const cost::Degrees& degrees = at(stage.parts, rank.part).strategy.degrees;
       old_[{rank.host, rank.gpu}] = Work{stage.first(), stage.last(), degrees};
     }
   }
@@ -138,7 +139,7 @@ class MigrationMinimizer {
     for (const int id : its_class.islands) {
       IslandWork& content = contents.emplace_back();
       IslandWork& place = places.emplace_back();
-      for (const cluster::IslandMember& member : level_.islands[static_cast<std::size_t>(id)].members) {
+      for (const cluster::IslandMember& member : at(level_.islands, id).members) {
         content.insert(new_work(member));
         place.insert(old_work(member));
       }
@@ -151,8 +152,8 @@ class MigrationMinimizer {
 
   /// What the members of one island hold goes to those of another (or of the same).
   void exchange_members(int from, int to) {
-    const auto& sources = level_.islands[static_cast<std::size_t>(from)].members;
-    const auto& targets = level_.islands[static_cast<std::size_t>(to)].members;
+    const auto& sources = at(level_.islands, from).members;
+    const auto& targets = at(level_.islands, to).members;
     std::vector<MemberWork> contents;
     std::vector<MemberWork> places;
     contents.reserve(sources.size());

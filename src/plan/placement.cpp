@@ -10,6 +10,7 @@
 
 #include "pack_bins.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::plan {
 
@@ -43,14 +44,14 @@ std::vector<std::vector<Request>> requests_of(const compose::Composition& compos
     for (std::size_t s = 0; s < composition.stages.size(); ++s) {
       const auto& parts = composition.stages[s].parts;
       for (std::size_t p = 0; p < parts.size(); ++p) {
-        std::vector<Request>& own = requests[static_cast<std::size_t>(parts[p].island_class)];
-        std::size_t at = own.size();
+        std::vector<Request>& own = at(requests, parts[p].island_class);
+        std::size_t index = own.size();
         if (parts[p].member != compose::PartChoice::kAnyMember) {
-          at = shared.try_emplace({parts[p].island_class, parts[p].member}, at).first->second;
+          index = shared.try_emplace({parts[p].island_class, parts[p].member}, index).first->second;
         }
-        if (at == own.size()) own.push_back({replica, 0, {}});
-        own[at].gpus += parts[p].gpus;
-        own[at].parts.push_back({static_cast<int>(s), static_cast<int>(p), parts[p].gpus});
+        if (index == own.size()) own.push_back({replica, 0, {}});
+        own[index].gpus += parts[p].gpus;
+        own[index].parts.push_back({static_cast<int>(s), static_cast<int>(p), parts[p].gpus});
       }
     }
   }
@@ -70,7 +71,7 @@ class ClassPool {
   ClassPool(const cluster::IslandClass& island_class, const cluster::IslandLevel& level)
       : per_member_(island_class.gpus_per_member), per_island_(island_class.members_per_island) {
     for (const int id : island_class.islands) {
-      for (const auto& member : level.islands[static_cast<std::size_t>(id)].members) {
+      for (const auto& member : at(level.islands, id).members) {
         members_.push_back({&member, id, 0});
       }
     }
@@ -255,7 +256,7 @@ class ClassPool {
 void give_to_parts(const Request& request, const PlacedPart& together, std::vector<std::vector<PlacedPart>>& replica) {
   auto from = together.gpus.begin();
   for (const PartPlace& part : request.parts) {
-    PlacedPart& placed = replica[static_cast<std::size_t>(part.stage)][static_cast<std::size_t>(part.part)];
+    PlacedPart& placed = at(at(replica, part.stage), part.part);
     placed.members = together.members;
     placed.gpus.assign(from, from + part.gpus);
     from += part.gpus;
@@ -276,7 +277,7 @@ std::vector<std::vector<std::vector<PlacedPart>>> place(const compose::Compositi
     auto places = ClassPool(level.classes[k], level).place_closely(requests[k]);
     if (!places) places = ClassPool(level.classes[k], level).place_tightly(requests[k]);
     for (std::size_t i = 0; i < requests[k].size(); ++i) {
-      give_to_parts(requests[k][i], (*places)[i], placed[static_cast<std::size_t>(requests[k][i].replica)]);
+      give_to_parts(requests[k][i], (*places)[i], at(placed, requests[k][i].replica));
     }
   }
   return placed;

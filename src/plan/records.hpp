@@ -9,6 +9,7 @@
 
 #include "fields.hpp"
 #include "names.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
@@ -70,7 +71,7 @@ void fields(Io& io, Of<Io, cluster::GpuType>& device) {
   io.number("memory_bandwidth_bytes_s", device.memory_bandwidth, io::kPositive);
   io.object("peak_flops_s", [&](Io& peaks) {
     for (int i = 0; i < kDTypeCount; ++i) {
-      peaks.number(to_string(static_cast<DType>(i)), device.peak[static_cast<std::size_t>(i)], io::kNotNegative);
+      peaks.number(to_string(static_cast<DType>(i)), at(device.peak, i), io::kNotNegative);
     }
   });
   link_field(io, "peer_link", device.peer_link);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tangram/base/at.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::plan {
@@ -23,7 +24,7 @@ std::vector<model::SliceSignature> Stage::signatures(const model::Model& model) 
 }
 
 std::vector<std::size_t> LaunchPlan::places_of(const Stage& stage) const {
-  const std::vector<int>& ids = pipelines[static_cast<std::size_t>(stage.pipeline)].stages;
+  const std::vector<int>& ids = at(pipelines, stage.pipeline).stages;
   const auto depth = static_cast<std::size_t>(std::ranges::find(ids, stage.id) - ids.begin());
   std::vector<std::size_t> places;
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) places.push_back(c * ids.size() + depth);

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <set>
 
+#include "tangram/base/at.hpp"
 #include "tangram/plan/launch_order.hpp"
 #include "target_rules.hpp"
 
@@ -26,7 +27,7 @@ void refuse_hosts(Rules& rules, const LaunchPlan& plan) {
     std::set<std::string> types;
     std::set<int> stages;
     for (const int r : host.ranks) {
-      const Rank& rank = plan.ranks[static_cast<std::size_t>(order.plan_rank[static_cast<std::size_t>(r)])];
+      const Rank& rank = at(plan.ranks, at(order.plan_rank, r));
       types.insert(plan.island(rank.island).device.name);
       stages.insert(rank.stage);
     }
@@ -66,23 +67,20 @@ void refuse_many_paths(Rules& rules, const LaunchPlan& plan) {
   std::vector<double> out(plan.ranks.size(), 0);
   for (const auto& pipeline : plan.pipelines) {
     for (const auto& rank : plan.ranks) {
-      if (rank.stage == pipeline.stages.front()) in[static_cast<std::size_t>(rank.rank)] = 1;
-      if (rank.stage == pipeline.stages.back()) out[static_cast<std::size_t>(rank.rank)] = 1;
+      if (rank.stage == pipeline.stages.front()) at(in, rank.rank) = 1;
+      if (rank.stage == pipeline.stages.back()) at(out, rank.rank) = 1;
     }
   }
   // Boundaries are written first to last inside a pipeline.
   for (const auto& boundary : plan.boundaries) {
-    for (const auto& t : boundary.transfers) in[static_cast<std::size_t>(t.dst)] += in[static_cast<std::size_t>(t.src)];
+    for (const auto& t : boundary.transfers) at(in, t.dst) += at(in, t.src);
   }
   for (auto boundary = plan.boundaries.rbegin(); boundary != plan.boundaries.rend(); ++boundary) {
-    for (const auto& t : boundary->transfers) {
-      out[static_cast<std::size_t>(t.src)] += out[static_cast<std::size_t>(t.dst)];
-    }
+    for (const auto& t : boundary->transfers) at(out, t.src) += at(out, t.dst);
   }
   std::set<int> crowded;
   for (const auto& rank : plan.ranks) {
-    const auto i = static_cast<std::size_t>(rank.rank);
-    if (in[i] * out[i] > kMostPathsPerRank) crowded.insert(rank.stage);
+    if (at(in, rank.rank) * at(out, rank.rank) > kMostPathsPerRank) crowded.insert(rank.stage);
   }
   if (!crowded.empty()) {
     rules.refuse("FS_TOO_MANY_PATHS", {crowded.begin(), crowded.end()},
@@ -120,10 +118,7 @@ TargetVerdict flagscale_verdict(const LaunchPlan& plan) {
   rules.none(
       stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "FS_CP", "context parallelism is not supported");
   rules.none(
-      stages,
-      [&](const Stage& s) {
-        return plan.pipelines[static_cast<std::size_t>(s.pipeline)].microbatch % degrees_of(s).dp != 0;
-      },
+      stages, [&](const Stage& s) { return at(plan.pipelines, s.pipeline).microbatch % degrees_of(s).dp != 0; },
       "FS_MICROBATCH_DP", "every stage's data parallelism must divide the microbatch");
   rules.none(
       stages, [&](const Stage& s) { return plan.model.job.sequence_length % degrees_of(s).tp != 0; }, "FS_SEQ_TP",

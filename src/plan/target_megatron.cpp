@@ -2,6 +2,7 @@
 // megatron/core/transformer/transformer_config.py and megatron/core/parallel_state.py (2026-08): degrees and recompute
 // are one value for the whole world, layers per stage are free (--pipeline-model-parallel-layout).
 #include "findings.hpp"
+#include "tangram/base/at.hpp"
 #include "target_rules.hpp"
 
 namespace tangram::plan {
@@ -18,7 +19,7 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
   rules.none(
       stages,
       [&](const Stage& s) {
-        const auto& own = plan.pipelines[static_cast<std::size_t>(s.pipeline)];
+        const auto& own = at(plan.pipelines, s.pipeline);
         const auto chunks = static_cast<std::int64_t>(s.chunks.size());
         const std::int64_t classic = interleaved_warmup(depth_of(plan, s), depth, chunks, plan.group, own.microbatches);
         return s.warmup != std::min(classic, own.microbatches * chunks - 1);

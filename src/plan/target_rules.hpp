@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tangram/base/at.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::plan {
@@ -74,36 +76,36 @@ class Rules {
 
 /// Position of a stage in its pipeline, from the first.
 [[nodiscard]] inline std::int64_t depth_of(const LaunchPlan& plan, const Stage& stage) {
-  const auto& ids = plan.pipelines[static_cast<std::size_t>(stage.pipeline)].stages;
+  const auto& ids = at(plan.pipelines, stage.pipeline).stages;
   return std::ranges::find(ids, stage.id) - ids.begin();
 }
 
 /// Runtimes with a fixed 1F1B start stage s of S with S - 1 - s forward passes: S - s microbatches in flight.
 [[nodiscard]] inline bool exceeds_classic_warmup(const LaunchPlan& plan, const Stage& stage) {
   if (plan.is_interleaved()) return false;  // its own rules
-  const auto& pipeline = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const auto& pipeline = at(plan.pipelines, stage.pipeline);
   const auto classic = static_cast<std::int64_t>(pipeline.stages.size()) - 1 - depth_of(plan, stage);
   return stage.warmup > std::min(classic, pipeline.microbatches - 1);
 }
 
 /// Replicas of one pipeline can be one pipeline with more data parallelism, if they are cut and run alike.
 [[nodiscard]] inline bool differs_from_first_pipeline(const LaunchPlan& plan, const Stage& stage) {
-  const auto& own = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const auto& own = at(plan.pipelines, stage.pipeline);
   const auto& first = plan.pipelines.front();
   if (own.microbatch != first.microbatch || own.microbatches != first.microbatches ||
       own.stages.size() != first.stages.size()) {
     return true;
   }
-  const auto depth = static_cast<std::size_t>(depth_of(plan, stage));
-  if (depth == own.stages.size()) return true;  // a plan that check refuses: its pipeline does not list the stage
-  const Stage& twin = plan.stage(first.stages[depth]);
+  const std::int64_t depth = depth_of(plan, stage);
+  if (depth == std::ssize(own.stages)) return true;  // a plan that check refuses: its pipeline does not list the stage
+  const Stage& twin = plan.stage(at(first.stages, depth));
   return stage.chunks != twin.chunks || stage.parts.size() != twin.parts.size() ||
          stage.parts.front().strategy != twin.parts.front().strategy;
 }
 
 /// Whether some pipeline or microbatch of the stage has fewer samples than others.
 [[nodiscard]] inline bool has_uneven_batch(const LaunchPlan& plan, const Stage& stage) {
-  const Pipeline& own = plan.pipelines[static_cast<std::size_t>(stage.pipeline)];
+  const Pipeline& own = at(plan.pipelines, stage.pipeline);
   return own.has_smaller_last() || own.samples != plan.pipelines.front().samples;
 }
 

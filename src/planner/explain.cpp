@@ -38,7 +38,7 @@ class Explainer {
   Expected<Explanation> run() {
     evolve::Refit now = evolve::refit(plan_, fleet_, plan_.model, refit_options());
     plan::LaunchPlan* const plan = now.fitting();
-    if (plan == nullptr) return fail(misfit(now));
+    if (plan == nullptr) return fail(plan_does_not_fit(now));
     if (const auto refused = reasons_against(*plan, options_.target); !refused.empty()) {
       return fail(refusal(refused.front()));
     }
@@ -59,11 +59,12 @@ class Explainer {
     return {options_.island_tolerance, options_.search.profiles};
   }
 
-  static Diagnostics misfit(const evolve::Refit& refit) {
+  static Diagnostics plan_does_not_fit(const evolve::Refit& refit) {
     return {problem(ErrorKind::kInfeasible, "plan-does-not-fit",
-                    refit.gone.empty() ? fmt::format("the plan does not fit the fleet: {}", refit.misfits.front().text)
-                                       : fmt::format("the fleet has no GPU {} of {}, which the plan uses",
-                                                     refit.gone.front().second, refit.gone.front().first),
+                    refit.gone.empty()
+                        ? fmt::format("the plan does not fit the fleet: {}", refit.incompatibilities.front().text)
+                        : fmt::format("the fleet has no GPU {} of {}, which the plan uses", refit.gone.front().second,
+                                      refit.gone.front().first),
                     "give the fleet that the plan was made for, or plan anew with plan --against")};
   }
 
@@ -86,7 +87,7 @@ class Explainer {
     evolve::Refit refit = evolve::refit(variant, fleet, variant.model, refit_options());
     plan::LaunchPlan* const plan = refit.fitting();
     if (plan == nullptr) {
-      changed.why_not = refit.misfits.empty() ? "GPUs are gone" : reason_of(refit.misfits.front());
+      changed.why_not = refit.incompatibilities.empty() ? "GPUs are gone" : reason_of(refit.incompatibilities.front());
     } else if (const auto refused = reasons_against(*plan, options_.target); !refused.empty()) {
       changed.why_not = refused.front().text;
     } else {
@@ -100,11 +101,12 @@ class Explainer {
   static Nanoseconds time_of(const Alternative& a) { return a.iteration.value_or(Nanoseconds::max()); }
 
   /// Parts are named where a stage has several.
-  [[nodiscard]] std::string reason_of(const evolve::Misfit& misfit) const {
+  [[nodiscard]] std::string reason_of(const evolve::Incompatibility& incompatibility) const {
     const bool mixed = std::ranges::any_of(plan_.stages, [](const plan::Stage& s) { return s.parts.size() > 1; });
-    const std::string where = mixed ? misfit.where : misfit.where.substr(0, misfit.where.find(" part"));
-    if (misfit.code == "memory-exceeded") return fmt::format("{} has too little memory", where);
-    return misfit.text;
+    const std::string where =
+        mixed ? incompatibility.where : incompatibility.where.substr(0, incompatibility.where.find(" part"));
+    if (incompatibility.code == "memory-exceeded") return fmt::format("{} has too little memory", where);
+    return incompatibility.text;
   }
 
   void note_memory(const plan::LaunchPlan& now) {

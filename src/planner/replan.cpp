@@ -52,9 +52,9 @@ class Replanner {
     result_.fits = plan != nullptr && runs(*plan);
     result_.now = std::move(refit.plan);
     result_.gone = std::move(refit.gone);
-    result_.misfits = std::move(refit.misfits);
+    result_.incompatibilities = std::move(refit.incompatibilities);
     if (fitting() != nullptr) note_slowdown(*fitting());
-    if (!result_.gone.empty() && result_.misfits.empty()) look_for_spares(options);
+    if (!result_.gone.empty() && result_.incompatibilities.empty()) look_for_spares(options);
   }
 
   /// Completes a refitted plan; false where it does not finish or its target refuses it.

@@ -45,15 +45,15 @@ RawRow row_of(cost::ProfileKind kind, double forward, int tp, std::int64_t token
 void import_file(const SourceFile& file, std::map<std::string, RawProfile>& raws, Context& context) {
   const auto name = parse_amp_name(file.path);
   if (!name) {
-    return context.blame_file(file.path, "unknown-value", "the name does not say instance and tp",
-                              "files are named MODEL_P3_2.npy");
+    return context.add_file_error(file.path, "unknown-value", "the name does not say instance and tp",
+                                  "files are named MODEL_P3_2.npy");
   }
   const auto* device = context.gpu(name->instance, file.path);
   const auto times = read_npy(file.text, file.path);
-  if (!times) return context.blame(times.error());
+  if (!times) return context.add_error(times.error());
   if (!context.request.model) {
-    return context.blame_file(file.path, "unknown-model", "the file does not say what a block looks like",
-                              "give it with --model");
+    return context.add_file_error(file.path, "unknown-model", "the file does not say what a block looks like",
+                                  "give it with --model");
   }
   const auto dimensions = context.dimensions(file.path);
   if (device == nullptr || !dimensions) return;

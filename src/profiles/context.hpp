@@ -16,10 +16,10 @@ struct Context {
   Diagnostics& mistakes;
   std::vector<cost::Profile> profiles;
 
-  void add(RawProfile raw);           ///< normalizes it
-  void blame(Diagnostic diagnostic);  ///< a mistake of the input
-  void blame(Diagnostics diagnostics);
-  void blame_file(const std::string& file, std::string code, std::string message, std::string hint = {});
+  void add(RawProfile raw);               ///< normalizes it
+  void add_error(Diagnostic diagnostic);  ///< a mistake of the input
+  void add_error(Diagnostics diagnostics);
+  void add_file_error(const std::string& file, std::string code, std::string message, std::string hint = {});
 
   /// The GPU type of a file that calls it `name` ("" where it does not). Null when --gpu asks for another one (noted)
   /// or the name says too little (a mistake).
@@ -44,7 +44,7 @@ void add_curve(Context& context, const cluster::GpuType& device, cost::Exchange 
                const cost::CurveGroup& group, const std::vector<RawPoint>& points, const Unit& declared,
                const std::string& file, const std::string& source);
 
-// One function for each tool; what cannot be used is noted, what is wrong is blamed.
+// One function for each tool; what cannot be used is noted, what is wrong is an error.
 void import_sailor(Context& context);
 void import_metis(Context& context);
 void import_galvatron(Context& context);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tangram/cost/profile_traps.hpp"
+#include "tangram/cost/profile_anomaly.hpp"
 
 namespace tangram::profiles {
 namespace {

@@ -52,7 +52,7 @@ class GalvatronImport {
     for (const SourceFile& file : context_.request.files) {
       auto document = io::parse_json(file.text, file.path);
       if (!document) {
-        context_.blame(document.error());
+        context_.add_error(document.error());
       } else if (document->root.kind != io::NodeKind::kObject || document->root.members.empty()) {
         context_.notes.left_out("unknown-file", file.path, "not one of Galvatron's profiles");
       } else {
@@ -83,8 +83,8 @@ class GalvatronImport {
 
   std::optional<Dimensions> dimensions(const std::string& file) {
     if (!context_.request.model) {
-      context_.blame_file(file, "unknown-model", "the file does not say what a block looks like",
-                          "give it with --model");
+      context_.add_file_error(file, "unknown-model", "the file does not say what a block looks like",
+                              "give it with --model");
       return std::nullopt;
     }
     auto out = context_.dimensions(file);
@@ -196,7 +196,7 @@ class GalvatronImport {
 
   /// Bytes of the file's "MB", from the parameters of a block, which are known.
   double memory_scale(const std::string& file, double parameter_size) {
-    if (!context_.request.model) return kMiB;  // blamed with the times
+    if (!context_.request.model) return kMiB;  // reported with the times
     const auto found = dimensions(file);
     if (!found) return 0;
     const auto bytes = 4 * static_cast<double>(model::parameters(found->block).total());

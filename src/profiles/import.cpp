@@ -110,16 +110,16 @@ void Context::add(RawProfile raw) {
   profiles.push_back(normalized(std::move(raw), *device, notes));
 }
 
-void Context::blame(Diagnostic diagnostic) { mistakes.push_back(std::move(diagnostic)); }
+void Context::add_error(Diagnostic diagnostic) { mistakes.push_back(std::move(diagnostic)); }
 
-void Context::blame(Diagnostics diagnostics) {
+void Context::add_error(Diagnostics diagnostics) {
   mistakes.insert(mistakes.end(), diagnostics.begin(), diagnostics.end());
 }
 
-void Context::blame_file(const std::string& file, std::string code, std::string message, std::string hint) {
+void Context::add_file_error(const std::string& file, std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic = plain(std::move(code), std::move(message), std::move(hint));
   diagnostic.where.file = file;
-  blame(std::move(diagnostic));
+  add_error(std::move(diagnostic));
 }
 
 const cluster::GpuType* Context::gpu(const std::string& name, const std::string& file) {
@@ -130,10 +130,10 @@ const cluster::GpuType* Context::gpu(const std::string& name, const std::string&
     return nullptr;
   }
   if (named == nullptr) {
-    blame_file(file, "unknown-gpu",
-               name.empty() ? std::string("no GPU type can be told from the file or its name")
-                            : fmt::format("\"{}\" is no GPU type of the catalogue", name),
-               "name it with --gpu");
+    add_file_error(file, "unknown-gpu",
+                   name.empty() ? std::string("no GPU type can be told from the file or its name")
+                                : fmt::format("\"{}\" is no GPU type of the catalogue", name),
+                   "name it with --gpu");
   }
   return named;
 }
@@ -149,9 +149,9 @@ std::optional<Dimensions> Context::dimensions(const std::string& file) {
   const model::Model& model = *request.model;
   const bool uniform = std::ranges::all_of(model.blocks, [&](int type) { return type == model.blocks.front(); });
   if (!uniform || model.blocks.empty()) {
-    blame_file(file, "several-block-types",
-               fmt::format("{} has several types of blocks, the file measures one", model.name),
-               "give a model of one type of block");
+    add_file_error(file, "several-block-types",
+                   fmt::format("{} has several types of blocks, the file measures one", model.name),
+                   "give a model of one type of block");
     return std::nullopt;
   }
   return Dimensions{

@@ -52,14 +52,14 @@ class MetisImport {
   void add(const SourceFile& file) {
     const auto name = parse_metis_name(file.path);
     if (!name) {
-      context_.blame_file(file.path, "unknown-value", "the name does not say GPU, tp and samples",
-                          "files are named DeviceType.A100_tp1_bs2.json, or A100-40/mbs2_tmp1.json");
+      context_.add_file_error(file.path, "unknown-value", "the name does not say GPU, tp and samples",
+                              "files are named DeviceType.A100_tp1_bs2.json, or A100-40/mbs2_tmp1.json");
       return;
     }
     const auto* device = context_.gpu(name->gpu, file.path);
     const auto dimensions = device != nullptr ? dimensions_of(*name, file.path) : std::nullopt;
     auto document = io::parse_json(file.text, file.path);
-    if (!document) return context_.blame(document.error());
+    if (!document) return context_.add_error(document.error());
     if (dimensions) read(*document, *name, *device, *dimensions);
   }
 
@@ -71,8 +71,8 @@ class MetisImport {
  private:
   std::optional<Dimensions> dimensions_of(const MetisFileName& name, const std::string& file) {
     if (!context_.request.model) {
-      context_.blame_file(file, "unknown-model", "the file does not say what a block looks like",
-                          "give it with --model");
+      context_.add_file_error(file, "unknown-model", "the file does not say what a block looks like",
+                              "give it with --model");
       return std::nullopt;
     }
     auto out = context_.dimensions(file);
@@ -85,11 +85,11 @@ class MetisImport {
             const Dimensions& dimensions) {
     const io::Node* layers = find_path(document.root, {"execution_time", "layer_compute_total_ms"});
     if (layers == nullptr) {
-      return context_.blame(error_at(document, document.root, "missing-key",
-                                     "there is no \"execution_time\" with \"layer_compute_total_ms\""));
+      return context_.add_error(error_at(document, document.root, "missing-key",
+                                         "there is no \"execution_time\" with \"layer_compute_total_ms\""));
     }
     const auto times = numbers(document, *layers);
-    if (!times) return context_.blame(times.error());
+    if (!times) return context_.add_error(times.error());
     if (!divides(times->size(), dimensions, 1, 2, document.file, context_)) return;
     if (!same_model(document, name, dimensions)) return;
     keep_memory(document, name, device);

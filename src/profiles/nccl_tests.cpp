@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -170,7 +171,7 @@ class TestImport {
       left_out("no-ranks", "no \"Rank\" lines say which GPUs took part");
       return std::nullopt;
     }
-    if (d.ranks.size() != static_cast<std::size_t>(d.listed)) {
+    if (std::ssize(d.ranks) != d.listed) {
       left_out("no-ranks", "ranks are listed twice: the processes did not find each other (built without MPI?)");
       return std::nullopt;
     }

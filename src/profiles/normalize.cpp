@@ -7,7 +7,7 @@
 
 #include "raw.hpp"
 #include "tangram/base/at.hpp"
-#include "tangram/cost/profile_traps.hpp"
+#include "tangram/cost/profile_anomaly.hpp"
 
 namespace tangram::profiles {
 namespace {
@@ -284,9 +284,9 @@ class Normalizer {
     for (const RawRow& raw : raw_.rows) {
       cost::ProfileUnit unit = unit_of(raw_.dimensions, raw);
       const cost::ProfileRow row = row_of(raw, 1);
-      if (const auto trap = cost::find_trap(out, unit, row)) {
-        refused[{trap->code, raw.kind}].push_back(
-            {NoteKind::kLeftOut, trap->code, raw.file, fmt::format("{}: {}", where(raw), trap->message)});
+      if (const auto anomaly = cost::find_anomaly(out, unit, row)) {
+        refused[{anomaly->code, raw.kind}].push_back(
+            {NoteKind::kLeftOut, anomaly->code, raw.file, fmt::format("{}: {}", where(raw), anomaly->message)});
         continue;
       }
       unit.rows = {row};

@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
+#include "tangram/base/at.hpp"
 #include "tangram/io/reader.hpp"
 
 namespace tangram::profiles {
@@ -66,8 +68,8 @@ Diagnostic error_in(const std::string& file, std::string_view text, int line, st
     diagnostic.where.line = line;
     diagnostic.where.column = 1;
     const std::vector<std::string> lines = lines_of(text);
-    if (static_cast<std::size_t>(line) <= lines.size()) {
-      diagnostic.source_line = lines[static_cast<std::size_t>(line) - 1];
+    if (line <= std::ssize(lines)) {
+      diagnostic.source_line = at(lines, line - 1);
       diagnostic.length = std::max(1, static_cast<int>(diagnostic.source_line.size()));
     }
   }

@@ -69,7 +69,7 @@ class TableImport {
         const auto samples = whole_number(microbatch.key);
         const auto tp = whole_number(degree.key);
         if (!samples || !tp || *samples < 1 || *tp < 1) {
-          context_.blame(
+          context_.add_error(
               error_at(table_.document, degree.value, "unknown-value",
                        fmt::format("\"{}\" and \"{}\" are no microbatch and degree", microbatch.key, degree.key)));
           return;
@@ -87,10 +87,10 @@ class TableImport {
       const io::Node* layer = layers.find(std::to_string(i));
       const auto times =
           layer == nullptr ? Expected<std::vector<double>>(std::vector<double>()) : numbers(table_.document, *layer);
-      if (!times) return context_.blame(times.error());
+      if (!times) return context_.add_error(times.error());
       if (times->size() < 2) {
-        return context_.blame(error_at(table_.document, layer == nullptr ? layers : *layer, "wrong-type",
-                                       fmt::format("layer {} lacks [forward, backward, update]", i)));
+        return context_.add_error(error_at(table_.document, layer == nullptr ? layers : *layer, "wrong-type",
+                                           fmt::format("layer {} lacks [forward, backward, update]", i)));
       }
       forward.push_back((*times)[0]);
       backward.push_back((*times)[1]);
@@ -163,7 +163,7 @@ void import_sailor(Context& context) {
     if (file.path.ends_with(".csv")) continue;
     auto document = io::parse_json(file.text, file.path);
     if (!document) {
-      context.blame(document.error());
+      context.add_error(document.error());
     } else if (!models.take(*document, context)) {
       tables.push_back(std::move(*document));
     }

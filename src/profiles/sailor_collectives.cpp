@@ -39,15 +39,15 @@ void import_prim(const SourceFile& file, const cluster::GpuType& device, Context
   const auto operation = operation_in(name);
   const auto ranks = whole_number(text_between(name.substr(name.rfind('_') + 1), "", "gpus").value_or(""));
   if (!operation || !ranks) {
-    return context.blame_file(file.path, "unknown-value", "the name does not say operation and GPUs",
-                              "files are named prim_MODEL_all_reduce_4gpus.csv");
+    return context.add_file_error(file.path, "unknown-value", "the name does not say operation and GPUs",
+                                  "files are named prim_MODEL_all_reduce_4gpus.csv");
   }
   const std::vector<std::string> lines = lines_of(file.text);
   std::vector<RawPoint> points;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
     const auto values = numbers_in(file, lines, i, 2);
-    if (!values) return context.blame(values.error());
+    if (!values) return context.add_error(values.error());
     points.push_back({(*values)[0] * kMiB, (*values)[1]});
   }
   add_curve(context, device, *operation, {*ranks, 1, 1}, points, kMilliseconds, file.path, source_of(device.name));
@@ -58,9 +58,9 @@ void import_p2p(const SourceFile& file, const cluster::GpuType& device, Context&
   if (lines.size() < 2)
     return context.notes.left_out("unknown-file", file.path, "no line of sizes and one of bandwidths");
   const auto sizes = numbers_in(file, lines, 0, 0);
-  if (!sizes) return context.blame(sizes.error());
+  if (!sizes) return context.add_error(sizes.error());
   const auto bandwidths = numbers_in(file, lines, 1, sizes->size());
-  if (!bandwidths) return context.blame(bandwidths.error());
+  if (!bandwidths) return context.add_error(bandwidths.error());
   const double link = cost::fastest_link(device).value();
   const auto unit = link > 0 ? bandwidth_unit(median(*bandwidths), link) : Unit{"GB/s", 1e9};
   if (!unit) return context.notes.left_out("implausible-bandwidth", file.path, "no unit of bandwidth fits the links");

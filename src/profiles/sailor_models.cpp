@@ -110,8 +110,8 @@ std::optional<Dimensions> SailorModels::dimensions(const std::string& name, cons
 std::optional<Dimensions> SailorModels::from_info(const std::string& name, const std::string& file, Context& context) {
   const auto found = info_.find(name);
   if (found == info_.end() || !found->second.contains(1)) {
-    context.blame_file(file, "unknown-model", fmt::format("nothing says what the blocks of \"{}\" look like", name),
-                       "give --model, or Sailor's training_config of it, or its llm_info.json, among the files");
+    context.add_file_error(file, "unknown-model", fmt::format("nothing says what the blocks of \"{}\" look like", name),
+                           "give --model, or Sailor's training_config of it, or its llm_info.json, among the files");
     return std::nullopt;
   }
   const Layers& layers = found->second.at(1);
@@ -119,7 +119,7 @@ std::optional<Dimensions> SailorModels::from_info(const std::string& name, const
   const LayerFacts block = facts(1);
   const auto hidden = gpt_hidden(block.parameters);
   if (!hidden || *hidden < 64 || *hidden > kMostWidth || *hidden % 64 != 0 || layers.size() < 3) {
-    context.blame_file(
+    context.add_file_error(
         file, "unknown-model",
         fmt::format("{:.0f} parameters a layer of \"{}\" are no GPT-2 block of 12 h^2 + 13 h", block.parameters, name),
         "give --model");
@@ -136,8 +136,8 @@ std::optional<Dimensions> SailorModels::from_info(const std::string& name, const
   out.dtype = DType::kFp32;
   const bool sane = out.sequence_length >= 1 && out.sequence_length <= kMostTokens && out.vocabulary >= 1;
   if (!sane || out.vocabulary > kMostTokens) {
-    context.blame_file(file, "unknown-model", fmt::format("the sizes of \"{}\" in llm_info do not fit together", name),
-                       "give --model");
+    context.add_file_error(file, "unknown-model",
+                           fmt::format("the sizes of \"{}\" in llm_info do not fit together", name), "give --model");
     return std::nullopt;
   }
   context.notes.detected(

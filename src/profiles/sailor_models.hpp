@@ -22,7 +22,7 @@ class SailorModels {
   /// Takes the document if it is one of the two kinds.
   [[nodiscard]] bool take(const io::Document& document, Context& context);
 
-  /// Of --model, else of the training config, else worked out of llm_info. Nothing: noted or blamed.
+  /// Of --model, else of the training config, else worked out of llm_info. Nothing: noted, or an error.
   [[nodiscard]] std::optional<Dimensions> dimensions(const std::string& name, const std::string& file,
                                                      Context& context);
 

@@ -201,8 +201,8 @@ class OperatorImport {
 void import_operators(const SourceFile& file, SailorModels& models, OperatorProfiles& profiles, Context& context) {
   const auto name = parse_name(file.path);
   if (!name) {
-    return context.blame_file(file.path, "unknown-value", "the name does not say model, samples and tp",
-                              "files are named MODEL_mbs1_tp2_algo0.csv");
+    return context.add_file_error(file.path, "unknown-value", "the name does not say model, samples and tp",
+                                  "files are named MODEL_mbs1_tp2_algo0.csv");
   }
   if (name->algorithm != 0) {
     return context.notes.left_out("algorithm", file.path, "another way to shard the same operators; algo0 counts");
@@ -211,7 +211,7 @@ void import_operators(const SourceFile& file, SailorModels& models, OperatorProf
   if (device == nullptr) return;
   auto dimensions = models.dimensions(name->model, file.path, context);
   const auto operators = read_operators(file);
-  if (!operators) return context.blame(operators.error());
+  if (!operators) return context.add_error(operators.error());
   if (!dimensions || !models.agrees(name->model, *dimensions, file.path, context)) return;
   if (folder_above(file.path).ends_with("fp16")) dimensions->dtype = DType::kFp16;
   RawProfile& raw = profiles[{device->name, name->model, dimensions->dtype}];

@@ -1,10 +1,15 @@
 #include "tangram/relax/state_memory.hpp"
 
+#include <algorithm>
+
 namespace tangram::relax {
 
-Bytes usable_memory(const cluster::IslandLevel& level) {
+Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::string> types) {
   Bytes total{0};
-  for (const cluster::IslandClass& c : level.classes) total += c.device.usable() * c.gpu_count();
+  for (const cluster::IslandClass& c : level.classes) {
+    const bool counts = types.empty() || std::ranges::find(types, c.device.name) != types.end();
+    if (counts) total += c.device.usable() * c.gpu_count();
+  }
   return total;
 }
 

@@ -3,9 +3,11 @@
 // islands, in which the planner only counts. Metrics decide, not names.
 #pragma once
 
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cluster/fleet.hpp"
 
 namespace tangram::cluster {
@@ -56,9 +58,7 @@ struct IslandLevel {
   std::vector<IslandClass> classes;
   std::vector<Link> links;  ///< classes x classes, row-major: slowest link between a member of one and a
                             ///< different member of the other, per member
-  [[nodiscard]] const Link& link(int a, int b) const {
-    return links[static_cast<std::size_t>(a) * classes.size() + static_cast<std::size_t>(b)];
-  }
+  [[nodiscard]] const Link& link(int a, int b) const { return at(links, a * std::ssize(classes) + b); }
 };
 
 struct IslandHierarchy {

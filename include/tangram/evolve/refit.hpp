@@ -12,9 +12,10 @@
 
 namespace tangram::evolve {
 
-struct Misfit {
-  std::string
-      code;  ///< stable: "other-model", "other-job", "broken-chain", "unsupported", or that of a check's violation
+/// Why the plan cannot go on.
+struct Incompatibility {
+  /// Stable: "other-model", "other-job", "broken-chain", "unsupported", or that of a check's violation.
+  std::string code;
   std::string where;  ///< "stage 3"; empty: the plan
   std::string text;
 };
@@ -24,10 +25,10 @@ struct Refit {
   /// None where GPUs are gone or the job is another.
   std::optional<plan::LaunchPlan> plan;
   std::vector<Gpu> gone;  ///< GPUs of the plan that the fleet has not, by host and number
-  std::vector<Misfit> misfits;
-  [[nodiscard]] bool fits() const { return plan.has_value() && misfits.empty(); }
+  std::vector<Incompatibility> incompatibilities;
+  [[nodiscard]] bool fits() const { return plan.has_value() && incompatibilities.empty(); }
   /// The plan, if it fits.
-  [[nodiscard]] plan::LaunchPlan* fitting() { return plan && misfits.empty() ? &*plan : nullptr; }
+  [[nodiscard]] plan::LaunchPlan* fitting() { return plan && incompatibilities.empty() ? &*plan : nullptr; }
 };
 
 struct RefitOptions {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tangram/base/at.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/model/model.hpp"
@@ -263,12 +264,10 @@ struct LaunchPlan {
   [[nodiscard]] std::size_t chunks() const { return stages.empty() ? 1 : stages.front().chunks.size(); }
   /// Positions of a stage's chunks in the chain of its pipeline: chunk c of stage s of S stands at c S + s.
   [[nodiscard]] std::vector<std::size_t> places_of(const Stage& stage) const;
-  [[nodiscard]] const PlanIsland& island(int id) const { return islands[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] const Stage& stage(int id) const { return stages[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const PlanIsland& island(int id) const { return at(islands, id); }
+  [[nodiscard]] const Stage& stage(int id) const { return at(stages, id); }
   /// The part's i-th rank.
-  [[nodiscard]] const Rank& rank(const Part& part, int i) const {
-    return ranks[static_cast<std::size_t>(part.first_rank) + static_cast<std::size_t>(i)];
-  }
+  [[nodiscard]] const Rank& rank(const Part& part, int i) const { return at(ranks, part.first_rank + i); }
 };
 
 /// Canonical JSON; sets plan_id from the body. Times are written in milliseconds with nanosecond digits (exact below

@@ -20,11 +20,11 @@ struct Replanned {
   bool spares = false;                  ///< `next` is the old plan with other hosts in place of those that are gone
 
   // The old plan on the fleet of now.
-  bool fits = false;                        ///< it can go on: nothing of what follows is against it
-  std::vector<evolve::Gpu> gone;            ///< GPUs of it that the fleet has not
-  std::vector<evolve::Misfit> misfits;      ///< what else is in its way
-  std::vector<plan::TargetReason> refused;  ///< rules of the target that it breaks
-  std::optional<Diagnostic> deadlock;       ///< why its schedule cannot finish
+  bool fits = false;                                       ///< it can go on: nothing of what follows is against it
+  std::vector<evolve::Gpu> gone;                           ///< GPUs of it that the fleet has not
+  std::vector<evolve::Incompatibility> incompatibilities;  ///< what else is in its way
+  std::vector<plan::TargetReason> refused;                 ///< rules of the target that it breaks
+  std::optional<Diagnostic> deadlock;                      ///< why its schedule cannot finish
   bool slower = false;                      ///< it fits, and an iteration or a stage takes notably longer
   std::vector<evolve::Slowdown> slowdowns;  ///< stages that take longer, worst first
 

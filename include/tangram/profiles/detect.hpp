@@ -24,7 +24,7 @@ inline constexpr Unit kMicroseconds{"us", 1e-6};
 /// reach 0.3 % and more (Sailor's eight RTX 3090 over PCIe), a slip of a unit is a factor of 1000.
 inline constexpr double kLeastRate = 0.001;
 
-/// The unit of a time in which `amount` of work means between kLeastRate and kBoost (profile_traps.hpp) of `peak` per
+/// The unit of a time in which `amount` of work means between kLeastRate and kBoost (profile_anomaly.hpp) of `peak` per
 /// second: `declared` where it does, else the one other of s, ms, us that does; nothing where none or several do.
 [[nodiscard]] std::optional<Unit> time_unit(double amount, double peak, double time, const Unit& declared);
 

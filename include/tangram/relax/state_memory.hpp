@@ -2,14 +2,17 @@
 // there.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "tangram/base/units.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::relax {
 
-/// Bytes that plans may use on all GPUs together.
-[[nodiscard]] Bytes usable_memory(const cluster::IslandLevel& level);
+/// Bytes that plans may use on all GPUs together. `types`: of these alone; empty: of all.
+[[nodiscard]] Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::string> types = {});
 
 /// Bytes that parameters, gradients and optimizer state need at least, sharded without any overhead.
 [[nodiscard]] Bytes least_state(const model::Model& model);

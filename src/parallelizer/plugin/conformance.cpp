@@ -9,6 +9,7 @@
 #include "connection.hpp"
 #include "messages.hpp"
 #include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "worker_pool.hpp"
 
@@ -123,9 +124,9 @@ class Conformance {
       check("answers every question", true, fmt::format("{} questions", queries_.size()));
       return true;
     }
-    const auto index = static_cast<std::size_t>(failed - outcomes_.begin());
     if (const auto& failure = failed->failure) report_.printed = failure->output;
-    check("answers every question", false, fmt::format("{}: {}", places(queries_[index]), failed->message));
+    check("answers every question", false,
+          fmt::format("{}: {}", places(at(queries_, failed - outcomes_.begin())), failed->message));
     return false;
   }
 

@@ -55,10 +55,11 @@ void Connection::receive_output() {
     const ssize_t got = read(process_->output(), chunk, sizeof chunk);
     output_closed_ = output_closed_ || got == 0;
     if (got <= 0) break;
-    taken += static_cast<std::size_t>(got);
-    bytes_printed_ += static_cast<std::size_t>(got);
-    printed_.append(chunk, static_cast<std::size_t>(got));
-    log_.append({chunk, static_cast<std::size_t>(got)});
+    const std::string_view text(chunk, static_cast<std::size_t>(got));
+    taken += text.size();
+    bytes_printed_ += text.size();
+    printed_ += text;
+    log_.append(text);
     if (printed_.size() > kKeptOutput) printed_.erase(0, printed_.size() - kKeptOutput);
   }
 }

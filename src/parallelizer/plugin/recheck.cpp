@@ -68,7 +68,7 @@ std::string unmet(const model::Model& model, const Query& query, const cost::Str
 }
 
 /// What does not fit the query's shape, samples or techniques.
-std::optional<Rejection> misfit(const model::Model& model, const Query& query, const cost::Strategy& strategy) {
+std::optional<Rejection> query_mismatch(const model::Model& model, const Query& query, const cost::Strategy& strategy) {
   const cost::Degrees& d = strategy.degrees;
   const std::int64_t gpus = std::int64_t{d.tp} * d.cp * d.dp;
   if (gpus != query.shape.gpus()) {
@@ -205,7 +205,7 @@ Outcome Recheck::judge(const Query& query, const Answer& answer) const {
     const auto claimed = read_claimed_plan(entry, model_, query.slice);
     std::optional<Rejection> wrong;
     if (!claimed) wrong = claimed.error();
-    if (!wrong) wrong = misfit(model_, query, claimed->strategy);
+    if (!wrong) wrong = query_mismatch(model_, query, claimed->strategy);
     if (!wrong) wrong = impossible(model_, query, claimed->claims, floor);
     if (wrong) {
       outcome.rejected.push_back(std::move(*wrong));

@@ -61,9 +61,9 @@ TEST_CASE("another model or another batch is not what the plan is for; other per
   const plan::LaunchPlan old = plan_of_two_stages(world);
   model::Model other = world.model;
   other.job.global_batch *= 2;
-  CHECK(refit(old, world.fleet, other, {}).misfits.at(0).code == "other-job");
+  CHECK(refit(old, world.fleet, other, {}).incompatibilities.at(0).code == "other-job");
   other.vocabulary += 1;
-  CHECK(refit(old, world.fleet, other, {}).misfits.at(0).code == "other-model");
+  CHECK(refit(old, world.fleet, other, {}).incompatibilities.at(0).code == "other-model");
   other = world.model;
   other.job.allow.ep = false;
   CHECK(refit(old, world.fleet, other, {}).fits());
@@ -85,7 +85,7 @@ TEST_CASE("one slow host slows its whole part down, no other, and is named") {
   CHECK(slower[0].factor == Approx(pass(*now.plan, 1).as_double() / pass(*before.plan, 1).as_double()));
 }
 
-TEST_CASE("all hosts slower: the same time as if each were the slow one, and nobody is to blame") {
+TEST_CASE("all hosts slower: the same time as if each were the slow one, and no host is named") {
   World world = make_world();
   const Refit before = refit(plan_of_two_stages(world), world.fleet, world.model, {});
   cluster::Fleet one = world.fleet;
@@ -99,7 +99,7 @@ TEST_CASE("all hosts slower: the same time as if each were the slow one, and nob
   CHECK(slowdowns(*before.plan, *both.plan, world.fleet).at(0).hosts.empty());
 }
 
-TEST_CASE("memory that is gone is a misfit of the check") {
+TEST_CASE("memory that is gone is an incompatibility that the check finds") {
   World world = make_world();
   const plan::LaunchPlan old = plan_of_two_stages(world);
   const Bytes needed = old.stages[0].parts[0].predicted.peak_memory;
@@ -108,18 +108,18 @@ TEST_CASE("memory that is gone is a misfit of the check") {
   const Refit now = refit(old, world.fleet, world.model, {});
   REQUIRE(now.plan);
   REQUIRE_FALSE(now.fits());
-  CHECK(now.misfits[0].code == "memory-exceeded");
-  CHECK(now.misfits[0].where == "stage 0 part 0");
+  CHECK(now.incompatibilities[0].code == "memory-exceeded");
+  CHECK(now.incompatibilities[0].where == "stage 0 part 0");
 }
 
 TEST_CASE("a plan whose stages do not hold every layer once is not priced") {
   World world = make_world();
   plan::LaunchPlan old = plan_of_two_stages(world);
   std::swap(old.pipelines[0].stages[0], old.pipelines[0].stages[1]);
-  CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
+  CHECK(refit(old, world.fleet, world.model, {}).incompatibilities.at(0).code == "broken-chain");
   old = plan_of_two_stages(world);
   old.stages[1].chunks.front().first = 0;
-  CHECK(refit(old, world.fleet, world.model, {}).misfits.at(0).code == "broken-chain");
+  CHECK(refit(old, world.fleet, world.model, {}).incompatibilities.at(0).code == "broken-chain");
 }
 
 TEST_CASE("spare hosts of the same kind take over") {

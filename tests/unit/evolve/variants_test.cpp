@@ -28,7 +28,7 @@ TEST_CASE("a cut moves in all pipelines that have it") {
   // The variant can be priced: the first stage computes longer, the second shorter.
   const auto before = refit(plan, world.fleet, world.model, {});
   const auto after = refit(*later, world.fleet, world.model, {});
-  for (const Misfit& m : before.misfits) UNSCOPED_INFO(m.code << " " << m.where << " " << m.text);
+  for (const Incompatibility& m : before.incompatibilities) UNSCOPED_INFO(m.code << " " << m.where << " " << m.text);
   REQUIRE((before.fits() && after.plan));
   const auto forward = [](const Refit& r, std::size_t stage) {
     return r.plan->stages[stage].parts[0].predicted.forward;

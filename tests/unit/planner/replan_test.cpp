@@ -24,7 +24,7 @@ TEST_CASE("replan: on the same fleet the plan is kept, and nothing is against it
   CHECK(replanned->fits);
   CHECK_FALSE(replanned->slower);
   CHECK(replanned->gone.empty());
-  CHECK(replanned->misfits.empty());
+  CHECK(replanned->incompatibilities.empty());
   REQUIRE(replanned->now);
   CHECK(replanned->now->predicted.iteration == replanned->old.predicted.iteration);
 }

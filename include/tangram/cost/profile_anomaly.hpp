@@ -24,12 +24,13 @@ struct Work {
 };
 [[nodiscard]] Work forward_work(const cluster::GpuType& device, const ProfileUnit& unit, const ProfileRow& row);
 
-struct Trap {
+struct ProfileAnomaly {
   std::string key;  ///< "forward_ms" or "backward_ms"
   std::string code;
   std::string message;
   std::string hint;
 };
-[[nodiscard]] std::optional<Trap> find_trap(const Profile& profile, const ProfileUnit& unit, const ProfileRow& row);
+[[nodiscard]] std::optional<ProfileAnomaly> find_anomaly(const Profile& profile, const ProfileUnit& unit,
+                                                         const ProfileRow& row);
 
 }  // namespace tangram::cost

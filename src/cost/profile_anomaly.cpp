@@ -6,7 +6,7 @@
 //                                       decide, and its rate would exceed the peak
 //   a dtype other than declared         rates above the peak (fp32 products that in truth ran in TF32)
 // FLOPs are counted as model::forward_flops does, which never counts more than the kernels compute.
-#include "tangram/cost/profile_traps.hpp"
+#include "tangram/cost/profile_anomaly.hpp"
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ Work forward_work(const cluster::GpuType& device, const ProfileUnit& unit, const
   return {bytes, device.memory_bandwidth.value()};
 }
 
-std::optional<Trap> find_trap(const Profile& profile, const ProfileUnit& unit, const ProfileRow& row) {
+std::optional<ProfileAnomaly> find_anomaly(const Profile& profile, const ProfileUnit& unit, const ProfileRow& row) {
   const Work work = forward_work(profile.device, unit, row);
   if (!(work.peak > 0)) return std::nullopt;
   const double forward = to_seconds(row.forward);
@@ -64,23 +64,25 @@ std::optional<Trap> find_trap(const Profile& profile, const ProfileUnit& unit, c
     return rate_text(work, products, amount, time, profile.device);
   };
   if (rate > kBoost * work.peak) {
-    return Trap{"forward_ms", "implausible-rate", "forward_ms " + rate_of(work.amount, row.forward),
-                "seconds written as milliseconds, another dtype, or tp that was not used?"};
+    return ProfileAnomaly{"forward_ms", "implausible-rate", "forward_ms " + rate_of(work.amount, row.forward),
+                          "seconds written as milliseconds, another dtype, or tp that was not used?"};
   }
   if (products && !communicates && forward >= kLongEnough && rate < kLeastShare * work.peak) {
-    return Trap{"forward_ms", "implausible-rate", "forward_ms " + rate_of(work.amount, row.forward),
-                "microseconds written as milliseconds?"};
+    return ProfileAnomaly{"forward_ms", "implausible-rate", "forward_ms " + rate_of(work.amount, row.forward),
+                          "microseconds written as milliseconds?"};
   }
   if (backward_amount / to_seconds(row.backward) > kBoost * work.peak) {
-    return Trap{"backward_ms", "implausible-rate", "backward_ms " + rate_of(backward_amount, row.backward),
-                products ? "was the gradient of the weights left out?" : "was the gradient of the table left out?"};
+    return ProfileAnomaly{
+        "backward_ms", "implausible-rate", "backward_ms " + rate_of(backward_amount, row.backward),
+        products ? "was the gradient of the weights left out?" : "was the gradient of the table left out?"};
   }
   if (unit.kind == ProfileKind::kBlock && !communicates && rate >= kProductsDecide * work.peak &&
       row.backward.as_double() < kLeastBackwardRatio * row.forward.as_double()) {
-    return Trap{"backward_ms", "missing-weight-gradient",
-                fmt::format("backward takes {:.2f} times as long as forward, where twice the products are due",
-                            row.backward.as_double() / row.forward.as_double()),
-                "time the gradients of inputs and of weights"};
+    return ProfileAnomaly{
+        "backward_ms", "missing-weight-gradient",
+        fmt::format("backward takes {:.2f} times as long as forward, where twice the products are due",
+                    row.backward.as_double() / row.forward.as_double()),
+        "time the gradients of inputs and of weights"};
   }
   return std::nullopt;
 }

@@ -179,14 +179,6 @@ class Refitter {
     } else if (!same_job(old_.model, model_)) {
       result_.incompatibilities.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
     }
-<<<<<<< HEAD
-=======
-    if (old_.is_interleaved()) {
-      result_.incompatibilities.push_back({"interleaved", "", "plans of interleaved model chunks are not priced anew"});
-      result_.gone = gone_gpus(old_, FleetGpus(fleet_));
-      return std::move(result_);
-    }
->>>>>>> casts
     for (const plan::Pipeline& pipeline : old_.pipelines) {
       if (is_chain(old_, pipeline)) continue;
       result_.incompatibilities.push_back({"broken-chain", "pipeline " + std::to_string(pipeline.id),

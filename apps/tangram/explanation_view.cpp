@@ -112,16 +112,25 @@ std::string limit_text(const Explanation& e) {
   return fmt::format("{} would make it {:.1f} % faster", change_text_of(first), gain_of(first, e.iteration) * 100);
 }
 
+/// Of interleaved chunks altogether: what a pass holds depends on its chunk.
+std::string activations_text(const plan::PartPrediction& p) {
+  if (p.chunks.empty()) {
+    return fmt::format("{} in flight of {}", counted(p.in_flight, "microbatch"), people_bytes(p.activation));
+  }
+  return fmt::format("{} passes in flight of {} model chunks, which hold {}", thousands(p.in_flight), p.chunks.size(),
+                     people_bytes(p.peak_memory - p.static_memory - p.transient));
+}
+
 /// What fills the fullest memory, and whether more of any would help.
 std::string memory_text(const Explanation& e) {
   const MemoryUse& fullest = e.memory.front();
   const plan::PartPrediction& p = fullest.predicted;
   const std::string fill = fmt::format(
-      "stage {} ({}) is fullest, {:.1f} % of {}: {} of parameters, gradients and optimizer, {} of {}, {} of buffers; "
-      "room for {} more",
+      "stage {} ({}) is fullest, {:.1f} % of {}: {} of parameters, gradients and optimizer, {}, {} of buffers; room "
+      "for {} more",
       fullest.stage, fullest.gpu_type, fullest.share() * 100, people_bytes(p.usable_memory),
-      people_bytes(p.static_memory), counted(p.in_flight, "microbatch") + " in flight", people_bytes(p.activation),
-      people_bytes(p.transient), fullest.room() > 0 ? thousands(fullest.room()) : "no");
+      people_bytes(p.static_memory), activations_text(p), people_bytes(p.transient),
+      fullest.room() > 0 ? thousands(fullest.room()) : "no");
   const Alternative& first = e.more_memory.front();
   const double gain = gain_of(first, e.iteration);
   if (gain < kWorthSaying && e.time_limit > 0) return fill;

@@ -166,11 +166,17 @@ class Explainer {
     }
   }
 
+  /// So many blocks in a row as the stage has in its chunks, with the end of the model that it has.
+  [[nodiscard]] model::SliceSignature slice_like(const plan::Stage& stage) const {
+    const int first = stage.head ? stage.last() - stage.block_count() : stage.first();
+    return model::signature(plan_.model, first, first + stage.block_count());
+  }
+
   /// The fastest strategy of each other set of degrees, the fastest few of them.
   [[nodiscard]] std::vector<cost::Strategy> others_of(const plan::LaunchPlan& now, const plan::Stage& stage,
                                                       const plan::Part& part) const {
     parallelizer::Query query;
-    query.slice = model::signature(plan_.model, stage.first(), stage.last());
+    query.slice = slice_like(stage);
     query.shape = plan::shape_of(now, part);
     query.samples = static_cast<int>(part.samples);
     query.max_in_flight = stage.warmup + 1;

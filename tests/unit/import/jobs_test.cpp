@@ -78,7 +78,8 @@ TEST_CASE("layouts that Megatron-LM does not read are not read here") {
   CHECK(layout_errors("Et*999999999999|t|t|tL") == "the layout cannot be read: a number has to follow *");
   CHECK(layout_errors("Et*99999|t*99999|t|tL") == "the layout cannot be read: it is too long");
   CHECK(layout_errors("t|t|t|tL") == "a layout begins with its only E and ends with its only L");
-  CHECK(layout_errors("Et|t|t|t|t|t|t|tL") == "the layout has 8 segments for 4 stages");
+  CHECK(layout_errors("Et|t|t|t|t|tL") == "the layout has 6 segments for 4 stages");
+  CHECK(layout_errors("Et|t|t|t|t|t|t|t*5L").empty());
 }
 
 TEST_CASE("an even split counts what the flags say") {

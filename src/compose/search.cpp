@@ -90,9 +90,9 @@ class Searcher {
   // ---- the first look: one pipeline on the largest shapes, whose plan spares most questions about the others ----
 
   void look_first() {
-    const std::int64_t likely = likely_time();
-    first_look_within(likely);
-    if (!record_.has_plan() && likely < record_.incumbent()) first_look_within(record_.incumbent());
+    if (record_.incumbent() != INT64_MAX) return first_look_within(record_.incumbent());
+    first_look_within(likely_time());
+    if (!record_.has_plan()) first_look_within(INT64_MAX);
   }
 
   // Plans that take longer are hardly worth a first look: at so small a share of their peak no fleet is well used.

@@ -278,6 +278,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   const std::int64_t budget = options.label_budget;
   const int most_replicas = options.max_replicas;
   bool first = true;
+  const bool is_bound_given = options.relaxed_bound.has_value();
   int chunks = 1;     // that the relaxed bound counts on
   Bytes most_usable;  // of the cases so far: what the roomiest of them lacks is what is missing
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
@@ -296,7 +297,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     options.max_replicas =
         constraints.max_replicas > 0 ? std::min(most_replicas, constraints.max_replicas) : most_replicas;
     const int most_chunks = std::ranges::max(constraints.chunks);
-    if (most_chunks != chunks) options.relaxed_bound.reset();
+    if (most_chunks != chunks && !is_bound_given) options.relaxed_bound.reset();
     chunks = most_chunks;
     options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);

@@ -35,6 +35,7 @@ PlanOptions look_options(const std::vector<compose::Composition>& near, PlanOpti
   options = for_any_runtime(std::move(options));
   options.parallelizers.clear();
   options.search.near_degrees = degrees_of(near);
+  options.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far a look is from the best
   options.search.label_budget = std::min(options.search.label_budget, kLabels);
   options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);
   return options;

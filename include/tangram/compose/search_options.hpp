@@ -57,7 +57,7 @@ struct SearchOptions {
   std::vector<cost::Degrees> near_degrees;
   std::optional<runtime::Schedule> schedule;   ///< that plans must have; none: any that the target has
   const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
-  std::optional<Nanoseconds> relaxed_bound;    ///< where another search of the job on the fleet has worked it out
+  std::optional<Nanoseconds> relaxed_bound;    ///< where it is known, or 0 where nobody asks for it
   SearchTuning tuning;
 };
 

@@ -48,6 +48,20 @@ TEST_CASE("state alone may be too much") {
   CHECK(why[0].hint == "add at least 3 gpu (1 GiB usable each) for the state alone, or train a smaller model");
 }
 
+TEST_CASE("of several GPU types those count that stages may use") {
+  cluster::IslandClass other = class_of(4, 1, 1);
+  other.device.name = "other";
+  const cluster::IslandLevel level = level_of({class_of(3, 1, 1), other});
+  Attempts attempts;
+  attempts.gpu_types = {"gpu"};
+  const Diagnostics why = explain_shortage(four_gib(), level, attempts);
+  CHECK(
+      why[0].message ==
+      "no feasible plan: parameters, gradients and optimizer state of fixture need 4.0 GiB, gpu of the fleet have 3.0 "
+      "GiB of usable GPU memory: 1.0 GiB short");
+  CHECK(why[0].hint == "add at least 2 gpu (1 GiB usable each) for the state alone, or train a smaller model");
+}
+
 TEST_CASE("a block may be too much for every shape") {
   // State fits 6 * 1 GiB, but how many GPUs more would help depends on the plan: no number is promised.
   const Diagnostics why = explain_shortage(four_gib(), fleet(6, 1024), Attempts{false, 256_MiB, false});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "tangram/base/at.hpp"
 
@@ -10,6 +11,7 @@ namespace tangram::compose {
 
 namespace {
 
+constexpr double kAnyNumber = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 4;  // ns a block: once for forward and backward each, and for sums in another order
 
 // Blocks that a part holds; 0: not even one fits.
@@ -36,13 +38,13 @@ double most_blocks(const std::vector<ClassShare>& shares, const std::vector<std:
   }
   double raise = 1;
   for (const std::vector<OptionPart>& parts : options) {
-    double held = INFINITY;  // every part works on all blocks of the stage
+    double held = kAnyNumber;  // every part works on all blocks of the stage
     double cost = 0;
     for (const OptionPart& part : parts) {
       held = std::min(held, blocks_within(part, slowest, times));
       cost += at(price, part.placement.island_class) * units_of(part, shares);
     }
-    if (held > 0 && cost <= 0) return INFINITY;
+    if (held > 0 && cost <= 0) return kAnyNumber;
     if (held > raise * cost) raise = held / cost;
   }
   double blocks = 0;

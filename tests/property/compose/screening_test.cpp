@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -59,7 +60,7 @@ ScreenedProgram random_screened_program(std::mt19937_64& random) {
 }
 
 double blocks_of(const ScreenedProgram& program, const std::vector<OptionPart>& parts) {
-  double blocks = INFINITY;
+  double blocks = std::numeric_limits<double>::infinity();
   for (const OptionPart& part : parts) {
     const double time = at(program.times, part.entry);
     blocks = std::min(blocks, time > 0 ? std::floor(static_cast<double>(program.slowest) / time) : 0);

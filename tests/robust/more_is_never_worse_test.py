@@ -20,6 +20,7 @@ from pathlib import Path
 COUNT = 40
 BY_LUCK = 0.002  # of simulated times
 TYPES = ["A100-80GB-SXM", "A100-40GB-PCIe", "V100-16GB-PCIe", "T4", "L4", "RTX-4090", "H100-80GB-SXM", "A10G"]
+BRIDGED = {"A100-40GB-PCIe"}  # a bridge joins two of them; three in a node have none, so that a third one takes it away
 NO_PLAN = 3
 MOST_GPUS = 16
 
@@ -75,6 +76,7 @@ def a_type_more(fleet, rng):
 def a_gpu_more(fleet, rng):
     types = [node["gpus"][0]["type"] for node in fleet["nodes"]]
     alone = [node for node in fleet["nodes"] if types.count(node["gpus"][0]["type"]) == 1]
+    alone = [node for node in alone if node["gpus"][0]["type"] not in BRIDGED or node["gpus"][0]["count"] != 2]
     if not alone:
         return False
     node = rng.choice(alone)

@@ -36,8 +36,9 @@ bool is_elsewhere(const model::Model& model, const model::BlockRange& run) {
   return false;
 }
 
-// As even as they can be, the larger ones last: the first chunks are held longest.
-int chunk_size(int blocks, int chunks, int chunk) { return (blocks + chunk) / chunks; }
+int chunk_size(int blocks, int chunks, int chunk) {
+  return static_cast<int>(chain::Interleaving{.chunks = chunks, .groups = {}, .around = {}}.blocks_of(blocks, chunk));
+}
 
 }  // namespace
 

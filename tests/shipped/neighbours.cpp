@@ -472,6 +472,7 @@ std::optional<BestPlan> best_plan(const Subject& subject) {
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
   compose::SearchOptions options;
   options.timed = true;
+  options.schedule = runtime::Schedule::k1F1B;  // interleaved_neighbours.hpp has the others
   options.label_budget = compose::usual_label_budget(subject.fleet.gpu_count());
   const compose::SearchResult found =
       compose::search_target(subject.target, subject.model, best.hierarchy, parallelizers, options);

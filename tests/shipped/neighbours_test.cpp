@@ -6,6 +6,7 @@
 #include <string>
 
 #include "shipped/fleets_and_models.hpp"
+#include "shipped/interleaved_neighbours.hpp"
 #include "support/catch.hpp"
 
 using namespace tangram;
@@ -66,6 +67,18 @@ TEST_CASE("neighbours: none of the fastest plan for a runtime is faster as that 
   check_pair("rtx-mixed-hosts", "gpt2-xl", Target::kMegatron);
   check_pair("azure-mixed", "gpt-6.7b", Target::kMegatron);
   check_pair("azure-mixed", "gpt-6.7b", Target::kFlagscale);
+}
+
+TEST_CASE("neighbours: none of the fastest interleaved plan is faster as Megatron-LM runs it") {
+  for (const auto& [fleet, model] : {std::pair("h100-a100-v100", "gpt-6.7b"), std::pair("azure-mixed", "gpt-6.7b")}) {
+    CAPTURE(fleet, model);
+    const auto result = neighbour_of_best_interleaved(fleet_named(fleet), model_named(model));
+    REQUIRE(result);
+    CAPTURE(result->change, result->tried);
+    CHECK(result->tried > 20);
+    CHECK(result->priced == result->own);
+    CHECK(result->gain() < kWorthwhile);
+  }
 }
 
 // The plan is a neighbour of what it becomes with a cut moved.

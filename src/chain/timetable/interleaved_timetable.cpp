@@ -20,8 +20,8 @@ struct ChunkLink {
 
 // One stage on its way through the iteration.
 struct ChunkedStage {
-  std::int64_t forward = 0;  // of a pass
-  std::int64_t backward = 0;
+  std::vector<std::int64_t> forward;  // by chunk, of a pass
+  std::vector<std::int64_t> backward;
   std::int64_t warmup = 0;
   std::int64_t forwards = 0;  // done so far
   std::int64_t backwards = 0;
@@ -46,8 +46,11 @@ class InterleavedRun {
     for (std::int64_t s = 0; s < count; ++s) {
       const Candidate& plan = at(chain.stages, s).candidate;
       ChunkedStage worker;
-      worker.forward = plan.F;
-      worker.backward = plan.T - plan.F;
+      const int blocks = at(chain.stages, s).last - at(chain.stages, s).first;
+      for (std::int64_t c = 0; c < chunks_; ++c) {
+        worker.forward.push_back(program.interleaving.pass_of(plan.F, blocks, c));
+        worker.backward.push_back(program.interleaving.pass_of(plan.T - plan.F, blocks, c));
+      }
       worker.warmup = std::min(passes_, 2 * (count - 1 - s) + (chunks_ - 1) * group_);
       worker.inputs.assign(chunks_, passes_ / chunks_, kNotHere);
       worker.output_grads.assign(chunks_, passes_ / chunks_, kNotHere);
@@ -92,7 +95,7 @@ class InterleavedRun {
     const ChunkPass pass = pass_at(self.forwards);
     const std::int64_t ready = self.inputs(pass.chunk, pass.microbatch);
     if (ready == kNotHere) return false;
-    self.free_at = std::max(self.free_at, ready) + self.forward;
+    self.free_at = std::max(self.free_at, ready) + at(self.forward, pass.chunk);
     ++self.forwards;
     const bool is_last = s + 1 == workers_.size();
     if (is_last && pass.chunk + 1 == chunks_) return true;
@@ -110,7 +113,7 @@ class InterleavedRun {
     pass.chunk = chunks_ - 1 - pass.chunk;
     const std::int64_t ready = self.output_grads(pass.chunk, pass.microbatch);
     if (ready == kNotHere) return false;
-    self.free_at = std::max(self.free_at, ready) + self.backward;
+    self.free_at = std::max(self.free_at, ready) + at(self.backward, pass.chunk);
     ++self.backwards;
     if (s == 0 && pass.chunk == 0) return true;
     const std::size_t before = s == 0 ? workers_.size() - 1 : s - 1;

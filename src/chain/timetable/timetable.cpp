@@ -1,5 +1,4 @@
 #include "tangram/chain/timetable.hpp"
-#include "tangram/base/at.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -104,6 +103,27 @@ std::vector<std::int64_t> ends_of(const Program& program, const Chain& chain) {
   return program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
 }
 
+// Of a stage, what it computes in an iteration, and in the pass that is its first and in the one that is its last.
+struct StageWork {
+  std::int64_t all = 0;
+  std::int64_t ends = 0;
+};
+
+StageWork work_of(const Program& program, const ChainStage& stage) {
+  const Candidate& plan = stage.candidate;
+  if (!program.is_interleaved()) return {program.microbatches * plan.T, plan.T};
+  const Interleaving& interleaving = program.interleaving;
+  const auto of_chunk = [&](std::int64_t chunk) {
+    const int blocks = stage.last - stage.first;
+    return interleaving.pass_of(plan.F, blocks, chunk) + interleaving.pass_of(plan.T - plan.F, blocks, chunk);
+  };
+  StageWork work{0, of_chunk(0)};
+  for (std::int64_t c = 0; c < interleaving.chunks; ++c) {
+    work.all += program.microbatches / interleaving.chunks * of_chunk(c);
+  }
+  return work;
+}
+
 }  // namespace
 
 std::int64_t timetable(const Program& program, const Chain& chain) {
@@ -123,10 +143,10 @@ std::int64_t least_time(const Program& program, const Chain& chain) {
   std::int64_t way = 0;
   std::int64_t optimizer = 0;
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
-    const Candidate& stage = chain.stages[s].candidate;
-    least = std::max(least, way + program.microbatches * stage.T);
-    optimizer = std::max(optimizer, stage.o);
-    way += stage.T;
+    const StageWork work = work_of(program, chain.stages[s]);
+    least = std::max(least, way + work.all);
+    optimizer = std::max(optimizer, chain.stages[s].candidate.o);
+    way += work.ends;
     if (s + 1 == chain.stages.size()) break;
     const Price& price = boundary_after(program, chain, s);
     if (price.is_none()) return INT64_MAX;

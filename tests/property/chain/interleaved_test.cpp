@@ -51,6 +51,13 @@ void interleave(std::mt19937_64& random, bool sends_block, Program& program) {
   }
 }
 
+// The closed form takes chunks for equally long.
+bool has_equal_chunks(const Program& program, const Chain& chain) {
+  return std::ranges::all_of(chain.stages, [&](const ChainStage& stage) {
+    return (stage.last - stage.first) % program.interleaving.chunks == 0;
+  });
+}
+
 }  // namespace
 
 TEST_CASE("with several model chunks a stage the composer's optimum is the brute force's") {
@@ -133,7 +140,9 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
       REQUIRE(time == simulated_interleaved(program, chain));
       REQUIRE(time >= least_time(program, chain));
       fastest = std::min(fastest, time);
-      shares.push_back(static_cast<double>(time) / static_cast<double>(chain.time));
+      if (has_equal_chunks(program, chain)) {
+        shares.push_back(static_cast<double>(time) / static_cast<double>(chain.time));
+      }
     }
     for (const TimedChain& timed : result.timed) {
       REQUIRE(timed.time == simulated_interleaved(program, timed.chain));
@@ -142,7 +151,7 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
     if (!result.timed.empty()) better += result.timed.front().time < fastest ? 1 : 0;
   }
   CHECK(better >= enough(30));
-  REQUIRE(static_cast<int>(shares.size()) >= enough(2000));
+  REQUIRE(static_cast<int>(shares.size()) >= enough(100));
   std::ranges::sort(shares);
   CHECK(shares[shares.size() / 2] > 0.9);
   CHECK(shares[shares.size() / 2] < 1.02);

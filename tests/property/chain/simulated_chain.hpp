@@ -39,7 +39,7 @@ namespace tangram::tests {
   return simulate::simulate(schedule).iteration.value();
 }
 
-/// The same of several model chunks a stage, all alike.
+/// The same of several model chunks a stage: of n blocks the first n mod v chunks from behind have one more.
 [[nodiscard]] inline std::int64_t simulated_interleaved(const chain::Program& program, const chain::Chain& chain) {
   simulate::Schedule schedule;
   simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
@@ -50,8 +50,13 @@ namespace tangram::tests {
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
     const chain::Candidate& plan = chain.stages[s].candidate;
     simulate::SimPart part{{}, {}, Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)};
-    part.chunks.assign(static_cast<std::size_t>(program.interleaving.chunks),
-                       {Nanoseconds(plan.F), Nanoseconds(plan.T - plan.F)});
+    const std::int64_t chunks = program.interleaving.chunks;
+    const std::int64_t blocks = chain.stages[s].last - chain.stages[s].first;
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      const std::int64_t own = blocks / chunks + (c >= chunks - blocks % chunks ? 1 : 0);
+      part.chunks.push_back(
+          {Nanoseconds(plan.F * chunks * own / blocks), Nanoseconds((plan.T - plan.F) * chunks * own / blocks)});
+    }
     simulate::SimStage stage;
     stage.parts.push_back(std::move(part));
     const bool is_last = s + 1 == chain.stages.size();

@@ -70,12 +70,13 @@ TEST_CASE("neighbours: none of the fastest plan for a runtime is faster as that 
 }
 
 TEST_CASE("neighbours: none of the fastest interleaved plan is faster as Megatron-LM runs it") {
-  for (const auto& [fleet, model] : {std::pair("h100-a100-v100", "gpt-6.7b"), std::pair("azure-mixed", "gpt-6.7b")}) {
+  for (const auto& [fleet, model] : {std::pair("h100-a100-v100", "gpt-6.7b"), std::pair("h100-a100-v100", "gpt-13b"),
+                                     std::pair("h200-h100-efa", "qwen3-32b")}) {
     CAPTURE(fleet, model);
     const auto result = neighbour_of_best_interleaved(fleet_named(fleet), model_named(model));
     REQUIRE(result);
     CAPTURE(result->change, result->tried);
-    CHECK(result->tried > 20);
+    CHECK(result->tried > 10);
     CHECK(result->priced == result->own);
     CHECK(result->gain() < kWorthwhile);
   }

@@ -14,6 +14,9 @@ namespace {
 constexpr const char* kLayout = "pipeline-model-parallel-layout";
 constexpr const char* kChunks = "num-virtual-stages-per-pipeline-rank";
 constexpr const char* kLayersOfChunk = "num-layers-per-virtual-pipeline-stage";
+constexpr const char* kFirstLayers = "decoder-first-pipeline-num-layers";
+constexpr const char* kLastLayers = "decoder-last-pipeline-num-layers";
+constexpr const char* kNoOverlap = "no-overlap-p2p-communication";
 constexpr const char* kGroup = "microbatch-group-size-per-virtual-pipeline-stage";
 
 constexpr std::size_t kMostCharacters = kMostLayers;
@@ -103,12 +106,6 @@ std::vector<std::int64_t> written_out(ArgumentMap& arguments, std::int64_t stage
     return wrong(fmt::format("the layout has {} segments for {} stages", layers.size(), stages),
                  "one for each model chunk of each stage");
   }
-  const std::int64_t chunks = std::ssize(layers) / stages;
-  if (arguments.has(kChunks) && arguments.count(kChunks) != chunks) {
-    return wrong(
-        fmt::format("the layout has {} chunks a stage, --{} says {}", chunks, kChunks, arguments.find(kChunks)->value),
-        "the layout is enough");
-  }
   return layers;
 }
 
@@ -119,8 +116,8 @@ std::int64_t own_layers(ArgumentMap& arguments, const std::string& name) {
 
 /// Layers of each stage of an even split; embedding and loss count as one each where flags say so.
 std::vector<std::int64_t> even_split(ArgumentMap& arguments, std::int64_t stages, std::int64_t ends) {
-  const std::int64_t first = own_layers(arguments, "decoder-first-pipeline-num-layers");
-  const std::int64_t last = own_layers(arguments, "decoder-last-pipeline-num-layers");
+  const std::int64_t first = own_layers(arguments, kFirstLayers);
+  const std::int64_t last = own_layers(arguments, kLastLayers);
   const std::int64_t all = arguments.count("num-layers") + ends;
   const std::int64_t rest = all - std::max<std::int64_t>(first, 0) - std::max<std::int64_t>(last, 0);
   const std::int64_t others = stages - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
@@ -167,9 +164,33 @@ std::vector<std::int64_t> even_chunks(ArgumentMap& arguments, std::int64_t stage
   return layers;
 }
 
+/// What Megatron-LM's validate_args (megatron/training/arguments.py) refuses.
+void refuse_contradictions(ArgumentMap& arguments, std::int64_t stages) {
+  std::vector<std::string> given;
+  for (const char* name : {kLayout, kChunks, kLayersOfChunk}) {
+    if (arguments.has(name)) given.emplace_back(name);
+  }
+  if (given.size() > 1) {
+    arguments.error_at(given.back(), "contradiction",
+                       fmt::format("--{} beside --{}: Megatron-LM takes one of them", given.back(), given.front()),
+                       "the layout is enough where there is one");
+  }
+  for (const char* name : {kFirstLayers, kLastLayers}) {
+    if (!arguments.has(name) || !arguments.has(kLayersOfChunk)) continue;
+    arguments.error_at(name, "contradiction", fmt::format("--{} beside --{}", name, kLayersOfChunk),
+                       fmt::format("Megatron-LM asks for --{} where stages are unlike", kChunks));
+  }
+  const bool has_chunks = arguments.has(kChunks) || arguments.has(kLayersOfChunk);
+  if (has_chunks && stages == 2 && arguments.has(kNoOverlap)) {
+    arguments.error_at(kNoOverlap, "contradiction",
+                       "chunks are interleaved over two stages only where transfers overlap");
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> layers_per_chunk(ArgumentMap& arguments, std::int64_t stages) {
+  refuse_contradictions(arguments, stages);
   return arguments.has(kLayout) ? written_out(arguments, stages) : even_chunks(arguments, stages);
 }
 

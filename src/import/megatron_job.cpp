@@ -147,6 +147,9 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   job.takes_all = true;
   job.model = model_words(arguments);
   if (files.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
+  if (pipeline.group > 0 && arguments.has("no-overlap-p2p-communication")) {
+    job.notes.emplace_back("--no-overlap-p2p-communication: gradients are taken to be sent beside passes all the same");
+  }
   job.ranks = std::move(files.ranks);
   return job;
 }

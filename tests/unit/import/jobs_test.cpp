@@ -163,7 +163,11 @@ TEST_CASE("chunks that the layers cannot be split into are refused") {
   CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*4|t*2|t*2,L") ==
         "bad-layout");
   CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 4 "
-             "--pipeline-model-parallel-layout Et*2|t*2|t*2|t*2,L") == "bad-layout");
+             "--pipeline-model-parallel-layout Et*2|t*2|t*2|t*2,L") == "contradiction");
+  CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2 "
+             "--decoder-first-pipeline-num-layers 4") == "contradiction");
+  CHECK(code("--num-layers 8 --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+             "--no-overlap-p2p-communication") == "contradiction");
 }
 
 TEST_CASE("a host file and a rank map say which GPU has which rank") {

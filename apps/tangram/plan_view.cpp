@@ -300,13 +300,9 @@ std::string gpus_text(const plan::LaunchPlan& plan, const plan::Part& part) {
 }
 
 std::string layers_text(const plan::Stage& stage) {
-  if (stage.chunks.size() > 1) {
-    std::vector<std::string> ranges;
-    for (const model::BlockRange& chunk : stage.chunks)
-      ranges.push_back(fmt::format("{}-{}", chunk.first, chunk.last - 1));
-    return fmt::format("{} ({})", fmt::join(ranges, " "), stage.block_count());
-  }
-  return fmt::format("{}-{} ({})", stage.first(), stage.last() - 1, stage.block_count());
+  std::string layers;
+  for (const model::BlockRange& chunk : stage.chunks) layers += fmt::format("{}-{} ", chunk.first, chunk.last - 1);
+  return fmt::format("{}({})", layers, stage.block_count());
 }
 
 std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal) {

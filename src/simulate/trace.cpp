@@ -81,8 +81,10 @@ class Threads {
 std::string part_name(const plan::LaunchPlan& plan, int pipeline, int index, int part_index) {
   const plan::Stage& stage = plan.stage(at(at(plan.pipelines, pipeline).stages, index));
   const plan::Part& part = at(stage.parts, part_index);
-  return fmt::format("stage {}: {} x {}, layers {}-{}", index, part.strategy.degrees.gpus(),
-                     plan.island(part.island).device.name, stage.first(), stage.last() - 1);
+  std::string layers;
+  for (const model::BlockRange& chunk : stage.chunks) layers += fmt::format(" {}-{}", chunk.first, chunk.last - 1);
+  return fmt::format("stage {}: {} x {}, layers{}", index, part.strategy.degrees.gpus(),
+                     plan.island(part.island).device.name, layers);
 }
 
 void write_names(const plan::LaunchPlan& plan, const Threads& threads, std::vector<std::string>& lines) {

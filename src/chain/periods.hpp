@@ -25,9 +25,9 @@ inline constexpr std::int64_t kAnyTime = INT64_MAX / 4;  ///< a cutoff that cuts
   return multipliers.empty() ? tuning.first_ascent : tuning.next_ascent;
 }
 
-/// The upper end of the rung of the ladder that begins at `period`.
-[[nodiscard]] inline std::int64_t rung_from(std::int64_t period, const SolverTuning& tuning) {
-  return static_cast<std::int64_t>(static_cast<double>(period) * tuning.period_ladder) + 1;
+/// The upper end of the interval of the geometric grid that begins at `period`.
+[[nodiscard]] inline std::int64_t interval_end(std::int64_t period, const SolverTuning& tuning) {
+  return static_cast<std::int64_t>(static_cast<double>(period) * tuning.period_growth) + 1;
 }
 
 /// A bound in whole nanoseconds, less one for the rounding of doubles. kNever: there is nothing so long.

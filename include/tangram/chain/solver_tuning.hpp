@@ -46,7 +46,7 @@ struct SolverTuning {
   int wide_beam = 256;           ///< of those that look for any chain a period allows; 0: none looks
   int groups_per_beam = 4;       ///< groups of extensions that a position keeps, times the width
   int inserted_per_beam = 2;     ///< labels that enter a position, times the width: later ones beat some of them
-  double period_ladder = 1.025;  ///< from one period of a beam search to the next
+  double period_growth = 1.025;  ///< from one period of a beam search to the next
   double far_from_bound = 1.15;  ///< incumbents so many times above a program's bound call for a beam search
   // Windows of periods.
   double window_share = 0.005;      ///< how far periods of a window lie apart: all together, of the best time

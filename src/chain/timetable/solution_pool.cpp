@@ -32,12 +32,12 @@ class Explorer {
   }
 
  private:
-  // Beam searches over a ladder of periods, which tell all chains that they come by.
+  // Beam searches over a geometric grid of periods, which tell all chains that they come by.
   void look_around() {
     const std::int64_t any_period = this->reach();
     std::vector<double> multipliers;
     for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period && !ground_.deadline.has_passed();) {
-      const std::int64_t hi = std::min(query_.longest_period, rung_from(lo, tuning_));
+      const std::int64_t hi = std::min(query_.longest_period, interval_end(lo, tuning_));
       const std::int64_t base = (program_.microbatches - 1) * lo;
       const std::int64_t reach = std::min(any_period, reach_at(lo));
       if (base >= reach) return;

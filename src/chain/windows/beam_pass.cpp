@@ -29,7 +29,7 @@ void BeamPass::climb(std::int64_t lowest, std::int64_t highest, bool mixed) {
     if (bound.root() <= static_cast<double>(incumbent_.cutoff_at(base)) + 1.0) at(bound, hi, base, mixed);
     if (hi >= highest || program_.microbatches == 1) return;
     lo = hi + 1;
-    hi = std::min(highest, rung_from(hi, tuning()));
+    hi = std::min(highest, interval_end(hi, tuning()));
   }
 }
 

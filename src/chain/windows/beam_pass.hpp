@@ -19,7 +19,7 @@ class BeamPass {
   [[nodiscard]] bool is_on() const { return tuning().beam > 0 && tuning().cuts.incumbents; }
   /// Whether the incumbent is far from a bound.
   [[nodiscard]] bool is_worth_it(std::int64_t bound) const;
-  /// A narrow beam over a ladder of periods.
+  /// A narrow beam over a geometric grid of periods.
   void over(std::int64_t lowest, std::int64_t highest);
   /// At one period, for chains whose periods take at least `base`.
   void at(const CompletionBound& bound, std::int64_t period, std::int64_t base, bool mixed);

@@ -301,7 +301,7 @@ std::string gpus_text(const plan::LaunchPlan& plan, const plan::Part& part) {
 
 std::string layers_text(const plan::Stage& stage) {
   std::string layers;
-  for (const model::BlockRange& chunk : stage.chunks) layers += fmt::format("{}-{} ", chunk.first, chunk.last - 1);
+  for (const model::BlockRange& chunk : stage.chunks) layers += to_string(chunk) + " ";
   return fmt::format("{}({})", layers, stage.block_count());
 }
 

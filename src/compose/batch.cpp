@@ -159,16 +159,14 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
   std::vector<OptionGroup> groups = groups_of(settings, incumbent, *batch.store);
   ask_first(entries_of(groups), incumbent, *batch.store);
   add_mixed(incumbent, groups, *batch.store);
-  take_fast(std::move(groups), incumbent, batch);
-  const std::vector<int> lengths = all_lengths(model_.block_count());
+  take_fast(groups, incumbent, batch);
   if (may_drop(incumbent)) {
     batch.store->ask(entries_of(batch.candidates),
                      few_lengths(model_.block_count(), options_.tuning.programs.dense_slices));
     relax_programs(batch, incumbent);
     if (give_up_if_late(batch)) return batch;
-    batch.store->ask(entries_of(batch.candidates), lengths, wanted_by(batch.candidates, *batch.store));
-  } else {
-    batch.store->ask(entries_of(batch.candidates), lengths);
+    batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()),
+                     wanted_by(batch.candidates, *batch.store));
   }
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
@@ -184,7 +182,7 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   keep_largest(group.shares, options_.tuning.programs.first_look_shapes);
   add_options(group, slowest_of_interest(setting, time), *batch.store);
   ask_first(entries_of(std::span(&group, 1)), incumbent, *batch.store);
-  take_fast({std::move(group)}, incumbent, batch);
+  take_fast(std::span(&group, 1), incumbent, batch);
   batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()));
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
@@ -228,7 +226,7 @@ void BatchMaker::add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& gro
   ask_first(distinct(std::move(entries)), incumbent, store);
 }
 
-// Single blocks say which programs are too slow, where longer slices take no less than their blocks.
+// Single blocks, which say what programs are too slow, where longer slices take no less than their blocks; all else.
 void BatchMaker::ask_first(std::span<const int> entries, std::int64_t incumbent, FrontierStore& store) const {
   if (may_drop(incumbent)) return store.ask_blocks(entries);
   store.ask(entries, all_lengths(model_.block_count()));
@@ -243,7 +241,7 @@ bool BatchMaker::is_too_slow(const OptionGroup& group, std::int64_t incumbent, c
   return most_blocks(group.shares, group.options, slowest, times) < model_.block_count() - 2;
 }
 
-void BatchMaker::take_fast(std::vector<OptionGroup> groups, std::int64_t incumbent, Batch& batch) const {
+void BatchMaker::take_fast(std::span<const OptionGroup> groups, std::int64_t incumbent, Batch& batch) const {
   for (const OptionGroup& group : groups) {
     if (!is_too_slow(group, incumbent, *batch.store)) {
       for (const Setting& setting : group.settings) {

@@ -107,7 +107,7 @@ class BatchMaker {
   void ask_first(std::span<const int> entries, std::int64_t incumbent, FrontierStore& store) const;
   void add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const;
   [[nodiscard]] bool is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const;
-  void take_fast(std::vector<OptionGroup> groups, std::int64_t incumbent, Batch& batch) const;
+  void take_fast(std::span<const OptionGroup> groups, std::int64_t incumbent, Batch& batch) const;
   void relax_programs(Batch& batch, std::int64_t incumbent) const;
   void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;

@@ -155,11 +155,12 @@ class Pricer {
     for (const model::BlockRange& chunk : chunks_of(from)) chunks.push_back(model::signature(model_, chunk));
     const std::vector<Placement> placements = placements_of(from);
     const SyncGroup sync_group = sync_group_at(from, placements);
+    const model::SliceSignature ends = ends_of(chunks);
     for (const GivenPart& part : from.parts) {
       const Costed cost = cost_of(part, chunks);
       if (!cost) return tl::unexpected(cost.error());
       const Nanoseconds crossing =
-          crossing_sync(model_, level_, sync_group, reach_, placements, ends_of(chunks), cost->gradient_volume);
+          crossing_sync(model_, level_, sync_group, reach_, placements, ends, cost->gradient_volume);
       stage.crossing = crossing;  // volumes do not depend on the strategy: it is the same for all parts
       const Nanoseconds time = cost->forward + cost->backward;
       stage.T = std::max(stage.T, time);

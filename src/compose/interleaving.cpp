@@ -36,10 +36,6 @@ bool is_elsewhere(const model::Model& model, const model::BlockRange& run) {
   return false;
 }
 
-int chunk_size(int blocks, int chunks, int chunk) {
-  return static_cast<int>(chain::Interleaving{.chunks = chunks, .groups = {}, .around = {}}.blocks_of(blocks, chunk));
-}
-
 }  // namespace
 
 ChunkedSlices::ChunkedSlices(const model::Model& model) : blocks_(model.block_count()) {
@@ -57,8 +53,8 @@ ChunkedSlices::ChunkedSlices(const model::Model& model) : blocks_(model.block_co
 
 bool ChunkedSlices::has(int first, int last, int chunks) const {
   if (cut_bytes_ == 0 || last - first < chunks) return false;
-  const int smallest = chunk_size(last - first, chunks, 0);
-  const int largest = chunk_size(last - first, chunks, chunks - 1);
+  const int smallest = chain::chunk_size(last - first, chunks, 0);
+  const int largest = chain::chunk_size(last - first, chunks, chunks - 1);
   if (first < alike_first_ && (first > 0 || smallest < alike_first_)) return false;
   return last <= alike_last_ || (last == blocks_ && largest >= blocks_ - alike_last_);
 }
@@ -68,7 +64,7 @@ std::vector<std::vector<model::BlockRange>> chunk_ranges(const std::vector<int>&
   int first = 0;
   for (int c = 0; c < chunks; ++c) {
     for (std::size_t s = 0; s < blocks.size(); ++s) {
-      const int size = chunk_size(blocks[s], chunks, c);
+      const int size = chain::chunk_size(blocks[s], chunks, c);
       ranges[s].push_back({first, first + size});
       first += size;
     }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "space.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/relax/state_memory.hpp"
@@ -19,23 +19,19 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 double gib(Bytes bytes) { return bytes.as_double() / kGiB; }
 
-bool may_use(std::span<const std::string> types, const cluster::IslandClass& c) {
-  return types.empty() || std::ranges::find(types, c.device.name) != types.end();
-}
-
-const cluster::IslandClass& roomiest(const cluster::IslandLevel& level, std::span<const std::string> types) {
+const cluster::IslandClass& roomiest(const cluster::IslandLevel& level, const GpuTypes& types) {
   return *std::ranges::max_element(level.classes, {}, [&](const cluster::IslandClass& c) {
     return may_use(types, c) ? c.device.usable() : Bytes(0);
   });
 }
 
 // "the fleet has", or "A10G and L4 of the fleet have".
-std::string owner_of_memory(std::span<const std::string> types) {
+std::string owner_of_memory(const GpuTypes& types) {
   return types.empty() ? "the fleet has" : fmt::format("{} of the fleet have", fmt::join(types, " and "));
 }
 
 // What the state alone lacks can be counted in GPUs.
-std::string hint_for_state(const cluster::IslandLevel& level, std::span<const std::string> types, Bytes missing) {
+std::string hint_for_state(const cluster::IslandLevel& level, const GpuTypes& types, Bytes missing) {
   const cluster::IslandClass& best = roomiest(level, types);
   const double per_gpu = std::max(1.0, best.device.usable().as_double());
   const auto gpus = static_cast<long long>(missing.as_double() / per_gpu) + 1;

@@ -11,12 +11,10 @@ namespace tangram::importing {
 
 namespace {
 
-constexpr const char* kLayout = "pipeline-model-parallel-layout";
 constexpr const char* kChunks = "num-virtual-stages-per-pipeline-rank";
 constexpr const char* kLayersOfChunk = "num-layers-per-virtual-pipeline-stage";
 constexpr const char* kFirstLayers = "decoder-first-pipeline-num-layers";
 constexpr const char* kLastLayers = "decoder-last-pipeline-num-layers";
-constexpr const char* kNoOverlap = "no-overlap-p2p-communication";
 constexpr const char* kGroup = "microbatch-group-size-per-virtual-pipeline-stage";
 
 constexpr std::size_t kMostCharacters = kMostLayers;
@@ -191,7 +189,13 @@ void refuse_contradictions(ArgumentMap& arguments, std::int64_t stages) {
 
 std::vector<std::int64_t> layers_per_chunk(ArgumentMap& arguments, std::int64_t stages) {
   refuse_contradictions(arguments, stages);
-  return arguments.has(kLayout) ? written_out(arguments, stages) : even_chunks(arguments, stages);
+  auto layers = arguments.has(kLayout) ? written_out(arguments, stages) : even_chunks(arguments, stages);
+  if (stages == 1 && layers.size() > 1) {
+    arguments.error_at(arguments.has(kLayout) ? kLayout : "pipeline-model-parallel-size", "one-stage",
+                       "a stage has several model chunks, but there is one stage alone",
+                       "chunks are interleaved between two stages or more");
+  }
+  return layers;
 }
 
 std::int64_t microbatch_group(ArgumentMap& arguments, std::int64_t stages) {

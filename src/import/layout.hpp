@@ -9,6 +9,9 @@
 
 namespace tangram::importing {
 
+inline constexpr const char* kLayout = "pipeline-model-parallel-layout";
+inline constexpr const char* kNoOverlap = "no-overlap-p2p-communication";
+
 /// Chunk c of stage s of S at c S + s; S of them where stages have one chunk.
 /// --pipeline-model-parallel-layout where it is given, else the even split with what its flags change. Mistakes go to
 /// the arguments' sink; the result is then of no use.

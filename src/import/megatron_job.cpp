@@ -13,8 +13,6 @@ namespace tangram::importing {
 
 namespace {
 
-constexpr const char* kShape = "pipeline-model-parallel-layout";
-
 std::int64_t degree(ArgumentMap& arguments, const std::string& name, std::int64_t fallback) {
   const std::int64_t value = arguments.count_or(name, fallback);
   if (value <= kMostDegree) return value;
@@ -116,11 +114,6 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   const std::int64_t pipelines = copies(arguments, files);
   const auto layers = layers_per_chunk(arguments, stages);
   const std::int64_t group = microbatch_group(arguments, stages);
-  if (stages == 1 && layers.size() > 1) {
-    arguments.error_at(arguments.has(kShape) ? kShape : "pipeline-model-parallel-size", "one-stage",
-                       "a stage has several model chunks, but there is one stage alone",
-                       "chunks are interleaved between two stages or more");
-  }
   if (arguments.has("use-tp-pp-dp-mapping")) {
     arguments.error_at("use-tp-pp-dp-mapping", "rank-order", "ranks in the order tp-cp-ep-pp-dp are not read",
                        "give the arguments without it, with a rank map");
@@ -129,7 +122,7 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
     arguments.error_at("tensor-model-parallel-size", "too-many-gpus", "the degrees ask for more than 1,000,000 GPUs");
   }
   if (!arguments.sink().empty()) return job;
-  const std::string shape = arguments.has(kShape) ? kShape : "num-layers";
+  const std::string shape = arguments.has(kLayout) ? kLayout : "num-layers";
   JobPipeline pipeline;
   if (std::ssize(layers) > stages) pipeline.group = group;
   for (const std::vector<JobLayers>& chunks : chunks_of_stages(layers, stages)) {
@@ -147,7 +140,7 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   job.takes_all = true;
   job.model = model_words(arguments);
   if (files.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
-  if (pipeline.group > 0 && arguments.has("no-overlap-p2p-communication")) {
+  if (pipeline.group > 0 && arguments.has(kNoOverlap)) {
     job.notes.emplace_back("--no-overlap-p2p-communication: gradients are taken to be sent beside passes all the same");
   }
   job.ranks = std::move(files.ranks);

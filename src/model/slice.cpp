@@ -5,6 +5,10 @@
 
 namespace tangram::model {
 
+std::string to_string(const BlockRange& blocks) {
+  return std::to_string(blocks.first) + "-" + std::to_string(blocks.last - 1);
+}
+
 namespace {
 
 std::int64_t activation_width(const Model& model) { return model.job.parameter_bytes; }

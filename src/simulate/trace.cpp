@@ -82,7 +82,7 @@ std::string part_name(const plan::LaunchPlan& plan, int pipeline, int index, int
   const plan::Stage& stage = plan.stage(at(at(plan.pipelines, pipeline).stages, index));
   const plan::Part& part = at(stage.parts, part_index);
   std::string layers;
-  for (const model::BlockRange& chunk : stage.chunks) layers += fmt::format(" {}-{}", chunk.first, chunk.last - 1);
+  for (const model::BlockRange& chunk : stage.chunks) layers += " " + to_string(chunk);
   return fmt::format("stage {}: {} x {}, layers{}", index, part.strategy.degrees.gpus(),
                      plan.island(part.island).device.name, layers);
 }

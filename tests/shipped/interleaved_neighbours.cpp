@@ -8,8 +8,6 @@
 
 #include "shipped/runtime_rules.hpp"
 #include "tangram/compose/given.hpp"
-#include "tangram/compose/target.hpp"
-#include "tangram/parallelizer/parallelizer.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/runtime/runtime.hpp"
@@ -173,15 +171,8 @@ class InterleavedNeighbourhood {
 }  // namespace
 
 std::optional<BestNeighbour> neighbour_of_best_interleaved(const cluster::Fleet& fleet, const model::Model& model) {
-  constexpr double kTolerance = 0.10;  // the command line's default
-  const cluster::IslandHierarchy hierarchy = cluster::find_islands(fleet, kTolerance);
-  const auto enumerator = parallelizer::make_enumerator(model);
-  const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
-  compose::SearchOptions options;
-  options.timed = true;
-  options.schedule = runtime::Schedule::kInterleaved;
-  options.label_budget = compose::usual_label_budget(fleet.gpu_count());
-  const compose::SearchResult found = compose::search_target(kTarget, model, hierarchy, parallelizers, options);
+  const cluster::IslandHierarchy hierarchy = islands_of(fleet);
+  const compose::SearchResult found = search_for({fleet, model, kTarget}, hierarchy, runtime::Schedule::kInterleaved);
   const compose::Composition* best = nullptr;
   Nanoseconds least = Nanoseconds::max();
   const std::vector<compose::Composition> shortlist = found.shortlist();

@@ -465,17 +465,26 @@ BestNeighbour best_neighbour(const compose::Composition& composition, const Subj
   return Neighbourhood(composition, subject, hierarchy, space).run();
 }
 
-std::optional<BestPlan> best_plan(const Subject& subject) {
+cluster::IslandHierarchy islands_of(const cluster::Fleet& fleet) {
   constexpr double kTolerance = 0.10;  // the command line's default
-  BestPlan best{{}, cluster::find_islands(subject.fleet, kTolerance), {}};
+  return cluster::find_islands(fleet, kTolerance);
+}
+
+compose::SearchResult search_for(const Subject& subject, const cluster::IslandHierarchy& hierarchy,
+                                 runtime::Schedule schedule) {
   const auto enumerator = parallelizer::make_enumerator(subject.model);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
   compose::SearchOptions options;
   options.timed = true;
-  options.schedule = runtime::Schedule::k1F1B;  // interleaved_neighbours.hpp has the others
+  options.schedule = schedule;
   options.label_budget = compose::usual_label_budget(subject.fleet.gpu_count());
-  const compose::SearchResult found =
-      compose::search_target(subject.target, subject.model, best.hierarchy, parallelizers, options);
+  return compose::search_target(subject.target, subject.model, hierarchy, parallelizers, options);
+}
+
+std::optional<BestPlan> best_plan(const Subject& subject) {
+  BestPlan best{{}, islands_of(subject.fleet), {}};
+  // Others: interleaved_neighbours.hpp.
+  const compose::SearchResult found = search_for(subject, best.hierarchy, runtime::Schedule::k1F1B);
   best.space = found.space;
   const runtime::Transfers transfers = runtime::runtime_of(subject.target).semantics.transfers;
   Nanoseconds least = Nanoseconds::max();

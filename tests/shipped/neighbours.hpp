@@ -47,6 +47,11 @@ struct Subject {
 [[nodiscard]] BestNeighbour best_neighbour(const compose::Composition& composition, const Subject& subject,
                                            const cluster::IslandHierarchy& hierarchy, const compose::Space& space);
 
+/// As the command line finds them: islands, and the plans of a schedule.
+[[nodiscard]] cluster::IslandHierarchy islands_of(const cluster::Fleet& fleet);
+[[nodiscard]] compose::SearchResult search_for(const Subject& subject, const cluster::IslandHierarchy& hierarchy,
+                                               runtime::Schedule schedule);
+
 /// What is worth a complaint, as a gain.
 inline constexpr double kWorthwhile = 0.001;
 

@@ -2,6 +2,7 @@
 // program says of it. Comes out: which groups a pipeline may have, and what they make it hold and wait for.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct MicrobatchGroup {
   std::int64_t most_stages = 0;   ///< of a pipeline that may have it: S <= G, and what a runtime asks for
 };
 
+/// Of a stage's blocks those of one of its chunks: as even as they go, the larger chunks last, as the first ones are
+/// held longest.
+template <std::integral Count>
+[[nodiscard]] constexpr Count chunk_size(Count blocks, Count chunks, Count chunk) {
+  return (blocks + chunk) / chunks;
+}
+
 /// A program of v > 1 chunks counts passes of one chunk: M is v times the microbatches, F, T and A - T are those of a
 /// v-th of a stage's blocks (the synchronisation of all), n_max the passes that memory holds. A stage with d behind it
 /// has 2d + 1 passes in flight, and holds (v - 1) G more (arXiv 2104.04473, section 2.2; Megatron-LM's schedules.py).
@@ -36,14 +44,9 @@ struct Interleaving {
   std::vector<MicrobatchGroup> groups;  ///< ascending
   Grid<Price> around;                   ///< from the last stage back to the first, by their keys
 
-  /// Of a stage's blocks those of a chunk: as even as they go, the larger chunks last, as the first ones are held
-  /// longest.
-  [[nodiscard]] std::int64_t blocks_of(std::int64_t blocks, std::int64_t chunk) const {
-    return (blocks + chunk) / chunks;
-  }
   /// What a pass of a chunk takes of a stage of so many blocks, where a pass takes `mean` in the mean over its chunks.
   [[nodiscard]] std::int64_t pass_of(std::int64_t mean, std::int64_t blocks, std::int64_t chunk) const {
-    return mean * chunks * blocks_of(blocks, chunk) / blocks;
+    return mean * chunks * chunk_size(blocks, chunks, chunk) / blocks;
   }
   /// The smallest group of pipelines of so many stages; 0: there is none.
   [[nodiscard]] std::int64_t least_group(std::int64_t stages) const {

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct BlockRange {
   [[nodiscard]] int count() const { return last - first; }
   auto operator<=>(const BlockRange&) const = default;
 };
+
+/// "0-3": first and last block.
+[[nodiscard]] std::string to_string(const BlockRange& blocks);
 
 struct SliceSignature {
   std::vector<std::pair<int, int>> runs;  ///< (block type, count), in order; neighbouring runs differ in type

@@ -6,6 +6,7 @@
 #include "random_program.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
+#include "support/random.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
@@ -14,10 +15,9 @@ using chain::LabelAlgebra;
 using prune::Candidate;
 using tangram::testing::cases;
 using tangram::testing::enough;
+using tangram::testing::pick;
 
 namespace {
-
-int pick(std::mt19937_64& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 
 struct Head {
   Label label;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "support/random.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/base/grid.hpp"
 
@@ -12,8 +13,8 @@ namespace {
 
 using chain::Program;
 using prune::Candidate;
+using testing::pick;
 
-int pick(std::mt19937_64& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 bool chance(std::mt19937_64& random, int percent) { return pick(random, 1, 100) <= percent; }
 
 void add_options(Program& program, std::mt19937_64& random, const Flavour& flavour) {

@@ -10,6 +10,7 @@
 #include "search_case.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
+#include "support/random.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/compose/search.hpp"
 
@@ -18,6 +19,7 @@ using namespace tangram::compose;
 using namespace tangram::tests;
 using tangram::testing::cases;
 using tangram::testing::enough;
+using tangram::testing::pick;
 
 namespace {
 
@@ -28,34 +30,30 @@ struct ScreenedProgram {
   std::int64_t slowest = 0;
 };
 
-int between(std::mt19937_64& random, int least, int most) {
-  return std::uniform_int_distribution<int>(least, most)(random);
-}
-
 OptionPart random_part(std::mt19937_64& random, int island_class, ScreenedProgram& program) {
   OptionPart part;
-  part.placement = {island_class, at(program.shares, island_class).unit * between(random, 1, 4)};
+  part.placement = {island_class, at(program.shares, island_class).unit * pick(random, 1, 4)};
   part.entry = static_cast<int>(program.times.size());
-  program.times.push_back(between(random, 0, 9) == 0 ? 0 : between(random, 10, 400));
+  program.times.push_back(pick(random, 0, 9) == 0 ? 0 : pick(random, 10, 400));
   return part;
 }
 
 ScreenedProgram random_screened_program(std::mt19937_64& random) {
   ScreenedProgram program;
-  const int classes = between(random, 1, 3);
+  const int classes = pick(random, 1, 3);
   for (int k = 0; k < classes; ++k) {
     ClassShare& share = program.shares.emplace_back();
-    share.unit = between(random, 1, 2);
-    share.units = between(random, 0, 6);
+    share.unit = pick(random, 1, 2);
+    share.units = pick(random, 0, 6);
   }
-  const int options = between(random, 1, 6);
+  const int options = pick(random, 1, 6);
   for (int i = 0; i < options; ++i) {
-    const int k = between(random, 0, classes - 1);
+    const int k = pick(random, 0, classes - 1);
     std::vector<OptionPart>& parts = program.options.emplace_back();
     parts.push_back(random_part(random, k, program));
-    if (k + 1 < classes && between(random, 0, 3) == 0) parts.push_back(random_part(random, k + 1, program));
+    if (k + 1 < classes && pick(random, 0, 3) == 0) parts.push_back(random_part(random, k + 1, program));
   }
-  program.slowest = between(random, 5, 1000);
+  program.slowest = pick(random, 5, 1000);
   return program;
 }
 

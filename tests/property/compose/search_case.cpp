@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "support/random.hpp"
+
 namespace tangram::tests {
 
 namespace {
@@ -11,8 +13,8 @@ namespace {
 using cluster::IslandClass;
 using cluster::IslandLevel;
 using cluster::Link;
+using testing::pick;
 
-int pick(std::mt19937_64& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 bool chance(std::mt19937_64& random, int percent) { return pick(random, 1, 100) <= percent; }
 
 // The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).

@@ -1,0 +1,125 @@
+"""What crosses from stage to stage: the pieces of an activation that the plan lists, sent beside the passes.
+
+A receive is called for some passes before the pass that needs it, so that the sender need not wait for the receiver.
+Two ranks exchange one message a pass at most, and both come to their passes in one order: messages need no numbers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .communication import Groups
+from .launch_plan import LaunchPlan, PlanError, Transfer
+from .parallel import Parallel
+from .topology import Place
+
+@dataclass(frozen=True)
+class Route:
+    """A piece of the rank's shard, and who has the other end."""
+
+    peer: int
+    samples: range  # of the rank's own, in a whole microbatch
+    positions: range  # of its shard
+
+
+def routes_of(plan: LaunchPlan, place: Place, transfers: tuple[Transfer, ...], incoming: bool) -> list[Route]:
+    """Raises PlanError where these are not all of the rank's shard."""
+    samples = place.samples(place.part.first_sample + place.part.samples)
+    positions = place.shard_range(plan.training.sequence_length)
+    routes = []
+    for t in transfers:
+        if place.rank != (t.target if incoming else t.source):
+            continue
+        routes.append(Route(t.source if incoming else t.target, _within(t.samples, samples),
+                            _within(t.positions, positions)))
+    if sum(len(r.samples) * len(r.positions) for r in routes) != len(samples) * len(positions):
+        raise PlanError(f"the transfers of the plan do not bring all that rank {place.rank} works on")
+    return routes
+
+
+def _within(part: range, whole: range) -> range:
+    return range(part.start - whole.start, part.stop - whole.start)
+
+
+@dataclass
+class _Expected:
+    shard: Tensor
+    pieces: list[tuple[Tensor, Route, Any]]
+
+
+class Boundary:
+    """One side of a stage in one direction of the pipeline: what it receives, or what it sends."""
+
+    def __init__(self, parallel: Parallel, groups: Groups, routes: list[Route], backward: bool) -> None:
+        self._parallel = parallel
+        self._groups = groups
+        self._routes = routes
+        self._backward = backward
+        self._sent: deque[tuple[Any, Tensor]] = deque()
+
+    def send(self, activation: Tensor) -> None:
+        """Of the rank's samples; returns before the messages are out."""
+        shard = self._parallel.to_shard(activation)
+        for route in self._routes:
+            message = _piece_of(shard, route)
+            if message.numel() == 0:
+                continue
+            message = message.contiguous()
+            work = self._groups.send(message, route.peer, self._backward)
+            self._sent.append((work, message))
+        while self._sent and self._sent[0][0].is_completed():
+            self._sent.popleft()
+
+    def finish(self) -> None:
+        """Waits until all that was sent is out."""
+        while self._sent:
+            self._sent.popleft()[0].wait()
+
+    def expect(self, shard: Tensor) -> Callable[[], Tensor]:
+        """Calls for the messages that make up a shard; the result waits for them and returns the activation."""
+        pieces = []
+        for route in self._routes:
+            buffer = torch.empty_like(_piece_of(shard, route), memory_format=torch.contiguous_format)
+            if buffer.numel() == 0:
+                continue
+            work = self._groups.receive(buffer, route.peer, self._backward)
+            pieces.append((buffer, route, work))
+        return lambda: self._assemble(_Expected(shard, pieces))
+
+    def _assemble(self, expected: _Expected) -> Tensor:
+        for buffer, route, work in expected.pieces:
+            work.wait()
+            _piece_of(expected.shard, route).copy_(buffer)
+        return self._parallel.from_shard(expected.shard)
+
+
+def _piece_of(shard: Tensor, route: Route) -> Tensor:
+    """A smaller last microbatch has fewer samples than the route says."""
+    last = min(route.samples.stop, shard.shape[0])
+    return shard[min(route.samples.start, last):last, route.positions.start:route.positions.stop]
+
+
+class Receiver:
+    """The receives of a rank, in the order of the passes that need them, called for some passes ahead."""
+
+    AHEAD = 2
+
+    def __init__(self, calls: list[Optional[Callable[[], Callable[[], Tensor]]]]) -> None:
+        self._calls = calls  # of each pass; None: it needs nothing from outside
+        self._next = 0
+        self._expected: deque[Callable[[], Tensor]] = deque()
+
+    def take(self, step: int) -> Optional[Tensor]:
+        """What the step-th pass needs; steps come one by one."""
+        while self._next < len(self._calls) and self._next <= step + self.AHEAD:
+            call = self._calls[self._next]
+            if call is not None:
+                self._expected.append(call())
+            self._next += 1
+        return self._expected.popleft()() if self._calls[step] is not None else None

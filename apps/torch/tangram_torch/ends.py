@@ -1,0 +1,55 @@
+"""Where the model begins and ends: tables over the vocabulary, split over tp, and the loss."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .launch_plan import Model
+from .layers import Weights, norm
+from .parallel import Parallel
+from .topology import piece
+from .weights import TOKENS
+
+
+def embed(p: Parallel, model: Model, w: Weights, tokens: Tensor) -> Tensor:
+    """Of (samples, positions of the context range)."""
+    table = w[TOKENS]
+    held = piece(model.vocabulary, p.place.tp, p.place.degrees.tp)
+    inside = (tokens >= held.start) & (tokens < held.stop)
+    rows = F.embedding((tokens - held.start).where(inside, torch.zeros_like(tokens)), table)
+    x = p.leave(rows * inside.unsqueeze(-1).to(rows.dtype))
+    if model.embedding_projection:
+        x = F.linear(x, w["embedding.projection"])
+    if model.learned_positions:
+        own = p.local_range
+        x = x + w["embedding.positions"][own.start:own.stop]
+    return x
+
+
+def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor) -> Tensor:
+    """The sum over the tokens of the context range, the same on all ranks of a tensor group."""
+    if model.final_norm:
+        x = norm(w, "head.norm", x)
+    if model.embedding_projection:
+        x = F.linear(x, w["head.projection"])
+    logits = F.linear(p.enter(x), w[TOKENS if model.tied else "head.output"])
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        logits = logits.float()
+    return cross_entropy(p, model.vocabulary, logits, targets).sum()
+
+
+def cross_entropy(p: Parallel, vocabulary: int, logits: Tensor, targets: Tensor) -> Tensor:
+    """Of each token, from logits of the rank's piece of the vocabulary: log sum exp z - z_target."""
+    if logits.numel() == 0:
+        return logits.sum(-1)
+    held = piece(vocabulary, p.place.tp, p.place.degrees.tp)
+    highest = logits.detach().amax(-1)
+    p.tensor.all_reduce(highest, highest=True)
+    shifted = logits - highest.unsqueeze(-1)
+    total = p.sum_of_tensor(shifted.exp().sum(-1))
+    inside = (targets >= held.start) & (targets < held.stop)
+    index = (targets - held.start).where(inside, torch.zeros_like(targets))
+    own = shifted.gather(-1, index.unsqueeze(-1)).squeeze(-1) * inside.to(shifted.dtype)
+    return total.log() - p.sum_of_tensor(own)

@@ -1,0 +1,194 @@
+"""Weights of a unit in one flat tensor, so that each collective of ZeRO (arXiv 1910.02054) is one for all of them.
+
+ZeRO 0 keeps everything on every copy; 1 steps a shard on each copy; 2 leaves each copy its shard of the gradient after
+every microbatch; 3 keeps the shard of the weights alone, and has all of them only while the unit works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .communication import Group, Groups
+from .topology import Ranks
+from .weights import Held
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a weight lies in the flat tensor."""
+
+    held: Held
+    first: int
+
+    @property
+    def last(self) -> int:
+        return self.first + self.held.numel
+
+    def of(self, flat: Tensor) -> Tensor:
+        return flat[self.first:self.last].view(self.held.shape)
+
+
+class FlatWeights:
+    """The slices that a rank holds of a unit's dense weights, or of its experts."""
+
+    def __init__(self, held: list[Held], copies: Group, groups: Groups, zero: int, dtype: torch.dtype,
+                 gradient_dtype: torch.dtype, device: torch.device) -> None:
+        self.copies = copies
+        self.zero = zero
+        # What is summed over the same ranks lies together.
+        ordered = sorted(held, key=lambda h: (h.sharers if h.sums else ()))
+        self.slots: list[Slot] = []
+        for h in ordered:
+            self.slots.append(Slot(h, self.slots[-1].last if self.slots else 0))
+        self.used = self.slots[-1].last if self.slots else 0
+        self.size = -(-self.used // copies.size) * copies.size
+        self._partial = list(self._partial_ranges(groups))
+        each = self.size // copies.size
+        self.own = range(0, self.size) if zero == 0 else range(copies.index * each, (copies.index + 1) * each)
+        self.full = torch.zeros(self.size, dtype=dtype, device=device)
+        self.master = torch.zeros(len(self.own), dtype=gradient_dtype, device=device)
+        self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full)) for slot in self.slots}
+        self.gradient_dtype = gradient_dtype
+        self.gradient: Optional[Tensor] = None  # accumulated: of all of it up to ZeRO 1, of the shard from ZeRO 2 on
+        self._pending: list[Any] = []
+
+    def _partial_ranges(self, groups: Groups) -> Iterator[tuple[Group, int, int]]:
+        """Neighbours whose gradients are parts of sums over the same ranks."""
+        runs: list[tuple[Ranks, int, int]] = []
+        for slot in self.slots:
+            if not slot.held.sums or len(slot.held.sharers) == 1:
+                continue
+            if runs and runs[-1][0] == slot.held.sharers and runs[-1][2] == slot.first:
+                runs[-1] = (slot.held.sharers, runs[-1][1], slot.last)
+            else:
+                runs.append((slot.held.sharers, slot.first, slot.last))
+        for ranks, first, last in runs:
+            yield groups.of(ranks), first, last
+
+    # Weights
+
+    def load(self, value: Callable[[Held], Tensor]) -> None:
+        """Sets all weights, and what the optimizer steps, from values in full precision."""
+        everything = self._zeros(self.size)
+        for slot in self.slots:
+            slot.of(everything).copy_(value(slot.held))
+        self.master.copy_(everything[self.own.start:self.own.stop])
+        self.gather()
+        self.full.data.copy_(everything)
+        self.release()
+
+    def gather(self) -> None:
+        if self._is_released():
+            self._resize(self.size)
+            self._fill()
+
+    def release(self) -> None:
+        if self.zero == 3 and self.copies.size > 1:
+            self._resize(0)
+
+    def refresh(self) -> None:
+        """After a step: the weights from the master copies."""
+        if not self._is_released():
+            self._fill()
+
+    def _fill(self) -> None:
+        own = self.master.to(self.full.dtype)
+        if self.zero == 0:
+            self.full.data.copy_(own)  # .data: autograd must not take this for a change of what it saved
+        else:
+            self.copies.all_gather_into(self.full.data, own)
+
+    def _is_released(self) -> bool:
+        return self.size > 0 and _storage(self.full).size() == 0
+
+    def _resize(self, elements: int) -> None:
+        storage = _storage(self.full)
+        per_element = self.full.element_size() if hasattr(self.full, "untyped_storage") else 1
+        storage.resize_(elements * per_element)
+
+    # Gradients
+
+    def accumulate(self) -> None:
+        """Adds what autograd left at the weights, and takes it away. From ZeRO 2 on it is summed over copies at once."""
+        if not self.slots:
+            return
+        if self.zero < 2:
+            if self.gradient is None:
+                self.gradient = self._zeros(self.size)
+            self._collect(self.gradient)
+            return
+        flat = self._zeros(self.size)
+        self._collect(flat)
+        self._sum_parts(flat)
+        shard = self.copies.reduce_scatter(flat)
+        self.gradient = shard.clone() if self.gradient is None else self.gradient.add_(shard)
+
+    def _collect(self, into: Tensor) -> None:
+        for slot in self.slots:
+            parameter = self.parameters[slot.held.name]
+            if parameter.grad is not None:
+                slot.of(into).add_(parameter.grad)
+                parameter.grad = None
+
+    def _sum_parts(self, flat: Tensor) -> None:
+        for group, first, last in self._partial:
+            group.all_reduce(flat[first:last])
+
+    def reduce(self) -> None:
+        """Sums over the copies, after the last microbatch: the gradient is that of `own` then."""
+        if self.gradient is None or self.zero >= 2:
+            return
+        self._sum_parts(self.gradient)
+        if self.zero == 0:
+            self.copies.all_reduce(self.gradient)
+        else:
+            self.gradient = self.copies.reduce_scatter(self.gradient)
+
+    def contribution(self) -> Tensor:
+        """What this rank adds to a sum over every rank that holds a weight: a flat tensor of all of them. Of ranks whose
+        gradients are equal the first one counts."""
+        if self.zero < 2:
+            flat = self.gradient if self.gradient is not None else self._zeros(self.size)
+        else:
+            flat = self._zeros(self.size)
+            if self.gradient is not None:
+                flat[self.own.start:self.own.stop] = self.gradient
+        for slot in self.slots:
+            summed = slot.held.sums and self.zero < 2
+            if not summed and len(slot.held.sharers) > 1 and slot.held.sharers[0] != self._rank:
+                slot.of(flat).zero_()
+        return flat
+
+    def set_sum(self, flat: Tensor) -> None:
+        """Takes the gradient from sums over every rank."""
+        self.gradient = flat[self.own.start:self.own.stop].clone()
+
+    @property
+    def _rank(self) -> int:
+        return self.copies.ranks[self.copies.index]
+
+    def _zeros(self, size: int) -> Tensor:
+        return torch.zeros(size, dtype=self.gradient_dtype, device=self.full.device)
+
+    # Steps
+
+    def own_pieces(self) -> Iterator[tuple[Slot, int, int]]:
+        """Of each weight what `own` has of it: [first, last) counted from the start of `own`."""
+        for slot in self.slots:
+            first, last = max(slot.first, self.own.start), min(slot.last, self.own.stop)
+            if first < last:
+                yield slot, first - self.own.start, last - self.own.start
+
+    def is_counted(self, slot: Slot) -> bool:
+        """Of ranks of the part that have the same of a weight in `own`, one counts it."""
+        first_sharer = slot.held.sharers[0] == self._rank or len(slot.held.sharers) == 1
+        return first_sharer and (self.zero > 0 or self.copies.index == 0)
+
+
+def _storage(tensor: Tensor) -> Any:
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()

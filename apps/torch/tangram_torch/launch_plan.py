@@ -1,0 +1,293 @@
+"""The launch plan (tangram.launch_plan/1) as far as a run needs it: the model, and for every rank what it works on.
+
+Goes in: the file that `tangram plan -o` wrote. Comes out: values. Ranges are half-open; samples of a transfer count from
+the start of a microbatch, positions from the start of a sample.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+
+Json = dict[str, Any]
+
+SCHEMA = "tangram.launch_plan/1"
+
+
+class PlanError(Exception):
+    """The plan cannot be run: str() says why."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    heads: int
+    kv_heads: int
+    head_dim: int
+    sliding_window: int  # positions that a query sees, its own among them; 0: all
+    qkv_bias: bool
+    output_bias: bool
+    qk_norm: bool
+    # Multi-head latent attention (arXiv 2405.04434); kv_lora_rank 0: there is none.
+    q_lora_rank: int
+    kv_lora_rank: int
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+
+    @property
+    def latent(self) -> bool:
+        return self.kv_lora_rank > 0
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    hidden: int  # of the dense part; 0: there is none
+    gated: bool
+    bias: bool
+    experts: int
+    experts_per_token: int
+    expert_hidden: int
+    shared_hidden: int
+    shared_gate: bool
+    router_bias: bool
+
+
+@dataclass(frozen=True)
+class BlockType:
+    name: str
+    attention: Attention
+    feed_forward: FeedForward
+    norms: int
+    norm_bias: bool  # LayerNorm; else RMSNorm
+    parallel_attention: bool
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    hidden: int
+    vocabulary: int
+    learned_positions: int  # 0: rotary positions
+    embedding_projection: int  # width of the token embedding where it is not `hidden`; 0: it is
+    tied: bool
+    final_norm: bool
+    final_norm_bias: bool
+    blocks: tuple[BlockType, ...]
+
+
+@dataclass(frozen=True)
+class Training:
+    sequence_length: int
+    batch: int  # samples of an iteration
+    precision: str
+    gradient_bytes: int
+    optimizer: str
+
+
+@dataclass(frozen=True)
+class Degrees:
+    """Attention and dense matrices are split over tp x cp x dp = the ranks of the part, experts over etp x ep x edp."""
+
+    tp: int
+    cp: int
+    dp: int
+    ep: int
+    etp: int
+    sequence_parallel: bool
+
+    @property
+    def ranks(self) -> int:
+        return self.tp * self.cp * self.dp
+
+    @property
+    def edp(self) -> int:
+        return self.ranks // (self.ep * self.etp)
+
+
+@dataclass(frozen=True)
+class BlockPolicy:
+    zero: int
+    recompute: str  # none, selective, full
+
+
+@dataclass(frozen=True)
+class Part:
+    samples: int  # of a whole microbatch
+    first_sample: int  # of the microbatch
+    first_rank: int
+    degrees: Degrees
+    zero_of_ends: int
+    policies: tuple[BlockPolicy, ...]  # of the stage's blocks, in the order of its chunks
+
+    @property
+    def ranks(self) -> range:
+        return range(self.first_rank, self.first_rank + self.degrees.ranks)
+
+
+@dataclass(frozen=True)
+class Stage:
+    id: int
+    pipeline: int
+    chunks: tuple[range, ...]  # blocks of the model
+    embedding: bool
+    head: bool
+    warmup: int
+    parts: tuple[Part, ...]
+
+    @property
+    def blocks(self) -> list[int]:
+        return [block for chunk in self.chunks for block in chunk]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What one rank sends another for one microbatch in the forward direction; backward is the reverse."""
+
+    source: int
+    target: int
+    samples: range
+    positions: range
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    id: int
+    first_sample: int  # of the batch
+    samples: int
+    microbatch: int
+    microbatches: int
+    stages: tuple[int, ...]
+
+    def samples_of(self, index: int) -> int:
+        """Of a microbatch; the last one may be smaller."""
+        return min(self.microbatch, self.samples - index * self.microbatch)
+
+
+@dataclass(frozen=True)
+class Rank:
+    rank: int
+    host: str
+    local_rank: int
+    stage: int
+    part: int
+    tp: int
+    cp: int
+    dp: int
+    ep: int
+    etp: int
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    id: str
+    model: Model
+    training: Training
+    group: int  # microbatches that take turns in the chunks of a stage; 0: one chunk a stage
+    pipelines: tuple[Pipeline, ...]
+    stages: tuple[Stage, ...]
+    boundaries: dict[tuple[int, int], tuple[Transfer, ...]]  # by the ids of the stages
+    ranks: tuple[Rank, ...]
+    predicted_iteration: float  # seconds
+
+    def part_of(self, rank: int) -> Part:
+        return self.stages[self.ranks[rank].stage].parts[self.ranks[rank].part]
+
+
+def read_plan(path: Union[str, Path]) -> LaunchPlan:
+    """The plan of a file. Raises PlanError where it is none, or where the model is one that this runtime has not."""
+    try:
+        json_plan = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as reason:
+        raise PlanError(f"{path}: {reason}") from reason
+    if not isinstance(json_plan, dict) or json_plan.get("schema") != SCHEMA:
+        raise PlanError(f"{path} is not a launch plan: its schema is not {SCHEMA}")
+    try:
+        return plan_of(json_plan)
+    except (KeyError, IndexError, TypeError) as reason:
+        raise PlanError(f"{path} is not a whole launch plan (tangram check tells more): {reason!r}") from reason
+
+
+def plan_of(json_plan: Json) -> LaunchPlan:
+    pipelines: list[Pipeline] = []
+    for p in json_plan["pipelines"]:
+        before = sum(other.samples for other in pipelines)
+        pipelines.append(Pipeline(p["id"], before, p["samples"], p["microbatch"], p["num_microbatches"],
+                                  tuple(p["stages"])))
+    training = json_plan["model"]["training"]
+    return LaunchPlan(
+        id=json_plan["plan_id"],
+        model=_model_of(json_plan["model"]),
+        training=Training(training["sequence_length"], training["global_batch_samples"], training["precision"],
+                          training["gradient_bytes_per_parameter"], training["optimizer"]["name"]),
+        group=json_plan["execution"].get("interleaving", {}).get("group", 0),
+        pipelines=tuple(pipelines),
+        stages=tuple(_stage_of(stage) for stage in json_plan["stages"]),
+        boundaries={(b["from"], b["to"]): tuple(_transfer_of(t) for t in b["transfers"])
+                    for b in json_plan["boundaries"]},
+        ranks=tuple(Rank(r["rank"], r["host"], r["local_rank"], r["stage"], r["part"], r["tp"], r["cp"], r["dp"],
+                         r["ep"], r["etp"]) for r in json_plan["ranks"]),
+        predicted_iteration=json_plan["predicted"]["iteration_s"],
+    )
+
+
+def _model_of(json_model: Json) -> Model:
+    a = json_model["architecture"]
+    if a["extra_embedding_parameters"] > 0:
+        raise PlanError(f"{json_model['name']} has an encoder in front of its embedding: text models alone are trained")
+    types = {t["name"]: _block_type_of(t, a) for t in a["types"]}
+    blocks = [types[run["type"]] for run in a["blocks"] for _ in range(run["count"])]
+    return Model(json_model["name"], a["hidden"], a["vocabulary"], a["learned_positions"],
+                 a.get("embedding_projection", 0), a["tied_embeddings"], a["final_norm"], a["norm"] == "layernorm",
+                 tuple(blocks))
+
+
+def _block_type_of(t: Json, architecture: Json) -> BlockType:
+    if not t["causal"] or t["hidden"] != architecture["hidden"] or "tokens" in t:
+        raise PlanError(f"blocks of type {t['name']} are an encoder's: text models alone are trained")
+    latent = t.get("mla", {})
+    moe = t.get("moe", {})
+    attention = Attention(
+        heads=t["heads"], kv_heads=t.get("kv_heads", t["heads"]), head_dim=t.get("head_dim", 0),
+        sliding_window=t["sliding_window"], qkv_bias=t["qkv_bias"], output_bias=t["output_bias"],
+        qk_norm=t.get("qk_norm", False), q_lora_rank=latent.get("q_lora_rank", 0), kv_lora_rank=latent.get("kv_lora_rank", 0),
+        qk_nope_head_dim=latent.get("qk_nope_head_dim", 0), qk_rope_head_dim=latent.get("qk_rope_head_dim", 0),
+        v_head_dim=latent.get("v_head_dim", 0))
+    feed_forward = FeedForward(
+        hidden=t.get("ffn_hidden", 0), gated=t["gated"], bias=t["ffn_bias"], experts=moe.get("experts", 0),
+        experts_per_token=moe.get("experts_per_token", 0), expert_hidden=moe.get("expert_hidden", 0),
+        shared_hidden=moe.get("shared_hidden", 0), shared_gate=moe.get("shared_gate", False),
+        router_bias=moe.get("router_bias", False))
+    return BlockType(t["name"], attention, feed_forward, t["norms_per_block"], t["norm"] == "layernorm",
+                     t["parallel_attention"])
+
+
+def _stage_of(s: Json) -> Stage:
+    chunks = tuple(range(*chunk) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
+    parts: list[Part] = []
+    for p in s["parts"]:
+        degrees = p["parallel"]
+        parts.append(Part(
+            p["samples"], sum(other.samples for other in parts), p["ranks"]["first"],
+            Degrees(degrees["tp"], degrees["cp"], degrees["dp"], degrees["ep"], degrees["etp"],
+                    degrees["sequence_parallel"]),
+            p["zero"], tuple(_policies_of(p, chunks))))
+    return Stage(s["id"], s["pipeline"], chunks, s["embedding"], s["head"], s["schedule"]["warmup"], tuple(parts))
+
+
+def _policies_of(part: Json, chunks: tuple[range, ...]) -> list[BlockPolicy]:
+    runs = part.get("block_runs")
+    if runs is not None:
+        return [BlockPolicy(run["zero"], run["recompute"]) for run in runs for _ in range(run["blocks"])]
+    granularity, layers = part["recompute"]["granularity"], part["recompute"]["layers"]
+    policies = []
+    for chunk in chunks:
+        for i in range(len(chunk)):
+            recomputed = granularity != "full" or i < layers
+            policies.append(BlockPolicy(part["zero"], granularity if recomputed else "none"))
+    return policies
+
+
+def _transfer_of(t: Json) -> Transfer:
+    return Transfer(t["src"], t["dst"], range(*t["samples"]), range(*t["seq"]))

@@ -1,0 +1,128 @@
+"""A run of a plan on one rank: its program, its optimizer, and the steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import torch
+
+from .communication import Groups
+from .holders import buckets_of, first_part, shared_pieces
+from .initial import Initial
+from .launch_plan import LaunchPlan, PlanError
+from .optimizer import Optimizer, Settings
+from .pipeline import RankProgram, TokenSource
+from .topology import Ranks, place_of
+from .unit import Precision
+from .weights import held_by, units_of
+
+PRECISIONS = {
+    "fp64": Precision(torch.float64, torch.float64),
+    "fp32": Precision(torch.float32, torch.float32),
+    "bf16": Precision(torch.bfloat16, torch.float32),
+    "fp16": Precision(torch.float16, torch.float32),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    precision: str = "bf16"  # one of PRECISIONS
+    learning_rate: float = 3e-4
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    timeout: float = 60.0  # seconds without an answer after which a rank gives up
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+
+@dataclass(frozen=True)
+class StepResult:
+    loss: float  # mean over the tokens of the batch
+    norm: float  # of all gradients, before they are clipped
+    skipped: bool  # a gradient was not finite, and nothing was stepped
+
+
+class LossScale:
+    """Of fp16: halved where a gradient was not finite, doubled after so many steps where none was."""
+
+    GROWTH = 2000
+
+    def __init__(self, enabled: bool) -> None:
+        self.value = 65536.0 if enabled else 1.0
+        self._enabled = enabled
+        self._good = 0
+
+    def update(self, finite: bool) -> None:
+        if not self._enabled:
+            return
+        self._good = self._good + 1 if finite else 0
+        if not finite:
+            self.value = max(1.0, self.value / 2)
+        elif self._good == self.GROWTH:
+            self.value, self._good = self.value * 2, 0
+
+
+def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
+    """Of all ranks: every group that one of them calls a collective in, but those of weights of several parts."""
+    wanted: set[Ranks] = set()
+    for rank in range(len(plan.ranks)):
+        place = place_of(plan, rank)
+        wanted |= {place.tensor, place.context, place.experts, place.expert_tensor, place.copies, place.expert_copies}
+        for unit in units_of(plan, rank):
+            held = (held_by(place, weight) for weight in unit.weights)
+            wanted |= {h.sharers for h in held if h is not None and h.sums}
+    return sorted(wanted)
+
+
+class Run:
+    """torch.distributed has been initialized with as many ranks as the plan has."""
+
+    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: TokenSource, initial: Initial) -> None:
+        if plan.training.optimizer != "adam":
+            raise PlanError(f"the optimizer {plan.training.optimizer} is not one that this runtime has: adam")
+        buckets = buckets_of(shared_pieces(plan))
+        wanted = groups_wanted(plan) + [ranks for ranks, _ in buckets]
+        self.groups = Groups(rank, len(plan.ranks), wanted, timedelta(seconds=options.timeout))
+        self.program = RankProgram(plan, rank, self.groups, PRECISIONS[options.precision], options.device, source,
+                                   buckets)
+        for flat in self.program.flats:
+            flat.load(initial)
+        settings = Settings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
+        self.optimizer = Optimizer(self.program.flats, self.groups.world, self.program.place.part.first_rank,
+                                   first_part(plan), settings)
+        self.scale = LossScale(options.precision == "fp16")
+        self.last = StepResult(0.0, 0.0, False)
+
+    def step(self) -> StepResult:
+        """One iteration."""
+        self.program.loss_scale = self.scale.value
+        loss = torch.tensor([self.program.run()], dtype=torch.float64, device=self.program.device)
+        self.groups.world.all_reduce(loss)
+        norm = self.optimizer.norm()
+        finite = norm < float("inf")
+        if finite:
+            self.before_step()
+            self.optimizer.step(norm, self.scale.value)
+            self._correct_routers()
+        else:
+            self.optimizer.forget()
+        self.last = StepResult(float(loss), norm / self.scale.value, not finite)
+        self.scale.update(finite)
+        return self.last
+
+    def before_step(self) -> None:
+        """For those who look at gradients, which are `scale` times too large."""
+
+    def _correct_routers(self) -> None:
+        """By the loads of all ranks; every rank takes part in the one sum."""
+        plan = self.program.plan
+        experts = max((block.feed_forward.experts for block in plan.model.blocks), default=0)
+        routers = self.program.routers
+        if experts == 0:
+            return
+        loads = torch.zeros((len(plan.model.blocks), experts), device=self.program.device)
+        for block, router in routers.items():
+            loads[block, :router.shape.experts] = router.load
+        self.groups.world.all_reduce(loads)
+        for block, router in routers.items():
+            router.correct(loads[block, :router.shape.experts])

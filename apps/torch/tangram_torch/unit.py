@@ -1,0 +1,123 @@
+"""A unit at work: a block, the embedding or the head of a stage, with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from .communication import Groups
+from .ends import embed, head_loss
+from .experts import Router, run_experts
+from .flat import FlatWeights
+from .launch_plan import BlockPolicy, Model
+from .layers import Weights, run_block
+from .parallel import Parallel
+from .topology import Place
+from .weights import TOKENS, Unit, held_by
+
+
+@dataclass(frozen=True)
+class Precision:
+    compute: torch.dtype  # of weights and activations
+    master: torch.dtype  # of gradients that are summed up, and of what the optimizer steps
+
+
+class UnitWeights:
+    """The slices of a unit on this rank: one flat tensor of dense weights, one of experts where there are any."""
+
+    def __init__(self, unit: Unit, place: Place, groups: Groups, precision: Precision, device: torch.device) -> None:
+        self.name = unit.name
+        held = [h for h in (held_by(place, weight) for weight in unit.weights) if h is not None]
+        self.flats = []
+        for routed, copies in ((False, place.copies), (True, place.expert_copies)):
+            slices = [h for h in held if (h.weight.expert is not None) is routed]
+            if slices:
+                self.flats.append(FlatWeights(slices, groups.of(copies), groups, unit.zero, precision.compute,
+                                              precision.master, device))
+
+    @property
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        return {name: p for flat in self.flats for name, p in flat.parameters.items()}
+
+
+@dataclass
+class Layer:
+    """What a pass goes through: a function of an activation, and the weights that it needs."""
+
+    weights: list[UnitWeights]
+    run: Callable[[Tensor], Tensor]
+    recompute: bool = False
+    router: Optional[Router] = None
+
+    def gather(self) -> None:
+        for unit in self.weights:
+            for flat in unit.flats:
+                flat.gather()
+
+    def release(self) -> None:
+        for unit in self.weights:
+            for flat in unit.flats:
+                flat.release()
+
+    def accumulate(self) -> None:
+        for unit in self.weights:
+            for flat in unit.flats:
+                flat.accumulate()
+
+
+def short_names(weights: Iterable[UnitWeights], prefix: str) -> Weights:
+    names: dict[str, Tensor] = {}
+    for unit in weights:
+        names.update((name[len(prefix):], parameter) for name, parameter in unit.parameters.items())
+    return names
+
+
+def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolicy, unit: UnitWeights) -> Layer:
+    block = model.blocks[index]
+    w = short_names([unit], f"blocks.{index}.")
+    any_weight = next(iter(unit.parameters.values()))
+    router = None
+    experts: Optional[Callable[[Tensor], Tensor]] = None
+    if block.feed_forward.experts:
+        router = chosen = Router(block.feed_forward, torch.float32, any_weight.device)
+
+        def experts(x: Tensor) -> Tensor:
+            return run_experts(parallel, w, chosen, x)
+
+    rotary, selective = model.learned_positions == 0, policy.recompute == "selective"
+    return Layer([unit], lambda x: run_block(parallel, block, w, x, rotary, selective, experts),
+                 policy.recompute == "full", router)
+
+
+@dataclass
+class Ends:
+    """The first and the last layer of the model, on the ranks that have them."""
+
+    parallel: Parallel
+    model: Model
+    embedding: Optional[UnitWeights] = None
+    head: Optional[UnitWeights] = None
+    tokens: Tensor = field(default_factory=lambda: torch.empty(0))  # of the microbatch at work, one position more
+
+    def embedding_layer(self) -> Layer:
+        assert self.embedding is not None
+        w = short_names([self.embedding], "")
+        return Layer([self.embedding], lambda _: embed(self.parallel, self.model, w, self._of_context(0)))
+
+    def head_layer(self, scale: float) -> Layer:
+        """From an activation to the loss of the rank's tokens, times `scale`."""
+        assert self.head is not None
+        weights = [self.head]
+        if self.model.tied and TOKENS not in self.head.parameters:
+            assert self.embedding is not None
+            weights.append(self.embedding)
+        w = short_names(weights, "")
+        return Layer(weights, lambda x: scale * head_loss(self.parallel, self.model, w, x, self._of_context(1)))
+
+    def _of_context(self, shift: int) -> Tensor:
+        own = self.parallel.context_range
+        return self.tokens[:, own.start + shift:own.stop + shift]

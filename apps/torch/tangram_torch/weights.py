@@ -1,0 +1,232 @@
+"""The weights of a model, each with its whole shape, and the slice of it that a rank holds. Nothing here needs PyTorch.
+
+Matrices are (outputs, inputs). Column-parallel matrices are split by rows, row-parallel ones by columns (Megatron-LM,
+arXiv 1909.08053, section 3). Key-value heads that are fewer than tp are held by several tp ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Iterator, Optional
+
+from .launch_plan import BlockType, LaunchPlan, Model
+from .topology import Place, Ranks, piece
+
+TOKENS = "embedding.tokens"
+
+
+class Sharing(Enum):
+    """What ranks that hold the same slice for the same tokens have of its gradient."""
+
+    EQUAL = "equal"  # all of it
+    PARTS = "parts"  # each a part: of the heads or the positions it works on
+    SEQUENCE = "sequence"  # a part under sequence parallelism, all of it without
+
+
+@dataclass(frozen=True)
+class KeyValueHeads:
+    query_heads: int
+    heads: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Weight:
+    name: str
+    shape: tuple[int, ...]
+    split: Optional[int] = None  # dimension that is split; None: every rank of the group holds all of it
+    sharing: Sharing = Sharing.EQUAL
+    key_value: Optional[KeyValueHeads] = None  # rows are split by these
+    expert: Optional[int] = None  # split over expert-tp, on the ranks of one ep coordinate
+    experts: int = 0
+
+    @property
+    def is_vector(self) -> bool:
+        return len(self.shape) == 1
+
+
+@dataclass(frozen=True)
+class Held:
+    """A rank's slice of a weight."""
+
+    weight: Weight
+    ranges: tuple[range, ...]  # of every dimension
+    sharers: Ranks  # ranks that hold the same slice and work on the same tokens, this one among them
+    sums: bool  # their gradients are parts of a sum; else they are equal
+
+    @property
+    def name(self) -> str:
+        return self.weight.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(r) for r in self.ranges)
+
+    @property
+    def numel(self) -> int:
+        product = 1
+        for r in self.ranges:
+            product *= len(r)
+        return product
+
+
+def held_by(place: Place, weight: Weight) -> Optional[Held]:
+    """None: another expert-parallel rank holds it."""
+    ranges = [range(n) for n in weight.shape]
+    if weight.expert is not None:
+        if weight.expert not in piece(weight.experts, place.ep, place.degrees.ep):
+            return None
+        if weight.split is None:
+            return Held(weight, tuple(ranges), place.expert_tensor, True)
+        ranges[weight.split] = piece(weight.shape[weight.split], place.etp, place.degrees.etp)
+        return Held(weight, tuple(ranges), (place.rank,), False)
+    if weight.split is None:
+        sums = weight.sharing is Sharing.PARTS or (weight.sharing is Sharing.SEQUENCE and place.sequence_parallel)
+        return Held(weight, tuple(ranges), place.tensor, sums)
+    if weight.key_value is not None:
+        heads, sharers = key_value_heads(place, weight.key_value)
+        width = weight.key_value.width
+        ranges[weight.split] = range(heads.start * width, heads.stop * width)
+        return Held(weight, tuple(ranges), sharers, True)
+    ranges[weight.split] = piece(weight.shape[weight.split], place.tp, place.degrees.tp)
+    return Held(weight, tuple(ranges), (place.rank,), False)
+
+
+def key_value_heads(place: Place, heads: KeyValueHeads) -> tuple[range, Ranks]:
+    """Those that the rank's query heads read, and the tp ranks that hold them too."""
+    tp = place.degrees.tp
+    group = heads.query_heads // heads.heads
+    queries = piece(heads.query_heads, place.tp, tp)
+    sharing = max(1, tp // heads.heads)
+    first = place.tp // sharing * sharing
+    return range(queries.start // group, (queries.stop - 1) // group + 1), place.tensor[first:first + sharing]
+
+
+def weights_of_block(model: Model, index: int) -> Iterator[Weight]:
+    block = model.blocks[index]
+    prefix = f"blocks.{index}."
+    yield from _norm(prefix + "attention_norm", model.hidden, block.norm_bias)
+    if block.norms == 4:
+        yield from _norm(prefix + "attention_post_norm", model.hidden, block.norm_bias)
+        yield from _norm(prefix + "feed_forward_post_norm", model.hidden, block.norm_bias)
+    if block.norms > 1:
+        yield from _norm(prefix + "feed_forward_norm", model.hidden, block.norm_bias)
+    if block.attention.latent:
+        yield from _latent_attention(prefix + "attention.", model.hidden, block)
+    else:
+        yield from _attention(prefix + "attention.", model.hidden, block)
+    yield from _feed_forwards(prefix, model.hidden, block)
+
+
+def weights_of_embedding(model: Model) -> Iterator[Weight]:
+    width = model.embedding_projection or model.hidden
+    yield Weight(TOKENS, (model.vocabulary, width), 0)
+    if model.embedding_projection:
+        yield Weight("embedding.projection", (model.hidden, width), sharing=Sharing.SEQUENCE)
+    if model.learned_positions:
+        yield Weight("embedding.positions", (model.learned_positions, model.hidden), sharing=Sharing.SEQUENCE)
+
+
+def weights_of_head(model: Model) -> Iterator[Weight]:
+    width = model.embedding_projection or model.hidden
+    if model.final_norm:
+        yield from _norm("head.norm", model.hidden, model.final_norm_bias)
+    if model.embedding_projection:
+        yield Weight("head.projection", (width, model.hidden), sharing=Sharing.SEQUENCE)
+    yield Weight(TOKENS if model.tied else "head.output", (model.vocabulary, width), 0)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Weights that are gathered, reduced and stepped together: a block, the embedding or the head of a stage."""
+
+    name: str
+    weights: tuple[Weight, ...]
+    zero: int
+
+
+def units_of(plan: LaunchPlan, rank: int) -> list[Unit]:
+    """Of a rank, in the order of its chunks. Tied tables of one stage are one weight, which the embedding has."""
+    stage, part = plan.stages[plan.ranks[rank].stage], plan.part_of(rank)
+    units = []
+    if stage.embedding:
+        units.append(Unit("embedding", tuple(weights_of_embedding(plan.model)), part.zero_of_ends))
+    for block, policy in zip(stage.blocks, part.policies):
+        units.append(Unit(f"blocks.{block}", tuple(weights_of_block(plan.model, block)), policy.zero))
+    if stage.head:
+        here = {w.name for unit in units for w in unit.weights}
+        weights = tuple(w for w in weights_of_head(plan.model) if w.name not in here)
+        units.append(Unit("head", weights, part.zero_of_ends))
+    return units
+
+
+def _norm(name: str, width: int, bias: bool, sharing: Sharing = Sharing.SEQUENCE) -> Iterator[Weight]:
+    yield Weight(name + ".weight", (width,), sharing=sharing)
+    if bias:
+        yield Weight(name + ".bias", (width,), sharing=sharing)
+
+
+def _attention(prefix: str, hidden: int, block: BlockType) -> Iterator[Weight]:
+    a = block.attention
+    queries, keys = a.heads * a.head_dim, a.kv_heads * a.head_dim
+    heads = KeyValueHeads(a.heads, a.kv_heads, a.head_dim)
+    yield Weight(prefix + "query", (queries, hidden), 0)
+    for name in ("key", "value"):
+        yield Weight(prefix + name, (keys, hidden), 0, key_value=heads)
+    yield Weight(prefix + "output", (hidden, queries), 1)
+    if a.qkv_bias:
+        yield Weight(prefix + "query_bias", (queries,), 0)
+        for name in ("key", "value"):
+            yield Weight(prefix + name + "_bias", (keys,), 0, key_value=heads)
+    if a.output_bias:
+        yield Weight(prefix + "output_bias", (hidden,), sharing=Sharing.SEQUENCE)
+    if a.qk_norm:
+        yield from _norm(prefix + "query_norm", a.head_dim, False, Sharing.PARTS)
+        yield from _norm(prefix + "key_norm", a.head_dim, False, Sharing.PARTS)
+
+
+def _latent_attention(prefix: str, hidden: int, block: BlockType) -> Iterator[Weight]:
+    a = block.attention
+    queries = a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim)
+    latent = a.kv_lora_rank + a.qk_rope_head_dim
+    if a.q_lora_rank:
+        yield Weight(prefix + "query_down", (a.q_lora_rank, hidden), sharing=Sharing.PARTS)
+        yield from _norm(prefix + "query_down_norm", a.q_lora_rank, False, Sharing.PARTS)
+    yield Weight(prefix + "query", (queries, a.q_lora_rank or hidden), 0)
+    yield Weight(prefix + "key_value_down", (latent, hidden), sharing=Sharing.PARTS)
+    yield from _norm(prefix + "key_value_down_norm", a.kv_lora_rank, False, Sharing.PARTS)
+    yield Weight(prefix + "key_value_up", (a.heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank), 0)
+    yield Weight(prefix + "output", (hidden, a.heads * a.v_head_dim), 1)
+    if a.qkv_bias:
+        if a.q_lora_rank:
+            yield Weight(prefix + "query_down_bias", (a.q_lora_rank,), sharing=Sharing.PARTS)
+        yield Weight(prefix + "key_value_down_bias", (latent,), sharing=Sharing.PARTS)
+    if a.output_bias:
+        yield Weight(prefix + "output_bias", (hidden,), sharing=Sharing.SEQUENCE)
+
+
+def _feed_forwards(prefix: str, hidden: int, block: BlockType) -> Iterator[Weight]:
+    f = block.feed_forward
+    if f.hidden:
+        yield from _feed_forward(prefix + "feed_forward.", hidden, f.hidden, f.gated, f.bias)
+    if f.shared_hidden:
+        yield from _feed_forward(prefix + "shared.", hidden, f.shared_hidden, f.gated, f.bias)
+        if f.shared_gate:
+            yield Weight(prefix + "shared_gate", (1, hidden), sharing=Sharing.SEQUENCE)
+    if not f.experts:
+        return
+    yield Weight(prefix + "router", (f.experts, hidden), sharing=Sharing.PARTS)
+    for e in range(f.experts):
+        yield from _feed_forward(f"{prefix}experts.{e}.", hidden, f.expert_hidden, f.gated, f.bias, e, f.experts)
+
+
+def _feed_forward(prefix: str, hidden: int, inner: int, gated: bool, bias: bool, expert: Optional[int] = None,
+                  experts: int = 0) -> Iterator[Weight]:
+    for name in ("up", "gate") if gated else ("up",):
+        yield Weight(prefix + name, (inner, hidden), 0, expert=expert, experts=experts)
+        if bias:
+            yield Weight(prefix + name + "_bias", (inner,), 0, expert=expert, experts=experts)
+    yield Weight(prefix + "down", (hidden, inner), 1, expert=expert, experts=experts)
+    if bias:
+        yield Weight(prefix + "down_bias", (hidden,), sharing=Sharing.SEQUENCE, expert=expert, experts=experts)

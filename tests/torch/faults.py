@@ -1,0 +1,101 @@
+"""What a path of communication does wrong on purpose, each with a plan in which somebody must notice."""
+
+from unittest import mock
+
+import tangram_torch.boundary
+import tangram_torch.communication
+import tangram_torch.experts
+import tangram_torch.flat
+import tangram_torch.optimizer
+import tangram_torch.parallel
+import tangram_torch.pipeline
+
+OFF = 1 + 1e-6
+
+
+def _scaled(owner, name):
+    """A function whose result is a little too large."""
+    right = getattr(owner, name)
+
+    def wrong(*arguments, **options):
+        result = right(*arguments, **options)
+        return (result[0] * OFF, *result[1:]) if isinstance(result, tuple) else result * OFF
+
+    return mock.patch.object(owner, name, staticmethod(wrong))
+
+
+def _sends(backward):
+    right = tangram_torch.boundary.Boundary.send
+
+    def wrong(self, activation):
+        right(self, activation * OFF if self._backward is backward else activation)
+
+    return mock.patch.object(tangram_torch.boundary.Boundary, "send", wrong)
+
+
+def _skipped(owner, name):
+    return mock.patch.object(owner, name, lambda *_, **__: None)
+
+
+def _without_group(owner, name, attribute):
+    """A method whose group does not exist for it."""
+    right = getattr(owner, name)
+
+    def wrong(self, *arguments):
+        with mock.patch.object(getattr(self, attribute), "ranks", getattr(self, attribute).ranks[:1]):
+            return right(self, *arguments)
+
+    return mock.patch.object(owner, name, wrong)
+
+
+def _stale(owner, name):
+    """Gathers nothing: the rank goes on with its own shard and zeros."""
+    right = getattr(owner, name)
+
+    def wrong(self, out, shard):
+        right(self, out, shard)
+        if self.size > 1:
+            out.view(self.size, -1)[1 - min(self.index, 1)] = 0
+
+    return mock.patch.object(owner, name, wrong)
+
+
+def _router_load():
+    right = tangram_torch.experts.Router.correct
+    return mock.patch.object(tangram_torch.experts.Router, "correct", lambda self, load: right(self, -load))
+
+
+def planted():
+    """(what is wrong, the plan in which it is, how)."""
+    p, flat = tangram_torch.parallel, tangram_torch.flat.FlatWeights
+    tensor, without = "tensor parallel, replicated key-value heads", "tensor parallel without sequence parallel"
+    yield "activations between stages", "fan-in from dp 2 x tp 1 to tp 4", _sends(False)
+    yield "gradients between stages", "fan-out from tp 2 to dp 3", _sends(True)
+    yield "positions gathered over tp", tensor, _scaled(p._Gather, "forward")
+    yield "their gradients", tensor, _scaled(p._Gather, "backward")
+    yield "partial sums scattered over tp", tensor, _scaled(p._Scatter, "forward")
+    yield "their gradients", tensor, _scaled(p._Scatter, "backward")
+    yield "partial sums over tp", without, _scaled(p._Sum, "forward")
+    yield "gradients summed over tp", without, _scaled(p._Copy, "backward")
+    yield "rows taken for experts", "experts under tp without sequence parallel", _scaled(p._Take, "backward")
+    yield "rows given back by experts", "experts under tp without sequence parallel", _scaled(p._Collect, "forward")
+    yield "keys and values over cp", "context parallel", _scaled(p._Gather, "forward")
+    yield "rows between experts", "experts over ep 4", _scaled(p._Exchange, "forward")
+    yield "their gradients", "experts over ep 4", _scaled(p._Exchange, "backward")
+    yield "partial gradients over tp", tensor, _skipped(flat, "_sum_parts")
+    for zero in range(3):
+        yield f"gradients over copies, ZeRO {zero}", f"ZeRO {zero} over unequal samples", (
+            _skipped(flat, "reduce") if zero < 2 else _without_group(flat, "accumulate", "copies"))
+    yield "weights over copies, ZeRO 1", "ZeRO 1 over unequal samples", _stale(
+        tangram_torch.communication.Group, "all_gather_into")
+    yield "weights over copies, ZeRO 3", "ZeRO 3 over unequal samples", _stale(
+        tangram_torch.communication.Group, "all_gather_into")
+    for name in ("mixed stage", "two unequal pipelines", "tied table over two stages, unlike tp"):
+        yield "sums over parts", name, _skipped(tangram_torch.pipeline.RankProgram, "_sum_over_parts")
+    yield "the norm of gradients", "mixed stage", _skipped_norm()
+    yield "the load of experts", "latent attention, router correction", _router_load()
+
+
+def _skipped_norm():
+    right = tangram_torch.optimizer.Optimizer.norm
+    return mock.patch.object(tangram_torch.optimizer.Optimizer, "norm", lambda self: right(self) * OFF)

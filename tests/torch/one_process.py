@@ -1,0 +1,105 @@
+"""Three steps of a plan beside three steps of one process: losses, norms, gradients and weights."""
+
+import os
+
+import torch
+
+import reference
+from tangram_torch.initial import drawn
+from tangram_torch.run import Options, Run
+from tangram_torch.weights import Held, units_of
+
+STEPS = 3
+TOLERANCE = 1e-9
+INITIAL = {"seed": 7, "deviation": 0.3, "vectors": 0.2}
+OPTIONS = Options(precision="fp64", learning_rate=1e-2, timeout=60)
+
+
+class Tokens:
+    """Any tokens, other ones in each iteration."""
+
+    def __init__(self, vocabulary, batch):
+        self.vocabulary, self.batch, self.iteration = vocabulary, batch, 0
+
+    def tokens(self, samples, length):
+        rows = [torch.randint(self.vocabulary, (length,),
+                              generator=torch.Generator().manual_seed(self.iteration * self.batch + sample))
+                for sample in samples]
+        return torch.stack(rows) if rows else torch.empty((0, length), dtype=torch.int64)
+
+
+def whole_weights(plan):
+    """By name, as one process has them."""
+    value = drawn(plan.model, **INITIAL)
+    everything = {w.name: w for rank in range(len(plan.ranks)) for unit in units_of(plan, rank) for w in unit.weights}
+    return {name: value(Held(w, tuple(range(n) for n in w.shape), (0,), False)).to(torch.float64)
+            for name, w in everything.items()}
+
+
+def write_expected(plan, folder):
+    """Of each step: loss, norm, gradients and weights."""
+    torch.set_num_threads(1)
+    weights = {name: w.requires_grad_() for name, w in whole_weights(plan).items()}
+    adam = torch.optim.AdamW(
+        [{"params": [w for w in weights.values() if w.dim() > 1], "weight_decay": OPTIONS.weight_decay},
+         {"params": [w for w in weights.values() if w.dim() == 1], "weight_decay": 0.0}],
+        lr=OPTIONS.learning_rate, betas=(0.9, 0.95), eps=1e-8)
+    source = Tokens(plan.model.vocabulary, plan.training.batch)
+    corrections = reference.corrections_of(plan.model)
+    steps = []
+    for source.iteration in range(STEPS):
+        batch = source.tokens(range(plan.training.batch), plan.training.sequence_length + 1)
+        loss = reference.loss_of(plan.model, weights, batch, corrections)
+        adam.zero_grad()
+        loss.backward()
+        gradients = {name: w.grad.clone() for name, w in weights.items()}
+        norm = float(torch.sqrt(sum(g.pow(2).sum() for g in gradients.values())))
+        for w in weights.values():
+            w.grad.mul_(min(1.0, OPTIONS.clip / norm))
+        adam.step()
+        for block, correction in corrections.items():
+            if plan.model.blocks[block].feed_forward.router_bias:
+                correction.update()
+        steps.append((float(loss), norm, gradients, {name: w.detach().clone() for name, w in weights.items()}))
+    torch.save(steps, os.path.join(folder, "expected"))
+
+
+class Recording(Run):
+    """Keeps the gradients of a step."""
+
+    def before_step(self):
+        self.gradients = {flat: flat.gradient.clone() for flat in self.program.flats}
+
+
+def differences(plan, rank, folder):
+    """What a rank has that one process has not: lines, none if all is equal."""
+    run = Recording(plan, rank, OPTIONS, Tokens(plan.model.vocabulary, plan.training.batch),
+                    drawn(plan.model, **INITIAL))
+    found = []
+
+    def compare(what, got, right):
+        error = float((got - right).abs().max()) / max(1e-3, float(right.abs().max())) if right.numel() else 0.0
+        if not error <= TOLERANCE:
+            found.append(f"step {step}, rank {rank}: {what} differs by {error:.2g}")
+
+    for step, (loss, norm, gradients, weights) in enumerate(torch.load(os.path.join(folder, "expected"))):
+        run.program.source.iteration = step
+        run.step()
+        compare("loss", *(torch.tensor(x, dtype=torch.float64) for x in (run.last.loss, loss)))
+        compare("norm", *(torch.tensor(x, dtype=torch.float64) for x in (run.last.norm, norm)))
+        for flat in run.program.flats:
+            for slot, first, last in flat.own_pieces():
+                own = tuple(slice(r.start, r.stop) for r in slot.held.ranges)
+                start = flat.own.start + first - slot.first
+                for what, got, whole in (("gradient of ", run.gradients[flat], gradients),
+                                         ("weight ", flat.master, weights)):
+                    right = whole[slot.held.name][own].flatten()[start:start + last - first]
+                    compare(what + slot.held.name, got[first:last], right)
+    return found + _in_flight(plan, rank, run.program.most_in_flight)
+
+
+def _in_flight(plan, rank, counted):
+    stage = plan.stages[plan.ranks[rank].stage]
+    passes = plan.pipelines[stage.pipeline].microbatches * len(stage.chunks)
+    planned = min(stage.warmup + 1, passes)
+    return [] if counted == planned else [f"rank {rank} held {counted} passes at once, not {planned}"]

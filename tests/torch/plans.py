@@ -1,0 +1,187 @@
+"""Small launch plans by hand: every technique, every way in which stages and pipelines may be unlike."""
+
+import itertools
+
+from tangram_torch.launch_plan import plan_of
+from tangram_torch.topology import Place
+
+
+def block_type(name="dense", hidden=16, heads=4, kv_heads=4, head_dim=4, ffn=24, gated=True, bias=False, norm="rmsnorm",
+               norms=2, **more):
+    record = {"name": name, "hidden": hidden, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim,
+              "qk_norm": False, "sliding_window": 0, "causal": True, "qkv_bias": bias, "output_bias": bias,
+              "gated": gated, "ffn_bias": bias, "norm": norm, "norms_per_block": norms, "parallel_attention": False}
+    if ffn:
+        record["ffn_hidden"] = ffn
+    record.update(more)
+    return record
+
+
+def moe(experts=4, chosen=2, hidden=8, shared=0, **more):
+    return {"experts": experts, "experts_per_token": chosen, "expert_hidden": hidden, "shared_hidden": shared,
+            "shared_gate": False, "router_bias": False, **more}
+
+
+def model(types, blocks, tied=False, positions=0, norm="rmsnorm", projection=0, vocabulary=24, final_norm=True):
+    architecture = {"vocabulary": vocabulary, "hidden": 16, "tied_embeddings": tied, "learned_positions": positions,
+                    "norm": norm, "final_norm": final_norm, "extra_embedding_parameters": 0, "types": types,
+                    "blocks": blocks}
+    if projection:
+        architecture["embedding_projection"] = projection
+    return architecture
+
+
+LLAMA = model([block_type(kv_heads=2)], [{"type": "dense", "count": 4}])
+GPT = model([block_type(gated=False, bias=True, norm="layernorm")], [{"type": "dense", "count": 4}], tied=True,
+            positions=12, norm="layernorm")
+NEOX = model([block_type(gated=False, bias=True, norm="layernorm", parallel_attention=True)],
+             [{"type": "dense", "count": 4}], norm="layernorm")
+OPT_350M = model([block_type(gated=False, bias=True, norm="layernorm")], [{"type": "dense", "count": 4}], tied=True,
+                 positions=12, norm="layernorm", projection=8, final_norm=False)
+GEMMA = model([block_type(norms=4, kv_heads=2), block_type("windowed", norms=4, kv_heads=2, sliding_window=3)],
+              [{"type": "dense", "count": 1}, {"type": "windowed", "count": 1}] * 2, tied=True)
+QWEN = model([block_type(kv_heads=2, qkv_bias=True, qk_norm=True)], [{"type": "dense", "count": 4}])
+MIXTRAL = model([block_type("moe", kv_heads=2, ffn=0, moe=moe())], [{"type": "moe", "count": 4}])
+QWEN_MOE = model([block_type("moe", ffn=0, moe=moe(shared=8, shared_gate=True))], [{"type": "moe", "count": 4}])
+EXPERT_BIAS = model([block_type("moe", ffn=0, bias=True, moe=moe())], [{"type": "moe", "count": 4}])
+LATENT = {"q_lora_rank": 6, "kv_lora_rank": 4, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 3}
+DEEPSEEK = model([block_type(mla=LATENT), block_type("moe", ffn=0, mla=LATENT, moe=moe(shared=8, router_bias=True))],
+                 [{"type": "dense", "count": 1}, {"type": "moe", "count": 3}])
+
+
+def part(samples, tp=1, cp=1, dp=1, ep=1, etp=1, sp=None, zero=0, recompute="none", layers=None, runs=None):
+    record = {"samples": samples, "zero": zero,
+              "parallel": {"tp": tp, "cp": cp, "dp": dp, "ep": ep, "etp": etp,
+                           "sequence_parallel": tp > 1 if sp is None else sp},
+              "recompute": {"granularity": recompute, "method": "block", "layers": 99 if layers is None else layers}}
+    if runs:
+        record["block_runs"] = [{"blocks": blocks, "zero": z, "recompute": r} for blocks, z, r in runs]
+    return record
+
+
+def make(architecture, pipelines, length=8, group=0):
+    """pipelines: of each (samples, microbatch, stages), and of each stage (chunks, parts) or (chunks, parts, warm-up)."""
+    plan = {"schema": "tangram.launch_plan/1", "plan_id": "by-hand",
+            "model": {"name": "tiny", "architecture": architecture,
+                      "training": {"sequence_length": length, "precision": "fp32", "gradient_bytes_per_parameter": 4,
+                                   "global_batch_samples": sum(p[0] for p in pipelines),
+                                   "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}},
+            "execution": {"interleaving": {"group": group}} if group else {}, "predicted": {"iteration_s": 0.1},
+            "pipelines": [], "stages": [], "boundaries": [], "ranks": []}
+    for samples, microbatch, stages in pipelines:
+        _add_pipeline(plan, samples, microbatch, stages, length)
+    return plan
+
+
+def _add_pipeline(plan, samples, microbatch, stages, length):
+    first = len(plan["stages"])
+    microbatches = -(-samples // microbatch)
+    chunks = len(stages[0][0])
+    group = plan["execution"].get("interleaving", {}).get("group", 0)
+    for s, (blocks, parts, *warmup) in enumerate(stages):
+        depth = len(stages) - 1 - s
+        lead = warmup[0] if warmup else depth if chunks == 1 else (chunks - 1) * group + 2 * depth
+        plan["stages"].append({"id": first + s, "pipeline": len(plan["pipelines"]), "chunks": blocks,
+                               "embedding": s == 0, "head": s + 1 == len(stages),
+                               "schedule": {"warmup": min(lead, microbatches * chunks)}, "parts": parts})
+        for p, record in enumerate(parts):
+            degrees = record["parallel"]
+            count = degrees["tp"] * degrees["cp"] * degrees["dp"]
+            record["ranks"] = {"first": len(plan["ranks"]), "count": count}
+            for _ in range(count):
+                rank = len(plan["ranks"])
+                plan["ranks"].append({"rank": rank, "host": "h", "local_rank": rank, "stage": first + s, "part": p,
+                                      "tp": 0, "cp": 0, "dp": 0, "ep": 0, "etp": 0})
+    plan["pipelines"].append({"id": len(plan["pipelines"]), "samples": samples, "microbatch": microbatch,
+                              "num_microbatches": microbatches, "stages": list(range(first, first + len(stages)))})
+    behind = range(first + 1, first + len(stages)) if chunks == 1 else [*range(first + 1, first + len(stages)), first]
+    for source, target in zip(range(first, first + len(stages)), behind):
+        plan["boundaries"].append({"from": source, "to": target,
+                                   "transfers": _transfers(plan, source, target, microbatch, length)})
+
+
+def _transfers(plan, source, target, microbatch, length):
+    whole = plan_of({**plan, "boundaries": [], "pipelines": []})
+    sides = [[(rank, Place(rank, p)) for p in whole.stages[stage].parts for rank in p.ranks]
+             for stage in (source, target)]
+    transfers = []
+    for (src, sender), (dst, receiver) in itertools.product(*sides):
+        pairs = [(side.samples(microbatch), side.shard_range(length)) for side in (sender, receiver)]
+        samples, positions = ((max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(*pairs))
+        if samples[0] < samples[1] and positions[0] < positions[1]:
+            transfers.append({"src": src, "dst": dst, "samples": list(samples), "seq": list(positions)})
+    return transfers
+
+
+def one_chunk(first, last):
+    return [[first, last]]
+
+
+def two_stages(left, right, microbatch=4, samples=8, **more):
+    return lambda architecture, **options: make(
+        architecture, [(samples, microbatch, [(one_chunk(0, 2), left), (one_chunk(2, 4), right)])], **more, **options)
+
+
+def cases():
+    """(name, plan)."""
+    yield "one rank", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2)])])])
+    yield "tensor parallel, replicated key-value heads", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4)])])])
+    yield "tensor parallel without sequence parallel", make(
+        LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4, sp=False)])])])
+    yield "odd sequence under tensor parallel", two_stages([part(4, tp=2, sp=False)], [part(4, tp=4, sp=False)],
+                                                          length=7)(GPT)
+    yield "context parallel", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2)])])])
+    for zero in range(4):
+        yield f"ZeRO {zero} over unequal samples", make(
+            LLAMA, [(7, 3, [(one_chunk(0, 4), [part(3, dp=2, tp=2, zero=zero)])])])
+    yield "fan-in from dp 2 x tp 1 to tp 4", two_stages([part(4, dp=2)], [part(4, tp=4)])(LLAMA)
+    yield "fan-out from tp 2 to dp 3", two_stages([part(6, tp=2)], [part(6, dp=3)], 6, 18)(GPT)
+    yield "overlap of dp 2 and dp 3, cp on one side", two_stages([part(6, dp=2, cp=2)], [part(6, dp=3)], 6, 12)(QWEN)
+    yield "tied table over two stages, unlike tp", two_stages([part(4, tp=2, zero=1)], [part(4, tp=4, zero=2)])(GPT)
+    yield "tied table on one stage under ZeRO 3", make(GPT, [(4, 2, [(one_chunk(0, 4), [part(2, dp=2, zero=3)])])])
+    yield "recompute in full, the first layers, selective", make(
+        LLAMA, [(8, 2, [(one_chunk(0, 2), [part(2, tp=2, recompute="full", layers=1)]),
+                        (one_chunk(2, 3), [part(2, recompute="selective")]),
+                        (one_chunk(3, 4), [part(2, dp=2, recompute="full", zero=3)])])])
+    yield "runs of blocks under unlike ZeRO", make(
+        LLAMA, [(8, 4, [(one_chunk(0, 4), [part(4, dp=4, zero=1,
+                                                runs=[(1, 0, "none"), (2, 3, "full"), (1, 2, "selective")])])])])
+    yield "mixed stage", two_stages([part(1), part(3, tp=2)], [part(2, dp=2), part(2, cp=2)])(LLAMA)
+    yield "mixed stage with experts under ZeRO", two_stages(
+        [part(2, ep=2, dp=2, zero=2), part(2, tp=2, ep=2)], [part(4, dp=2, ep=2, zero=3)])(MIXTRAL)
+    yield "two unequal pipelines", make(GPT, [(6, 2, [(one_chunk(0, 3), [part(2, tp=2)]), (one_chunk(3, 4), [part(2)])]),
+                                              (3, 3, [(one_chunk(0, 4), [part(3, dp=3, zero=1)])])])
+    yield "two unequal pipelines with experts", make(
+        MIXTRAL, [(6, 2, [(one_chunk(0, 3), [part(2, dp=2, ep=2)]), (one_chunk(3, 4), [part(2, tp=2, etp=2)])]),
+                  (3, 3, [(one_chunk(0, 4), [part(3, tp=2, ep=2, zero=3)])])])
+    yield "more microbatches in flight", make(
+        LLAMA, [(12, 2, [(one_chunk(0, 2), [part(2)], 3), (one_chunk(2, 4), [part(2, tp=2)], 0)])])
+    yield "a smaller last microbatch that leaves a replica idle", two_stages([part(4, dp=4)], [part(4, tp=2)], 4, 9)(
+        LLAMA)
+    yield "idle replicas with experts", two_stages([part(4, dp=4, ep=4, zero=2)], [part(4, tp=2, ep=2)], 4, 9)(MIXTRAL)
+    yield "interleaved", make(
+        LLAMA, [(8, 2, [([[0, 1], [2, 3]], [part(2, tp=2)]), ([[1, 2], [3, 4]], [part(2, dp=2, zero=1)])])], group=2)
+    yield "interleaved, tied, a group that is not whole", make(
+        GPT, [(10, 2, [([[0, 1], [2, 3]], [part(2)]), ([[1, 2], [3, 4]], [part(2, recompute="full")])])], group=2)
+    yield "experts over ep 4", make(MIXTRAL, [(8, 4, [(one_chunk(0, 4), [part(4, dp=4, ep=4)])])])
+    yield "experts over ep 2 x expert-tp 2 and tp", make(
+        MIXTRAL, [(4, 2, [(one_chunk(0, 4), [part(2, dp=2, tp=2, ep=2, etp=2)])])])
+    yield "experts over ep 2 beside copies, recomputed", make(
+        MIXTRAL, [(8, 4, [(one_chunk(0, 4), [part(4, dp=4, ep=2, zero=1, recompute="full")])])])
+    yield "experts under tp without sequence parallel", make(
+        QWEN_MOE, [(4, 2, [(one_chunk(0, 4), [part(2, tp=2, ep=2, sp=False)])])])
+    yield "shared experts with a gate", make(QWEN_MOE, [(4, 2, [(one_chunk(0, 4), [part(2, tp=2, ep=2)])])])
+    yield "experts with biases over expert-tp", make(
+        EXPERT_BIAS, [(4, 2, [(one_chunk(0, 4), [part(2, tp=2, dp=2, etp=2, ep=2)])])])
+    yield "latent attention, router correction", make(
+        DEEPSEEK, [(8, 4, [(one_chunk(0, 1), [part(4, tp=2)]), (one_chunk(1, 4), [part(4, dp=2, tp=2, ep=4, zero=1)])])])
+    yield "parallel attention", two_stages([part(4, tp=2)], [part(4, dp=2, tp=2)])(NEOX)
+    yield "projected embedding, no last norm", two_stages([part(4, tp=2)], [part(4, dp=2, zero=3)])(OPT_350M)
+    yield "four norms, windows", make(GEMMA, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2, zero=2)])])])
+    yield "biases and norms on heads", make(QWEN, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4, zero=1)])])])
+    yield "context parallel with experts", make(
+        MIXTRAL, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2, ep=4, zero=1)])])])
+    yield "three pipelines, mixed stages, unlike degrees", make(LLAMA, [
+        (4, 2, [(one_chunk(0, 2), [part(1), part(1)]), (one_chunk(2, 4), [part(2, tp=2)])]),
+        (4, 2, [(one_chunk(0, 1), [part(2)]), (one_chunk(1, 4), [part(2, dp=2, zero=3)])]),
+        (1, 1, [(one_chunk(0, 4), [part(1)])])])

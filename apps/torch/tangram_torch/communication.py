@@ -100,6 +100,10 @@ class Groups:
     def of(self, ranks: Ranks) -> Group:
         return self._groups[ranks] if len(ranks) > 1 else Group(ranks, self.rank, None)
 
+    def barrier(self) -> None:
+        if self.world.size > 1:
+            dist.barrier()
+
     def send(self, tensor: Tensor, to: int, backward: bool) -> Any:
         """Returns what has to be waited for before the tensor may change."""
         return dist.isend(tensor, to, group=self._queues[backward, self.rank < to])

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from .communication import Group
-from .flat import FlatWeights
+from .flat import FlatWeights, Slot
+
+MOMENTS = ("exp_avg", "exp_avg_sq")  # as torch.optim names them
 
 
 @dataclass(frozen=True)
-class Settings:
+class AdamSettings:
     learning_rate: float = 3e-4
     betas: tuple[float, float] = (0.9, 0.95)
     epsilon: float = 1e-8
@@ -20,49 +22,70 @@ class Settings:
     clip: float = 1.0  # highest norm of all gradients; 0: no limit
 
 
+@dataclass(frozen=True)
+class _Stepped:
+    """Neighbours in what a rank owns of a flat tensor that decay, or that do not."""
+
+    flat: FlatWeights
+    first: int
+    last: int
+    parameter: torch.nn.Parameter  # a view of the master copy
+
+
 class Optimizer:
-    """Steps what the rank owns of all its flat tensors. `first_part` tells which part counts a weight in the norm."""
+    """Steps what the rank owns of all its flat tensors. `first_part` tells which part counts a weight where each must
+    be counted once."""
 
     def __init__(self, flats: list[FlatWeights], world: Group, part: int, first_part: dict[str, int],
-                 settings: Settings) -> None:
+                 settings: AdamSettings) -> None:
         self._flats = flats
         self._world = world
-        self._settings = settings
-        self._counted: list[tuple[FlatWeights, int, int]] = []
-        self._stepped: list[tuple[FlatWeights, int, int, torch.nn.Parameter]] = []
+        self._part = part
+        self._first_part = first_part
+        self._clip = settings.clip
+        self._stepped: list[_Stepped] = []
         groups: dict[bool, list[torch.nn.Parameter]] = {True: [], False: []}
         for flat in flats:
-            for slot, first, last in flat.own_pieces():
-                if flat.is_counted(slot) and first_part[slot.held.name] == part:
-                    self._counted.append((flat, first, last))
-                parameter = torch.nn.Parameter(flat.master[first:last])
-                self._stepped.append((flat, first, last, parameter))
-                groups[slot.held.weight.is_vector].append(parameter)
+            for decays, first, last in runs_of(flat):
+                stepped = _Stepped(flat, first, last, torch.nn.Parameter(flat.master[first:last]))
+                self._stepped.append(stepped)
+                groups[decays].append(stepped.parameter)
+        fused = {"fused": True} if flats[0].master.is_cuda and torch.__version__ >= "2" else {}
         self._adam = torch.optim.AdamW(
-            [{"params": groups[False], "weight_decay": settings.weight_decay},
-             {"params": groups[True], "weight_decay": 0.0}],
-            lr=settings.learning_rate, betas=settings.betas, eps=settings.epsilon)
+            [{"params": groups[decays], "weight_decay": settings.weight_decay if decays else 0.0}
+             for decays in (True, False)],
+            lr=settings.learning_rate, betas=settings.betas, eps=settings.epsilon, **fused)
+
+    def set_learning_rate(self, rate: float) -> None:
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+
+    def is_counted(self, flat: FlatWeights, slot: Slot) -> bool:
+        """Of all ranks that own the same of a weight, one counts it."""
+        return flat.is_counted(slot) and self._first_part[slot.held.name] == self._part
 
     def norm(self) -> float:
         """Of all gradients of the model, the same on every rank. Not finite where one of them is not."""
         squares = self._flats[0].master.new_zeros(1, dtype=torch.float64)
-        for flat, first, last in self._counted:
-            if flat.gradient is not None:
-                squares += flat.gradient[first:last].to(torch.float64).pow(2).sum()
+        for flat in self._flats:
+            for slot, first, last in flat.own_pieces():
+                if flat.gradient is not None and self.is_counted(flat, slot):
+                    squares += flat.gradient[first:last].to(torch.float64).pow(2).sum()
         self._world.all_reduce(squares)
         return float(squares.sqrt())
 
     def step(self, norm: float, scale: float = 1.0) -> None:
         """Of gradients that are `scale` times too large; `norm` is that of these."""
         factor = 1.0 / scale
-        if self._settings.clip > 0 and norm / scale > self._settings.clip:
-            factor *= self._settings.clip / (norm / scale)
-        for flat, first, last, parameter in self._stepped:
-            gradient = flat.gradient[first:last] if flat.gradient is not None else torch.zeros_like(parameter)
-            parameter.grad = gradient * factor
+        if self._clip > 0 and norm / scale > self._clip:
+            factor *= self._clip / (norm / scale)
+        for flat in self._flats:
+            flat.gradient = torch.zeros_like(flat.master) if flat.gradient is None else flat.gradient.mul_(factor)
+        for stepped in self._stepped:
+            stepped.parameter.grad = stepped.flat.gradient[stepped.first:stepped.last]
         self._adam.step()
-        for _, _, _, parameter in self._stepped:
-            parameter.grad = None
+        for stepped in self._stepped:
+            stepped.parameter.grad = None
         for flat in self._flats:
             flat.refresh()
         self.forget()
@@ -72,5 +95,41 @@ class Optimizer:
         for flat in self._flats:
             flat.gradient = None
 
-    def states(self) -> dict[int, dict[str, Tensor]]:
-        return {i: self._adam.state[p] for i, (_, _, _, p) in enumerate(self._stepped)}
+    # Checkpoints
+
+    @property
+    def steps_done(self) -> int:
+        return next((int(state["step"]) for state in self._adam.state.values()), 0)
+
+    def states_of(self, flat: FlatWeights, first: int, last: int) -> dict[str, Tensor]:
+        """Of a part of what the rank owns, which lies in one run of neighbours; none before the first step."""
+        stepped = self._of(flat, first)
+        state = self._adam.state.get(stepped.parameter, {})
+        return {name: state[name][first - stepped.first:last - stepped.first] for name in MOMENTS if name in state}
+
+    def set_states(self, flat: FlatWeights, first: int, last: int, states: dict[str, Tensor], steps: int) -> None:
+        stepped = self._of(flat, first)
+        state = self._adam.state[stepped.parameter]
+        state["step"] = torch.tensor(float(steps), device=flat.master.device if self._on_device else "cpu")
+        for name, value in states.items():
+            whole = state.setdefault(name, torch.zeros_like(stepped.parameter))
+            whole[first - stepped.first:last - stepped.first].copy_(value)
+
+    @property
+    def _on_device(self) -> bool:
+        """Fused kernels keep the count of steps beside the moments."""
+        return bool(self._adam.defaults.get("fused"))
+
+    def _of(self, flat: FlatWeights, place: int) -> _Stepped:
+        return next(s for s in self._stepped if s.flat is flat and s.first <= place < s.last)
+
+
+def runs_of(flat: FlatWeights) -> list[tuple[bool, int, int]]:
+    """(decays, first, last) of what the rank owns: matrices decay, vectors do not."""
+    runs: list[tuple[bool, int, int]] = []
+    for slot, first, last in flat.own_pieces():
+        decays = not slot.held.weight.is_vector
+        if runs and runs[-1][0] == decays and runs[-1][2] == first:
+            first = runs.pop()[1]
+        runs.append((decays, first, last))
+    return runs

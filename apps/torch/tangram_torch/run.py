@@ -11,7 +11,7 @@ from .communication import Groups
 from .holders import buckets_of, first_part, shared_pieces
 from .initial import Initial
 from .launch_plan import LaunchPlan, PlanError
-from .optimizer import Optimizer, Settings
+from .optimizer import AdamSettings, Optimizer
 from .pipeline import RankProgram, TokenSource
 from .topology import Ranks, place_of
 from .unit import Precision
@@ -49,17 +49,21 @@ class LossScale:
 
     def __init__(self, enabled: bool) -> None:
         self.value = 65536.0 if enabled else 1.0
+        self.good_steps = 0
         self._enabled = enabled
-        self._good = 0
+
+    def restore(self, value: float, good_steps: int) -> None:
+        if self._enabled:
+            self.value, self.good_steps = value, good_steps
 
     def update(self, finite: bool) -> None:
         if not self._enabled:
             return
-        self._good = self._good + 1 if finite else 0
+        self.good_steps = self.good_steps + 1 if finite else 0
         if not finite:
             self.value = max(1.0, self.value / 2)
-        elif self._good == self.GROWTH:
-            self.value, self._good = self.value * 2, 0
+        elif self.good_steps == self.GROWTH:
+            self.value, self.good_steps = self.value * 2, 0
 
 
 def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
@@ -87,7 +91,7 @@ class Run:
                                    buckets)
         for flat in self.program.flats:
             flat.load(initial)
-        settings = Settings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
+        settings = AdamSettings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
         self.optimizer = Optimizer(self.program.flats, self.groups.world, self.program.place.part.first_rank,
                                    first_part(plan), settings)
         self.scale = LossScale(options.precision == "fp16")

@@ -1,0 +1,215 @@
+"""Checkpoints: every rank writes what it owns of master weights and optimizer states, by the names of weights and the
+ranges of their elements, so that any plan of the same model can read them.
+
+    FOLDER/step-00000120/rank-00003.pt    written first, each beside its name and renamed
+    FOLDER/step-00000120/complete.json    written last: what lies in a folder without it does not count
+
+Of ranks that own the same, one writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .flat import FlatWeights, Slot
+from .launch_plan import LaunchPlan
+from .run import Run
+from .weights import units_of
+
+FORMAT = "tangram.checkpoint/1"
+COMPLETE = "complete.json"
+KEPT = 2  # checkpoints: the newest one, and the one before it
+
+
+class CheckpointError(Exception):
+    """A checkpoint cannot be read: str() says why."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run stands."""
+
+    step: int  # iterations done
+    loss_scale: float
+    good_steps: int  # since the scale changed
+
+
+def save(run: Run, folder: str, position: Position) -> None:
+    """All ranks call it. A process that ends at any time leaves the last complete checkpoint as it was."""
+    target = _folder_of(folder, position.step)
+    rank = run.groups.rank
+    os.makedirs(target, exist_ok=True)
+    run.groups.barrier()
+    _write(target / f"rank-{rank:05}.pt", {"format": FORMAT, "pieces": list(_pieces(run)), "routers": _routers(run)})
+    run.groups.barrier()
+    if rank == 0:
+        plan = run.program.plan
+        record = {"format": FORMAT, "plan": plan.id, "model": plan.model.name, **vars(position),
+                  "ranks": [sorted(sections_of(plan, other)) for other in range(len(plan.ranks))]}
+        _write_text(target / COMPLETE, json.dumps(record) + "\n")
+        _forget_old(Path(folder))
+    run.groups.barrier()
+
+
+def latest(folder: str) -> Optional[Path]:
+    """The newest complete checkpoint of a folder."""
+    complete = sorted(path.parent for path in Path(folder).glob(f"step-*/{COMPLETE}"))
+    return complete[-1] if complete else None
+
+
+def load(run: Run, checkpoint: Path) -> Position:
+    """Sets weights, optimizer states and corrections of routers. Raises CheckpointError where something is missing."""
+    record = _read_record(checkpoint)
+    wanted = _Wanted(run)
+    own = sections_of(run.program.plan, run.groups.rank)
+    for rank, sections in enumerate(record["ranks"]):
+        if own.isdisjoint(sections):
+            continue
+        try:
+            content = torch.load(checkpoint / f"rank-{rank:05}.pt", map_location="cpu")
+        except Exception as reason:
+            raise CheckpointError(f"{checkpoint}/rank-{rank:05}.pt cannot be read: {reason}") from reason
+        for piece in content["pieces"]:
+            wanted.take(piece)
+        for block, correction in content["routers"].items():
+            if block in run.program.routers:
+                run.program.routers[block].correction.copy_(correction)
+    wanted.finish(checkpoint)
+    return Position(record["step"], record["loss_scale"], record["good_steps"])
+
+
+def sections_of(plan: LaunchPlan, rank: int) -> set[str]:
+    """Which parts of the model a rank holds: each of its blocks, and the ends as one, as their tables may be tied."""
+    names = {unit.name for unit in units_of(plan, rank)}
+    return {name if name.startswith("blocks.") else "ends" for name in names}
+
+
+def _folder_of(folder: str, step: int) -> Path:
+    return Path(folder) / f"step-{step:08}"
+
+
+def _read_record(checkpoint: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((checkpoint / COMPLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as reason:
+        raise CheckpointError(f"{checkpoint / COMPLETE}: {reason}") from reason
+    if record.get("format") != FORMAT:
+        raise CheckpointError(f"{checkpoint} is not a checkpoint of format {FORMAT}")
+    return record
+
+
+def _write(path: Path, content: Any) -> None:
+    beside = path.with_suffix(".tmp")
+    with open(beside, "wb") as file:
+        torch.save(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def _write_text(path: Path, text: str) -> None:
+    beside = path.with_suffix(".tmp")
+    with open(beside, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def _forget_old(folder: Path) -> None:
+    """Keeps the newest complete ones; what was left unfinished before them goes, too."""
+    complete = sorted(path.parent for path in folder.glob(f"step-*/{COMPLETE}"))
+    for path in sorted(folder.glob("step-*")):
+        if path < complete[-1] and path not in complete[-KEPT:]:
+            (path / COMPLETE).unlink(missing_ok=True)  # first, so that no half of it counts
+            shutil.rmtree(path, ignore_errors=True)
+
+
+# Pieces: elements [first, last) of the rank's slice of a weight, the slice as ranges of the whole weight.
+Piece = dict[str, Any]
+
+
+def _pieces(run: Run) -> Iterator[Piece]:
+    optimizer = run.optimizer
+    for flat in run.program.flats:
+        for slot, first, last in flat.own_pieces():
+            if not optimizer.is_counted(flat, slot):
+                continue
+            start = flat.own.start + first - slot.first
+            values = {"value": flat.master[first:last], **optimizer.states_of(flat, first, last)}
+            yield {"name": slot.held.name, "ranges": [(r.start, r.stop) for r in slot.held.ranges], "first": start,
+                   "values": {key: value.detach().clone().cpu() for key, value in values.items()},
+                   "steps": optimizer.steps_done}
+
+
+def _routers(run: Run) -> dict[int, Tensor]:
+    return {block: router.correction.cpu() for block, router in run.program.routers.items()
+            if router.shape.router_bias}
+
+
+class _Wanted:
+    """What a rank owns, filled from pieces of whoever wrote them."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._missing: dict[tuple[int, str], Tensor] = {}  # of each slot, elements of the slice that are still missing
+        self._slots: dict[str, list[tuple[int, FlatWeights, Slot]]] = {}
+        self._values: dict[tuple[int, str], dict[str, Tensor]] = {}
+        self._steps = 0
+        for number, flat in enumerate(run.program.flats):
+            for slot, _, _ in flat.own_pieces():
+                self._slots.setdefault(slot.held.name, []).append((number, flat, slot))
+                self._missing[number, slot.held.name] = torch.ones(slot.held.shape, dtype=torch.bool)
+
+    def take(self, piece: Piece) -> None:
+        for number, _, slot in self._slots.get(piece["name"], []):
+            self._steps = piece["steps"]
+            source = [range(*r) for r in piece["ranges"]]
+            common = [range(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(source, slot.held.ranges)]
+            if any(len(r) == 0 for r in common):
+                continue
+            present = _spread(torch.ones(len(piece["values"]["value"]), dtype=torch.bool), piece, source)
+            here, there = _within(common, slot.held.ranges), _within(common, source)
+            for key, values in piece["values"].items():
+                kept = self._values.setdefault((number, slot.held.name), {})
+                whole = kept.setdefault(key, torch.zeros(slot.held.shape, dtype=values.dtype))
+                spread = _spread(values, piece, source)[there]
+                whole[here] = torch.where(present[there], spread, whole[here])
+            self._missing[number, slot.held.name][here] &= ~present[there]
+
+    def finish(self, checkpoint: Path) -> None:
+        for number, flat in enumerate(self._run.program.flats):
+            for slot, first, last in flat.own_pieces():
+                start = flat.own.start + first - slot.first
+                own = slice(start, start + last - first)
+                if self._missing[number, slot.held.name].flatten()[own].any():
+                    raise CheckpointError(f"{checkpoint} has not all of {slot.held.name}: it is of another model, or a "
+                                          "file of it is not whole")
+                values = {key: whole.flatten()[own] for key, whole in self._values[number, slot.held.name].items()}
+                flat.master[first:last].copy_(values.pop("value"))
+                if self._steps > 0:
+                    self._run.optimizer.set_states(flat, first, last, values, self._steps)
+            flat.gather()
+            flat.refresh()
+            flat.release()
+
+
+def _spread(values: Tensor, piece: Piece, ranges: list[range]) -> Tensor:
+    """A part of a slice in the shape of the slice; elsewhere zeros."""
+    shape = [len(r) for r in ranges]
+    whole = torch.zeros(int(torch.tensor(shape).prod()), dtype=values.dtype)
+    whole[piece["first"]:piece["first"] + len(values)] = values
+    return whole.view(shape)
+
+
+def _within(common: list[range], whole: Any) -> tuple[slice, ...]:
+    return tuple(slice(c.start - w.start, c.stop - w.start) for c, w in zip(common, whole))

@@ -30,9 +30,9 @@ Parameters parameters_of(ExportArguments& a) {
            output_option("FOLDER", "folder to create", a.output),
            {"program",
             "FORMAT",
-            "what slurm and kubernetes start: generic (default) or megatron",
+            "what slurm and kubernetes start: generic (default), torch or megatron",
             &a.program,
-            {"generic", "megatron"}},
+            {"generic", "torch", "megatron"}},
            {"image", "IMAGE", "container image for kubernetes", &a.image}}};
 }
 
@@ -71,9 +71,9 @@ Expected<exporting::Options> options_of(const ExportArguments& arguments, export
   if (arguments.program.empty()) return options;
   auto program = format_of(arguments.program, "--program");
   if (!program) return fail(std::move(program.error()));
-  if (*program != Format::kGeneric && *program != Format::kMegatron) {
+  if (*program != Format::kGeneric && *program != Format::kTorch && *program != Format::kMegatron) {
     return fail(usage_mistake("wrong-program", fmt::format("--program {} cannot be wrapped", arguments.program),
-                              "generic or megatron"));
+                              "generic, torch or megatron"));
   }
   options.program = *program;
   return options;
@@ -130,15 +130,18 @@ Command export_command() {
           .usage = "PLAN --to FORMAT -o FOLDER",
           .summary = "write the files with which a runtime starts a plan",
           .examples = R"(  tangram export plan.json --to generic -o start
+  tangram export plan.json --to torch -o start
   tangram export plan.json --to megatron -o start
   tangram export plan.json --to flagscale -o conf
   tangram export plan.json --to slurm --program megatron -o job
 )",
-          .details = R"(FORMAT is generic (rank map, hostfile, a start script per node), megatron
-(arguments of Megatron-LM, with scripts), flagscale (FlagScale's heterogeneous
-training), slurm (a heterogeneous job) or kubernetes (a JobSet) around generic
-or megatron. sailor, flashflex and galvatron write those planners' plan files,
-for comparisons. A plan that a format cannot express is refused with all
+          .details = R"(FORMAT is torch (start scripts and a runtime that needs PyTorch alone and runs
+every plan of a text model), generic (rank map, hostfile, a start script per
+node for a program of yours), megatron (arguments of Megatron-LM, with
+scripts), flagscale (FlagScale's heterogeneous training), slurm (a
+heterogeneous job) or kubernetes (a JobSet) around torch, generic or megatron.
+sailor, flashflex and galvatron write those planners' plan files, for
+comparisons. A plan that a format cannot express is refused with all
 reasons; plan --target finds one that a runtime can run. The folder is written
 whole or not at all, and must be empty or not exist. Exit 3: refused.
 

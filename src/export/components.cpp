@@ -1,5 +1,8 @@
 #include "components.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "tangram/base/at.hpp"
 
 namespace tangram::exporting {
@@ -20,10 +23,22 @@ std::vector<Component> components_of(const plan::LaunchPlan& plan, const plan::L
 }
 
 Expected<Wrapped> wrapped(const plan::LaunchPlan& plan, Format program) {
-  const bool megatron = program == Format::kMegatron;
-  auto files = megatron ? export_megatron(plan) : export_generic(plan);
+  struct Row {
+    Format format;
+    Expected<Export> (*files)(const plan::LaunchPlan&);
+    Launch (*launch)(const plan::LaunchPlan&);
+    const char* arguments;
+  };
+  static constexpr std::array kRows{
+      Row{Format::kGeneric, export_generic, generic_launch, "PROGRAM.py"},
+      Row{Format::kTorch, export_torch, torch_launch, "[OPTION...]"},
+      Row{Format::kMegatron, export_megatron, megatron_launch,
+          "[ARGUMENT...], with MEGATRON_LM set to the folder of pretrain_gpt.py"},
+  };
+  const Row& row = *std::ranges::find(kRows, program, &Row::format);
+  auto files = row.files(plan);
   if (!files) return fail(std::move(files.error()));
-  return Wrapped{std::move(*files), megatron ? megatron_launch(plan) : generic_launch(plan)};
+  return Wrapped{std::move(*files), row.launch(plan), row.arguments};
 }
 
 }  // namespace tangram::exporting

@@ -22,6 +22,7 @@ struct Component {
 struct Wrapped {
   Export files;
   Launch launch;
+  std::string arguments;  ///< what to give the job
 };
 [[nodiscard]] Expected<Wrapped> wrapped(const plan::LaunchPlan& plan, Format program);
 

@@ -16,8 +16,10 @@ struct Launch {
 };
 [[nodiscard]] Launch generic_launch(const plan::LaunchPlan& plan);
 [[nodiscard]] Launch megatron_launch(const plan::LaunchPlan& plan);
+[[nodiscard]] Launch torch_launch(const plan::LaunchPlan& plan);
 
 [[nodiscard]] Expected<Export> export_generic(const plan::LaunchPlan& plan);
+[[nodiscard]] Expected<Export> export_torch(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_megatron(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_flagscale(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_slurm(const plan::LaunchPlan& plan, const Options& options);

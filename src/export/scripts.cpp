@@ -57,21 +57,23 @@ std::string script_head(const plan::LaunchOrder& order, const std::string& what,
       what, order.hosts.front().host, kMasterPort, program.prelude);
 }
 
-// With static rendezvous global ranks are sums over nodes in the order of --node-rank; c10d would sort nodes by
-// address.
+// With static rendezvous global ranks are sums over nodes in the order of --node_rank; c10d would sort nodes by
+// address. PyTorch before 2.0 knows these options with underscores alone.
 std::string torchrun_script(const plan::LaunchOrder& order, const Program& program) {
   return script_head(order, "One torchrun per node; static rendezvous, so that ranks follow the order of the nodes.",
                      program) +
          fmt::format(
-             "exec torchrun --nnodes {} --node-rank \"$NODE_RANK\" --nproc-per-node \"${{#ranks[@]}}\" \\\n"
-             "  --master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" {}\n",
+             "exec torchrun --nnodes {} --node_rank \"$NODE_RANK\" --nproc_per_node \"${{#ranks[@]}}\" \\\n"
+             "  --master_addr \"$MASTER_ADDR\" --master_port \"$MASTER_PORT\" {}\n",
              order.hosts.size(), program.arguments);
 }
 
 std::string process_script(const plan::LaunchOrder& order, const Program& program) {
-  return script_head(order,
-                     "One process per rank: ranks do not follow the order of the nodes, so each is told its own.",
-                     program) +
+  const std::string what =
+      order.host_by_host()
+          ? "One process per rank, each told its own."
+          : "One process per rank: ranks do not follow the order of the nodes, so each is told its own.";
+  return script_head(order, what, program) +
          fmt::format(
              "export WORLD_SIZE={} LOCAL_WORLD_SIZE=${{#ranks[@]}}\n"
              "processes=()\n"
@@ -141,8 +143,8 @@ std::string rank_map(const plan::LaunchPlan& plan, const plan::LaunchOrder& orde
 std::vector<File> start_scripts(const plan::LaunchPlan& plan, const plan::LaunchOrder& order,
                                 const std::map<std::string, std::string>& environment, const Program& program) {
   std::vector<File> files;
-  files.push_back(
-      {"start.sh", order.host_by_host() ? torchrun_script(order, program) : process_script(order, program), true});
+  const bool torchrun = program.launcher == Launcher::kTorchrunWhereItCan && order.host_by_host();
+  files.push_back({"start.sh", torchrun ? torchrun_script(order, program) : process_script(order, program), true});
   for (std::size_t node = 0; node < order.hosts.size(); ++node) {
     files.push_back({fmt::format("nodes/{}.sh", order.hosts[node].host),
                      node_script(plan, order, node, environment, program), true});

@@ -2,6 +2,7 @@
 // out: files.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,11 +21,17 @@ inline constexpr int kMasterPort = 29500;  // torchrun's default
 /// CSV: what every rank is.
 [[nodiscard]] std::string rank_map(const plan::LaunchPlan& plan, const plan::LaunchOrder& order);
 
+enum class Launcher : std::uint8_t {
+  kTorchrunWhereItCan,  ///< torchrun where ranks are numbered host by host, else kProcesses
+  kProcesses,           ///< start.sh begins each process
+};
+
 /// How start.sh begins a process.
 struct Program {
   std::string usage;      ///< arguments of the scripts: "PROGRAM.py [ARGUMENT...]"
   std::string prelude;    ///< lines before the start, each ended
   std::string arguments;  ///< shell words: "\"$@\""
+  Launcher launcher = Launcher::kTorchrunWhereItCan;
 };
 
 /// nodes/HOST.sh for every host, and start.sh which they call: torchrun with static rendezvous where ranks are

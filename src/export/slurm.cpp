@@ -52,9 +52,7 @@ Expected<Export> export_slurm(const plan::LaunchPlan& plan, const Options& optio
   const plan::LaunchOrder& order = program->launch.order;
   out.files.push_back({"job.sbatch", job_script(order, components_of(plan, order)), true});
   out.files.push_back({"node.sh", kNodeScript, true});
-  const bool megatron = options.program == Format::kMegatron;
-  out.notes = {std::string("submit it in that folder, on storage that all nodes see: sbatch job.sbatch ") +
-               (megatron ? "[ARGUMENT...], with MEGATRON_LM set to the folder of pretrain_gpt.py" : "PROGRAM.py")};
+  out.notes = {"submit it in that folder, on storage that all nodes see: sbatch job.sbatch " + program->arguments};
   return out;
 }
 

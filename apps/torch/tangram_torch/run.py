@@ -31,7 +31,7 @@ class Options:
     learning_rate: float = 3e-4
     weight_decay: float = 0.1
     clip: float = 1.0
-    timeout: float = 60.0  # seconds without an answer after which a rank gives up
+    timeout: float = 3600.0  # seconds after which a collective gives up
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
 

@@ -53,7 +53,8 @@ def parser() -> argparse.ArgumentParser:
     add("--save-every", type=_positive, default=100, metavar="N", help="iterations between checkpoints (100)")
     add("--load", metavar="FOLDER", help="start with the last checkpoint there, of this plan or of another one")
     add("--timings", metavar="FOLDER", help="write what each pass took, for tangram calibrate")
-    add("--timeout", type=float, default=60.0, metavar="S", help="seconds without an answer of another rank (60)")
+    add("--timeout", type=float, default=45.0, metavar="S",
+        help="seconds of silence after which a rank is taken for lost, and the run ends (45)")
     add("--device", choices=("cpu", "cuda"), help="default: cuda where there is a GPU")
     return options
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Optional
 
@@ -22,6 +22,7 @@ from .launch_plan import LaunchPlan, PlanError, read_plan
 from .run import Options, Run, StepResult
 from .settings import Settings, read_settings
 from .synthetic import Synthetic
+from .watch import Watch
 
 USAGE, FAILED = 64, 1
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
@@ -44,7 +45,12 @@ def learning_rate(settings: Settings, step: int) -> float:
 def precision_of(plan: LaunchPlan, settings: Settings) -> str:
     if settings.precision is not None:
         return settings.precision
-    return {"fp8": "bf16", "tf32": "fp32"}.get(plan.training.precision, plan.training.precision)
+    if plan.training.precision == "fp8":
+        raise PlanError("the plan is for fp8, which this runtime does not have; --precision bf16 trains all the same")
+    if plan.training.precision == "tf32":
+        torch.backends.cuda.matmul.allow_tf32 = True
+        return "fp32"
+    return plan.training.precision
 
 
 def device_of(settings: Settings, local_rank: int) -> torch.device:
@@ -71,7 +77,7 @@ class Training:
         self.plan = plan
         self.rank = rank
         options = Options(precision_of(plan, settings), settings.learning_rate, settings.weight_decay, settings.clip,
-                          settings.timeout, device)
+                          device=device)
         self.source = Synthetic(plan.model.vocabulary, settings.seed)
         self.run = Run(plan, rank, options, self.source, drawn(plan.model, settings.seed))
         self.step = self._start()
@@ -127,47 +133,68 @@ class Training:
             print(text, flush=True)
 
 
-def start(settings: Settings) -> None:
-    """One rank from its environment to the end of its run."""
-    plan = read_plan(settings.plan)
-    rank, world = environment("RANK"), environment("WORLD_SIZE")
-    if world != len(plan.ranks):
-        raise SettingsError(f"the plan has {len(plan.ranks)} ranks, and {world} processes were started")
-    device = device_of(settings, environment("LOCAL_RANK"))
+COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
+
+
+@dataclass(frozen=True)
+class Process:
+    """What the launcher told this process."""
+
+    rank: int
+    world: int
+    local_rank: int
+    local_world: int
+
+
+def process_of(plan: LaunchPlan) -> Process:
+    process = Process(*(environment(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")))
+    if process.world != len(plan.ranks):
+        raise SettingsError(f"the plan has {len(plan.ranks)} ranks, and {process.world} processes were started")
+    return process
+
+
+def connect(process: Process, device: torch.device, patience: float) -> Optional[Watch]:
+    """Joins the ranks; None where there is one alone."""
     if device.type == "cuda":
         torch.cuda.set_device(device)
-        os.environ.setdefault("NCCL_ASYNC_ERROR_HANDLING", "1")  # a rank that waits in vain ends; newer name below
-        os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
     else:
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // environment("LOCAL_WORLD_SIZE")))
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(seconds=settings.timeout))
-    Training(settings, plan, rank, device).train()
-    dist.barrier()
-    dist.destroy_process_group()
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // process.local_world))
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=COLLECTIVE_TIMEOUT)
+    if process.world == 1:
+        return None
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], environment("MASTER_PORT"), is_master=False,
+                          wait_for_workers=False)
+    return Watch(store, process.rank, process.world, patience)
 
 
-def ended_by(action: Callable[[], None]) -> int:
-    """The exit code of a rank; why it failed goes to stderr. The launcher ends the other ranks of the host, and those
-    of other hosts end as this one no longer answers."""
+def run_rank(settings: Settings) -> int:
+    """One rank from its environment to the end of its run. The exit code; why it failed goes to stderr."""
     where = f"rank {os.environ.get('RANK', '?')} on {socket.gethostname()}"
-    reason: Optional[BaseException] = None
+    watch: Optional[Watch] = None
     try:
-        action()
+        plan = read_plan(settings.plan)
+        process = process_of(plan)
+        device = device_of(settings, process.local_rank)
+        watch = connect(process, device, settings.timeout)
+        Training(settings, plan, process.rank, device).train()
+        if watch is not None:
+            watch.stop()
+        dist.barrier()
+        dist.destroy_process_group()
         return 0
-    except (PlanError, SettingsError, CheckpointError) as wrong:
-        print(f"{where}: {wrong}", file=sys.stderr, flush=True)
-        return USAGE
-    except Exception as failure:  # whatever it is, who started the run has to see which rank it was
-        reason = failure
-    traceback.print_exception(type(reason), reason, reason.__traceback__)
-    print(f"{where} failed: {reason}", file=sys.stderr, flush=True)
-    return FAILED
+    except Exception as failure:  # whatever it is, who started the run has to see which rank it was, and why
+        expected = isinstance(failure, (PlanError, SettingsError, CheckpointError))
+        first = f"{os.environ.get('RANK')}: {failure}" if watch is None else watch.report(str(failure))
+        if first.startswith(f"{os.environ.get('RANK')}: "):
+            print(f"{where}: {failure}" if expected else f"{where}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        else:
+            print(f"{where} ends: rank {first}", file=sys.stderr, flush=True)
+        return USAGE if expected else FAILED
 
 
 def main(arguments: Optional[list[str]] = None) -> int:
-    settings = read_settings(arguments)
-    code = ended_by(lambda: start(settings))
+    code = run_rank(read_settings(arguments))
     if code != 0:
-        sys.stderr.flush()
+        sys.stdout.flush()
         os._exit(code)  # threads of the backend may wait for other ranks
     return 0

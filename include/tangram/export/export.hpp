@@ -16,10 +16,11 @@ namespace tangram::exporting {
 
 enum class Format : std::uint8_t {
   kGeneric,     ///< rank map, hostfile, a start script per node
+  kTorch,       ///< the same around the runtime of this project, which needs PyTorch alone
   kMegatron,    ///< Megatron-LM pretrain_gpt.py: arguments and start scripts
   kFlagscale,   ///< FlagScale heterogeneous training: two YAML files and a hostfile
-  kSlurm,       ///< sbatch heterogeneous job around kGeneric or kMegatron, one component per island
-  kKubernetes,  ///< JobSet around kGeneric or kMegatron, one replicated job per island
+  kSlurm,       ///< sbatch heterogeneous job around kGeneric, kTorch or kMegatron, one component per island
+  kKubernetes,  ///< JobSet around kGeneric, kTorch or kMegatron, one replicated job per island
   kSailor,      ///< plan of Sailor's simulator
   kFlashflex,   ///< plan of FlashFlex
   kGalvatron,   ///< strategy of Galvatron
@@ -33,7 +34,7 @@ struct FormatName {
 [[nodiscard]] std::string_view to_string(Format format);
 
 struct Options {
-  Format program = Format::kGeneric;  ///< what kSlurm and kKubernetes start: kGeneric or kMegatron
+  Format program = Format::kGeneric;  ///< what kSlurm and kKubernetes start: kGeneric, kTorch or kMegatron
   std::string image;                  ///< container of kKubernetes; empty: a name that has to be replaced
 };
 

@@ -1,0 +1,79 @@
+// The runtime of this project (apps/torch) beside the plan: what PyTorch alone starts. It runs every plan of a text
+// model, whatever the degrees of its stages.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "formats.hpp"
+#include "refusal.hpp"
+#include "scripts.hpp"
+
+namespace tangram::exporting {
+
+std::vector<std::pair<std::string_view, std::string_view>> torch_runtime_files();
+
+namespace {
+
+bool is_encoder(const plan::LaunchPlan& plan, const model::BlockType& type) {
+  return !type.attention.causal || type.hidden != plan.model.hidden || type.tokens != plan.model.job.sequence_length;
+}
+
+Refusals refusals_of(const plan::LaunchPlan& plan) {
+  Refusals refusals("torch", "the format generic takes every plan");
+  const model::Model& model = plan.model;
+  const bool encoder =
+      std::ranges::any_of(model.types, [&](const model::BlockType& type) { return is_encoder(plan, type); });
+  if (encoder || model.extra_embedding_parameters > 0) {
+    refusals.add("text-models", {}, "it trains text models: " + model.name + " has an encoder");
+  }
+  if (model.job.precision == DType::kFp8) {
+    refusals.add("precision", {}, "it has no fp8 products; plan with precision: bf16");
+  }
+  if (model.job.optimizer.name != "adam") {
+    refusals.add("optimizer", {}, "its optimizer is adam, the job's is " + model.job.optimizer.name);
+  }
+  return refusals;
+}
+
+constexpr const char* kHere = "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n";
+constexpr const char* kPath = "export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}\n";
+
+std::string local_script() {
+  return fmt::format(
+      "#!/usr/bin/env bash\n"
+      "# All ranks of the plan on this machine: ./local.sh [OPTION...]; ./local.sh --help lists the options.\n"
+      "set -euo pipefail\n{}{}"
+      "exec python3 -m tangram_torch.launch \"$here/plan.json\" \"$@\"\n",
+      kHere, kPath);
+}
+
+}  // namespace
+
+Launch torch_launch(const plan::LaunchPlan& plan) { return {plan::plan_order(plan), {}}; }
+
+Expected<Export> export_torch(const plan::LaunchPlan& plan) {
+  Refusals refusals = refusals_of(plan);
+  if (!refusals.empty()) return std::move(refusals).fail();
+  const plan::LaunchOrder order = torch_launch(plan).order;
+  plan::LaunchPlan written = plan;
+  Export out;
+  out.files.push_back({"plan.json", plan::write_plan(written)});
+  out.files.push_back({"rankmap.csv", rank_map(plan, order)});
+  out.files.push_back({"hostfile", hostfile(order)});
+  out.files.push_back({"local.sh", local_script(), true});
+  for (const auto& [name, text] : torch_runtime_files()) {
+    out.files.push_back({fmt::format("tangram_torch/{}", name), std::string(text)});
+  }
+  const Program program{.usage = "[OPTION...]",
+                        .prelude = std::string(kHere) + kPath,
+                        .arguments = "-m tangram_torch \"$here/plan.json\" \"$@\"",
+                        .launcher = Launcher::kProcesses};
+  for (File& file : start_scripts(plan, order, {}, program)) out.files.push_back(std::move(file));
+  out.notes.emplace_back("run nodes/HOST.sh on every host, on storage that all of them see; --help lists the options");
+  if (plan.model.job.dropout) out.notes.emplace_back("trains without dropout, which the runtime does not have");
+  return out;
+}
+
+}  // namespace tangram::exporting

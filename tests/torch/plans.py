@@ -65,9 +65,11 @@ def make(architecture, pipelines, length=8, group=0):
             "model": {"name": "tiny", "architecture": architecture,
                       "training": {"sequence_length": length, "precision": "fp32", "gradient_bytes_per_parameter": 4,
                                    "global_batch_samples": sum(p[0] for p in pipelines),
+                                   "flash_attention": True,
                                    "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}},
             "execution": {"interleaving": {"group": group}} if group else {}, "predicted": {"iteration_s": 0.1},
-            "pipelines": [], "stages": [], "boundaries": [], "ranks": []}
+            "pipelines": [], "stages": [], "boundaries": [], "ranks": [],
+            "islands": [{"id": 0, "gpu_type": "GPU"}]}
     for samples, microbatch, stages in pipelines:
         _add_pipeline(plan, samples, microbatch, stages, length)
     return plan
@@ -90,7 +92,7 @@ def _add_pipeline(plan, samples, microbatch, stages, length):
             record["ranks"] = {"first": len(plan["ranks"]), "count": count}
             for _ in range(count):
                 rank = len(plan["ranks"])
-                plan["ranks"].append({"rank": rank, "host": "h", "local_rank": rank, "stage": first + s, "part": p,
+                plan["ranks"].append({"rank": rank, "host": "h", "island": 0, "local_rank": rank, "stage": first + s, "part": p,
                                       "tp": 0, "cp": 0, "dp": 0, "ep": 0, "etp": 0})
     plan["pipelines"].append({"id": len(plan["pipelines"]), "samples": samples, "microbatch": microbatch,
                               "num_microbatches": microbatches, "stages": list(range(first, first + len(stages)))})

@@ -169,6 +169,7 @@ class Pipeline:
 class Rank:
     rank: int
     host: str
+    gpu: str  # its type
     local_rank: int
     stage: int
     part: int
@@ -216,6 +217,7 @@ def plan_of(json_plan: Json) -> LaunchPlan:
         pipelines.append(Pipeline(p["id"], before, p["samples"], p["microbatch"], p["num_microbatches"],
                                   tuple(p["stages"])))
     training = json_plan["model"]["training"]
+    gpus = {island["id"]: island["gpu_type"] for island in json_plan["islands"]}
     return LaunchPlan(
         id=json_plan["plan_id"],
         model=_model_of(json_plan["model"]),
@@ -226,7 +228,7 @@ def plan_of(json_plan: Json) -> LaunchPlan:
         stages=tuple(_stage_of(stage) for stage in json_plan["stages"]),
         boundaries={(b["from"], b["to"]): tuple(_transfer_of(t) for t in b["transfers"])
                     for b in json_plan["boundaries"]},
-        ranks=tuple(Rank(r["rank"], r["host"], r["local_rank"], r["stage"], r["part"], r["tp"], r["cp"], r["dp"],
+        ranks=tuple(Rank(r["rank"], r["host"], gpus[r["island"]], r["local_rank"], r["stage"], r["part"], r["tp"], r["cp"], r["dp"],
                          r["ep"], r["etp"]) for r in json_plan["ranks"]),
         predicted_iteration=json_plan["predicted"]["iteration_s"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Optional, Protocol
 
@@ -16,6 +17,7 @@ from .flat import FlatWeights
 from .holders import Bucket
 from .launch_plan import LaunchPlan
 from .parallel import Parallel
+from .recorder import Recorder
 from .schedule import Pass, passes
 from .topology import place_of
 from .unit import Ends, Layer, Precision, UnitWeights, block_layer
@@ -43,13 +45,14 @@ class RankProgram:
     """Everything that a rank has of the model, and what it does with it."""
 
     def __init__(self, plan: LaunchPlan, rank: int, groups: Groups, precision: Precision, device: torch.device,
-                 source: TokenSource, buckets: list[Bucket]) -> None:
+                 source: TokenSource, buckets: list[Bucket], recorder: Recorder) -> None:
         self.plan = plan
         self.place = place_of(plan, rank)
         self.groups = groups
         self.precision = precision
         self.device = device
         self.source = source
+        self.recorder = recorder
         self.stage = plan.stages[plan.ranks[rank].stage]
         self.pipeline = plan.pipelines[self.stage.pipeline]
         self.parallel = Parallel(self.place, groups, plan.training.sequence_length)
@@ -106,13 +109,15 @@ class RankProgram:
         for number, step in enumerate(self._passes):
             arrived = receiver.take(number)
             self._ends.tokens = self._tokens_of(step)
-            if step.backward:
-                self._run_backward(step, arrived)
-            else:
-                self._run_forward(step, arrived)
+            with self.recorder.span("backward" if step.backward else "forward", str(step.microbatch), chunk=step.chunk):
+                if step.backward:
+                    self._run_backward(step, arrived)
+                else:
+                    self._run_forward(step, arrived)
         for boundary in self._boundaries.values():
             boundary.finish()
-        self._sum_gradients()
+        with self.recorder.span("sync", "gradients"):
+            self._sum_gradients()
         return float(self._loss) if self.place.tp == 0 else 0.0
 
     def _is_first(self, chunk: int) -> bool:
@@ -151,7 +156,7 @@ class RankProgram:
         for layer in self._layers[step.chunk]:
             x = x.detach().requires_grad_(x.is_floating_point())
             layer.gather()
-            with torch.set_grad_enabled(not layer.recompute):
+            with torch.set_grad_enabled(not layer.recompute), self._unit_span("forward", layer, kept.samples):
                 out = layer.run(x)
             kept.layers.append((x, None if layer.recompute else out))
             layer.release()
@@ -167,14 +172,16 @@ class RankProgram:
             self.loss_scale, dtype=kept.layers[-1][1].dtype, device=self.device)
         for layer, (x, out) in zip(reversed(self._layers[step.chunk]), reversed(kept.layers)):
             layer.gather()
-            if out is None:
-                out = self._run_again(layer, x)
-            torch.autograd.backward(out, gradient)
+            with self._unit_span("backward", layer, kept.samples):
+                torch.autograd.backward(self._run_again(layer, x) if out is None else out, gradient)
             layer.accumulate()
             layer.release()
             gradient = x.grad if x.grad is not None else torch.zeros_like(x)
         if not self._is_first(step.chunk):
             self._boundaries[True, False].send(gradient)
+
+    def _unit_span(self, kind: str, layer: Layer, samples: int) -> AbstractContextManager[None]:
+        return self.recorder.span(kind, layer.name, unit=layer.name, samples=samples)
 
     @staticmethod
     def _run_again(layer: Layer, x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from .initial import Initial
 from .launch_plan import LaunchPlan, PlanError
 from .optimizer import AdamSettings, Optimizer
 from .pipeline import RankProgram, TokenSource
+from .recorder import OFF, Recorder
 from .topology import Ranks, place_of
 from .unit import Precision
 from .weights import held_by, units_of
@@ -81,14 +82,15 @@ def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
 class Run:
     """torch.distributed has been initialized with as many ranks as the plan has."""
 
-    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: TokenSource, initial: Initial) -> None:
+    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: TokenSource, initial: Initial,
+                 recorder: Recorder = OFF) -> None:
         if plan.training.optimizer != "adam":
             raise PlanError(f"the optimizer {plan.training.optimizer} is not one that this runtime has: adam")
         buckets = buckets_of(shared_pieces(plan))
         wanted = groups_wanted(plan) + [ranks for ranks, _ in buckets]
         self.groups = Groups(rank, len(plan.ranks), wanted, timedelta(seconds=options.timeout))
         self.program = RankProgram(plan, rank, self.groups, PRECISIONS[options.precision], options.device, source,
-                                   buckets)
+                                   buckets, recorder)
         for flat in self.program.flats:
             flat.load(initial)
         settings = AdamSettings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
@@ -106,7 +108,8 @@ class Run:
         finite = norm < float("inf")
         if finite:
             self.before_step()
-            self.optimizer.step(norm, self.scale.value)
+            with self.program.recorder.span("optimizer", "step"):
+                self.optimizer.step(norm, self.scale.value)
             self._correct_routers()
         else:
             self.optimizer.forget()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
 PRECISIONS = ("bf16", "fp16", "fp32", "fp64")
 
@@ -28,6 +28,10 @@ class Settings:
     save_every: int
     load: Optional[str]
     timings: Optional[str]
+    trace: Optional[str]
+    emulate: bool
+    slowdown: float
+    slower: dict[str, float]
     timeout: float
     device: Optional[str]
 
@@ -53,6 +57,13 @@ def parser() -> argparse.ArgumentParser:
     add("--save-every", type=_positive, default=100, metavar="N", help="iterations between checkpoints (100)")
     add("--load", metavar="FOLDER", help="start with the last checkpoint there, of this plan or of another one")
     add("--timings", metavar="FOLDER", help="write what each pass took, for tangram calibrate")
+    add("--trace", metavar="FOLDER", help="write what each rank does when, for Perfetto (ui.perfetto.dev)")
+    add("--emulate", action="store_true", help="do not compute: wait as long as the plan predicts for each pass, and hold "
+        "messages back as its links would, so that any plan runs on one machine")
+    add("--slowdown", type=_factor, default=1.0, metavar="X", help="times of an emulation are X times as long (1); what "
+        "is printed is not")
+    add("--slower", type=_slower, action=_Slower, default={}, metavar="GPU=X", help="of an emulation: this GPU type "
+        "computes X times as long as the plan predicts")
     add("--timeout", type=float, default=45.0, metavar="S",
         help="seconds of silence after which a rank is taken for lost, and the run ends (45)")
     add("--device", choices=("cpu", "cuda"), help="default: cuda where there is a GPU")
@@ -62,6 +73,26 @@ def parser() -> argparse.ArgumentParser:
 def read_settings(arguments: Optional[list[str]] = None) -> Settings:
     """Ends the process with a message where an argument is wrong."""
     return Settings(**vars(parser().parse_args(arguments)))
+
+
+def _factor(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _slower(text: str) -> tuple[str, float]:
+    gpu, separator, factor = text.partition("=")
+    if not gpu or not separator:
+        raise argparse.ArgumentTypeError(f"{text} is not GPU=X")
+    return gpu, _factor(factor)
+
+
+class _Slower(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: Optional[str] = None) -> None:
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), values[0]: values[1]})
 
 
 def _positive(text: str) -> int:

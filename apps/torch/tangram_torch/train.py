@@ -17,14 +17,19 @@ import torch.distributed as dist
 
 from . import checkpoint
 from .checkpoint import CheckpointError, Position
+from .communication import Groups
+from .emulate import EmulatedRank, groups_of_stages, read_emulated, run_iteration
 from .initial import drawn
 from .launch_plan import LaunchPlan, PlanError, read_plan
+from .recorder import HostClock, Recorder, StreamClock, TraceFile
 from .run import Options, Run, StepResult
 from .settings import Settings, read_settings
 from .synthetic import Synthetic
+from .timings import TimingsFile
 from .watch import Watch
 
 USAGE, FAILED = 64, 1
+COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
 
 
@@ -79,7 +84,12 @@ class Training:
         options = Options(precision_of(plan, settings), settings.learning_rate, settings.weight_decay, settings.clip,
                           device=device)
         self.source = Synthetic(plan.model.vocabulary, settings.seed)
-        self.run = Run(plan, rank, options, self.source, drawn(plan.model, settings.seed))
+        watched = settings.trace is not None or settings.timings is not None
+        clock = None if not watched else StreamClock() if device.type == "cuda" else HostClock()
+        self.recorder = Recorder(clock)
+        self.run = Run(plan, rank, options, self.source, drawn(plan.model, settings.seed), self.recorder)
+        self._trace = trace_of(settings, plan, rank)
+        self._timings = None if settings.timings is None else TimingsFile(settings.timings, settings.plan, plan, rank)
         self.step = self._start()
 
     def _start(self) -> int:
@@ -108,6 +118,8 @@ class Training:
                 saved = self.step
         if self.settings.save and saved != self.step:
             self._save()
+        if self._trace is not None:
+            self._trace.write()
 
     def _one_step(self) -> None:
         self.source.iteration = self.step
@@ -115,6 +127,11 @@ class Training:
         began = time.monotonic()
         result = self.run.step()
         self.step += 1
+        spans = self.recorder.take()
+        if self._trace is not None:
+            self._trace.add(spans)
+        if self._timings is not None:
+            self._timings.add(self.step, spans)
         self._say(self._progress(result, time.monotonic() - began))
 
     def _progress(self, result: StepResult, seconds: float) -> str:
@@ -133,7 +150,34 @@ class Training:
             print(text, flush=True)
 
 
-COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
+def run_emulation(settings: Settings, process: Process) -> None:
+    emulated = read_emulated(settings.plan)
+    unknown = sorted(settings.slower.keys() - {times.gpu for times in emulated.times.values()})
+    if unknown:
+        raise SettingsError(f"--slower {unknown[0]}: the plan has no such GPU")
+    plan = emulated.plan
+    groups = Groups(process.rank, process.world, groups_of_stages(plan), COLLECTIVE_TIMEOUT)
+    recorder = Recorder(HostClock() if settings.trace else None)
+    program = EmulatedRank(emulated, process.rank, groups, recorder, settings.slowdown, settings.slower)
+    trace = trace_of(settings, plan, process.rank)
+    for step in range(settings.steps):
+        seconds = run_iteration(program, groups) / settings.slowdown
+        if trace is not None:
+            trace.add(recorder.take())
+        if process.rank == 0:
+            print(f"iteration {step + 1}: {seconds:.4f} s emulated, {plan.predicted_iteration:.4f} s simulated "
+                  f"({100 * (seconds / plan.predicted_iteration - 1):+.1f} %)", flush=True)
+    if trace is not None:
+        trace.write()
+
+
+def trace_of(settings: Settings, plan: LaunchPlan, rank: int) -> Optional[TraceFile]:
+    if settings.trace is None:
+        return None
+    record = plan.ranks[rank]
+    return TraceFile(settings.trace, rank, f"rank {rank}, stage {record.stage} on {record.host}")
+
+
 
 
 @dataclass(frozen=True)
@@ -176,7 +220,10 @@ def run_rank(settings: Settings) -> int:
         process = process_of(plan)
         device = device_of(settings, process.local_rank)
         watch = connect(process, device, settings.timeout)
-        Training(settings, plan, process.rank, device).train()
+        if settings.emulate:
+            run_emulation(settings, process)
+        else:
+            Training(settings, plan, process.rank, device).train()
         if watch is not None:
             watch.stop()
         dist.barrier()

@@ -48,6 +48,7 @@ class UnitWeights:
 class Layer:
     """What a pass goes through: a function of an activation, and the weights that it needs."""
 
+    name: str  # of its unit
     weights: list[UnitWeights]
     run: Callable[[Tensor], Tensor]
     recompute: bool = False
@@ -89,7 +90,7 @@ def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolic
             return run_experts(parallel, w, chosen, x)
 
     rotary, selective = model.learned_positions == 0, policy.recompute == "selective"
-    return Layer([unit], lambda x: run_block(parallel, block, w, x, rotary, selective, experts),
+    return Layer(unit.name, [unit], lambda x: run_block(parallel, block, w, x, rotary, selective, experts),
                  policy.recompute == "full", router)
 
 
@@ -106,7 +107,7 @@ class Ends:
     def embedding_layer(self) -> Layer:
         assert self.embedding is not None
         w = short_names([self.embedding], "")
-        return Layer([self.embedding], lambda _: embed(self.parallel, self.model, w, self._of_context(0)))
+        return Layer("embedding", [self.embedding], lambda _: embed(self.parallel, self.model, w, self._of_context(0)))
 
     def head_layer(self, scale: float) -> Layer:
         """From an activation to the loss of the rank's tokens, times `scale`."""
@@ -116,7 +117,7 @@ class Ends:
             assert self.embedding is not None
             weights.append(self.embedding)
         w = short_names(weights, "")
-        return Layer(weights, lambda x: scale * head_loss(self.parallel, self.model, w, x, self._of_context(1)))
+        return Layer("head", weights, lambda x: scale * head_loss(self.parallel, self.model, w, x, self._of_context(1)))
 
     def _of_context(self, shift: int) -> Tensor:
         own = self.parallel.context_range

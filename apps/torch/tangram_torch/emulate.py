@@ -1,0 +1,218 @@
+"""A plan without its GPUs: processes and messages are real, computing is waiting.
+
+Every rank goes through its passes in the order of the schedule, waits as long as the plan predicts for each, and sends
+messages over the routes of the plan. A link is held back to the plan's price: a message carries the time at which it
+may be read, and the next one of its direction leaves when the link is free. It shares the order of passes, the routes
+and the receives with real runs, and nothing with the simulator that it is held against.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import torch
+import torch.distributed as dist
+
+from .boundary import Receiver, Route, routes_of
+from .communication import Groups
+from .launch_plan import LaunchPlan, plan_of
+from .recorder import Recorder
+from .schedule import Pass, passes
+from .topology import Ranks, place_of
+
+PAYLOAD = 256  # 8-byte words of a message, the first one the time at which it has arrived
+READY = 0.05  # seconds from when all ranks are ready to the start of an iteration
+
+
+@dataclass(frozen=True)
+class Link:
+    latency: float  # seconds from the start of a transfer to its arrival
+    occupancy: float  # until the next transfer of this direction may start
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of a part, in seconds; of passes one for each chunk."""
+
+    forward: tuple[float, ...]
+    backward: tuple[float, ...]
+    exposed_sync: float
+    optimizer: float
+    gpu: str
+
+    def scaled(self, compute: float, all_times: float) -> Times:
+        passes_factor = compute * all_times
+        return Times(tuple(t * passes_factor for t in self.forward), tuple(t * passes_factor for t in self.backward),
+                     self.exposed_sync * all_times, self.optimizer * passes_factor, self.gpu)
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A plan and what its predictions say."""
+
+    plan: LaunchPlan
+    times: dict[tuple[int, int], Times]  # by stage and part
+    links: dict[tuple[int, int], Link]  # by the ids of the stages
+
+
+def read_emulated(path: Union[str, Path]) -> Emulated:
+    return emulated_of(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def emulated_of(record: dict[str, Any]) -> Emulated:
+    gpus = {island["id"]: island["gpu_type"] for island in record["islands"]}
+    times = {(stage["id"], number): _times_of(part["predicted"], gpus[part["island"]])
+             for stage in record["stages"] for number, part in enumerate(stage["parts"])}
+    links = {(b["from"], b["to"]): Link(b["latency_ms"] / 1000, b["occupancy_ms"] / 1000)
+             for b in record["boundaries"]}
+    return Emulated(plan_of(record), times, links)
+
+
+def _times_of(predicted: dict[str, Any], gpu: str) -> Times:
+    chunks = predicted.get("chunks", [predicted])
+    return Times(tuple(c["forward_ms"] / 1000 for c in chunks), tuple(c["backward_ms"] / 1000 for c in chunks),
+                 predicted["gradient_sync_exposed_ms"] / 1000, predicted["optimizer_step_ms"] / 1000, gpu)
+
+
+class _Wire:
+    """One direction of a boundary, as this rank uses it."""
+
+    def __init__(self, groups: Groups, routes: list[Route], link: Link, backward: bool) -> None:
+        self._groups = groups
+        self._routes = routes
+        self._link = link
+        self._backward = backward
+        self._free = 0.0
+        self._sent: list[tuple[Any, torch.Tensor]] = []
+
+    def send(self) -> None:
+        start = max(time.monotonic(), self._free)
+        self._free = start + self._link.occupancy
+        for route in self._routes:
+            message = torch.full((PAYLOAD,), start + self._link.latency, dtype=torch.float64)
+            self._sent.append((self._groups.send(message, route.peer, self._backward), message))
+
+    def expect(self) -> Callable[[], torch.Tensor]:
+        """Calls for the messages of a pass; the result waits until all of them have arrived."""
+        buffers = [torch.empty(PAYLOAD, dtype=torch.float64) for _ in self._routes]
+        works = [self._groups.receive(buffer, route.peer, self._backward)
+                 for buffer, route in zip(buffers, self._routes)]
+
+        def arrived() -> torch.Tensor:
+            for work in works:
+                work.wait()
+            wait_until(max(float(buffer[0]) for buffer in buffers))
+            return buffers[0]
+
+        return arrived
+
+    def finish(self) -> None:
+        for work, _ in self._sent:
+            work.wait()
+        self._sent.clear()
+
+
+def wait_until(moment: float) -> None:
+    """Of the monotonic clock, which all processes of a machine share."""
+    left = moment - time.monotonic()
+    if left > 0:
+        time.sleep(left)
+
+
+def stage_ranks(plan: LaunchPlan, stage: int) -> Ranks:
+    return tuple(rank for part in plan.stages[stage].parts for rank in part.ranks)
+
+
+class EmulatedRank:
+    """One rank of an emulated plan. All times are `slowdown` times as long as the plan's."""
+
+    def __init__(self, emulated: Emulated, rank: int, groups: Groups, recorder: Recorder, slowdown: float = 1.0,
+                 slower: Optional[dict[str, float]] = None) -> None:
+        plan = emulated.plan
+        record = plan.ranks[rank]
+        times = emulated.times[record.stage, record.part]
+        self._times = times.scaled((slower or {}).get(times.gpu, 1.0), slowdown)
+        self._groups = groups
+        self._recorder = recorder
+        self._stage = plan.stages[record.stage]
+        self._pipeline = plan.pipelines[self._stage.pipeline]
+        self._stage_group = groups.of(stage_ranks(plan, self._stage.id))
+        self._passes = passes(self._pipeline.microbatches, self._stage.warmup, len(self._stage.chunks), plan.group)
+        self._wires = self._make_wires(emulated, rank, slowdown)
+
+    def _make_wires(self, emulated: Emulated, rank: int, slowdown: float) -> dict[tuple[bool, bool], _Wire]:
+        """By (backward, incoming)."""
+        stages, plan = self._pipeline.stages, emulated.plan
+        position = stages.index(self._stage.id)
+        before = (stages[position - 1], self._stage.id)
+        behind = (self._stage.id, stages[(position + 1) % len(stages)])
+        wires = {}
+        for backward in (False, True):
+            for incoming in (False, True):
+                key, receives = (before, True) if backward is not incoming else (behind, False)
+                if key in plan.boundaries:
+                    link = emulated.links[key]
+                    wires[backward, incoming] = _Wire(
+                        self._groups, routes_of(plan, place_of(plan, rank), plan.boundaries[key], receives),
+                        Link(link.latency * slowdown, link.occupancy * slowdown), backward)
+        return wires
+
+    def run(self) -> None:
+        """One iteration."""
+        receiver = Receiver([self._call_of(step) for step in self._passes])
+        for number, step in enumerate(self._passes):
+            receiver.take(number)
+            kind = "backward" if step.backward else "forward"
+            with self._recorder.span(kind, str(step.microbatch), chunk=step.chunk):
+                self._compute((self._times.backward if step.backward else self._times.forward)[step.chunk])
+            wire = self._wires.get((step.backward, False))
+            if wire is not None and not self._is_end(step, sends=True):
+                wire.send()
+        for wire in self._wires.values():
+            wire.finish()
+        self._synchronise()
+
+    @staticmethod
+    def _compute(seconds: float) -> None:
+        wait_until(time.monotonic() + seconds)
+
+    def _synchronise(self) -> None:
+        """Parts of a stage begin together, and no rank steps before the gradients of all are summed."""
+        token = torch.zeros(1)
+        self._stage_group.all_reduce(token)
+        with self._recorder.span("sync", "gradients"):
+            self._compute(self._times.exposed_sync)
+        self._groups.world.all_reduce(token)
+        with self._recorder.span("optimizer", "step"):
+            self._compute(self._times.optimizer)
+
+    def _is_end(self, step: Pass, sends: bool) -> bool:
+        """Whether the pass sends nothing, or receives nothing."""
+        if step.backward is sends:
+            return self._stage.embedding and step.chunk == 0
+        return self._stage.head and step.chunk + 1 == len(self._stage.chunks)
+
+    def _call_of(self, step: Pass) -> Optional[Callable[[], Callable[[], torch.Tensor]]]:
+        return None if self._is_end(step, sends=False) else self._wires[step.backward, True].expect
+
+
+def groups_of_stages(plan: LaunchPlan) -> list[Ranks]:
+    return [stage_ranks(plan, stage.id) for stage in plan.stages]
+
+
+def run_iteration(program: EmulatedRank, groups: Groups) -> float:
+    """Seconds from the moment at which all ranks begin, which rank 0 sets, until the last has stepped."""
+    groups.barrier()
+    moment = torch.tensor([time.monotonic() + READY], dtype=torch.float64)
+    if groups.world.size > 1:
+        dist.broadcast(moment, 0)
+    wait_until(float(moment))
+    program.run()
+    last = torch.tensor([time.monotonic()], dtype=torch.float64)
+    groups.world.all_reduce(last, highest=True)
+    return float(last) - float(moment)

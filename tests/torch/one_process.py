@@ -36,7 +36,7 @@ def whole_weights(plan):
             for name, w in everything.items()}
 
 
-def write_expected(plan, folder):
+def write_expected(plan, folder, steps=STEPS):
     """Of each step: loss, norm, gradients and weights."""
     torch.set_num_threads(1)
     weights = {name: w.requires_grad_() for name, w in whole_weights(plan).items()}
@@ -46,8 +46,8 @@ def write_expected(plan, folder):
         lr=OPTIONS.learning_rate, betas=(0.9, 0.95), eps=1e-8)
     source = Tokens(plan.model.vocabulary, plan.training.batch)
     corrections = reference.corrections_of(plan.model)
-    steps = []
-    for source.iteration in range(STEPS):
+    written = []
+    for source.iteration in range(steps):
         batch = source.tokens(range(plan.training.batch), plan.training.sequence_length + 1)
         loss = reference.loss_of(plan.model, weights, batch, corrections)
         adam.zero_grad()
@@ -60,8 +60,8 @@ def write_expected(plan, folder):
         for block, correction in corrections.items():
             if plan.model.blocks[block].feed_forward.router_bias:
                 correction.update()
-        steps.append((float(loss), norm, gradients, {name: w.detach().clone() for name, w in weights.items()}))
-    torch.save(steps, os.path.join(folder, "expected"))
+        written.append((float(loss), norm, gradients, {name: w.detach().clone() for name, w in weights.items()}))
+    torch.save(written, os.path.join(folder, "expected"))
 
 
 class Recording(Run):
@@ -71,18 +71,30 @@ class Recording(Run):
         self.gradients = {flat: flat.gradient.clone() for flat in self.program.flats}
 
 
+def start(plan, rank):
+    return Recording(plan, rank, OPTIONS, Tokens(plan.model.vocabulary, plan.training.batch),
+                     drawn(plan.model, **INITIAL))
+
+
 def differences(plan, rank, folder):
     """What a rank has that one process has not: lines, none if all is equal."""
-    run = Recording(plan, rank, OPTIONS, Tokens(plan.model.vocabulary, plan.training.batch),
-                    drawn(plan.model, **INITIAL))
+    run = start(plan, rank)
+    found = steps_beside(run, range(STEPS), folder)
+    return found + _in_flight(plan, rank, run.program.most_in_flight)
+
+
+def steps_beside(run, steps, folder):
+    """Runs these steps and compares each with what write_expected left."""
     found = []
 
     def compare(what, got, right):
         error = float((got - right).abs().max()) / max(1e-3, float(right.abs().max())) if right.numel() else 0.0
         if not error <= TOLERANCE:
-            found.append(f"step {step}, rank {rank}: {what} differs by {error:.2g}")
+            found.append(f"step {step}, rank {run.groups.rank}: {what} differs by {error:.2g}")
 
-    for step, (loss, norm, gradients, weights) in enumerate(torch.load(os.path.join(folder, "expected"))):
+    expected = torch.load(os.path.join(folder, "expected"))
+    for step in steps:
+        loss, norm, gradients, weights = expected[step]
         run.program.source.iteration = step
         run.step()
         compare("loss", *(torch.tensor(x, dtype=torch.float64) for x in (run.last.loss, loss)))
@@ -90,12 +102,12 @@ def differences(plan, rank, folder):
         for flat in run.program.flats:
             for slot, first, last in flat.own_pieces():
                 own = tuple(slice(r.start, r.stop) for r in slot.held.ranges)
-                start = flat.own.start + first - slot.first
+                start_of = flat.own.start + first - slot.first
                 for what, got, whole in (("gradient of ", run.gradients[flat], gradients),
                                          ("weight ", flat.master, weights)):
-                    right = whole[slot.held.name][own].flatten()[start:start + last - first]
+                    right = whole[slot.held.name][own].flatten()[start_of:start_of + last - first]
                     compare(what + slot.held.name, got[first:last], right)
-    return found + _in_flight(plan, rank, run.program.most_in_flight)
+    return found
 
 
 def _in_flight(plan, rank, counted):

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional, Protocol, Union
 
 import torch
 import torch.distributed as dist
 
 from .boundary import Receiver, Route, routes_of
-from .communication import Groups
+from .communication import Group, Groups
 from .launch_plan import LaunchPlan, plan_of
 from .recorder import Recorder
 from .schedule import Pass, passes
@@ -79,11 +79,47 @@ def _times_of(predicted: dict[str, Any], gpu: str) -> Times:
                  predicted["gradient_sync_exposed_ms"] / 1000, predicted["optimizer_step_ms"] / 1000, gpu)
 
 
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds."""
+
+    def wait_until(self, moment: float) -> None:
+        """Nothing where it has passed."""
+
+
+class WallClock:
+    """The monotonic clock, which all processes of a machine share."""
+
+    @staticmethod
+    def now() -> float:
+        return time.monotonic()
+
+    @staticmethod
+    def wait_until(moment: float) -> None:
+        left = moment - time.monotonic()
+        if left > 0:
+            time.sleep(left)
+
+
+class LogicalClock:
+    """A rank's own time, which waiting moves forward at once: what happens does not depend on how busy a machine is."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def wait_until(self, moment: float) -> None:
+        self._now = max(self._now, moment)
+
+
 class _Wire:
     """One direction of a boundary, as this rank uses it."""
 
-    def __init__(self, groups: Groups, routes: list[Route], link: Link, backward: bool) -> None:
+    def __init__(self, groups: Groups, clock: Clock, routes: list[Route], link: Link, backward: bool) -> None:
         self._groups = groups
+        self._clock = clock
         self._routes = routes
         self._link = link
         self._backward = backward
@@ -91,7 +127,7 @@ class _Wire:
         self._sent: list[tuple[Any, torch.Tensor]] = []
 
     def send(self) -> None:
-        start = max(time.monotonic(), self._free)
+        start = max(self._clock.now(), self._free)
         self._free = start + self._link.occupancy
         for route in self._routes:
             message = torch.full((PAYLOAD,), start + self._link.latency, dtype=torch.float64)
@@ -106,7 +142,7 @@ class _Wire:
         def arrived() -> torch.Tensor:
             for work in works:
                 work.wait()
-            wait_until(max(float(buffer[0]) for buffer in buffers))
+            self._clock.wait_until(max(float(buffer[0]) for buffer in buffers))
             return buffers[0]
 
         return arrived
@@ -117,13 +153,6 @@ class _Wire:
         self._sent.clear()
 
 
-def wait_until(moment: float) -> None:
-    """Of the monotonic clock, which all processes of a machine share."""
-    left = moment - time.monotonic()
-    if left > 0:
-        time.sleep(left)
-
-
 def stage_ranks(plan: LaunchPlan, stage: int) -> Ranks:
     return tuple(rank for part in plan.stages[stage].parts for rank in part.ranks)
 
@@ -131,13 +160,14 @@ def stage_ranks(plan: LaunchPlan, stage: int) -> Ranks:
 class EmulatedRank:
     """One rank of an emulated plan. All times are `slowdown` times as long as the plan's."""
 
-    def __init__(self, emulated: Emulated, rank: int, groups: Groups, recorder: Recorder, slowdown: float = 1.0,
-                 slower: Optional[dict[str, float]] = None) -> None:
+    def __init__(self, emulated: Emulated, rank: int, groups: Groups, clock: Clock, recorder: Recorder,
+                 slowdown: float = 1.0, slower: Optional[dict[str, float]] = None) -> None:
         plan = emulated.plan
         record = plan.ranks[rank]
         times = emulated.times[record.stage, record.part]
         self._times = times.scaled((slower or {}).get(times.gpu, 1.0), slowdown)
         self._groups = groups
+        self.clock = clock
         self._recorder = recorder
         self._stage = plan.stages[record.stage]
         self._pipeline = plan.pipelines[self._stage.pipeline]
@@ -158,7 +188,7 @@ class EmulatedRank:
                 if key in plan.boundaries:
                     link = emulated.links[key]
                     wires[backward, incoming] = _Wire(
-                        self._groups, routes_of(plan, place_of(plan, rank), plan.boundaries[key], receives),
+                        self._groups, self.clock, routes_of(plan, place_of(plan, rank), plan.boundaries[key], receives),
                         Link(link.latency * slowdown, link.occupancy * slowdown), backward)
         return wires
 
@@ -177,19 +207,23 @@ class EmulatedRank:
             wire.finish()
         self._synchronise()
 
-    @staticmethod
-    def _compute(seconds: float) -> None:
-        wait_until(time.monotonic() + seconds)
+    def _compute(self, seconds: float) -> None:
+        self.clock.wait_until(self.clock.now() + seconds)
 
     def _synchronise(self) -> None:
         """Parts of a stage begin together, and no rank steps before the gradients of all are summed."""
-        token = torch.zeros(1)
-        self._stage_group.all_reduce(token)
+        self._meet(self._stage_group)
         with self._recorder.span("sync", "gradients"):
             self._compute(self._times.exposed_sync)
-        self._groups.world.all_reduce(token)
+        self._meet(self._groups.world)
         with self._recorder.span("optimizer", "step"):
             self._compute(self._times.optimizer)
+
+    def _meet(self, group: Group) -> None:
+        """Goes on when the last rank of the group is here."""
+        latest = torch.tensor([self.clock.now()], dtype=torch.float64)
+        group.all_reduce(latest, highest=True)
+        self.clock.wait_until(float(latest))
 
     def _is_end(self, step: Pass, sends: bool) -> bool:
         """Whether the pass sends nothing, or receives nothing."""
@@ -208,11 +242,11 @@ def groups_of_stages(plan: LaunchPlan) -> list[Ranks]:
 def run_iteration(program: EmulatedRank, groups: Groups) -> float:
     """Seconds from the moment at which all ranks begin, which rank 0 sets, until the last has stepped."""
     groups.barrier()
-    moment = torch.tensor([time.monotonic() + READY], dtype=torch.float64)
+    moment = torch.tensor([program.clock.now() + READY], dtype=torch.float64)
     if groups.world.size > 1:
         dist.broadcast(moment, 0)
-    wait_until(float(moment))
+    program.clock.wait_until(float(moment))
     program.run()
-    last = torch.tensor([time.monotonic()], dtype=torch.float64)
+    last = torch.tensor([program.clock.now()], dtype=torch.float64)
     groups.world.all_reduce(last, highest=True)
     return float(last) - float(moment)

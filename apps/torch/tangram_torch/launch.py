@@ -1,23 +1,53 @@
 """All ranks of a plan on this machine: python3 -m tangram_torch.launch PLAN [OPTION...]
 
-The first rank that fails ends the others. Options are those of a run.
+The first rank that fails ends the others. Options are those of a run. Ranks of an emulation share what they load, so
+that dozens of them start at once.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from typing import Optional
+from typing import Optional, Protocol
 
 from .launch_plan import PlanError, read_plan
-from .settings import read_settings
+from .settings import Settings, read_settings
 
 GRACE = 5.0  # seconds between asking a rank to end and ending it
 POLL = 0.05
+
+
+class RankProcess(Protocol):
+    def poll(self) -> Optional[int]:
+        """The exit code, negative for a signal; None while it runs."""
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class _Forked:
+    def __init__(self, settings: Settings, environment: dict[str, str]) -> None:
+        self._process = multiprocessing.get_context("fork").Process(target=_emulate, args=(settings, environment))
+        self._process.start()
+        self.terminate, self.kill = self._process.terminate, self._process.kill
+
+    def poll(self) -> Optional[int]:
+        return self._process.exitcode
+
+
+def _emulate(settings: Settings, environment: dict[str, str]) -> None:
+    from .train import run_rank  # loads PyTorch: the parent has it already
+
+    os.environ.update(environment)
+    code = run_rank(settings)
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def free_port() -> int:
@@ -27,25 +57,35 @@ def free_port() -> int:
 
 
 def environment_of(rank: int, world: int, port: int) -> dict[str, str]:
+    ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
+    return {**{name: str(value) for name, value in ranks.items()}, "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port)}
+
+
+def start_rank(settings: Settings, arguments: list[str], environment: dict[str, str]) -> RankProcess:
+    if settings.emulate:
+        return _Forked(settings, environment)
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
-    ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
-    return {**os.environ, **{name: str(value) for name, value in ranks.items()}, "PYTHONPATH": path,
-            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return subprocess.Popen([sys.executable, "-u", "-m", "tangram_torch", *arguments],
+                            env={**os.environ, **environment, "PYTHONPATH": path})
 
 
-def run_all(world: int, arguments: list[str]) -> int:
+def run_all(settings: Settings, world: int, arguments: list[str]) -> int:
     """The exit code of the first rank that failed; 0: none did."""
+    if settings.emulate:
+        from . import train  # noqa: F401  for all ranks that are forked
     port = free_port()
-    command = [sys.executable, "-u", "-m", "tangram_torch", *arguments]
-    ranks = [subprocess.Popen(command, env=environment_of(rank, world, port)) for rank in range(world)]
+    ranks: list[RankProcess] = []
     try:
+        for rank in range(world):
+            ranks.append(start_rank(settings, arguments, environment_of(rank, world, port)))
         return _first_failure(ranks)
     finally:
         _end(ranks)
 
 
-def _first_failure(ranks: list["subprocess.Popen[bytes]"]) -> int:
+def _first_failure(ranks: list[RankProcess]) -> int:
     running = list(enumerate(ranks))
     while running:
         for number, process in list(running):
@@ -61,17 +101,16 @@ def _first_failure(ranks: list["subprocess.Popen[bytes]"]) -> int:
     return 0
 
 
-def _end(ranks: list["subprocess.Popen[bytes]"]) -> None:
-    for process in ranks:
-        if process.poll() is None:
-            process.terminate()
+def _end(ranks: list[RankProcess]) -> None:
+    running = [process for process in ranks if process.poll() is None]
+    for process in running:
+        process.terminate()
     deadline = time.monotonic() + GRACE
-    for process in ranks:
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    while running and time.monotonic() < deadline:
+        time.sleep(POLL)
+        running = [process for process in running if process.poll() is None]
+    for process in running:
+        process.kill()
 
 
 def main(arguments: Optional[list[str]] = None) -> int:
@@ -82,7 +121,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
     except PlanError as wrong:
         print(wrong, file=sys.stderr)
         return 64
-    return run_all(len(plan.ranks), given)
+    return run_all(settings, len(plan.ranks), given)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from . import checkpoint
 from .checkpoint import CheckpointError, Position
 from .communication import Groups
-from .emulate import EmulatedRank, groups_of_stages, read_emulated, run_iteration
+from .emulate import EmulatedRank, WallClock, groups_of_stages, read_emulated, run_iteration
 from .initial import drawn
 from .launch_plan import LaunchPlan, PlanError, read_plan
 from .recorder import HostClock, Recorder, StreamClock, TraceFile
@@ -158,7 +158,7 @@ def run_emulation(settings: Settings, process: Process) -> None:
     plan = emulated.plan
     groups = Groups(process.rank, process.world, groups_of_stages(plan), COLLECTIVE_TIMEOUT)
     recorder = Recorder(HostClock() if settings.trace else None)
-    program = EmulatedRank(emulated, process.rank, groups, recorder, settings.slowdown, settings.slower)
+    program = EmulatedRank(emulated, process.rank, groups, WallClock(), recorder, settings.slowdown, settings.slower)
     trace = trace_of(settings, plan, process.rank)
     for step in range(settings.steps):
         seconds = run_iteration(program, groups) / settings.slowdown

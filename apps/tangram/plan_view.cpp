@@ -8,6 +8,7 @@
 
 #include "table.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/export/export.hpp"
 #include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
@@ -170,7 +171,10 @@ std::string schedule_line(const plan::LaunchPlan& plan) {
           : "1F1B";
   const std::string text =
       fmt::format("{}, {} transfers, {} warm-up", order, to_string(semantics.transfers), to_string(semantics.warmup));
-  if (plan.runtime == runtime::Target::kGeneric) return text + ": on paper; no runtime runs it so";
+  if (plan.runtime == runtime::Target::kGeneric) {
+    return text + (exporting::torch_refusals(plan).empty() ? ", as `export --to torch` runs it"
+                                                           : ": on paper; no runtime runs it so");
+  }
   return fmt::format("{}, as {} runs it", text, runtime::runtime_of(plan.runtime).title);
 }
 

@@ -20,23 +20,6 @@ bool is_encoder(const plan::LaunchPlan& plan, const model::BlockType& type) {
   return !type.attention.causal || type.hidden != plan.model.hidden || type.tokens != plan.model.job.sequence_length;
 }
 
-Refusals refusals_of(const plan::LaunchPlan& plan) {
-  Refusals refusals("torch", "the format generic takes every plan");
-  const model::Model& model = plan.model;
-  const bool encoder =
-      std::ranges::any_of(model.types, [&](const model::BlockType& type) { return is_encoder(plan, type); });
-  if (encoder || model.extra_embedding_parameters > 0) {
-    refusals.add("text-models", {}, "it trains text models: " + model.name + " has an encoder");
-  }
-  if (model.job.precision == DType::kFp8) {
-    refusals.add("precision", {}, "it has no fp8 products; plan with precision: bf16");
-  }
-  if (model.job.optimizer.name != "adam") {
-    refusals.add("optimizer", {}, "its optimizer is adam, the job's is " + model.job.optimizer.name);
-  }
-  return refusals;
-}
-
 constexpr const char* kHere = "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n";
 constexpr const char* kPath = "export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}\n";
 
@@ -51,10 +34,28 @@ std::string local_script() {
 
 }  // namespace
 
+std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
+  std::vector<plan::TargetReason> refusals;
+  const model::Model& model = plan.model;
+  const bool encoder =
+      std::ranges::any_of(model.types, [&](const model::BlockType& type) { return is_encoder(plan, type); });
+  if (encoder || model.extra_embedding_parameters > 0) {
+    refusals.push_back({"text-models", {}, "it trains text models: " + model.name + " has an encoder"});
+  }
+  if (model.job.precision == DType::kFp8) {
+    refusals.push_back({"precision", {}, "it has no fp8 products; plan with precision: bf16"});
+  }
+  if (model.job.optimizer.name != "adam") {
+    refusals.push_back({"optimizer", {}, "its optimizer is adam, the job's is " + model.job.optimizer.name});
+  }
+  return refusals;
+}
+
 Launch torch_launch(const plan::LaunchPlan& plan) { return {plan::plan_order(plan), {}}; }
 
 Expected<Export> export_torch(const plan::LaunchPlan& plan) {
-  Refusals refusals = refusals_of(plan);
+  Refusals refusals("torch", "the format generic takes every plan");
+  for (const plan::TargetReason& reason : torch_refusals(plan)) refusals.add(reason);
   if (!refusals.empty()) return std::move(refusals).fail();
   const plan::LaunchOrder order = torch_launch(plan).order;
   plan::LaunchPlan written = plan;

@@ -67,7 +67,7 @@ constexpr double kWideGap = 0.1;
 std::string target_note(const plan::LaunchPlan& plan, const plan::LaunchPlan& generic, runtime::Target target) {
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(generic.predicted.iteration);
-  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s on paper, where no runtime sets limits",
+  return fmt::format("target {} costs {:.1f} %: {:.4g} s an iteration, {:.4g} s where no runtime sets limits",
                      to_string(target), (own / other - 1) * 100, own, other);
 }
 

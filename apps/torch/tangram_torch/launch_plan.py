@@ -248,19 +248,12 @@ def _model_of(json_model: Json) -> Model:
 def _block_type_of(t: Json, architecture: Json) -> BlockType:
     if not t["causal"] or t["hidden"] != architecture["hidden"] or "tokens" in t:
         raise PlanError(f"blocks of type {t['name']} are an encoder's: text models alone are trained")
-    latent = t.get("mla", {})
-    moe = t.get("moe", {})
-    attention = Attention(
-        heads=t["heads"], kv_heads=t.get("kv_heads", t["heads"]), head_dim=t.get("head_dim", 0),
-        sliding_window=t["sliding_window"], qkv_bias=t["qkv_bias"], output_bias=t["output_bias"],
-        qk_norm=t.get("qk_norm", False), q_lora_rank=latent.get("q_lora_rank", 0), kv_lora_rank=latent.get("kv_lora_rank", 0),
-        qk_nope_head_dim=latent.get("qk_nope_head_dim", 0), qk_rope_head_dim=latent.get("qk_rope_head_dim", 0),
-        v_head_dim=latent.get("v_head_dim", 0))
-    feed_forward = FeedForward(
-        hidden=t.get("ffn_hidden", 0), gated=t["gated"], bias=t["ffn_bias"], experts=moe.get("experts", 0),
-        experts_per_token=moe.get("experts_per_token", 0), expert_hidden=moe.get("expert_hidden", 0),
-        shared_hidden=moe.get("shared_hidden", 0), shared_gate=moe.get("shared_gate", False),
-        router_bias=moe.get("router_bias", False))
+    none = dict.fromkeys(("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 0)
+    attention = Attention(t["heads"], t.get("kv_heads", t["heads"]), t.get("head_dim", 0), t["sliding_window"],
+                          t["qkv_bias"], t["output_bias"], t.get("qk_norm", False), **{**none, **t.get("mla", {})})
+    dense = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0, "shared_gate": False,
+             "router_bias": False}
+    feed_forward = FeedForward(t.get("ffn_hidden", 0), t["gated"], t["ffn_bias"], **{**dense, **t.get("moe", {})})
     return BlockType(t["name"], attention, feed_forward, t["norms_per_block"], t["norm"] == "layernorm",
                      t["parallel_attention"])
 

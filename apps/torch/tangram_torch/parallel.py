@@ -6,6 +6,7 @@ activation, or under sequence parallelism each its positions (arXiv 2205.05198, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
@@ -16,7 +17,7 @@ from .communication import Group, Groups
 from .topology import Place, piece
 
 
-def gather_positions(group: Group, own: Tensor, total: int) -> Tensor:
+def gather_positions(own: Tensor, group: Group, total: int) -> Tensor:
     """All of `total` positions, from pieces that the ranks have; a longer piece than others' costs padding."""
     if group.size == 1:
         return own
@@ -30,116 +31,54 @@ def gather_positions(group: Group, own: Tensor, total: int) -> Tensor:
     return torch.cat([part[:, :size] for part, size in zip(parts, sizes)], dim=1)
 
 
-def own_positions(group: Group, whole: Tensor) -> Tensor:
+def own_positions(whole: Tensor, group: Group) -> Tensor:
     own = piece(whole.shape[1], group.index, group.size)
     return whole[:, own.start:own.stop].contiguous()
 
 
-def scatter_positions(group: Group, partial: Tensor) -> Tensor:
+def scatter_positions(partial: Tensor, group: Group) -> Tensor:
     """Sums over the group and leaves each rank its positions."""
     if group.size == 1:
         return partial
     if partial.shape[1] % group.size == 0:
         pieces = torch.stack(partial.chunk(group.size, dim=1))
         return group.reduce_scatter(pieces).view_as(pieces[0])
-    summed = partial.contiguous()
-    group.all_reduce(summed)
-    return own_positions(group, summed)
+    return own_positions(summed(partial, group), group)
 
 
-class _Gather(Function):
-    """Pieces of positions to all of them; gradients are summed."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, group: Group, total: int) -> Tensor:
-        ctx.group = group
-        return gather_positions(group, own, total)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None, None]:
-        return scatter_positions(ctx.group, gradient.contiguous()), None, None
+def summed(partial: Tensor, group: Group) -> Tensor:
+    out = partial.clone()
+    group.all_reduce(out)
+    return out
 
 
-class _Scatter(Function):
-    """The mirror of _Gather."""
+def between(forward: Callable[..., Tensor], backward: Callable[..., Tensor]) -> type[Function]:
+    """A function of autograd that turns an activation by `forward`, and its gradient by `backward`; what follows the
+    tensor is for both."""
 
-    @staticmethod
-    def forward(ctx: Any, partial: Tensor, group: Group) -> Tensor:
-        ctx.group, ctx.total = group, partial.shape[1]
-        return scatter_positions(group, partial)
+    class Exchange(Function):
+        @staticmethod
+        def forward(ctx: Any, activation: Tensor, *how: Any) -> Tensor:
+            ctx.how = how
+            return forward(activation, *how)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None]:
-        return gather_positions(ctx.group, gradient.contiguous(), ctx.total), None
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
+            return (backward(gradient.contiguous(), *ctx.how), *(None for _ in ctx.how))
 
-
-class _Copy(Function):
-    """The same activation on all ranks; gradients are summed."""
-
-    @staticmethod
-    def forward(ctx: Any, activation: Tensor, group: Group) -> Tensor:
-        ctx.group = group
-        return activation.view_as(activation)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None]:
-        summed = gradient.clone()
-        ctx.group.all_reduce(summed)
-        return summed, None
+    return Exchange
 
 
-class _Sum(Function):
-    """The mirror of _Copy."""
-
-    @staticmethod
-    def forward(ctx: Any, partial: Tensor, group: Group) -> Tensor:
-        summed = partial.clone()
-        group.all_reduce(summed)
-        return summed
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None]:
-        return gradient, None
-
-
-class _Take(Function):
-    """Of an activation that all ranks have, the positions of each; gradients are gathered."""
-
-    @staticmethod
-    def forward(ctx: Any, whole: Tensor, group: Group) -> Tensor:
-        ctx.group, ctx.total = group, whole.shape[1]
-        return own_positions(group, whole)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None]:
-        return gather_positions(ctx.group, gradient.contiguous(), ctx.total), None
-
-
-class _Collect(Function):
-    """The mirror of _Take."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, group: Group, total: int) -> Tensor:
-        ctx.group = group
-        return gather_positions(group, own, total)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None, None]:
-        return own_positions(ctx.group, gradient), None, None
-
-
-class _Exchange(Function):
-    """Rows to the ranks that want them; gradients go back the same way."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, group: Group, outgoing: list[int], incoming: list[int]) -> Tensor:
-        ctx.group, ctx.outgoing, ctx.incoming = group, outgoing, incoming
-        return group.exchange_rows(rows, outgoing, incoming)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], None, None, None]:
-        back = ctx.group.exchange_rows(gradient.contiguous(), ctx.incoming, ctx.outgoing)
-        return back, None, None, None
+# Of (group, positions of all ranks together).
+_Gather = between(gather_positions, lambda gradient, group, total: scatter_positions(gradient, group))
+_Scatter = between(lambda partial, group, total: scatter_positions(partial, group), gather_positions)
+_Copy = between(lambda activation, group: activation.view_as(activation), summed)
+_Sum = between(summed, lambda gradient, group: gradient)
+_Take = between(lambda whole, group, total: own_positions(whole, group), gather_positions)
+_Collect = between(gather_positions, lambda gradient, group, total: own_positions(gradient, group))
+# Of (group, rows to each member, rows of each member): gradients go back the same way.
+_Exchange = between(lambda rows, group, outgoing, incoming: group.exchange_rows(rows, outgoing, incoming),
+                    lambda gradient, group, outgoing, incoming: group.exchange_rows(gradient, incoming, outgoing))
 
 
 class Parallel:
@@ -172,14 +111,14 @@ class Parallel:
         if self.tensor.size == 1:
             return partial
         if self.place.sequence_parallel:
-            return _Scatter.apply(partial, self.tensor)
+            return _Scatter.apply(partial, self.tensor, len(self.context_range))
         return _Sum.apply(partial, self.tensor)
 
     def to_own_rows(self, activation: Tensor) -> Tensor:
         """To positions that no other rank of the replica works on."""
         if self.tensor.size == 1 or self.place.sequence_parallel:
             return activation
-        return _Take.apply(activation, self.tensor)
+        return _Take.apply(activation, self.tensor, len(self.context_range))
 
     def from_own_rows(self, activation: Tensor) -> Tensor:
         if self.tensor.size == 1 or self.place.sequence_parallel:
@@ -189,11 +128,11 @@ class Parallel:
     def to_shard(self, activation: Tensor) -> Tensor:
         """What the rank sends to another stage; without gradients."""
         alone = self.tensor.size == 1 or self.place.sequence_parallel
-        return activation if alone else own_positions(self.tensor, activation)
+        return activation if alone else own_positions(activation, self.tensor)
 
     def from_shard(self, shard: Tensor) -> Tensor:
         alone = self.tensor.size == 1 or self.place.sequence_parallel
-        return shard if alone else gather_positions(self.tensor, shard, len(self.context_range))
+        return shard if alone else gather_positions(shard, self.tensor, len(self.context_range))
 
     def gather_context(self, own: Tensor) -> Tensor:
         """Keys or values of all positions, from those of each cp rank."""

@@ -58,6 +58,11 @@ def precision_of(plan: LaunchPlan, settings: Settings) -> str:
     return plan.training.precision
 
 
+def check_precision(precision: str, device: torch.device) -> None:
+    if precision == "fp16" and device.type == "cpu":
+        raise SettingsError("fp16 needs a GPU: PyTorch has no such products on CPUs; --precision bf16 or fp32")
+
+
 def device_of(settings: Settings, local_rank: int) -> torch.device:
     name = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and local_rank >= torch.cuda.device_count():
@@ -81,6 +86,7 @@ class Training:
         self.settings = settings
         self.plan = plan
         self.rank = rank
+        check_precision(precision_of(plan, settings), device)
         options = Options(precision_of(plan, settings), settings.learning_rate, settings.weight_decay, settings.clip,
                           device=device)
         self.source = Synthetic(plan.model.vocabulary, settings.seed)

@@ -53,4 +53,7 @@ struct Export {
 /// what to do about it.
 [[nodiscard]] Expected<Export> export_plan(const plan::LaunchPlan& plan, Format format, const Options& options = {});
 
+/// Why the runtime of kTorch cannot run the plan, one reason a rule; empty: it can.
+[[nodiscard]] std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan);
+
 }  // namespace tangram::exporting

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What `tangram export --to torch` wrote trains as it is: export_test.py BINARY INPUTS
+
+All hosts' scripts on this machine at once, local.sh, an emulation, and what people get wrong.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from with_torch import need_torch
+
+need_torch()
+
+MODEL = {"schema": "tangram.model/1", "name": "tiny-llama",
+         "architecture": {"vocabulary": 256, "hidden": 64, "layers": 4, "heads": 4, "ffn_hidden": 128,
+                          "tied_embeddings": True},
+         "training": {"sequence_length": 32, "global_batch_samples": 16, "precision": "fp32"}}
+
+
+def run(*words, **options):
+    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}", **options)
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment, timeout=300)
+
+
+def expect(done, code, *patterns):
+    said = done.stdout + done.stderr
+    assert done.returncode == code, (done.args, done.returncode, said)
+    for pattern in patterns:
+        assert re.search(pattern, said), (done.args, pattern, said)
+    return said
+
+
+def losses(text):
+    return re.findall(r"^step \d+  loss ([\d.]+)", text, re.M)
+
+
+def start_hosts(folder, *options):
+    """Every host's script, all of them here; what they print."""
+    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}", MASTER_ADDR="127.0.0.1",
+                       MASTER_PORT="29731")
+    hosts = [subprocess.Popen([script, *options], env=environment, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) for script in sorted(folder.glob("nodes/*.sh"))]
+    said = [host.communicate(timeout=300) for host in hosts]
+    assert len(hosts) > 1 and all(host.returncode == 0 for host in hosts), said
+    return "".join(out for out, _ in said)
+
+
+def main(binary, inputs):
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = Path(scratch)
+        model, plan, folder = scratch / "model.yaml", scratch / "plan.json", scratch / "run"
+        model.write_text(json.dumps(MODEL))
+        expect(run(binary, "plan", Path(inputs) / "tiny.json", model, "-q", "-o", plan), 0,
+               "as `export --to torch` runs it")
+        expect(run(binary, "export", plan, "--to", "torch", "-o", folder), 0, "run nodes/HOST.sh on every host")
+        record = json.loads(plan.read_text())
+        ranks = len(record["ranks"])
+
+        by_hosts = start_hosts(folder, "--steps", "3", "--trace", str(scratch / "trace"))
+        local = expect(run(folder / "local.sh", "--steps", "3", "--save", scratch / "saved"), 0, f"on {ranks} ranks")
+        assert len(losses(local)) == 3 and losses(local) == losses(by_hosts), (local, by_hosts)
+        assert float(losses(local)[-1]) < float(losses(local)[0]), local
+        for rank in range(ranks):
+            trace = json.loads((scratch / "trace" / f"rank-{rank:05}.json").read_text())
+            assert {event["cat"] for event in trace["traceEvents"] if event["ph"] == "X"} == {
+                "forward", "backward", "sync", "optimizer"}
+
+        again = expect(run(folder / "local.sh", "--steps", "4", "--save", scratch / "saved"), 0, "3 iterations done")
+        assert len(losses(again)) == 1, again
+        expect(run(folder / "local.sh", "--emulate", "--steps", "1"), 0, r"iteration 1: [\d.]+ s emulated")
+
+        expect(run(folder / "local.sh", "--load", scratch / "nothing"), 64, "nothing has no complete checkpoint")
+        expect(run(folder / "local.sh", "--emulate", "--slower", "H100=2"), 64, "the plan has no such GPU")
+        expect(run(folder / "local.sh", "--precision", "fp16", "--steps", "1"), 64, "fp16 needs a GPU")
+        expect(run(folder / "local.sh", "--step-count", "1"), 2, "unrecognized arguments")
+        expect(run(sys.executable, "-m", "tangram_torch", plan, PYTHONPATH=str(folder)), 64, "RANK is not set")
+        expect(run(sys.executable, "-m", "tangram_torch", plan, PYTHONPATH=str(folder), RANK="0", WORLD_SIZE="1",
+                   LOCAL_RANK="0", LOCAL_WORLD_SIZE="1"), 64, f"the plan has {ranks} ranks, and 1 processes were started")
+        expect(run(sys.executable, "-m", "tangram_torch.launch", model, PYTHONPATH=str(folder)), 64,
+               "is not a launch plan")
+    print("ok")
+
+
+main(*sys.argv[1:3])

@@ -2,6 +2,7 @@
 
 import itertools
 
+from tangram_torch.config import details_of
 from tangram_torch.launch_plan import plan_of
 from tangram_torch.topology import Place
 
@@ -47,6 +48,12 @@ EXPERT_BIAS = model([block_type("moe", ffn=0, bias=True, moe=moe())], [{"type": 
 LATENT = {"q_lora_rank": 6, "kv_lora_rank": 4, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 3}
 DEEPSEEK = model([block_type(mla=LATENT), block_type("moe", ffn=0, mla=LATENT, moe=moe(shared=8, router_bias=True))],
                  [{"type": "dense", "count": 1}, {"type": "moe", "count": 3}])
+
+
+def plan_from(record):
+    """With the details of a config.json, where the record has one."""
+    plan = plan_of(record)
+    return plan.with_details(details_of(record["config"])) if "config" in record else plan
 
 
 def part(samples, tp=1, cp=1, dp=1, ep=1, etp=1, sp=None, zero=0, recompute="none", layers=None, runs=None):
@@ -187,3 +194,30 @@ def cases():
         (4, 2, [(one_chunk(0, 2), [part(1), part(1)]), (one_chunk(2, 4), [part(2, tp=2)])]),
         (4, 2, [(one_chunk(0, 1), [part(2)]), (one_chunk(1, 4), [part(2, dp=2, zero=3)])]),
         (1, 1, [(one_chunk(0, 4), [part(1)])])])
+    yield from as_config_says()
+
+
+def as_config_says():
+    """Details of layers that are not the usual ones."""
+
+    def like(record, model_type, **config):
+        return {**record, "config": {"model_type": model_type, "hidden_size": 16, **config}}
+
+    yield "Gemma 2 as its config says", like(
+        two_stages([part(4, tp=2)], [part(4, cp=2, recompute="selective")])(GEMMA), "gemma2",
+        attn_logit_softcapping=2.0, final_logit_softcapping=3.0)
+    yield "GPT-NeoX as its config says", like(two_stages([part(4, tp=2)], [part(4, dp=2)])(NEOX), "gpt_neox",
+                                              rotary_pct=0.5, layer_norm_eps=0.01)
+    yield "OPT-350M as its config says", like(two_stages([part(4, tp=2)], [part(4, dp=2)])(OPT_350M), "opt",
+                                              do_layer_norm_before=False)
+    yield "Llama 3.1 as its config says", like(
+        two_stages([part(4, tp=2)], [part(4, cp=2)])(LLAMA), "llama", rope_theta=20.0,
+        rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                      "original_max_position_embeddings": 12})
+    yield "Qwen 1.5 MoE as its config says", like(
+        make(QWEN_MOE, [(4, 2, [(one_chunk(0, 4), [part(2, tp=2, ep=2)])])]), "qwen2_moe")
+    yield "DeepSeek V3 as its config says", like(
+        two_stages([part(4, tp=2)], [part(4, dp=2, ep=2)])(DEEPSEEK), "deepseek_v3", n_group=2, topk_group=1,
+        qk_nope_head_dim=4, qk_rope_head_dim=2, rope_theta=50.0,
+        rope_scaling={"type": "yarn", "factor": 4, "mscale": 1.0, "mscale_all_dim": 0.5,
+                      "original_max_position_embeddings": 8, "beta_fast": 1, "beta_slow": 0.1})

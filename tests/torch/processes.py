@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 
-from tangram_torch.launch_plan import plan_of
+from plans import plan_from
 
 TIMEOUT = 60  # seconds
 
@@ -17,7 +17,7 @@ TIMEOUT = 60  # seconds
 def _rank_process(rank, record, folder, work, results):
     try:
         torch.set_num_threads(1)
-        plan = plan_of(record)
+        plan = plan_from(record)
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=len(plan.ranks),
                                 timeout=datetime.timedelta(seconds=TIMEOUT))
         results.put((rank, work(plan, rank, folder), None))
@@ -68,5 +68,5 @@ def run_plan(record, work, prepare=None):
     """The same in a folder of its own, in which prepare(plan, folder) may leave something first."""
     with tempfile.TemporaryDirectory() as folder:
         if prepare is not None:
-            alone(prepare, plan_of(record), folder)
+            alone(prepare, plan_from(record), folder)
         return run_ranks(record, work, folder)

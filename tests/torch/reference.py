@@ -7,12 +7,13 @@ import torch
 import torch.nn.functional as F
 
 
-def norm(w, name, x):
+def norm(d, w, name, x):
+    epsilon = d.latent_epsilon if "down_norm" in name else d.epsilon
     if name + ".bias" in w:
         centred = x - x.mean(-1, keepdim=True)
-        x = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
-        return x * w[name + ".weight"] + w[name + ".bias"]
-    return x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * w[name + ".weight"]
+        x = centred / (centred.pow(2).mean(-1, keepdim=True) + epsilon).sqrt()
+        return x * (w[name + ".weight"] + d.norm_offset) + w[name + ".bias"]
+    return x / (x.pow(2).mean(-1, keepdim=True) + epsilon).sqrt() * (w[name + ".weight"] + d.norm_offset)
 
 
 def linear(w, name, x):
@@ -20,25 +21,53 @@ def linear(w, name, x):
     return out + w[name + "_bias"] if name + "_bias" in w else out
 
 
-def rotated(x):
-    """Pairs (i, i + half) turn by position * 10000^(-i / half): as complex numbers."""
-    half = x.shape[-1] // 2
-    angles = torch.arange(x.shape[0], dtype=x.dtype)[:, None] * 10_000.0 ** (-torch.arange(half, dtype=x.dtype) / half)
-    turned = torch.complex(x[:, :half], x[:, half:]) * torch.polar(torch.ones_like(angles), angles)
-    return torch.cat((turned.real, turned.imag), -1)
+def radians(r, pair, width):
+    """That a pair turns per position: base^(-2 pair / width), less where the context has been stretched."""
+    plain = r.base ** (-2 * pair / width)
+    if r.scaling == "llama3":
+        length = 2 * math.pi / plain  # of a wave, in positions
+        if length < r.context / r.fast:
+            return plain
+        if length > r.context / r.slow:
+            return plain / r.factor
+        smooth = (r.context / length - r.slow) / (r.fast - r.slow)
+        return (1 - smooth) * plain / r.factor + smooth * plain
+    if r.scaling == "yarn":
+        low, high = (width * math.log(r.context / (turns * 2 * math.pi)) / (2 * math.log(r.base))
+                     for turns in (r.fast, r.slow))
+        low, high = max(math.floor(low), 0), min(math.ceil(high), width - 1)
+        ramp = min(max((pair - low) / (high - low if high > low else 0.001), 0), 1)
+        return ramp * plain / r.factor + (1 - ramp) * plain
+    return plain / r.factor
 
 
-def attend(query, key, value, window):
+def rotated(d, x):
+    """Pairs (i, i + half) turn: as complex numbers."""
+    width = int(x.shape[-1] * d.rotary.fraction)
+    half = width // 2
+    steps = torch.tensor([radians(d.rotary, pair, width) for pair in range(half)], dtype=x.dtype)
+    angles = torch.arange(x.shape[0], dtype=x.dtype)[:, None] * steps
+    turned = torch.complex(x[:, :half], x[:, half:width]) * torch.polar(
+        torch.full_like(angles, d.rotary.magnitude), angles)
+    return torch.cat((turned.real, turned.imag, x[:, width:]), -1)
+
+
+def capped(z, limit):
+    return torch.tanh(z / limit) * limit if limit else z
+
+
+def attend(d, query, key, value, window):
     """One head of one sample."""
     rows = []
+    scale = 1 / math.sqrt(query.shape[-1]) if d.attention_scale is None else d.attention_scale
     for i in range(query.shape[0]):
         first = max(0, i + 1 - window) if window else 0
-        scores = key[first:i + 1] @ query[i] / math.sqrt(query.shape[-1])
+        scores = capped(key[first:i + 1] @ query[i] * scale, d.attention_cap)
         rows.append(scores.softmax(0) @ value[first:i + 1])
     return torch.stack(rows)
 
 
-def plain_heads(w, a, x, rotary):
+def plain_heads(d, w, a, x, rotary):
     query, key, value = (linear(w, "attention." + name, x) for name in ("query", "key", "value"))
     for h in range(a.heads):
         kv = h // (a.heads // a.kv_heads)
@@ -46,38 +75,44 @@ def plain_heads(w, a, x, rotary):
         k = key[:, kv * a.head_dim:(kv + 1) * a.head_dim]
         v = value[:, kv * a.head_dim:(kv + 1) * a.head_dim]
         if a.qk_norm:
-            q, k = norm(w, "attention.query_norm", q), norm(w, "attention.key_norm", k)
-        yield (rotated(q), rotated(k), v) if rotary else (q, k, v)
+            q, k = norm(d, w, "attention.query_norm", q), norm(d, w, "attention.key_norm", k)
+        yield (rotated(d, q), rotated(d, k), v) if rotary else (q, k, v)
 
 
-def latent_heads(w, a, x, rotary):
-    source = norm(w, "attention.query_down_norm", linear(w, "attention.query_down", x)) if a.q_lora_rank else x
+def latent_heads(d, w, a, x, rotary):
+    source = norm(d, w, "attention.query_down_norm", linear(w, "attention.query_down", x)) if a.q_lora_rank else x
     query = source @ w["attention.query"].t()
     down = linear(w, "attention.key_value_down", x)
-    up = norm(w, "attention.key_value_down_norm", down[:, :a.kv_lora_rank]) @ w["attention.key_value_up"].t()
+    up = norm(d, w, "attention.key_value_down_norm", down[:, :a.kv_lora_rank]) @ w["attention.key_value_up"].t()
     shared = down[:, a.kv_lora_rank:]
     plain, turned, wide = a.qk_nope_head_dim, a.qk_rope_head_dim, a.v_head_dim
     for h in range(a.heads):
         q = query[:, h * (plain + turned):(h + 1) * (plain + turned)]
         kv = up[:, h * (plain + wide):(h + 1) * (plain + wide)]
         parts = (q[:, plain:], shared)
-        q_turned, k_turned = (rotated(part) for part in parts) if rotary else parts
+        q_turned, k_turned = (rotated(d, part) for part in parts) if rotary else parts
         yield torch.cat((q[:, :plain], q_turned), -1), torch.cat((kv[:, :plain], k_turned), -1), kv[:, plain:]
 
 
-def attention(w, block, x, rotary):
+def attention(d, w, block, x, rotary):
     a = block.attention
-    heads = (latent_heads if a.latent else plain_heads)(w, a, x, rotary)
-    return linear(w, "attention.output", torch.cat([attend(*head, a.sliding_window) for head in heads], -1))
+    heads = (latent_heads if a.latent else plain_heads)(d, w, a, x, rotary)
+    return linear(w, "attention.output", torch.cat([attend(d, *head, a.sliding_window) for head in heads], -1))
 
 
-def feed_forward(w, prefix, x):
+FUNCTIONS = {
+    "silu": lambda x: x * torch.sigmoid(x),
+    "relu": lambda x: x * (x > 0),
+    "gelu": lambda x: x * (1 + torch.erf(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
+
+
+def feed_forward(d, w, prefix, x):
     up = linear(w, prefix + "up", x)
     if prefix + "gate" in w:
-        gate = linear(w, prefix + "gate", x)
-        up = gate * torch.sigmoid(gate) * up
+        up = FUNCTIONS[d.activation or "silu"](linear(w, prefix + "gate", x)) * up
     else:
-        up = 0.5 * up * (1 + torch.tanh(math.sqrt(2 / math.pi) * (up + 0.044715 * up ** 3)))
+        up = FUNCTIONS[d.activation or "gelu_tanh"](up)
     return linear(w, prefix + "down", up)
 
 
@@ -95,38 +130,51 @@ class Correction:
         self.load = [0] * len(self.load)
 
 
-def experts(w, f, x, correction):
+def of_best_groups(d, f, scores):
+    """Experts that may be chosen."""
+    each = f.experts // d.expert_groups
+    groups = [range(g * each, (g + 1) * each) for g in range(d.expert_groups)]
+    counted = 2 if f.router_bias else 1
+    groups.sort(key=lambda g: -sum(sorted((float(scores[e]) for e in g), reverse=True)[:counted]))
+    return [e for g in groups[:d.chosen_groups] for e in g]
+
+
+def experts(d, w, f, x, correction):
     rows = []
     for row in x:
         logits = w["router"] @ row
         scores = torch.sigmoid(logits) if f.router_bias else logits.softmax(0)
-        best = (scores + correction.value).topk(f.experts_per_token).indices.tolist()
-        total = sum(scores[e] for e in best)
-        rows.append(sum(scores[e] / total * feed_forward(w, f"experts.{e}.", row) for e in best))
+        wanted = scores + correction.value
+        best = sorted(of_best_groups(d, f, wanted), key=lambda e: -float(wanted[e]))[:f.experts_per_token]
+        total = sum(scores[e] for e in best) if d.gates_sum_to_one else 1
+        rows.append(sum(d.gate_scale * scores[e] / total * feed_forward(d, w, f"experts.{e}.", row) for e in best))
         for e in best:
             correction.load[e] += 1
     return torch.stack(rows)
 
 
-def feed_forwards(w, f, x, correction):
+def feed_forwards(d, w, f, x, correction):
     out = torch.zeros_like(x)
     if f.hidden:
-        out = out + feed_forward(w, "feed_forward.", x)
+        out = out + feed_forward(d, w, "feed_forward.", x)
     if f.shared_hidden:
-        shared = feed_forward(w, "shared.", x)
+        shared = feed_forward(d, w, "shared.", x)
         out = out + (shared * torch.sigmoid(x @ w["shared_gate"].t()) if f.shared_gate else shared)
-    return out + experts(w, f, x, correction) if f.experts else out
+    return out + experts(d, w, f, x, correction) if f.experts else out
 
 
-def run_block(w, block, x, rotary, correction):
-    attended = attention(w, block, norm(w, "attention_norm", x), rotary)
+def run_block(d, w, block, x, rotary, correction):
+    if d.norms_behind:
+        x = norm(d, w, "attention_norm", x + attention(d, w, block, x, rotary))
+        return norm(d, w, "feed_forward_norm", x + feed_forwards(d, w, block.feed_forward, x, correction))
+    attended = attention(d, w, block, norm(d, w, "attention_norm", x), rotary)
     if block.norms == 4:
-        attended = norm(w, "attention_post_norm", attended)
+        attended = norm(d, w, "attention_post_norm", attended)
     read = x if block.parallel_attention else x + attended
-    added = feed_forwards(w, block.feed_forward,
-                          norm(w, "feed_forward_norm" if block.norms > 1 else "attention_norm", read), correction)
+    added = feed_forwards(d, w, block.feed_forward,
+                          norm(d, w, "feed_forward_norm" if block.norms > 1 else "attention_norm", read), correction)
     if block.norms == 4:
-        added = norm(w, "feed_forward_post_norm", added)
+        added = norm(d, w, "feed_forward_post_norm", added)
     return x + attended + added
 
 
@@ -137,21 +185,21 @@ def corrections_of(model):
 def loss_of(model, weights, tokens, corrections):
     """Mean over the tokens of a batch; tokens (samples, positions + 1)."""
     total = 0
-    table = weights["embedding.tokens"]
+    table, d = weights["embedding.tokens"], model.details
     for sample in tokens:
-        x = table[sample[:-1]]
+        x = table[sample[:-1]] * d.embedding_scale
         if model.embedding_projection:
             x = x @ weights["embedding.projection"].t()
         if model.learned_positions:
-            x = x + weights["embedding.positions"][:x.shape[0]]
+            x = x + weights["embedding.positions"][d.position_offset:][:x.shape[0]]
         for i, block in enumerate(model.blocks):
             prefix = f"blocks.{i}."
             w = {name[len(prefix):]: v for name, v in weights.items() if name.startswith(prefix)}
-            x = run_block(w, block, x, not model.learned_positions, corrections[i])
+            x = run_block(d, w, block, x, not model.learned_positions, corrections[i])
         if model.final_norm:
-            x = norm(weights, "head.norm", x)
+            x = norm(d, weights, "head.norm", x)
         if model.embedding_projection:
             x = x @ weights["head.projection"].t()
-        logits = x @ (table if model.tied else weights["head.output"]).t()
+        logits = capped(x @ (table if model.tied else weights["head.output"]).t(), d.logit_cap)
         total = total + F.nll_loss(logits.log_softmax(-1), sample[1:], reduction="sum")
     return total / (tokens.shape[0] * (tokens.shape[1] - 1))

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .launch_plan import Model
-from .layers import Weights, norm
+from .layers import Weights, cap, norm
 from .parallel import Parallel
 from .topology import piece
 from .weights import TOKENS
@@ -19,24 +19,25 @@ def embed(p: Parallel, model: Model, w: Weights, tokens: Tensor) -> Tensor:
     held = piece(model.vocabulary, p.place.tp, p.place.degrees.tp)
     inside = (tokens >= held.start) & (tokens < held.stop)
     rows = F.embedding((tokens - held.start).where(inside, torch.zeros_like(tokens)), table)
-    x = p.leave(rows * inside.unsqueeze(-1).to(rows.dtype))
+    x = p.leave(rows * inside.unsqueeze(-1).to(rows.dtype)) * model.details.embedding_scale
     if model.embedding_projection:
         x = F.linear(x, w["embedding.projection"])
     if model.learned_positions:
-        own = p.local_range
-        x = x + w["embedding.positions"][own.start:own.stop]
+        own, offset = p.local_range, model.details.position_offset
+        x = x + w["embedding.positions"][own.start + offset:own.stop + offset]
     return x
 
 
 def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor) -> Tensor:
     """The sum over the tokens of the context range, the same on all ranks of a tensor group."""
     if model.final_norm:
-        x = norm(w, "head.norm", x)
+        x = norm(model.details, w, "head.norm", x)
     if model.embedding_projection:
         x = F.linear(x, w["head.projection"])
     logits = F.linear(p.enter(x), w[TOKENS if model.tied else "head.output"])
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
+    logits = cap(logits, model.details.logit_cap)
     return cross_entropy(p, model.vocabulary, logits, targets).sum()
 
 

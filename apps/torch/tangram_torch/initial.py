@@ -9,9 +9,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from .experts import Router
 from .flat import FlatWeights
 from .launch_plan import Model
-from .weights import Held
+from .weights import ROUTER_CORRECTION, Held, router_correction, whole
 
 DEVIATION = 0.02  # of matrices, as in GPT-2
 ROWS = 256  # that one seed makes
@@ -20,14 +21,16 @@ Initial = Callable[[Held], Tensor]
 
 
 def drawn(model: Model, seed: int, deviation: float = DEVIATION, vectors: float = 0.0) -> Initial:
-    """Normal values; of matrices that add to the residual stream narrower ones (GPT-2: 1 / sqrt(2 layers)). Norms are 1
-    and biases 0, give or take `vectors`."""
+    """Normal values; of matrices that add to the residual stream narrower ones (GPT-2: 1 / sqrt(2 layers)). Norms
+    multiply by 1 and biases are 0, give or take `vectors`; corrections of routers are 0."""
     narrow = 1 / math.sqrt(2 * len(model.blocks))
 
     def value(held: Held) -> Tensor:
         name = held.name
+        if name.endswith(ROUTER_CORRECTION):
+            return torch.zeros(held.shape)
         if held.weight.is_vector:
-            mean = 1.0 if name.endswith("norm.weight") else 0.0
+            mean = 1.0 - model.details.norm_offset if name.endswith("norm.weight") else 0.0
             return mean + vectors * normal(seed, held)
         adds = name.endswith((".output", ".down")) and not name.startswith("head")
         return normal(seed, held) * deviation * (narrow if adds else 1.0)
@@ -49,6 +52,10 @@ def normal(seed: int, held: Held) -> Tensor:
     return drawn_rows if not columns else drawn_rows[:, held.ranges[1].start:held.ranges[1].stop]
 
 
-def load(flats: list[FlatWeights], initial: Initial) -> None:
+def load(flats: list[FlatWeights], routers: dict[int, Router], initial: Initial) -> None:
+    """`routers` by the number of the block."""
     for flat in flats:
         flat.load(initial)
+    for block, router in routers.items():
+        if router.shape.router_bias:
+            router.correction.copy_(initial(whole(router_correction(block, router.shape))))

@@ -7,9 +7,11 @@ the start of a microbatch, positions from the start of a sample.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Union
+
+from .details import Details
 
 Json = dict[str, Any]
 
@@ -75,6 +77,7 @@ class Model:
     final_norm: bool
     final_norm_bias: bool
     blocks: tuple[BlockType, ...]
+    details: Details = field(default_factory=Details)
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,9 @@ class LaunchPlan:
 
     def part_of(self, rank: int) -> Part:
         return self.stages[self.ranks[rank].stage].parts[self.ranks[rank].part]
+
+    def with_details(self, details: Details) -> LaunchPlan:
+        return replace(self, model=replace(self.model, details=details))
 
 
 def read_plan(path: Union[str, Path]) -> LaunchPlan:

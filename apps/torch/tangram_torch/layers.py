@@ -1,8 +1,6 @@
 """The layers of a transformer on a rank's slices of their weights: functions of an activation and of the weights.
 
-`w` gives a weight by the end of its name. What a model file does not say of a layer is as the models of its form have
-it: SiLU where feed-forwards are gated and GELU (tanh) where not, rotary positions of base 10,000 where none are
-learned, 1e-5 under the root of norms, gates of chosen experts that sum up to 1.
+`w` gives a weight by the end of its name, `d` what a model file does not say of a layer (details.py).
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from .details import Details, Rotary, frequencies
 from .launch_plan import Attention, BlockType
 from .parallel import Parallel
 from .topology import piece
@@ -23,28 +22,34 @@ from .weights import KeyValueHeads, key_value_heads
 
 Weights = Mapping[str, Tensor]
 
-EPSILON = 1e-5
-ROTARY_BASE = 10_000.0
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu, "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
 
 
-def norm(w: Weights, name: str, x: Tensor) -> Tensor:
+def norm(d: Details, w: Weights, name: str, x: Tensor, epsilon: Optional[float] = None) -> Tensor:
     weight, bias = w[name + ".weight"], w.get(name + ".bias")
+    epsilon = d.epsilon if epsilon is None else epsilon
     if bias is not None:
-        return F.layer_norm(x, weight.shape, weight, bias, EPSILON)
+        return F.layer_norm(x, weight.shape, weight, bias, epsilon)
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPSILON)).to(x.dtype) * weight
+    normed = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
+    if d.norm_offset:  # in full precision, as 1 + w is close to 1
+        return (normed * (weight.to(wide.dtype) + d.norm_offset)).to(x.dtype)
+    return normed.to(x.dtype) * weight
 
 
-def rotate(x: Tensor, positions: range) -> Tensor:
-    """Rotary positions (arXiv 2104.09864) of (samples, positions, heads, width), halves beside each other."""
-    half = x.shape[-1] // 2
+def rotate(rotary: Rotary, x: Tensor, positions: range) -> Tensor:
+    """Rotary positions of (samples, positions, heads, width): halves of what turns lie beside each other, and before
+    what does not turn."""
+    half = int(x.shape[-1] * rotary.fraction) // 2
     wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    exponents = torch.arange(half, dtype=wide, device=x.device) / half
+    radians = torch.tensor(frequencies(rotary, 2 * half), dtype=wide, device=x.device)
     steps = torch.arange(positions.start, positions.stop, dtype=wide, device=x.device)
-    angles = torch.outer(steps, ROTARY_BASE ** -exponents)[None, :, None, :]
-    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    angles = torch.outer(steps, radians)[None, :, None, :]
+    cosine, sine = ((rotary.magnitude * wave).to(x.dtype) for wave in (angles.cos(), angles.sin()))
     first, second = x[..., :half], x[..., half:2 * half]
-    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
+    turned = (first * cosine - second * sine, second * cosine + first * sine)
+    return torch.cat((*turned, x[..., 2 * half:]), dim=-1)
 
 
 def causal_mask(queries: range, keys: int, window: int, device: torch.device) -> Tensor:
@@ -54,25 +59,34 @@ def causal_mask(queries: range, keys: int, window: int, device: torch.device) ->
     return mask & (distance < window) if window else mask
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+def cap(z: Tensor, limit: float) -> Tensor:
+    return limit * torch.tanh(z / limit) if limit else z
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, limit: float) -> Tensor:
     """Of (samples, heads, positions, width)."""
-    if hasattr(F, "scaled_dot_product_attention"):  # from PyTorch 2.0 on
+    if not limit and hasattr(F, "scaled_dot_product_attention"):  # from PyTorch 2.0 on
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+    scores = cap(query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]), limit)
     return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1) @ value
 
 
-def attention(p: Parallel, block: BlockType, w: Weights, x: Tensor, rotary: bool, selective: bool) -> Tensor:
+def attention(p: Parallel, d: Details, block: BlockType, w: Weights, x: Tensor, rotary: bool,
+              selective: bool) -> Tensor:
     """The rank's part of the sum over its tensor group. `selective`: scores are worked out anew for the gradient."""
     a = block.attention
-    query, key, value = (latent_heads if a.latent else heads)(p, a, w, x, rotary)
+    query, key, value = (latent_heads if a.latent else heads)(p, d, a, w, x, rotary)
+    if d.attention_scale is not None:
+        query = query * (d.attention_scale * math.sqrt(query.shape[-1]))
     mask = causal_mask(p.context_range, p.positions, a.sliding_window, x.device)
     inputs = [t.transpose(1, 2) for t in (query, p.gather_context(key), p.gather_context(value))]
-    out = checkpoint(attend, *inputs, mask, use_reentrant=False) if selective else attend(*inputs, mask)
+    inputs += [mask, d.attention_cap]
+    out = checkpoint(attend, *inputs, use_reentrant=False) if selective else attend(*inputs)
     return F.linear(out.transpose(1, 2).flatten(2), w["attention.output"])
 
 
-def heads(p: Parallel, a: Attention, w: Weights, x: Tensor, rotary: bool) -> tuple[Tensor, Tensor, Tensor]:
+def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
+          rotary: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of the rank's heads, keys and values repeated for queries that share them."""
 
     def project(name: str) -> Tensor:
@@ -80,9 +94,9 @@ def heads(p: Parallel, a: Attention, w: Weights, x: Tensor, rotary: bool) -> tup
 
     query, key, value = project("query"), project("key"), project("value")
     if a.qk_norm:
-        query, key = norm(w, "attention.query_norm", query), norm(w, "attention.key_norm", key)
+        query, key = norm(d, w, "attention.query_norm", query), norm(d, w, "attention.key_norm", key)
     if rotary:
-        query, key = rotate(query, p.context_range), rotate(key, p.context_range)
+        query, key = (rotate(d.rotary, t, p.context_range) for t in (query, key))
     own = piece(a.heads, p.place.tp, p.place.degrees.tp)
     held, _ = key_value_heads(p.place, KeyValueHeads(a.heads, a.kv_heads, a.head_dim))
     read = [head * a.kv_heads // a.heads - held.start for head in own]
@@ -92,34 +106,34 @@ def heads(p: Parallel, a: Attention, w: Weights, x: Tensor, rotary: bool) -> tup
     return query, key, value
 
 
-def latent_heads(p: Parallel, a: Attention, w: Weights, x: Tensor, rotary: bool) -> tuple[Tensor, Tensor, Tensor]:
+def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
+                 rotary: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Multi-head latent attention, arXiv 2405.04434, section 2.1; the rotary part of keys is one for all heads."""
     source = x
     if a.q_lora_rank:
         source = F.linear(x, w["attention.query_down"], w.get("attention.query_down_bias"))
-        source = norm(w, "attention.query_down_norm", source)
+        source = norm(d, w, "attention.query_down_norm", source, d.latent_epsilon)
     query = F.linear(source, w["attention.query"]).unflatten(-1, (-1, a.qk_nope_head_dim + a.qk_rope_head_dim))
     down = F.linear(x, w["attention.key_value_down"], w.get("attention.key_value_down_bias"))
     latent, shared = down.split((a.kv_lora_rank, a.qk_rope_head_dim), dim=-1)
-    up = F.linear(norm(w, "attention.key_value_down_norm", latent), w["attention.key_value_up"])
+    latent = norm(d, w, "attention.key_value_down_norm", latent, d.latent_epsilon)
+    up = F.linear(latent, w["attention.key_value_up"])
     key, value = up.unflatten(-1, (-1, a.qk_nope_head_dim + a.v_head_dim)).split(
         (a.qk_nope_head_dim, a.v_head_dim), dim=-1)
     plain, turned = query.split((a.qk_nope_head_dim, a.qk_rope_head_dim), dim=-1)
     shared = shared.unsqueeze(2)
     if rotary:
-        turned, shared = rotate(turned, p.context_range), rotate(shared, p.context_range)
+        turned, shared = (rotate(d.rotary, t, p.context_range) for t in (turned, shared))
     key = torch.cat((key, shared.expand(-1, -1, key.shape[2], -1)), dim=-1)
     return torch.cat((plain, turned), dim=-1), key, value
 
 
-def feed_forward(w: Weights, prefix: str, x: Tensor, adds_bias: bool = False) -> Tensor:
+def feed_forward(d: Details, w: Weights, prefix: str, x: Tensor, adds_bias: bool = False) -> Tensor:
     """The rank's part of the sum over the ranks that split it; the last bias is added by one of them at most."""
     up = F.linear(x, w[prefix + "up"], w.get(prefix + "up_bias"))
     gate = w.get(prefix + "gate")
-    if gate is None:
-        inner = F.gelu(up, approximate="tanh")
-    else:
-        inner = F.silu(F.linear(x, gate, w.get(prefix + "gate_bias"))) * up
+    activation = ACTIVATIONS[d.activation or ("gelu_tanh" if gate is None else "silu")]
+    inner = activation(up) if gate is None else activation(F.linear(x, gate, w.get(prefix + "gate_bias"))) * up
     return F.linear(inner, w[prefix + "down"], w.get(prefix + "down_bias") if adds_bias else None)
 
 
@@ -127,35 +141,42 @@ def plus(x: Tensor, bias: Optional[Tensor]) -> Tensor:
     return x if bias is None else x + bias
 
 
-def run_block(p: Parallel, block: BlockType, w: Weights, x: Tensor, rotary: bool, selective: bool,
+def run_block(p: Parallel, d: Details, block: BlockType, w: Weights, x: Tensor, rotary: bool, selective: bool,
               experts: Optional[Callable[[Tensor], Tensor]]) -> Tensor:
     """x -> a = x + attention(norm x) -> a + feed-forward(norm a); under parallel attention both read x. Models with
-    four norms have one behind each, too (Gemma 2)."""
-    normed = norm(w, "attention_norm", x)
-    wide = p.enter(normed)
-    attended = plus(p.leave(attention(p, block, w, wide, rotary, selective)), w.get("attention.output_bias"))
+    four norms have one behind each, too (Gemma 2). With norms behind sums: norm(x + attention(x)) (OPT-350M)."""
+
+    def attend_to(narrow: Tensor) -> Tensor:
+        wide = p.enter(narrow)
+        return plus(p.leave(attention(p, d, block, w, wide, rotary, selective)), w.get("attention.output_bias"))
+
+    if d.norms_behind:
+        out = norm(d, w, "attention_norm", x + attend_to(x))
+        return norm(d, w, "feed_forward_norm", out + run_feed_forwards(p, d, block, w, out, experts))
+    normed = norm(d, w, "attention_norm", x)
+    attended = attend_to(normed)
     if block.norms == 4:
-        attended = norm(w, "attention_post_norm", attended)
+        attended = norm(d, w, "attention_post_norm", attended)
     out = x + attended
     narrow = normed
     if block.norms > 1:
-        narrow = norm(w, "feed_forward_norm", x if block.parallel_attention else out)
-    added = run_feed_forwards(p, block, w, narrow, experts)
+        narrow = norm(d, w, "feed_forward_norm", x if block.parallel_attention else out)
+    added = run_feed_forwards(p, d, block, w, narrow, experts)
     if block.norms == 4:
-        added = norm(w, "feed_forward_post_norm", added)
+        added = norm(d, w, "feed_forward_post_norm", added)
     return out + added
 
 
-def run_feed_forwards(p: Parallel, block: BlockType, w: Weights, narrow: Tensor,
+def run_feed_forwards(p: Parallel, d: Details, block: BlockType, w: Weights, narrow: Tensor,
                       experts: Optional[Callable[[Tensor], Tensor]]) -> Tensor:
     """The dense one, the shared experts and the routed ones, as far as the block has them."""
     f = block.feed_forward
     terms = []
     wide = p.enter(narrow) if f.hidden or f.shared_hidden else narrow
     if f.hidden:
-        terms.append(plus(p.leave(feed_forward(w, "feed_forward.", wide)), w.get("feed_forward.down_bias")))
+        terms.append(plus(p.leave(feed_forward(d, w, "feed_forward.", wide)), w.get("feed_forward.down_bias")))
     if f.shared_hidden:
-        shared = plus(p.leave(feed_forward(w, "shared.", wide)), w.get("shared.down_bias"))
+        shared = plus(p.leave(feed_forward(d, w, "shared.", wide)), w.get("shared.down_bias"))
         terms.append(shared * F.linear(narrow, w["shared_gate"]).sigmoid() if f.shared_gate else shared)
     if experts is not None:
         terms.append(p.from_own_rows(experts(p.to_own_rows(narrow))))

@@ -9,7 +9,7 @@ import torch
 
 from .communication import Groups
 from .holders import buckets_of, first_part, shared_pieces
-from .initial import Initial
+from .initial import Initial, load
 from .launch_plan import LaunchPlan, PlanError
 from .optimizer import AdamSettings, Optimizer
 from .pipeline import RankProgram, TokenSource
@@ -91,8 +91,7 @@ class Run:
         self.groups = Groups(rank, len(plan.ranks), wanted, timedelta(seconds=options.timeout))
         self.program = RankProgram(plan, rank, self.groups, PRECISIONS[options.precision], options.device, source,
                                    buckets, recorder)
-        for flat in self.program.flats:
-            flat.load(initial)
+        load(self.program.flats, self.program.routers, initial)
         settings = AdamSettings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
         self.optimizer = Optimizer(self.program.flats, self.groups.world, self.program.place.part.first_rank,
                                    first_part(plan), settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Optional
 
 import torch
@@ -84,14 +85,14 @@ def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolic
     router = None
     experts: Optional[Callable[[Tensor], Tensor]] = None
     if block.feed_forward.experts:
-        router = chosen = Router(block.feed_forward, torch.float32, any_weight.device)
+        router = chosen = Router(block.feed_forward, model.details, torch.float32, any_weight.device)
 
         def experts(x: Tensor) -> Tensor:
             return run_experts(parallel, w, chosen, x)
 
     rotary, selective = model.learned_positions == 0, policy.recompute == "selective"
-    return Layer(unit.name, [unit], lambda x: run_block(parallel, block, w, x, rotary, selective, experts),
-                 policy.recompute == "full", router)
+    run = partial(run_block, parallel, model.details, block, w, rotary=rotary, selective=selective, experts=experts)
+    return Layer(unit.name, [unit], run, policy.recompute == "full", router)
 
 
 @dataclass

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Iterator, Optional
 
-from .launch_plan import BlockType, LaunchPlan, Model
+from .launch_plan import BlockType, FeedForward, LaunchPlan, Model
 from .topology import Place, Ranks, piece
 
 TOKENS = "embedding.tokens"
+ROUTER_CORRECTION = ".router_correction"
 
 
 class Sharing(Enum):
@@ -69,6 +70,11 @@ class Held:
         for r in self.ranges:
             product *= len(r)
         return product
+
+
+def whole(weight: Weight) -> Held:
+    """As a rank has it that holds all of it, and alone."""
+    return Held(weight, tuple(range(n) for n in weight.shape), (0,), False)
 
 
 def held_by(place: Place, weight: Weight) -> Optional[Held]:
@@ -135,6 +141,21 @@ def weights_of_head(model: Model) -> Iterator[Weight]:
     if model.embedding_projection:
         yield Weight("head.projection", (width, model.hidden), sharing=Sharing.SEQUENCE)
     yield Weight(TOKENS if model.tied else "head.output", (model.vocabulary, width), 0)
+
+
+def router_correction(index: int, shape: FeedForward) -> Weight:
+    """Of a block's router with `router_bias`: not trained, and in no unit."""
+    return Weight(f"blocks.{index}{ROUTER_CORRECTION}", (shape.experts,))
+
+
+def weights_of_model(model: Model) -> Iterator[Weight]:
+    """Each once, corrections of routers among them."""
+    yield from weights_of_embedding(model)
+    for index, block in enumerate(model.blocks):
+        yield from weights_of_block(model, index)
+        if block.feed_forward.router_bias:
+            yield router_correction(index, block.feed_forward)
+    yield from (weight for weight in weights_of_head(model) if weight.name != TOKENS)
 
 
 @dataclass(frozen=True)

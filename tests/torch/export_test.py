@@ -51,6 +51,23 @@ def start_hosts(folder, *options):
     return "".join(out for out, _ in said)
 
 
+def hugging_face(binary, scratch, folder, first_loss):
+    """A checkpoint becomes a Hugging Face folder, from which a run begins with what was learned."""
+    config = scratch / "config.json"
+    config.write_text(json.dumps(
+        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256, "hidden_size": 64,
+         "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128,
+         "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True,
+         "max_position_embeddings": 32}))
+    out = scratch / "hugging-face"
+    words = (sys.executable, "-m", "tangram_torch.to_hugging_face", folder / "plan.json", scratch / "saved", config, out,
+             "--dtype", "fp32")
+    expect(run(*words, PYTHONPATH=str(folder)), 0, "step-00000003")
+    expect(run(*words, PYTHONPATH=str(folder)), 64, "give an empty folder")
+    learned = losses(expect(run(folder / "local.sh", "--weights", out, "--steps", "1"), 0))
+    assert float(learned[0]) < first_loss, (learned, first_loss)
+
+
 def main(binary, inputs):
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
@@ -71,6 +88,7 @@ def main(binary, inputs):
             assert {event["cat"] for event in trace["traceEvents"] if event["ph"] == "X"} == {
                 "forward", "backward", "sync", "optimizer"}
 
+        hugging_face(binary, scratch, folder, float(losses(local)[0]))
         again = expect(run(folder / "local.sh", "--steps", "4", "--save", scratch / "saved"), 0, "3 iterations done")
         assert len(losses(again)) == 1, again
         expect(run(folder / "local.sh", "--emulate", "--steps", "1"), 0, r"iteration 1: [\d.]+ s emulated")

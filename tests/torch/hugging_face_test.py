@@ -109,17 +109,6 @@ def save_run(plan, rank, folder):
     checkpoint.save(run, os.path.join(folder, "saved"), checkpoint.Position(0, 1.0, 0))
 
 
-def pieces_of_run(folder):
-    for path in sorted(checkpoint.latest(folder).glob("rank-*.pt")):
-        content = torch.load(path)
-        for piece in content["pieces"]:
-            ranges = tuple(range(*r) for r in piece["ranges"])
-            for box, value in hugging_face.boxes(ranges, piece["first"], piece["values"]["value"]):
-                yield piece["name"], box, value
-        for block, correction in content["routers"].items():
-            yield f"blocks.{block}.router_correction", (range(len(correction)),), correction
-
-
 @test
 def checkpoints_of_runs_are_exported():
     for config, architecture in models.families():
@@ -129,7 +118,8 @@ def checkpoints_of_runs_are_exported():
         with tempfile.TemporaryDirectory() as folder, test.within(config["model_type"]):
             models.write_folder(os.path.join(folder, "checkpoint"), config, tensors)
             run_ranks(record, save_run, folder)
-            judge_export(folder, plans.plan_from(record), pieces_of_run(os.path.join(folder, "saved")), tensors)
+            saved = checkpoint.latest(os.path.join(folder, "saved"))
+            judge_export(folder, plans.plan_from(record), checkpoint.slices_of(saved), tensors)
 
 
 def tiny(change=None, kind="llama"):

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Optional
 
@@ -21,8 +21,10 @@ import torch
 from torch import Tensor
 
 from .flat import FlatWeights, Slot
+from .hugging_face import boxes
 from .launch_plan import LaunchPlan
 from .run import Run
+from .tensor_names import Ranges
 from .weights import units_of
 
 FORMAT = "tangram.checkpoint/1"
@@ -54,6 +56,7 @@ def save(run: Run, folder: str, position: Position) -> None:
     if rank == 0:
         plan = run.program.plan
         record = {"format": FORMAT, "plan": plan.id, "model": plan.model.name, **vars(position),
+                  "details": asdict(plan.model.details),
                   "ranks": [sorted(sections_of(plan, other)) for other in range(len(plan.ranks))]}
         _write_text(target / COMPLETE, json.dumps(record) + "\n")
         _forget_old(Path(folder))
@@ -69,6 +72,9 @@ def latest(folder: str) -> Optional[Path]:
 def load(run: Run, checkpoint: Path) -> Position:
     """Sets weights, optimizer states and corrections of routers. Raises CheckpointError where something is missing."""
     record = _read_record(checkpoint)
+    if record["details"] != asdict(run.program.plan.model.details):
+        raise CheckpointError(f"{checkpoint} is of a model whose layers differ: give the --weights that it began with, "
+                              "or none as it had none")
     wanted = _Wanted(run)
     own = sections_of(run.program.plan, run.groups.rank)
     for rank, sections in enumerate(record["ranks"]):
@@ -149,6 +155,18 @@ def _pieces(run: Run) -> Iterator[Piece]:
             yield {"name": slot.held.name, "ranges": [(r.start, r.stop) for r in slot.held.ranges], "first": start,
                    "values": {key: value.detach().clone().cpu() for key, value in values.items()},
                    "steps": optimizer.steps_done}
+
+
+def slices_of(checkpoint: Path) -> Iterator[tuple[str, Ranges, Tensor]]:
+    """All weights of a checkpoint, as slices of each with their values."""
+    for rank in range(len(_read_record(checkpoint)["ranks"])):
+        content = torch.load(checkpoint / f"rank-{rank:05}.pt", map_location="cpu")
+        for piece in content["pieces"]:
+            ranges = tuple(range(*r) for r in piece["ranges"])
+            for box, value in boxes(ranges, piece["first"], piece["values"]["value"]):
+                yield piece["name"], box, value
+        for block, correction in content["routers"].items():
+            yield f"blocks.{block}.router_correction", (range(len(correction)),), correction
 
 
 def _routers(run: Run) -> dict[int, Tensor]:

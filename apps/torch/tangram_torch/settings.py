@@ -17,6 +17,7 @@ class Settings:
     plan: str
     steps: int
     data: Optional[str]
+    weights: Optional[str]
     precision: Optional[str]  # None: that of the plan
     seed: int
     learning_rate: float
@@ -45,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
         "that is gone on with among them (100)")
     add("--data", metavar="FILE", help="tokens: PREFIX of Megatron-LM's PREFIX.bin and PREFIX.idx, or a .npy file; "
         "without, tokens are made up")
+    add("--weights", metavar="FOLDER", help="of a Hugging Face checkpoint (safetensors): initial weights, and what its "
+        "config.json says of the layers")
     add("--precision", choices=PRECISIONS, help="of weights and activations (that of the plan)")
     add("--seed", type=int, default=1, metavar="N", help="of initial weights and of the order of data (1)")
     add("--learning-rate", type=float, default=3e-4, metavar="X", help="highest one (3e-4)")

@@ -10,7 +10,8 @@ import time
 import traceback
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Optional
+from pathlib import Path
+from typing import Optional, Union
 
 import torch
 import torch.distributed as dist
@@ -18,7 +19,10 @@ import torch.distributed as dist
 from . import checkpoint
 from .checkpoint import CheckpointError, Position
 from .communication import Groups
+from .config import read_details
+from .data import TokenFile, open_tokens
 from .emulate import EmulatedRank, WallClock, groups_of_stages, read_emulated, run_iteration
+from .hugging_face import CONFIG, initial_from
 from .initial import drawn
 from .launch_plan import LaunchPlan, PlanError, read_plan
 from .recorder import HostClock, Recorder, StreamClock, TraceFile
@@ -31,6 +35,9 @@ from .watch import Watch
 USAGE, FAILED = 64, 1
 COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
+
+
+Source = Union[Synthetic, TokenFile]
 
 
 class SettingsError(Exception):
@@ -79,6 +86,17 @@ def environment(name: str) -> int:
                             "that tangram export wrote") from reason
 
 
+def source_of(settings: Settings, plan: LaunchPlan) -> Source:
+    if settings.data is None:
+        return Synthetic(plan.model.vocabulary, settings.seed)
+    return open_tokens(settings.data, plan.model.vocabulary, plan.training.batch, settings.seed)
+
+
+def plan_to_train(settings: Settings) -> LaunchPlan:
+    plan = read_plan(settings.plan)
+    return plan if settings.weights is None else plan.with_details(read_details(Path(settings.weights) / CONFIG))
+
+
 class Training:
     """Of one rank."""
 
@@ -89,11 +107,12 @@ class Training:
         check_precision(precision_of(plan, settings), device)
         options = Options(precision_of(plan, settings), settings.learning_rate, settings.weight_decay, settings.clip,
                           device=device)
-        self.source = Synthetic(plan.model.vocabulary, settings.seed)
+        self.source = source_of(settings, plan)
         watched = settings.trace is not None or settings.timings is not None
         clock = None if not watched else StreamClock() if device.type == "cuda" else HostClock()
         self.recorder = Recorder(clock)
-        self.run = Run(plan, rank, options, self.source, drawn(plan.model, settings.seed), self.recorder)
+        initial = initial_from(settings.weights, plan.model) if settings.weights else drawn(plan.model, settings.seed)
+        self.run = Run(plan, rank, options, self.source, initial, self.recorder)
         self._trace = trace_of(settings, plan, rank)
         self._timings = None if settings.timings is None else TimingsFile(settings.timings, settings.plan, plan, rank)
         self.step = self._start()
@@ -222,7 +241,7 @@ def run_rank(settings: Settings) -> int:
     where = f"rank {os.environ.get('RANK', '?')} on {socket.gethostname()}"
     watch: Optional[Watch] = None
     try:
-        plan = read_plan(settings.plan)
+        plan = plan_to_train(settings)
         process = process_of(plan)
         device = device_of(settings, process.local_rank)
         watch = connect(process, device, settings.timeout)

@@ -7,6 +7,7 @@
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "profile_words.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
@@ -47,14 +48,6 @@ std::string list_text(std::vector<std::int64_t> numbers) {
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return fmt::format("{}", fmt::join(numbers, ","));
-}
-
-std::string degrees_text(const cost::Degrees& degrees) {
-  std::string text = fmt::format("tp{}{}", degrees.tp, degrees.sequence_parallel ? "+sp" : "");
-  if (degrees.cp > 1) text += fmt::format(" cp{}", degrees.cp);
-  if (degrees.ep > 1) text += fmt::format(" ep{}", degrees.ep);
-  if (degrees.etp > 1) text += fmt::format(" etp{}", degrees.etp);
-  return text;
 }
 
 std::string unit_text(const cost::ProfileUnit& unit) {
@@ -130,7 +123,7 @@ std::string curve_table(const cost::Profile& profile, const Terminal& terminal) 
 std::string for_people(const cost::Profile& profile, const Terminal& terminal) {
   std::string head = fmt::format("{}{}", profile.device.name, profile.date.empty() ? "" : ", measured " + profile.date);
   if (!profile.units.empty()) {
-    head += fmt::format("; exchanges of tp are {}in the times", profile.includes_tp_communication ? "" : "not ");
+    head += "; " + exchanges_text(profile.includes_tp_communication);
   }
   std::string out = head + "\n";
   for (const std::string& line : wrapped("source: " + profile.source, terminal.text_width())) out += line + "\n";

@@ -18,6 +18,7 @@
   ROW(export)                 \
   ROW(import)                 \
   ROW(profile)                \
+  ROW(calibrate)              \
   ROW(accuracy)               \
   ROW(parallelizers)          \
   ROW(cache)                  \

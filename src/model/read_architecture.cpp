@@ -327,6 +327,12 @@ BlockType read_block_dimensions(io::ObjectReader& reader) {
   return prototype.block;
 }
 
+BlockType read_block_type(io::ObjectReader& reader, std::int64_t hidden) {
+  BlockDefaults defaults;
+  defaults.hidden = hidden;
+  return read_type(reader, defaults);
+}
+
 Blueprint read_architecture(io::ObjectReader& reader) {
   name_aliases(reader);
   Blueprint out;

@@ -101,7 +101,11 @@ inline constexpr Limit kLimits[] = {
     {"cp", "", 1, 65'536, "no job has more"},
     {"ep", "", 1, 65'536, "no job has more"},
     {"etp", "", 1, 65'536, "no job has more"},
+    // Timings of runs.
+    {"step", "steps", 0, 1e12, "no job takes more"},
+    {"rank", "", 0, 1'048'575, "no job has more ranks"},
     // Options of the command line.
+    {"skip", "steps", 0, 1e9, "steps that warm up"},
     {"global-batch", "samples", 1, 1'000'000, "no job has larger batches; each microbatch is simulated"},
     {"seq-len", "tokens", 1, 100'000'000, "no sample is longer"},
     {"jobs", "threads", 1, 4'096, "no machine has more cores"},

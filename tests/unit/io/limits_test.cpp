@@ -66,9 +66,9 @@ void compare_with_table(const std::string& kind, const Json& schema, std::vector
 
 }  // namespace
 
-TEST_CASE("limits: the schemas of fleets, models and profiles say what the readers take") {
+TEST_CASE("limits: the schemas of fleets, models, profiles and timings say what the readers take") {
   std::set<std::string> seen;
-  for (const char* kind : {"cluster", "model", "profile"}) {
+  for (const char* kind : {"cluster", "model", "profile", "timings"}) {
     std::vector<std::string> path;
     compare_with_table(kind, schema_of(kind), path, seen);
   }

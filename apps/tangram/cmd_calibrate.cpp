@@ -34,7 +34,8 @@ struct CalibrateArguments {
   std::string plan;  ///< empty: not given
   std::string gpu;   ///< empty: all
   std::string skip = std::to_string(calibrate::kWarmUpSteps);
-  std::string output;  ///< empty: not written
+  bool measured_only = false;  ///< no rows for degrees and samples that were not timed
+  std::string output;          ///< empty: not written
 };
 
 Parameters parameters_of(CalibrateArguments& a) {
@@ -44,6 +45,7 @@ Parameters parameters_of(CalibrateArguments& a) {
            {"plan", "PLAN", "the plan that ran; megatron-log needs it", &a.plan},
            {"gpu", "NAME", "only this GPU type", &a.gpu},
            {"skip", "STEPS", "steps at the start of each run that warm up (default: 2)", &a.skip},
+           {"measured-only", "", "no rows for degrees and samples that were not timed", &a.measured_only},
            output_option("PATH", "write the profile to PATH; a folder where there are several GPU types", a.output)}};
 }
 
@@ -287,7 +289,8 @@ ExitCode run_calibrate(const CalibrateArguments& arguments, const Context& conte
   if (!inputs) return failed(inputs.error());
   const auto timings = timings_of(arguments, *inputs);
   if (!timings) return failed(timings.error());
-  const auto calibration = calibrate::calibrate(*timings, *steps_of(arguments.skip), arguments.gpu);
+  const auto calibration =
+      calibrate::calibrate(*timings, {*steps_of(arguments.skip), arguments.gpu, !arguments.measured_only});
   if (!calibration) return failed(calibration.error());
   for (const profiles::Note& note : calibration->notes) context.terminal.note(calibration_note(note));
   if (const auto written = write_profiles(context, arguments.output, calibration->profiles); !written) {
@@ -320,8 +323,11 @@ links. megatron-log is the output of Megatron-LM with --timing-log-level 2
 --timing-log-option all; the times of a stage are shared out among its units as
 the cost model predicts them.
 
-Left out: the first steps of each run, steps that stand out, times that cannot be
-true of the GPU. Ranks that fall behind the others of their type are reported.
+Left out: the first steps of each run, steps that stand out, and times that
+cannot be true of the GPU. Ranks that fall behind the others of their type are
+reported. For other degrees and samples than were timed the profile has the
+model's times, as much slower or faster as the unit was ("scaled": true);
+--measured-only leaves them out.
 
 Manual: tangram help predictions
 )",

@@ -91,6 +91,13 @@ std::string unit_table(const cost::Profile& profile, const Terminal& terminal) {
   return table.render(terminal);
 }
 
+std::string scaled_text(const cost::Profile& profile) {
+  std::int64_t scaled = 0;
+  for (const cost::ProfileUnit& unit : profile.units)
+    scaled += std::ranges::count(unit.rows, true, &cost::ProfileRow::scaled);
+  return scaled > 0 ? fmt::format("{} were not measured but scaled\n", counted(scaled, "row")) : "";
+}
+
 std::string size_text(Bytes bytes) {
   const double value = bytes.as_double();
   if (value >= 1 << 30) return fmt::format("{:.4g} GiB", value / (1 << 30));
@@ -128,7 +135,8 @@ std::string for_people(const cost::Profile& profile, const Terminal& terminal) {
   std::string out = head + "\n";
   for (const std::string& line : wrapped("source: " + profile.source, terminal.text_width())) out += line + "\n";
   if (!profile.units.empty()) {
-    out += "\n" + unit_table(profile, terminal) + "times and activations are of the first sample count\n";
+    out += "\n" + unit_table(profile, terminal) + "times and activations are of the first sample count\n" +
+           scaled_text(profile);
   }
   if (!profile.collectives.empty()) out += "\n" + curve_table(profile, terminal);
   return out;

@@ -86,6 +86,14 @@ std::string times_text(std::int64_t count) { return fmt::format("{} time{}", cou
 
 Nanoseconds nanoseconds(double seconds) { return Nanoseconds(std::max<std::int64_t>(1, std::llround(seconds * 1e9))); }
 
+/// Whatever their rows.
+bool is_of(cost::ProfileUnit a, const cost::ProfileUnit& b) {
+  a.rows = b.rows;
+  return a == b;
+}
+
+auto order_of_row(const cost::ProfileRow& row) { return std::tie(row.degrees, row.samples); }
+
 /// What a rank's times are of those of all ranks, unit by unit.
 using RankRatios = std::map<int, std::vector<double>>;
 
@@ -239,14 +247,14 @@ struct TypeCalibration {
   cost::Profile profile;
   std::set<int> runs;
   RankRatios ratios;
+  bool exchanges = false;  ///< rows of tp > 1, which say whether exchanges are in the times
   bool subtracted = false;
   bool selective_shared_out = false;
 };
 
 class Calibrator {
  public:
-  Calibrator(const Timings& timings, std::int64_t skip, const std::string& gpu)
-      : timings_(timings), skip_(skip), gpu_(gpu) {
+  Calibrator(const Timings& timings, const Options& options) : timings_(timings), options_(options) {
     first_steps_.assign(timings.runs.size(), std::numeric_limits<std::int64_t>::max());
     for (const TimedUnit& unit : timings.units) {
       for (const Observation& o : unit.observations)
@@ -257,7 +265,7 @@ class Calibrator {
   Expected<Calibration> calibrated() {
     out_.notes = timings_.notes;
     for (const TimedUnit& unit : timings_.units) {
-      if (!gpu_.empty() && unit.device.name != gpu_) continue;
+      if (!options_.gpu.empty() && unit.device.name != options_.gpu) continue;
       if (auto mixed = contradiction(unit)) return fail(std::move(*mixed));
       add(unit);
     }
@@ -271,16 +279,17 @@ class Calibrator {
  private:
   [[nodiscard]] std::optional<Diagnostic> contradiction(const TimedUnit& unit) const {
     const auto known = types_.find(unit.device.name);
-    if (known == types_.end() || known->second.profile.includes_tp_communication == unit.includes_tp_communication) {
-      return std::nullopt;
-    }
+    if (known == types_.end() || !exchanges(unit) || !known->second.exchanges) return std::nullopt;
+    if (known->second.profile.includes_tp_communication == unit.includes_tp_communication) return std::nullopt;
     return problem(ErrorKind::kInput, "several-profiles",
                    fmt::format("some times of {} hold the exchanges of tp, others do not", unit.device.name),
                    "calibrate their files one by one");
   }
 
+  static bool exchanges(const TimedUnit& unit) { return unit.degrees.tp * unit.degrees.etp > 1; }
+
   void add(const TimedUnit& unit) {
-    UnitRow times(unit, timings_, first_steps_, skip_);
+    UnitRow times(unit, timings_, first_steps_, options_.skip);
     warm_up_ += times.warm_up();
     selective_ += times.selective_left_out();
     if (times.too_short() > 0) {
@@ -290,7 +299,10 @@ class Calibrator {
     if (times.empty()) return;
     TypeCalibration& type = types_[unit.device.name];
     type.profile.device = unit.device;
-    type.profile.includes_tp_communication = unit.includes_tp_communication;
+    if (exchanges(unit)) {
+      type.exchanges = true;
+      type.profile.includes_tp_communication = unit.includes_tp_communication;
+    }
     CalibratedRow row = times.row();
     if (const auto anomaly = cost::find_anomaly(type.profile, row.unit, row.row())) {
       left_out(anomaly->code, place_of(unit), anomaly->message);
@@ -305,16 +317,13 @@ class Calibrator {
   }
 
   static void add_row(cost::Profile& profile, const cost::ProfileUnit& unit) {
-    const auto same = std::ranges::find_if(profile.units, [&](cost::ProfileUnit known) {
-      known.rows = unit.rows;
-      return known == unit;
-    });
+    const auto same = std::ranges::find_if(profile.units, [&](const auto& known) { return is_of(known, unit); });
     if (same == profile.units.end()) {
       profile.units.push_back(unit);
       return;
     }
     same->rows.push_back(unit.rows.front());
-    std::ranges::sort(same->rows, {}, [](const cost::ProfileRow& r) { return std::tie(r.degrees, r.samples); });
+    std::ranges::sort(same->rows, {}, order_of_row);
   }
 
   void finish(TypeCalibration& type) {
@@ -325,6 +334,7 @@ class Calibrator {
       type.profile.date = std::max(type.profile.date, at(timings_.runs, run).date);
     }
     type.profile.source = fmt::format("{}", fmt::join(sources, "; "));
+    if (options_.scale) add_scaled_rows(type.profile);
     if (type.subtracted) {
       corrected(type, "full-recompute", "backward without recompute is backward less forward",
                 "times with full recompute: forward was taken off backward");
@@ -336,6 +346,45 @@ class Calibrator {
     }
     note_slow_ranks(type);
     out_.profiles.push_back(type.profile);
+  }
+
+  void add_scaled_rows(cost::Profile& profile) const {
+    for (cost::ProfileUnit& unit : profile.units) {
+      const Pair ratio = ratio_of(profile, unit);
+      for (const TimedUnit& timed : timings_.units) {
+        if (timed.device.name == profile.device.name && is_of(timed.unit, unit)) {
+          for (const Elsewhere& point : timed.elsewhere) add_scaled_row(profile, unit, point, ratio);
+        }
+      }
+      std::ranges::sort(unit.rows, {}, order_of_row);
+    }
+  }
+
+  /// Measured over modelled, of the unit's measured rows.
+  [[nodiscard]] Pair ratio_of(const cost::Profile& profile, const cost::ProfileUnit& unit) const {
+    std::vector<Pair> ratios;
+    for (const CalibratedRow& row : out_.rows) {
+      if (row.device.name != profile.device.name || !is_of(row.unit, unit)) continue;
+      ratios.push_back({to_seconds(row.row().forward) / row.modelled.forward,
+                        to_seconds(row.row().backward) / row.modelled.backward});
+    }
+    return median_of(ratios);
+  }
+
+  static void add_scaled_row(const cost::Profile& profile, cost::ProfileUnit& unit, const Elsewhere& point,
+                             const Pair& ratio) {
+    const bool known = std::ranges::any_of(unit.rows, [&](const cost::ProfileRow& row) {
+      return row.samples == point.samples && row.degrees == point.degrees;
+    });
+    if (known) return;
+    const cost::Passes tensor = profile.includes_tp_communication ? point.tensor : cost::Passes{};
+    cost::ProfileRow row;
+    row.degrees = point.degrees;
+    row.samples = point.samples;
+    row.forward = nanoseconds(ratio.forward * (point.compute.forward + tensor.forward));
+    row.backward = nanoseconds(ratio.backward * (point.compute.backward + tensor.backward));
+    row.scaled = true;
+    if (!cost::find_anomaly(profile, unit, row)) unit.rows.push_back(row);
   }
 
   void corrected(TypeCalibration& type, std::string code, const std::string& for_source, std::string message) {
@@ -365,9 +414,9 @@ class Calibrator {
 
   void note_counts() {
     if (warm_up_ > 0) {
-      left_out(
-          "warm-up", "",
-          fmt::format("{} of the first {} step{} of each run", times_text(warm_up_), skip_, skip_ == 1 ? "" : "s"));
+      left_out("warm-up", "",
+               fmt::format("{} of the first {} step{} of each run", times_text(warm_up_), options_.skip,
+                           options_.skip == 1 ? "" : "s"));
     }
     if (selective_ > 0) {
       left_out(
@@ -379,8 +428,8 @@ class Calibrator {
   [[nodiscard]] Diagnostics nothing_left() const {
     std::set<std::string> names;
     for (const TimedUnit& unit : timings_.units) names.insert(unit.device.name);
-    if (!gpu_.empty() && !names.contains(gpu_)) {
-      return {problem(ErrorKind::kInput, "other-gpu", fmt::format("no times of {}", gpu_),
+    if (!options_.gpu.empty() && !names.contains(options_.gpu)) {
+      return {problem(ErrorKind::kInput, "other-gpu", fmt::format("no times of {}", options_.gpu),
                       names.empty() ? "" : fmt::format("there are times of {}", fmt::join(names, ", ")))};
     }
     Diagnostics why;
@@ -390,13 +439,12 @@ class Calibrator {
     }
     if (!why.empty()) return why;
     return {problem(ErrorKind::kInput, "nothing-left",
-                    fmt::format("no times are left: all are of the first {} steps of their runs", skip_),
+                    fmt::format("no times are left: all are of the first {} steps of their runs", options_.skip),
                     "train for more steps, or take fewer as warm-up: --skip 0")};
   }
 
   const Timings& timings_;
-  std::int64_t skip_;
-  std::string gpu_;
+  const Options& options_;
   std::vector<std::int64_t> first_steps_;         ///< of each run
   std::map<std::string, TypeCalibration> types_;  ///< by GPU type
   std::int64_t warm_up_ = 0;
@@ -406,8 +454,8 @@ class Calibrator {
 
 }  // namespace
 
-Expected<Calibration> calibrate(const Timings& timings, std::int64_t skip, const std::string& gpu) {
-  return Calibrator(timings, skip, gpu).calibrated();
+Expected<Calibration> calibrate(const Timings& timings, const Options& options) {
+  return Calibrator(timings, options).calibrated();
 }
 
 }  // namespace tangram::calibrate

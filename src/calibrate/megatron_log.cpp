@@ -181,6 +181,8 @@ class LogShares {
     });
     if (same != timings_.units.end()) return static_cast<std::size_t>(same - timings_.units.begin());
     unit.modelled = modelled(plan_.model, unit, part.strategy.degrees, shape);
+    const plan::PlanIsland& island = plan_.island(part.island);
+    unit.elsewhere = modelled_elsewhere(plan_.model, unit, [&](int gpus) { return island_shape(island, gpus); });
     timings_.units.push_back(std::move(unit));
     return timings_.units.size() - 1;
   }

@@ -1,21 +1,48 @@
 #include "modelled.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "tangram/cost/block_time.hpp"
+#include "tangram/cost/validity.hpp"
 
 namespace tangram::calibrate {
 namespace {
 
-cost::BlockTime unit_time(const model::Model& model, const TimedUnit& unit, const cost::Degrees& degrees,
-                          const cluster::DeviceShape& shape) {
-  const auto samples = static_cast<double>(unit.samples);
-  switch (unit.unit.kind) {
-    case cost::ProfileKind::kBlock: return block_time(unit.unit.block, model.job, degrees, samples, shape);
-    case cost::ProfileKind::kEmbedding: return embedding_time(model, degrees, samples, shape);
-    case cost::ProfileKind::kHead: return head_time(model, degrees, samples, shape);
+constexpr int kDegrees[] = {1, 2, 4, 8};
+constexpr std::int64_t kMostSamples = 128;
+
+cost::BlockTime unit_time(const model::Model& model, const cost::ProfileUnit& unit, std::int64_t samples,
+                          const cost::Degrees& degrees, const cluster::DeviceShape& shape) {
+  const auto count = static_cast<double>(samples);
+  switch (unit.kind) {
+    case cost::ProfileKind::kBlock: return block_time(unit.block, model.job, degrees, count, shape);
+    case cost::ProfileKind::kEmbedding: return embedding_time(model, degrees, count, shape);
+    case cost::ProfileKind::kHead: return head_time(model, degrees, count, shape);
   }
   return {};
+}
+
+/// Of the unit, where nothing else is in the model.
+std::vector<cost::Degrees> usual_degrees(const model::Model& model, const cost::ProfileUnit& unit) {
+  model::Model alone;
+  alone.job = model.job;
+  if (unit.kind == cost::ProfileKind::kBlock) alone.types = {unit.block};
+  const bool experts = unit.kind == cost::ProfileKind::kBlock && unit.block.feed_forward.is_moe();
+  std::vector<cost::Degrees> found;
+  for (const int tp : kDegrees) {
+    for (const int cp : kDegrees) {
+      for (const int ep : kDegrees) {
+        for (const bool sequence_parallel : {false, true}) {
+          if (ep > 1 && !experts) continue;
+          const cost::Degrees degrees =
+              with_least_replicas({.tp = tp, .cp = cp, .ep = ep, .sequence_parallel = sequence_parallel});
+          if (cost::why_unsupported(alone, degrees, degrees.dp).empty()) found.push_back(degrees);
+        }
+      }
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -35,11 +62,40 @@ cluster::DeviceShape one_host(const cluster::GpuType& device, int gpus) {
   return shape;
 }
 
+std::optional<cluster::DeviceShape> island_shape(const plan::PlanIsland& island, int gpus) {
+  const int members = std::max(1, gpus / island.gpus_per_member);
+  if (members > 1 && gpus % island.gpus_per_member != 0) return std::nullopt;
+  cluster::DeviceShape shape;
+  shape.device = island.device;
+  shape.nodes = members;
+  shape.per_node = gpus / members;
+  if (shape.gpus() != gpus || shape.per_node > island.gpus_per_member) return std::nullopt;
+  shape.intra = island.inside_member;
+  shape.intra.bandwidth = bandwidth_among(island.device, island.inside_member, shape.per_node);
+  shape.inter = island.between_members;
+  return shape;
+}
+
 Modelled modelled(const model::Model& model, const TimedUnit& unit, const cost::Degrees& degrees,
                   const cluster::DeviceShape& shape) {
-  const cost::BlockTime time = unit_time(model, unit, degrees, shape);
+  const cost::BlockTime time = unit_time(model, unit.unit, unit.samples, degrees, shape);
   const cost::Passes tensor = unit.includes_tp_communication ? time.tensor : cost::Passes{};
   return {time.compute.forward + tensor.forward, time.compute.backward + tensor.backward, time.selective_compute};
+}
+
+std::vector<Elsewhere> modelled_elsewhere(const model::Model& model, const TimedUnit& unit, const ShapeOf& shape_of) {
+  std::vector<Elsewhere> points;
+  for (const cost::Degrees& degrees : usual_degrees(model, unit.unit)) {
+    const auto shape = shape_of(degrees.gpus());
+    if (!shape) continue;
+    for (std::int64_t samples = 1; samples <= kMostSamples; samples *= 2) {
+      const cost::BlockTime time = unit_time(model, unit.unit, samples, degrees, *shape);
+      Elsewhere point{degrees, samples, time.compute, time.tensor};
+      point.degrees.dp = 1;
+      points.push_back(point);
+    }
+  }
+  return points;
 }
 
 cost::ProfileUnit block_of(const model::BlockType& type, const model::Job& job, const cluster::GpuType& device) {

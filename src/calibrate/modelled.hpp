@@ -2,6 +2,10 @@
 // times without profiles, as a profile's row would hold them.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <vector>
+
 #include "tangram/calibrate/timings.hpp"
 #include "tangram/cluster/islands.hpp"
 
@@ -13,10 +17,21 @@ namespace tangram::calibrate {
 /// GPUs of one host, joined by what the type has.
 [[nodiscard]] cluster::DeviceShape one_host(const cluster::GpuType& device, int gpus);
 
+/// GPUs of an island of a plan: a part of a member, or whole members. None where they come out otherwise.
+[[nodiscard]] std::optional<cluster::DeviceShape> island_shape(const plan::PlanIsland& island, int gpus);
+
 /// `samples` of one replica. Requires degrees that the model supports, as many GPUs in the shape, and a device with a
 /// peak rate for the job's precision.
 [[nodiscard]] Modelled modelled(const model::Model& model, const TimedUnit& unit, const cost::Degrees& degrees,
                                 const cluster::DeviceShape& shape);
+
+/// The shape of so many GPUs, where there is one.
+using ShapeOf = std::function<std::optional<cluster::DeviceShape>(int gpus)>;
+
+/// At the degrees and samples between which profiles interpolate: tp and cp of up to a host of 8 GPUs, ep of up to 8,
+/// and up to 128 samples, in powers of two, as far as the unit can run so.
+[[nodiscard]] std::vector<Elsewhere> modelled_elsewhere(const model::Model& model, const TimedUnit& unit,
+                                                        const ShapeOf& shape_of);
 
 /// The unit of a profile; times are of the format that the device's products run in.
 [[nodiscard]] cost::ProfileUnit block_of(const model::BlockType& type, const model::Job& job,

@@ -300,6 +300,7 @@ class TimingsReader {
     cost::Degrees degrees = row.degrees;
     degrees.dp = shape.gpus() / (degrees.tp * degrees.cp);
     unit.modelled = modelled(model, unit, degrees, shape);
+    unit.elsewhere = modelled_elsewhere(model, unit, [&](int gpus) { return usual_shape(*row.device, gpus); });
     timings_.units.push_back(std::move(unit));
     return timings_.units.size() - 1;
   }
@@ -317,6 +318,9 @@ class TimingsReader {
                          to_string(model.job.precision));
     }
     if (d.sequence_parallel && d.tp == 1) return "sequence parallelism shards over tp, which is 1";
+    const bool experts =
+        std::ranges::any_of(model.types, [](const model::BlockType& type) { return type.feed_forward.is_moe(); });
+    if (d.ep * d.etp > 1 && !experts) return "expert parallelism needs experts";
     if (row.kind != cost::ProfileKind::kBlock) return {};
     model::Model alone;
     alone.types = {at(model.types, row.type)};
@@ -342,6 +346,16 @@ class TimingsReader {
       }
     }
     return one_host(*row.device, with_least_replicas(row.degrees).gpus());
+  }
+
+  /// On the first island of the type, where the plan has one; else one host.
+  [[nodiscard]] std::optional<cluster::DeviceShape> usual_shape(const cluster::GpuType& device, int gpus) const {
+    if (plan_ != nullptr) {
+      for (const plan::PlanIsland& island : plan_->islands) {
+        if (island.device.name == device.name) return island_shape(island, gpus);
+      }
+    }
+    return one_host(device, gpus);
   }
 
   const plan::LaunchPlan* plan_;

@@ -138,6 +138,7 @@ class Lookup {
     Measured out;
     out.time = {to_seconds(row->forward), to_seconds(row->backward)};
     out.activation = row->activation.as_double();
+    if (row->scaled) out.provenance = Provenance::kInterpolated;
     out.rows = {RowId{0, unit, static_cast<std::size_t>(row - rows.begin())}};
     return out;
   }

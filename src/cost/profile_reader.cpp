@@ -24,7 +24,8 @@
 //   }
 //
 // forward_ms is one forward pass, backward_ms one backward pass with the gradients of inputs and weights, without
-// recompute; activation_bytes (optional) is what a microbatch leaves for backward without recompute.
+// recompute; activation_bytes (optional) is what a microbatch leaves for backward without recompute. A row with
+// "scaled": true was not measured: `tangram calibrate` made it of the model's time.
 // What the bytes of a collective count: see collective_curves.hpp. Numbers that cannot be true of the GPU are errors:
 // see profile_anomaly.cpp and collective_curves.cpp.
 #include <fmt/format.h>
@@ -104,6 +105,7 @@ ProfileRow read_row(io::ObjectReader& reader) {
   row.forward = read_time(reader, "forward_ms");
   row.backward = read_time(reader, "backward_ms");
   row.activation = Bytes(reader.integer_or("activation_bytes", 0, io::integer_limit("activation_bytes")));
+  row.scaled = reader.boolean_or("scaled", false);
   reader.finish();
   if (row.degrees.sequence_parallel && row.degrees.tp == 1) {
     reader.error_at("sequence_parallel", "inconsistent-value", "sequence parallelism shards over tp, which is 1",

@@ -29,6 +29,7 @@ ordered_json row_json(const ProfileRow& row) {
   out["forward_ms"] = row.forward.as_double() / 1e6;
   out["backward_ms"] = row.backward.as_double() / 1e6;
   if (row.activation > Bytes(0)) out["activation_bytes"] = row.activation.value();
+  if (row.scaled) out["scaled"] = true;
   return out;
 }
 

@@ -14,7 +14,11 @@
 //   recompute   what was recomputed in full is one more forward pass, taken off. Selective recompute cannot be told
 //               apart from backward: such times are left out where others exist, and are reduced by the model's share
 //               of recompute where none do
-// Rows that cannot be true of their GPU (cost::find_anomaly) are left out, as `plan` would refuse them.
+//   elsewhere   A plan that measured rows speak against can turn to degrees and samples that nobody timed, where the
+//               model alone would still praise it. There the profile has scaled rows: the model's times, forward and
+//               backward each times the median of measured / modelled of the unit's rows
+// Exchanges of tp are in the times of a profile where rows of tp > 1 were timed with them. Rows that cannot be true of
+// their GPU (cost::find_anomaly) are left out, as `plan` would refuse them.
 #pragma once
 
 #include <cstdint>
@@ -48,14 +52,19 @@ struct CalibratedRow {
   [[nodiscard]] double ratio() const { return measured_seconds() / modelled_seconds(); }
 };
 
+struct Options {
+  std::int64_t skip = kWarmUpSteps;
+  std::string gpu;    ///< the one type that is wanted, by name; empty: all
+  bool scale = true;  ///< with rows for degrees and samples that were not timed
+};
+
 struct Calibration {
   std::vector<CalibratedRow> rows;      ///< by GPU type, as they were first seen
   std::vector<cost::Profile> profiles;  ///< one a GPU type, by name; read_profile accepts each
   std::vector<profiles::Note> notes;
 };
 
-/// `gpu`: the one type that is wanted, by name; empty: all. Fails where no row is left.
-[[nodiscard]] Expected<Calibration> calibrate(const Timings& timings, std::int64_t skip = kWarmUpSteps,
-                                              const std::string& gpu = {});
+/// Fails where no row is left.
+[[nodiscard]] Expected<Calibration> calibrate(const Timings& timings, const Options& options = {});
 
 }  // namespace tangram::calibrate

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tangram/base/expected.hpp"
+#include "tangram/cost/compute.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/profiles/import.hpp"
@@ -33,6 +34,14 @@ struct Modelled {
   double selective_recompute = 0;  ///< what selective recompute adds to backward
 };
 
+/// What the cost model says of a unit that runs otherwise than it was timed.
+struct Elsewhere {
+  cost::Degrees degrees;  ///< dp is 1
+  std::int64_t samples = 1;
+  cost::Passes compute;  ///< seconds
+  cost::Passes tensor;   ///< exchanges of tensor and expert-tensor parallelism
+};
+
 /// Equal units on GPUs of one type, at the same degrees and samples: what one row of a profile speaks of.
 struct TimedUnit {
   cluster::GpuType device;
@@ -42,6 +51,7 @@ struct TimedUnit {
   std::int64_t samples = 1;
   bool includes_tp_communication = false;
   Modelled modelled;
+  std::vector<Elsewhere> elsewhere;  ///< degrees and samples that plans have: see modelled.hpp
   std::vector<Observation> observations;
 };
 

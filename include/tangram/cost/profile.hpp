@@ -12,6 +12,7 @@
 // Sequence interpolation takes its two neighbours from the other two, so that up to eight rows decide; activations
 // follow the same formulas. Rows of tp 1 are neighbours with and without sequence parallelism, which shards nothing
 // there. Outside of the neighbours nothing is said; the model answers. Of several profiles the first that knows wins.
+// What a scaled row gives is never called measured.
 //
 // What a row holds: compute of one GPU, and the exchanges of tensor parallelism where the profile says so. Those of
 // context and expert parallelism depend on where the ranks are and are always added by the model.
@@ -42,7 +43,8 @@ struct ProfileRow {
   std::int64_t samples = 1;
   Nanoseconds forward;
   Nanoseconds backward;
-  Bytes activation;  ///< kept for backward without recompute; 0: not measured
+  Bytes activation;     ///< kept for backward without recompute; 0: not measured
+  bool scaled = false;  ///< not measured: the model's time, times what measured rows of the unit took of theirs
   bool operator==(const ProfileRow&) const = default;
 };
 

@@ -97,8 +97,8 @@ auto members(S& s) {
 
 template <Of<cost::ProfileRow> S>
 auto members(S& s) {
-  auto& [degrees, samples, forward, backward, activation] = s;
-  return std::tie(degrees, samples, forward, backward, activation);
+  auto& [degrees, samples, forward, backward, activation, scaled] = s;
+  return std::tie(degrees, samples, forward, backward, activation, scaled);
 }
 
 template <Of<cost::ProfileUnit> S>

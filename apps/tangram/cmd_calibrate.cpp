@@ -17,6 +17,7 @@
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/io/limits.hpp"
+#include "tangram/planner/checked_plan.hpp"
 #include "tangram/profiles/detect.hpp"
 
 namespace tangram::app {
@@ -96,6 +97,10 @@ Expected<CalibrateInputs> load_inputs(const CalibrateArguments& arguments) {
     inputs.files.push_back({path, std::move(text)});
   }
   if (!arguments.plan.empty()) take(load_plan(arguments.plan), inputs.plan, mistakes);
+  if (inputs.plan) {
+    const Diagnostics wrong = planner::mistakes_in(*inputs.plan, arguments.plan);
+    mistakes.insert(mistakes.end(), wrong.begin(), wrong.end());
+  }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
 }

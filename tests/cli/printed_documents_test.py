@@ -25,8 +25,9 @@ INPUTS = ROOT / "tests" / "cli" / "inputs"
 TINY, MINI = INPUTS / "tiny.json", INPUTS / "mini.yaml"
 LONG = ("h100-a100-v100", "mixtral-8x7b")  # a first plan comes at once, all searches of these commands take longer
 PLUGIN = ROOT / "scripts" / "plugin_sdk" / "example.py"
+TIMINGS = ROOT / "configs" / "timings" / "two-desktops-gpt2-xl.jsonl"
 REPORTS = ROOT / "tests" / "data" / "cluster" / "reports"
-FILES = {"cluster", "model", "profile", "measurements", "launch_plan"}  # schema_test.py holds these true
+FILES = {"cluster", "model", "profile", "timings", "measurements", "launch_plan"}  # schema_test.py holds these true
 
 
 def run(*words, exits=0):
@@ -77,6 +78,7 @@ def printed(folder):
         (0, "cache", "show", "--cache", cache),
         (0, "cache", "verify", "--cache", cache, "--sample", "2"),
         (0, "cache", "clear", "--cache", cache),
+        (0, "calibrate", TIMINGS),
         (0, "check", plan),
         (3, "check", wrong),
         (0, "cluster", "from-slurm", REPORTS / "slurm.json", "--network", "8x400Gbit,infiniband"),

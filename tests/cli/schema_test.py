@@ -61,12 +61,15 @@ def check_measurements(binary, configs, inputs):
 
 def main():
     binary, configs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    names = ("cluster", "model", "profile", "launch_plan")
+    names = ("cluster", "model", "profile", "timings", "launch_plan")
     schemas = {name: json.loads(output(binary, "schema", name)) for name in names}
     documents = [(kind, path, json.loads(without_comments(path.read_text())))
                  for kind in ("cluster", "profile") for path in sorted((configs / f"{kind}s").glob("*.json"))]
     documents += [("model", path, yaml.safe_load(path.read_text()))
                   for path in sorted((configs / "models").glob("*.yaml"))]
+    documents += [("timings", f"{path}:{number}", json.loads(line))
+                  for path in sorted((configs / "timings").glob("*.jsonl"))
+                  for number, line in enumerate(path.read_text().splitlines(), 1)]
     for title, plan in written_plans(binary, configs, Path(__file__).resolve().parent / "inputs"):
         documents += [("launch_plan", title, plan), ("model", f"the model of {title}", plan["model"])]
         documents += [("profile", f"a profile of {title}", entry["profile"]) for entry in plan.get("profiles", [])]

@@ -99,6 +99,7 @@ class Corpus:
         shutil.copy(root / "configs/models/hf/deepseek-v2-lite.json", self.folder / "hf")
         self.copy(root / "configs/models/llava-1.5-7b.yaml", "llava.yaml")
         self.copy(root / "configs/profiles/a100-40gb-gpt-350m.json", "profile.json")
+        self.copy(root / "configs/timings/two-desktops-gpt2-xl.jsonl", "timings.jsonl")
         self.copy(root / "tests/data/cluster/reports/kubernetes.json", "kubernetes.json")
         self.copy(root / "tests/data/cluster/reports/slurm.txt", "slurm.txt")
         self.copy(root / "tests/data/cluster/reports/slurm.json", "slurm.json")
@@ -111,6 +112,8 @@ class Corpus:
         read = ["--cluster", "tiny.json", "--model", "mini.yaml"]
         place = ["--network", "100Gbit,ethernet"]
         self.pairs = [
+            ("timings.jsonl", ["calibrate", "timings.jsonl"]),
+            ("plan.json", ["calibrate", "timings.jsonl", "--plan", "plan.json"]),
             ("tiny.json", ["islands", "tiny.json"]), ("tiny.json", ["plan", "tiny.json", "mini.yaml"]),
             ("fleet.json", ["islands", "fleet.json"]), ("tiny.json", ["compare", "tiny.json", "mini.yaml", "--no-ablation"]),
             ("tiny.json", ["explain", "plan.json", "tiny.json"]), ("tiny.json", ["check", "plan.json", "--cluster", "tiny.json"]),

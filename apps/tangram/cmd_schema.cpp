@@ -22,7 +22,8 @@ struct SchemaArguments {
 };
 
 Parameters parameters_of(SchemaArguments& a) {
-  return {{{"NAME", "cluster, model, profile, timings, launch_plan, measurements, or a document of --json", &a.name}}, {}};
+  return {{{"NAME", "cluster, model, profile, timings, launch_plan, measurements, or a document of --json", &a.name}},
+          {}};
 }
 
 /// What a command prints is often meant by the command's name: "explain" for "explanation".
@@ -63,8 +64,8 @@ Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
 error, explanation (explain), export, gpu_list (gpus), init, inventory
 (cluster), islands, parallelizers, planner_files (compare --write-inputs),
-replan (plan --against), simulation (simulate), verification (verify), version. NAME is the one in a document's own
-"schema": "tangram.NAME/1".
+replan (plan --against), simulation (simulate), verification (verify), version.
+NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};
 }

@@ -138,10 +138,23 @@ class TimingsReader {
     auto document = io::parse_json(std::move(text), file);
     if (document) {
       read_record(*document);
+    } else if (!header_) {
+      mistakes_.push_back(no_header(file));
+      header_missing_ = true;
     } else {
       mistakes_.insert(mistakes_.end(), document.error().begin(), document.error().end());
     }
     for (std::size_t i = before; i < mistakes_.size(); ++i) mistakes_[i].where.line += line - 1;
+  }
+
+  /// In front of the first row; the caller moves it to its line.
+  static Diagnostic no_header(const std::string& file) {
+    Diagnostic diagnostic;
+    diagnostic.code = "missing-header";
+    diagnostic.where = {file, 1, 1};
+    diagnostic.message = "expected a header of timings";
+    diagnostic.hint = fmt::format("timings are JSON lines, the first of which has \"schema\": \"{}\"", kTimingsSchema);
+    return diagnostic;
   }
 
   void read_record(const io::Document& document) {
@@ -152,8 +165,7 @@ class TimingsReader {
     } else if (header_) {
       read_row(reader);
     } else {
-      reader.error_at("", "missing-header", "times without a header in front of them",
-                      fmt::format("the first line of a file has \"schema\": \"{}\"", kTimingsSchema));
+      mistakes_.push_back(no_header(document.file));
       header_missing_ = true;
     }
   }

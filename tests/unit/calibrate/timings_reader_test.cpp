@@ -123,7 +123,8 @@ TEST_CASE("timings: a wrong header is refused at its line, and its rows are not 
 TEST_CASE("timings: files that are none say so") {
   CHECK(has(rows_refusal(""), "the file holds no timings"));
   CHECK(has(rows_refusal("\n\n"), "its first line is a header"));
-  CHECK(has(rows_refusal(timings_row(block(0, 0)).dump()), "times without a header in front of them"));
+  CHECK(has(rows_refusal(timings_row(block(0, 0)).dump()), "timings.jsonl:1:1: error: expected a header of timings"));
+  CHECK(has(rows_refusal("{\n}\n"), "timings.jsonl:1:1: error: expected a header of timings"));
   CHECK(has(rows_refusal(header_line() + "{\"step\": 1,"), "timings.jsonl:2:"));
   CHECK(has(rows_refusal(header_line() + "[1]\n"), "timings.jsonl:2:"));
 }

@@ -3,28 +3,63 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from .launch_plan import LaunchPlan
+from .launch_plan import LaunchPlan, Model
 from .recorder import Span
+from .topology import place_of
+from .weights import weights_of_block
 
 SCHEMA = "tangram.timings/1"
+
+
+def forward_flops(model: Model, unit: str, positions: int) -> float:
+    """Of a token: products with the weights that it meets, and half of the scores with all positions."""
+    if not unit.startswith("blocks."):
+        return 0.0 if unit == "embedding" else 2.0 * model.hidden * model.vocabulary
+    index = int(unit.split(".")[1])
+    block = model.blocks[index]
+    met = block.feed_forward.experts_per_token / max(1, block.feed_forward.experts)
+    weights = sum(math.prod(w.shape) * (1.0 if w.expert is None else met) for w in weights_of_block(model, index))
+    a = block.attention
+    width = a.v_head_dim + a.qk_nope_head_dim + a.qk_rope_head_dim if a.latent else 2 * a.head_dim
+    return 2.0 * weights + a.heads * width * positions
+
+
+def spans_of_units(plan: LaunchPlan, rank: int, spans: list[Span], slowdown: float) -> list[Span]:
+    """Passes of an emulation shared out among their units by FLOPs, in times of the plan."""
+    stage, place = plan.stages[plan.ranks[rank].stage], place_of(plan, rank)
+    pipeline = plan.pipelines[stage.pipeline]
+    made = []
+    for span in (s for s in spans if s.kind in ("forward", "backward")):
+        chunk = span.detail["chunk"]
+        units = [f"blocks.{block}" for block in stage.chunks[chunk]]
+        if stage.head and chunk + 1 == len(stage.chunks):
+            units.append("head")
+        flops = [forward_flops(plan.model, unit, plan.training.sequence_length) for unit in units]
+        samples = len(place.samples(pipeline.samples_of(int(span.name))))
+        seconds = (span.end - span.start) / slowdown
+        made += [Span(span.kind, unit, {"unit": unit, "samples": samples}, span.start,
+                      span.start + seconds * share / sum(flops)) for unit, share in zip(units, flops)]
+    return made
 
 
 class TimingsFile:
     """Of one rank, in a folder. Lines are whole whenever the run ends."""
 
-    def __init__(self, folder: str, plan_path: str, plan: LaunchPlan, rank: int) -> None:
+    def __init__(self, folder: str, plan_path: str, plan: LaunchPlan, rank: int,
+                 runtime: str = "tangram_torch") -> None:
         os.makedirs(folder, exist_ok=True)
         self._path = Path(folder) / f"rank-{rank:05}.jsonl"
         self._plan = plan
         self._rank = rank
         record = json.loads(Path(plan_path).read_text(encoding="utf-8"))
         training, architecture = record["model"]["training"], record["model"]["architecture"]
-        self._write([{"schema": SCHEMA, "plan": plan.id, "runtime": "tangram_torch", "precision": training["precision"],
+        self._write([{"schema": SCHEMA, "plan": plan.id, "runtime": runtime, "precision": training["precision"],
                       "flash_attention": training["flash_attention"], "sequence_length": training["sequence_length"],
                       "vocabulary": architecture["vocabulary"], "hidden": architecture["hidden"],
                       "includes_tp_communication": True, "types": architecture["types"]}], "w")

@@ -29,7 +29,7 @@ from .recorder import HostClock, Recorder, StreamClock, TraceFile
 from .run import Options, Run, StepResult
 from .settings import Settings, read_settings
 from .synthetic import Synthetic
-from .timings import TimingsFile
+from .timings import TimingsFile, spans_of_units
 from .watch import Watch
 
 USAGE, FAILED = 64, 1
@@ -182,13 +182,19 @@ def run_emulation(settings: Settings, process: Process) -> None:
         raise SettingsError(f"--slower {unknown[0]}: the plan has no such GPU")
     plan = emulated.plan
     groups = Groups(process.rank, process.world, groups_of_stages(plan), COLLECTIVE_TIMEOUT)
-    recorder = Recorder(HostClock() if settings.trace else None)
+    recorder = Recorder(HostClock() if settings.trace or settings.timings else None)
     program = EmulatedRank(emulated, process.rank, groups, WallClock(), recorder, settings.slowdown, settings.slower)
     trace = trace_of(settings, plan, process.rank)
+    timings = None
+    if settings.timings is not None:
+        timings = TimingsFile(settings.timings, settings.plan, plan, process.rank, "tangram_torch --emulate")
     for step in range(settings.steps):
         seconds = run_iteration(program, groups) / settings.slowdown
+        spans = recorder.take()
         if trace is not None:
-            trace.add(recorder.take())
+            trace.add(spans)
+        if timings is not None:
+            timings.add(step + 1, spans_of_units(plan, process.rank, spans, settings.slowdown))
         if process.rank == 0:
             print(f"iteration {step + 1}: {seconds:.4f} s emulated, {plan.predicted_iteration:.4f} s simulated "
                   f"({100 * (seconds / plan.predicted_iteration - 1):+.1f} %)", flush=True)

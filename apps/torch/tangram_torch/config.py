@@ -109,7 +109,7 @@ def _rotary(config: Json, base: float) -> Rotary:
     if missing:
         raise PlanError(f"rotary positions of type {kind} lack {', '.join(missing)}")
     factor = float(scaling["factor"])
-    context = scaling.get("original_max_position_embeddings") or config.get("max_position_embeddings", 0)
+    context = int(scaling.get("original_max_position_embeddings") or config.get("max_position_embeddings") or 0)
     if kind == "linear":
         return Rotary(base, fraction, kind, factor)
     if kind == "llama3":

@@ -113,8 +113,9 @@ def export_to(folder: PathLike, model: Model, config: PathLike, pieces: Iterable
     if any(folder.glob("*.safetensors")):
         raise PlanError(f"{folder} has files of a checkpoint already: give an empty folder")
     # Corrections move in steps that bf16 has not.
-    layouts = {s.tensor: (torch.float32 if name.endswith(ROUTER_CORRECTION) else dtype, s.shape)
-               for name, s in sources.items()}
+    layouts: dict[str, Layout] = {
+        s.tensor: (torch.float32 if name.endswith(ROUTER_CORRECTION) else dtype, s.shape)
+        for name, s in sources.items()}
     files = _create_shards(folder, layouts, shard_bytes)
     come: dict[str, set[Ranges]] = {weight.name: set() for weight in weights_of_model(model)}
     for name, ranges, value in pieces:

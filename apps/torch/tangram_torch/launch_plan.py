@@ -257,8 +257,8 @@ def _block_type_of(t: Json, architecture: Json) -> BlockType:
     none = dict.fromkeys(("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 0)
     attention = Attention(t["heads"], t.get("kv_heads", t["heads"]), t.get("head_dim", 0), t["sliding_window"],
                           t["qkv_bias"], t["output_bias"], t.get("qk_norm", False), **{**none, **t.get("mla", {})})
-    dense = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0, "shared_gate": False,
-             "router_bias": False}
+    dense: Json = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0,
+                   "shared_gate": False, "router_bias": False}
     feed_forward = FeedForward(t.get("ffn_hidden", 0), t["gated"], t["ffn_bias"], **{**dense, **t.get("moe", {})})
     return BlockType(t["name"], attention, feed_forward, t["norms_per_block"], t["norm"] == "layernorm",
                      t["parallel_attention"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,8 @@ Weights = Mapping[str, Tensor]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu, "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
+
+FUSED: Any = getattr(F, "scaled_dot_product_attention", None)  # from PyTorch 2.0 on
 
 
 def norm(d: Details, w: Weights, name: str, x: Tensor, epsilon: Optional[float] = None) -> Tensor:
@@ -63,10 +65,11 @@ def cap(z: Tensor, limit: float) -> Tensor:
     return limit * torch.tanh(z / limit) if limit else z
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, limit: float) -> Tensor:
-    """Of (samples, heads, positions, width)."""
-    if not limit and hasattr(F, "scaled_dot_product_attention"):  # from PyTorch 2.0 on
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tensor], limit: float) -> Tensor:
+    """Of (samples, heads, positions, width). Without a mask, every query sees the keys up to its own: for that PyTorch
+    has its fastest kernels."""
+    if mask is None or (FUSED is not None and not limit):
+        return FUSED(query, key, value, attn_mask=mask, is_causal=mask is None)
     scores = cap(query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]), limit)
     return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1) @ value
 
@@ -78,10 +81,13 @@ def attention(p: Parallel, d: Details, block: BlockType, w: Weights, x: Tensor, 
     query, key, value = (latent_heads if a.latent else heads)(p, d, a, w, x, rotary)
     if d.attention_scale is not None:
         query = query * (d.attention_scale * math.sqrt(query.shape[-1]))
-    mask = causal_mask(p.context_range, p.positions, a.sliding_window, x.device)
-    inputs = [t.transpose(1, 2) for t in (query, p.gather_context(key), p.gather_context(value))]
-    inputs += [mask, d.attention_cap]
-    out = checkpoint(attend, *inputs, use_reentrant=False) if selective else attend(*inputs)
+    plain = FUSED is not None and p.context.size == 1 and not a.sliding_window and not d.attention_cap
+    mask = None if plain else causal_mask(p.context_range, p.positions, a.sliding_window, x.device)
+    q, k, v = (t.transpose(1, 2) for t in (query, p.gather_context(key), p.gather_context(value)))
+    if selective:
+        out = checkpoint(attend, q, k, v, mask, d.attention_cap, use_reentrant=False)
+    else:
+        out = attend(q, k, v, mask, d.attention_cap)
     return F.linear(out.transpose(1, 2).flatten(2), w["attention.output"])
 
 

@@ -82,7 +82,9 @@ class Optimizer:
         for flat in self._flats:
             flat.gradient = torch.zeros_like(flat.master) if flat.gradient is None else flat.gradient.mul_(factor)
         for stepped in self._stepped:
-            stepped.parameter.grad = stepped.flat.gradient[stepped.first:stepped.last]
+            whole = stepped.flat.gradient
+            assert whole is not None
+            stepped.parameter.grad = whole[stepped.first:stepped.last]
         self._adam.step()
         for stepped in self._stepped:
             stepped.parameter.grad = None

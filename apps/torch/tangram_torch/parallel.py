@@ -58,13 +58,13 @@ def between(forward: Callable[..., Tensor], backward: Callable[..., Tensor]) -> 
 
     class Exchange(Function):
         @staticmethod
-        def forward(ctx: Any, activation: Tensor, *how: Any) -> Tensor:
-            ctx.how = how
-            return forward(activation, *how)
+        def forward(ctx: Any, *arguments: Any, **_: Any) -> Tensor:
+            activation, *ctx.how = arguments
+            return forward(activation, *ctx.how)
 
         @staticmethod
-        def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
-            return (backward(gradient.contiguous(), *ctx.how), *(None for _ in ctx.how))
+        def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
+            return (backward(gradients[0].contiguous(), *ctx.how), *(None for _ in ctx.how))
 
     return Exchange
 

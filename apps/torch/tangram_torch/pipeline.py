@@ -168,8 +168,11 @@ class RankProgram:
 
     def _run_backward(self, step: Pass, arrived: Optional[Tensor]) -> None:
         kept = self._kept.pop((step.chunk, step.microbatch))
-        gradient = arrived if arrived is not None else torch.tensor(
-            self.loss_scale, dtype=kept.layers[-1][1].dtype, device=self.device)
+        gradient = arrived
+        if gradient is None:
+            loss = kept.layers[-1][1]
+            assert loss is not None
+            gradient = torch.full_like(loss, self.loss_scale)
         for layer, (x, out) in zip(reversed(self._layers[step.chunk]), reversed(kept.layers)):
             layer.gather()
             with self._unit_span("backward", layer, kept.samples):

@@ -25,7 +25,7 @@ from .emulate import EmulatedRank, WallClock, groups_of_stages, read_emulated, r
 from .hugging_face import CONFIG, initial_from
 from .initial import drawn
 from .launch_plan import LaunchPlan, PlanError, read_plan
-from .recorder import HostClock, Recorder, StreamClock, TraceFile
+from .recorder import Clock, HostClock, Recorder, StreamClock, TraceFile
 from .run import Options, Run, StepResult
 from .settings import Settings, read_settings
 from .synthetic import Synthetic
@@ -86,6 +86,12 @@ def environment(name: str) -> int:
                             "that tangram export wrote") from reason
 
 
+def clock_of(device: torch.device) -> Clock:
+    if device.type == "cuda":
+        return StreamClock()
+    return HostClock()
+
+
 def source_of(settings: Settings, plan: LaunchPlan) -> Source:
     if settings.data is None:
         return Synthetic(plan.model.vocabulary, settings.seed)
@@ -109,8 +115,7 @@ class Training:
                           device=device)
         self.source = source_of(settings, plan)
         watched = settings.trace is not None or settings.timings is not None
-        clock = None if not watched else StreamClock() if device.type == "cuda" else HostClock()
-        self.recorder = Recorder(clock)
+        self.recorder = Recorder(clock_of(device) if watched else None)
         initial = initial_from(settings.weights, plan.model) if settings.weights else drawn(plan.model, settings.seed)
         self.run = Run(plan, rank, options, self.source, initial, self.recorder)
         self._trace = trace_of(settings, plan, rank)

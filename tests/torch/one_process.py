@@ -76,10 +76,10 @@ def start(plan, rank):
                      drawn(plan.model, **INITIAL))
 
 
-def differences(plan, rank, folder):
+def differences(plan, rank, folder, steps=STEPS):
     """What a rank has that one process has not: lines, none if all is equal."""
     run = start(plan, rank)
-    found = steps_beside(run, range(STEPS), folder)
+    found = steps_beside(run, range(steps), folder)
     return found + _in_flight(plan, rank, run.program.most_in_flight)
 
 

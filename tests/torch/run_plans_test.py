@@ -13,12 +13,21 @@ from with_torch import need_torch
 need_torch()
 import faults
 import plans
-from one_process import differences, write_expected
+from one_process import STEPS, differences, write_expected
 from processes import run_plan
 
 
-def differences_of(record):
-    return [line for lines in run_plan(record, differences, write_expected) for line in lines]
+STEPS_TO_A_FAULT = 2  # what goes wrong in the first step shows in the second at the latest
+
+
+def differences_of(record, steps=STEPS):
+    def beside(plan, rank, folder):
+        return differences(plan, rank, folder, steps)
+
+    def prepare(plan, folder):
+        write_expected(plan, folder, steps)
+
+    return [line for lines in run_plan(record, beside, prepare) for line in lines]
 
 
 def said(good, what, lines):
@@ -35,7 +44,7 @@ def judge_plan(name, record):
 
 def judge_fault(what, name, patch):
     with patch:
-        found = differences_of(dict(plans.cases())[name])
+        found = differences_of(dict(plans.cases())[name], STEPS_TO_A_FAULT)
     return said(bool(found), f"{what}, in: {name}", found[:1])
 
 

@@ -128,17 +128,17 @@ class UnitRow {
 
   /// Requires times.
   [[nodiscard]] CalibratedRow row() {
-    std::vector<Pair> paces = paces_of_steps();
+    std::vector<Pair> times = times_of_steps();
     CalibratedRow out;
-    out.outliers = drop_outliers(paces);
-    const Pair middle = median_of(paces);
+    out.outliers = drop_outliers(times);
+    const Pair middle = median_of(times);
     out.device = unit_.device;
     out.unit = unit_.unit;
     out.type = unit_.type;
     out.modelled = unit_.modelled;
-    out.steps = static_cast<std::int64_t>(paces.size());
+    out.steps = static_cast<std::int64_t>(times.size());
     out.ranks = static_cast<std::int64_t>(by_rank_.size());
-    out.spread = spread(paces);
+    out.spread = spread(times);
     cost::ProfileRow row;
     row.degrees = unit_.degrees;
     row.samples = unit_.samples;
@@ -178,21 +178,22 @@ class UnitRow {
     too_short_ = static_cast<std::int64_t>(std::erase_if(kept_, [](const Observation& o) { return o.backward <= 0; }));
   }
 
-  std::vector<Pair> paces_of_steps() {
+  std::vector<Pair> times_of_steps() {
     const auto order = [&](const Observation& o) {
       return std::tuple(std::string_view(at(timings_.runs, o.run).plan), o.step, o.rank);
     };
     std::ranges::sort(kept_, {}, order);
-    std::vector<Pair> paces;
+    std::vector<Pair> times;
     for (auto first = kept_.begin(); first != kept_.end();) {
-      const auto [plan, step, rank] = order(*first);
-      const auto last = std::find_if(first, kept_.end(), [&, plan = plan, step = step](const Observation& o) {
-        return at(timings_.runs, o.run).plan != plan || o.step != step;
+      const auto begins = order(*first);
+      const auto last = std::find_if(first, kept_.end(), [&](const Observation& o) {
+        const auto other = order(o);
+        return std::get<0>(other) != std::get<0>(begins) || std::get<1>(other) != std::get<1>(begins);
       });
-      paces.push_back(pace(by_rank(first, last)));
+      times.push_back(time_of(by_rank(first, last)));
       first = last;
     }
-    return paces;
+    return times;
   }
 
   template <class Iterator>
@@ -208,24 +209,24 @@ class UnitRow {
     return step;
   }
 
-  [[nodiscard]] Pair pace(const StepTimes& step) const {
+  [[nodiscard]] Pair time_of(const StepTimes& step) const {
     const bool has_waited = unit_.includes_tp_communication || unit_.degrees.tp == 1;
     return median_of(slowest_of_groups(step, has_waited ? 1 : unit_.degrees.tp));
   }
 
-  static std::int64_t drop_outliers(std::vector<Pair>& paces) {
+  static std::int64_t drop_outliers(std::vector<Pair>& times) {
     std::vector<double> sums;
-    for (const Pair& pair : paces) sums.push_back(pair.sum());
+    for (const Pair& pair : times) sums.push_back(pair.sum());
     const std::vector<std::size_t> found = profiles::outliers_of_equals(sums);
     for (auto index = found.rbegin(); index != found.rend(); ++index) {
-      paces.erase(paces.begin() + static_cast<std::ptrdiff_t>(*index));
+      times.erase(times.begin() + static_cast<std::ptrdiff_t>(*index));
     }
     return static_cast<std::int64_t>(found.size());
   }
 
-  static double spread(const std::vector<Pair>& paces) {
+  static double spread(const std::vector<Pair>& times) {
     std::vector<double> sums;
-    for (const Pair& pair : paces) sums.push_back(pair.sum());
+    for (const Pair& pair : times) sums.push_back(pair.sum());
     const double middle = median(sums);
     for (double& sum : sums) sum = std::abs(sum - middle);
     return kNormal * median(std::move(sums)) / middle;

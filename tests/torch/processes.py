@@ -20,11 +20,15 @@ def _rank_process(rank, record, folder, work, results):
         plan = plan_from(record)
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=len(plan.ranks),
                                 timeout=datetime.timedelta(seconds=TIMEOUT))
-        results.put((rank, work(plan, rank, folder), None))
-        dist.destroy_process_group()
+        value = work(plan, rank, folder)
+        if dist.get_world_size() > 1:
+            dist.barrier()
+        results.put((rank, value, None))
     except BaseException:
         results.put((rank, None, f"rank {rank}: {traceback.format_exc()}"))
-        raise
+    results.close()
+    results.join_thread()
+    os._exit(0)  # no thread of the backend is waited for
 
 
 def alone(work, *arguments):

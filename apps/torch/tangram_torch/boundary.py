@@ -28,6 +28,26 @@ class Route:
     positions: range  # of its shard
 
 
+@dataclass(frozen=True)
+class Side:
+    """What a stage receives or sends in one direction of the pipeline."""
+
+    backward: bool
+    incoming: bool
+    stages: tuple[int, int]  # of the boundary, as the plan lists it
+    target: bool  # whether the stage is the boundary's second one
+
+
+def sides_of(plan: LaunchPlan, stage: int) -> list[Side]:
+    """Behind the last stage comes the first one where chunks are interleaved."""
+    stages = plan.pipelines[plan.stages[stage].pipeline].stages
+    position = stages.index(stage)
+    before, behind = (stages[position - 1], stage), (stage, stages[(position + 1) % len(stages)])
+    sides = [Side(False, True, before, True), Side(False, False, behind, False), Side(True, True, behind, False),
+             Side(True, False, before, True)]
+    return [side for side in sides if plan.boundaries.get(side.stages)]
+
+
 def routes_of(plan: LaunchPlan, place: Place, transfers: tuple[Transfer, ...], incoming: bool) -> list[Route]:
     """Raises PlanError where these are not all of the rank's shard."""
     samples = place.samples(place.part.first_sample + place.part.samples)

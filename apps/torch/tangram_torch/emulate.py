@@ -18,7 +18,7 @@ from typing import Any, Optional, Protocol, Union
 import torch
 import torch.distributed as dist
 
-from .boundary import Receiver, Route, routes_of
+from .boundary import Receiver, Route, routes_of, sides_of
 from .communication import Group, Groups
 from .launch_plan import LaunchPlan, plan_of
 from .recorder import Recorder
@@ -177,19 +177,12 @@ class EmulatedRank:
 
     def _make_wires(self, emulated: Emulated, rank: int, slowdown: float) -> dict[tuple[bool, bool], _Wire]:
         """By (backward, incoming)."""
-        stages, plan = self._pipeline.stages, emulated.plan
-        position = stages.index(self._stage.id)
-        before = (stages[position - 1], self._stage.id)
-        behind = (self._stage.id, stages[(position + 1) % len(stages)])
-        wires = {}
-        for backward in (False, True):
-            for incoming in (False, True):
-                key, receives = (before, True) if backward is not incoming else (behind, False)
-                if key in plan.boundaries:
-                    link = emulated.links[key]
-                    wires[backward, incoming] = _Wire(
-                        self._groups, self.clock, routes_of(plan, place_of(plan, rank), plan.boundaries[key], receives),
-                        Link(link.latency * slowdown, link.occupancy * slowdown), backward)
+        plan, wires = emulated.plan, {}
+        for side in sides_of(plan, self._stage.id):
+            routes = routes_of(plan, place_of(plan, rank), plan.boundaries[side.stages], side.target)
+            link = emulated.links[side.stages]
+            scaled = Link(link.latency * slowdown, link.occupancy * slowdown)
+            wires[side.backward, side.incoming] = _Wire(self._groups, self.clock, routes, scaled, side.backward)
         return wires
 
     def run(self) -> None:

@@ -10,7 +10,7 @@ from typing import Optional, Protocol
 import torch
 from torch import Tensor
 
-from .boundary import Boundary, Receiver, routes_of
+from .boundary import Boundary, Receiver, routes_of, sides_of
 from .communication import Groups
 from .experts import Router
 from .flat import FlatWeights
@@ -85,19 +85,11 @@ class RankProgram:
         return layers
 
     def _make_boundaries(self) -> dict[tuple[bool, bool], Boundary]:
-        """By (backward, incoming). Behind the last stage comes the first one where chunks are interleaved."""
-        stages = self.pipeline.stages
-        position = stages.index(self.stage.id)
-        before = (stages[position - 1], self.stage.id)
-        behind = (self.stage.id, stages[(position + 1) % len(stages)])
+        """By (backward, incoming)."""
         made = {}
-        for backward in (False, True):
-            for incoming in (False, True):
-                key, receives = (before, True) if backward is not incoming else (behind, False)
-                transfers = self.plan.boundaries.get(key, ())
-                if transfers:
-                    routes = routes_of(self.plan, self.place, transfers, receives)
-                    made[backward, incoming] = Boundary(self.parallel, self.groups, routes, backward)
+        for side in sides_of(self.plan, self.stage.id):
+            routes = routes_of(self.plan, self.place, self.plan.boundaries[side.stages], side.target)
+            made[side.backward, side.incoming] = Boundary(self.parallel, self.groups, routes, side.backward)
         return made
 
     # Passes

@@ -277,7 +277,6 @@ def run_rank(settings: Settings) -> int:
 
 def main(arguments: Optional[list[str]] = None) -> int:
     code = run_rank(read_settings(arguments))
-    if code != 0:
-        sys.stdout.flush()
-        os._exit(code)  # threads of the backend may wait for other ranks
-    return 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of the backend may wait for other ranks

@@ -52,6 +52,9 @@ def write_expected(plan, folder, steps=STEPS):
         loss = reference.loss_of(plan.model, weights, batch, corrections)
         adam.zero_grad()
         loss.backward()
+        for w in weights.values():
+            if w.grad is None:  # of an expert without tokens
+                w.grad = torch.zeros_like(w)
         gradients = {name: w.grad.clone() for name, w in weights.items()}
         norm = float(torch.sqrt(sum(g.pow(2).sum() for g in gradients.values())))
         for w in weights.values():

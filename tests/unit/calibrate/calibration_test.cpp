@@ -79,7 +79,7 @@ TEST_CASE("calibration: without exchanges in the times a group is as fast as its
   // Groups of two: 0 1, 2 3, then 8 9. Their slowest ranks take 7, 6.5 and 9.
   const std::vector<std::pair<int, double>> ranks{{0, 6}, {1, 7}, {2, 6.5}, {3, 6}, {8, 9}, {9, 6}};
   for (const auto& [rank, time] : ranks) lines.add(with_tp(block(0, rank, time, 2 * time), 2));
-  const cost::ProfileRow& row = only_row(calibrated(lines));
+  const cost::ProfileRow row = only_row(calibrated(lines));
   CHECK(ms(row.forward) == 7);
   CHECK(ms(row.backward) == 14);
 }

@@ -34,7 +34,8 @@ CASES = [(cluster, model, ()) for cluster in ("two-desktops", "rtx-mixed-hosts",
 # What else a plan may be: unequal pipelines, mixed stages.
 MORE = [("rtx-mixed-hosts", "gpt2-medium", ("--pipelines", "any")), ("azure-mixed", "opt-350m", ("--pipelines", "any")),
         ("nvlink-pairs", "mixtral-8x7b", ())]
-PASS = 0.1  # seconds that a pass is stretched or pressed to, in the mean: a rank needs about 0.5 ms to begin one
+PASS = 0.05  # seconds that a pass is stretched or pressed to, in the mean: a rank needs about 0.5 ms to begin one
+LEAST = 6.0  # seconds of an iteration: its start and its end take some milliseconds, too
 TRIES = 3
 LIMITS = {"logical": 1e-6, "wall": 0.03}
 
@@ -50,7 +51,7 @@ def plan_of(binary, configs, cluster, model, options, folder):
 
 def emulated_seconds(record, kind, folder):
     passes = 2 * max(pipeline["num_microbatches"] for pipeline in record["pipelines"])
-    slowdown = 1.0 if kind == "logical" else PASS * passes / record["predicted"]["iteration_s"]
+    slowdown = 1.0 if kind == "logical" else max(PASS * passes, LEAST) / record["predicted"]["iteration_s"]
 
     def work(plan, rank, _):
         groups = Groups(rank, len(plan.ranks), groups_of_stages(plan), timedelta(seconds=60))

@@ -34,13 +34,18 @@ def spans_of_units(plan: LaunchPlan, rank: int, spans: list[Span], slowdown: flo
     """Passes of an emulation shared out among their units by FLOPs, in times of the plan."""
     stage, place = plan.stages[plan.ranks[rank].stage], place_of(plan, rank)
     pipeline = plan.pipelines[stage.pipeline]
+    again = {f"blocks.{block}" for block, policy in zip(stage.blocks, place.part.policies)
+             if policy.recompute == "full"}
     made = []
     for span in (s for s in spans if s.kind in ("forward", "backward")):
         chunk = span.detail["chunk"]
         units = [f"blocks.{block}" for block in stage.chunks[chunk]]
         if stage.head and chunk + 1 == len(stage.chunks):
             units.append("head")
-        flops = [forward_flops(plan.model, unit, plan.training.sequence_length) for unit in units]
+        # A backward pass is two forward passes, and one more where the forward pass is run again.
+        factors = [1.0 if span.kind == "forward" else 2.0 + (unit in again) for unit in units]
+        flops = [factor * forward_flops(plan.model, unit, plan.training.sequence_length)
+                 for factor, unit in zip(factors, units)]
         samples = len(place.samples(pipeline.samples_of(int(span.name))))
         seconds = (span.end - span.start) / slowdown
         made += [Span(span.kind, unit, {"unit": unit, "samples": samples}, span.start,

@@ -1,7 +1,6 @@
 """python -m tangram_torch PLAN: `train.py` does it."""
 
-import sys
+from .settings import read_settings
+from .train import run_and_exit
 
-from .train import main
-
-sys.exit(main())
+run_and_exit(read_settings())

@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, BinaryIO, Optional
 
 import torch
 from torch import Tensor
@@ -51,14 +51,16 @@ def save(run: Run, folder: str, position: Position) -> None:
     rank = run.groups.rank
     os.makedirs(target, exist_ok=True)
     run.groups.barrier()
-    _write(target / f"rank-{rank:05}.pt", {"format": FORMAT, "pieces": list(_pieces(run)), "routers": _routers(run)})
+    content = {"format": FORMAT, "pieces": list(_pieces(run)), "routers": _routers(run)}
+    _write(target / f"rank-{rank:05}.pt", lambda file: torch.save(content, file))
     run.groups.barrier()
     if rank == 0:
         plan = run.program.plan
         record = {"format": FORMAT, "plan": plan.id, "model": plan.model.name, **vars(position),
                   "details": asdict(plan.model.details),
                   "ranks": [sorted(sections_of(plan, other)) for other in range(len(plan.ranks))]}
-        _write_text(target / COMPLETE, json.dumps(record) + "\n")
+        text = json.dumps(record) + "\n"
+        _write(target / COMPLETE, lambda file: _write_all(file, text))
         _forget_old(Path(folder))
     run.groups.barrier()
 
@@ -113,22 +115,18 @@ def _read_record(checkpoint: Path) -> dict[str, Any]:
     return record
 
 
-def _write(path: Path, content: Any) -> None:
+def _write(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Beside it first, so that it is whole or not there."""
     beside = path.with_suffix(".tmp")
     with open(beside, "wb") as file:
-        torch.save(content, file)
+        write(file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)
 
 
-def _write_text(path: Path, text: str) -> None:
-    beside = path.with_suffix(".tmp")
-    with open(beside, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+def _write_all(file: BinaryIO, text: str) -> None:
+    file.write(text.encode())
 
 
 def _forget_old(folder: Path) -> None:

@@ -221,8 +221,8 @@ class EmulatedRank:
     def _is_end(self, step: Pass, sends: bool) -> bool:
         """Whether the pass sends nothing, or receives nothing."""
         if step.backward is sends:
-            return self._stage.embedding and step.chunk == 0
-        return self._stage.head and step.chunk + 1 == len(self._stage.chunks)
+            return self._stage.begins_with(step.chunk)
+        return self._stage.ends_with(step.chunk)
 
     def _call_of(self, step: Pass) -> Optional[Callable[[], Callable[[], torch.Tensor]]]:
         return None if self._is_end(step, sends=False) else self._wires[step.backward, True].expect

@@ -34,7 +34,7 @@ class Slot:
 
 
 class FlatWeights:
-    """The slices that a rank holds of a unit's dense weights, or of its experts."""
+    """The slices that a rank holds of a unit's dense weights, or of its experts: one at least."""
 
     def __init__(self, held: list[Held], copies: Group, groups: Groups, zero: int, dtype: torch.dtype,
                  gradient_dtype: torch.dtype, device: torch.device) -> None:
@@ -45,8 +45,7 @@ class FlatWeights:
         self.slots: list[Slot] = []
         for h in ordered:
             self.slots.append(Slot(h, self.slots[-1].last if self.slots else 0))
-        self.used = self.slots[-1].last if self.slots else 0
-        self.size = -(-self.used // copies.size) * copies.size
+        self.size = -(-self.slots[-1].last // copies.size) * copies.size
         self._partial = list(self._partial_ranges(groups))
         each = self.size // copies.size
         self.own = range(0, self.size) if zero == 0 else range(copies.index * each, (copies.index + 1) * each)
@@ -55,7 +54,6 @@ class FlatWeights:
         self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full)) for slot in self.slots}
         self.gradient_dtype = gradient_dtype
         self.gradient: Optional[Tensor] = None  # accumulated: of all of it up to ZeRO 1, of the shard from ZeRO 2 on
-        self._pending: list[Any] = []
 
     def _partial_ranges(self, groups: Groups) -> Iterator[tuple[Group, int, int]]:
         """Neighbours whose gradients are parts of sums over the same ranks."""
@@ -104,7 +102,7 @@ class FlatWeights:
             self.copies.all_gather_into(self.full.data, own)
 
     def _is_released(self) -> bool:
-        return self.size > 0 and _storage(self.full).size() == 0
+        return _storage(self.full).size() == 0
 
     def _resize(self, elements: int) -> None:
         storage = _storage(self.full)
@@ -115,8 +113,6 @@ class FlatWeights:
 
     def accumulate(self) -> None:
         """Adds what autograd left at the weights, and takes it away. From ZeRO 2 on it is summed over copies at once."""
-        if not self.slots:
-            return
         if self.zero < 2:
             if self.gradient is None:
                 self.gradient = self._zeros(self.size)

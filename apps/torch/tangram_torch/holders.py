@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from .launch_plan import LaunchPlan
-from .topology import Ranks, place_of
+from .launch_plan import LaunchPlan, Part
+from .topology import Place, Ranks
 from .weights import Held, Weight, held_by, units_of
 
 
@@ -27,25 +27,27 @@ def shared_pieces(plan: LaunchPlan) -> dict[str, list[Piece]]:
     hold, so that the whole tensor is summed in one way."""
     holders: dict[str, list[tuple[int, Held]]] = defaultdict(list)
     parts: dict[str, set[int]] = defaultdict(set)
-    for rank in (rank for stage in plan.stages for part in stage.parts for rank in part.ranks):
-        place = place_of(plan, rank)
-        for weight in _weights_of(plan, rank):
-            parts[weight.name].add(place.part.first_rank)
-            held = held_by(place, weight)
-            if held is not None:
-                holders[weight.name].append((rank, held))
+    for part in plan.parts:
+        places = [Place(rank, part) for rank in part.ranks]
+        for weight in _weights_of(plan, part):
+            parts[weight.name].add(part.first_rank)
+            for place in places:
+                held = held_by(place, weight)
+                if held is not None:
+                    holders[weight.name].append((place.rank, held))
     wanted = {name for group in _neighbours(plan) if any(len(parts[name]) > 1 for name in group) for name in group}
     return {name: _pieces(name, holders[name]) for name in sorted(wanted)}
 
 
-def _weights_of(plan: LaunchPlan, rank: int) -> list[Weight]:
-    return [weight for unit in units_of(plan, rank) for weight in unit.weights]
+def _weights_of(plan: LaunchPlan, part: Part) -> list[Weight]:
+    """The same on all of its ranks."""
+    return [weight for unit in units_of(plan, part.first_rank) for weight in unit.weights]
 
 
 def _neighbours(plan: LaunchPlan) -> list[list[str]]:
     """Names of weights that lie in one flat tensor somewhere."""
     groups = []
-    for part in (part for stage in plan.stages for part in stage.parts):
+    for part in plan.parts:
         for unit in units_of(plan, part.first_rank):
             for routed in (False, True):
                 groups.append([w.name for w in unit.weights if (w.expert is not None) is routed])
@@ -55,8 +57,8 @@ def _neighbours(plan: LaunchPlan) -> list[list[str]]:
 def first_part(plan: LaunchPlan) -> dict[str, int]:
     """The first rank of the first part that holds a weight: it counts the weight where each must be counted once."""
     first: dict[str, int] = {}
-    for part in (part for stage in plan.stages for part in stage.parts):
-        for weight in _weights_of(plan, part.first_rank):
+    for part in plan.parts:
+        for weight in _weights_of(plan, part):
             first[weight.name] = min(first.get(weight.name, part.first_rank), part.first_rank)
     return first
 

@@ -16,7 +16,7 @@ import time
 from typing import Optional, Protocol
 
 from .launch_plan import PlanError, read_plan
-from .settings import Settings, read_settings
+from .settings import USAGE, Settings, read_settings
 
 GRACE = 5.0  # seconds between asking a rank to end and ending it
 POLL = 0.05
@@ -42,12 +42,10 @@ class _Forked:
 
 
 def _emulate(settings: Settings, environment: dict[str, str]) -> None:
-    from .train import run_rank  # loads PyTorch: the parent has it already
+    from .train import run_and_exit  # loads PyTorch: the parent has it already
 
     os.environ.update(environment)
-    code = run_rank(settings)
-    sys.stdout.flush()
-    os._exit(code)
+    run_and_exit(settings)
 
 
 def free_port() -> int:
@@ -120,7 +118,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
         plan = read_plan(settings.plan)
     except PlanError as wrong:
         print(wrong, file=sys.stderr)
-        return 64
+        return USAGE
     return run_all(settings, len(plan.ranks), given)
 
 

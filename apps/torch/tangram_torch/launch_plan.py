@@ -85,7 +85,6 @@ class Training:
     sequence_length: int
     batch: int  # samples of an iteration
     precision: str
-    gradient_bytes: int
     optimizer: str
 
 
@@ -143,6 +142,14 @@ class Stage:
     def blocks(self) -> list[int]:
         return [block for chunk in self.chunks for block in chunk]
 
+    def begins_with(self, chunk: int) -> bool:
+        """Whether the chunk has the embedding, and nothing in front of it."""
+        return self.embedding and chunk == 0
+
+    def ends_with(self, chunk: int) -> bool:
+        """Whether the chunk has the head, and nothing behind it."""
+        return self.head and chunk + 1 == len(self.chunks)
+
 
 @dataclass(frozen=True)
 class Transfer:
@@ -170,17 +177,12 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Rank:
-    rank: int
+    """Coordinates follow from its number (topology.py)."""
+
     host: str
     gpu: str  # its type
-    local_rank: int
     stage: int
     part: int
-    tp: int
-    cp: int
-    dp: int
-    ep: int
-    etp: int
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,10 @@ class LaunchPlan:
     boundaries: dict[tuple[int, int], tuple[Transfer, ...]]  # by the ids of the stages
     ranks: tuple[Rank, ...]
     predicted_iteration: float  # seconds
+
+    @property
+    def parts(self) -> list[Part]:
+        return [part for stage in self.stages for part in stage.parts]
 
     def part_of(self, rank: int) -> Part:
         return self.stages[self.ranks[rank].stage].parts[self.ranks[rank].part]
@@ -228,14 +234,13 @@ def plan_of(json_plan: Json) -> LaunchPlan:
         id=json_plan["plan_id"],
         model=_model_of(json_plan["model"]),
         training=Training(training["sequence_length"], training["global_batch_samples"], training["precision"],
-                          training["gradient_bytes_per_parameter"], training["optimizer"]["name"]),
+                          training["optimizer"]["name"]),
         group=json_plan["execution"].get("interleaving", {}).get("group", 0),
         pipelines=tuple(pipelines),
         stages=tuple(_stage_of(stage) for stage in json_plan["stages"]),
         boundaries={(b["from"], b["to"]): tuple(_transfer_of(t) for t in b["transfers"])
                     for b in json_plan["boundaries"]},
-        ranks=tuple(Rank(r["rank"], r["host"], gpus[r["island"]], r["local_rank"], r["stage"], r["part"], r["tp"], r["cp"], r["dp"],
-                         r["ep"], r["etp"]) for r in json_plan["ranks"]),
+        ranks=tuple(Rank(r["host"], gpus[r["island"]], r["stage"], r["part"]) for r in json_plan["ranks"]),
         predicted_iteration=json_plan["predicted"]["iteration_s"],
     )
 

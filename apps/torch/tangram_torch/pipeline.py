@@ -112,18 +112,12 @@ class RankProgram:
             self._sum_gradients()
         return float(self._loss) if self.place.tp == 0 else 0.0
 
-    def _is_first(self, chunk: int) -> bool:
-        return self.stage.embedding and chunk == 0
-
-    def _is_last(self, chunk: int) -> bool:
-        return self.stage.head and chunk + 1 == len(self.stage.chunks)
-
     def _samples_of(self, microbatch: int) -> range:
         """The rank's samples in a microbatch."""
         return self.place.samples(self.pipeline.samples_of(microbatch))
 
     def _tokens_of(self, step: Pass) -> Tensor:
-        if not self._is_first(step.chunk) and not self._is_last(step.chunk):
+        if not self.stage.begins_with(step.chunk) and not self.stage.ends_with(step.chunk):
             return self._ends.tokens
         if step.backward:
             return self._kept[step.chunk, step.microbatch].tokens
@@ -134,7 +128,7 @@ class RankProgram:
 
     def _call_of(self, step: Pass) -> Optional[Callable[[], Callable[[], Tensor]]]:
         """Calls for what a pass receives; None where it receives nothing."""
-        if self._is_last(step.chunk) if step.backward else self._is_first(step.chunk):
+        if self.stage.ends_with(step.chunk) if step.backward else self.stage.begins_with(step.chunk):
             return None
         shape = (len(self._samples_of(step.microbatch)), len(self.parallel.shard_range), self.plan.model.hidden)
         boundary = self._boundaries[step.backward, True]
@@ -153,7 +147,7 @@ class RankProgram:
             kept.layers.append((x, None if layer.recompute else out))
             layer.release()
             x = out
-        if self._is_last(step.chunk):
+        if self.stage.ends_with(step.chunk):
             self._loss += x.detach()
         else:
             self._boundaries[False, False].send(x.detach())
@@ -172,7 +166,7 @@ class RankProgram:
             layer.accumulate()
             layer.release()
             gradient = x.grad if x.grad is not None else torch.zeros_like(x)
-        if not self._is_first(step.chunk):
+        if not self.stage.begins_with(step.chunk):
             self._boundaries[True, False].send(gradient)
 
     def _unit_span(self, kind: str, layer: Layer, samples: int) -> AbstractContextManager[None]:
@@ -203,7 +197,7 @@ class RankProgram:
 
     def _sum_gradients(self) -> None:
         shared = {piece.name for _, pieces in self._buckets for piece in pieces}
-        of_several = [flat for flat in self.flats if flat.slots and flat.slots[0].held.name in shared]
+        of_several = [flat for flat in self.flats if flat.slots[0].held.name in shared]
         for flat in self.flats:
             if flat not in of_several:
                 flat.reduce()

@@ -14,7 +14,7 @@ from .launch_plan import LaunchPlan, PlanError
 from .optimizer import AdamSettings, Optimizer
 from .pipeline import RankProgram, TokenSource
 from .recorder import OFF, Recorder
-from .topology import Ranks, place_of
+from .topology import Place, Ranks
 from .unit import Precision
 from .weights import held_by, units_of
 
@@ -70,11 +70,12 @@ class LossScale:
 def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
     """Of all ranks: every group that one of them calls a collective in, but those of weights of several parts."""
     wanted: set[Ranks] = set()
-    for rank in range(len(plan.ranks)):
-        place = place_of(plan, rank)
-        wanted |= {place.tensor, place.context, place.experts, place.expert_tensor, place.copies, place.expert_copies}
-        for unit in units_of(plan, rank):
-            held = (held_by(place, weight) for weight in unit.weights)
+    for part in plan.parts:
+        weights = [weight for unit in units_of(plan, part.first_rank) for weight in unit.weights]
+        for place in (Place(rank, part) for rank in part.ranks):
+            wanted |= {place.tensor, place.context, place.experts, place.expert_tensor, place.copies,
+                       place.expert_copies}
+            held = (held_by(place, weight) for weight in weights)
             wanted |= {h.sharers for h in held if h is not None and h.sums}
     return sorted(wanted)
 

@@ -6,10 +6,11 @@ import argparse
 from dataclasses import dataclass
 from typing import Any, Optional
 
+USAGE = 64  # exit code where an input is wrong
 PRECISIONS = ("bf16", "fp16", "fp32", "fp64")
 
 DESCRIPTION = """Trains the model of a launch plan, one process a rank. The scripts that `tangram export --to torch` wrote
-start it; by hand: torchrun --nproc-per-node N -m tangram_torch plan.json [OPTION...]"""
+start it; by hand: torchrun --nproc_per_node N -m tangram_torch plan.json [OPTION...]"""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def spans_of_units(plan: LaunchPlan, rank: int, spans: list[Span], slowdown: flo
     for span in (s for s in spans if s.kind in ("forward", "backward")):
         chunk = span.detail["chunk"]
         units = [f"blocks.{block}" for block in stage.chunks[chunk]]
-        if stage.head and chunk + 1 == len(stage.chunks):
+        if stage.ends_with(chunk):
             units.append("head")
         # A backward pass is two forward passes, and one more where the forward pass is run again.
         factors = [1.0 if span.kind == "forward" else 2.0 + (unit in again) for unit in units]

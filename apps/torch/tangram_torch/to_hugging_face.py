@@ -19,6 +19,7 @@ from .checkpoint import CheckpointError
 from .config import read_details
 from .hugging_face import export_to
 from .launch_plan import PlanError, read_plan
+from .settings import USAGE
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
@@ -38,7 +39,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
         export_to(given.folder, model, given.config, checkpoint.slices_of(found), DTYPES[given.dtype])
     except (PlanError, CheckpointError) as wrong:
         print(wrong, file=sys.stderr)
-        return 64
+        return USAGE
     print(f"{given.folder}: the weights of {found}")
     return 0
 

@@ -11,7 +11,7 @@ import traceback
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Optional, Union
+from typing import NoReturn, Optional, Union
 
 import torch
 import torch.distributed as dist
@@ -27,15 +27,14 @@ from .initial import drawn
 from .launch_plan import LaunchPlan, PlanError, read_plan
 from .recorder import Clock, HostClock, Recorder, StreamClock, TraceFile
 from .run import Options, Run, StepResult
-from .settings import Settings, read_settings
+from .settings import USAGE, Settings
 from .synthetic import Synthetic
 from .timings import TimingsFile, spans_of_units
 from .watch import Watch
 
-USAGE, FAILED = 64, 1
+FAILED = 1
 COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
-
 
 Source = Union[Synthetic, TokenFile]
 
@@ -110,8 +109,9 @@ class Training:
         self.settings = settings
         self.plan = plan
         self.rank = rank
-        check_precision(precision_of(plan, settings), device)
-        options = Options(precision_of(plan, settings), settings.learning_rate, settings.weight_decay, settings.clip,
+        self._precision = precision_of(plan, settings)
+        check_precision(self._precision, device)
+        options = Options(self._precision, settings.learning_rate, settings.weight_decay, settings.clip,
                           device=device)
         self.source = source_of(settings, plan)
         watched = settings.trace is not None or settings.timings is not None
@@ -138,16 +138,12 @@ class Training:
         return 0
 
     def train(self) -> None:
-        self._say(f"{self.plan.model.name} on {len(self.plan.ranks)} ranks, {precision_of(self.plan, self.settings)}; "
+        self._say(f"{self.plan.model.name} on {len(self.plan.ranks)} ranks, {self._precision}; "
                   f"the plan predicts {self.plan.predicted_iteration:.3g} s an iteration")
-        saved = self.step
         while self.step < self.settings.steps:
             self._one_step()
             if self.settings.save and (self.step % self.settings.save_every == 0 or self.step == self.settings.steps):
                 self._save()
-                saved = self.step
-        if self.settings.save and saved != self.step:
-            self._save()
         if self._trace is not None:
             self._trace.write()
 
@@ -214,8 +210,6 @@ def trace_of(settings: Settings, plan: LaunchPlan, rank: int) -> Optional[TraceF
     return TraceFile(settings.trace, rank, f"rank {rank}, stage {record.stage} on {record.host}")
 
 
-
-
 @dataclass(frozen=True)
 class Process:
     """What the launcher told this process."""
@@ -275,8 +269,8 @@ def run_rank(settings: Settings) -> int:
         return USAGE if expected else FAILED
 
 
-def main(arguments: Optional[list[str]] = None) -> int:
-    code = run_rank(read_settings(arguments))
+def run_and_exit(settings: Settings) -> NoReturn:
+    code = run_rank(settings)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads of the backend may wait for other ranks

@@ -55,20 +55,21 @@ class Layer:
     recompute: bool = False
     router: Optional[Router] = None
 
+    @property
+    def flats(self) -> list[FlatWeights]:
+        return [flat for unit in self.weights for flat in unit.flats]
+
     def gather(self) -> None:
-        for unit in self.weights:
-            for flat in unit.flats:
-                flat.gather()
+        for flat in self.flats:
+            flat.gather()
 
     def release(self) -> None:
-        for unit in self.weights:
-            for flat in unit.flats:
-                flat.release()
+        for flat in self.flats:
+            flat.release()
 
     def accumulate(self) -> None:
-        for unit in self.weights:
-            for flat in unit.flats:
-                flat.accumulate()
+        for flat in self.flats:
+            flat.accumulate()
 
 
 def short_names(weights: Iterable[UnitWeights], prefix: str) -> Weights:

@@ -6,6 +6,7 @@ arXiv 1909.08053, section 3). Key-value heads that are fewer than tp are held by
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Iterator, Optional
@@ -66,10 +67,7 @@ class Held:
 
     @property
     def numel(self) -> int:
-        product = 1
-        for r in self.ranges:
-            product *= len(r)
-        return product
+        return math.prod(self.shape)
 
 
 def whole(weight: Weight) -> Held:

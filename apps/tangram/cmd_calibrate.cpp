@@ -39,10 +39,11 @@ struct CalibrateArguments {
   std::string output;          ///< empty: not written
 };
 
+std::vector<std::string> sources_of_times() { return {std::string(kTimings), std::string(kMegatronLog)}; }
+
 Parameters parameters_of(CalibrateArguments& a) {
-  const std::vector<std::string> sources{std::string(kTimings), std::string(kMegatronLog)};
   return {{{"TIMINGS", "what a run of a plan measured", &a.files}},
-          {{"from", "FORMAT", "what the files are: timings (default) or megatron-log", &a.from, sources},
+          {{"from", "FORMAT", "what the files are: timings (default) or megatron-log", &a.from, sources_of_times()},
            {"plan", "PLAN", "the plan that ran; megatron-log needs it", &a.plan},
            {"gpu", "NAME", "only this GPU type", &a.gpu},
            {"skip", "STEPS", "steps at the start of each run that warm up (default: 2)", &a.skip},
@@ -61,7 +62,7 @@ std::optional<std::int64_t> steps_of(const std::string& text) {
 }
 
 std::optional<Diagnostics> complaint(const CalibrateArguments& arguments) {
-  const std::vector<std::string> sources{std::string(kTimings), std::string(kMegatronLog)};
+  const std::vector<std::string> sources = sources_of_times();
   if (std::ranges::find(sources, arguments.from) == sources.end()) {
     return usage_mistake("unknown-format", fmt::format("--from {}: no such format", arguments.from),
                          suggestion(arguments.from, sources, listing("formats", sources)));

@@ -8,11 +8,8 @@ Launch generic_launch(const plan::LaunchPlan& plan) { return {plan::plan_order(p
 
 Expected<Export> export_generic(const plan::LaunchPlan& plan) {
   const plan::LaunchOrder order = generic_launch(plan).order;
-  plan::LaunchPlan written = plan;
   Export out;
-  out.files.push_back({"plan.json", plan::write_plan(written)});
-  out.files.push_back({"rankmap.csv", rank_map(plan, order)});
-  out.files.push_back({"hostfile", hostfile(order)});
+  out.files = plan_files(plan, order);
   const Program program{"PROGRAM.py [ARGUMENT...]",
                         "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n"
                         "export TANGRAM_PLAN=$here/plan.json TANGRAM_RANKMAP=$here/rankmap.csv\n",

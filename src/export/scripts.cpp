@@ -140,6 +140,12 @@ std::string rank_map(const plan::LaunchPlan& plan, const plan::LaunchOrder& orde
   return text;
 }
 
+std::vector<File> plan_files(const plan::LaunchPlan& plan, const plan::LaunchOrder& order) {
+  plan::LaunchPlan written = plan;
+  return {
+      {"plan.json", plan::write_plan(written)}, {"rankmap.csv", rank_map(plan, order)}, {"hostfile", hostfile(order)}};
+}
+
 std::vector<File> start_scripts(const plan::LaunchPlan& plan, const plan::LaunchOrder& order,
                                 const std::map<std::string, std::string>& environment, const Program& program) {
   std::vector<File> files;

@@ -21,6 +21,9 @@ inline constexpr int kMasterPort = 29500;  // torchrun's default
 /// CSV: what every rank is.
 [[nodiscard]] std::string rank_map(const plan::LaunchPlan& plan, const plan::LaunchOrder& order);
 
+/// What a program that reads the plan itself finds beside it: the plan, the rank map and the hostfile.
+[[nodiscard]] std::vector<File> plan_files(const plan::LaunchPlan& plan, const plan::LaunchOrder& order);
+
 enum class Launcher : std::uint8_t {
   kTorchrunWhereItCan,  ///< torchrun where ranks are numbered host by host, else kProcesses
   kProcesses,           ///< start.sh begins each process

@@ -58,11 +58,8 @@ Expected<Export> export_torch(const plan::LaunchPlan& plan) {
   for (const plan::TargetReason& reason : torch_refusals(plan)) refusals.add(reason);
   if (!refusals.empty()) return std::move(refusals).fail();
   const plan::LaunchOrder order = torch_launch(plan).order;
-  plan::LaunchPlan written = plan;
   Export out;
-  out.files.push_back({"plan.json", plan::write_plan(written)});
-  out.files.push_back({"rankmap.csv", rank_map(plan, order)});
-  out.files.push_back({"hostfile", hostfile(order)});
+  out.files = plan_files(plan, order);
   out.files.push_back({"local.sh", local_script(), true});
   for (const auto& [name, text] : torch_runtime_files()) {
     out.files.push_back({fmt::format("tangram_torch/{}", name), std::string(text)});

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -90,7 +90,8 @@ cluster::Link slowest_link(const cluster::IslandLevel& level, const Placement& p
 
 namespace {
 
-constexpr std::size_t kMostReachClasses = 8;  // with more, only all of them and single members
+constexpr int kAllSubsetsClasses = 4;  // up to here any set of classes is a reach
+constexpr int kMostReachClasses = 8;   // with more, only all of them and single members
 
 // Between any two members of the classes, whole ones: for comparing links.
 double speed_between(const cluster::IslandLevel& level, int a, int b) {
@@ -130,6 +131,20 @@ Reach all_classes(const cluster::IslandLevel& level) {
   return reach;
 }
 
+Reach subset_of(const cluster::IslandLevel& level, unsigned members) {
+  Reach reach;
+  for (const cluster::IslandClass& c : level.classes) {
+    if ((members >> static_cast<unsigned>(c.id) & 1U) != 0) reach.classes.push_back(c.id);
+  }
+  return reach;
+}
+
+// The narrower of two whose slowest links are these.
+bool is_faster(const cluster::Link& link, const cluster::Link& than) {
+  if (link.bandwidth != than.bandwidth) return link.bandwidth > than.bandwidth;
+  return link.latency < than.latency;
+}
+
 }  // namespace
 
 std::vector<Reach> reaches_of(const cluster::IslandLevel& level) {
@@ -138,7 +153,10 @@ std::vector<Reach> reaches_of(const cluster::IslandLevel& level) {
     if (std::ranges::find(reaches, reach) == reaches.end()) reaches.push_back(std::move(reach));
   };
   const int classes = static_cast<int>(level.classes.size());
-  if (level.classes.size() <= kMostReachClasses) {
+  if (classes <= kAllSubsetsClasses) {
+    for (unsigned members = 1; members < 1U << static_cast<unsigned>(classes); ++members)
+      add(subset_of(level, members));
+  } else if (classes <= kMostReachClasses) {
     for (const double least : speeds_between_classes(level)) {
       for (int k = 0; k < classes; ++k) add({joined_classes(level, k, least), false});
     }
@@ -157,18 +175,17 @@ Reach narrowest_reach(const cluster::IslandLevel& level, std::span<const Placeme
                [&](const Placement& p) { return std::ranges::binary_search(reach.classes, p.island_class); }) &&
            (!reach.in_one_member || in_one_member);
   };
-  Reach best;
-  double fastest = 0;
+  std::optional<Reach> best;
+  cluster::Link fastest;
   for (const Reach& reach : reaches_of(level)) {
     if (!holds(reach)) continue;
-    double slowest = std::numeric_limits<double>::infinity();
-    for (const Placement& p : pipeline) slowest = std::min(slowest, slowest_link(level, p, reach).bandwidth.value());
-    if (slowest > fastest) {
-      fastest = slowest;
-      best = reach;
-    }
+    cluster::Link slowest = slowest_link(level, pipeline.front(), reach);
+    for (const Placement& p : pipeline.subspan(1)) slow_down(slowest, slowest_link(level, p, reach));
+    if (best && !is_faster(slowest, fastest)) continue;
+    fastest = slowest;
+    best = reach;
   }
-  return best;
+  return best.value_or(all_classes(level));
 }
 
 Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Placement> from,

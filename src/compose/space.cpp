@@ -26,6 +26,11 @@ constexpr int kUnitsOfLargeFleet = 32;
 // many.
 constexpr int kThreeTimes = 256;
 
+// Up to here any two shapes may share a stage. The more GPUs there are, the more pairs, and the less one of them
+// matters.
+constexpr int kAllPairsGpus = 16;
+constexpr std::size_t kAllPairs = SIZE_MAX;
+
 int most_units(int fleet_gpus) { return fleet_gpus > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet; }
 
 bool is_power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
@@ -403,6 +408,7 @@ std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& h
                         const SearchOptions& options) {
   if (!job.allow.mixed_stages || options.max_parts < 2) return 0;
   const int gpus = gpu_count(hierarchy.levels.front(), options.constraints.gpu_types);
+  if (gpus <= kAllPairsGpus) return kAllPairs;
   if (gpus <= 32) return 24;
   if (gpus <= 128) return 12;
   return 4;
@@ -461,8 +467,8 @@ Space name_space(const model::Job& job, const cluster::IslandHierarchy& hierarch
                           " tokens: where every replica of a stage works on one sample");
   }
   if (const std::size_t pairs = mixed_pairs(job, hierarchy, options); pairs > 0) {
-    space.rules.push_back("mixed stages: two classes, the " + std::to_string(pairs) +
-                          " largest pairs of shapes, samples in eighths");
+    const std::string which = pairs == kAllPairs ? "any pair" : "the " + std::to_string(pairs) + " largest pairs";
+    space.rules.push_back("mixed stages: two classes, " + which + " of shapes, samples in eighths");
   }
   return space;
 }

@@ -16,7 +16,8 @@ enum class Changes : std::uint8_t {
   /// as much as was in flight.
   kFew,
   /// Those, any two stages exchanged, a stage split or two merged, fewer in flight; and stages that change get any of
-  /// their plans.
+  /// their plans. Where nothing of that helps: a stage moved along the chain or two exchanged, with their blocks, and a
+  /// block moved from a stage to any other.
   kAll,
 };
 

@@ -74,8 +74,8 @@ struct SolverTuning {
   double reach_of_fill = 0.6;      ///< and by this part of what fills and drains the pipeline: measured, not proven
   double most_of_fill = 0.9;       ///< likewise, where few stages follow the one that sets the period
   int local_starts = 8;            ///< chains that are improved by local search
-  int local_starts_alone = 32;     ///< and where only timetables are looked for
-  double start_above_alone = 1.1;  ///< least times up to so many times the fastest timetable start one there
+  int local_starts_alone = 128;    ///< and where only timetables are looked for
+  double start_above_alone = 1.3;  ///< least times up to so many times the fastest timetable start one there
   std::int64_t local_effort = 8'000'000;  ///< passes of timetables to improve one: few need as many
   std::int64_t form_effort = 64;          ///< passes that one closed form takes the time of, per stage
   std::int64_t least_time_effort = 4;     ///< likewise, one least time

@@ -39,8 +39,9 @@ struct Reach {
   auto operator<=>(const Reach&) const = default;
 };
 
-/// Reaches that are worth a search of their own: all classes first; sets of classes between which links are faster, and
-/// single members of a class of several. Any pipeline that is within one of them is also within the first.
+/// Reaches that are worth a search of their own: all classes first; of few classes all sets, of more those between
+/// which links are faster; single members of a class of several. Any pipeline that is within one of them is also within
+/// the first.
 [[nodiscard]] std::vector<Reach> reaches_of(const cluster::IslandLevel& level);
 
 /// The one of these, of all that hold a pipeline with these shapes, in which the ends meet over the fastest link.

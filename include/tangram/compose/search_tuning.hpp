@@ -47,7 +47,7 @@ struct ProgramTuning {
   int timetable_gpus = 16;               ///< fleets up to here: few microbatches fill their pipelines
   double timetable_reach = 0.3;          ///< above the best closed form: a timetable is up to a fifth below its own
   bool last_local_search = true;         ///< the fastest plan is changed in all ways at the end
-  int last_starts = 4;                   ///< on small fleets so many of the fastest are: each may lead elsewhere
+  int last_starts = 16;                  ///< on small fleets so many of the fastest are: each may lead elsewhere
   std::int64_t last_effort = 3'000'000;  ///< passes of timetables for one of them
   std::int64_t effort_of_label = 10;     ///< and for every label of the search: a few hundredths of its time
   std::int64_t other_size_share = 3;     ///< this part of it for another microbatch size

@@ -1,7 +1,7 @@
 #include "tangram/chain/local_search.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,24 +30,42 @@ class LocalSearch {
   }
 
   TimedChain run() {
-    for (bool improved = true; improved && left_ > 0;) {
-      improved = false;
-      for (std::size_t s = 0; s < stages().size(); ++s) {
-        improved |= plan_otherwise(s);
-        improved |= run_elsewhere(s);
-        improved |= warm_up_longer(s);
-        if (all_) improved |= split(s);
-        for (std::size_t t = s + 1; t < (all_ ? stages().size() : std::min(stages().size(), s + 2)); ++t) {
-          improved |= exchange(s, t);
-        }
-        for (const int blocks : {-2, -1, 1, 2}) improved |= move_boundary(s, blocks);
-        if (all_) improved |= merge(s);
-      }
+    while (left_ > 0 && (change_near() || (all_ && change_far()))) {
     }
     return std::move(best_);
   }
 
  private:
+  bool change_near() {
+    bool improved = false;
+    for (std::size_t s = 0; s < stages().size(); ++s) {
+      improved |= plan_otherwise(s);
+      improved |= run_elsewhere(s);
+      improved |= warm_up_longer(s);
+      if (all_) improved |= split(s);
+      for (std::size_t t = s + 1; t < (all_ ? stages().size() : std::min(stages().size(), s + 2)); ++t) {
+        improved |= exchange(s, t);
+      }
+      for (const int blocks : {-2, -1, 1, 2}) improved |= move_boundary(s, blocks);
+      if (all_) improved |= merge(s);
+    }
+    return improved;
+  }
+
+  // What takes several of the changes above, each of which alone may be slower.
+  bool change_far() {
+    bool improved = false;
+    for (std::size_t s = 0; s < stages().size(); ++s) {
+      for (std::size_t t = 0; t < stages().size(); ++t) {
+        if (s == t) continue;
+        improved |= move_block(s, t);
+        improved |= move_stage(s, t);
+        if (s < t) improved |= exchange_whole(s, t);
+      }
+    }
+    return improved;
+  }
+
   [[nodiscard]] const std::vector<ChainStage>& stages() const { return best_.chain.stages; }
   [[nodiscard]] const Option& option(int number) const { return at(program_.options, number); }
 
@@ -88,6 +106,58 @@ class LocalSearch {
     Chain next = best_.chain;
     std::swap(next.stages[s].option, next.stages[t].option);
     return try_plans(std::move(next), {s, t}, more_in_flight_);
+  }
+
+  // All boundaries between the two move along.
+  bool move_block(std::size_t from, std::size_t to) {
+    std::vector<Piece> pieces = as_pieces();
+    if (--pieces[from].blocks == 0) return false;
+    ++pieces[to].blocks;
+    return try_pieces(pieces);
+  }
+
+  // With its blocks; those between move up.
+  bool move_stage(std::size_t from, std::size_t to) {
+    std::vector<Piece> pieces = as_pieces();
+    const auto begin = pieces.begin();
+    const auto [source, target] = std::pair(static_cast<std::ptrdiff_t>(from), static_cast<std::ptrdiff_t>(to));
+    if (from < to) std::rotate(begin + source, begin + source + 1, begin + target + 1);
+    if (from > to) std::rotate(begin + target, begin + source, begin + source + 1);
+    return try_pieces(pieces);
+  }
+
+  bool exchange_whole(std::size_t s, std::size_t t) {
+    std::vector<Piece> pieces = as_pieces();
+    std::swap(pieces[s], pieces[t]);
+    return try_pieces(pieces);
+  }
+
+  // A stage of the best chain, and how many blocks it is to have.
+  struct Piece {
+    const ChainStage* stage;
+    int blocks;
+  };
+
+  [[nodiscard]] std::vector<Piece> as_pieces() const {
+    std::vector<Piece> pieces;
+    for (const ChainStage& stage : stages()) pieces.push_back({&stage, stage.last - stage.first});
+    return pieces;
+  }
+
+  // Stages in this order. Those whose blocks are as before keep their plans.
+  bool try_pieces(const std::vector<Piece>& pieces) {
+    Chain next = best_.chain;
+    std::vector<std::size_t> changed;
+    int first = stages().front().first;
+    for (std::size_t s = 0; s < pieces.size(); ++s) {
+      ChainStage& stage = next.stages[s];
+      stage = *pieces[s].stage;
+      stage.first = first;
+      stage.last = first + pieces[s].blocks;
+      first = stage.last;
+      if (signature_of(stage) != signature_of(*pieces[s].stage)) changed.push_back(s);
+    }
+    return try_plans(std::move(next), changed, more_in_flight_);
   }
 
   // One part stays where it is, or both run elsewhere on half as many GPUs.
@@ -190,7 +260,7 @@ class LocalSearch {
 
   // ---- which plans they get ----
 
-  bool try_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
+  bool try_plans(Chain next, const std::vector<std::size_t>& changed, const std::vector<std::int64_t>& more) {
     if (deadline_.has_passed()) left_ = 0;
     if (left_ <= 0) return false;
     left_ -= tuning_.least_time_effort * static_cast<std::int64_t>(next.stages.size());
@@ -226,9 +296,6 @@ class LocalSearch {
       if (left_ <= 0) break;
     }
     return improved;
-  }
-  bool try_all_plans(Chain next, std::initializer_list<std::size_t> changed, const std::vector<std::int64_t>& more) {
-    return try_all_plans(std::move(next), std::span(changed.begin(), changed.size()), more);
   }
 
   [[nodiscard]] int signature_of(const ChainStage& stage) const {

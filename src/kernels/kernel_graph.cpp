@@ -1,0 +1,15 @@
+#include "tangram/kernels/kernel_graph.hpp"
+
+#include "names.hpp"
+#include "tangram/base/at.hpp"
+
+namespace tangram::kernels {
+
+std::string_view to_string(BufferKind kind) { return at(kBufferKindNames, kind); }
+std::string_view to_string(Growth growth) { return at(kGrowthNames, growth); }
+std::string_view to_string(Evidence evidence) { return at(kEvidenceNames, evidence); }
+std::string_view to_string(Pin pin) { return at(kPinNames, pin); }
+std::string_view to_string(Part part) { return at(kPartNames, part); }
+std::string_view to_string(TimeSource source) { return at(kTimeSourceNames, source); }
+
+}  // namespace tangram::kernels

@@ -52,6 +52,7 @@ constexpr std::array kDriverNames = {
     ShortName{"V100-PCIE-16GB", "V100-16GB-PCIe", "V100-16GB-PCIe"},
     ShortName{"P100-SXM2-16GB", "P100-16GB-SXM", "P100-16GB-SXM"},
     ShortName{"RTX A6000", "A6000", "A6000"},
+    ShortName{"RTX PRO 6000 Blackwell Workstation Edition", "RTX-PRO-6000-96GB", "RTX-PRO-6000-96GB"},
     ShortName{"RTX 6000 Ada Generation", "RTX-6000-Ada", "RTX-6000-Ada"},
     ShortName{"GeForce RTX 3080", "RTX-3080", "RTX-3080"},
     ShortName{"GeForce RTX 5090", "RTX-5090", "RTX-5090"},

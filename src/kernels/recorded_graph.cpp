@@ -1,0 +1,62 @@
+#include "recorded_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "place.hpp"
+#include "tangram/base/digest.hpp"
+#include "tangram/base/problem.hpp"
+#include "tangram/base/spelling.hpp"
+#include "tangram/cluster/gpu_names.hpp"
+#include "tangram/kernels/kernel_cost.hpp"
+
+namespace tangram::kernels {
+namespace {
+
+Diagnostic unknown_gpu(const std::string& name, std::span<const cluster::GpuType> devices) {
+  std::vector<std::string> names;
+  for (const cluster::GpuType& device : devices) names.push_back(device.name);
+  const auto near = closest(name, names);
+  return problem(ErrorKind::kInput, "unknown-gpu", fmt::format("unknown GPU type \"{}\"", name),
+                 near ? fmt::format("did you mean \"{}\"?", *near) : "tangram gpus lists them");
+}
+
+}  // namespace
+
+Expected<std::string> gpu_named(const std::string& wanted, const std::string& recorded, const std::string& file,
+                                std::span<const cluster::GpuType> devices) {
+  if (!wanted.empty()) {
+    const cluster::GpuType* device = cluster::device_of(wanted, devices);
+    if (device == nullptr) return fail(unknown_gpu(wanted, devices));
+    return device->name;
+  }
+  const cluster::GpuType* device = recorded.empty() ? nullptr : cluster::device_of(recorded, devices);
+  if (device != nullptr) return device->name;
+  return fail(mistake_at(file, 0, 0, "unknown-gpu",
+                         recorded.empty()
+                             ? "the recording does not say which GPU ran it"
+                             : fmt::format("it ran on \"{}\", which the catalogue does not have", recorded),
+                         "say which GPU type it is with --gpu NAME; tangram gpus lists them"));
+}
+
+std::optional<KernelTime> measured(double microseconds) {
+  if (!(microseconds > 0)) return std::nullopt;
+  return KernelTime{Nanoseconds(std::max<std::int64_t>(1, std::llround(microseconds * 1e3))), TimeSource::kMeasured,
+                    kRepeatError};
+}
+
+bool is_collective(std::string_view kernel_name) {
+  return kernel_name.starts_with("nccl") || kernel_name.starts_with("rccl");
+}
+
+Source source_of(RecordingKind kind, const RecordingFile& file) {
+  return {std::string(to_string(kind)), file.name, digest(file.text)};
+}
+
+std::string position_by_order(std::int64_t order) { return fmt::format("#{}", order); }
+
+bool is_by_order(std::string_view position) { return position.starts_with('#'); }
+
+}  // namespace tangram::kernels

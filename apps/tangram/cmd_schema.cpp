@@ -22,7 +22,7 @@ struct SchemaArguments {
 };
 
 Parameters parameters_of(SchemaArguments& a) {
-  return {{{"NAME", "cluster, model, profile, timings, launch_plan, measurements, or a document of --json", &a.name}},
+  return {{{"NAME", "cluster, model, profile, timings, launch_plan, measurements, kernels, operator_times, or a document of --json", &a.name}},
           {}};
 }
 
@@ -59,12 +59,13 @@ Command schema_command() {
   tangram schema replan
 )",
           .details = R"(Files: cluster, model, profile, timings (a line of them), measurements,
-launch_plan.
+launch_plan, kernels (a kernel graph), operator_times.
 Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
 error, explanation (explain), export, gpu_list (gpus), init, inventory
-(cluster), islands, parallelizers, planner_files (compare --write-inputs),
-replan (plan --against), simulation (simulate), verification (verify), version.
+(cluster), islands, kernel_accuracy (kernels accuracy), kernel_check (kernels
+check), parallelizers, planner_files (compare --write-inputs), replan (plan
+--against), simulation (simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

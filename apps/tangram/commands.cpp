@@ -20,6 +20,7 @@
   ROW(profile)                \
   ROW(calibrate)              \
   ROW(accuracy)               \
+  ROW(kernels)                \
   ROW(parallelizers)          \
   ROW(cache)                  \
   ROW(worker)                 \

@@ -65,7 +65,7 @@ install(CODE "
 " COMPONENT runtime)
 
 # Data. The program finds it beside itself: ../share/tangram.
-install(DIRECTORY configs/clusters configs/models configs/gpus configs/schemas configs/profiles configs/timings configs/measurements configs/ci
+install(DIRECTORY configs/clusters configs/models configs/gpus configs/schemas configs/profiles configs/timings configs/measurements configs/kernels configs/ci
         DESTINATION "${data}" COMPONENT runtime)
 install(DIRECTORY scripts/plugin_sdk DESTINATION "${data}" COMPONENT runtime USE_SOURCE_PERMISSIONS
         PATTERN __pycache__ EXCLUDE)

@@ -14,12 +14,14 @@ namespace {
 constexpr std::string_view kPrefix = "tangram.";
 
 /// What people call the files they write and keep; the rest is what --json prints.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKinds{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kKinds{
     {{"cluster", "a fleet"},
      {"model", "a model"},
      {"profile", "a profile"},
      {"timings", "timings of a run"},
      {"launch_plan", "a launch plan"},
+     {"kernels", "a kernel graph"},
+     {"operator_times", "times of an operator"},
      {"gpus", "a catalogue of GPU types"},
      {"measurements", "measurements"},
      {"parallelizer", "a plugin's manifest"}}};

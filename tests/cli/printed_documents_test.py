@@ -27,7 +27,7 @@ LONG = ("h100-a100-v100", "mixtral-8x7b")  # a first plan comes at once, all sea
 PLUGIN = ROOT / "scripts" / "plugin_sdk" / "example.py"
 TIMINGS = ROOT / "configs" / "timings" / "two-desktops-gpt2-xl.jsonl"
 REPORTS = ROOT / "tests" / "data" / "cluster" / "reports"
-FILES = {"cluster", "model", "profile", "timings", "measurements", "launch_plan"}  # schema_test.py holds these true
+FILES = {"cluster", "model", "profile", "timings", "measurements", "launch_plan", "kernels", "operator_times"}  # schema_test.py holds these true
 
 
 def run(*words, exits=0):
@@ -55,6 +55,15 @@ def wrong_ranks(plan, folder):
     return path
 
 
+def untimed(graph, folder):
+    """A kernel graph, one of whose kernels has a time on no GPU."""
+    document = json.loads(graph.read_text())
+    del document["kernels"][0]["times"]
+    path = folder / "untimed.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
 def talker(folder):
     """A plugin that answers where nobody reads."""
     path = folder / "talker.json"
@@ -72,6 +81,8 @@ def printed(folder):
     answers = ("--cache", cache, "--parallelizer", PLUGIN, "--microbatch", "8", "-q")
     run("plan", TINY, MINI, *answers, "-o", folder / "by_plugin.json")
     wrong = wrong_ranks(plan, folder)
+    graph = folder / "kernels.json"
+    run("kernels", "synth", MINI, "--gpu", "T4,L40S", "-q", "-o", graph)
     commands = [
         (0, "accuracy", INPUTS / "measurements.json"),
         (0, "cache", "path", "--cache", cache),
@@ -95,6 +106,9 @@ def printed(folder):
         (0, "init", folder / "job", "--nodes", "8xT4", "--model", "gpt-6.7b"),
         (0, "init", "--list"),
         (0, "islands", TINY),
+        (0, "kernels", "accuracy"),
+        (0, "kernels", "check", graph),
+        (3, "kernels", "check", untimed(graph, folder)),
         (0, "parallelizers", "list"),
         (0, "parallelizers", "test", PLUGIN),
         (5, "parallelizers", "test", talker(folder)),

@@ -156,6 +156,42 @@ std::string memory_line(const KernelGraph& graph) {
   return parts.empty() ? "" : fmt::format("memory: {}\n", fmt::join(parts, ", "));
 }
 
+/// The least and the largest of several mean errors.
+struct ErrorRange {
+  double least = 0;
+  double most = 0;
+  bool any = false;
+
+  void add(double error) {
+    least = any ? std::min(least, error) : error;
+    most = any ? std::max(most, error) : error;
+    any = true;
+  }
+  [[nodiscard]] std::string text() const {
+    if (!any) return "";
+    const std::string upper = fmt::format("{:.1f}%", 100 * most);
+    return least == most ? upper : fmt::format("{:.1f}-{}", 100 * least, upper);
+  }
+};
+
+/// Of one operator on one GPU.
+struct ErrorRanges {
+  int rows = 0;
+  ErrorRange one_axis;
+  ErrorRange two_axes;
+  ErrorRange beyond;
+  ErrorRange roofline;
+
+  void add(const kernels::HeldOut& line) {
+    ErrorRange& range = line.method == "roofline"                    ? roofline
+                        : line.method == "beyond"                    ? beyond
+                        : line.method.find(',') != std::string::npos ? two_axes
+                                                                     : one_axis;
+    range.add(line.mean);
+    if (line.method == "roofline") rows = line.rows;
+  }
+};
+
 bool has_guesses(const KernelGraph& graph) {
   return std::ranges::any_of(graph.kernels, [](const Kernel& kernel) {
     return std::ranges::any_of(kernel.times,
@@ -214,18 +250,29 @@ Json findings_document(const KernelGraph& graph, const std::vector<kernels::Find
 }
 
 std::string held_out_for_people(const std::vector<kernels::HeldOut>& lines, const Terminal& terminal) {
-  const auto percent = [](double share) { return fmt::format("{:.1f}%", 100 * share); };
-  Table table({{"operator"}, {"GPU"}, {"by"}, {"rows", true}, {"median", true}, {"mean", true}, {"90th", true}});
-  for (const kernels::HeldOut& line : lines) {
-    table.add({{std::string(to_string(line.op)), Style::kBold},
-               {line.gpu.empty() ? "any other" : line.gpu},
-               {line.method},
-               {thousands(line.rows)},
-               {percent(line.median)},
-               {percent(line.mean)},
-               {percent(line.p90)}});
+  Table table({{"operator"},
+               {"GPU"},
+               {"rows", true},
+               {"one axis", true},
+               {"two axes", true},
+               {"beyond", true},
+               {"roofline", true}});
+  for (std::size_t first = 0; first < lines.size();) {
+    std::size_t end = first;
+    ErrorRanges ranges;
+    for (; end < lines.size() && lines[end].op == lines[first].op && lines[end].gpu == lines[first].gpu; ++end) {
+      ranges.add(lines[end]);
+    }
+    table.add({{std::string(to_string(lines[first].op)), Style::kBold},
+               {lines[first].gpu.empty() ? "any other" : lines[first].gpu},
+               {thousands(ranges.rows)},
+               {ranges.one_axis.text()},
+               {ranges.two_axes.text()},
+               {ranges.beyond.text()},
+               {ranges.roofline.text()}});
+    first = end;
   }
-  return table.render(terminal);
+  return table.render(terminal) + "mean errors of rows held out; --json has medians and 90th percentiles\n";
 }
 
 Json held_out_document(const std::vector<kernels::HeldOut>& lines) {

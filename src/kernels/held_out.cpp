@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "roofline_fit.hpp"
@@ -151,6 +152,28 @@ Roofline rounded(const Roofline& roofline) {
   return {four_digits(roofline.floor * 1e6) * 1e-6, four_digits(roofline.compute), four_digits(roofline.memory)};
 }
 
+double fastest_row(const OperatorTable& table, int gpu) {
+  double fastest = std::numeric_limits<double>::max();
+  for (const TimedWork& row : timed_work(table, gpu)) fastest = std::min(fastest, row.seconds);
+  return fastest;
+}
+
+/// Rows that are far above any floor do not tell it: such GPUs get the median of the others.
+void share_floors(OperatorTable& table) {
+  constexpr double kNearFloor = 5e-6;  // seconds; kernels that do nothing take 1 to 3 us
+  std::vector<double> floors;
+  std::vector<int> unknown;
+  for (int gpu = 0; gpu < static_cast<int>(table.gpus.size()); ++gpu) {
+    if (fastest_row(table, gpu) < kNearFloor) {
+      floors.push_back(at(table.inference, gpu).roofline.floor);
+    } else {
+      unknown.push_back(gpu);
+    }
+  }
+  if (floors.empty()) return;
+  for (const int gpu : unknown) at(table.inference, gpu).roofline.floor = median_of(floors);
+}
+
 void fit_rooflines(OperatorTable& table, std::span<const cluster::GpuType> devices) {
   table.inference.assign(table.gpus.size() + 1, {});
   const auto fit_all = [&](std::optional<double> memory) {
@@ -162,7 +185,10 @@ void fit_rooflines(OperatorTable& table, std::span<const cluster::GpuType> devic
     }
   };
   fit_all(std::nullopt);
-  if (has_samples(table)) fit_all(median_roofline(table).memory);
+  if (has_samples(table)) {
+    fit_all(median_roofline(table).memory);
+    share_floors(table);
+  }
   table.inference.back().roofline = rounded(median_roofline(table));
 }
 

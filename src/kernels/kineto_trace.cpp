@@ -172,7 +172,7 @@ class KinetoReader {
 
   std::optional<double> time(const io::Node& event, std::string_view key) {
     const io::Node* node = event.find(key);
-    constexpr double kLatest = 1e15;  // microseconds: thirty years
+    constexpr double kLatest = 1e17;  // microseconds, some of them since 1970
     if (is_number(node) && node->number >= 0 && node->number < kLatest) return node->number;
     const std::string message = fmt::format("an event without \"{}\", its time in microseconds", key);
     mistakes_.push_back(mistake_at(document_, node != nullptr ? *node : event, "missing-time", message));

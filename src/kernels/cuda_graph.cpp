@@ -26,7 +26,7 @@ std::vector<std::string> fields_of(const std::string& label) {
   const auto end_field = [&] {
     const std::size_t first = field.find_first_not_of(" \t\r\n");
     if (first != std::string::npos)
-      fields.push_back(field.substr(first, field.find_last_not_of(" \t\r\n") - first + 1));
+      fields.push_back(symbol(field.substr(first, field.find_last_not_of(" \t\r\n") - first + 1)));
     field.clear();
   };
   for (std::size_t i = 0; i < label.size(); ++i) {
@@ -114,7 +114,7 @@ class CudaGraphReader {
     auto dot = read_dot(file_.text, file_.name);
     if (!dot) return fail(std::move(dot.error()));
     for (const DotNode& node : dot->nodes) {
-      if (!places_.emplace(node.id, static_cast<int>(nodes_.size())).second) {
+      if (!places_.emplace(symbol(node.id), static_cast<int>(nodes_.size())).second) {
         return fail(mistake_at(file_.name, node.line, 1, "duplicate-name",
                                fmt::format("two nodes are called \"{}\"", node.id)));
       }
@@ -122,8 +122,8 @@ class CudaGraphReader {
     }
     if (nodes_.empty()) return fail(mistake_at(file_.name, 1, 1, "no-kernels", "the graph has no nodes"));
     for (const DotEdge& edge : dot->edges) {
-      const auto from = places_.find(edge.from);
-      const auto to = places_.find(edge.to);
+      const auto from = places_.find(symbol(edge.from));
+      const auto to = places_.find(symbol(edge.to));
       if (from == places_.end() || to == places_.end()) {
         return fail(mistake_at(
             file_.name, edge.line, 1, "unknown-name",
@@ -143,7 +143,7 @@ class CudaGraphReader {
   static GraphNode node_of(const DotNode& dot) {
     const std::vector<std::string> fields = fields_of(dot.label);
     GraphNode node;
-    node.id = dot.id;
+    node.id = symbol(dot.id);
     const std::string kind = fields.empty() ? "" : fields.front();
     node.kernel.op = kind.empty() ? "node" : kind;
     std::string name = kind;
@@ -173,7 +173,7 @@ class CudaGraphReader {
     node.kernel.pinned = on_device ? Pin::kNone : Pin::kHost;
     const auto first = std::ranges::find(fields, "srcPtr");
     const auto extent = std::ranges::find(fields, "Extent");
-    if (first == fields.end() || extent == fields.end() || fields.end() - extent < 7) return;
+    if (extent <= first || fields.end() - extent < 7) return;
     std::vector<std::string> addresses;
     for (auto field = first; field != extent; ++field) {
       if (field->starts_with("0x")) addresses.push_back(*field);

@@ -76,6 +76,7 @@ class DotLexer {
     }
   }
 
+  /// One that does not end is an end of the file.
   void take_quoted() {
     take();
     while (!text_.empty() && text_.front() != '"') {
@@ -83,7 +84,11 @@ class DotLexer {
       word_ += take();
     }
     unterminated_ = text_.empty();
-    if (!unterminated_) take();
+    if (unterminated_) {
+      kind_ = DotToken::kEnd;
+    } else {
+      take();
+    }
   }
 
   std::string_view text_;
@@ -105,7 +110,6 @@ class DotReader {
     if (lexer_.kind() == DotToken::kWord) lexer_.advance();  // its name
     if (!take('{')) return fail(expected("\"{\""));
     for (int depth = 1; depth > 0;) {
-      if (lexer_.unterminated()) return fail(expected("the end of a quoted text"));
       if (take('}')) {
         --depth;
       } else if (take('{')) {
@@ -126,8 +130,10 @@ class DotReader {
     const std::string got = lexer_.kind() == DotToken::kEnd     ? "the end of the file"
                             : lexer_.kind() == DotToken::kArrow ? "\"->\""
                                                                 : fmt::format("\"{}\"", lexer_.word().substr(0, 40));
-    return mistake_at(file_, lexer_.line(), lexer_.column(), "syntax", fmt::format("expected {}, got {}", what, got),
-                      "graphs are as cudaGraphDebugDotPrint writes them");
+    return mistake_at(
+        file_, lexer_.line(), lexer_.column(), "syntax",
+        lexer_.unterminated() ? "a quoted text that does not end" : fmt::format("expected {}, got {}", what, got),
+        "graphs are as cudaGraphDebugDotPrint writes them");
   }
 
   bool take(char sign) {

@@ -33,6 +33,12 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// A mean error as files have it. Above 10,000 % rows and roofline have nothing to do with each other.
+double error_figure(const std::vector<double>& errors) {
+  constexpr double kMostError = 100;
+  return std::min(kMostError, four_digits(mean_of(errors)));
+}
+
 HeldOut summary(const OperatorTable& table, std::string gpu, std::string method, std::vector<double> errors) {
   HeldOut line{table.op, std::move(gpu), std::move(method), static_cast<int>(errors.size())};
   if (errors.empty()) return line;
@@ -196,17 +202,17 @@ void find_errors(OperatorTable& table, std::span<const cluster::GpuType> devices
   for (int gpu = 0; gpu < static_cast<int>(table.gpus.size()); ++gpu) {
     const cluster::GpuType& device = *device_named(at(table.gpus, gpu), devices);
     Inference& inference = at(table.inference, gpu);
-    inference.roofline_error = four_digits(mean_of(cross_validated(table, gpu, device)));
+    inference.roofline_error = error_figure(cross_validated(table, gpu, device));
     std::vector<double> beyond;
     for (std::size_t axis = 0; axis < table.axes.size(); ++axis) {
       const AxisErrors errors = without_axes(table, gpu, device, AxisSet{1} << axis);
-      inference.axis_errors.push_back(four_digits(mean_of(errors.between)));
+      inference.axis_errors.push_back(error_figure(errors.between));
       beyond.insert(beyond.end(), errors.beyond.begin(), errors.beyond.end());
     }
-    inference.beyond_error = four_digits(mean_of(beyond));
+    inference.beyond_error = error_figure(beyond);
   }
   Inference& others = table.inference.back();
-  others.roofline_error = four_digits(mean_of(without_own_rows(table, devices)));
+  others.roofline_error = error_figure(without_own_rows(table, devices));
   others.axis_errors.assign(table.axes.size(), 0);
 }
 

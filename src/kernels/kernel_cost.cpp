@@ -1,5 +1,6 @@
 #include "tangram/kernels/kernel_cost.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "table_lookup.hpp"
@@ -11,7 +12,7 @@ namespace {
 bool runs_as_fast(DType a, DType b) { return a == b || (bytes_of(a) == 2 && bytes_of(b) == 2); }
 
 KernelTime timed(double seconds, TimeSource from, double error) {
-  return {std::max(ceil_to_nanoseconds(seconds), Nanoseconds(1)), from, error};
+  return {Nanoseconds(std::max<std::int64_t>(1, std::llround(seconds * 1e9))), from, error};
 }
 
 double error_of(const TableRatio& found, const Inference& inference) {

@@ -149,7 +149,7 @@ Expected<std::vector<TimedRow>> wide_rows(const NsightTable& table, std::size_t 
     if (!value || *value <= 0) return fail(table.wrong(row, fmt::format("a time in \"{}\"", kDuration)));
     TimedRow timed;
     timed.microseconds = *value * unit;
-    timed.name = table.text(row, csv.column(kNcuName));
+    timed.name = symbol(table.text(row, csv.column(kNcuName)));
     timed.stream = whole(table.number(row, csv.column("Stream")), 0);
     const auto grid = NsightTable::extent(table.text(row, csv.column("Grid Size")));
     const auto block = NsightTable::extent(table.text(row, csv.column("Block Size")));
@@ -177,7 +177,7 @@ Expected<std::vector<TimedRow>> long_rows(const NsightTable& table) {
     if (!id || !value || *value <= 0 || !unit) return fail(table.wrong(row, "a number, a time and its unit"));
     TimedRow timed;
     timed.microseconds = *value * *unit;
-    timed.name = table.text(row, csv.column(kNcuName));
+    timed.name = symbol(table.text(row, csv.column(kNcuName)));
     timed.stream = whole(table.number(row, csv.column("Stream")), 0);
     const auto grid = NsightTable::extent(table.text(row, csv.column("Grid Size")));
     const auto block = NsightTable::extent(table.text(row, csv.column("Block Size")));
@@ -212,7 +212,7 @@ Expected<Recording> read_nsys(const RecordingFile& file) {
     TimedRow timed;
     timed.start = *begin * start_unit;
     timed.microseconds = *time * unit;
-    timed.name = table.text(row, table.csv().column(kNsysName));
+    timed.name = symbol(table.text(row, table.csv().column(kNsysName)));
     timed.stream = whole(table.number(row, table.csv().column("Strm")), 0);
     timed.launch = nsys_launch(table, row);
     if (gpu.empty()) gpu = table.text(row, table.csv().column("Device"));
@@ -220,7 +220,7 @@ Expected<Recording> read_nsys(const RecordingFile& file) {
   }
   if (rows.empty()) return fail(no_rows(file));
   std::ranges::stable_sort(rows, {}, &TimedRow::start);
-  gpu = gpu.substr(0, gpu.find(" ("));  // "NVIDIA L40S (0)"
+  gpu = symbol(gpu.substr(0, gpu.find(" (")));  // "NVIDIA L40S (0)"
   return graph_of(std::move(rows), std::move(gpu));
 }
 

@@ -51,6 +51,11 @@ bool is_collective(std::string_view kernel_name) {
   return kernel_name.starts_with("nccl") || kernel_name.starts_with("rccl");
 }
 
+std::string symbol(std::string text) {
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
 Source source_of(RecordingKind kind, const RecordingFile& file) {
   return {std::string(to_string(kind)), file.name, digest(file.text)};
 }

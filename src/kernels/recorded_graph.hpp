@@ -24,6 +24,9 @@ namespace tangram::kernels {
 
 [[nodiscard]] Source source_of(RecordingKind kind, const RecordingFile& file);
 
+/// A symbol's name as tables and dumps have it: whatever is not printable ASCII becomes "?".
+[[nodiscard]] std::string symbol(std::string text);
+
 /// "#17": of recordings that know no operators.
 [[nodiscard]] std::string position_by_order(std::int64_t order);
 [[nodiscard]] bool is_by_order(std::string_view position);

@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t kMostRows = 600;  // of thousands on a grid, enough for three numbers: the fit takes milliseconds
 constexpr Roofline kStart{5e-6, 0.6, 0.6};
 constexpr std::array kSteps{0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005};
-constexpr double kMostShare = 1.5;  // operands in a cache: more than the memory's own rate, but not at any rate
+constexpr double kMostShare = 1.5;    // operands in a cache: more than the memory's own rate, but not at any rate
+constexpr double kLeastShare = 1e-3;  // kernels that reach less are not described by a roofline
+constexpr double kMostFloor = 1;      // seconds
 constexpr double kLeastGain = 1e-12;
 
 double mean_log_error(const Roofline& roofline, const std::vector<TimedWork>& rows, const cluster::GpuType& gpu,
@@ -59,7 +61,9 @@ Roofline fitted(const std::vector<TimedWork>& rows, const cluster::GpuType& gpu,
   const auto improves = [&](double Roofline::* share, double factor) {
     Roofline changed = best;
     changed.*share *= factor;
-    if (share != &Roofline::floor && changed.*share > kMostShare) return false;
+    const bool is_floor = share == &Roofline::floor;
+    if (changed.*share > (is_floor ? kMostFloor : kMostShare) || (!is_floor && changed.*share < kLeastShare))
+      return false;
     const double now = mean_log_error(changed, some, gpu, dtype);
     if (now >= error - kLeastGain) return false;
     best = changed;

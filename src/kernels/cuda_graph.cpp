@@ -114,6 +114,7 @@ class CudaGraphReader {
     auto dot = read_dot(file_.text, file_.name);
     if (!dot) return fail(std::move(dot.error()));
     for (const DotNode& node : dot->nodes) {
+      if (node.id.empty()) return fail(mistake_at(file_.name, node.line, 1, "missing-name", "a node without a name"));
       if (!places_.emplace(symbol(node.id), static_cast<int>(nodes_.size())).second) {
         return fail(mistake_at(file_.name, node.line, 1, "duplicate-name",
                                fmt::format("two nodes are called \"{}\"", node.id)));

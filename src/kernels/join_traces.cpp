@@ -125,15 +125,16 @@ class TraceJoin {
     kernel.launch = traced.launch;
     kernel.after = traced.after;
     kernel.times = {measured(traced.duration)};
-    kernel.names = {traced.name};
+    if (!traced.name.empty()) kernel.names = {traced.name};
     if (traced.op >= 0) {
       const TracedOp& op = at(kineto_.ops, traced.op);
       kernel.position = fmt::format("{}#{}", op.path, op.number);
       kernel.op = op.path.substr(op.path.rfind('/') + 1);
     } else {
       kernel.position = position_by_order(kernel.order);
-      kernel.op = traced.name.empty() ? "unknown" : traced.name;
+      kernel.op = traced.name;
     }
+    if (kernel.op.empty()) kernel.op = "unknown";
     if (traced.work == GpuWork::kCopy && !traced.name.starts_with("Memcpy DtoD")) kernel.pinned = Pin::kHost;
     if (is_collective(traced.name)) kernel.pinned = Pin::kCollective;
     if (const TracedTensors* tensors = tensors_of(traced)) {

@@ -49,7 +49,7 @@ Recording graph_of(std::vector<TimedRow> rows, std::string gpu) {
     kernel.pinned = is_collective(row.name)                                                   ? Pin::kCollective
                     : is_copy(row.name) && row.name.find("Device-to-Device") == row.name.npos ? Pin::kHost
                                                                                               : Pin::kUnknownPointer;
-    kernel.names = {std::move(row.name)};
+    if (!row.name.empty()) kernel.names = {std::move(row.name)};
     graph.kernels.push_back(std::move(kernel));
   }
   graph.phases.push_back({"step", 0, 0, 0, 0, graph.kernel_count(), {}});

@@ -113,7 +113,7 @@ std::string changed(const std::string& text, Dice& dice) {
 /// All that is done with graphs.
 void use(const KernelGraph& graph) {
   const auto again = read_kernel_graph(io::write_canonical(kernel_graph_json(graph)), "again.json");
-  if (!again) INFO(render(again.error()));
+  INFO((again ? std::string() : render(again.error())));
   REQUIRE(again);
   REQUIRE(*again == graph);
   const auto findings = check(graph);

@@ -55,7 +55,7 @@ std::string execution_of(const std::vector<std::string>& nodes) {
 
 Recording imported(const std::vector<RecordingFile>& files, const std::string& gpu = "") {
   auto recording = import_recording(files, gpu, cluster::catalogue());
-  if (!recording) INFO(render(recording.error()));
+  INFO((recording ? std::string() : render(recording.error())));
   REQUIRE(recording);
   return *recording;
 }

@@ -173,8 +173,10 @@ ExitCode run_import(const KernelsArguments& a, const Context& context) {
   if (!mistakes.empty()) return failed(context, mistakes);
   auto recording = kernels::import_recording(files, a.gpus.empty() ? "" : a.gpus.front(), devices);
   if (!recording) return failed(context, recording.error());
-  for (const std::string& note : recording->notes) context.terminal.note(note);
-  if (!onto) return finish_graph(a, context, recording->graph);
+  if (!onto) {
+    for (const std::string& note : recording->notes) context.terminal.note(note);
+    return finish_graph(a, context, recording->graph);
+  }
   const auto both = kernels::aligned(*onto, recording->graph);
   if (!both) return failed(context, both.error());
   return finish_graph(a, context, *both);

@@ -152,7 +152,10 @@ std::string memory_line(const KernelGraph& graph) {
   std::map<kernels::BufferKind, Bytes> bytes;
   for (const kernels::Buffer& buffer : graph.buffers) bytes[buffer.kind] += buffer.bytes * buffer.copies;
   std::vector<std::string> parts;
-  for (const auto& [kind, sum] : bytes) parts.push_back(fmt::format("{} {}", to_string(kind), people_bytes(sum)));
+  constexpr Bytes kLeastShown(1 << 20);
+  for (const auto& [kind, sum] : bytes) {
+    parts.push_back(fmt::format("{} {}", to_string(kind), sum < kLeastShown ? "below 1 MiB" : people_bytes(sum)));
+  }
   return parts.empty() ? "" : fmt::format("memory: {}\n", fmt::join(parts, ", "));
 }
 

@@ -128,7 +128,7 @@ Expected<RecordingKind> kind_of(const RecordingFile& file) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') {
     if (has(text, "\"traceEvents\"")) return RecordingKind::kKineto;
-    if (has(text, "\"nodes\"")) return RecordingKind::kExecutionTrace;
+    if (has(text, "\"nodes\"") && has(text, "\"rf_id\"")) return RecordingKind::kExecutionTrace;
   }
   if (first != std::string_view::npos && text.substr(first).starts_with("digraph")) return RecordingKind::kCudaGraph;
   if (has(text, "Kernel Name")) return RecordingKind::kNcu;

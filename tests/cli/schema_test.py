@@ -61,10 +61,15 @@ def check_measurements(binary, configs, inputs):
 
 def main():
     binary, configs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    names = ("cluster", "model", "profile", "timings", "launch_plan")
+    names = ("cluster", "model", "profile", "timings", "launch_plan", "kernels", "operator_times")
     schemas = {name: json.loads(output(binary, "schema", name)) for name in names}
     documents = [(kind, path, json.loads(without_comments(path.read_text())))
                  for kind in ("cluster", "profile") for path in sorted((configs / f"{kind}s").glob("*.json"))]
+    documents += [("operator_times", path, json.loads(path.read_text()))
+                  for path in sorted((configs / "kernels").glob("*.json"))]
+    documents += [("kernels", f"kernels of {model}", json.loads(output(
+        binary, "kernels", "synth", model, "--phase", "prefill,decode", "--gpu", "L40S,T4", "--json", "-q")))
+                  for model in ("llama-3-8b", "deepseek-v2-lite", "gpt2-medium")]
     documents += [("model", path, yaml.safe_load(path.read_text()))
                   for path in sorted((configs / "models").glob("*.yaml"))]
     documents += [("timings", f"{path}:{number}", json.loads(line))

@@ -111,7 +111,12 @@ class Corpus:
             shutil.copy(self.folder / "start" / name, self.folder / name)
         read = ["--cluster", "tiny.json", "--model", "mini.yaml"]
         place = ["--network", "100Gbit,ethernet"]
+        self.made("kernels", "synth", "moe.yaml", "--gpu", "L40S,T4", "-o", "kernels.json")
+        self.copy(root / "configs/kernels/experts.json", "experts.json")
         self.pairs = [
+            ("kernels.json", ["kernels", "show", "kernels.json"]), ("kernels.json", ["kernels", "check", "kernels.json"]),
+            ("experts.json", ["kernels", "accuracy", "experts.json"]),
+            ("moe.yaml", ["kernels", "synth", "moe.yaml", "--phase", "prefill,decode", "--gpu", "L40S"]),
             ("timings.jsonl", ["calibrate", "timings.jsonl"]),
             ("plan.json", ["calibrate", "timings.jsonl", "--plan", "plan.json"]),
             ("tiny.json", ["islands", "tiny.json"]), ("tiny.json", ["plan", "tiny.json", "mini.yaml"]),

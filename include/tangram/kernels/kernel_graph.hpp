@@ -1,5 +1,5 @@
 // The kernels of one inference step and the memory between them: a document of tangram.kernels/1 in plain values. Goes
-// in: a file (document.hpp), recordings of a run (import.hpp) or a model (synth.hpp). Comes out: what a planner places,
+// in: a file (document.hpp), recordings of a run (recording.hpp) or a model (synth.hpp). Comes out: what a planner places,
 // kernel by kernel, on GPUs of several types. What must follow what is not stored but derived (hazards.hpp).
 #pragma once
 
@@ -35,7 +35,7 @@ struct Buffer {
   /// stream).
   std::int64_t copies = 1;
   /// The memory that it lies in, where an allocator gives equal addresses to several buffers one after the other;
-  /// empty: its own. Buffers of one storage are ordered by `epoch`, and are all the same to their contents.
+  /// empty: its own. Buffers of one storage are ordered by `epoch`, and none holds what an earlier one held.
   std::string storage;
   int epoch = 0;
   std::vector<std::string> formats;  ///< by GPU: how its kernels want it packed; empty: alike on all

@@ -318,7 +318,7 @@ of your own; accuracy FILE -o writes one with what follows from its rows.
 show lists a graph, check looks for cycles, missing times and what cannot be
 placed freely. --json prints the graph itself, the same bytes that -o writes.
 
-Manual: tangram help kernels
+Manual: tangram help kernel-graphs
 )",
           .bind = bound<KernelsArguments>(parameters_of, run_kernels)};
 }

@@ -45,7 +45,7 @@ Parameters parameters_of(KernelsArguments& a) {
            {"onto", "GRAPH", "import: add the recording's times to this graph of the same step", &a.onto},
            {"phase",
             "PHASE",
-            "synth: prefill, decode (default) or both",
+            "synth: prefill, decode (default), or prefill,decode",
             &a.phases,
             {"prefill", "decode"},
             /*list=*/true},
@@ -310,10 +310,10 @@ trace of the same run where there is one; a dump of a CUDA graph; tables of nsys
 or ncu. --onto adds the times of another GPU to a graph: kernels are matched by
 the operators that launch them, and the first difference is an error.
 
-synth makes the graph of a model file. Times are measured rows of operators where
-there are any, interpolated between rows else, and the roofline's last; each
-carries its error, which accuracy shows from rows held out. --times adds tables
-of your own; accuracy FILE -o writes one with what follows from its rows.
+synth makes the graph of a model file. Times are measured rows of operators
+where there are any, interpolated between rows else, and the roofline's last;
+each carries its error, which accuracy shows from rows held out. --times adds
+tables of your own; accuracy FILE -o writes one with what follows from its rows.
 
 show lists a graph, check looks for cycles, missing times and what cannot be
 placed freely. --json prints the graph itself, the same bytes that -o writes.

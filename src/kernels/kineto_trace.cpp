@@ -89,6 +89,7 @@ class OpFinder {
       op.path = around < 0 ? span.name : at(ops, at(places_, around)).path + "/" + span.name;
       op.number = counts[op.path]++;
       op.rf_id = span.record_function > 0 ? span.record_function : span.external;
+      op.external = span.external;
       starts_.push_back(span.start);
       ends_.push_back(span.end);
       around_.push_back(around);
@@ -149,7 +150,6 @@ class KinetoReader {
     for (const io::Node& device : list->items) {
       const std::int64_t id = integer_of(&device, "id", -1);
       if (id < 0 || id >= 1024) continue;  // no host has more
-      if (at(list->items, 0).kind != io::NodeKind::kObject) return;
       if (static_cast<std::size_t>(id) >= trace_.gpus.size()) trace_.gpus.resize(static_cast<std::size_t>(id) + 1);
       at(trace_.gpus, id) = text_of(device, "name");
     }
@@ -192,7 +192,6 @@ class KinetoReader {
     kernel.stream = small_integer(arguments, "stream", 0);
     kernel.correlation = integer_of(arguments, "correlation", -1);
     kernel.external = integer_of(arguments, "External id", -1);
-    kernel.bytes = integer_of(arguments, "bytes", 0);
     const auto grid = extent_of(arguments, "grid");
     const auto block = extent_of(arguments, "block");
     if (grid && block) {
@@ -239,7 +238,7 @@ class KinetoReader {
     std::map<Thread, OpFinder> finders;
     std::unordered_map<std::int64_t, int> by_external;
     for (auto& [thread, spans] : spans_) finders.try_emplace(thread, std::move(spans), trace_.ops, counts);
-    for (std::size_t op = 0; op < trace_.ops.size(); ++op) by_external[trace_.ops[op].rf_id] = static_cast<int>(op);
+    for (std::size_t op = 0; op < trace_.ops.size(); ++op) by_external[trace_.ops[op].external] = static_cast<int>(op);
     for (TracedKernel& kernel : trace_.kernels) {
       const auto call = calls_.find(kernel.correlation);
       if (call != calls_.end()) {
@@ -251,28 +250,31 @@ class KinetoReader {
     }
   }
 
-  /// The last kernel of a stream launched before, or the first launched after a call; -1: none.
-  [[nodiscard]] int last_before(int stream, std::int64_t correlation) const {
-    int last = -1;
+  /// Kernels of each stream by the order of their launch.
+  using Launches = std::map<int, std::vector<std::pair<std::int64_t, int>>>;
+
+  [[nodiscard]] Launches launches() const {
+    Launches launches;
     for (std::size_t k = 0; k < trace_.kernels.size(); ++k) {
-      const TracedKernel& kernel = trace_.kernels[k];
-      if (kernel.stream == stream && kernel.correlation < correlation) last = static_cast<int>(k);
+      launches[trace_.kernels[k].stream].emplace_back(trace_.kernels[k].correlation, static_cast<int>(k));
     }
-    return last;
-  }
-  [[nodiscard]] int first_after(int stream, std::int64_t correlation) const {
-    for (std::size_t k = 0; k < trace_.kernels.size(); ++k) {
-      const TracedKernel& kernel = trace_.kernels[k];
-      if (kernel.stream == stream && kernel.correlation > correlation) return static_cast<int>(k);
-    }
-    return -1;
+    for (auto& [stream, list] : launches) std::ranges::sort(list);
+    return launches;
   }
 
+  /// The event was recorded after the last kernel of its stream that was launched before; the first kernel that the
+  /// waiting stream launches afterwards waits for it.
   void find_waits() {
+    const Launches by_stream = launches();
     for (const EventWait& wait : waits_) {
-      const int before = last_before(wait.waits_for, wait.recorded);
-      const int after = first_after(wait.stream, wait.correlation);
-      if (before >= 0 && after > before) at(trace_.kernels, after).after.push_back(before);
+      const auto recorded = by_stream.find(wait.waits_for);
+      const auto waiting = by_stream.find(wait.stream);
+      if (recorded == by_stream.end() || waiting == by_stream.end()) continue;
+      const auto before = std::ranges::lower_bound(recorded->second, std::pair(wait.recorded, -1));
+      const auto after = std::ranges::lower_bound(waiting->second, std::pair(wait.correlation + 1, -1));
+      if (before == recorded->second.begin() || after == waiting->second.end()) continue;
+      const int first = std::prev(before)->second;
+      if (first < after->second) at(trace_.kernels, after->second).after.push_back(first);
     }
   }
 

@@ -23,16 +23,16 @@ struct TracedKernel {
   int stream = 0;
   std::int64_t correlation = -1;  ///< with the launch; -1: none
   std::int64_t external = -1;     ///< "External id"; -1: none
-  std::int64_t bytes = 0;         ///< that a copy or a fill moves
   std::optional<Launch> launch;
   int op = -1;             ///< index in KinetoTrace::ops of the innermost operator that launched it; -1: none
   std::vector<int> after;  ///< earlier kernels that it waits for through events
 };
 
 struct TracedOp {
-  std::string path;         ///< names of the operators around it and its own: "aten::linear/aten::addmm"
-  int number = 0;           ///< among those of the same path
-  std::int64_t rf_id = -1;  ///< what execution traces call it by
+  std::string path;            ///< names of the operators around it and its own: "aten::linear/aten::addmm"
+  int number = 0;              ///< among those of the same path
+  std::int64_t rf_id = -1;     ///< what execution traces call it by
+  std::int64_t external = -1;  ///< "External id"
 };
 
 struct KinetoTrace {

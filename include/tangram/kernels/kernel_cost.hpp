@@ -15,8 +15,8 @@ namespace tangram::kernels {
 /// processor, differ where they are bound by it (m >= 2048) by 4.4 % in the median, sqrt(2) times what one is off.
 inline constexpr double kRepeatError = 0.031;
 
-/// Relative error of an interpolated time: rows held out on each of its axes, as if the errors of axes added up like
-/// independent ones.
+/// The error of an interpolated time is that of rows held out on each of its axes; errors of several axes add up like
+/// independent ones, which is not below what rows show that are held out on two at once.
 class KernelCosts {
  public:
   /// Of several tables of one operator the first with rows of the GPU counts. All have an inference part.

@@ -1,6 +1,6 @@
 // The kernels of one inference step and the memory between them: a document of tangram.kernels/1 in plain values. Goes
-// in: a file (document.hpp), recordings of a run (recording.hpp) or a model (synth.hpp). Comes out: what a planner places,
-// kernel by kernel, on GPUs of several types. What must follow what is not stored but derived (hazards.hpp).
+// in: a file (document.hpp), recordings of a run (recording.hpp) or a model (synth.hpp). Comes out: what a planner
+// places, kernel by kernel, on GPUs of several types. What must follow what is not stored but derived (hazards.hpp).
 #pragma once
 
 #include <array>

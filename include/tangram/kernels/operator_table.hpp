@@ -46,7 +46,6 @@ struct OperatorTable {
   [[nodiscard]] const Inference& inference_of(std::string_view gpu) const;
   /// Numbers of the shape in the order in which rows are sorted: those that must be equal, then the axes.
   [[nodiscard]] std::vector<int> sorted_columns() const;
-  bool operator==(const OperatorTable&) const = default;
 };
 
 /// Without an `inference` part where the file has none: infer() of held_out.hpp finds it.

@@ -41,6 +41,7 @@ namespace {
 constexpr io::IntegerRange kBytes = io::integer_limit("bytes");
 constexpr io::IntegerRange kOffset{0, kBytes.max, kBytes.why};
 constexpr io::IntegerRange kTokens = io::integer_limit("tokens");
+constexpr io::IntegerRange kShape{0, std::int64_t{1} << 60, "no operator has such a shape"};
 constexpr io::IntegerRange kPlace{0, 10'000'000, "no step has more kernels"};
 constexpr io::IntegerRange kEpoch{0, 10'000'000, "no step allocates more often"};
 constexpr io::IntegerRange kStream{-1, 2'000'000'000, "streams are numbered from 0"};
@@ -165,7 +166,7 @@ class GraphReader {
     kernel.layer = static_cast<int>(item.integer_or("layer", -1, {-1, 1'000'000, "no model has more layers"}));
     kernel.part = one_of(item, "part", kPartNames, Part::kOther);
     kernel.op = item.string("operator");
-    kernel.shape = integers(item, "shape", kOffset);
+    kernel.shape = integers(item, "shape", kShape);
     kernel.stream = static_cast<int>(item.integer_or("stream", 0, kStream));
     kernel.order = item.integer("order", kOrder);
     kernel.reads = read_accesses(item, "reads");

@@ -192,8 +192,9 @@ class LayerKernels {
     const model::FeedForward& f = block_.feed_forward;
     const Count columns = f.gated ? 2 * inner : inner;
     const std::string up = prefix + (f.gated ? "gate_up" : "up");
+    const Count gate = f.shared_gate && !prefix.empty() ? block_.hidden : 0;  // how much of the shared experts counts
     add_gemm(up, Part::kFeedForward, columns, block_.hidden, act(in, block_.hidden), act(up, columns),
-             f.bias ? columns : 0);
+             (f.bias ? columns : 0) + gate);
     kernels_.push_back(stream_kernel(prefix + "activation", Part::kFeedForward, {act(up, columns)},
                                      {act(prefix + "activated", inner)}, {}));
     const Count bias = f.bias ? block_.hidden : 0;

@@ -1,0 +1,46 @@
+// What a placement draws on each resource, kept up to date as kernels move.
+#pragma once
+
+#include <vector>
+
+#include "resources.hpp"
+#include "tangram/base/grid.hpp"
+
+namespace tangram::disaggregate {
+
+class Ledger {
+ public:
+  static constexpr int kNowhere = -1;
+
+  /// All kernels are nowhere: they and their messages take nothing.
+  explicit Ledger(const Resources& resources);
+  Ledger(const Resources& resources, const Placement& placement);
+
+  /// Puts a kernel on a class that runs it, or nowhere. O(classes * buffers of the kernel).
+  void put(int kernel, int on);
+  [[nodiscard]] const Placement& placement() const { return placement_; }
+  /// By row; sums of differences, so off by rounding after many moves.
+  [[nodiscard]] const std::vector<double>& rows() const { return rows_; }
+  /// Takes back moves together with what rounding they brought.
+  void restore(const std::vector<double>& rows) { rows_ = rows; }
+
+  /// The largest row of time.
+  [[nodiscard]] double period() const;
+  /// By how much memory is overdrawn, as shares of what classes have, all together.
+  [[nodiscard]] double overdraft() const;
+  [[nodiscard]] double priced(const std::vector<double>& prices) const;
+
+ private:
+  void count_buffers(int kernel, double sign);
+  void count_buffer(int buffer, double sign);
+  void count_hop(const Hop& hop, double sign);
+
+  const Resources* resources_;
+  Placement placement_;
+  std::vector<double> rows_;
+  Grid<int> readers_;                         // by buffer and class
+  std::vector<std::vector<int>> buffers_of_;  // by kernel, written or read
+  std::vector<std::vector<int>> hops_of_;     // by kernel
+};
+
+}  // namespace tangram::disaggregate

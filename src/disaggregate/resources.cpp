@@ -1,0 +1,41 @@
+#include "resources.hpp"
+
+#include <algorithm>
+
+namespace tangram::disaggregate {
+
+Resources::Resources(const Problem& problem)
+    : problem_(&problem), classes_(problem.class_count()), on_path_(problem.kernels.size(), 0) {
+  for (int f = 0; f < static_cast<int>(problem.phases.size()); ++f) find_path(f);
+}
+
+// The longest path by the least seconds of its kernels.
+void Resources::find_path(int phase) {
+  struct Step {
+    double seconds = 0;
+    Hop before{-1, -1, -1};
+  };
+  std::vector<Step> best(problem_->kernels.size());
+  std::vector<std::vector<Hop>> into(problem_->kernels.size());
+  for (int u = 0; u < static_cast<int>(problem_->buffers.size()); ++u) {
+    const Buffer& buffer = at(problem_->buffers, u);
+    if (buffer.kind != BufferKind::kMessage || !problem_->is_within_pass(buffer)) continue;
+    for (const int reader : buffer.readers) at(into, reader).push_back({u, buffer.writer, reader});
+  }
+  int last = -1;
+  for (int k = 0; k < problem_->kernel_count(); ++k) {
+    const Kernel& kernel = at(problem_->kernels, k);
+    if (kernel.phase != phase) continue;
+    for (const Hop& hop : at(into, k)) {
+      if (at(best, hop.from).seconds > at(best, k).seconds) at(best, k) = {at(best, hop.from).seconds, hop};
+    }
+    at(best, k).seconds += *std::ranges::min_element(kernel.seconds);
+    if (last < 0 || at(best, k).seconds > at(best, last).seconds) last = k;
+  }
+  for (int k = last; k >= 0; k = at(best, k).before.from) {
+    at(on_path_, k) = 1;
+    if (at(best, k).before.from >= 0) hops_.push_back(at(best, k).before);
+  }
+}
+
+}  // namespace tangram::disaggregate

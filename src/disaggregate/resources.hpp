@@ -1,0 +1,84 @@
+// What placements draw on, as rows of a linear program. Goes in: a problem. Comes out: how much of each row a kernel on
+// a class, a message between two classes or a buffer held on a class takes. Rows are additive over kernels and buffers,
+// which usage_of is not: a pass counts by one path through its kernels, memory without activations. So no placement
+// takes less of any row than usage_of says of it.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "tangram/base/at.hpp"
+#include "tangram/base/grid.hpp"
+#include "tangram/disaggregate/problem.hpp"
+
+namespace tangram::disaggregate {
+
+/// Bytes that a weight or cache takes on one GPU of a class that reads it. A cache: of the micro-batches that come
+/// there.
+[[nodiscard]] double resident_bytes(const Problem& problem, const Buffer& buffer, int on);
+
+/// From a kernel to the next one on the path by which the latency of its phase counts.
+struct Hop {
+  int buffer = 0;
+  int from = 0;
+  int to = 0;
+};
+
+/// Rows: seconds a round of GPUs, then of links, then of passes, none of which may exceed the period; then memory as a
+/// share of what a class has, which may not exceed 1.
+class Resources {
+ public:
+  explicit Resources(const Problem& problem);
+
+  [[nodiscard]] int rows() const { return path_row(static_cast<int>(problem_->phases.size())) + classes_; }
+  [[nodiscard]] int memory_row(int on) const { return path_row(static_cast<int>(problem_->phases.size())) + on; }
+  [[nodiscard]] bool is_memory(int row) const { return row >= memory_row(0); }
+  [[nodiscard]] int gpu_row(int on) const { return on; }
+  [[nodiscard]] int link_row(int from, int to) const { return classes_ * (from + 1) + to; }
+  [[nodiscard]] int path_row(int phase) const { return classes_ * (classes_ + 1) + phase; }
+
+  [[nodiscard]] const Problem& problem() const { return *problem_; }
+  [[nodiscard]] const std::vector<Hop>& hops() const { return hops_; }
+  [[nodiscard]] bool is_on_path(int kernel) const { return at(on_path_, kernel) != 0; }
+
+  /// Each calls add(row, amount) for every row of which something is taken.
+  template <class Add>
+  void kernel(int number, int on, Add add) const {
+    const Kernel& kernel = at(problem_->kernels, number);
+    const Phase& phase = at(problem_->phases, kernel.phase);
+    const double seconds = phase.passes * at(kernel.seconds, on);
+    add(gpu_row(on), seconds / at(problem_->classes, on).count);
+    if (is_on_path(number)) add(path_row(kernel.phase), seconds / phase.in_flight);
+  }
+  template <class Add>
+  void message(const Buffer& buffer, int from, int to, Add add) const {
+    const Link& link = problem_->links(from, to);
+    const double messages = problem_->messages_of(buffer);
+    add(gpu_row(from), messages * link.gpu_seconds / at(problem_->classes, from).count);
+    add(gpu_row(to), messages * link.gpu_seconds / at(problem_->classes, to).count);
+    add(link_row(from, to), messages * link.seconds(buffer.bytes) / link.lanes);
+  }
+  template <class Add>
+  void hop(const Hop& hop, int from, int to, Add add) const {
+    const Link& link = problem_->links(from, to);
+    const int number = at(problem_->kernels, hop.from).phase;
+    const Phase& phase = at(problem_->phases, number);
+    const double seconds = 2 * link.gpu_seconds + link.seconds(at(problem_->buffers, hop.buffer).bytes);
+    add(path_row(number), phase.passes * seconds / phase.in_flight);
+  }
+  template <class Add>
+  void resident(const Buffer& buffer, int on, Add add) const {
+    const double memory = at(problem_->classes, on).memory;
+    if (!std::isinf(memory)) add(memory_row(on), resident_bytes(*problem_, buffer, on) / memory);
+  }
+
+ private:
+  void find_path(int phase);
+
+  const Problem* problem_;
+  int classes_;
+  std::vector<Hop> hops_;
+  std::vector<char> on_path_;
+};
+
+}  // namespace tangram::disaggregate

@@ -1,0 +1,96 @@
+#include "descent.hpp"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "tangram/disaggregate/solve.hpp"
+
+namespace tangram::disaggregate {
+
+namespace {
+
+constexpr double kAlike = 1e-12;  // relative: no more than rounding
+constexpr int kMostSweeps = 8;
+constexpr std::array kRuns{1, 2, 3, 4, 5, 6, 8, 10, 12, 16};  // kernels that move together
+
+// Tries all runs on all classes; `attempt` says whether it kept the move.
+template <class Attempt>
+bool sweep(const Problem& problem, Attempt attempt) {
+  bool is_better = false;
+  for (const int run : kRuns) {
+    for (int first = 0; first + run <= problem.kernel_count(); ++first) {
+      for (int on = 0; on < problem.class_count(); ++on) is_better |= attempt(first, first + run, on);
+    }
+  }
+  return is_better;
+}
+
+bool all_run(const Problem& problem, int first, int last, int on) {
+  for (int k = first; k < last; ++k) {
+    if (std::isinf(at(at(problem.kernels, k).seconds, on))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Score::is_better_than(const Score& other) const {
+  if (std::abs(overdraft - other.overdraft) > kAlike) return overdraft < other.overdraft;
+  if (std::abs(period - other.period) > kAlike * other.period) return period < other.period;
+  return priced < other.priced * (1 - kAlike);
+}
+
+Score score_of(const Ledger& ledger, const std::vector<double>& prices) {
+  return {ledger.overdraft(), ledger.period(), ledger.priced(prices)};
+}
+
+Placement descend(const Resources& resources, const std::vector<double>& prices, Placement placement) {
+  const Problem& problem = resources.problem();
+  Ledger ledger(resources, placement);
+  Score best = score_of(ledger, prices);
+  std::vector<double> rows;
+  const auto attempt = [&](int first, int last, int on) {
+    bool changes = false;
+    for (int k = first; k < last; ++k) changes |= at(placement, k) != on;
+    // The first and the last kernel of a run move; shorter runs are tried apart.
+    if (!changes || at(placement, first) == on || at(placement, last - 1) == on) return false;
+    if (!all_run(problem, first, last, on)) return false;
+    rows = ledger.rows();
+    for (int k = first; k < last; ++k) ledger.put(k, on);
+    const Score score = score_of(ledger, prices);
+    if (score.is_better_than(best)) {
+      best = score;
+      for (int k = first; k < last; ++k) at(placement, k) = on;
+      return true;
+    }
+    for (int k = first; k < last; ++k) ledger.put(k, at(placement, k));
+    ledger.restore(rows);
+    return false;
+  };
+  for (int i = 0; i < kMostSweeps && sweep(problem, attempt); ++i) {
+  }
+  return placement;
+}
+
+Placement descend_latency(const Problem& problem, Placement placement) {
+  Usage usage = usage_of(problem, placement);
+  const auto attempt = [&](int first, int last, int on) {
+    if (at(placement, first) == on || at(placement, last - 1) == on || !all_run(problem, first, last, on)) return false;
+    Placement moved = placement;
+    for (int k = first; k < last; ++k) at(moved, k) = on;
+    Usage of_moved = usage_of(problem, moved);
+    const double before = value_of(problem, usage, Objective::kLatency);
+    const double after = value_of(problem, of_moved, Objective::kLatency);
+    if (usage.fits && !of_moved.fits) return false;
+    if (usage.fits == of_moved.fits && after >= before * (1 - kAlike)) return false;
+    usage = std::move(of_moved);
+    placement = std::move(moved);
+    return true;
+  };
+  for (int i = 0; i < kMostSweeps && sweep(problem, attempt); ++i) {
+  }
+  return placement;
+}
+
+}  // namespace tangram::disaggregate

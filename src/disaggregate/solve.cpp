@@ -1,0 +1,203 @@
+#include "tangram/disaggregate/solve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "prices/cut.hpp"
+#include "prices/frontier.hpp"
+#include "prices/price_search.hpp"
+#include "prices/priced.hpp"
+#include "resources.hpp"
+#include "search/branch.hpp"
+#include "search/descent.hpp"
+#include "search/layer_counts.hpp"
+#include "search/mixtures.hpp"
+
+namespace tangram::disaggregate {
+
+namespace {
+
+PriceSearch price_search(const SolverEffort& effort) {
+  PriceSearch search;
+  search.most_steps = effort.price_steps;
+  search.state_bits = effort.state_bits;
+  return search;
+}
+
+// Everything on one class, as far as it runs there.
+std::vector<Placement> on_one_class(const Problem& problem) {
+  std::vector<Placement> found;
+  for (int c = 0; c < problem.class_count(); ++c) {
+    Placement& placement = found.emplace_back();
+    for (const Kernel& kernel : problem.kernels) {
+      const auto fastest = std::ranges::min_element(kernel.seconds) - kernel.seconds.begin();
+      placement.push_back(std::isinf(at(kernel.seconds, c)) ? static_cast<int>(fastest) : c);
+    }
+  }
+  return found;
+}
+
+class Search {
+ public:
+  Search(const Problem& problem, Objective objective, const SolverEffort& effort)
+      : problem_(problem), objective_(objective), effort_(effort), resources_(problem) {}
+
+  Solution run() {
+    if (objective_ == Objective::kThroughput) {
+      for_throughput();
+    } else {
+      for_latency();
+    }
+    return std::move(best_);
+  }
+
+ private:
+  void for_throughput() {
+    const Relaxation relaxation = relax(resources_, price_search(effort_));
+    best_.bound = relaxation.bound;
+    best_.proven = std::isinf(best_.bound);
+    if (best_.proven) return;
+    search_with(problem_, resources_, relaxation);
+    leave_room_for_messages();
+    close_gap(relaxation.prices, memory_worth(relaxation.prices));
+  }
+
+  // Placements of `tighter`, which is the problem but for its memory.
+  void search_with(const Problem& tighter, const Resources& resources, const Relaxation& relaxation) {
+    std::vector<Placement> starts = whole_placements(resources, relaxation);
+    std::ranges::move(on_one_class(tighter), std::back_inserter(starts));
+    std::vector<Placement> seen = starts;
+    for (Placement& placement : best_of(resources, relaxation, std::move(starts))) {
+      placement = descend(resources, relaxation.prices, std::move(placement));
+      seen.push_back(placement);
+      try_placement(placement);
+      for (const Repeat& repeat : tighter.repeats) {
+        const LayerQuery query{repeat, placement, seen, effort_.beam};
+        if (auto better = best_counts(resources, relaxation, query)) {
+          placement = descend(resources, relaxation.prices, std::move(*better));
+        }
+      }
+      try_placement(placement);
+    }
+  }
+
+  // Different ones, best first.
+  [[nodiscard]] static std::vector<Placement> best_of(const Resources& resources, const Relaxation& relaxation,
+                                                      std::vector<Placement> placements) {
+    constexpr std::size_t kMostStarts = 3;
+    std::vector<Score> scores;
+    for (const Placement& p : placements) scores.push_back(score_of(Ledger(resources, p), relaxation.prices));
+    std::vector<std::size_t> order(placements.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      if (scores[a].is_better_than(scores[b])) return true;
+      return !scores[b].is_better_than(scores[a]) && a < b;
+    });
+    std::vector<Placement> best;
+    for (const std::size_t i : order) {
+      if (best.size() == kMostStarts) break;
+      if (std::ranges::find(best, placements[i]) == best.end()) best.push_back(std::move(placements[i]));
+    }
+    return best;
+  }
+
+  // Rows of memory do not count messages alive in a pass: where only these do not fit, room is set aside for them.
+  void leave_room_for_messages() {
+    constexpr int kMostTries = 4;
+    Problem tighter = problem_;
+    for (int i = 0; i < kMostTries && !best_.found && overfull_; ++i) {
+      bool is_possible = true;
+      for (int c = 0; c < problem_.class_count(); ++c) {
+        double& memory = at(tighter.classes, c).memory;
+        memory -= std::max(0.0, at(overfull_->memory, c) - at(problem_.classes, c).memory);
+        is_possible = is_possible && memory > 0;
+      }
+      if (!is_possible) return;
+      overfull_.reset();
+      const Resources resources(tighter);
+      const Relaxation relaxation = relax(resources, price_search(effort_));
+      if (std::isinf(relaxation.bound)) return;
+      search_with(tighter, resources, relaxation);
+    }
+  }
+
+  void for_latency() {
+    std::vector<double> prices(static_cast<std::size_t>(resources_.rows()), 0);
+    for (int f = 0; f < static_cast<int>(problem_.phases.size()); ++f) {
+      at(prices, resources_.path_row(f)) = at(problem_.phases, f).in_flight;
+    }
+    PricedProblem priced(resources_);
+    priced.set_prices(prices);
+    const Cheapest cheapest =
+        problem_.class_count() == 2 ? cheapest_by_cut(priced) : Frontier(priced, effort_.state_bits).cheapest(priced);
+    best_.bound = cheapest.bound;
+    std::vector<Placement> starts = on_one_class(problem_);
+    starts.push_back(cheapest.placement);
+    for (const Placement& start : starts) try_placement(start);
+    if (!best_.found) {
+      for (const Placement& start : starts) try_placement(descend(resources_, prices, start));
+    }
+    constexpr int kMostKernels = 600;  // each move of a descent is worked out whole
+    if (best_.found && best_.gap() > 0 && problem_.kernel_count() <= kMostKernels) {
+      try_placement(descend_latency(problem_, best_.placement));
+    }
+    close_gap(std::move(prices), 0);
+  }
+
+  [[nodiscard]] double memory_worth(const std::vector<double>& prices) const {
+    double sum = 0;
+    for (int i = resources_.memory_row(0); i < resources_.rows(); ++i) sum += at(prices, i);
+    return sum;
+  }
+
+  void close_gap(std::vector<double> prices, double credit) {
+    if (problem_.kernel_count() > effort_.most_exact) return;
+    const BranchQuery query{objective_, std::move(prices), credit, effort_.most_nodes};
+    best_.proven = branch(resources_, query, best_);
+    if (best_.proven && !best_.found) best_.bound = kNever;
+  }
+
+  void try_placement(const Placement& placement) {
+    Usage usage = usage_of(problem_, placement);
+    const double value = value_of(problem_, usage, objective_);
+    if (!usage.fits) {
+      if (!overfull_ && std::isfinite(value)) overfull_ = std::move(usage);
+      return;
+    }
+    if (value >= best_.value) return;
+    best_.found = true;
+    best_.placement = placement;
+    best_.usage = std::move(usage);
+    best_.value = value;
+  }
+
+  const Problem& problem_;
+  const Objective objective_;
+  const SolverEffort& effort_;
+  const Resources resources_;
+  Solution best_;
+  std::optional<Usage> overfull_;  // of the first placement that did not fit
+};
+
+}  // namespace
+
+double value_of(const Problem& problem, const Usage& usage, Objective objective) {
+  if (objective == Objective::kThroughput) return usage.period;
+  double sum = 0;
+  for (std::size_t f = 0; f < problem.phases.size(); ++f) sum += problem.phases[f].passes * usage.latency[f];
+  return sum;
+}
+
+Solution solve(const Problem& problem, Objective objective, const SolverEffort& effort) {
+  return Search(problem, objective, effort).run();
+}
+
+double period_bound(const Problem& problem, const SolverEffort& effort) {
+  return relax(Resources(problem), price_search(effort)).bound;
+}
+
+}  // namespace tangram::disaggregate

@@ -141,8 +141,9 @@ class Search {
     if (!best_.found) {
       for (const Placement& start : starts) try_placement(descend(resources_, prices, start));
     }
+    constexpr double kClosed = 1e-9;
     constexpr int kMostKernels = 600;  // each move of a descent is worked out whole
-    if (best_.found && best_.gap() > 0 && problem_.kernel_count() <= kMostKernels) {
+    if (best_.found && best_.gap() > kClosed && problem_.kernel_count() <= kMostKernels) {
       try_placement(descend_latency(problem_, best_.placement));
     }
     close_gap(std::move(prices), 0);

@@ -1,0 +1,56 @@
+// Event simulation of passes through GPUs and links, several at a time. Goes in: the segments of each kind of pass, how
+// many passes are in flight, when they arrive. Comes out: when every pass began and ended, and how busy everything was.
+// Shares no code with the planner of placements.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tangram::streams {
+
+/// Work that is not interrupted: kernels of one GPU in a row, or a message on a link.
+struct Segment {
+  int resource = 0;
+  double seconds = 0;
+  std::vector<int> after;  ///< earlier segments of the pass that end first
+};
+
+/// Passes that are alike. Segments stand in the order in which a resource that may run several begins.
+struct PassKind {
+  std::vector<Segment> segments;
+  int in_flight = 1;             ///< passes of the kind that are under way at most
+  std::int64_t passes = 0;       ///< simulated
+  std::vector<double> arrivals;  ///< ascending, of each pass; empty: all are there from the beginning
+};
+
+struct Schedule {
+  std::vector<int> servers;  ///< by resource: how many there are alike. A place in flight keeps to one of them
+  std::vector<PassKind> kinds;
+};
+
+/// Which of the segments that are ready a resource runs first.
+enum class Priority : std::uint8_t {
+  kOldestPass,  ///< of the pass that began first
+  kFirstReady,  ///< that was ready first
+};
+
+struct PassTimes {
+  double begin = 0;  ///< when it got a place in flight
+  double end = 0;
+};
+
+struct Run {
+  std::vector<std::vector<PassTimes>> passes;  ///< by kind
+  std::vector<double> busy;                    ///< by resource: seconds of all its servers
+  double end = 0;
+
+  /// Seconds from one end of a pass to the next of a kind while all its places are taken: from a third of these passes
+  /// on, until the last one begins. Of one pass alone its latency.
+  [[nodiscard]] double period(int kind) const;
+};
+
+/// Passes begin in their order as places come free, kinds that are ready at once in theirs. What happens at one time
+/// happens together before anything starts. O(segments * passes * log).
+[[nodiscard]] Run run(const Schedule& schedule, Priority priority = Priority::kOldestPass);
+
+}  // namespace tangram::streams

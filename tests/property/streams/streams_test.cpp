@@ -1,0 +1,65 @@
+// The simulator against a naive one.
+#include "tangram/streams/streams.hpp"
+
+#include <random>
+
+#include "naive_run.hpp"
+#include "support/cases.hpp"
+#include "support/catch.hpp"
+#include "support/random.hpp"
+
+using namespace tangram;
+using namespace tangram::tests;
+using tangram::testing::cases;
+using tangram::testing::pick;
+
+namespace {
+
+// Times are not whole, so that little happens at one time by chance, and at least one: nothing ends when it begins.
+double seconds(std::mt19937_64& random) { return std::uniform_real_distribution<>(1, 5)(random); }
+
+streams::Schedule random_schedule(std::mt19937_64& random) {
+  streams::Schedule schedule;
+  const int resources = pick(random, 1, 4);
+  for (int r = 0; r < resources; ++r) schedule.servers.push_back(pick(random, 1, 2));
+  const int kinds = pick(random, 1, 2);
+  for (int k = 0; k < kinds; ++k) {
+    streams::PassKind& kind = schedule.kinds.emplace_back();
+    kind.in_flight = pick(random, 1, 4);
+    kind.passes = pick(random, 1, 8);
+    const int segments = pick(random, 1, 8);
+    for (int s = 0; s < segments; ++s) {
+      streams::Segment& segment = kind.segments.emplace_back();
+      segment.resource = pick(random, 0, resources - 1);
+      segment.seconds = seconds(random);
+      for (int before = 0; before < s; ++before) {
+        if (pick(random, 0, 2) == 0) segment.after.push_back(before);
+      }
+    }
+    if (pick(random, 0, 1) == 0) continue;
+    double arrival = 0;
+    for (std::int64_t i = 0; i < kind.passes; ++i) kind.arrivals.push_back(arrival += seconds(random));
+  }
+  return schedule;
+}
+
+}  // namespace
+
+TEST_CASE("streams: every pass begins and ends as in a naive simulation") {
+  std::mt19937_64 random(54);
+  for (int i = 0; i < cases(2000); ++i) {
+    INFO("case " << i);
+    const streams::Schedule schedule = random_schedule(random);
+    const streams::Run run = streams::run(schedule);
+    const streams::Run naive = naive_run(schedule);
+    REQUIRE(run.passes.size() == naive.passes.size());
+    for (std::size_t k = 0; k < run.passes.size(); ++k) {
+      for (std::size_t p = 0; p < run.passes[k].size(); ++p) {
+        CHECK(run.passes[k][p].begin == Approx(naive.passes[k][p].begin).margin(1e-9));
+        CHECK(run.passes[k][p].end == Approx(naive.passes[k][p].end).margin(1e-9));
+      }
+    }
+    for (std::size_t r = 0; r < run.busy.size(); ++r) CHECK(run.busy[r] == Approx(naive.busy[r]).margin(1e-9));
+    CHECK(run.end == Approx(naive.end).margin(1e-9));
+  }
+}

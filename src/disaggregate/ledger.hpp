@@ -8,6 +8,9 @@
 
 namespace tangram::disaggregate {
 
+/// What a share of memory too much counts against the same share of the period, where the search has to weigh them.
+inline constexpr double kOverdraftWeight = 2;
+
 class Ledger {
  public:
   static constexpr int kNowhere = -1;

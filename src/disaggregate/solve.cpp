@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -76,7 +75,7 @@ class Search {
       seen.push_back(placement);
       try_placement(placement);
       for (const Repeat& repeat : tighter.repeats) {
-        const LayerQuery query{repeat, placement, seen, effort_.beam};
+        const LayerQuery query{repeat, placement, seen, effort_.beam, best_.value};
         if (auto better = best_counts(resources, relaxation, query)) {
           placement = descend(resources, relaxation.prices, std::move(*better));
         }
@@ -85,39 +84,38 @@ class Search {
     }
   }
 
-  // Different ones, best first.
+  // Different ones, first those that overstep the mixture's period or memory least.
   [[nodiscard]] static std::vector<Placement> best_of(const Resources& resources, const Relaxation& relaxation,
                                                       std::vector<Placement> placements) {
     constexpr std::size_t kMostStarts = 3;
-    std::vector<Score> scores;
-    for (const Placement& p : placements) scores.push_back(score_of(Ledger(resources, p), relaxation.prices));
-    std::vector<std::size_t> order(placements.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-      if (scores[a].is_better_than(scores[b])) return true;
-      return !scores[b].is_better_than(scores[a]) && a < b;
-    });
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 0; i < placements.size(); ++i) {
+      const Ledger ledger(resources, placements[i]);
+      order.emplace_back(ledger.period() / relaxation.bound + kOverdraftWeight * ledger.overdraft(), i);
+    }
+    std::ranges::sort(order);
     std::vector<Placement> best;
-    for (const std::size_t i : order) {
+    for (const auto& [merit, i] : order) {
       if (best.size() == kMostStarts) break;
       if (std::ranges::find(best, placements[i]) == best.end()) best.push_back(std::move(placements[i]));
     }
     return best;
   }
 
-  // Rows of memory do not count messages alive in a pass: where only these do not fit, room is set aside for them.
+  // Rows of memory do not count messages alive in a pass: where a better placement does not fit because of these, room
+  // is set aside for them.
   void leave_room_for_messages() {
-    constexpr int kMostTries = 4;
+    constexpr int kMostTries = 3;
     Problem tighter = problem_;
-    for (int i = 0; i < kMostTries && !best_.found && overfull_; ++i) {
+    for (int i = 0; i < kMostTries && overfull_ < best_.value; ++i) {
       bool is_possible = true;
       for (int c = 0; c < problem_.class_count(); ++c) {
         double& memory = at(tighter.classes, c).memory;
-        memory -= std::max(0.0, at(overfull_->memory, c) - at(problem_.classes, c).memory);
+        memory = std::min(memory, at(problem_.classes, c).memory - at(messages_, c));
         is_possible = is_possible && memory > 0;
       }
       if (!is_possible) return;
-      overfull_.reset();
+      overfull_ = kNever;
       const Resources resources(tighter);
       const Relaxation relaxation = relax(resources, price_search(effort_));
       if (std::isinf(relaxation.bound)) return;
@@ -166,7 +164,7 @@ class Search {
     Usage usage = usage_of(problem_, placement);
     const double value = value_of(problem_, usage, objective_);
     if (!usage.fits) {
-      if (!overfull_ && std::isfinite(value)) overfull_ = std::move(usage);
+      if (value < overfull_) note_messages(placement, usage, value);
       return;
     }
     if (value >= best_.value) return;
@@ -176,12 +174,27 @@ class Search {
     best_.value = value;
   }
 
+  // Of a placement that may fit but for its messages.
+  void note_messages(const Placement& placement, const Usage& usage, double value) {
+    const Ledger ledger(resources_, placement);
+    if (ledger.overdraft() > 0) return;
+    overfull_ = value;
+    messages_.assign(problem_.classes.size(), 0);
+    for (int c = 0; c < problem_.class_count(); ++c) {
+      const double memory = at(problem_.classes, c).memory;
+      if (!std::isinf(memory)) {
+        at(messages_, c) = at(usage.memory, c) - at(ledger.rows(), resources_.memory_row(c)) * memory;
+      }
+    }
+  }
+
   const Problem& problem_;
   const Objective objective_;
   const SolverEffort& effort_;
   const Resources resources_;
   Solution best_;
-  std::optional<Usage> overfull_;  // of the first placement that did not fit
+  double overfull_ = kNever;      // value of the best placement that fits but for its messages
+  std::vector<double> messages_;  // bytes of these, by class
 };
 
 }  // namespace

@@ -99,16 +99,43 @@ class PassSegments {
   std::vector<std::vector<int>> writes_;
 };
 
+// Which share each of the next passes belongs to: every share is at most one pass behind.
+std::vector<int> turns_of(const std::vector<Share>& placements) {
+  if (placements.size() == 1) return {};
+  constexpr int kTurns = 128;
+  std::vector<int> turns;
+  std::vector<double> due(placements.size(), 0);
+  for (int i = 0; i < kTurns; ++i) {
+    for (std::size_t j = 0; j < due.size(); ++j) due[j] += placements[j].share;
+    const auto next = std::ranges::max_element(due);
+    *next -= 1;
+    turns.push_back(static_cast<int>(next - due.begin()));
+  }
+  return turns;
+}
+
+// Seconds of a kernel on its fastest class, in the mean.
+double mean_seconds(const Problem& problem) {
+  double sum = 0;
+  for (const Kernel& kernel : problem.kernels) sum += *std::ranges::min_element(kernel.seconds);
+  return sum / static_cast<double>(problem.kernels.size());
+}
+
 }  // namespace
 
-streams::Schedule schedule_of(const Problem& problem, const Placement& placement, int rounds) {
+streams::Schedule schedule_of(const Problem& problem, const std::vector<Share>& placements, int rounds) {
   streams::Schedule schedule;
   for (const GpuClass& c : problem.classes) schedule.servers.push_back(c.count);
   for (const Link& link : problem.links) schedule.servers.push_back(link.lanes);
   for (int f = 0; f < static_cast<int>(problem.phases.size()); ++f) {
     const Phase& phase = at(problem.phases, f);
     streams::PassKind kind;
-    kind.segments = PassSegments(problem, placement, f).take();
+    for (const Share& part : placements) {
+      kind.other_ways.push_back(PassSegments(problem, part.placement, f).take());
+    }
+    kind.segments = std::move(kind.other_ways.front());
+    kind.other_ways.erase(kind.other_ways.begin());
+    kind.turns = turns_of(placements);
     kind.passes = std::max<std::int64_t>(1, std::llround(rounds * phase.passes));
     kind.in_flight = static_cast<int>(std::min<std::int64_t>(phase.in_flight, kind.passes));
     if (!kind.segments.empty()) schedule.kinds.push_back(std::move(kind));
@@ -116,10 +143,32 @@ streams::Schedule schedule_of(const Problem& problem, const Placement& placement
   return schedule;
 }
 
-double simulated_period(const Problem& problem, const Placement& placement, int rounds) {
-  const streams::Run run = streams::run(schedule_of(problem, placement, rounds));
+double simulated_period(const Problem& problem, const std::vector<Share>& placements, int rounds) {
+  const streams::Run run = streams::run(schedule_of(problem, placements, rounds));
   if (run.passes.size() == 1) return run.period(0) * problem.phases.front().passes;
   return run.end / rounds;
+}
+
+SimulatedSolution solve_simulated(const Problem& problem, const SolverEffort& effort, int rounds) {
+  SimulatedSolution best;
+  const double kernel = mean_seconds(problem);
+  double bound = 0;
+  for (const double dearer : {0.0, 0.25, 1.0, 4.0}) {
+    Problem with_cost = problem;
+    for (Link& link : with_cost.links) link.gpu_seconds += dearer * kernel;
+    Solution solution = solve(with_cost, Objective::kThroughput, effort);
+    if (dearer == 0) bound = best.solution.bound = solution.bound;
+    if (!solution.found) continue;
+    const double simulated = simulated_period(problem, {{1, solution.placement}}, rounds);
+    if (simulated >= best.simulated) continue;
+    best = {std::move(solution), simulated};
+  }
+  best.solution.bound = bound;
+  if (!best.solution.found) return best;
+  best.solution.usage = usage_of(problem, best.solution.placement);
+  best.solution.value = best.solution.usage.period;
+  best.solution.proven = false;
+  return best;
 }
 
 }  // namespace tangram::disaggregate

@@ -15,7 +15,8 @@ namespace {
 // A pass under way.
 struct Place {
   int kind = 0;
-  int number = 0;              // of its kind's places: which server of a resource it keeps to
+  int number = 0;  // of its kind's places: which server of a resource it keeps to
+  int way = 0;
   std::int64_t pass = -1;      // of the kind; -1: none now
   std::int64_t age = 0;        // passes of all kinds that began before
   std::vector<int> waits_for;  // by segment: how many others
@@ -73,19 +74,29 @@ class Simulation {
 
   void add_kind(int kind) {
     const PassKind& of = at(schedule_.kinds, kind);
-    TANGRAM_ASSERT(of.in_flight > 0 && !of.segments.empty());
+    TANGRAM_ASSERT(of.in_flight > 0);
     TANGRAM_ASSERT(of.arrivals.empty() || static_cast<std::int64_t>(of.arrivals.size()) == of.passes);
     result_.passes.emplace_back(static_cast<std::size_t>(of.passes));
     begun_.push_back(0);
-    for (int i = 0; i < of.in_flight; ++i) places_.push_back({kind, i, -1, 0, {}, 0});
-    std::vector<std::vector<int>>& next = followers_.emplace_back(of.segments.size());
-    for (int s = 0; s < static_cast<int>(of.segments.size()); ++s) {
-      for (const int before : at(of.segments, s).after) {
+    for (int i = 0; i < of.in_flight; ++i) {
+      Place& place = places_.emplace_back();
+      place.kind = kind;
+      place.number = i;
+    }
+    followers_.emplace_back();
+    for (int way = 0; way <= static_cast<int>(of.other_ways.size()); ++way) add_way(of.segments_of(way));
+    for (const double arrival : of.arrivals) events_.push({arrival, serial_++, 0, -1});
+  }
+
+  void add_way(const std::vector<Segment>& segments) {
+    TANGRAM_ASSERT(!segments.empty());
+    std::vector<std::vector<int>>& next = followers_.back().emplace_back(segments.size());
+    for (int s = 0; s < static_cast<int>(segments.size()); ++s) {
+      for (const int before : at(segments, s).after) {
         TANGRAM_ASSERT(before < s);
         at(next, before).push_back(s);
       }
     }
-    for (const double arrival : of.arrivals) events_.push({arrival, serial_++, 0, -1});
   }
 
   // Passes get places as these are free, in the order of places.
@@ -96,20 +107,23 @@ class Simulation {
       std::int64_t& begun = at(begun_, place.kind);
       if (place.pass >= 0 || begun == kind.passes) continue;
       if (!kind.arrivals.empty() && at(kind.arrivals, begun) > now) continue;
+      place.way = kind.way_of(begun);
       place.pass = begun++;
       place.age = age_++;
       at(at(result_.passes, place.kind), place.pass).begin = now;
-      place.left = static_cast<int>(kind.segments.size());
+      const std::vector<Segment>& segments = kind.segments_of(place.way);
+      place.left = static_cast<int>(segments.size());
       place.waits_for.clear();
       for (int s = 0; s < place.left; ++s) {
-        place.waits_for.push_back(static_cast<int>(at(kind.segments, s).after.size()));
+        place.waits_for.push_back(static_cast<int>(at(segments, s).after.size()));
         if (place.waits_for.back() == 0) make_ready(p, s);
       }
     }
   }
 
   [[nodiscard]] const Segment& segment_of(int place, int segment) const {
-    return at(at(schedule_.kinds, at(places_, place).kind).segments, segment);
+    const Place& of = at(places_, place);
+    return at(at(schedule_.kinds, of.kind).segments_of(of.way), segment);
   }
 
   [[nodiscard]] int server_of(int place, int resource) const {
@@ -138,7 +152,7 @@ class Simulation {
     at(is_busy_, server_of(event.place, segment.resource)) = 0;
     at(result_.busy, segment.resource) += segment.seconds;
     result_.end = now;
-    for (const int next : at(at(followers_, place.kind), event.segment)) {
+    for (const int next : at(at(at(followers_, place.kind), place.way), event.segment)) {
       if (--at(place.waits_for, next) == 0) make_ready(event.place, next);
     }
     if (--place.left > 0) return;
@@ -150,17 +164,25 @@ class Simulation {
   const Priority priority_;
   Run result_;
   std::vector<Place> places_;
-  std::vector<std::int64_t> begun_;                       // by kind
-  std::vector<std::vector<std::vector<int>>> followers_;  // by kind and segment
-  std::vector<int> first_server_;                         // by resource
-  std::vector<Queue> ready_;                              // by server
-  std::vector<char> is_busy_;                             // by server
+  std::vector<std::int64_t> begun_;                                    // by kind
+  std::vector<std::vector<std::vector<std::vector<int>>>> followers_;  // by kind, way and segment
+  std::vector<int> first_server_;                                      // by resource
+  std::vector<Queue> ready_;                                           // by server
+  std::vector<char> is_busy_;                                          // by server
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t serial_ = 0;
   std::int64_t age_ = 0;
 };
 
 }  // namespace
+
+int PassKind::way_of(std::int64_t pass) const {
+  return turns.empty() ? 0 : at(turns, pass % static_cast<std::int64_t>(turns.size()));
+}
+
+const std::vector<Segment>& PassKind::segments_of(int way) const {
+  return way == 0 ? segments : at(other_ways, way - 1);
+}
 
 double Run::period(int kind) const {
   const std::vector<PassTimes>& all = at(passes, kind);

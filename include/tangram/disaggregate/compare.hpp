@@ -11,6 +11,7 @@
 
 #include "tangram/disaggregate/problem.hpp"
 #include "tangram/disaggregate/solve.hpp"
+#include "tangram/disaggregate/timeline.hpp"
 #include "tangram/disaggregate/usage.hpp"
 
 namespace tangram::disaggregate {
@@ -47,20 +48,14 @@ struct Terms {
   SolverEffort effort;
 };
 
-/// One way to place the requests of a shared arm.
-struct Share {
-  double share = 0;
-  Placement placement;
-};
-
 struct Arm {
   ArmKind kind = ArmKind::kOneGpu;
   bool fits = false;     ///< memory and terms allow it
   double rate = 0;       ///< requests a second through one round, as resources allow; of decode alone: tokens
   double bound = 0;      ///< no plan of the arm has a higher rate
-  double simulated = 0;  ///< the rate in an event simulation; 0: not simulated (no single placement)
-  double low = 0;        ///< `rate` where every kernel takes as long as its error allows
-  double high = 0;       ///< and as short
+  double simulated = 0;  ///< the rate in an event simulation; 0: not simulated (GPUs that each run alone)
+  double low = 0;        ///< `rate` where every kernel takes longer by two and a half times its error
+  double high = 0;       ///< and shorter
   int requests = 0;      ///< of a micro-batch; of replicas, of all together
   int in_flight = 1;
   int requests_in_memory = 0;

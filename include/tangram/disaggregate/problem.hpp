@@ -49,7 +49,7 @@ struct Kernel {
   int layer = 0;
   Block block = Block::kOther;
   std::vector<double> seconds;  ///< on one GPU of each class; kNever: does not run there
-  double error = 0;             ///< relative, of `seconds`
+  double error = 0;             ///< of `seconds`: relative, absolute value in the mean
 };
 
 enum class BufferKind : std::uint8_t {

@@ -21,6 +21,13 @@ struct PassKind {
   int in_flight = 1;             ///< passes of the kind that are under way at most
   std::int64_t passes = 0;       ///< simulated
   std::vector<double> arrivals;  ///< ascending, of each pass; empty: all are there from the beginning
+  std::vector<std::vector<Segment>> other_ways = {};  ///< other segments that passes may have instead
+  /// Which way passes go, again and again in this order: 0 is `segments`, 1 the first of the others. Empty: all go way
+  /// 0.
+  std::vector<int> turns = {};
+
+  [[nodiscard]] int way_of(std::int64_t pass) const;
+  [[nodiscard]] const std::vector<Segment>& segments_of(int way) const;
 };
 
 struct Schedule {

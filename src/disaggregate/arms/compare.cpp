@@ -26,8 +26,10 @@ struct Candidate {
 struct Tried {
   const Batch* batch = nullptr;
   int in_flight = 1;
-  Candidate candidate;
-  double rate = 0;
+  GroupPlan plan;
+  double simulated = 0;  // period; 0: not simulated
+
+  [[nodiscard]] double rate() const { return batch->requests / std::max(plan.period, simulated); }
 };
 
 Problem with_in_flight(const Problem& problem, int in_flight) {
@@ -39,6 +41,14 @@ Problem with_in_flight(const Problem& problem, int in_flight) {
 Candidate whole(GroupPlan plan) {
   const double period = plan.period;
   return {std::move(plan), period};
+}
+
+Candidate of_kernels(Solution solution) {
+  Candidate candidate;
+  candidate.bound = solution.bound;
+  if (!solution.found) return candidate;
+  candidate.plan = {{{1, std::move(solution.placement)}}, solution.value, std::move(solution.usage.memory)};
+  return candidate;
 }
 
 Candidate try_arm(const Problem& problem, ArmKind kind, const SolverEffort& effort) {
@@ -57,12 +67,7 @@ Candidate try_arm(const Problem& problem, ArmKind kind, const SolverEffort& effo
     case ArmKind::kReplicas:
     case ArmKind::kKernels: break;
   }
-  Solution solution = solve(problem, Objective::kThroughput, effort);
-  Candidate candidate;
-  candidate.bound = solution.bound;
-  if (!solution.found) return candidate;
-  candidate.plan = {{{1, std::move(solution.placement)}}, solution.value, std::move(solution.usage.memory)};
-  return candidate;
+  return of_kernels(solve(problem, Objective::kThroughput, effort));
 }
 
 class Comparing {
@@ -112,37 +117,63 @@ class Comparing {
     return arm;
   }
 
-  // The best of all sizes and numbers in flight.
-  [[nodiscard]] Arm split(ArmKind kind) const {
-    std::vector<Tried> tried;
-    double bound = 0;
-    for (const auto& [batch, in_flight, most] : sizes(kind)) {
-      // Of kernels a size whose bound is below what others reach is not looked at.
-      if (kind == ArmKind::kKernels && static_cast<int>(tried.size()) >= kSimulated &&
-          most < tried[kSimulated - 1].rate) {
-        bound = std::max(bound, most);
-        break;
-      }
-      const Problem problem = with_in_flight(batch->problem, in_flight);
-      Candidate candidate = try_arm(problem, kind, terms_.effort);
-      bound = std::max(bound, batch->requests / candidate.bound);
-      if (candidate.plan.placements.empty()) continue;
-      const double token = in_flight * candidate.plan.period / problem.phases.back().passes;
-      if (token > terms_.token_seconds) continue;
-      const double rate = batch->requests / candidate.plan.period;
-      tried.push_back({batch, in_flight, std::move(candidate), rate});
-      std::ranges::sort(tried, std::greater<>(), &Tried::rate);
-    }
-    Arm arm = best_of(kind, tried);
-    arm.bound = bound;
-    return arm;
-  }
-
   struct Size {
     const Batch* batch;
     int in_flight;
     double most;  // rate that no plan of kernels exceeds
   };
+
+  // The best of all sizes and numbers in flight.
+  [[nodiscard]] Arm split(ArmKind kind) const {
+    std::vector<Tried> tried;
+    const std::vector<Size> all = sizes(kind);
+    double bound = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Size& size = all[i];
+      if (kind == ArmKind::kKernels && (i >= kMostSizes || (!tried.empty() && size.most < tried.front().rate()))) {
+        bound = std::max(bound, size.most);
+        break;
+      }
+      const Problem problem = with_in_flight(size.batch->problem, size.in_flight);
+      Candidate candidate = try_arm(problem, kind, terms_.effort);
+      bound = std::max(bound, size.batch->requests / candidate.bound);
+      keep(problem, size, std::move(candidate.plan), tried);
+    }
+    if (kind == ArmKind::kKernels && terms_.simulated_rounds > 0) try_fewer_messages(tried);
+    Arm arm = tried.empty() ? Arm{} : arm_of(kind, tried.front());
+    arm.kind = kind;
+    arm.bound = bound;
+    return arm;
+  }
+
+  // Best first.
+  void keep(const Problem& problem, const Size& size, GroupPlan plan, std::vector<Tried>& tried) const {
+    if (plan.placements.empty()) return;
+    Tried added{size.batch, size.in_flight, std::move(plan)};
+    if (terms_.simulated_rounds > 0) {
+      added.simulated = simulated_period(problem, added.plan.placements, terms_.simulated_rounds);
+    }
+    if (token_seconds(added) > terms_.token_seconds) return;
+    tried.push_back(std::move(added));
+    std::ranges::sort(tried, std::greater<>(), &Tried::rate);
+  }
+
+  // The best sizes once more, for placements that are simulated to be better than those that resources call best.
+  void try_fewer_messages(std::vector<Tried>& tried) const {
+    constexpr std::size_t kAgain = 3;
+    std::vector<Tried> again(tried.begin(),
+                             tried.begin() + static_cast<std::ptrdiff_t>(std::min(kAgain, tried.size())));
+    for (const Tried& of : again) {
+      const Problem problem = with_in_flight(of.batch->problem, of.in_flight);
+      SimulatedSolution found = solve_simulated(problem, terms_.effort, terms_.simulated_rounds);
+      keep(problem, {of.batch, of.in_flight, kNever}, of_kernels(std::move(found.solution)).plan, tried);
+    }
+  }
+
+  // From one pass of the last phase to the next.
+  static double token_seconds(const Tried& of) {
+    return of.in_flight * std::max(of.plan.period, of.simulated) / of.batch->problem.phases.back().passes;
+  }
 
   // Sizes that the terms allow; for kernels those with the highest bound first.
   [[nodiscard]] std::vector<Size> sizes(ArmKind kind) const {
@@ -163,59 +194,39 @@ class Comparing {
     return all;
   }
 
-  // By simulation, where there is one.
-  [[nodiscard]] Arm best_of(ArmKind kind, const std::vector<Tried>& tried) const {
-    Arm best;
-    best.kind = kind;
-    double best_rate = 0;
-    for (std::size_t i = 0; i < std::min<std::size_t>(tried.size(), kSimulated); ++i) {
-      const Tried& of = tried[i];
-      const Problem problem = with_in_flight(of.batch->problem, of.in_flight);
-      const std::vector<Share>& placements = of.candidate.plan.placements;
-      double simulated = 0;
-      if (terms_.simulated_rounds > 0 && placements.size() == 1) {
-        simulated =
-            of.batch->requests / simulated_period(problem, placements.front().placement, terms_.simulated_rounds);
-      }
-      const double rate = simulated > 0 ? std::min(simulated, of.rate) : of.rate;
-      if (rate <= best_rate) continue;
-      best_rate = rate;
-      best = arm_of(kind, of, simulated);
-    }
-    return best;
-  }
-
-  [[nodiscard]] Arm arm_of(ArmKind kind, const Tried& of, double simulated) const {
-    const std::vector<Share>& placements = of.candidate.plan.placements;
+  [[nodiscard]] Arm arm_of(ArmKind kind, const Tried& of) const {
     const auto number = static_cast<std::size_t>(of.batch - batches_.data());
     const auto rate_with = [&](const Batch& batch) {
-      return batch.requests / period_of(with_in_flight(batch.problem, of.in_flight), placements);
+      return batch.requests / period_of(with_in_flight(batch.problem, of.in_flight), of.plan.placements);
     };
     Arm arm;
     arm.kind = kind;
     arm.fits = true;
-    arm.rate = of.rate;
-    arm.simulated = simulated;
+    arm.rate = of.batch->requests / of.plan.period;
+    arm.simulated = of.simulated > 0 ? of.batch->requests / of.simulated : 0;
     arm.low = rate_with(slow_[number]);
     arm.high = rate_with(fast_[number]);
     arm.requests = of.batch->requests;
     arm.in_flight = of.in_flight;
     arm.requests_in_memory = of.batch->requests * of.in_flight;
-    arm.token_seconds = of.in_flight * of.candidate.plan.period / of.batch->problem.phases.back().passes;
-    arm.memory = of.candidate.plan.memory;
-    arm.placements = placements;
+    arm.token_seconds = token_seconds(of);
+    arm.memory = of.plan.memory;
+    arm.placements = of.plan.placements;
     return arm;
   }
 
   static Problem with_errors(const Problem& problem, int sign) {
     Problem result = problem;
     for (Kernel& kernel : result.kernels) {
-      for (double& seconds : kernel.seconds) seconds *= 1 + sign * kernel.error;
+      const double factor = std::max(0.0, 1 + sign * kErrorReach * kernel.error);
+      for (double& seconds : kernel.seconds) seconds *= factor;
     }
     return result;
   }
 
-  static constexpr int kSimulated = 4;  // the best by resources, of which simulation chooses
+  // Errors are those of held-out rows in the mean: if they are normal, one in twenty is larger than so many of them.
+  static constexpr double kErrorReach = 2.5;
+  static constexpr std::size_t kMostSizes = 12;  // of kernels: those with the highest bounds
 
   std::span<const Batch> batches_;
   const Terms& terms_;

@@ -34,8 +34,8 @@ class Deciding {
     const double low = rate_of(kernels_) * kernels_.low / kernels_.rate;
     if (low <= rate_of(simpler_) && has_errors()) {
       return of(Rule::kWithinErrors, simpler_.kind, gain,
-                fmt::format("{:+.1f} % of kernels is within the errors of their times: not distinguishable from {}",
-                            100 * (gain - 1), to_string(simpler_.kind)));
+                fmt::format("{:+.1f} % by kernels is within the errors of their times: not distinguishable from {}{}",
+                            100 * (gain - 1), to_string(simpler_.kind), micro_batches()));
     }
     return with_gain(gain);
   }
@@ -71,12 +71,10 @@ class Deciding {
   }
 
   [[nodiscard]] Decision without_gain(double gain) const {
-    const double in_one = unlimited(false) / rate_of(simpler_);
-    if (question_.terms.most_requests > 0 && in_one > 1) {
+    const double in_one = in_one_micro_batch();
+    if (in_one > 1) {
       return of(Rule::kWeightsPerMicroBatch, simpler_.kind, in_one,
-                fmt::format("weights are read per micro-batch: {} requests in {} micro-batches reach {:.2f} of {}, in "
-                            "micro-batches of all requests they would {:.2f}",
-                            kernels_.requests_in_memory, kernels_.in_flight, gain, to_string(simpler_.kind), in_one));
+                fmt::format("{:.2f} of {} by kernels{}", gain, to_string(simpler_.kind), micro_batches()));
     }
     const double linkless = unlimited(true) / rate_of(simpler_);
     if (linkless > 1) {
@@ -88,6 +86,18 @@ class Deciding {
     return of(Rule::kUniformRatios, simpler_.kind, linkless,
               fmt::format("the GPUs' ratio is much the same for all kernels: at most {:.2f} of {}", linkless,
                           to_string(simpler_.kind)));
+  }
+
+  // Kernels over the best simpler way, if all requests went together and any number of such micro-batches were in
+  // flight; 0: requests are not limited.
+  [[nodiscard]] double in_one_micro_batch() const {
+    return question_.terms.most_requests > 0 ? unlimited(false) / rate_of(simpler_) : 0;
+  }
+
+  [[nodiscard]] std::string micro_batches() const {
+    if (kernels_.in_flight < 2 || in_one_micro_batch() <= 1) return {};
+    return fmt::format("; weights are read per micro-batch, {} times for {} requests", kernels_.in_flight,
+                       kernels_.requests_in_memory);
   }
 
   // The rate that no resource forbids kernels, with any number in flight at the largest size that is allowed, memory

@@ -111,6 +111,7 @@ class ColumnGeneration {
     found.bound = bound_ * unit_;
     found.period = mixed.period * unit_;
     found.prices = best_prices_.empty() ? mixed.prices : best_prices_;
+    for (int i = resources_.memory_row(0); i < resources_.rows(); ++i) at(found.prices, i) *= unit_;
     std::vector<int> order(placements_.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::sort(order, {}, [&](int j) { return std::pair(-at(mixed.shares, j), j); });

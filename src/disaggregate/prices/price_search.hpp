@@ -15,7 +15,8 @@ struct Relaxation {
   double period = 0;
   std::vector<Placement> placements;  ///< those with a share, largest first
   std::vector<double> shares;
-  std::vector<double> prices;  ///< by row, of the best bound; those of rows of time add up to 1
+  std::vector<double>
+      prices;  ///< by row, of the best bound: of time without unit, adding up to 1, of memory in seconds
 };
 
 struct PriceSearch {

@@ -13,7 +13,8 @@ namespace tangram::disaggregate {
 
 namespace {
 
-constexpr int kMostPatterns = 512;  // all patterns of a layer, where there are no more
+constexpr int kMostPatterns = 512;     // all patterns of a layer, where there are no more
+constexpr std::size_t kMostArcs = 96;  // from one state, the cheapest at the prices: few others are ever taken
 constexpr double kRounding = 1e-12;
 
 using Rows = std::vector<double>;
@@ -48,7 +49,8 @@ class LayerSearch {
         outside_.put(k, at(query.incumbent, k));
       }
     }
-    most_ = Ledger(resources, query.incumbent).period() * (1 - kRounding);
+    // Twice the bound is found without a search.
+    most_ = std::min(query.most * (1 - kRounding), 2 * relaxation.bound);
     make_patterns();
     make_arcs();
     make_completions();
@@ -81,7 +83,7 @@ class LayerSearch {
   struct Offer {
     int before = 0;
     const Arc* arc = nullptr;
-    double projected = 0;  // the largest row if layers behind take what the mixture takes
+    double projected = 0;  // the period, and what is overdrawn, if layers behind take what the mixture takes
   };
 
   [[nodiscard]] double priced(const Rows& rows) const {
@@ -200,7 +202,10 @@ class LayerSearch {
       std::ranges::sort(arcs, {},
                         [&](const Arc& arc) { return std::pair(arc.cost + at(behind, arc.to), arc.pattern); });
     };
-    for (std::vector<Arc>& arcs : arcs_) by_completion(arcs);
+    for (std::vector<Arc>& arcs : arcs_) {
+      by_completion(arcs);
+      arcs.resize(std::min(arcs.size(), kMostArcs));
+    }
     by_completion(first_);
   }
 
@@ -257,14 +262,20 @@ class LayerSearch {
 
   // Infinite: a row is overdrawn already.
   [[nodiscard]] double projected_with(const Label& label, const Arc& arc, int left) const {
-    double most = 0;
+    double period = 0;
+    double overdraft = 0;
     for (int i = 0; i < resources_.rows(); ++i) {
-      const double limit = resources_.is_memory(i) ? 1 + kRounding : most_;
       const double taken = at(label.rows, i) + at(arc.rows, i);
-      if (taken >= limit && taken > 0) return kNever;
-      most = std::max(most, (taken + left * at(rates_, i)) / limit);
+      const double projected = taken + left * at(rates_, i);
+      if (resources_.is_memory(i)) {
+        if (taken > 1 + kRounding) return kNever;
+        overdraft += std::max(0.0, projected - 1);
+      } else {
+        if (taken >= most_) return kNever;
+        period = std::max(period, projected / most_);
+      }
     }
-    return most;
+    return period + kOverdraftWeight * overdraft;
   }
 
   // The best offers of each state become labels, but for those that another is no worse than in anything.

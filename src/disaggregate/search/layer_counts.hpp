@@ -17,10 +17,11 @@ struct LayerQuery {
   Placement incumbent;          ///< kernels outside of the repeat stay where it has them
   std::vector<Placement> seen;  ///< layers of these are patterns, where not all of them are
   int beam = 64;                ///< labels kept for each layer and state
+  double most = 0;              ///< seconds: only shorter periods are of interest
 };
 
-/// A placement with a shorter period of additive rows, if there is one. None as well where layers read each other
-/// beyond the next one, or share weights.
+/// The placement found with the shortest period of additive rows, if it is shorter than `most`. None as well where
+/// layers read each other beyond the next one, or share weights.
 [[nodiscard]] std::optional<Placement> best_counts(const Resources& resources, const Relaxation& relaxation,
                                                    const LayerQuery& query);
 

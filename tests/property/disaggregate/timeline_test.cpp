@@ -38,14 +38,14 @@ TEST_CASE("disaggregate timeline: one pass alone takes its latency, and nothing 
     for (disaggregate::Buffer& buffer : problem.buffers) buffer.messages = 0;
     const disaggregate::Placement placement = random_placement(problem, random);
     const disaggregate::Usage usage = disaggregate::usage_of(problem, placement);
-    const streams::Run alone = streams::run(disaggregate::schedule_of(problem, placement, 1));
+    const streams::Run alone = streams::run(disaggregate::schedule_of(problem, {{1, placement}}, 1));
     CHECK(alone.end == Approx(usage.latency.front()));
     for (int c = 0; c < problem.class_count(); ++c) {
       CHECK(at(alone.busy, c) == Approx(at(usage.gpu, c) * at(problem.classes, c).count));
     }
     problem.phases.front().in_flight = 4;
     const int rounds = 12;
-    const streams::Run run = streams::run(disaggregate::schedule_of(problem, placement, rounds));
+    const streams::Run run = streams::run(disaggregate::schedule_of(problem, {{1, placement}}, rounds));
     // Two GPUs of a class share four places evenly, and so do twelve passes over three rounds of them.
     CHECK(run.end >= rounds * disaggregate::usage_of(problem, placement).period * (1 - 1e-9) - usage.latency.front());
     CHECK(run.end <= rounds * usage.latency.front() * (1 + 1e-9));

@@ -16,6 +16,7 @@ struct OnePass {
   int kind = 0;
   std::size_t number = 0;
   int place = 0;
+  const std::vector<Segment>* segments = nullptr;
   std::vector<double> begin;  // by segment
   std::vector<double> end;
 };
@@ -48,8 +49,9 @@ Run naive_run(const Schedule& schedule) {
         const bool is_taken = std::ranges::any_of(
             begun, [&](const OnePass& p) { return p.kind == k && p.place == place && !is_over(p, now); });
         if (is_taken) continue;
-        const std::vector<double> open(kind.segments.size(), kNotYet);
-        begun.push_back({k, number, place, open, open});
+        const std::vector<Segment>& segments = kind.segments_of(kind.way_of(static_cast<std::int64_t>(number)));
+        const std::vector<double> open(segments.size(), kNotYet);
+        begun.push_back({k, number, place, &segments, open, open});
         result.passes[static_cast<std::size_t>(k)][number].begin = now;
         ++number;
       }
@@ -60,7 +62,7 @@ Run naive_run(const Schedule& schedule) {
         std::size_t segment = 0;
         bool is_busy = false;
         for (OnePass& pass : begun) {
-          const std::vector<Segment>& segments = schedule.kinds[static_cast<std::size_t>(pass.kind)].segments;
+          const std::vector<Segment>& segments = *pass.segments;
           if (pass.place % schedule.servers[static_cast<std::size_t>(resource)] != server) continue;
           for (std::size_t s = 0; s < segments.size(); ++s) {
             if (segments[s].resource != resource) continue;
@@ -76,7 +78,7 @@ Run naive_run(const Schedule& schedule) {
           }
         }
         if (is_busy || chosen == nullptr) continue;
-        const double seconds = schedule.kinds[static_cast<std::size_t>(chosen->kind)].segments[segment].seconds;
+        const double seconds = (*chosen->segments)[segment].seconds;
         chosen->begin[segment] = now;
         chosen->end[segment] = now + seconds;
         result.busy[static_cast<std::size_t>(resource)] += seconds;

@@ -18,6 +18,19 @@ namespace {
 // Times are not whole, so that little happens at one time by chance, and at least one: nothing ends when it begins.
 double seconds(std::mt19937_64& random) { return std::uniform_real_distribution<>(1, 5)(random); }
 
+std::vector<streams::Segment> random_segments(std::mt19937_64& random, int resources) {
+  std::vector<streams::Segment> segments(static_cast<std::size_t>(pick(random, 1, 8)));
+  for (int s = 0; s < static_cast<int>(segments.size()); ++s) {
+    streams::Segment& segment = segments[static_cast<std::size_t>(s)];
+    segment.resource = pick(random, 0, resources - 1);
+    segment.seconds = seconds(random);
+    for (int before = 0; before < s; ++before) {
+      if (pick(random, 0, 2) == 0) segment.after.push_back(before);
+    }
+  }
+  return segments;
+}
+
 streams::Schedule random_schedule(std::mt19937_64& random) {
   streams::Schedule schedule;
   const int resources = pick(random, 1, 4);
@@ -27,14 +40,10 @@ streams::Schedule random_schedule(std::mt19937_64& random) {
     streams::PassKind& kind = schedule.kinds.emplace_back();
     kind.in_flight = pick(random, 1, 4);
     kind.passes = pick(random, 1, 8);
-    const int segments = pick(random, 1, 8);
-    for (int s = 0; s < segments; ++s) {
-      streams::Segment& segment = kind.segments.emplace_back();
-      segment.resource = pick(random, 0, resources - 1);
-      segment.seconds = seconds(random);
-      for (int before = 0; before < s; ++before) {
-        if (pick(random, 0, 2) == 0) segment.after.push_back(before);
-      }
+    kind.segments = random_segments(random, resources);
+    if (pick(random, 0, 2) == 0) {
+      kind.other_ways.push_back(random_segments(random, resources));
+      kind.turns = {0, 1, 1};
     }
     if (pick(random, 0, 1) == 0) continue;
     double arrival = 0;

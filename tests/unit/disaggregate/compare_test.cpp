@@ -85,35 +85,37 @@ TEST_CASE("disaggregate compare: what any granularity can gain on that census, o
 
 TEST_CASE("disaggregate compare: errors of the times as large as the gain leave the simpler way") {
   Batch batch{32, census_problem()};
-  for (disaggregate::Kernel& kernel : batch.problem.kernels) kernel.error = 0.1;
+  for (disaggregate::Kernel& kernel : batch.problem.kernels) kernel.error = 0.05;
   const Comparison comparison = disaggregate::compare({&batch, 1}, bounds_only());
   INFO(shown(comparison));
   CHECK(comparison.decision.rule == Rule::kWithinErrors);
   CHECK(comparison.decision.arm == ArmKind::kPhaseBlocksShared);
   const Arm& kernels = comparison.arm(ArmKind::kKernels);
-  CHECK(kernels.low == Approx(kernels.rate / 1.1));
-  CHECK(kernels.high == Approx(kernels.rate / 0.9));
+  CHECK(kernels.low == Approx(kernels.rate / 1.125));
+  CHECK(kernels.high == Approx(kernels.rate / 0.875));
 }
 
 TEST_CASE("disaggregate compare: equal requests in memory, 8B on an A100 and an L40S") {
   for (const int context : {1024, 4096}) {
     for (const int requests : {32, 128}) {
-      const std::vector<Batch> batches =
-          batches_of({.context = context, .memory = {72e9, 43e9}, .head = true}, {4, 8, 16, 32, 64, 128});
+      const std::vector<Batch> batches = batches_of({.context = context, .memory = {72e9, 43e9}, .head = true},
+                                                    {4, 8, 12, 16, 24, 32, 48, 64, 96, 128});
       Terms terms;
       terms.most_requests = requests;
-      terms.in_flight = {2, 4};
+      terms.in_flight = {2};
       const Comparison comparison = disaggregate::compare(batches, terms);
       INFO(context << ' ' << requests << '\n' << shown(comparison));
-      CHECK(comparison.decision.arm == ArmKind::kReplicas);
-      CHECK(comparison.decision.rule == Rule::kWeightsPerMicroBatch);
+      // Where one GPU is as fast with all requests as two with a part each, it is the simpler arm.
+      CHECK(comparison.arm(comparison.decision.arm).rate == comparison.arm(ArmKind::kReplicas).rate);
+      CHECK(
+          (comparison.decision.rule == Rule::kWeightsPerMicroBatch || comparison.decision.rule == Rule::kWithinErrors));
       CHECK_THAT(comparison.decision.why, ContainsSubstring("weights are read per micro-batch"));
       CHECK(comparison.arm(ArmKind::kKernels).requests_in_memory <= requests);
     }
   }
 }
 
-TEST_CASE("disaggregate compare: 32B on an A100 of 80 GB and an L40S of 48 GB") {
+TEST_CASE("disaggregate compare: 32B on an A100 of 80 GB and an L40S of 48 GB, links left aside") {
   const std::vector<Batch> batches =
       batches_of({.model = "qwen32b", .context = 1024, .memory = {72e9, 43e9}, .head = true}, {32, 48, 64, 96});
   Terms terms;
@@ -122,5 +124,51 @@ TEST_CASE("disaggregate compare: 32B on an A100 of 80 GB and an L40S of 48 GB") 
   const Comparison comparison = disaggregate::compare(batches, terms);
   INFO(shown(comparison));
   CHECK(comparison.decision.arm == ArmKind::kKernels);
-  WARN(shown(comparison));
+  CHECK(comparison.decision.rule == Rule::kMemory);
+  const Arm& kernels = comparison.arm(ArmKind::kKernels);
+  const Arm& layers = comparison.arm(ArmKind::kLayers);
+  CHECK(layers.rate == Approx(1877).epsilon(0.001));
+  CHECK(kernels.rate >= 1.15 * layers.rate);
+  CHECK(kernels.rate >= 3.4 * comparison.arm(ArmKind::kOneGpu).rate);
+  CHECK(kernels.rate >= 2180);
+  CHECK(kernels.bound <= 1.03 * kernels.rate);
+  CHECK(kernels.memory.at(0) <= 72e9);
+  CHECK(kernels.memory.at(1) <= 43e9);
+}
+
+TEST_CASE("disaggregate compare: 32B with an L40S of half the memory, and on two L40S") {
+  Terms terms;
+  terms.in_flight = {2};
+  terms.simulated_rounds = 0;
+  const ModelCase half{.model = "qwen32b", .context = 1024, .memory = {72e9, 21e9}, .head = true};
+  const Comparison smaller = disaggregate::compare(batches_of(half, {48}), terms);
+  INFO(shown(smaller));
+  CHECK_FALSE(smaller.arm(ArmKind::kOneGpu).fits);
+  CHECK(smaller.arm(ArmKind::kKernels).rate >= 1.1 * smaller.arm(ArmKind::kLayers).rate);
+  CHECK(smaller.arm(ArmKind::kKernels).memory.at(1) <= 21e9);
+  ModelCase alike = half;
+  alike.gpus = {"l40s", "l40s"};
+  alike.memory = {43e9, 43e9};
+  const Comparison two = disaggregate::compare(batches_of(alike, {32}), terms);
+  INFO(shown(two));
+  CHECK_FALSE(two.arm(ArmKind::kReplicas).fits);
+  CHECK(two.arm(ArmKind::kKernels).rate <= 1.01 * two.arm(ArmKind::kLayers).rate);
+  CHECK(two.decision.arm == ArmKind::kLayers);
+}
+
+TEST_CASE("disaggregate compare: 32B over InfiniBand, simulated") {
+  const std::vector<Batch> batches = batches_of(
+      {.model = "qwen32b", .context = 1024, .memory = {72e9, 43e9}, .link = kInfiniBand, .head = true}, {96});
+  Terms terms;
+  terms.in_flight = {2};
+  const Comparison comparison = disaggregate::compare(batches, terms);
+  INFO(shown(comparison));
+  // What is left of 16 % once messages take their time and two micro-batches wait for each other.
+  const Arm& kernels = comparison.arm(ArmKind::kKernels);
+  const Arm& layers = comparison.arm(ArmKind::kLayers);
+  CHECK(layers.simulated == Approx(1877).epsilon(0.001));
+  CHECK(kernels.simulated >= 1.03 * layers.simulated);
+  CHECK(kernels.bound <= 1.14 * layers.simulated);
+  CHECK(comparison.decision.rule == Rule::kWithinErrors);
+  CHECK(comparison.decision.arm == ArmKind::kLayers);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "tangram/base/at.hpp"
@@ -29,6 +30,9 @@ Block block_of(const std::string& name) {
 
 // Bytes of keys and values of one token and layer, bf16 and 8 heads of 128 in both models.
 constexpr double kCacheBytes = 2 * 8 * 128 * 2;
+
+// Log-log interpolation of GEMM with every point left out once: 5 to 8 % in the mean on five of six GPUs.
+constexpr double kInterpolated = 0.06;
 
 class ModelProblem {
  public:
@@ -67,6 +71,7 @@ class ModelProblem {
     kernel.name = name;
     kernel.layer = layer;
     kernel.block = block_of(table_.text(row, "block"));
+    kernel.error = kInterpolated;
     for (const std::string& gpu : of_.gpus) kernel.seconds.push_back(table_.number(row, gpu) * 1e-6);
     const int number = problem_.kernel_count() - 1;
     hold(BufferKind::kWeight, table_.number(row, "weight_bytes"), number);
@@ -169,13 +174,14 @@ Problem census_problem() {
   problem.classes[1].name = "L40S";
   problem.links = {2, 2};
   problem.phases = {{"prefill", 1, 1'000'000}, {"decode", 1, 1'000'000}};
-  std::map<std::pair<int, std::string>, Kernel> kernels;
+  std::map<std::tuple<int, Block, std::string>, Kernel> kernels;
   for (std::size_t row = 0; row < table.size(); ++row) {
     const int phase = table.text(row, "phase") == "prefill" ? 0 : 1;
-    Kernel& kernel = kernels[{phase, table.text(row, "kernel")}];
+    const Block block = block_of(table.text(row, "block"));
+    Kernel& kernel = kernels[{phase, block, table.text(row, "kernel")}];
     kernel.name = table.text(row, "kernel");
     kernel.phase = phase;
-    kernel.block = block_of(table.text(row, "block"));
+    kernel.block = block;
     kernel.seconds.resize(2, 0);
     const double seconds = table.number(row, "launches") * table.number(row, "a100_us") * 1e-6;
     kernel.seconds[0] += seconds;

@@ -33,7 +33,8 @@ inline constexpr disaggregate::Link kInfiniBand{25e9, 5e-6, 2e-6};
 /// 1 over the sum of the rates of all GPUs, each with the whole model.
 [[nodiscard]] double replica_period(const disaggregate::Problem& problem);
 
-/// The kernels of `gptoss20b_census.csv`, those of one name and phase together, on an A100 and an L40S; no messages.
+/// The kernels of `gptoss20b_census.csv`, those of one name, phase and block together, on an A100 and an L40S; no
+/// messages.
 [[nodiscard]] disaggregate::Problem census_problem();
 
 /// Rows of a comma-separated file of tests/data/disaggregate by the names of its columns; lines with # are left out.

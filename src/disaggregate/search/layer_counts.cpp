@@ -13,8 +13,7 @@ namespace tangram::disaggregate {
 
 namespace {
 
-constexpr int kMostPatterns = 512;     // all patterns of a layer, where there are no more
-constexpr std::size_t kMostArcs = 96;  // from one state, the cheapest at the prices: few others are ever taken
+constexpr int kMostPatterns = 512;  // all patterns of a layer, where there are no more
 constexpr double kRounding = 1e-12;
 
 using Rows = std::vector<double>;
@@ -204,7 +203,8 @@ class LayerSearch {
     };
     for (std::vector<Arc>& arcs : arcs_) {
       by_completion(arcs);
-      arcs.resize(std::min(arcs.size(), kMostArcs));
+      // From one state the cheapest at the prices: few others are ever taken.
+      arcs.resize(std::min(arcs.size(), static_cast<std::size_t>(query_.beam) * 3 / 2));
     }
     by_completion(first_);
   }

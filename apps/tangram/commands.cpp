@@ -21,6 +21,7 @@
   ROW(calibrate)              \
   ROW(accuracy)               \
   ROW(kernels)                \
+  ROW(disaggregate)           \
   ROW(parallelizers)          \
   ROW(cache)                  \
   ROW(worker)                 \

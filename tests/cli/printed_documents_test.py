@@ -64,6 +64,17 @@ def untimed(graph, folder):
     return path
 
 
+def two_gpus(folder):
+    """The GPUs that the kernel graph has times of."""
+    nodes = [
+        {"name": name, "gpus": [{"type": gpu, "count": 1}], "network": {"bandwidth_gbit_s": 200, "latency_us": 2}}
+        for name, gpu in (("old", "T4"), ("new", "L40S"))
+    ]
+    path = folder / "two_gpus.json"
+    path.write_text(json.dumps({"schema": "tangram.cluster/1", "name": "two", "nodes": nodes}))
+    return path
+
+
 def talker(folder):
     """A plugin that answers where nobody reads."""
     path = folder / "talker.json"
@@ -83,6 +94,7 @@ def printed(folder):
     wrong = wrong_ranks(plan, folder)
     graph = folder / "kernels.json"
     run("kernels", "synth", MINI, "--gpu", "T4,L40S", "-q", "-o", graph)
+    pair = two_gpus(folder)
     commands = [
         (0, "accuracy", INPUTS / "measurements.json"),
         (0, "cache", "path", "--cache", cache),
@@ -106,6 +118,10 @@ def printed(folder):
         (0, "init", folder / "job", "--nodes", "8xT4", "--model", "gpt-6.7b"),
         (0, "init", "--list"),
         (0, "islands", TINY),
+        (0, "disaggregate", "plan", pair, graph),
+        (0, "disaggregate", "plan", pair, graph, "--objective", "latency"),
+        (0, "disaggregate", "compare", pair, graph),
+        (0, "disaggregate", "simulate", pair, graph),
         (0, "kernels", "accuracy"),
         (0, "kernels", "check", graph),
         (3, "kernels", "check", untimed(graph, folder)),

@@ -27,19 +27,6 @@ PriceSearch price_search(const SolverEffort& effort) {
   return search;
 }
 
-// Everything on one class, as far as it runs there.
-std::vector<Placement> on_one_class(const Problem& problem) {
-  std::vector<Placement> found;
-  for (int c = 0; c < problem.class_count(); ++c) {
-    Placement& placement = found.emplace_back();
-    for (const Kernel& kernel : problem.kernels) {
-      const auto fastest = std::ranges::min_element(kernel.seconds) - kernel.seconds.begin();
-      placement.push_back(std::isinf(at(kernel.seconds, c)) ? static_cast<int>(fastest) : c);
-    }
-  }
-  return found;
-}
-
 class Search {
  public:
   Search(const Problem& problem, Objective objective, const SolverEffort& effort)

@@ -39,7 +39,7 @@ class ColumnGeneration {
   }
 
   Relaxation run() {
-    add_first_placements();
+    for (Placement& placement : on_one_class(resources_.problem())) static_cast<void>(add(std::move(placement)));
     MasterSolution mixed = master_.solve();
     for (int step = 0; step < search_.most_steps && !is_closed(mixed); ++step) {
       const bool is_new = try_prices(smoothed(mixed)) || try_prices(mixed.prices);
@@ -50,19 +50,6 @@ class ColumnGeneration {
   }
 
  private:
-  // Everything on one class, as far as it runs there.
-  void add_first_placements() {
-    const Problem& problem = resources_.problem();
-    for (int c = 0; c < problem.class_count(); ++c) {
-      Placement placement;
-      for (const Kernel& kernel : problem.kernels) {
-        const auto fastest = std::ranges::min_element(kernel.seconds) - kernel.seconds.begin();
-        placement.push_back(std::isinf(at(kernel.seconds, c)) ? static_cast<int>(fastest) : c);
-      }
-      static_cast<void>(add(std::move(placement)));
-    }
-  }
-
   // Whether it is one that was not there before.
   bool add(Placement placement) {
     if (std::ranges::find(placements_, placement) != placements_.end()) return false;
@@ -135,6 +122,18 @@ class ColumnGeneration {
 };
 
 }  // namespace
+
+std::vector<Placement> on_one_class(const Problem& problem) {
+  std::vector<Placement> found;
+  for (int c = 0; c < problem.class_count(); ++c) {
+    Placement& placement = found.emplace_back();
+    for (const Kernel& kernel : problem.kernels) {
+      const auto fastest = std::ranges::min_element(kernel.seconds) - kernel.seconds.begin();
+      placement.push_back(std::isinf(at(kernel.seconds, c)) ? static_cast<int>(fastest) : c);
+    }
+  }
+  return found;
+}
 
 Relaxation relax(const Resources& resources, const PriceSearch& search) {
   return ColumnGeneration(resources, search).run();

@@ -19,6 +19,9 @@ struct Relaxation {
       prices;  ///< by row, of the best bound: of time without unit, adding up to 1, of memory in seconds
 };
 
+/// Everything on one class, for each of them; kernels that do not run there on their fastest.
+[[nodiscard]] std::vector<Placement> on_one_class(const Problem& problem);
+
 struct PriceSearch {
   int most_steps = 300;
   double tolerance = 1e-5;      ///< between mixture and bound, relative

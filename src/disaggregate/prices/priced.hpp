@@ -47,7 +47,7 @@ class PricedProblem {
   Grid<double> cost_;
 };
 
-/// A placement and what no placement is cheaper than; the two agree where `exact`.
+/// A placement, and what none is cheaper than: its own cost, unless costs were left out.
 struct Cheapest {
   Placement placement;
   double bound = 0;

@@ -51,10 +51,8 @@ Placement descend(const Resources& resources, const std::vector<double>& prices,
   Score best = score_of(ledger, prices);
   std::vector<double> rows;
   const auto attempt = [&](int first, int last, int on) {
-    bool changes = false;
-    for (int k = first; k < last; ++k) changes |= at(placement, k) != on;
-    // The first and the last kernel of a run move; shorter runs are tried apart.
-    if (!changes || at(placement, first) == on || at(placement, last - 1) == on) return false;
+    // Both ends of a run move: shorter runs are tried apart.
+    if (at(placement, first) == on || at(placement, last - 1) == on) return false;
     if (!all_run(problem, first, last, on)) return false;
     rows = ledger.rows();
     for (int k = first; k < last; ++k) ledger.put(k, on);

@@ -25,8 +25,9 @@ class Deciding {
       return {Rule::kNothingFits, ArmKind::kOneGpu, ArmKind::kOneGpu, 0,
               "memory suffices for no way to place the model"};
     }
-    if (!kernels_.fits)
-      return of(Rule::kUniformRatios, simpler_.kind, 0, "kernels alone do not fit, a simpler way does");
+    if (!kernels_.fits) {
+      return of(Rule::kLinks, simpler_.kind, 0, "no placement by kernels keeps to the terms, with what messages take");
+    }
     if (!simpler_.fits) return of(Rule::kMemory, ArmKind::kKernels, kNever, "only single kernels fit the GPUs' memory");
     const double gain = rate_of(kernels_) / rate_of(simpler_);
     if (gain <= 1) return without_gain(gain);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "fleet_classes.hpp"
+#include "merge.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/kernels/hazards.hpp"
@@ -53,13 +55,13 @@ class Binding {
 
   Expected<Problem> run() {
     find_gpus();
-    refuse_pinned();
     if (!mistakes_.empty()) return fail(std::move(mistakes_));
     add_phases();
     add_kernels();
     if (!mistakes_.empty()) return fail(std::move(mistakes_));
     add_messages();
     add_resident();
+    if (!pinned_.empty()) result_ = merged(result_, pinned_);
     if (auto ok = check(result_); !ok) return fail(std::move(ok.error()));
     return std::move(result_);
   }
@@ -80,19 +82,17 @@ class Binding {
     }
   }
 
-  void refuse_pinned() {
-    int count = 0;
-    std::string first;
-    for (const kernels::Kernel& kernel : unrolled_.kernels) {
-      if (kernel.pinned == kernels::Pin::kNone) continue;
-      if (count++ == 0) first = fmt::format("{} ({})", kernel.id, to_string(kernel.pinned));
+  // Pinned kernels with all that they read from or write for, and what is launched in between.
+  [[nodiscard]] std::vector<KernelRange> pinned_ranges(const std::vector<kernels::Hazard>& hazards) const {
+    std::vector<KernelRange> ranges;
+    for (const kernels::Hazard& hazard : hazards) {
+      if (is_free(hazard.from) && is_free(hazard.to)) continue;
+      ranges.push_back({hazard.from, hazard.to});
     }
-    if (count == 0) return;
-    mistake("pinned-kernels",
-            fmt::format("{} of {} kernels must run where their neighbours run, first {}", count,
-                        unrolled_.kernels.size(), first),
-            "record them with an execution trace, so that it is known what they read and write");
+    return ranges;
   }
+
+  [[nodiscard]] bool is_free(int kernel) const { return at(unrolled_.kernels, kernel).pinned == kernels::Pin::kNone; }
 
   // A round is one pass of the last phase.
   void add_phases() {
@@ -151,7 +151,9 @@ class Binding {
   void add_messages() {
     for (const kernels::Phase& phase : unrolled_.phases) {
       std::map<std::pair<int, int>, Buffer> messages;  // by writer and buffer
-      for (const kernels::Hazard& hazard : kernels::hazards(unrolled_, phase)) {
+      const std::vector<kernels::Hazard> hazards = kernels::hazards(unrolled_, phase);
+      std::ranges::move(pinned_ranges(hazards), std::back_inserter(pinned_));
+      for (const kernels::Hazard& hazard : hazards) {
         if (hazard.kind != kernels::HazardKind::kReadAfterWrite || hazard.storage) continue;
         Buffer& message = messages[{hazard.from, hazard.buffer}];
         message.writer = hazard.from;
@@ -215,6 +217,7 @@ class Binding {
   const FleetClasses classes_;
   std::vector<int> gpu_of_;  // by class: in the graph
   Problem result_;
+  std::vector<KernelRange> pinned_;
   Diagnostics mistakes_;
 };
 

@@ -130,13 +130,17 @@ TEST_CASE("disaggregate bind: a GPU type without times is named") {
   CHECK_THAT(problem.error().front().message, ContainsSubstring("Big"));
 }
 
-TEST_CASE("disaggregate bind: pinned kernels are refused") {
+TEST_CASE("disaggregate bind: a pinned kernel is one with what it reads from") {
   kernels::KernelGraph graph = two_layers();
-  graph.kernels[1].pinned = kernels::Pin::kUnknownPointer;
+  graph.kernels[1].pinned = kernels::Pin::kHost;
   const auto problem = problem_of(two_nodes(), graph, {});
-  REQUIRE_FALSE(problem);
-  CHECK(problem.error().front().code == "pinned-kernels");
-  CHECK_THAT(problem.error().front().message, ContainsSubstring("head"));
+  REQUIRE(problem);
+  REQUIRE(problem->kernel_count() == 2);
+  CHECK(problem->kernels[1].name == "attention[1]+head");
+  CHECK(problem->kernels[1].seconds == std::vector<double>{20e-6, 40e-6});
+  const auto messages = std::ranges::count(problem->buffers, BufferKind::kMessage, &Buffer::kind);
+  CHECK(messages == 1);  // between the layers
+  CHECK(problem->repeats.empty());
 }
 
 TEST_CASE("disaggregate bind: prefill sends its cache to decode, once for so many passes of it") {

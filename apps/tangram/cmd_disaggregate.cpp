@@ -37,7 +37,7 @@ Parameters parameters_of(DisaggregateArguments& a) {
            {"CLUSTER", "the GPUs there are", &a.fleet},
            {"GRAPH", "kernel graphs; compare takes one for each size of micro-batches", &a.graphs}},
           {{"objective", "WHAT", "plan: throughput (default) or latency", &a.objective, {"throughput", "latency"}},
-           {"in-flight", "N", "micro-batches under way at the same time, at most (default: 2)", &a.in_flight},
+           {"in-flight", "N", "micro-batches under way for each GPU, at most (default: 2)", &a.in_flight},
            {"requests", "N", "compare: requests in memory, the same for all arms (default: what fits)", &a.requests},
            {"generated", "TOKENS", "tokens that a request generates, in the mean (default: 256)", &a.generated},
            {"token-ms", "N", "compare: milliseconds from token to token, at most", &a.token_ms},
@@ -144,7 +144,8 @@ ExitCode run_compare(const DisaggregateArguments& a, const Context& context, con
   terms.most_requests = static_cast<int>(a.requests);
   if (a.token_ms > 0) terms.token_seconds = static_cast<double>(a.token_ms) * 1e-3;
   terms.in_flight.clear();
-  for (int m = 1; m <= a.in_flight; ++m) terms.in_flight.push_back(m);
+  const int each = disaggregate::most_gpus(inputs.batches.front().problem);
+  for (int m = 1; m <= a.in_flight; ++m) terms.in_flight.push_back(m * each);
   const disaggregate::Comparison comparison = disaggregate::compare(inputs.batches, terms);
   return print_result(context, comparison_for_people(comparison, context.terminal), comparison_document(comparison));
 }
@@ -156,10 +157,11 @@ ExitCode run_simulate(const DisaggregateArguments& a, const Context& context, co
   std::vector<InFlight> rows;
   disaggregate::Problem problem = plan->problem;
   for (const int in_flight : {1, 2, 3, 4, 6, 8}) {
-    for (disaggregate::Phase& phase : problem.phases) phase.in_flight = in_flight;
+    for (disaggregate::Phase& phase : problem.phases) phase.in_flight = in_flight * disaggregate::most_gpus(problem);
     const disaggregate::Placement& placement = plan->found.solution.placement;
-    rows.push_back({in_flight, disaggregate::usage_of(problem, placement).period,
-                    disaggregate::simulated_period(problem, {{1, placement}}, 200)});
+    const double period = disaggregate::usage_of(problem, placement).period;
+    const double simulated = disaggregate::simulated_period(problem, {{1, placement}}, 200);
+    rows.push_back({problem.phases.front().in_flight, period, std::max(period, simulated)});
   }
   return print_result(context, in_flight_for_people(rows, plan->requests, context.terminal),
                       in_flight_document(rows, plan->requests));

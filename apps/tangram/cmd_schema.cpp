@@ -62,8 +62,9 @@ Command schema_command() {
 launch_plan, kernels (a kernel graph), operator_times.
 Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
-error, explanation (explain), export, gpu_list (gpus), init, inventory
-(cluster), islands, kernel_accuracy (kernels accuracy), kernel_check (kernels
+disaggregation (disaggregate plan), disaggregation_comparison (disaggregate
+compare), disaggregation_simulation (disaggregate simulate), error, explanation
+(explain), export, gpu_list (gpus), init, inventory (cluster), islands, kernel_accuracy (kernels accuracy), kernel_check (kernels
 check), parallelizers, planner_files (compare --write-inputs), replan (plan
 --against), simulation (simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".

@@ -144,9 +144,16 @@ streams::Schedule schedule_of(const Problem& problem, const std::vector<Share>& 
 }
 
 double simulated_period(const Problem& problem, const std::vector<Share>& placements, int rounds) {
-  const streams::Run run = streams::run(schedule_of(problem, placements, rounds));
-  if (run.passes.size() == 1) return run.period(0) * problem.phases.front().passes;
-  return run.end / rounds;
+  // So many in flight that all places are taken several times.
+  for (const Phase& phase : problem.phases) {
+    constexpr int kMostInFlight = 1024;  // more are as good as any number
+    const int in_flight = std::min(phase.in_flight, kMostInFlight);
+    rounds = std::max(rounds, static_cast<int>(std::ceil(4 * in_flight / phase.passes)));
+  }
+  const streams::Schedule schedule = schedule_of(problem, placements, rounds);
+  const streams::Run run = streams::run(schedule);
+  if (run.passes.size() > 1) return run.end / rounds;
+  return problem.phases.front().passes * run.mean_latency(0) / schedule.kinds.front().in_flight;
 }
 
 SimulatedSolution solve_simulated(const Problem& problem, const SolverEffort& effort, int rounds) {

@@ -199,6 +199,20 @@ double Run::period(int kind) const {
   return (ends.back() - ends[first]) / static_cast<double>(ends.size() - 1 - first);
 }
 
+double Run::mean_latency(int kind) const {
+  const std::vector<PassTimes>& all = at(passes, kind);
+  double sum = 0;
+  int count = 0;
+  for (std::size_t p = all.size() / 3; p < all.size(); ++p) {
+    if (all[p].end > all.back().begin && all.size() > 1) continue;
+    sum += all[p].end - all[p].begin;
+    ++count;
+  }
+  if (count > 0) return sum / count;
+  for (const PassTimes& pass : all) sum += pass.end - pass.begin;
+  return all.empty() ? 0 : sum / static_cast<double>(all.size());
+}
+
 Run run(const Schedule& schedule, Priority priority) { return Simulation(schedule, priority).run(); }
 
 }  // namespace tangram::streams

@@ -10,7 +10,7 @@
 namespace tangram::disaggregate {
 
 struct Deployment {
-  int in_flight = 2;  ///< micro-batches of each phase
+  int in_flight = 2;  ///< micro-batches of each phase, for each GPU of the type of which there are most
   double generated_tokens =
       256;  ///< of a request, in the mean: how often decode passes for each time that prefill does
   double message_seconds = 5e-6;      ///< of a link for each message, beside its latency and bytes: GPU-initiated RDMA
@@ -29,6 +29,9 @@ struct Deployment {
 /// are pinned to their neighbours.
 [[nodiscard]] Expected<Problem> problem_of(const cluster::Fleet& fleet, const kernels::KernelGraph& graph,
                                            const Deployment& deployment);
+
+/// GPUs of the type of which there are most: so many passes are in flight if each of these has one.
+[[nodiscard]] int most_gpus(const Problem& problem);
 
 /// Requests of a micro-batch: those of the last phase, at least 1.
 [[nodiscard]] int requests_of(const kernels::KernelGraph& graph);

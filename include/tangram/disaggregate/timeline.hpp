@@ -22,8 +22,8 @@ struct Share {
 /// and of both GPUs.
 [[nodiscard]] streams::Schedule schedule_of(const Problem& problem, const std::vector<Share>& placements, int rounds);
 
-/// Seconds from round to round, simulated over so many rounds: of one phase while all places in flight are taken, of
-/// several the time of all divided by their number.
+/// Seconds from round to round, simulated over so many rounds, or more where many are in flight: of one phase while all
+/// places in flight are taken, of several the time of all divided by their number.
 [[nodiscard]] double simulated_period(const Problem& problem, const std::vector<Share>& placements, int rounds = 60);
 
 /// The placement with the shortest simulated period of several: with few micro-batches in flight, kernels that follow

@@ -54,6 +54,9 @@ struct Run {
   /// Seconds from one end of a pass to the next of a kind while all its places are taken: from a third of these passes
   /// on, until the last one begins. Of one pass alone its latency.
   [[nodiscard]] double period(int kind) const;
+  /// Mean seconds from begin to end of the passes of that time. Divided by the places it is a period as well (Little's
+  /// law), and a better one where passes end in clusters.
+  [[nodiscard]] double mean_latency(int kind) const;
 };
 
 /// Passes begin in their order as places come free, kinds that are ready at once in theirs. What happens at one time

@@ -100,7 +100,7 @@ class Binding {
     for (const kernels::Phase& phase : unrolled_.phases) {
       Phase added;
       added.name = phase.name;
-      added.in_flight = deployment_.in_flight;
+      added.in_flight = deployment_.in_flight * most_gpus(result_);
       if (&phase != &unrolled_.phases.back()) {
         const double each = static_cast<double>(std::max<std::int64_t>(1, phase.requests));
         added.passes = requests / deployment_.generated_tokens / each;
@@ -226,6 +226,8 @@ class Binding {
 int requests_of(const KernelGraph& graph) {
   return graph.phases.empty() ? 1 : static_cast<int>(std::max<std::int64_t>(1, graph.phases.back().requests));
 }
+
+int most_gpus(const Problem& problem) { return std::ranges::max_element(problem.classes, {}, &GpuClass::count)->count; }
 
 Expected<Problem> problem_of(const cluster::Fleet& fleet, const KernelGraph& graph, const Deployment& deployment) {
   return Binding(fleet, graph, deployment).run();

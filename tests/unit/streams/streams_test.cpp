@@ -29,6 +29,7 @@ TEST_CASE("streams: a pass alone takes the sum of its segments, two in flight ov
   const Run three = streams::run({{1, 1, 1}, {three_steps(3, 9)}});
   CHECK(three.period(0) == 3);
   CHECK(three.busy == std::vector<double>{18, 27, 9});
+  CHECK(three.mean_latency(0) == 9);  // three places, one end every three
 }
 
 TEST_CASE("streams: a resource with two servers runs two places") {

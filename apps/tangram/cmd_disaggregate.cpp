@@ -213,7 +213,8 @@ in a simulation; then which to run, and which rule decided. Of several graphs,
 each of another number of requests, every arm takes what suits it best.
 
 plan places the kernels, prints how far that may be from the best, and writes
-tangram.disaggregation/1. simulate shows what micro-batches in flight make of it.
+tangram.disaggregation/1. simulate shows what micro-batches in flight make of
+the placement.
 
 Manual: tangram help disaggregation
 )",

@@ -64,8 +64,8 @@ Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
 disaggregation (disaggregate plan), disaggregation_comparison (disaggregate
 compare), disaggregation_simulation (disaggregate simulate), error, explanation
-(explain), export, gpu_list (gpus), init, inventory (cluster), islands, kernel_accuracy (kernels accuracy), kernel_check (kernels
-check), parallelizers, planner_files (compare --write-inputs), replan (plan
+(explain), export, gpu_list (gpus), init, inventory (cluster), islands,
+kernel_accuracy (kernels accuracy), kernel_check (kernels check), parallelizers, planner_files (compare --write-inputs), replan (plan
 --against), simulation (simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",

@@ -237,9 +237,18 @@ Domain Flow::continuing(const Iteration& iteration, const Domain& latch) const {
 
 void Flow::find_bound(Iteration& iteration, const State& head, const State& latch) {
   const Domain going_on = continuing(iteration, latch.domain);
+  if (going_on.is_empty()) return run_once(iteration);
   const Range range = going_on.range(Form::of(iteration.symbol));
   iteration.last = range.high < kUnbounded ? std::optional(std::max<std::int64_t>(range.high, -1)) : std::nullopt;
   find_reach(iteration, head, going_on);
+}
+
+void Flow::run_once(Iteration& iteration) {
+  iteration.last = -1;
+  iteration.reach.clear();
+  iteration.doubts.clear();
+  iteration.reasons.clear();
+  iteration.counted = true;
 }
 
 /// Iteration k is reached where iteration k - 1 goes on: conditions that only get harder need to hold there alone.
@@ -306,6 +315,7 @@ std::optional<State> Flow::stabilize(Iteration& iteration, State& head) {
 }
 
 bool Flow::confirms(const Iteration& iteration, const Domain& going_on) {
+  if (going_on.is_empty()) return true;
   if (going_on.range(Form::of(iteration.symbol)).high > *iteration.last) return false;
   return std::ranges::all_of(iteration.reach, [&](const Constraint& reached) {
     const std::int64_t step = reached.form.coefficient(iteration.symbol);
@@ -320,17 +330,20 @@ Flow::EdgeStates Flow::run_loop(int loop, const State& entry) {
   Iteration iteration{loop, entry, symbols_.iteration(), std::vector<Change>(entry.registers.size()), {}, {}, {}, {}};
   State head = entry;
   auto latch = stabilize(iteration, head);
-  if (latch) find_bound(iteration, head, *latch);
+  if (latch) {
+    find_bound(iteration, head, *latch);
+  } else {
+    run_once(iteration);
+  }
   tentative_ = was_tentative;
   transfer_.set_tentative(was_tentative);
-  if (latch && iteration.last) {
+  if (iteration.last) {
     // With the bound taken for granted nothing may change: then it holds, by induction over the iterations.
-    const std::int64_t last = *iteration.last;
-    symbols_.limit_iteration(iteration.symbol, last + 1);
+    symbols_.limit_iteration(iteration.symbol, *iteration.last + 1);
     latch = stabilize(iteration, head);
     if (latch && !confirms(iteration, continuing(iteration, latch->domain))) iteration.last.reset();
   }
-  if (!latch || !iteration.last) {
+  if (!iteration.last) {
     forget_bound(iteration);
     latch = stabilize(iteration, head);
   }

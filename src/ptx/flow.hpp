@@ -84,6 +84,7 @@ class Flow {
   [[nodiscard]] Domain continuing(const Iteration& iteration, const Domain& latch) const;
   void find_bound(Iteration& iteration, const State& head, const State& latch);
   void find_reach(Iteration& iteration, const State& head, const Domain& going_on);
+  static void run_once(Iteration& iteration);
   void forget_bound(Iteration& iteration);
   std::optional<State> stabilize(Iteration& iteration, State& head);
   EdgeStates leave(const Iteration& iteration, EdgeStates exits);

@@ -47,7 +47,8 @@ const Split& Symbols::divide(const Form& value, std::int64_t size, std::int64_t 
     const bool exact = is_dense(value);
     const int number = found->second;
     Split split{value, size, divisor, 0, 0};
-    const Reason why{{}, "a quotient of values that leave gaps"};
+    const Reason* cause = doubtful(value);
+    const Reason why = cause != nullptr ? *cause : Reason{{}, "a quotient of values that leave gaps"};
     split.quotient = add({{0, (size - 1) / divisor}, exact, number, false, why});
     split.remainder = add({{0, std::min(size, divisor) - 1}, exact, number, false, why});
     splits_.push_back(std::move(split));
@@ -100,6 +101,12 @@ bool Symbols::is_dense(const Form& form) const {
     reach += step * (one.range.high - one.range.low);
   }
   return true;
+}
+
+const Reason* Symbols::doubtful(const Form& form) const {
+  const auto found =
+      std::ranges::find_if(form.terms(), [&](const Form::Term& term) { return !at(term.first).exact; });
+  return found == form.terms().end() ? nullptr : &at(found->first).why;
 }
 
 bool Symbols::has_iteration(const Form& form) const {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -69,12 +70,14 @@ class Symbols {
   [[nodiscard]] bool independent(int a, int b) const;
   /// Whether the form takes every whole number of its range.
   [[nodiscard]] bool is_dense(const Form& form) const;
+  /// Why some symbol of the form is not exact; null where all are.
+  [[nodiscard]] const Reason* doubtful(const Form& form) const;
   [[nodiscard]] bool has_iteration(const Form& form) const;
 
  private:
   int add(Symbol symbol);
 
-  std::vector<Symbol> symbols_;
+  std::deque<Symbol> symbols_;  ///< reasons are pointed to while others come
   std::vector<Split> splits_;
   std::array<Form, 3> threads_;
   std::array<Form, 3> blocks_;

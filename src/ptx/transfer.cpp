@@ -26,9 +26,24 @@ Value Transfer::unknown(int place, int slot, int base, int bits, const Reason& w
   return {{{base, symbols_.opaque(place, slot, range, why)}}, nullptr};
 }
 
+/// Why an operand is not known, where one is not.
+const Reason* Transfer::cause(const Site& site) const {
+  for (std::size_t i = 1; i < site.size(); ++i) {
+    if (site.operand(i).kind != OperandKind::kRegister) continue;
+    for (const Choice& choice : at(site.state.registers, site.operand(i).index).choices) {
+      if (const Reason* why = symbols_.doubtful(choice.offset)) return why;
+    }
+  }
+  return nullptr;
+}
+
 Value Transfer::opaque(const Site& site, Range range, std::string_view why) const {
-  const Reason reason{site.instruction.place, why.empty() ? fmt::format("{} is not affine", site.instruction.text())
-                                                          : fmt::format("{} {}", site.instruction.text(), why)};
+  const Reason* inherited = why.empty() ? cause(site) : nullptr;
+  const Reason reason =
+      inherited != nullptr
+          ? *inherited
+          : Reason{site.instruction.place,
+                   fmt::format("{} {}", site.instruction.text(), why.empty() ? "is not affine" : why)};
   return Value::number(symbols_.opaque(site.number, 0, range, reason));
 }
 

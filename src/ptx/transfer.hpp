@@ -66,6 +66,7 @@ class Transfer {
   [[nodiscard]] Predicate relation(std::string_view name, const Site& site) const;
   [[nodiscard]] Predicate logic(const Site& site) const;
   [[nodiscard]] Predicate predicate(const Operand& operand, const State& state) const;
+  [[nodiscard]] const Reason* cause(const Site& site) const;
   [[nodiscard]] Value opaque(const Site& site, Range range, std::string_view why = {}) const;
   [[nodiscard]] Value opaque(const Site& site) const;
 

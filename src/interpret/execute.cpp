@@ -14,7 +14,6 @@
 namespace tangram::interpret {
 namespace {
 
-constexpr std::int64_t kWarp = 32;
 
 Diagnostic trouble(const ptx::Module& module, std::string code, std::string message, ptx::Place place = {}) {
   Diagnostic diagnostic;
@@ -65,8 +64,8 @@ class Block {
   /// Groups of a warp that stand before the same step with all that they name.
   bool release_warps() {
     bool released = false;
-    for (std::size_t first = 0; first < threads_.size(); first += kWarp) {
-      const std::size_t end = std::min(first + kWarp, threads_.size());
+    for (std::size_t first = 0; first < threads_.size(); first += kWarpThreads) {
+      const std::size_t end = std::min(first + kWarpThreads, threads_.size());
       for (std::size_t i = first; i < end; ++i) {
         if (stops_[i] != Stop::kWarp || waiting_[i] == 0) continue;
         std::vector<Thread*> members;

@@ -19,7 +19,6 @@ constexpr Bits kSharedWindow = Bits{1} << 48;
 constexpr Bits kLocalWindow = Bits{2} << 48;
 constexpr Bits kParameterWindow = Bits{3} << 48;
 constexpr Bits kWindowBytes = Bits{1} << 48;
-constexpr std::int64_t kWarp = 32;
 
 Space window_of(Bits address) {
   if (address >= kParameterWindow && address < kParameterWindow + kWindowBytes) return Space::kParam;
@@ -78,10 +77,10 @@ Bits Thread::special(const Ref& ref) const {
     case Special::kNtid: return static_cast<Bits>(block[axis]);
     case Special::kCtaid: return static_cast<Bits>(context_.block[axis]);
     case Special::kNctaid: return static_cast<Bits>(context_.launch.grid[axis]);
-    case Special::kLane: return static_cast<Bits>(number_ % kWarp);
-    case Special::kWarp: return static_cast<Bits>(number_ / kWarp);
+    case Special::kLane: return static_cast<Bits>(number_ % kWarpThreads);
+    case Special::kWarp: return static_cast<Bits>(number_ / kWarpThreads);
     case Special::kLaneMask: {
-      const Bits self = Bits{1} << (number_ % kWarp);
+      const Bits self = Bits{1} << (number_ % kWarpThreads);
       const Bits below = self - 1;
       const Bits all = truncated(~Bits{0}, 32);
       const std::array<Bits, 5> masks = {self, below, below | self, all & ~(below | self), all & ~below};

@@ -11,6 +11,8 @@
 
 namespace tangram::interpret {
 
+inline constexpr std::int64_t kWarpThreads = 32;
+
 /// What all threads of a block share.
 struct BlockContext {
   const Program& program;
@@ -32,7 +34,7 @@ class Thread {
   /// Until it ends, faults, or stands before a step that others take part in.
   Stop run();
 
-  [[nodiscard]] std::int64_t lane() const { return number_ % 32; }
+  [[nodiscard]] std::int64_t lane() const { return number_ % kWarpThreads; }
   [[nodiscard]] const Step& step() const;
   [[nodiscard]] Bits read(const Ref& ref) const;
   void write(const Ref& ref, Bits bits);

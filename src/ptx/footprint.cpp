@@ -269,7 +269,8 @@ bool Problem::fold(std::size_t number) {
   }
   offset_ = *offset;
   limits_ = std::move(others);
-  box_[terms.front().first] = {0, static_cast<std::int64_t>(floor_div(-Wide{whole.low}, unit))};
+  const Wide last = std::min(floor_div(-Wide{whole.low}, unit), reach - 1);
+  box_[terms.front().first] = {0, static_cast<std::int64_t>(last)};
   return true;
 }
 
@@ -353,6 +354,7 @@ void Problem::separate(std::int64_t width, Footprint& out, int depth) {
   if (!tighten()) return;
   drop_implied();
   project();
+  drop_implied();
   if (std::ranges::none_of(limits_, [&](const Limit& limit) { return touches_offset(limit); })) {
     if (limits_.size() > 1) add_reason({{}, "conditions that may exclude each other"});
     if (limits_.size() == 1 && limits_[0].is_equality) add_reason({{}, "an equation that may have no solution"});

@@ -75,7 +75,7 @@ void Graph::connect(const Function& body) {
     const int end = block.end - 1;
     const Instruction& instruction = at(body.body, end);
     const OpcodeClass what = class_of(instruction);
-    const int decider = instruction.guard ? end : -1;
+    const int decider = ends_block(instruction) && instruction.guard ? end : -1;
     if (what == OpcodeClass::kBranch || what == OpcodeClass::kIndexedBranch) {
       const std::vector<int> targets = targets_of(body, instruction);
       for (const int target : targets) block.successors.push_back({block_at(target), decider, true});

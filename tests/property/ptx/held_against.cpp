@@ -88,11 +88,13 @@ std::string compared(int argument, Effect effect, std::span<const interpret::Tou
   });
   for (std::size_t byte = 0; byte < touched.size(); ++byte) {
     const bool was = happened(touched[byte], effect);
-    const std::string where = fmt::format("byte {} of argument {}, {}", byte, argument, to_string(effect));
-    if (was && claimed[byte] == 0) return where + ": touched, and in no range";
-    if (was && !listed) return where + ": touched, and not listed for the parameter";
-    if (!was && exact && claimed[byte] != 0) return where + ": in an exact range, and not touched";
-    if (claimed[byte] != 0 && !listed) return where + ": in a range, and not listed for the parameter";
+    const bool is_claimed = claimed[byte] != 0;
+    const std::string_view wrong = was && !is_claimed            ? "touched, and in no range"
+                                   : was && !listed              ? "touched, and not listed for the parameter"
+                                   : !was && exact && is_claimed ? "in an exact range, and not touched"
+                                   : is_claimed && !listed       ? "in a range, and not listed for the parameter"
+                                                                 : "";
+    if (!wrong.empty()) return fmt::format("byte {} of argument {}, {}: {}", byte, argument, to_string(effect), wrong);
   }
   return {};
 }

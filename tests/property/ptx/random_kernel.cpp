@@ -33,15 +33,15 @@ class Writer {
   std::string label() { return fmt::format("L{}", next_++); }
 
   void launch() {
-    constexpr std::array<std::int64_t, 7> kThreads = {1, 3, 8, 16, 20, 32, 40};
+    constexpr std::array<std::int64_t, 7> kThreads = {1, 3, 4, 8, 10, 16, 20};
     auto& launch = kernel_.launch;
     launch.entry = "k";
-    launch.grid = {pick(random_, 1, 4), chance(30) ? pick(random_, 2, 3) : 1, 1};
-    launch.block = {kThreads[static_cast<std::size_t>(pick(random_, 0, 6))], chance(30) ? pick(random_, 2, 3) : 1, 1};
+    launch.grid = {pick(random_, 1, 4), chance(20) ? pick(random_, 2, 3) : 1, 1};
+    launch.block = {kThreads[static_cast<std::size_t>(pick(random_, 0, 6))], chance(20) ? pick(random_, 2, 3) : 1, 1};
     for (int i = 0; i < kBuffers; ++i) {
       launch.arguments.emplace_back(ptx::BufferArgument{fmt::format("b{}", i), kBufferBytes, kPointerOffset});
     }
-    launch.arguments.emplace_back(std::int64_t{pick(random_, 0, 70)});
+    launch.arguments.emplace_back(std::int64_t{pick(random_, 0, 50)});
     launch.arguments.emplace_back(std::int64_t{pick(random_, 1, 6)});
   }
 

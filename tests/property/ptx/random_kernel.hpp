@@ -13,8 +13,8 @@
 namespace tangram::testing {
 
 inline constexpr int kBuffers = 3;
-inline constexpr std::int64_t kBufferBytes = 16384;
-inline constexpr std::int64_t kPointerOffset = 4096;  ///< where in its buffer a pointer starts
+inline constexpr std::int64_t kBufferBytes = 12288;
+inline constexpr std::int64_t kPointerOffset = 2048;  ///< where in its buffer a pointer starts
 
 struct RandomKernel {
   std::string text;

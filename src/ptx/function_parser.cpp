@@ -15,6 +15,40 @@ namespace {
 constexpr std::size_t kMostScopes = 256;
 constexpr std::int64_t kMostRegisters = std::int64_t{1} << 32;
 
+/// PTX ISA, "Special Registers".
+bool is_special(std::string_view name) {
+  constexpr std::array<std::string_view, 27> kNames = {"tid",
+                                                       "ntid",
+                                                       "ctaid",
+                                                       "nctaid",
+                                                       "laneid",
+                                                       "warpid",
+                                                       "nwarpid",
+                                                       "smid",
+                                                       "nsmid",
+                                                       "gridid",
+                                                       "clusterid",
+                                                       "nclusterid",
+                                                       "cluster_ctaid",
+                                                       "cluster_nctaid",
+                                                       "clock",
+                                                       "clock_hi",
+                                                       "clock64",
+                                                       "globaltimer",
+                                                       "globaltimer_lo",
+                                                       "globaltimer_hi",
+                                                       "cluster_ctarank",
+                                                       "cluster_nctarank",
+                                                       "is_explicit_cluster",
+                                                       "total_smem_size",
+                                                       "aggr_smem_size",
+                                                       "dynamic_smem_size",
+                                                       "current_graph_exec"};
+  constexpr std::array<std::string_view, 4> kFamilies = {"lanemask_", "envreg", "pm", "reserved_smem_"};
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::any_of(kFamilies, [&](std::string_view family) { return name.starts_with(family); });
+}
+
 bool is_label_ahead(const Cursor& cursor) { return cursor.peek().kind == TokenKind::kName && cursor.peek(1).is(':'); }
 
 }  // namespace
@@ -318,7 +352,7 @@ Operand FunctionParser::resolve(const Token& token) {
   } else if (token.text == "WARP_SZ") {
     operand.kind = OperandKind::kInteger;
     operand.integer = 32;  // PTX ISA, "Predefined Constants"
-  } else if (token.text.starts_with('%')) {
+  } else if (token.text.starts_with('%') && is_special(token.text.substr(1))) {
     operand.kind = OperandKind::kSpecial;
     operand.name = std::string(token.text.substr(1));
     while (cursor_.peek().kind == TokenKind::kDot && !cursor_.peek().after_space) {

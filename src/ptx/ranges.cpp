@@ -109,6 +109,9 @@ class Collector {
       return add_whole(access, choice.base, why.text);
     }
     Collected& collected = collected_[{choice.base, access.effect}];
+    for (const Reason& why : footprint.reasons) {
+      collected.add_reason({why.place.line > 0 ? why.place : access.place, why.text});
+    }
     for (const ByteSet& set : footprint.bytes) {
       if (set.first >= 0 && set.end() <= buffer.bytes) {
         collected.bytes.insert(set);
@@ -118,9 +121,6 @@ class Collector {
       const std::int64_t end = std::clamp<std::int64_t>(set.end(), 0, buffer.bytes);
       if (end > first) collected.bytes.insert({first, end - first, {}});
       collected.add_reason({access.place, "clipped: it would reach outside the allocation"});
-    }
-    for (const Reason& why : footprint.reasons) {
-      collected.add_reason({why.place.line > 0 ? why.place : access.place, why.text});
     }
     if (!footprint.exact && footprint.reasons.empty()) collected.exact = false;
   }

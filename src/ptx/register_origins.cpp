@@ -164,9 +164,7 @@ bool RegisterOrigins::load(const Instruction& instruction) {
   const Operand& target = instruction.operands.front();
   const Origins loaded = Origins::of({BaseKind::kLoaded, -1, 0}, true);
   if (space == Space::kShared || space == Space::kLocal) {
-    Origins kept = kept_;
-    kept.join(Origins::number(space == Space::kShared));
-    return define(target, kept);
+    return define(target, kept_.sums().empty() ? Origins::number() : kept_);
   }
   bool changed = define(target, loaded);
   if (space == Space::kGeneric) changed = define(target, kept_) || changed;

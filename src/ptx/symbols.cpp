@@ -104,8 +104,7 @@ bool Symbols::is_dense(const Form& form) const {
 }
 
 const Reason* Symbols::doubtful(const Form& form) const {
-  const auto found =
-      std::ranges::find_if(form.terms(), [&](const Form::Term& term) { return !at(term.first).exact; });
+  const auto found = std::ranges::find_if(form.terms(), [&](const Form::Term& term) { return !at(term.first).exact; });
   return found == form.terms().end() ? nullptr : &at(found->first).why;
 }
 

@@ -40,10 +40,9 @@ const Reason* Transfer::cause(const Site& site) const {
 Value Transfer::opaque(const Site& site, Range range, std::string_view why) const {
   const Reason* inherited = why.empty() ? cause(site) : nullptr;
   const Reason reason =
-      inherited != nullptr
-          ? *inherited
-          : Reason{site.instruction.place,
-                   fmt::format("{} {}", site.instruction.text(), why.empty() ? "is not affine" : why)};
+      inherited != nullptr ? *inherited
+                           : Reason{site.instruction.place,
+                                    fmt::format("{} {}", site.instruction.text(), why.empty() ? "is not affine" : why)};
   return Value::number(symbols_.opaque(site.number, 0, range, reason));
 }
 
@@ -218,8 +217,9 @@ Value Transfer::load(const Site& site, std::int64_t extra) const {
 }
 
 void Transfer::store_argument(const Site& site, State& state) const {
+  if (site.size() < 2 || site.operand(0).kind != OperandKind::kAddress) return state.arguments.clear();
   const Operand& base = site.operand(0).parts.front();
-  if (base.kind != OperandKind::kVariable || site.size() < 2) return state.arguments.clear();
+  if (base.kind != OperandKind::kVariable) return state.arguments.clear();
   const std::int64_t offset = site.operand(0).integer + base.integer;
   std::erase_if(state.arguments, [&](const auto& kept) { return kept.first == std::pair(base.index, offset); });
   if (site.operand(1).kind == OperandKind::kVector) return;

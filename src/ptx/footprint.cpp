@@ -78,17 +78,11 @@ void Problem::take_constraints(const Domain& domain) {
 
 /// Where f = d q + r: a form with a multiple of f in it, with the digits in its place.
 std::optional<Form> Problem::unfolded(const Form& form, const Split& split) const {
-  const auto& [symbol, coefficient] = split.value.terms().front();
-  const std::int64_t found = form.coefficient(symbol);
-  if (found == 0 || found % coefficient != 0) return std::nullopt;
-  const std::int64_t factor = found / coefficient;
-  for (const auto& [other, other_coefficient] : split.value.terms()) {
-    const Wide wanted = Wide{factor} * other_coefficient;
-    if (wanted != form.coefficient(other)) return std::nullopt;
-  }
+  const auto factor = form.multiples_of(split.value.terms());
+  if (!factor || *factor == 0) return std::nullopt;
   const auto digits = Form::combine(split.divisor, Form::of(split.quotient), 1, Form::of(split.remainder));
-  const auto rest = Form::combine(1, form, -factor, split.value);
-  return digits && rest ? Form::combine(1, *rest, factor, *digits) : std::nullopt;
+  const auto rest = Form::combine(1, form, -*factor, split.value);
+  return digits && rest ? Form::combine(1, *rest, *factor, *digits) : std::nullopt;
 }
 
 bool Problem::unfold(const Split& split) {
@@ -220,21 +214,10 @@ bool Problem::touches_offset(const Limit& limit) const {
                              [&](const Form::Term& term) { return offset_.coefficient(term.first) != 0; });
 }
 
-/// How many times `terms` a form contains: nothing where it has only some of them.
-std::optional<std::int64_t> multiple_of(const Form& form, const std::vector<Form::Term>& terms) {
-  const std::int64_t found = form.coefficient(terms.front().first);
-  if (found % terms.front().second != 0) return std::nullopt;
-  const std::int64_t factor = found / terms.front().second;
-  for (const Form::Term& term : terms) {
-    if (Wide{factor} * term.second != form.coefficient(term.first)) return std::nullopt;
-  }
-  return factor;
-}
-
 /// In the place of terms that are worth low, low + unit, ... a symbol that counts these.
 std::optional<Form> with_counter(const Form& form, const std::vector<Form::Term>& terms, std::int64_t low,
                                  std::int64_t unit) {
-  const auto factor = multiple_of(form, terms);
+  const auto factor = form.multiples_of(terms);
   if (!factor) return std::nullopt;
   Form rest = form;
   for (const Form::Term& term : terms) rest = rest.without(term.first);

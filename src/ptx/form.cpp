@@ -65,6 +65,16 @@ Form Form::divided(std::int64_t divisor) const {
   return result;
 }
 
+std::optional<std::int64_t> Form::multiples_of(const std::vector<Term>& terms) const {
+  const auto& [symbol, first] = terms.front();
+  const std::int64_t found = coefficient(symbol);
+  if (found % first != 0) return std::nullopt;
+  const std::int64_t factor = found / first;
+  const bool all = std::ranges::all_of(
+      terms, [&](const Term& term) { return Wide{factor} * term.second == coefficient(term.first); });
+  return all ? std::optional(factor) : std::nullopt;
+}
+
 std::optional<Form> Form::substituted(int symbol, const Form& value) const {
   const std::int64_t factor = coefficient(symbol);
   return factor == 0 ? *this : combine(1, without(symbol), factor, value);

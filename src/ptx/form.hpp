@@ -36,6 +36,8 @@ class Form {
   [[nodiscard]] bool is_multiple_of(std::int64_t divisor) const;
   /// Of a multiple.
   [[nodiscard]] Form divided(std::int64_t divisor) const;
+  /// How many times it contains the terms of another: 0 where it has none of them, nothing where it has only some.
+  [[nodiscard]] std::optional<std::int64_t> multiples_of(const std::vector<Term>& terms) const;
   /// In the place of a symbol another form.
   [[nodiscard]] std::optional<Form> substituted(int symbol, const Form& value) const;
 

@@ -56,6 +56,20 @@ const Split& Symbols::divide(const Form& value, std::int64_t size, std::int64_t 
   return split(found->second);
 }
 
+Form Symbols::with_remainders(const Form& form) const {
+  for (const auto& [symbol, coefficient] : form.terms()) {
+    const int number = at(symbol).split;
+    if (number < 0 || split(number).quotient != symbol) continue;
+    const Split& split = this->split(number);
+    const auto factor = form.multiples_of(split.value.terms());
+    if (!factor || *factor == 0 || Wide{coefficient} != -Wide{*factor} * split.divisor) continue;
+    const auto rest = Form::combine(1, form.without(symbol), -*factor, split.value);
+    const auto with = rest ? Form::combine(1, *rest, *factor, Form::of(split.remainder)) : std::nullopt;
+    if (with) return *with;
+  }
+  return form;
+}
+
 Range Symbols::range(const Form& form) const {
   Wide low = form.constant();
   Wide high = form.constant();

@@ -64,6 +64,9 @@ class Symbols {
   /// The digits of a value from 0 to size - 1.
   [[nodiscard]] const Split& divide(const Form& value, std::int64_t size, std::int64_t divisor);
 
+  /// x - (x / d) * d is the remainder.
+  [[nodiscard]] Form with_remainders(const Form& form) const;
+
   /// Over the box of all symbols; saturated at kUnbounded.
   [[nodiscard]] Range range(const Form& form) const;
   /// Whether every pair of their values occurs.

@@ -29,8 +29,8 @@ Value Transfer::unknown(int place, int slot, int base, int bits, const Reason& w
 /// Why an operand is not known, where one is not.
 const Reason* Transfer::cause(const Site& site) const {
   for (std::size_t i = 1; i < site.size(); ++i) {
-    if (site.operand(i).kind != OperandKind::kRegister) continue;
-    for (const Choice& choice : at(site.state.registers, site.operand(i).index).choices) {
+    const Value value = read(site.operand(i), site.state, site.number);
+    for (const Choice& choice : value.choices) {
       if (const Reason* why = symbols_.doubtful(choice.offset)) return why;
     }
   }
@@ -70,7 +70,7 @@ Value Transfer::read(const Operand& operand, const State& state, int number) con
     case OperandKind::kSpecial: return special(operand.name, number);
     case OperandKind::kVariable:
     case OperandKind::kGlobal: return {{{kOnChip, Form(operand.integer)}}, nullptr};
-    default: return unknown(number, 1, kNumber, 64, {{}, "an operand that is not followed"});
+    default: return unknown(number, 1, kNumber, 64, {at(body_.body, number).place, "an operand that is not followed"});
   }
 }
 
@@ -334,7 +334,7 @@ Value Transfer::add(const Site& site, const Value& a, const Value& b, std::int64
       } else if (right.base != kNumber && sign < 0) {
         return opaque(site);
       }
-      Choice choice{base, total ? *total : Form()};
+      Choice choice{base, total ? symbols_.with_remainders(*total) : Form()};
       if (!total) {
         const Reason why{site.instruction.place, "an offset beyond 64 bits"};
         choice.offset = symbols_.opaque(site.number, 30 + base, Range{}, why);

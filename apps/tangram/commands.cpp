@@ -19,6 +19,7 @@
   ROW(import)                 \
   ROW(profile)                \
   ROW(calibrate)              \
+  ROW(kernels)                \
   ROW(accuracy)               \
   ROW(parallelizers)          \
   ROW(cache)                  \

@@ -91,7 +91,7 @@ constexpr std::array<std::string_view, 61> kModifiers = {
     "lu",  "v2",   "v4",   "eq",      "ne",   "lt",       "le",      "gt",      "ge",      "ls",      "hs",
     "and", "or",   "xor",  "to",      "b4e",  "l",        "r",       "clamp",   "wrap",    "add",     "min",
     "max", "exch", "cas",  "inc",     "dec",  "idx"};
-constexpr std::array<std::string_view, 44> kMoreModifiers = {
+constexpr std::array<std::string_view, 43> kMoreModifiers = {
     "up",          "down",     "bfly",         "all",         "any",
     "ballot",      "async",    "commit_group", "wait_group",  "wait_all",
     "warp",        "equ",      "neu",          "ltu",         "leu",
@@ -99,7 +99,7 @@ constexpr std::array<std::string_view, 44> kMoreModifiers = {
     "finite",      "infinite", "number",       "notanumber",  "normal",
     "subnormal",   "arrive",   "proxy",        "global",      "const",
     "shared",      "local",    "param",        "shared::cta", "param::entry",
-    "param::func", "alias",    "noftz",        "shiftamt",    "level::eviction_priority",
+    "param::func", "alias",    "noftz",        "level::eviction_priority",
     "L1",          "L2",       "cluster",      "tensormap"};
 
 constexpr std::array<std::string_view, 6> kHints = {"L1::", "L2::", "level::", "alias", "proxy", "unified"};

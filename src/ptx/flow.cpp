@@ -10,6 +10,12 @@ namespace {
 
 int slot_of_register(std::size_t number) { return 1000 + static_cast<int>(number); }
 
+/// Slots of a register where its pointers differ: one for each base.
+int slot_of(std::size_t number, int base) {
+  constexpr int kMostBases = 2048;
+  return slot_of_register(number) * kMostBases + base;
+}
+
 }  // namespace
 
 void Flow::run() {
@@ -97,7 +103,7 @@ void Flow::join_registers(State& state, const State& other, int block) {
     Value any;
     for (const int base : bases) {
       const int bits = std::max(8, 8 * width_of(body_.registers[i].type));
-      const Value one = transfer_.unknown(-1 - block, slot_of_register(i) * 8 + base, base, bits,
+      const Value one = transfer_.unknown(-1 - block, slot_of(i, base), base, bits,
                                           {{}, "one of many values, by the way that was taken"});
       any.choices.push_back(one.choices.front());
     }
@@ -155,7 +161,7 @@ State Flow::head_of(const Iteration& iteration) {
     Value any;
     const int bits = std::max(8, 8 * width_of(body_.registers[i].type));
     for (const int base : change.bases) {
-      const Value one = transfer_.unknown(-1 - iteration.loop, -slot_of_register(i) * 8 + base, base, bits,
+      const Value one = transfer_.unknown(-1 - iteration.loop, -slot_of(i, base), base, bits,
                                           {{}, "it changes from iteration to iteration by no constant step"});
       any.choices.push_back(one.choices.front());
     }

@@ -87,14 +87,15 @@ void FunctionParser::parse_formals(bool are_results) {
 }
 
 void FunctionParser::add_variable(Variable variable) {
-  const bool is_new =
-      variable.name == "_" || scopes_.declare_variable(variable.name, static_cast<int>(function_.variables.size()));
+  const bool is_static = variable.space == Space::kGlobal || variable.space == Space::kConst;
+  const int number = is_static ? -1 - static_cast<int>(statics_.size()) : static_cast<int>(function_.variables.size());
+  const bool is_new = variable.name == "_" || scopes_.declare_variable(variable.name, number);
   if (!is_new) {
     Token at = cursor_.peek();
     at.place = variable.place;
     cursor_.report(at, fmt::format("\"{}\" is declared twice", variable.name), "give each a name of its own");
   }
-  function_.variables.push_back(std::move(variable));
+  (is_static ? statics_ : function_.variables).push_back(std::move(variable));
 }
 
 /// .maxntid 128, 1, 1 and its like: limits of launches.
@@ -340,6 +341,15 @@ Operand FunctionParser::with_component(Operand vector) {
   return component;
 }
 
+/// Numbers below 0 are those of statics.
+Operand FunctionParser::variable_operand(int number, std::string_view name) const {
+  Operand operand;
+  operand.kind = number < 0 ? OperandKind::kGlobal : OperandKind::kVariable;
+  operand.index = number < 0 ? static_cast<int>(module_.variables.size()) - 1 - number : number;
+  if (number < 0) operand.name = std::string(name);
+  return operand;
+}
+
 Operand FunctionParser::resolve(const Token& token) {
   Operand operand;
   if (token.text == "_") return operand;
@@ -347,8 +357,7 @@ Operand FunctionParser::resolve(const Token& token) {
     operand.kind = OperandKind::kRegister;
     operand.index = *reg;
   } else if (const auto variable = scopes_.find_variable(token.text)) {
-    operand.kind = OperandKind::kVariable;
-    operand.index = *variable;
+    return variable_operand(*variable, token.text);
   } else if (token.text == "WARP_SZ") {
     operand.kind = OperandKind::kInteger;
     operand.integer = 32;  // PTX ISA, "Predefined Constants"

@@ -14,6 +14,8 @@ class FunctionParser {
 
   /// Up to the end of the body, or of the declaration.
   Function parse(bool is_entry);
+  /// Variables in global and constant memory that the body declares: they come behind those of the module.
+  [[nodiscard]] std::vector<Variable>& statics() { return statics_; }
 
  private:
   /// A name that may be a label, which may be declared behind its use.
@@ -41,6 +43,7 @@ class FunctionParser {
   Operand parse_name();
   Operand parse_number(bool negative);
   Operand resolve(const Token& token);
+  [[nodiscard]] Operand variable_operand(int number, std::string_view name) const;
   Operand with_component(Operand vector);
 
   void resolve_labels();
@@ -50,6 +53,7 @@ class FunctionParser {
   const Module& module_;
   Function function_;
   Scopes scopes_;
+  std::vector<Variable> statics_;
   std::vector<Pending> pending_;
   std::vector<int> scope_of_;  ///< by instruction
   std::map<std::string, std::vector<Token>, std::less<>> targets_;

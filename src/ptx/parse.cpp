@@ -74,7 +74,9 @@ class ModuleParser {
     if (cursor_.take_if_dot("entry") || cursor_.take_if_dot("func")) {
       if (cursor_.take_if_dot("attribute")) cursor_.skip_parentheses();
       (void)cursor_.take_if_dot("noreturn");
-      add_function(FunctionParser(cursor_, module_).parse(token.text == "entry"), token);
+      FunctionParser parser(cursor_, module_);
+      add_function(parser.parse(token.text == "entry"), token);
+      for (Variable& variable : parser.statics()) module_.variables.push_back(std::move(variable));
     } else if (token.kind == TokenKind::kDot && space_named(token.text)) {
       for (Variable& variable : parse_variables(cursor_, is_external)) add_variable(std::move(variable));
     } else {

@@ -152,7 +152,7 @@ void Transfer::apply(int number, State& state) const {
     if (state.registers[i] == guarded.registers[i]) continue;
     if (!join(state.registers[i], guarded.registers[i])) {
       const int bits = bits_of(body_.registers[i].type);
-      state.registers[i] = unknown(number, 20, kNumber, bits, {instruction.place, "one of many values"});
+      state.registers[i] = unknown(number, 2000 + static_cast<int>(i), kNumber, bits, {instruction.place, "one of many values"});
     }
   }
   for (auto& [place, value] : guarded.arguments) {

@@ -87,6 +87,14 @@ TEST_CASE("registers, variables and labels belong to their block") {
   CHECK(body[10].operands[0].index == body[11].operands[1].index);
 }
 
+TEST_CASE("global variables of a body are the module's") {
+  const ptx::Module module =
+      module_of(".version 8.5\n.global .u32 a;\n.entry k() { .global .u32 a = 7; .reg .b32 r; ld.global.u32 r, [a]; }");
+  REQUIRE(module.variables.size() == 2);
+  CHECK(module.find("k")->body[0].operands[1].parts[0].kind == ptx::OperandKind::kGlobal);
+  CHECK(module.find("k")->body[0].operands[1].parts[0].index == 1);
+}
+
 TEST_CASE("odd spellings are PTX, too") {
   module_of(".version 1.0 .target sm_10 /* a\ncomment */ .entry k () { exit; } // end");
   module_of(".version 8.5\n.target sm_80\n.entry k(.param .b32 a){.reg .b32 r;ld.param.b32 r,[a];L:bra.uni L;}");

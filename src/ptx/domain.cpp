@@ -7,12 +7,6 @@
 namespace tangram::ptx {
 namespace {
 
-std::int64_t saturated_bound(Wide value) {
-  if (value >= kUnbounded) return kUnbounded;
-  if (value <= -kUnbounded) return -kUnbounded;
-  return static_cast<std::int64_t>(value);
-}
-
 Predicate joined(Condition::Kind kind, const Predicate& a, const Predicate& b) {
   return std::make_shared<const Condition>(Condition{kind, false, {}, a, b});
 }
@@ -111,7 +105,7 @@ Range Domain::range(const Form& form) const {
   const auto reversed = form.times(-1);
   const Wide high = highest(form, kDepth);
   const Wide low = reversed ? -highest(*reversed, kDepth) : -Wide{kUnbounded};
-  return {saturated_bound(low), saturated_bound(high)};
+  return {saturated(low), saturated(high)};
 }
 
 std::optional<bool> Domain::decided(const Constraint& constraint) const {

@@ -89,6 +89,10 @@ class Flow {
   std::optional<State> stabilize(Iteration& iteration, State& head);
   EdgeStates leave(const Iteration& iteration, EdgeStates exits);
 
+  /// Where symbols of a register are told apart (Symbols::opaque): one slot for each base of its pointers.
+  [[nodiscard]] static int slot_of(std::size_t reg, int base);
+  [[nodiscard]] int bits_of_register(std::size_t reg) const;
+
   const Function& body_;
   const Graph& graph_;
   Symbols& symbols_;

@@ -3,15 +3,6 @@
 #include <algorithm>
 
 namespace tangram::ptx {
-namespace {
-
-std::int64_t saturated(Wide value) {
-  if (value >= kUnbounded) return kUnbounded;
-  if (value <= -kUnbounded) return -kUnbounded;
-  return static_cast<std::int64_t>(value);
-}
-
-}  // namespace
 
 Symbols::Symbols(const Launch& launch) {
   const auto index = [&](std::int64_t count) {

@@ -19,6 +19,10 @@ namespace tangram::ptx {
 /// Beyond it a value counts as unbounded.
 inline constexpr std::int64_t kUnbounded = std::int64_t{1} << 62;
 
+[[nodiscard]] constexpr std::int64_t saturated(Wide value) {
+  return value >= kUnbounded ? kUnbounded : value <= -kUnbounded ? -kUnbounded : static_cast<std::int64_t>(value);
+}
+
 struct Range {
   std::int64_t low = -kUnbounded;
   std::int64_t high = kUnbounded;

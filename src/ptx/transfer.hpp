@@ -12,6 +12,9 @@
 
 namespace tangram::ptx {
 
+/// As registers hold it: 1 of predicates, at least 8 of others.
+[[nodiscard]] int bits_of(Type type);
+
 class Transfer {
  public:
   /// All outlive it. Scalars and pointers are the launch's.

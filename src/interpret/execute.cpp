@@ -14,7 +14,6 @@
 namespace tangram::interpret {
 namespace {
 
-
 Diagnostic trouble(const ptx::Module& module, std::string code, std::string message, ptx::Place place = {}) {
   Diagnostic diagnostic;
   diagnostic.code = std::move(code);

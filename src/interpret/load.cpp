@@ -127,7 +127,7 @@ class Loader {
     step.source = &instruction;
     const auto op = op_named(instruction);
     if (!op) report(instruction, fmt::format("{} is not interpreted", instruction.text()));
-    step.op = op.value_or(Op::kNop);
+    step.op = op ? op->op : Op::kNop;
     if (instruction.guard) {
       step.guard = instruction.guard->reg;
       step.guard_negated = instruction.guard->negated;
@@ -149,7 +149,7 @@ class Loader {
       return step;
     }
     for (const ptx::Operand& operand : instruction.operands) step.operands.push_back(ref_of(step, function, operand));
-    check_count(step, instruction);
+    check_shape(step, instruction, op ? op->operands : 0);
     return step;
   }
 
@@ -193,57 +193,8 @@ class Loader {
     }
   }
 
-  /// Operands, results among them, that the step cannot do without.
-  void check_count(const Step& step, const ptx::Instruction& instruction) {
-    std::size_t least = 3;
-    switch (step.op) {
-      case Op::kExit:
-      case Op::kRet:
-      case Op::kTrap:
-      case Op::kBarrier:
-      case Op::kCall: least = 0; break;
-      case Op::kActiveMask:
-      case Op::kBra:
-      case Op::kSyncWarp: least = 1; break;
-      case Op::kAbs:
-      case Op::kBfind:
-      case Op::kBrev:
-      case Op::kBrx:
-      case Op::kClz:
-      case Op::kCnot:
-      case Op::kCos:
-      case Op::kCvt:
-      case Op::kCvta:
-      case Op::kEx2:
-      case Op::kIsSpace:
-      case Op::kLd:
-      case Op::kLg2:
-      case Op::kMov:
-      case Op::kNeg:
-      case Op::kNot:
-      case Op::kPopc:
-      case Op::kRcp:
-      case Op::kRed:
-      case Op::kRsqrt:
-      case Op::kSin:
-      case Op::kSqrt:
-      case Op::kSt:
-      case Op::kTanh:
-      case Op::kTestp: least = 2; break;
-      case Op::kBfe:
-      case Op::kFma:
-      case Op::kMad:
-      case Op::kPrmt:
-      case Op::kSad:
-      case Op::kSelp:
-      case Op::kSlct:
-      case Op::kShf:
-      case Op::kShfl: least = 4; break;
-      case Op::kBfi:
-      case Op::kLop3: least = 5; break;
-      default: break;
-    }
-    if (step.choice == "cas") least = 4;
+  void check_shape(const Step& step, const ptx::Instruction& instruction, std::size_t least) {
+    if (step.choice == "cas") ++least;
     if (step.operands.size() < least) {
       report(instruction,
              fmt::format("{} has {} operands and needs {}", instruction.text(), step.operands.size(), least));

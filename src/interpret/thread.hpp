@@ -69,6 +69,7 @@ class Thread {
   void move(const Step& step);
   void convert_address(const Step& step);
   void branch(const Step& step);
+  [[nodiscard]] std::vector<std::uint8_t> content_of(const Frame& frame, const Ref& ref, std::size_t bytes) const;
   void call(const Step& step);
   void leave();
   void set_predicate(const Step& step);

@@ -138,6 +138,18 @@ class Writer {
       line(fmt::format("{}.s32 {}, {}, {};", chance(50) ? "min" : "max", other, result, pick(random_, 1, 30)));
       result = other;
     }
+    if (chance(6)) {  // in some threads it is moved
+      kernel_.is_affine = false;
+      const std::string predicate = condition();
+      line(fmt::format("@{} add.s32 {}, {}, {};", predicate, result, result, pick(random_, 1, 12)));
+    }
+    if (chance(10)) {  // bits that may or may not be free
+      kernel_.is_affine = false;
+      const std::string other = r();
+      const char* opcode = chance(50) ? "or" : "xor";
+      line(fmt::format("{}.b32 {}, {}, {};", opcode, other, linear_, 1 << pick(random_, 0, 6)));
+      result = other;
+    }
     if (chance(12)) return gathered();
     return result;
   }
@@ -186,7 +198,8 @@ class Writer {
       line(fmt::format("cvt.s64.s32 {}, {};", wide, index));
       line(fmt::format("mul.lo.s64 {}, {}, {};", offset, wide, width));
     }
-    line(fmt::format("add.s64 {}, {}, {};", result, pointer(), offset));
+    const bool moves = !moving_.empty() && chance(50);
+    line(fmt::format("add.s64 {}, {}, {};", result, moves ? moving_.back() : pointer(), offset));
     return result;
   }
 
@@ -204,7 +217,7 @@ class Writer {
     const std::string name = relation == 11   ? "eq"
                              : relation == 10 ? "ne"
                                               : kRelations[static_cast<std::size_t>(relation % 5)];
-    line(fmt::format("setp.{}.s32 {}, {}, {};", name, predicate, value, limit));
+    line(fmt::format("setp.{}.{} {}, {}, {};", name, chance(20) ? "u32" : "s32", predicate, value, limit));
     if (!chance(15)) return predicate;
     const std::string other = p();
     const std::string both = p();
@@ -295,6 +308,11 @@ class Writer {
     line(fmt::format("@{} bra {};", predicate, end));
     counters_.push_back(counter);
     body(depth);
+    if (chance(15)) {  // left early by some threads
+      kernel_.is_affine = false;
+      line(fmt::format("@{} bra {};", condition(), end));
+    }
+    if (chance(20)) body(depth);
     counters_.pop_back();
     line(fmt::format("add.s32 {}, {}, {};", counter, counter, pick(random_, 1, 2)));
     line(fmt::format("bra.uni {};", head));
@@ -309,10 +327,15 @@ class Writer {
     const int trips = pick(random_, 1, 6);
     const bool down = chance(40);
     line(fmt::format("mov.u32 {}, {};", counter, down ? trips : 0));
+    const std::string moving = rd();
+    line(fmt::format("add.s64 {}, {}, {};", moving, pointer(), 16 * pick(random_, 0, 3)));
     body_ += head + ":\n";
     counters_.push_back(counter);
+    moving_.push_back(moving);
     body(depth);
     counters_.pop_back();
+    moving_.pop_back();
+    line(fmt::format("add.s64 {}, {}, {};", moving, moving, 16 * pick(random_, -1, 4)));
     line(fmt::format("add.s32 {}, {}, {};", counter, counter, down ? -1 : 1));
     line(fmt::format("setp.{}.s32 {}, {}, {};",
                      chance(50) ? "ne"
@@ -345,6 +368,7 @@ class Writer {
   int next_ = 0;
   std::array<std::string, kBuffers> pointers_;
   std::vector<std::string> counters_;
+  std::vector<std::string> moving_;  ///< pointers that step with a loop
   std::string n_, m_, tid_, ctaid_, tid_y_, ctaid_y_, linear_, total_;
 };
 

@@ -130,9 +130,9 @@ std::string entry_text(const KernelFile& file, const ptx::EntryAnalysis& entry, 
                        const Terminal& terminal) {
   std::string out = fmt::format("{}: {}\n", entry.entry, entry.pinned.empty() ? "all accesses known" : "pinned");
   if (!entry.parameters.empty()) {
-    Table table({{"  parameter"}, {"is"}, {"by"}});
+    Table table({{"  parameter"}, {"is"}, {"offsets from"}});
     for (const ptx::ParameterUse& use : entry.parameters) {
-      table.add({{"  " + use.name, Style::kBold}, {effects_text(use)}, {use.indirect ? "data too" : "indices"}});
+      table.add({{"  " + use.name, Style::kBold}, {effects_text(use)}, {use.indirect ? "indices and data" : "indices"}});
     }
     out += table.render(terminal);
   }
@@ -140,7 +140,7 @@ std::string entry_text(const KernelFile& file, const ptx::EntryAnalysis& entry, 
     out += fmt::format("  variables of the module: {}\n", fmt::join(entry.variables, ", "));
   }
   for (const ptx::Reason& why : entry.pinned) out += fmt::format("  {}\n", reason_text(why));
-  if (options.explain && !entry.accesses.empty()) out += accesses_text(file.module, entry, terminal);
+  if (options.explain && !entry.accesses.empty()) out += "\n" + accesses_text(file.module, entry, terminal);
   return out;
 }
 
@@ -215,7 +215,7 @@ Json range_json(const ptx::Launch& launch, const ptx::BufferRange& range) {
             {"exact", range.exact},
             {"bytes", Json::array()}};
   for (const ptx::ByteSet& set : range.bytes) {
-    Json bytes{{"from", set.first}, {"to", set.first + set.run}, {"repeats", Json::array()}};
+    Json bytes{{"from", set.first}, {"to", set.first + set.run}};
     for (const ptx::Repeat& repeat : set.repeats) {
       bytes["repeats"].push_back(Json{{"stride", repeat.stride}, {"count", repeat.count}});
     }

@@ -63,8 +63,9 @@ launch_plan.
 Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
 error, explanation (explain), export, gpu_list (gpus), init, inventory
-(cluster), islands, parallelizers, planner_files (compare --write-inputs),
-replan (plan --against), simulation (simulate), verification (verify), version.
+(cluster), islands, kernel_analysis (kernels analyze), parallelizers,
+planner_files (compare --write-inputs), replan (plan --against), simulation
+(simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

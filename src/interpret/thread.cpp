@@ -187,7 +187,7 @@ Stop Thread::run() {
       case Op::kCall: call(step); break;
       default:
         take(step);
-        go_on();
+        if (fault_.empty()) go_on();
         break;
     }
   }

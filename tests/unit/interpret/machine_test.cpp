@@ -190,6 +190,14 @@ TEST_CASE("what is not known is refused by name") {
         "a call of g, whose body is not here, is not interpreted");
 }
 
+TEST_CASE("a fault is told with the instruction's place") {
+  Machine machine(".version 8.5\n.entry k()\n{\n  trap;\n}\n");
+  const auto done = machine.launch("k", 1, 1);
+  REQUIRE_FALSE(done.has_value());
+  CHECK(done.error()[0].where.line == 4);
+  CHECK(done.error()[0].where.column == 3);
+}
+
 TEST_CASE("threads that reach outside, wait for nobody, or never end are told of") {
   CHECK(refusal("ld.global.u32 %x, [%out+4096];\n").ends_with("reaches outside of all allocations"));
   CHECK(refusal("ld.global.u32 %x, [%out+2];\n").ends_with("is not aligned"));

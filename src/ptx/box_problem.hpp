@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "footprint.hpp"
@@ -27,8 +26,8 @@ class BoxProblem {
   void add_reason(const Reason& why);
   void take_constraints(const Domain& domain);
   void unfold_splits();
-  [[nodiscard]] bool unfold(const Split& split);
-  [[nodiscard]] std::optional<Form> unfolded(const Form& form, const Split& split) const;
+  void unfold(const Split& split);
+  [[nodiscard]] static Form unfolded(const Form& form, const Split& split);
   void find_symbols();
   void check_independence();
   void separate(std::int64_t width, Footprint& out, int depth);

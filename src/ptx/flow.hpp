@@ -51,7 +51,7 @@ class Flow {
     enum class Kind : std::uint8_t { kNone, kStep, kAny };
     Kind kind = Kind::kNone;
     std::int64_t step = 0;
-    std::vector<int> bases;  ///< of kAny
+    std::vector<int> bases;  ///< of all pointers that it may be
   };
 
   /// A loop while it is analysed.

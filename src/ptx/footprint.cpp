@@ -8,6 +8,11 @@
 #include "box_problem.hpp"
 
 namespace tangram::ptx {
+namespace {
+
+bool is_huge(const Form& form) { return form.constant() >= kUnbounded || form.constant() <= -kUnbounded; }
+
+}  // namespace
 
 void BoxProblem::add_reason(const Reason& why) {
   exact_ = false;
@@ -16,6 +21,10 @@ void BoxProblem::add_reason(const Reason& why) {
 
 void BoxProblem::take_constraints(const Domain& domain) {
   for (const Constraint& constraint : domain.constraints()) {
+    if (is_huge(constraint.form)) {
+      add_reason({{}, "a condition on numbers beyond 62 bits"});
+      continue;
+    }
     if (constraint.relation == Relation::kNotZero) {
       // Decided at an end of the range it moves the end; elsewhere it leaves a gap.
       const Range range = domain.range(constraint.form);
@@ -34,27 +43,20 @@ void BoxProblem::take_constraints(const Domain& domain) {
 }
 
 /// Where f = d q + r: a form with a multiple of f in it, with the digits in its place.
-std::optional<Form> BoxProblem::unfolded(const Form& form, const Split& split) const {
+Form BoxProblem::unfolded(const Form& form, const Split& split) {
   const auto factor = form.multiples_of(split.value.terms());
-  if (!factor || *factor == 0) return std::nullopt;
+  if (!factor || *factor == 0) return form;
   const auto digits = Form::combine(split.divisor, Form::of(split.quotient), 1, Form::of(split.remainder));
   const auto rest = Form::combine(1, form, -*factor, split.value);
-  return digits && rest ? Form::combine(1, *rest, *factor, *digits) : std::nullopt;
+  return digits && rest ? Form::combine(1, *rest, *factor, *digits).value_or(form) : form;
 }
 
-bool BoxProblem::unfold(const Split& split) {
-  bool changed = false;
-  if (const auto form = unfolded(offset_, split)) {
-    offset_ = *form;
-    changed = true;
-  }
-  for (Limit& limit : limits_) {
-    if (const auto form = unfolded(limit.form, split)) {
-      limit.form = *form;
-      changed = true;
-    }
-  }
-  return changed;
+void BoxProblem::unfold(const Split& split) {
+  offset_ = unfolded(offset_, split);
+  for (Limit& limit : limits_) limit.form = unfolded(limit.form, split);
+  if (split.size % split.divisor == 0) return;
+  const auto digits = Form::combine(split.divisor, Form::of(split.quotient), 1, Form::of(split.remainder));
+  if (digits) limits_.push_back({digits->plus(1 - split.size), false});
 }
 
 /// Digits and the values that they are digits of do not go together: all become digits.
@@ -71,12 +73,7 @@ void BoxProblem::unfold_splits() {
     }
     for (const int number : splits) {
       if (!done.insert(number).second) continue;
-      const Split& split = symbols_.split(number);
-      (void)unfold(split);
-      if (split.size % split.divisor != 0) {
-        const auto digits = Form::combine(split.divisor, Form::of(split.quotient), 1, Form::of(split.remainder));
-        if (digits) limits_.push_back({digits->plus(1 - split.size), false});
-      }
+      unfold(symbols_.split(number));
       changed = true;
     }
   }
@@ -125,6 +122,7 @@ Footprint BoxProblem::solve(std::int64_t width, const Domain& domain) {
 
 Footprint footprint_of(const Form& offset, std::int64_t width, const Domain& domain, const Symbols& symbols) {
   if (domain.is_empty()) return {};
+  if (is_huge(offset)) return {{}, false, false, {{{}, "an offset beyond 62 bits"}}};
   return BoxProblem(offset, symbols).solve(width, domain);
 }
 

@@ -6,11 +6,10 @@
 namespace tangram::ptx {
 namespace {
 
+/// Short of 64 bits by one: sums and quotients of two are numbers, too.
 std::optional<std::int64_t> narrow(Wide value) {
-  if (value < std::numeric_limits<std::int64_t>::min() || value > std::numeric_limits<std::int64_t>::max()) {
-    return std::nullopt;
-  }
-  return static_cast<std::int64_t>(value);
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max() / 2;
+  return value < -kMost || value > kMost ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
 }
 
 }  // namespace
@@ -54,6 +53,7 @@ std::optional<Form> Form::combine(std::int64_t a, const Form& f, std::int64_t b,
 }
 
 bool Form::is_multiple_of(std::int64_t divisor) const {
+  if (divisor == 1 || divisor == -1) return true;
   return constant_ % divisor == 0 &&
          std::ranges::all_of(terms_, [&](const Term& term) { return term.second % divisor == 0; });
 }

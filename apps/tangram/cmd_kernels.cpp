@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "kernels_analyze.hpp"
 #include "kernels_view.hpp"
 #include "table.hpp"
 #include "tangram/base/problem.hpp"
@@ -34,12 +35,14 @@ struct KernelsArguments {
   std::int64_t requests = 1;
   std::int64_t context = 1024;
   std::vector<std::string> times;  ///< tables of operator times that come before the built-in ones
+  std::string launches;            ///< analyze: JSON lines; empty: none
+  bool explain = false;            ///< analyze: every access
   std::string output;              ///< empty: not written
 };
 
 Parameters parameters_of(KernelsArguments& a) {
-  return {{{"ACTION", "import, show, check, synth or accuracy", &a.action},
-           {"FILE", "recordings, a kernel graph, a model, or operator times", &a.files, /*required=*/false}},
+  return {{{"ACTION", "import, show, check, synth, accuracy or analyze", &a.action},
+           {"FILE", "recordings, a kernel graph, a model, operator times, or PTX", &a.files, /*required=*/false}},
           {{"gpu", "NAME", "GPU types, by their catalogue names", &a.gpus, {}, /*list=*/true},
            {"gpus", "FILE", "a catalogue of GPU types that overrides the built-in one", &a.catalogue},
            {"onto", "GRAPH", "import: add the recording's times to this graph of the same step", &a.onto},
@@ -52,6 +55,8 @@ Parameters parameters_of(KernelsArguments& a) {
            {"requests", "N", "synth: requests of a step (default: 1)", &a.requests},
            {"context", "TOKENS", "synth: tokens that each request has (default: 1024)", &a.context},
            {"times", "FILE", "operator times that come before the built-in ones", &a.times, {}, /*list=*/true},
+           {"launch", "LAUNCHES", "analyze: JSON lines, of which each launch's bytes are wanted", &a.launches},
+           {"explain", "", "analyze: every access, and why what is not known is not", &a.explain},
            output_option("FILE", "write the result to FILE", a.output)}};
 }
 
@@ -267,17 +272,20 @@ ExitCode run_accuracy(const KernelsArguments& a, const Context& context) {
   return print_result(context, held_out_for_people(lines, context.terminal), held_out_document(lines));
 }
 
+ExitCode run_analyze(const KernelsArguments& a, const Context& context) {
+  if (const auto wrong = wrong_files(a, 1, 1, "one file of PTX")) return failed(context, *wrong);
+  return analyze_kernels({a.files.front(), a.launches, a.explain}, context);
+}
+
 struct KernelsAction {
   std::string name;
   ExitCode (*run)(const KernelsArguments&, const Context&);
 };
 
 const std::vector<KernelsAction>& kernels_actions() {
-  static const std::vector<KernelsAction> actions{{"import", run_import},
-                                                  {"show", run_show},
-                                                  {"check", run_check},
-                                                  {"synth", run_synth},
-                                                  {"accuracy", run_accuracy}};
+  static const std::vector<KernelsAction> actions{{"import", run_import},     {"show", run_show},
+                                                  {"check", run_check},       {"synth", run_synth},
+                                                  {"accuracy", run_accuracy}, {"analyze", run_analyze}};
   return actions;
 }
 
@@ -293,7 +301,7 @@ ExitCode run_kernels(const KernelsArguments& a, const Context& context) {
 
 Command kernels_command() {
   return {.name = "kernels",
-          .usage = "import|show|check|synth|accuracy FILE...",
+          .usage = "import|show|check|synth|accuracy|analyze FILE...",
           .summary = "kernel graphs of inference: recorded, or made of a model",
           .examples = R"(  tangram kernels synth llama-3-8b --phase decode --requests 32 \
     --context 2048 --gpu A100-80GB-SXM,L40S -o kernels.json
@@ -301,6 +309,7 @@ Command kernels_command() {
   tangram kernels import a100.json --gpu A100-80 --onto l40s.json -o both.json
   tangram kernels show kernels.json
   tangram kernels check kernels.json
+  tangram kernels analyze kernel.ptx --launch launches.jsonl --explain
 )",
           .details = R"(A kernel graph lists the kernels of one inference step, the bytes of the
 buffers that each reads and writes, and how long it takes on each GPU.
@@ -314,6 +323,16 @@ synth makes the graph of a model file. Times are measured rows of operators
 where there are any, interpolated between rows else, and the roofline's last;
 each carries its error, which accuracy shows from rows held out. --times adds
 tables of your own; accuracy FILE -o writes one with what follows from its rows.
+
+analyze says what each kernel of a PTX file reads, writes or updates (by atomic
+operations), and whether offsets depend on data. A kernel is pinned where that
+cannot be known, as with pointers loaded from memory; the reasons name the
+lines. With --launch also the bytes of each buffer that a launch touches: exact,
+or clipped to what is certain. A line of LAUNCHES is one launch, such as
+  {"entry": "add", "grid": [4, 1, 1], "block": [256, 1, 1],
+   "arguments": [{"buffer": "x", "bytes": 4096, "offset": 0}, {"value": 1000}]}
+with no break between. Accesses stay within the allocation that their pointer
+points into, as C++ has it.
 
 show lists a graph, check looks for cycles, missing times and what cannot be
 placed freely. --json prints the graph itself, the same bytes that -o writes.

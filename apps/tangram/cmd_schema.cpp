@@ -65,9 +65,9 @@ Output of --json: accuracy, cache, calibration (calibrate), check, choices
 disaggregation (disaggregate plan), disaggregation_comparison (disaggregate
 compare), disaggregation_simulation (disaggregate simulate), error, explanation
 (explain), export, gpu_list (gpus), init, inventory (cluster), islands,
-kernel_accuracy (kernels accuracy), kernel_check (kernels check), parallelizers,
-planner_files (compare --write-inputs), replan (plan --against), simulation (simulate),
-verification (verify), version.
+kernel_accuracy, kernel_analysis and kernel_check (kernels accuracy, analyze
+and check), parallelizers, planner_files (compare --write-inputs), replan (plan
+--against), simulation (simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

@@ -26,6 +26,7 @@ TINY, MINI = INPUTS / "tiny.json", INPUTS / "mini.yaml"
 LONG = ("h100-a100-v100", "mixtral-8x7b")  # a first plan comes at once, all searches of these commands take longer
 PLUGIN = ROOT / "scripts" / "plugin_sdk" / "example.py"
 TIMINGS = ROOT / "configs" / "timings" / "two-desktops-gpt2-xl.jsonl"
+PTX = ROOT / "tests" / "data" / "ptx"
 REPORTS = ROOT / "tests" / "data" / "cluster" / "reports"
 FILES = {"cluster", "model", "profile", "timings", "measurements", "launch_plan", "kernels", "operator_times"}  # schema_test.py holds these true
 
@@ -125,6 +126,7 @@ def printed(folder):
         (0, "kernels", "accuracy"),
         (0, "kernels", "check", graph),
         (3, "kernels", "check", untimed(graph, folder)),
+        (0, "kernels", "analyze", PTX / "kernels.ptx", "--launch", PTX / "launches.jsonl"),
         (0, "parallelizers", "list"),
         (0, "parallelizers", "test", PLUGIN),
         (5, "parallelizers", "test", talker(folder)),

@@ -1,0 +1,25 @@
+// Launches of kernels as a recorder writes them. Goes in: JSON lines. Comes out: launches, each with its place.
+//
+//   { "entry": "add", "grid": [4, 1, 1], "block": [256, 1, 1],
+//     "arguments": [ { "buffer": "x", "bytes": 4096, "offset": 0 },    a pointer into an allocation; offset 0 may be
+//     left
+//                    { "value": 1000 } ] }                              out; a scalar
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tangram/base/expected.hpp"
+#include "tangram/ptx/analysis.hpp"
+
+namespace tangram::ptx {
+
+struct RecordedLaunch {
+  Launch launch;
+  int line = 0;  ///< of the file
+};
+
+/// One launch a line; empty lines do not count. All mistakes, with the lines they stand on.
+[[nodiscard]] Expected<std::vector<RecordedLaunch>> read_launches(const std::string& text, const std::string& file);
+
+}  // namespace tangram::ptx

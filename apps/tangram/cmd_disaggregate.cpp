@@ -196,7 +196,7 @@ ExitCode run_disaggregate(const DisaggregateArguments& a, const Context& context
 Command disaggregate_command() {
   return {.name = "disaggregate",
           .usage = "plan|compare|simulate CLUSTER GRAPH...",
-          .summary = "which GPU runs which kernel of an inference step, and whether that pays",
+          .summary = "place the kernels of an inference step on mixed GPUs",
           .examples = R"(  tangram kernels synth llama-3-8b --phase decode --requests 32 \
     --context 2048 --gpu A100-80GB-SXM,L40S -o decode.json
   tangram disaggregate compare cluster.json decode.json

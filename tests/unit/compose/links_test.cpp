@@ -113,22 +113,34 @@ TEST_CASE("a price before the other end is known takes the slowest link") {
 }
 
 TEST_CASE("pipelines within reach of faster links are a space of their own") {
-  // Two classes 50 GB/s apart, a third one 5 GB/s from both; class 0 has two members.
-  cluster::IslandLevel level = level_of({class_of(4, 1, 2), class_of(4, 1, 1), class_of(4, 1, 1)});
-  level.links[1] = level.links[3] = {50_GBps, 1_us};
+  // Classes 0 and 1 are 50 GB/s apart, any others 5 GB/s; class 0 has two members.
+  cluster::IslandLevel level =
+      level_of({class_of(4, 1, 2), class_of(4, 1, 1), class_of(4, 1, 1), class_of(4, 1, 1), class_of(4, 1, 1)});
+  level.links[1] = level.links[5] = {50_GBps, 1_us};
   const std::vector<Reach> reaches = reaches_of(level);
-  CHECK(reaches.front() == Reach{{0, 1, 2}, false});
+  CHECK(reaches.front() == Reach{{0, 1, 2, 3, 4}, false});
   const auto has = [&](const Reach& reach) { return std::ranges::find(reaches, reach) != reaches.end(); };
   CHECK(has({{0, 1}, false}));
   CHECK(has({{2}, false}));
   CHECK(has({{0}, true}));
   CHECK_FALSE(has({{0, 2}, false}));
   CHECK_FALSE(has({{1}, true}));
+}
+
+TEST_CASE("a pipeline of few classes counts on the links between its own") {
+  // Two classes 50 GB/s apart, a third one 5 GB/s from both; class 0 has two members.
+  cluster::IslandLevel level = level_of({class_of(4, 1, 2), class_of(4, 1, 1), class_of(4, 1, 1)});
+  level.links[1] = level.links[3] = {50_GBps, 1_us};
+  const std::vector<Reach> reaches = reaches_of(level);
+  CHECK(reaches.size() == 7 + 1);  // all sets, and one member of class 0
   const std::vector<Placement> near{{0, 4}, {1, 4}};
   const std::vector<Placement> far{{0, 4}, {2, 4}};
   const std::vector<Placement> inside{{0, 2}, {0, 2}};
   CHECK(narrowest_reach(level, near, false) == Reach{{0, 1}, false});
   CHECK(narrowest_reach(level, far, false) == Reach{{0, 1, 2}, false});
+  // As fast by bandwidth, but class 1 is far away.
+  level.links[1] = level.links[3] = {50_GBps, 30_us};
+  CHECK(narrowest_reach(level, far, false) == Reach{{0, 2}, false});
   CHECK(narrowest_reach(level, inside, true) == Reach{{0}, true});
   CHECK(narrowest_reach(level, inside, false).in_one_member == false);
 }

@@ -147,7 +147,9 @@ ExitCode run_compare(const DisaggregateArguments& a, const Context& context, con
   const int each = disaggregate::most_gpus(inputs.batches.front().problem);
   for (int m = 1; m <= a.in_flight; ++m) terms.in_flight.push_back(m * each);
   const disaggregate::Comparison comparison = disaggregate::compare(inputs.batches, terms);
-  return print_result(context, comparison_for_people(comparison, context.terminal), comparison_document(comparison));
+  const bool fits = comparison.decision.rule != disaggregate::Rule::kNothingFits;
+  return print_result(context, comparison_for_people(comparison, context.terminal), comparison_document(comparison),
+                      fits ? ExitCode::kOk : ExitCode::kInfeasible);
 }
 
 ExitCode run_simulate(const DisaggregateArguments& a, const Context& context, const Inputs& inputs) {

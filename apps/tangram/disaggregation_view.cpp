@@ -20,7 +20,13 @@ using Json = nlohmann::ordered_json;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string rate_text(double rate) { return rate > 0 ? fmt::format("{:.4g}", rate) : "-"; }
+/// Four digits, the others rounded away.
+std::string rate_text(double rate) {
+  if (rate <= 0) return "-";
+  if (rate < 1000) return fmt::format("{:.4g}", rate);
+  const double unit = std::pow(10.0, std::floor(std::log10(rate)) - 3);
+  return thousands(std::llround(std::round(rate / unit) * unit));
+}
 
 std::string bytes_text(double bytes) { return people_bytes(ceil_to_bytes(bytes)); }
 
@@ -230,7 +236,7 @@ std::string comparison_for_people(const Comparison& comparison, const Terminal& 
                {rate_text(arm.rate)},
                {rate_text(arm.simulated)},
                {rate_text(arm.bound)},
-               {fmt::format("{:.4g}-{:.4g}", arm.low, arm.high)},
+               {rate_text(arm.low) + "-" + rate_text(arm.high)},
                {fmt::format("{} x {}", arm.in_flight, arm.requests)},
                {thousands(arm.requests_in_memory)},
                {people_time(arm.token_seconds)}});

@@ -40,5 +40,8 @@ function(tangram_embed_files variable)
     DEPENDS ${ARG_FILES} "${TANGRAM_EMBED_SCRIPT}"
     COMMENT "Embedding files into ${base}.cpp"
     VERBATIM)
+  # Compilers need not take literals above 64 KiB, which some files are; those that we build with do.
+  set_source_files_properties("${output}" PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings
+                                                     SKIP_UNITY_BUILD_INCLUSION ON)
   set(${variable} "${output}" PARENT_SCOPE)
 endfunction()

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -139,7 +138,7 @@ Reach subset_of(const cluster::IslandLevel& level, unsigned members) {
   return reach;
 }
 
-// The narrower of two whose slowest links are these.
+// By bandwidth; of equal ones by latency.
 bool is_faster(const cluster::Link& link, const cluster::Link& than) {
   if (link.bandwidth != than.bandwidth) return link.bandwidth > than.bandwidth;
   return link.latency < than.latency;
@@ -154,8 +153,8 @@ std::vector<Reach> reaches_of(const cluster::IslandLevel& level) {
   };
   const int classes = static_cast<int>(level.classes.size());
   if (classes <= kAllSubsetsClasses) {
-    for (unsigned members = 1; members < 1U << static_cast<unsigned>(classes); ++members)
-      add(subset_of(level, members));
+    const unsigned all = (1U << static_cast<unsigned>(classes)) - 1;
+    for (unsigned members = 1; members <= all; ++members) add(subset_of(level, members));
   } else if (classes <= kMostReachClasses) {
     for (const double least : speeds_between_classes(level)) {
       for (int k = 0; k < classes; ++k) add({joined_classes(level, k, least), false});
@@ -175,17 +174,22 @@ Reach narrowest_reach(const cluster::IslandLevel& level, std::span<const Placeme
                [&](const Placement& p) { return std::ranges::binary_search(reach.classes, p.island_class); }) &&
            (!reach.in_one_member || in_one_member);
   };
-  std::optional<Reach> best;
-  cluster::Link fastest;
-  for (const Reach& reach : reaches_of(level)) {
-    if (!holds(reach)) continue;
+  const auto slowest_within = [&](const Reach& reach) {
     cluster::Link slowest = slowest_link(level, pipeline.front(), reach);
     for (const Placement& p : pipeline.subspan(1)) slow_down(slowest, slowest_link(level, p, reach));
-    if (best && !is_faster(slowest, fastest)) continue;
+    return slowest;
+  };
+  const std::vector<Reach> reaches = reaches_of(level);
+  const Reach* narrowest = &reaches.front();  // all classes, which hold any pipeline
+  cluster::Link fastest = slowest_within(*narrowest);
+  for (const Reach& reach : std::span(reaches).subspan(1)) {
+    if (!holds(reach)) continue;
+    const cluster::Link slowest = slowest_within(reach);
+    if (!is_faster(slowest, fastest)) continue;
     fastest = slowest;
-    best = reach;
+    narrowest = &reach;
   }
-  return best.value_or(all_classes(level));
+  return *narrowest;
 }
 
 Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Placement> from,

@@ -26,9 +26,6 @@ constexpr int kUnitsOfLargeFleet = 32;
 // many.
 constexpr int kThreeTimes = 256;
 
-// Up to here any two shapes may share a stage. The more GPUs there are, the more pairs, and the less one of them
-// matters.
-constexpr int kAllPairsGpus = 16;
 constexpr std::size_t kAllPairs = SIZE_MAX;
 
 int most_units(int fleet_gpus) { return fleet_gpus > kLargeFleet ? kUnitsOfLargeFleet : kLargeFleet; }
@@ -408,7 +405,7 @@ std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& h
                         const SearchOptions& options) {
   if (!job.allow.mixed_stages || options.max_parts < 2) return 0;
   const int gpus = gpu_count(hierarchy.levels.front(), options.constraints.gpu_types);
-  if (gpus <= kAllPairsGpus) return kAllPairs;
+  if (gpus <= kSmallFleet) return kAllPairs;
   if (gpus <= 32) return 24;
   if (gpus <= 128) return 12;
   return 4;

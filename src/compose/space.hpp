@@ -27,8 +27,8 @@ using GpuTypes = std::vector<std::string>;  ///< that stages may use; empty: all
 inline constexpr int kEverySize = 64;
 
 /// In fleets of up to so many GPUs stages of a pipeline may share a member where others do not, all pipelines may be in
-/// one, and any small odd numbers of replicas and samples are offered. In larger ones labels and programs would be
-/// several times as many.
+/// one, any two shapes may share a stage, and any small odd numbers of replicas and samples are offered. In larger ones
+/// labels and programs would be several times as many.
 inline constexpr int kSmallFleet = 16;
 
 /// Shapes of one class, in GPUs, ascending: parts of a member, whole members of an island, whole islands. In a fleet of
@@ -138,8 +138,8 @@ struct SizeSettings {
                                                          const cluster::IslandHierarchy& hierarchy,
                                                          const SearchOptions& options);
 
-/// Pairs of shapes offered to mixed stages; 0: there are none. They multiply the queries, and matter less the more
-/// stages there are.
+/// Pairs of shapes offered to mixed stages, the largest first; 0: there are none. They multiply the queries, and matter
+/// less the more stages there are.
 [[nodiscard]] std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& hierarchy,
                                       const SearchOptions& options);
 

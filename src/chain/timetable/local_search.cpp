@@ -52,15 +52,17 @@ class LocalSearch {
     return improved;
   }
 
-  // What takes several of the changes above, each of which alone may be slower.
+  // What takes several of the changes above, each of which alone may be slower. A block moves to a neighbour above;
+  // neighbours change places in one way.
   bool change_far() {
     bool improved = false;
     for (std::size_t s = 0; s < stages().size(); ++s) {
       for (std::size_t t = 0; t < stages().size(); ++t) {
         if (s == t) continue;
-        improved |= move_block(s, t);
-        improved |= move_stage(s, t);
-        if (s < t) improved |= exchange_whole(s, t);
+        const bool are_neighbours = s + 1 == t || t + 1 == s;
+        if (!are_neighbours) improved |= move_block(s, t);
+        if (!are_neighbours || s < t) improved |= move_stage(s, t);
+        if (!are_neighbours && s < t) improved |= exchange_whole(s, t);
       }
     }
     return improved;
@@ -119,10 +121,9 @@ class LocalSearch {
   // With its blocks; those between move up.
   bool move_stage(std::size_t from, std::size_t to) {
     std::vector<Piece> pieces = as_pieces();
-    const auto begin = pieces.begin();
-    const auto [source, target] = std::pair(static_cast<std::ptrdiff_t>(from), static_cast<std::ptrdiff_t>(to));
-    if (from < to) std::rotate(begin + source, begin + source + 1, begin + target + 1);
-    if (from > to) std::rotate(begin + target, begin + source, begin + source + 1);
+    const Piece moved = pieces[from];
+    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(from));
+    pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(to), moved);
     return try_pieces(pieces);
   }
 

@@ -184,8 +184,7 @@ class Loader {
     if (is_packed && !moves && std::ranges::find(kPacked, step.op) == kPacked.end()) {
       report(instruction, fmt::format("{} of packed numbers is not interpreted", instruction.text()));
     }
-    const bool red_of_barrier = step.op == Op::kBarrier && instruction.has("red");
-    if (step.abs_or_relu || red_of_barrier || (step.op == Op::kBarrier && instruction.has("arrive"))) {
+    if (step.abs_or_relu || (step.op == Op::kBarrier && instruction.has("arrive"))) {
       report(instruction, fmt::format("{} is not interpreted", instruction.text()));
     }
     if ((step.op == Op::kAtom || step.op == Op::kRed) && step.elements > 1) {

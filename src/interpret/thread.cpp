@@ -37,10 +37,10 @@ Bits Thread::special(const Ref& ref) const {
     case Special::kNtid: return static_cast<Bits>(block[axis]);
     case Special::kCtaid: return static_cast<Bits>(context_.block[axis]);
     case Special::kNctaid: return static_cast<Bits>(context_.launch.grid[axis]);
-    case Special::kLane: return static_cast<Bits>(number_ % kWarpThreads);
+    case Special::kLane: return static_cast<Bits>(lane());
     case Special::kWarp: return static_cast<Bits>(number_ / kWarpThreads);
     case Special::kLaneMask: {
-      const Bits self = Bits{1} << (number_ % kWarpThreads);
+      const Bits self = Bits{1} << lane();
       const Bits below = self - 1;
       const Bits all = truncated(~Bits{0}, 32);
       const std::array<Bits, 5> masks = {self, below, below | self, all & ~(below | self), all & ~below};
@@ -106,7 +106,7 @@ void Thread::convert_address(const Step& step) {
 }
 
 void Thread::set_predicate(const Step& step) {
-  bool holds = step.op == Op::kSetp && compare(step, read(step.operands[1]), read(step.operands[2]));
+  bool holds = compare(step, read(step.operands[1]), read(step.operands[2]));
   bool opposite = !holds;
   if (step.operands.size() > 3) {
     const bool other = read(step.operands[3]) != 0;

@@ -172,11 +172,10 @@ void Graph::find_loops() {
       }
       auto loop = std::ranges::find(loops_, edge.target, &Loop::head);
       if (loop == loops_.end()) {
-        loops_.push_back({edge.target, -1, {}, std::vector<char>(blocks_.size(), 0)});
+        loops_.push_back({edge.target, -1, std::vector<char>(blocks_.size(), 0)});
         loop = std::prev(loops_.end());
         at(loop->contains, edge.target) = 1;
       }
-      loop->latches.push_back(block);
       std::vector<int> open{block};
       while (!open.empty()) {
         const int inside = open.back();

@@ -25,7 +25,6 @@ struct Block {
 struct Loop {
   int head = 0;
   int parent = -1;             ///< the innermost loop around it
-  std::vector<int> latches;    ///< blocks with an edge to the head
   std::vector<char> contains;  ///< by block
 };
 

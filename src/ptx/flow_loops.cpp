@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "flow.hpp"
+#include "reasons.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::ptx {
@@ -127,8 +128,7 @@ void Flow::find_reach(Iteration& iteration, const State& head, const Domain& goi
   iteration.reasons.clear();
   iteration.counted = false;
   for (const Reason& why : going_on.reasons()) {
-    const auto same = [&](const Reason& other) { return other.text == why.text && other.place.line == why.place.line; };
-    if (std::ranges::none_of(iteration.entry.domain.reasons(), same)) iteration.reasons.push_back(why);
+    if (!is_among(why, iteration.entry.domain.reasons())) iteration.reasons.push_back(why);
   }
   int bounds = 0;
   bool simple = true;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "integers.hpp"
 #include "opcodes.hpp"
@@ -22,7 +23,8 @@ class Transfer {
       : body_(body), launch_(launch), symbols_(symbols) {}
 
   /// While it is set, iterations have no bound and nothing is taken to wrap around (README.md, "Loops").
-  void set_tentative(bool is_tentative) { is_tentative_ = is_tentative; }
+  /// The answer is what it was before.
+  bool set_tentative(bool is_tentative) { return std::exchange(is_tentative_, is_tentative); }
 
   void apply(int number, State& state) const;
   [[nodiscard]] Value address(int number, const Operand& address, const State& state) const;

@@ -32,7 +32,6 @@ Flow::Walk Flow::walk(int loop, const State& entry) {
   walk.loop = loop;
   const int start = loop < 0 ? 0 : at(graph_.loops(), loop).head;
   for (const int block : graph_.order()) {
-    if (loop >= 0 && at(at(graph_.loops(), loop).contains, block) == 0) continue;
     const int inner = graph_.loop_at(block);
     const bool heads_inner = inner >= 0 && inner != loop && at(graph_.loops(), inner).parent == loop;
     if (graph_.loop_of(block) != loop && !heads_inner) continue;

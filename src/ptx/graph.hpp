@@ -62,6 +62,7 @@ class Graph {
   std::vector<int> dominator_;  ///< immediate
   std::vector<std::vector<char>> postdominators_;
   std::vector<Loop> loops_;
+  std::vector<int> innermost_;  ///< loop by block, or -1
   bool irreducible_ = false;
 };
 

@@ -9,18 +9,11 @@
 #include "tangram/base/at.hpp"
 #include "tangram/interpret/interpret.hpp"
 #include "thread.hpp"
+#include "trouble.hpp"
 #include "warp.hpp"
 
 namespace tangram::interpret {
 namespace {
-
-Diagnostic trouble(const ptx::Module& module, std::string code, std::string message, ptx::Place place = {}) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.where = {module.file, place.line, place.column};
-  diagnostic.message = std::move(message);
-  return diagnostic;
-}
 
 /// The threads of a block, in turn: each as far as it comes alone.
 class Block {
@@ -39,18 +32,16 @@ class Block {
       const auto exited = [](const auto& stop) { return stop == Stop::kExited; };
       if (std::ranges::all_of(stops_, exited)) return std::nullopt;
       if (!release_warps() && !release_barrier()) {
-        return trouble(*context_.program.module, "deadlock",
-                       "threads wait for others that never come: not all of them reach the same barrier or shuffle",
-                       first_waiting().step().source->place);
+        return trouble(*context_.program.module, first_waiting().step().source->place, "deadlock",
+                       "threads wait for others that never come: not all of them reach the same barrier or shuffle");
       }
     }
   }
 
  private:
   [[nodiscard]] Diagnostic fault(const Thread& thread) const {
-    const bool has_step = !thread.has_ended();
-    return trouble(*context_.program.module, "fault", thread.fault(),
-                   has_step ? thread.step().source->place : ptx::Place{});
+    const ptx::Place place = thread.has_ended() ? ptx::Place{} : thread.step().source->place;
+    return trouble(*context_.program.module, place, "fault", thread.fault());
   }
 
   [[nodiscard]] const Thread& first_waiting() const {
@@ -136,7 +127,7 @@ std::vector<std::uint64_t> place_variables(const ptx::Module& module, Memory& me
 Expected<std::vector<std::uint8_t>> place_arguments(const Program& program, const GridLaunch& launch) {
   const Routine& entry = program.routines.front();
   if (launch.arguments.size() != static_cast<std::size_t>(entry.source->parameters)) {
-    return fail(trouble(*program.module, "bad-launch",
+    return fail(trouble(*program.module, {}, "bad-launch",
                         fmt::format("{} has {} parameters, and the launch {} arguments", launch.entry,
                                     entry.source->parameters, launch.arguments.size())));
   }
@@ -160,7 +151,7 @@ Expected<void> execute(const ptx::Module& module, const GridLaunch& launch, Memo
   const std::int64_t shared = program->shared_bytes + launch.shared_bytes;
   if (shared > kMostShared) {
     return fail(
-        trouble(module, "bad-launch", fmt::format("{} bytes of shared memory are more than any GPU has", shared)));
+        trouble(module, {}, "bad-launch", fmt::format("{} bytes of shared memory are more than any GPU has", shared)));
   }
   const std::vector<std::uint64_t> variables = place_variables(module, memory);
   BlockContext context{*program, launch, memory, variables, *arguments, {}, {}, launch.most_steps};

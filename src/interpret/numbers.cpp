@@ -10,7 +10,7 @@ struct Layout {
   int exponent_bits;
   int fraction_bits;
 };
-constexpr Layout kHalf{5, 10};   // IEEE 754 binary16
+constexpr Layout kHalf{5, 10};  // IEEE 754 binary16
 constexpr Layout kBfloat{8, 7};
 
 double widen(Bits bits, Layout layout) {

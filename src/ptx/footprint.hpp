@@ -10,8 +10,8 @@
 namespace tangram::ptx {
 
 struct Footprint {
-  std::vector<ByteSet> bytes;  ///< empty: nothing is touched
-  bool bounded = true;         ///< false: the offset may be anything, and `bytes` says nothing
+  std::vector<ByteSet> bytes;   ///< empty: nothing is touched
+  bool bounded = true;          ///< false: the offset may be anything, and `bytes` says nothing
   std::vector<Reason> reasons;  ///< why not exact; none where every byte is touched
 };
 

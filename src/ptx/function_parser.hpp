@@ -55,7 +55,7 @@ class FunctionParser {
   Scopes scopes_;
   std::vector<Variable> statics_;
   std::vector<Pending> pending_;
-  std::vector<int> scope_of_;  ///< by instruction
+  std::vector<int> scope_of_;                                         ///< by instruction
   std::map<std::string, std::vector<Pending>, std::less<>> targets_;  ///< of .branchtargets by label
 };
 

@@ -197,7 +197,7 @@ void Graph::nest_loops() {
   std::vector<int> by_size(loops_.size());
   std::iota(by_size.begin(), by_size.end(), 0);
   const auto size = [&](int loop) { return std::ranges::count(at(loops_, loop).contains, 1); };
-  std::ranges::sort(by_size, std::ranges::greater(), size);
+  std::ranges::sort(by_size, std::ranges::greater{}, size);
   innermost_.assign(blocks_.size(), -1);
   for (const int number : by_size) {
     Loop& loop = at(loops_, number);

@@ -51,7 +51,7 @@ class Transfer {
   void store_argument(const Site& site, State& state) const;
   void call(const Site& site, State& state) const;
 
-  [[nodiscard]] Value evaluate(const Site& site) const;
+  [[nodiscard]] Value evaluate(const Site& site, OpcodeClass what) const;
   [[nodiscard]] Value read(const Operand& operand, const State& state, int number) const;
   [[nodiscard]] Value special(std::string_view name, int number) const;
   [[nodiscard]] Value load(const Site& site, std::int64_t extra) const;

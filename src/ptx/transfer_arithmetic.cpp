@@ -7,10 +7,9 @@
 
 namespace tangram::ptx {
 
-Value Transfer::evaluate(const Site& site) const {
+Value Transfer::evaluate(const Site& site, OpcodeClass what) const {
   const std::string& opcode = site.instruction.opcode;
   const auto type = site.instruction.type();
-  const OpcodeClass what = class_of(site.instruction);
   if (what == OpcodeClass::kLoad) return load(site, 0);
   if (what == OpcodeClass::kAtomic || what == OpcodeClass::kMatrix) {
     const int bits = type ? bits_of(*type) : 64;

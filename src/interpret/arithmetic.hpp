@@ -12,7 +12,7 @@ namespace tangram::interpret {
 
 [[nodiscard]] Bits compute_float(const Step& step, ptx::Type type, std::span<const Bits> operands);
 [[nodiscard]] Bits convert(const Step& step, Bits bits);
-/// setp, set and testp.
+/// setp and set.
 [[nodiscard]] bool compare(const Step& step, Bits a, Bits b);
 /// What atomic operations leave in memory; `more` is the third operand of compare-and-swap.
 [[nodiscard]] Bits updated(const Step& step, Bits old, Bits operand, Bits more);

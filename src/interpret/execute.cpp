@@ -9,54 +9,43 @@
 #include "tangram/base/at.hpp"
 #include "tangram/interpret/interpret.hpp"
 #include "thread.hpp"
+#include "trouble.hpp"
 #include "warp.hpp"
 
 namespace tangram::interpret {
 namespace {
-
-Diagnostic trouble(const ptx::Module& module, std::string code, std::string message, ptx::Place place = {}) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.where = {module.file, place.line, place.column};
-  diagnostic.message = std::move(message);
-  return diagnostic;
-}
 
 /// The threads of a block, in turn: each as far as it comes alone.
 class Block {
  public:
   Block(BlockContext& context, std::int64_t threads) : context_(context), stops_(static_cast<std::size_t>(threads)) {
     for (std::int64_t i = 0; i < threads; ++i) threads_.push_back(std::make_unique<Thread>(context, i));
-    waiting_.assign(stops_.size(), 0);
   }
 
   std::optional<Diagnostic> run() {
     while (true) {
       for (std::size_t i = 0; i < threads_.size(); ++i) {
-        if (waiting_[i] != 0) continue;
+        if (stops_[i]) continue;
         stops_[i] = threads_[i]->run();
-        waiting_[i] = 1;
         if (stops_[i] == Stop::kFault) return fault(*threads_[i]);
       }
-      const auto exited = [](Stop stop) { return stop == Stop::kExited; };
+      const auto exited = [](const auto& stop) { return stop == Stop::kExited; };
       if (std::ranges::all_of(stops_, exited)) return std::nullopt;
       if (!release_warps() && !release_barrier()) {
-        return trouble(*context_.program.module, "deadlock",
-                       "threads wait for others that never come: not all of them reach the same barrier or shuffle",
-                       first_waiting().step().source->place);
+        return trouble(*context_.program.module, first_waiting().step().source->place, "deadlock",
+                       "threads wait for others that never come: not all of them reach the same barrier or shuffle");
       }
     }
   }
 
  private:
   [[nodiscard]] Diagnostic fault(const Thread& thread) const {
-    const bool has_step = !thread.has_ended();
-    return trouble(*context_.program.module, "fault", thread.fault(),
-                   has_step ? thread.step().source->place : ptx::Place{});
+    const ptx::Place place = thread.has_ended() ? ptx::Place{} : thread.step().source->place;
+    return trouble(*context_.program.module, place, "fault", thread.fault());
   }
 
   [[nodiscard]] const Thread& first_waiting() const {
-    const auto found = std::ranges::find_if(stops_, [](Stop stop) { return stop != Stop::kExited; });
+    const auto found = std::ranges::find_if(stops_, [](const auto& stop) { return stop != Stop::kExited; });
     return *threads_[static_cast<std::size_t>(found - stops_.begin())];
   }
 
@@ -66,24 +55,24 @@ class Block {
     for (std::size_t first = 0; first < threads_.size(); first += kWarpThreads) {
       const std::size_t end = std::min(first + kWarpThreads, threads_.size());
       for (std::size_t i = first; i < end; ++i) {
-        if (stops_[i] != Stop::kWarp || waiting_[i] == 0) continue;
+        if (stops_[i] != Stop::kWarp) continue;
+        std::vector<std::size_t> here;
         std::vector<Thread*> members;
         const Step* step = &threads_[i]->step();
         const Bits mask = member_mask(*threads_[i]);
         bool all = true;
         for (std::size_t j = first; j < end; ++j) {
           if ((mask >> (j - first) & 1) == 0 || stops_[j] == Stop::kExited) continue;
-          const bool here = stops_[j] == Stop::kWarp && waiting_[j] != 0 && &threads_[j]->step() == step;
-          if (here) members.push_back(threads_[j].get());
-          all = all && (here || step->op == Op::kActiveMask);
+          if (stops_[j] == Stop::kWarp && &threads_[j]->step() == step) {
+            here.push_back(j);
+            members.push_back(threads_[j].get());
+          } else if (step->op != Op::kActiveMask) {
+            all = false;
+          }
         }
         if (!all) continue;
         exchange(members);
-        for (std::size_t j = first; j < end; ++j) {
-          if (std::ranges::find(members, threads_[j].get()) == members.end()) continue;
-          threads_[j]->go_on();
-          waiting_[j] = 0;
-        }
+        release(here);
         released = true;
       }
     }
@@ -109,17 +98,20 @@ class Block {
       if (id == *barrier) here.push_back(i);
     }
     if (here.empty() || here.size() < (wanted > 0 ? std::min(wanted, alive) : alive)) return false;
-    for (const std::size_t i : here) {
-      threads_[i]->go_on();
-      waiting_[i] = 0;
-    }
+    release(here);
     return true;
+  }
+
+  void release(const std::vector<std::size_t>& numbers) {
+    for (const std::size_t i : numbers) {
+      threads_[i]->go_on();
+      stops_[i].reset();
+    }
   }
 
   BlockContext& context_;
   std::vector<std::unique_ptr<Thread>> threads_;
-  std::vector<Stop> stops_;
-  std::vector<char> waiting_;
+  std::vector<std::optional<Stop>> stops_;  ///< where each waits; nothing: it goes on
 };
 
 std::vector<std::uint64_t> place_variables(const ptx::Module& module, Memory& memory) {
@@ -135,7 +127,7 @@ std::vector<std::uint64_t> place_variables(const ptx::Module& module, Memory& me
 Expected<std::vector<std::uint8_t>> place_arguments(const Program& program, const GridLaunch& launch) {
   const Routine& entry = program.routines.front();
   if (launch.arguments.size() != static_cast<std::size_t>(entry.source->parameters)) {
-    return fail(trouble(*program.module, "bad-launch",
+    return fail(trouble(*program.module, {}, "bad-launch",
                         fmt::format("{} has {} parameters, and the launch {} arguments", launch.entry,
                                     entry.source->parameters, launch.arguments.size())));
   }
@@ -159,7 +151,7 @@ Expected<void> execute(const ptx::Module& module, const GridLaunch& launch, Memo
   const std::int64_t shared = program->shared_bytes + launch.shared_bytes;
   if (shared > kMostShared) {
     return fail(
-        trouble(module, "bad-launch", fmt::format("{} bytes of shared memory are more than any GPU has", shared)));
+        trouble(module, {}, "bad-launch", fmt::format("{} bytes of shared memory are more than any GPU has", shared)));
   }
   const std::vector<std::uint64_t> variables = place_variables(module, memory);
   BlockContext context{*program, launch, memory, variables, *arguments, {}, {}, launch.most_steps};

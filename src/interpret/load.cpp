@@ -9,6 +9,7 @@
 #include "op_table.hpp"
 #include "program.hpp"
 #include "tangram/base/at.hpp"
+#include "trouble.hpp"
 
 namespace tangram::interpret {
 namespace {
@@ -22,15 +23,10 @@ std::int64_t aligned(std::int64_t offset, std::int64_t alignment) {
   return (offset + step - 1) / step * step;
 }
 
-Diagnostic unknown(const ptx::Module& module, ptx::Place place, std::string what, std::string hint = {}) {
-  Diagnostic diagnostic;
-  diagnostic.kind = ErrorKind::kInput;
-  diagnostic.code = "not-interpreted";
-  diagnostic.where = {module.file, place.line, place.column};
-  diagnostic.message = std::move(what);
-  diagnostic.hint = hint.empty() ? "the interpreter runs integers, floating point, shared memory, shuffles and atomics"
-                                 : std::move(hint);
-  return diagnostic;
+Diagnostic unknown(
+    const ptx::Module& module, ptx::Place place, std::string what,
+    std::string hint = "the interpreter runs integers, floating point, shared memory, shuffles and atomics") {
+  return trouble(module, place, "not-interpreted", std::move(what), std::move(hint));
 }
 
 std::optional<Special> special_named(std::string_view name) {
@@ -45,16 +41,6 @@ std::optional<Special> special_named(std::string_view name) {
   const auto* found = std::ranges::find(kNames, name, &std::pair<std::string_view, Special>::first);
   if (found != kNames.end()) return found->second;
   return name.starts_with("lanemask_") ? std::optional(Special::kLaneMask) : std::nullopt;
-}
-
-/// What a modifier chooses.
-bool is_choice(std::string_view modifier) {
-  constexpr std::array<std::string_view, 47> kChoices = {
-      "eq",  "ne",  "lt",  "le",  "gt",  "ge",     "lo",       "ls",     "hi",         "hs",     "equ",      "neu",
-      "ltu", "leu", "gtu", "geu", "num", "nan",    "add",      "min",    "max",        "exch",   "cas",      "inc",
-      "dec", "and", "or",  "xor", "up",  "down",   "bfly",     "idx",    "all",        "any",    "ballot",   "l",
-      "r",   "rni", "rzi", "rmi", "rpi", "finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-  return std::ranges::find(kChoices, modifier) != kChoices.end();
 }
 
 class Loader {
@@ -184,8 +170,7 @@ class Loader {
     if (is_packed && !moves && std::ranges::find(kPacked, step.op) == kPacked.end()) {
       report(instruction, fmt::format("{} of packed numbers is not interpreted", instruction.text()));
     }
-    const bool red_of_barrier = step.op == Op::kBarrier && instruction.has("red");
-    if (step.abs_or_relu || red_of_barrier || (step.op == Op::kBarrier && instruction.has("arrive"))) {
+    if (step.abs_or_relu || (step.op == Op::kBarrier && instruction.has("arrive"))) {
       report(instruction, fmt::format("{} is not interpreted", instruction.text()));
     }
     if ((step.op == Op::kAtom || step.op == Op::kRed) && step.elements > 1) {

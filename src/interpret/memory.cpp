@@ -27,10 +27,6 @@ std::span<const Touched> Memory::touched(std::uint64_t address) const {
   return found->second.touched;
 }
 
-void Memory::forget_touched() {
-  for (auto& [address, allocation] : allocations_) allocation.touched.assign(allocation.touched.size(), {});
-}
-
 std::span<std::uint8_t> Memory::access(std::uint64_t address, std::size_t count, Access how) {
   auto found = allocations_.upper_bound(address);
   if (found == allocations_.begin()) return {};

@@ -10,7 +10,7 @@ struct Layout {
   int exponent_bits;
   int fraction_bits;
 };
-constexpr Layout kHalf{5, 10};
+constexpr Layout kHalf{5, 10};  // IEEE 754 binary16
 constexpr Layout kBfloat{8, 7};
 
 double widen(Bits bits, Layout layout) {
@@ -54,15 +54,10 @@ Bits narrow(double value, Layout layout) {
 
 }  // namespace
 
-double from_half(Bits bits) { return widen(bits, kHalf); }
-Bits to_half(double value) { return narrow(value, kHalf); }
-double from_bfloat(Bits bits) { return widen(bits, kBfloat); }
-Bits to_bfloat(double value) { return narrow(value, kBfloat); }
-
 double to_double(Bits bits, ptx::Type type) {
   switch (type) {
-    case ptx::Type::kF16: return from_half(bits);
-    case ptx::Type::kBf16: return from_bfloat(bits);
+    case ptx::Type::kF16: return widen(bits, kHalf);
+    case ptx::Type::kBf16: return widen(bits, kBfloat);
     case ptx::Type::kF64: return as_double(bits);
     default: return static_cast<double>(as_float(bits));
   }
@@ -70,8 +65,8 @@ double to_double(Bits bits, ptx::Type type) {
 
 Bits from_double(double value, ptx::Type type) {
   switch (type) {
-    case ptx::Type::kF16: return to_half(value);
-    case ptx::Type::kBf16: return to_bfloat(value);
+    case ptx::Type::kF16: return narrow(value, kHalf);
+    case ptx::Type::kBf16: return narrow(value, kBfloat);
     case ptx::Type::kF64: return bits_of(value);
     default: return bits_of(static_cast<float>(value));
   }

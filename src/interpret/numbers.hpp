@@ -27,15 +27,9 @@ using Bits = std::uint64_t;
 [[nodiscard]] inline Bits bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 [[nodiscard]] inline Bits bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
 
-/// IEEE 754 binary16 and bfloat16; to nearest even, from a double once.
-[[nodiscard]] double from_half(Bits bits);
-[[nodiscard]] Bits to_half(double value);
-[[nodiscard]] double from_bfloat(Bits bits);
-[[nodiscard]] Bits to_bfloat(double value);
-
 /// Any floating-point type that is one number, exactly.
 [[nodiscard]] double to_double(Bits bits, ptx::Type type);
-/// To nearest even.
+/// To nearest even, rounded once.
 [[nodiscard]] Bits from_double(double value, ptx::Type type);
 
 }  // namespace tangram::interpret

@@ -86,29 +86,21 @@ constexpr std::array kOps = {
     Row{"nanosleep", kNop, 0},
 };
 
+constexpr std::array<std::string_view, 47> kChoices = {
+    "eq",  "ne",  "lt",  "le",  "gt",  "ge",     "lo",       "ls",     "hi",         "hs",     "equ",      "neu",
+    "ltu", "leu", "gtu", "geu", "num", "nan",    "add",      "min",    "max",        "exch",   "cas",      "inc",
+    "dec", "and", "or",  "xor", "up",  "down",   "bfly",     "idx",    "all",        "any",    "ballot",   "l",
+    "r",   "rni", "rzi", "rmi", "rpi", "finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+
 // Of memory instructions: how they are cached and ordered; one thread runs at a time.
-constexpr std::array<std::string_view, 61> kModifiers = {
-    "rn",  "rni",  "rzi",  "rmi",     "rpi",  "ftz",      "approx",  "full",    "sat",     "wide",    "lo",
-    "hi",  "uni",  "sync", "aligned", "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "gpu",
-    "sys", "cta",  "sc",   "gl",      "nc",   "ca",       "cg",      "cs",      "cv",      "wb",      "wt",
-    "lu",  "v2",   "v4",   "eq",      "ne",   "lt",       "le",      "gt",      "ge",      "ls",      "hs",
-    "and", "or",   "xor",  "to",      "b4e",  "l",        "r",       "clamp",   "wrap",    "add",     "min",
-    "max", "exch", "cas",  "inc",     "dec",  "idx"};
-constexpr std::array<std::string_view, 43> kMoreModifiers = {"up",          "down",         "bfly",
-                                                             "all",         "any",          "ballot",
-                                                             "async",       "commit_group", "wait_group",
-                                                             "wait_all",    "warp",         "equ",
-                                                             "neu",         "ltu",          "leu",
-                                                             "gtu",         "geu",          "num",
-                                                             "nan",         "relu",         "finite",
-                                                             "infinite",    "number",       "notanumber",
-                                                             "normal",      "subnormal",    "arrive",
-                                                             "proxy",       "global",       "const",
-                                                             "shared",      "local",        "param",
-                                                             "shared::cta", "param::entry", "param::func",
-                                                             "alias",       "noftz",        "level::eviction_priority",
-                                                             "L1",          "L2",           "cluster",
-                                                             "tensormap"};
+constexpr std::array<std::string_view, 54> kOtherModifiers = {
+    "rn",          "ftz",    "approx",   "full",         "sat",        "wide",     "uni",         "sync",
+    "aligned",     "weak",   "volatile", "relaxed",      "acquire",    "release",  "acq_rel",     "gpu",
+    "sys",         "cta",    "sc",       "gl",           "nc",         "ca",       "cg",          "cs",
+    "cv",          "wb",     "wt",       "lu",           "v2",         "v4",       "to",          "b4e",
+    "clamp",       "wrap",   "async",    "commit_group", "wait_group", "wait_all", "warp",        "relu",
+    "arrive",      "global", "const",    "shared",       "local",      "param",    "shared::cta", "param::entry",
+    "param::func", "noftz",  "L1",       "L2",           "cluster",    "tensormap"};
 
 constexpr std::array<std::string_view, 6> kHints = {"L1::", "L2::", "level::", "alias", "proxy", "unified"};
 
@@ -122,9 +114,11 @@ std::optional<KnownOp> op_named(const ptx::Instruction& instruction) {
   return found == kOps.end() ? std::nullopt : std::optional(KnownOp{found->op, found->operands});
 }
 
+bool is_choice(std::string_view modifier) { return std::ranges::find(kChoices, modifier) != kChoices.end(); }
+
 bool is_known_modifier(std::string_view modifier) {
-  if (std::ranges::find(kModifiers, modifier) != kModifiers.end()) return true;
-  if (std::ranges::find(kMoreModifiers, modifier) != kMoreModifiers.end()) return true;
+  if (is_choice(modifier)) return true;
+  if (std::ranges::find(kOtherModifiers, modifier) != kOtherModifiers.end()) return true;
   if (std::ranges::any_of(kHints, [&](std::string_view hint) { return modifier.starts_with(hint); })) return true;
   const auto type = ptx::type_named(modifier);
   return type && *type != ptx::Type::kOther && *type != ptx::Type::kB128;

@@ -16,6 +16,9 @@ struct KnownOp {
 /// kNop for those without an effect on what is computed: fences, prefetches, waits for copies that are done at once.
 [[nodiscard]] std::optional<KnownOp> op_named(const ptx::Instruction& instruction);
 
+/// Whether a modifier says what is done: the relation of a comparison, the operation of an atomic.
+[[nodiscard]] bool is_choice(std::string_view modifier);
+
 /// Whether a modifier means something to the interpreter, or nothing at all.
 [[nodiscard]] bool is_known_modifier(std::string_view modifier);
 

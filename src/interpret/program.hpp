@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,11 @@ struct Ref {
   Bits value = 0;  ///< kValue; of an address what is added; of lane masks which: eq, lt, le, gt, ge
   Special special = Special::kTid;
   std::vector<Ref> parts;  ///< kGroup: a vector, a pair, or an address' base
+
+  /// Of a group its parts, of anything else itself.
+  [[nodiscard]] std::span<const Ref> elements() const {
+    return kind == RefKind::kGroup ? std::span<const Ref>(parts) : std::span<const Ref>(this, 1);
+  }
 };
 
 struct Step {

@@ -37,10 +37,10 @@ Bits Thread::special(const Ref& ref) const {
     case Special::kNtid: return static_cast<Bits>(block[axis]);
     case Special::kCtaid: return static_cast<Bits>(context_.block[axis]);
     case Special::kNctaid: return static_cast<Bits>(context_.launch.grid[axis]);
-    case Special::kLane: return static_cast<Bits>(number_ % kWarpThreads);
+    case Special::kLane: return static_cast<Bits>(lane());
     case Special::kWarp: return static_cast<Bits>(number_ / kWarpThreads);
     case Special::kLaneMask: {
-      const Bits self = Bits{1} << (number_ % kWarpThreads);
+      const Bits self = Bits{1} << lane();
       const Bits below = self - 1;
       const Bits all = truncated(~Bits{0}, 32);
       const std::array<Bits, 5> masks = {self, below, below | self, all & ~(below | self), all & ~below};
@@ -79,19 +79,19 @@ Bits Thread::address_of(const Ref& address) const { return read(address.parts.fr
 
 /// One register, or several that are one when put together.
 void Thread::move(const Step& step) {
-  const Ref& target = step.operands[0];
-  const Ref& source = step.operands[1];
+  const auto share = [&](std::span<const Ref> parts) {
+    return bit_count(step.type) / static_cast<int>(std::max<std::size_t>(parts.size(), 1));
+  };
+  const std::span<const Ref> sources = step.operands[1].elements();
+  const std::span<const Ref> targets = step.operands[0].elements();
+  const int source_bits = share(sources);
+  const int target_bits = share(targets);
   Bits bits = 0;
-  if (source.kind == RefKind::kGroup) {
-    const int part = bit_count(step.type) / static_cast<int>(std::max<std::size_t>(source.parts.size(), 1));
-    for (std::size_t i = source.parts.size(); i-- > 0;) bits = bits << part | truncated(read(source.parts[i]), part);
-  } else {
-    bits = read(source);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    bits |= truncated(read(sources[i]), source_bits) << (static_cast<int>(i) * source_bits);
   }
-  if (target.kind != RefKind::kGroup) return write(target, truncated(bits, bit_count(step.type)));
-  const int part = bit_count(step.type) / static_cast<int>(std::max<std::size_t>(target.parts.size(), 1));
-  for (std::size_t i = 0; i < target.parts.size(); ++i) {
-    write(target.parts[i], truncated(bits >> (static_cast<int>(i) * part), part));
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    write(targets[i], truncated(bits >> (static_cast<int>(i) * target_bits), target_bits));
   }
 }
 
@@ -106,7 +106,7 @@ void Thread::convert_address(const Step& step) {
 }
 
 void Thread::set_predicate(const Step& step) {
-  bool holds = step.op == Op::kSetp && compare(step, read(step.operands[1]), read(step.operands[2]));
+  bool holds = compare(step, read(step.operands[1]), read(step.operands[2]));
   bool opposite = !holds;
   if (step.operands.size() > 3) {
     const bool other = read(step.operands[3]) != 0;
@@ -116,9 +116,9 @@ void Thread::set_predicate(const Step& step) {
     holds = combined(holds);
     opposite = combined(opposite);
   }
-  const Ref& target = step.operands[0];
-  write(target.kind == RefKind::kGroup ? target.parts[0] : target, holds ? 1 : 0);
-  if (target.kind == RefKind::kGroup && target.parts.size() > 1) write(target.parts[1], opposite ? 1 : 0);
+  const std::span<const Ref> targets = step.operands[0].elements();
+  write(targets[0], holds ? 1 : 0);
+  if (targets.size() > 1) write(targets[1], opposite ? 1 : 0);
 }
 
 void Thread::branch(const Step& step) {

@@ -46,28 +46,23 @@ std::span<std::uint8_t> Thread::place(const Step& step, const Ref& address, std:
 
 void Thread::load(const Step& step) {
   const auto width = static_cast<std::size_t>(ptx::width_of(step.type));
-  const Ref& target = step.operands[0];
-  const bool is_vector = target.kind == RefKind::kGroup;
-  const std::size_t elements = is_vector ? target.parts.size() : 1;
-  const auto bytes = place(step, step.operands[1], width * elements, Memory::Access::kRead);
+  const std::span<const Ref> targets = step.operands[0].elements();
+  const auto bytes = place(step, step.operands[1], width * targets.size(), Memory::Access::kRead);
   if (bytes.empty()) return;
-  for (std::size_t i = 0; i < elements; ++i) {
+  const bool extends = ptx::is_signed(step.type);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
     const Bits bits = bits_in(bytes.subspan(i * width, width));
-    const bool extends = ptx::is_signed(step.type);
-    write(is_vector ? target.parts[i] : target,
-          extends ? static_cast<Bits>(extended(bits, bit_count(step.type))) : bits);
+    write(targets[i], extends ? static_cast<Bits>(extended(bits, bit_count(step.type))) : bits);
   }
 }
 
 void Thread::store(const Step& step) {
   const auto width = static_cast<std::size_t>(ptx::width_of(step.type));
-  const Ref& source = step.operands[1];
-  const bool is_vector = source.kind == RefKind::kGroup;
-  const std::size_t elements = is_vector ? source.parts.size() : 1;
-  const auto bytes = place(step, step.operands[0], width * elements, Memory::Access::kWrite);
+  const std::span<const Ref> sources = step.operands[1].elements();
+  const auto bytes = place(step, step.operands[0], width * sources.size(), Memory::Access::kWrite);
   if (bytes.empty()) return;
-  for (std::size_t i = 0; i < elements; ++i) {
-    const Bits bits = read(is_vector ? source.parts[i] : source);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Bits bits = read(sources[i]);
     std::memcpy(bytes.data() + i * width, &bits, width);
   }
 }

@@ -45,10 +45,9 @@ void shuffle(const std::vector<Thread*>& members) {
     results.emplace_back(from->read(step.operands[1]), inside);
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
-    const Ref& target = step.operands[0];
-    const bool is_pair = target.kind == RefKind::kGroup;
-    members[i]->write(is_pair ? target.parts[0] : target, results[i].first);
-    if (is_pair && target.parts.size() > 1) members[i]->write(target.parts[1], results[i].second ? 1 : 0);
+    const std::span<const Ref> targets = step.operands[0].elements();
+    members[i]->write(targets[0], results[i].first);
+    if (targets.size() > 1) members[i]->write(targets[1], results[i].second ? 1 : 0);
   }
 }
 

@@ -46,8 +46,7 @@ class BoxProblem {
   const Symbols& symbols_;
   std::vector<Limit> limits_;
   std::map<int, Range> box_;
-  bool exact_ = true;
-  std::vector<Reason> reasons_;
+  std::vector<Reason> reasons_;  ///< why the bytes are not exact
 };
 
 }  // namespace tangram::ptx

@@ -73,7 +73,11 @@ void Cursor::skip_line(int line) {
   while (!at_end() && peek().place.line == line) take();
 }
 
-void Cursor::skip_braces() { skip_nested('{', '}'); }
+void Cursor::skip_block() {
+  while (!at_end() && !peek().is('{')) take();
+  skip_nested('{', '}');
+}
+
 void Cursor::skip_parentheses() { skip_nested('(', ')'); }
 
 void Cursor::skip_nested(char open, char close) {

@@ -31,7 +31,7 @@ class Cursor {
 
   void skip_to(char mark);   ///< and past it
   void skip_line(int line);  ///< tokens that stand on it
-  void skip_braces();        ///< from "{" past its "}"
+  void skip_block();         ///< past the next "{" and its "}"
   void skip_parentheses();   ///< from "(" past its ")"
 
   void report(const Token& at, std::string message, std::string hint, std::string code = "bad-ptx");

@@ -97,7 +97,6 @@ void parse_value(Cursor& cursor, Variable& variable) {
 
 /// = 4, or = {1, {2, 3}}
 void parse_initializer(Cursor& cursor, Variable& variable) {
-  variable.has_initializer = true;
   int depth = 0;
   do {
     if (cursor.take_if('{')) {

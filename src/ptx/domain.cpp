@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "reasons.hpp"
+
 namespace tangram::ptx {
 namespace {
 
@@ -140,10 +142,7 @@ std::optional<bool> Domain::decided(const Predicate& predicate) const {
   return std::nullopt;
 }
 
-void Domain::make_uncertain(const Reason& why) {
-  const auto same = [&](const Reason& other) { return other.place.line == why.place.line && other.text == why.text; };
-  if (std::ranges::none_of(reasons_, same)) reasons_.push_back(why);
-}
+void Domain::make_uncertain(const Reason& why) { add_reason(reasons_, why); }
 
 void Domain::intersect(const Domain& other, const Reason& why) {
   std::erase_if(constraints_, [&](const Constraint& constraint) {

@@ -53,7 +53,6 @@ class Domain {
   [[nodiscard]] std::optional<bool> decided(const Constraint& constraint) const;
 
   [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
-  [[nodiscard]] bool is_certain() const { return reasons_.empty() && doubts_.empty(); }
   [[nodiscard]] const std::vector<Reason>& reasons() const { return reasons_; }
   [[nodiscard]] const std::vector<Form>& doubts() const { return doubts_; }
   void make_uncertain(const Reason& why);

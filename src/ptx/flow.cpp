@@ -12,7 +12,15 @@ int Flow::slot_of(std::size_t reg, int base) {
   return (kFirst + static_cast<int>(reg)) * kMostBases + base;
 }
 
-int Flow::bits_of_register(std::size_t reg) const { return bits_of(body_.registers[reg].type); }
+Value Flow::any_value(std::size_t reg, const std::set<int>& bases, int place, int sign, const Reason& why) const {
+  const int bits = bits_of(body_.registers[reg].type);
+  Value any;
+  for (const int base : bases) {
+    const Value one = transfer_.unknown(place, sign * slot_of(reg, base), base, bits, why);
+    any.choices.push_back(one.choices.front());
+  }
+  return any;
+}
 
 void Flow::run() {
   State entry{std::vector<Value>(body_.registers.size()), {}, Domain(symbols_)};
@@ -24,7 +32,6 @@ Flow::Walk Flow::walk(int loop, const State& entry) {
   walk.loop = loop;
   const int start = loop < 0 ? 0 : at(graph_.loops(), loop).head;
   for (const int block : graph_.order()) {
-    if (loop >= 0 && at(at(graph_.loops(), loop).contains, block) == 0) continue;
     const int inner = graph_.loop_at(block);
     const bool heads_inner = inner >= 0 && inner != loop && at(graph_.loops(), inner).parent == loop;
     if (graph_.loop_of(block) != loop && !heads_inner) continue;
@@ -91,18 +98,9 @@ void Flow::join_registers(State& state, const State& other, int block) {
     const Value& added = other.registers[i];
     if (value == added) continue;
     if (join(value, added)) continue;
-    std::vector<int> bases;
-    for (const Choice& choice : value.choices) bases.push_back(choice.base);
-    std::ranges::sort(bases);
-    const auto repeated = std::ranges::unique(bases);
-    bases.erase(repeated.begin(), repeated.end());
-    Value any;
-    for (const int base : bases) {
-      const Value one = transfer_.unknown(-1 - block, slot_of(i, base), base, bits_of_register(i),
-                                          {{}, "one of many values, by the way that was taken"});
-      any.choices.push_back(one.choices.front());
-    }
-    value = std::move(any);
+    std::set<int> bases;
+    for (const Choice& choice : value.choices) bases.insert(choice.base);
+    value = any_value(i, bases, -1 - block, 1, {{}, "one of many values, by the way that was taken"});
   }
   std::erase_if(state.arguments, [&](const auto& kept) {
     const auto found = other.arguments.find(kept.first);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "graph.hpp"
@@ -51,7 +52,7 @@ class Flow {
     enum class Kind : std::uint8_t { kNone, kStep, kAny };
     Kind kind = Kind::kNone;
     std::int64_t step = 0;
-    std::vector<int> bases;  ///< of all pointers that it may be
+    std::set<int> bases;  ///< of all pointers that it may be
   };
 
   /// A loop while it is analysed.
@@ -73,6 +74,9 @@ class Flow {
   void send(Walk& walk, EdgeState edge);
   State joined(const Walk& walk, int block, std::vector<State> states);
   void join_registers(State& state, const State& other, int block);
+  /// Any value of a register behind any of the bases. Slots at a place are those of slot_of, with either sign.
+  [[nodiscard]] Value any_value(std::size_t reg, const std::set<int>& bases, int place, int sign,
+                                const Reason& why) const;
   void record(int number, const State& state) const;
 
   EdgeStates run_loop(int loop, const State& entry);
@@ -91,7 +95,6 @@ class Flow {
 
   /// Where symbols of a register are told apart (Symbols::opaque): one slot for each base of its pointers.
   [[nodiscard]] static int slot_of(std::size_t reg, int base);
-  [[nodiscard]] int bits_of_register(std::size_t reg) const;
 
   const Function& body_;
   const Graph& graph_;
@@ -99,7 +102,6 @@ class Flow {
   Transfer& transfer_;
   Recorder recorder_;
   bool recording_ = true;
-  bool tentative_ = false;
 };
 
 }  // namespace tangram::ptx

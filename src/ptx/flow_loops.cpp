@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "flow.hpp"
+#include "reasons.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::ptx {
@@ -22,13 +23,8 @@ State Flow::head_of(const Iteration& iteration) {
         continue;
       }
     }
-    Value any;
-    for (const int base : change.bases) {
-      const Value one = transfer_.unknown(-1 - iteration.loop, -slot_of(i, base), base, bits_of_register(i),
-                                          {{}, "it changes from iteration to iteration by no constant step"});
-      any.choices.push_back(one.choices.front());
-    }
-    value = std::move(any);
+    value = any_value(i, change.bases, -1 - iteration.loop, -1,
+                      {{}, "it changes from iteration to iteration by no constant step"});
   }
   for (const Constraint& constraint : iteration.reach) head.domain.assume(constraint);
   for (const Form& form : iteration.doubts) head.domain.doubt(form);
@@ -69,12 +65,9 @@ bool Flow::update_changes(Iteration& iteration, const State& head, const State& 
         }
       }
     }
-    std::vector<int> bases = change.bases;
-    for (const Choice& choice : iteration.entry.registers[i].choices) bases.push_back(choice.base);
-    for (const Choice& choice : after.choices) bases.push_back(choice.base);
-    std::ranges::sort(bases);
-    const auto repeated = std::ranges::unique(bases);
-    bases.erase(repeated.begin(), repeated.end());
+    std::set<int> bases = change.bases;
+    for (const Choice& choice : iteration.entry.registers[i].choices) bases.insert(choice.base);
+    for (const Choice& choice : after.choices) bases.insert(choice.base);
     changed = changed || change.kind != Change::Kind::kAny || bases != change.bases;
     change.kind = Change::Kind::kAny;
     change.bases = std::move(bases);
@@ -114,21 +107,13 @@ void Flow::find_bound(Iteration& iteration, const State& head, const State& latc
 
 void Flow::run_once(Iteration& iteration) {
   iteration.last = -1;
-  iteration.reach.clear();
-  iteration.doubts.clear();
-  iteration.reasons.clear();
   iteration.counted = true;
 }
 
 /// Iteration k is reached where iteration k - 1 goes on: conditions that only get harder need to hold there alone.
 void Flow::find_reach(Iteration& iteration, const State& head, const Domain& going_on) {
-  iteration.reach.clear();
-  iteration.doubts.clear();
-  iteration.reasons.clear();
-  iteration.counted = false;
   for (const Reason& why : going_on.reasons()) {
-    const auto same = [&](const Reason& other) { return other.text == why.text && other.place.line == why.place.line; };
-    if (std::ranges::none_of(iteration.entry.domain.reasons(), same)) iteration.reasons.push_back(why);
+    if (!is_among(why, iteration.entry.domain.reasons())) iteration.reasons.push_back(why);
   }
   int bounds = 0;
   bool simple = true;
@@ -194,8 +179,7 @@ bool Flow::confirms(const Iteration& iteration, const Domain& going_on) {
 
 Flow::EdgeStates Flow::run_loop(int loop, const State& entry) {
   const bool recorded = std::exchange(recording_, false);
-  const bool was_tentative = std::exchange(tentative_, true);
-  transfer_.set_tentative(true);
+  const bool was_tentative = transfer_.set_tentative(true);
   Iteration iteration{loop, entry, symbols_.iteration(), std::vector<Change>(entry.registers.size()), {}, {}, {}, {}};
   State head = entry;
   auto latch = stabilize(iteration, head);
@@ -204,7 +188,6 @@ Flow::EdgeStates Flow::run_loop(int loop, const State& entry) {
   } else {
     run_once(iteration);
   }
-  tentative_ = was_tentative;
   transfer_.set_tentative(was_tentative);
   if (iteration.last) {
     // With the bound taken for granted nothing may change: then it holds, by induction over the iterations.
@@ -217,7 +200,6 @@ Flow::EdgeStates Flow::run_loop(int loop, const State& entry) {
     latch = stabilize(iteration, head);
   }
   recording_ = recorded;
-  head = head_of(iteration);
   return leave(iteration, walk(loop, head).exits);
 }
 

@@ -15,7 +15,6 @@ bool is_huge(const Form& form) { return form.constant() >= kUnbounded || form.co
 }  // namespace
 
 void BoxProblem::add_reason(const Reason& why) {
-  exact_ = false;
   if (reasons_.empty() || reasons_.back().text != why.text) reasons_.push_back(why);
 }
 
@@ -46,7 +45,7 @@ void BoxProblem::take_constraints(const Domain& domain) {
 Form BoxProblem::unfolded(const Form& form, const Split& split) {
   const auto factor = form.multiples_of(split.value.terms());
   if (!factor || *factor == 0) return form;
-  const auto digits = Form::combine(split.divisor, Form::of(split.quotient), 1, Form::of(split.remainder));
+  const auto digits = split.digits();
   const auto rest = Form::combine(1, form, -*factor, split.value);
   return digits && rest ? Form::combine(1, *rest, *factor, *digits).value_or(form) : form;
 }
@@ -55,7 +54,7 @@ void BoxProblem::unfold(const Split& split) {
   offset_ = unfolded(offset_, split);
   for (Limit& limit : limits_) limit.form = unfolded(limit.form, split);
   if (split.size % split.divisor == 0) return;
-  const auto digits = Form::combine(split.divisor, Form::of(split.quotient), 1, Form::of(split.remainder));
+  const auto digits = split.digits();
   if (digits) limits_.push_back({digits->plus(1 - split.size), false});
 }
 
@@ -89,15 +88,9 @@ void BoxProblem::find_symbols() {
 }
 
 void BoxProblem::check_independence() {
-  std::set<int> used;
-  const auto add = [&](const Form& form) {
-    for (const auto& [symbol, coefficient] : form.terms()) used.insert(symbol);
-  };
-  add(offset_);
-  for (const Limit& limit : limits_) add(limit.form);
-  for (const int symbol : used) {
+  for (const auto& [symbol, values] : box_) {
     if (!symbols_.at(symbol).exact) add_reason(symbols_.at(symbol).why);
-    for (const int other : used) {
+    for (const auto& [other, other_values] : box_) {
       if (other < symbol && !symbols_.independent(other, symbol)) {
         add_reason({{}, "parts of one index are combined in a way that leaves gaps"});
       }
@@ -115,14 +108,13 @@ Footprint BoxProblem::solve(std::int64_t width, const Domain& domain) {
   while (tighten() && fix_equalities()) find_symbols();
   check_independence();
   separate(width, out, 0);
-  out.exact = exact_;
   out.reasons = std::move(reasons_);
   return out;
 }
 
 Footprint footprint_of(const Form& offset, std::int64_t width, const Domain& domain, const Symbols& symbols) {
   if (domain.is_empty()) return {};
-  if (is_huge(offset)) return {{}, false, false, {{{}, "an offset beyond 62 bits"}}};
+  if (is_huge(offset)) return {{}, false, {{{}, "an offset beyond 62 bits"}}};
   return BoxProblem(offset, symbols).solve(width, domain);
 }
 

@@ -1,8 +1,7 @@
 // The bytes that one instruction touches. Goes in: an affine offset and which threads compute it. Comes out: sets of
-// bytes, and whether every byte of them is touched.
+// bytes, and why it is not certain that every byte of them is touched.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "domain.hpp"
@@ -11,10 +10,9 @@
 namespace tangram::ptx {
 
 struct Footprint {
-  std::vector<ByteSet> bytes;  ///< empty: nothing is touched
-  bool bounded = true;         ///< false: the offset may be anything, and `bytes` says nothing
-  bool exact = true;
-  std::vector<Reason> reasons;  ///< why not exact
+  std::vector<ByteSet> bytes;   ///< empty: nothing is touched
+  bool bounded = true;          ///< false: the offset may be anything, and `bytes` says nothing
+  std::vector<Reason> reasons;  ///< why not exact; none where every byte is touched
 };
 
 /// `width` bytes at each value of `offset` that the threads of the domain compute.

@@ -110,10 +110,7 @@ void FunctionParser::parse_directive() {
   const Token token = cursor_.peek();
   if (token.text == "reg") return parse_registers();
   if (token.text == "loc" || token.text == "file") return cursor_.skip_line(token.place.line);
-  if (token.text == "section") {
-    while (!cursor_.at_end() && !cursor_.peek().is('{')) cursor_.take();
-    return cursor_.skip_braces();
-  }
+  if (token.text == "section") return cursor_.skip_block();
   if (space_named(token.text)) {
     for (Variable& variable : parse_variables(cursor_, false)) add_variable(std::move(variable));
     return;
@@ -165,11 +162,11 @@ void FunctionParser::parse_label() {
 
 void FunctionParser::parse_label_directive(const Token& label) {
   cursor_.take();
-  std::vector<Token>& targets = targets_[std::string(label.text)];
+  std::vector<Pending>& targets = targets_[std::string(label.text)];
   do {
-    targets.push_back(cursor_.peek());
+    targets.push_back({cursor_.peek(), function_.body.size(), scopes_.current()});
     (void)cursor_.expect_name("a label");
-    pending_.push_back({targets.back(), function_.body.size(), scopes_.current()});
+    pending_.push_back(targets.back());
   } while (cursor_.take_if(','));
   cursor_.expect(';', "behind branch targets");
 }
@@ -227,11 +224,8 @@ void FunctionParser::resolve_labels() {
     for (Operand& operand : function_.body[i].operands) resolve_label(operand, scope_of_[i]);
   }
   for (const auto& [label, targets] : targets_) {
-    for (const Token& target : targets) {
-      const auto found = std::ranges::find_if(pending_, [&](const Pending& name) {
-        return name.token.place.line == target.place.line && name.token.place.column == target.place.column;
-      });
-      if (const auto number = scopes_.find_label(target.text, found->scope)) {
+    for (const Pending& target : targets) {
+      if (const auto number = scopes_.find_label(target.token.text, target.scope)) {
         function_.branch_targets[label].push_back(*number);
       }
     }

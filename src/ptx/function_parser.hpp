@@ -55,8 +55,8 @@ class FunctionParser {
   Scopes scopes_;
   std::vector<Variable> statics_;
   std::vector<Pending> pending_;
-  std::vector<int> scope_of_;  ///< by instruction
-  std::map<std::string, std::vector<Token>, std::less<>> targets_;
+  std::vector<int> scope_of_;                                         ///< by instruction
+  std::map<std::string, std::vector<Pending>, std::less<>> targets_;  ///< of .branchtargets by label
 };
 
 }  // namespace tangram::ptx

@@ -1,6 +1,8 @@
 #include "graph.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -172,11 +174,10 @@ void Graph::find_loops() {
       }
       auto loop = std::ranges::find(loops_, edge.target, &Loop::head);
       if (loop == loops_.end()) {
-        loops_.push_back({edge.target, -1, {}, std::vector<char>(blocks_.size(), 0)});
+        loops_.push_back({edge.target, -1, std::vector<char>(blocks_.size(), 0)});
         loop = std::prev(loops_.end());
         at(loop->contains, edge.target) = 1;
       }
-      loop->latches.push_back(block);
       std::vector<int> open{block};
       while (!open.empty()) {
         const int inside = open.back();
@@ -191,28 +192,23 @@ void Graph::find_loops() {
   }
 }
 
+/// From the largest to the smallest: loops are apart or within each other, and those of one size are apart.
 void Graph::nest_loops() {
-  const auto size = [](const Loop& loop) { return std::ranges::count(loop.contains, 1); };
-  for (Loop& loop : loops_) {
-    long smallest = 0;
-    for (std::size_t i = 0; i < loops_.size(); ++i) {
-      const Loop& outer = loops_[i];
-      if (&outer == &loop || at(outer.contains, loop.head) == 0 || size(outer) <= size(loop)) continue;
-      if (loop.parent >= 0 && size(outer) >= smallest) continue;
-      loop.parent = static_cast<int>(i);
-      smallest = size(outer);
+  std::vector<int> by_size(loops_.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  const auto size = [&](int loop) { return std::ranges::count(at(loops_, loop).contains, 1); };
+  std::ranges::sort(by_size, std::ranges::greater{}, size);
+  innermost_.assign(blocks_.size(), -1);
+  for (const int number : by_size) {
+    Loop& loop = at(loops_, number);
+    loop.parent = at(innermost_, loop.head);
+    for (std::size_t block = 0; block < blocks_.size(); ++block) {
+      if (loop.contains[block] != 0) innermost_[block] = number;
     }
   }
 }
 
-int Graph::loop_of(int block) const {
-  int innermost = -1;
-  for (std::size_t i = 0; i < loops_.size(); ++i) {
-    if (at(loops_[i].contains, block) == 0) continue;
-    if (innermost < 0 || at(at(loops_, innermost).contains, loops_[i].head) != 0) innermost = static_cast<int>(i);
-  }
-  return innermost;
-}
+int Graph::loop_of(int block) const { return at(innermost_, block); }
 
 int Graph::loop_at(int block) const {
   const auto found = std::ranges::find(loops_, block, &Loop::head);

@@ -25,7 +25,6 @@ struct Block {
 struct Loop {
   int head = 0;
   int parent = -1;             ///< the innermost loop around it
-  std::vector<int> latches;    ///< blocks with an edge to the head
   std::vector<char> contains;  ///< by block
 };
 
@@ -63,6 +62,7 @@ class Graph {
   std::vector<int> dominator_;  ///< immediate
   std::vector<std::vector<char>> postdominators_;
   std::vector<Loop> loops_;
+  std::vector<int> innermost_;  ///< loop by block, or -1
   bool irreducible_ = false;
 };
 

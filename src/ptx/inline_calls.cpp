@@ -147,31 +147,25 @@ class Inliner {
       const bool by_name = at(callee.formals, formal) < 0 && actual(formal).kind == OperandKind::kVariable;
       if (by_name) at(frame.variables, formal) = actual(formal).index;
     }
-    for (int formal = callee.results; formal < formals; ++formal) copy_in(frame, formal, actual(formal), call.place);
+    for (int formal = callee.results; formal < formals; ++formal) copy(frame, formal, actual(formal), true, call.place);
     emit(frame);
-    for (int formal = 0; formal < callee.results; ++formal) copy_out(frame, formal, actual(formal), call.place);
+    for (int formal = 0; formal < callee.results; ++formal) copy(frame, formal, actual(formal), false, call.place);
   }
 
-  void copy_in(const Frame& frame, int formal, const Operand& actual, Place place) {
+  /// Between what is passed and the formal parameter. A variable for a variable is the same one.
+  void copy(const Frame& frame, int formal, const Operand& actual, bool inwards, Place place) {
     const int reg = at(frame.function.formals, formal);
-    const bool in_memory = actual.kind == OperandKind::kVariable;
-    if (reg < 0 && in_memory) return;
+    const bool formal_in_memory = reg < 0;
+    const bool actual_in_memory = actual.kind == OperandKind::kVariable;
+    if (formal_in_memory && actual_in_memory) return;
+    const Operand inside = formal_in_memory ? address_of(at(frame.variables, formal))
+                                            : operand_of(OperandKind::kRegister, at(frame.registers, reg));
+    const Operand outside = actual_in_memory ? address_of(actual.index) : actual;
+    const Operand& to = inwards ? inside : outside;
+    const Operand& from = inwards ? outside : inside;
     const std::string type = type_name(at(frame.function.variables, formal).type);
-    if (reg < 0) return add("st", {"param", type}, {address_of(at(frame.variables, formal)), actual}, place);
-    const Operand target = operand_of(OperandKind::kRegister, at(frame.registers, reg));
-    if (in_memory) return add("ld", {"param", type}, {target, address_of(actual.index)}, place);
-    add("mov", {type}, {target, actual}, place);
-  }
-
-  void copy_out(const Frame& frame, int formal, const Operand& actual, Place place) {
-    const int reg = at(frame.function.formals, formal);
-    const bool in_memory = actual.kind == OperandKind::kVariable;
-    if (reg < 0 && in_memory) return;
-    const std::string type = type_name(at(frame.function.variables, formal).type);
-    if (reg < 0) return add("ld", {"param", type}, {actual, address_of(at(frame.variables, formal))}, place);
-    const Operand source = operand_of(OperandKind::kRegister, at(frame.registers, reg));
-    if (in_memory) return add("st", {"param", type}, {address_of(actual.index), source}, place);
-    add("mov", {type}, {actual, source}, place);
+    if (!formal_in_memory && !actual_in_memory) return add("mov", {type}, {to, from}, place);
+    add(inwards == formal_in_memory ? "st" : "ld", {"param", type}, {to, from}, place);
   }
 
   void add(std::string opcode, std::vector<std::string> modifiers, std::vector<Operand> operands, Place place) {

@@ -35,7 +35,7 @@ class ModuleParser {
     } else if (token.text == "file" || token.text == "loc") {
       cursor_.skip_line(token.place.line);
     } else if (token.text == "section") {
-      skip_section();
+      cursor_.skip_block();
     } else if (token.text == "pragma" || token.text == "alias") {
       cursor_.skip_to(';');
     } else {
@@ -55,11 +55,6 @@ class ModuleParser {
       cursor_.take();
       (void)cursor_.expect_name("an option of the target");
     }
-  }
-
-  void skip_section() {
-    while (!cursor_.at_end() && !cursor_.peek().is('{')) cursor_.take();
-    cursor_.skip_braces();
   }
 
   /// A variable or a function, with its linkage.

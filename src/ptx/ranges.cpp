@@ -11,6 +11,7 @@
 #include "graph.hpp"
 #include "inline_calls.hpp"
 #include "provenance.hpp"
+#include "reasons.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/ptx/analysis.hpp"
@@ -25,14 +26,7 @@ constexpr std::size_t kMostPieces = 64;           // of a buffer; more are one r
 /// What becomes a BufferRange.
 struct Collected {
   std::set<ByteSet> bytes;
-  bool exact = true;
-  std::vector<Reason> reasons;
-
-  void add_reason(Reason why) {
-    exact = false;
-    const auto same = [&](const Reason& other) { return other.text == why.text && other.place.line == why.place.line; };
-    if (std::ranges::none_of(reasons, same)) reasons.push_back(std::move(why));
-  }
+  std::vector<Reason> reasons;  ///< why they are not exact
 };
 
 class Collector {
@@ -75,16 +69,17 @@ class Collector {
         std::int64_t end = 0;
         for (const ByteSet& set : bytes) end = std::max(end, set.end());
         bytes = {{bytes.front().first, end - bytes.front().first, {}}};
-        collected.add_reason({{}, "many pieces, taken as one"});
+        add_reason(collected.reasons, {{}, "many pieces, taken as one"});
       }
-      ranges.push_back({key.first, key.second, std::move(bytes), collected.exact, std::move(collected.reasons)});
+      const bool exact = collected.reasons.empty();
+      ranges.push_back({key.first, key.second, std::move(bytes), exact, std::move(collected.reasons)});
     }
     return ranges;
   }
 
  private:
   void reason(const Access& access, int argument, std::string text) {
-    collected_[{argument, access.effect}].add_reason({access.place, std::move(text)});
+    add_reason(collected_[{argument, access.effect}].reasons, {access.place, std::move(text)});
   }
 
   void add_whole(const Access& access, int argument, std::string_view why) {
@@ -110,7 +105,7 @@ class Collector {
     }
     Collected& collected = collected_[{choice.base, access.effect}];
     for (const Reason& why : footprint.reasons) {
-      collected.add_reason({why.place.line > 0 ? why.place : access.place, why.text});
+      add_reason(collected.reasons, {why.place.line > 0 ? why.place : access.place, why.text});
     }
     for (const ByteSet& set : footprint.bytes) {
       if (set.first >= 0 && set.end() <= buffer.bytes) {
@@ -120,9 +115,8 @@ class Collector {
       const std::int64_t first = std::clamp<std::int64_t>(set.first, 0, buffer.bytes);
       const std::int64_t end = std::clamp<std::int64_t>(set.end(), 0, buffer.bytes);
       if (end > first) collected.bytes.insert({first, end - first, {}});
-      collected.add_reason({access.place, "clipped: it would reach outside the allocation"});
+      add_reason(collected.reasons, {access.place, "clipped: it would reach outside the allocation"});
     }
-    if (!footprint.exact && footprint.reasons.empty()) collected.exact = false;
   }
 
   const Launch& launch_;

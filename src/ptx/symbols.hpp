@@ -47,6 +47,10 @@ struct Split {
   std::int64_t divisor = 1;
   int quotient = 0;
   int remainder = 0;
+
+  [[nodiscard]] std::optional<Form> digits() const {
+    return Form::combine(divisor, Form::of(quotient), 1, Form::of(remainder));
+  }
 };
 
 class Symbols {

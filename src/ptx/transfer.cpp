@@ -159,7 +159,7 @@ void Transfer::assign_results(const Site& site, State& state) const {
   if (what == OpcodeClass::kCall) return call(site, state);
   if (what == OpcodeClass::kStore && space_of(site.instruction) == Space::kParam) return store_argument(site, state);
   if (results_of(what, site.instruction) == 0) return;
-  const Operand target = site.operand(0);
+  const Operand& target = site.operand(0);
   if (what == OpcodeClass::kLoad && target.kind == OperandKind::kVector) {
     const std::int64_t width = site.instruction.type() ? width_of(*site.instruction.type()) : 0;
     std::vector<Value> values;
@@ -177,7 +177,7 @@ void Transfer::assign_results(const Site& site, State& state) const {
     if (is_pair) assign(target.parts[1], {any.choices, negation(holds)}, state, site.number);
     return;
   }
-  assign(target, evaluate(site), state, site.number);
+  assign(target, evaluate(site, what), state, site.number);
 }
 
 // Parameters

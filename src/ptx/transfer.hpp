@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "integers.hpp"
 #include "opcodes.hpp"
@@ -22,7 +23,8 @@ class Transfer {
       : body_(body), launch_(launch), symbols_(symbols) {}
 
   /// While it is set, iterations have no bound and nothing is taken to wrap around (README.md, "Loops").
-  void set_tentative(bool is_tentative) { is_tentative_ = is_tentative; }
+  /// The answer is what it was before.
+  bool set_tentative(bool is_tentative) { return std::exchange(is_tentative_, is_tentative); }
 
   void apply(int number, State& state) const;
   [[nodiscard]] Value address(int number, const Operand& address, const State& state) const;
@@ -49,7 +51,7 @@ class Transfer {
   void store_argument(const Site& site, State& state) const;
   void call(const Site& site, State& state) const;
 
-  [[nodiscard]] Value evaluate(const Site& site) const;
+  [[nodiscard]] Value evaluate(const Site& site, OpcodeClass what) const;
   [[nodiscard]] Value read(const Operand& operand, const State& state, int number) const;
   [[nodiscard]] Value special(std::string_view name, int number) const;
   [[nodiscard]] Value load(const Site& site, std::int64_t extra) const;

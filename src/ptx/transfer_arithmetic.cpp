@@ -6,22 +6,13 @@
 #include "tangram/base/at.hpp"
 
 namespace tangram::ptx {
-namespace {
 
-bool is_data(OpcodeClass what) {
-  return what == OpcodeClass::kLoad || what == OpcodeClass::kAtomic || what == OpcodeClass::kMatrix;
-}
-
-}  // namespace
-
-Value Transfer::evaluate(const Site& site) const {
+Value Transfer::evaluate(const Site& site, OpcodeClass what) const {
   const std::string& opcode = site.instruction.opcode;
   const auto type = site.instruction.type();
-  const OpcodeClass what = class_of(site.instruction);
   if (what == OpcodeClass::kLoad) return load(site, 0);
-  if (is_data(what)) {
-    const auto first = site.instruction.type();
-    const int bits = first ? bits_of(*first) : 64;
+  if (what == OpcodeClass::kAtomic || what == OpcodeClass::kMatrix) {
+    const int bits = type ? bits_of(*type) : 64;
     return opaque(site, bits < 64 ? Integers::range_of({bits, false}) : Range{}, "depends on data");
   }
   if (type == Type::kPred && site.operand(0).kind == OperandKind::kRegister) {

@@ -70,9 +70,8 @@ struct Variable {
   bool is_array = false;
   bool is_pointer = false;          ///< declared .ptr
   bool is_external = false;         ///< .extern: its size is not known here
-  bool has_initializer = false;     ///< `contents` counts, padded with zeros
   bool has_symbolic_value = false;  ///< its initializer holds addresses of other symbols
-  std::vector<std::uint8_t> contents;
+  std::vector<std::uint8_t> contents;  ///< initial ones; zeros follow
   Place place;
 };
 

@@ -52,8 +52,6 @@ class Machine {
     if (!done) FAIL(render(done.error()));
   }
 
-  [[nodiscard]] const ptx::Module& module() const { return module_; }
-
   interpret::Memory memory;
 
  private:

@@ -135,12 +135,7 @@ std::optional<Diagnostics> wrong_files(const KernelsArguments& a, std::size_t le
 std::optional<Diagnostics> overwrites(const KernelsArguments& a) {
   std::vector<std::string> inputs = a.files;
   if (!a.onto.empty()) inputs.push_back(a.onto);
-  for (const std::string& file : inputs) {
-    if (a.output.empty() || !io::same_file(a.output, file)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", a.output),
-                         "give the result a name of its own");
-  }
-  return std::nullopt;
+  return overwritten_input(a.output, inputs, "give the result a name of its own");
 }
 
 /// Writes the graph where -o says so, and prints it.
@@ -292,9 +287,7 @@ const std::vector<KernelsAction>& kernels_actions() {
 ExitCode run_kernels(const KernelsArguments& a, const Context& context) {
   const auto action = std::ranges::find(kernels_actions(), a.action, &KernelsAction::name);
   if (action != kernels_actions().end()) return action->run(a, context);
-  const std::vector<std::string> names = names_of(kernels_actions());
-  return failed(context, usage_mistake("unknown-action", fmt::format("kernels has no action \"{}\"", a.action),
-                                       suggestion(a.action, names, listing("actions", names))));
+  return failed(context, unknown_action("kernels", a.action, names_of(kernels_actions())));
 }
 
 }  // namespace

@@ -125,20 +125,18 @@ std::string sums_line(const KernelGraph& graph, const Phase& phase) {
   return line;
 }
 
-std::string hazards_line(const KernelGraph& graph, std::size_t phase) {
-  // Three passes show the first, one in the middle and the last.
-  const KernelGraph few = kernels::unrolled(graph, 3);
+/// Of a phase whose repeats, if it has any, are written out in `few`.
+std::string hazards_line(const KernelGraph& few, const Phase& phase, bool repeated) {
   std::map<kernels::HazardKind, int> counts;
   int storage = 0;
-  const auto found = kernels::hazards(few, few.phases[phase]);
-  for (const kernels::Hazard& hazard : found) {
+  for (const kernels::Hazard& hazard : kernels::hazards(few, phase)) {
     ++counts[hazard.kind];
     storage += hazard.storage ? 1 : 0;
   }
   return fmt::format("hazards{}: {} read after write, {} write after read, {} write after write; {} of storage alone\n",
-                     graph.phases[phase].repeats.empty() ? "" : " of three passes",
-                     counts[kernels::HazardKind::kReadAfterWrite], counts[kernels::HazardKind::kWriteAfterRead],
-                     counts[kernels::HazardKind::kWriteAfterWrite], storage);
+                     repeated ? " of three passes" : "", counts[kernels::HazardKind::kReadAfterWrite],
+                     counts[kernels::HazardKind::kWriteAfterRead], counts[kernels::HazardKind::kWriteAfterWrite],
+                     storage);
 }
 
 std::string memory_line(const KernelGraph& graph) {
@@ -198,12 +196,14 @@ bool has_guesses(const KernelGraph& graph) {
 }  // namespace
 
 std::string graph_for_people(const KernelGraph& graph, const Terminal& terminal) {
+  // Three passes show the first, one in the middle and the last.
+  const KernelGraph few = kernels::unrolled(graph, 3);
   std::string out;
-  for (std::size_t phase = 0; phase < graph.phases.size(); ++phase) {
-    const Phase& p = graph.phases[phase];
-    out += phase_head(p) + "\n\n";
-    out += p.count <= kMostListed ? kernels_table(graph, p, terminal) : operators_table(graph, p, terminal);
-    out += "\n" + sums_line(graph, p) + hazards_line(graph, phase) + "\n";
+  for (std::size_t p = 0; p < graph.phases.size(); ++p) {
+    const Phase& phase = graph.phases[p];
+    out += phase_head(phase) + "\n\n";
+    out += phase.count <= kMostListed ? kernels_table(graph, phase, terminal) : operators_table(graph, phase, terminal);
+    out += "\n" + sums_line(graph, phase) + hazards_line(few, few.phases[p], !phase.repeats.empty()) + "\n";
   }
   out += memory_line(graph);
   if (has_guesses(graph)) out += "~ interpolated between measured times, ? by the roofline\n";

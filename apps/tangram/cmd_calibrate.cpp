@@ -75,12 +75,7 @@ std::optional<Diagnostics> complaint(const CalibrateArguments& arguments) {
     return usage_mistake("bad-value", fmt::format("--skip {} is not a number of steps", arguments.skip),
                          "0, or how many steps warm up");
   }
-  for (const std::string& file : arguments.files) {
-    if (arguments.output.empty() || !io::same_file(arguments.output, file)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
-                         "give the profile a name of its own");
-  }
-  return std::nullopt;
+  return overwritten_input(arguments.output, arguments.files, "give the profile a name of its own");
 }
 
 struct CalibrateInputs {

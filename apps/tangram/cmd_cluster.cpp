@@ -62,9 +62,7 @@ Expected<Source> find_source(const std::string& action) {
   for (const Source& source : known) {
     if (source.name == action) return source;
   }
-  const std::vector<std::string> names = names_of(known);
-  return fail(usage_mistake("unknown-action", fmt::format("cluster has no action \"{}\"", action),
-                            suggestion(action, names, listing("actions", names))));
+  return fail(unknown_action("cluster", action, names_of(known)));
 }
 
 std::optional<Diagnostics> complaint(const ClusterArguments& arguments, const Source& source) {
@@ -75,14 +73,9 @@ std::optional<Diagnostics> complaint(const ClusterArguments& arguments, const So
   if (!source.reads_files && !arguments.files.empty()) {
     return usage_mistake("extra-argument", fmt::format("cluster {} takes no FILE", source.name));
   }
-  for (const auto* paths : {&arguments.files, &arguments.links}) {
-    for (const std::string& file : *paths) {
-      if (arguments.output.empty() || !io::same_file(arguments.output, file)) continue;
-      return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
-                           "give cluster.json a name of its own");
-    }
-  }
-  return std::nullopt;
+  std::vector<std::string> inputs = arguments.files;
+  inputs.insert(inputs.end(), arguments.links.begin(), arguments.links.end());
+  return overwritten_input(arguments.output, inputs, "give cluster.json a name of its own");
 }
 
 std::vector<profiles::SourceFile> read_files(const std::vector<std::string>& paths, Diagnostics& mistakes) {

@@ -183,9 +183,7 @@ const std::vector<DisaggregateAction>& disaggregate_actions() {
 ExitCode run_disaggregate(const DisaggregateArguments& a, const Context& context) {
   const auto action = std::ranges::find(disaggregate_actions(), a.action, &DisaggregateAction::name);
   if (action == disaggregate_actions().end()) {
-    const std::vector<std::string> names = names_of(disaggregate_actions());
-    return failed(context, usage_mistake("unknown-action", fmt::format("disaggregate has no action \"{}\"", a.action),
-                                         suggestion(a.action, names, listing("actions", names))));
+    return failed(context, unknown_action("disaggregate", a.action, names_of(disaggregate_actions())));
   }
   if (const auto wrong = wrong_numbers(a)) return failed(context, *wrong);
   const auto inputs = load_inputs(a, context);

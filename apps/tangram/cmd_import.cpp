@@ -66,11 +66,7 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
   std::vector<std::string> inputs = arguments.files;
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
   if (arguments.rank < 1) return usage_mistake("bad-rank", "--rank starts at 1", "1 is the first plan of the file");
-  for (const std::string& input : inputs) {
-    if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output));
-  }
-  return std::nullopt;
+  return overwritten_input(arguments.output, inputs);
 }
 
 /// Where the job of a format stands among the files that export writes.

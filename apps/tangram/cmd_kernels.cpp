@@ -62,16 +62,6 @@ Parameters parameters_of(KernelsArguments& a) {
 
 // Inputs
 
-template <class Value, class Reader>
-void load_into(const std::string& path, Reader reader, Value& target, Diagnostics& mistakes) {
-  auto text = io::read_file(path);
-  if (!text) {
-    mistakes.insert(mistakes.end(), text.error().begin(), text.error().end());
-    return;
-  }
-  take(reader(std::move(*text), path), target, mistakes);
-}
-
 Expected<kernels::KernelGraph> load_graph(const std::string& path) {
   auto text = io::read_file(path);
   if (!text) return fail(std::move(text.error()));
@@ -98,26 +88,21 @@ Expected<std::vector<cluster::GpuType>> gpus_of(const std::vector<std::string>& 
   return gpus;
 }
 
-/// Those of the user first.
-Expected<std::vector<kernels::OperatorTable>> tables_of(const std::vector<std::string>& paths,
-                                                        const std::vector<cluster::GpuType>& devices) {
-  std::vector<kernels::OperatorTable> tables;
+/// With its inference part, found where the file has none.
+Expected<kernels::OperatorTable> load_table(const std::string& path, const std::vector<cluster::GpuType>& devices) {
+  auto text = io::read_file(path);
+  if (!text) return fail(std::move(text.error()));
+  auto table = kernels::read_operator_table(std::move(*text), path);
+  if (!table || !table->inference.empty()) return table;
+  return kernels::inferred(std::move(*table), devices);
+}
+
+/// Or the mistakes of all files.
+Expected<std::vector<kernels::OperatorTable>> load_tables(const std::vector<std::string>& paths,
+                                                          const std::vector<cluster::GpuType>& devices) {
+  std::vector<kernels::OperatorTable> tables(paths.size());
   Diagnostics mistakes;
-  for (const std::string& path : paths) {
-    kernels::OperatorTable table;
-    const std::size_t before = mistakes.size();
-    load_into(
-        path,
-        [](std::string text, std::string file) {
-          return kernels::read_operator_table(std::move(text), std::move(file));
-        },
-        table, mistakes);
-    if (mistakes.size() != before) continue;
-    if (table.inference.empty()) {
-      take(kernels::inferred(std::move(table), devices), table, mistakes);
-    }
-    if (mistakes.size() == before) tables.push_back(std::move(table));
-  }
+  for (std::size_t i = 0; i < paths.size(); ++i) take(load_table(paths[i], devices), tables[i], mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return tables;
 }
@@ -135,12 +120,7 @@ std::optional<Diagnostics> wrong_files(const KernelsArguments& a, std::size_t le
 std::optional<Diagnostics> overwrites(const KernelsArguments& a) {
   std::vector<std::string> inputs = a.files;
   if (!a.onto.empty()) inputs.push_back(a.onto);
-  for (const std::string& file : inputs) {
-    if (a.output.empty() || !io::same_file(a.output, file)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", a.output),
-                         "give the result a name of its own");
-  }
-  return std::nullopt;
+  return overwritten_input(a.output, inputs, "give the result a name of its own");
 }
 
 /// Writes the graph where -o says so, and prints it.
@@ -237,7 +217,7 @@ ExitCode run_synth(const KernelsArguments& a, const Context& context) {
   if (!mistakes.empty()) return failed(context, mistakes);
   const auto gpus = gpus_of(a.gpus, devices);
   if (!gpus) return failed(context, gpus.error());
-  auto tables = tables_of(a.times, devices);
+  auto tables = load_tables(a.times, devices);
   if (!tables) return failed(context, tables.error());
   const auto& shipped = kernels::shipped_tables();
   tables->insert(tables->end(), shipped.begin(), shipped.end());
@@ -253,8 +233,7 @@ ExitCode run_accuracy(const KernelsArguments& a, const Context& context) {
   }
   const auto devices = load_devices(a.catalogue);
   if (!devices) return failed(context, devices.error());
-  auto tables = a.files.empty() ? kernels::shipped_tables() : Expected<std::vector<kernels::OperatorTable>>();
-  if (!a.files.empty()) tables = tables_of(a.files, *devices);
+  auto tables = a.files.empty() ? kernels::shipped_tables() : load_tables(a.files, *devices);
   if (!tables) return failed(context, tables.error());
   std::vector<kernels::HeldOut> lines;
   for (kernels::OperatorTable& table : *tables) {
@@ -292,9 +271,7 @@ const std::vector<KernelsAction>& kernels_actions() {
 ExitCode run_kernels(const KernelsArguments& a, const Context& context) {
   const auto action = std::ranges::find(kernels_actions(), a.action, &KernelsAction::name);
   if (action != kernels_actions().end()) return action->run(a, context);
-  const std::vector<std::string> names = names_of(kernels_actions());
-  return failed(context, usage_mistake("unknown-action", fmt::format("kernels has no action \"{}\"", a.action),
-                                       suggestion(a.action, names, listing("actions", names))));
+  return failed(context, unknown_action("kernels", a.action, names_of(kernels_actions())));
 }
 
 }  // namespace

@@ -92,12 +92,7 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
   }
   std::vector<std::string> inputs = settings.files("profile");
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model, arguments.against});
-  for (const std::string& input : inputs) {
-    if (arguments.output.empty() || !io::same_file(arguments.output, input)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
-                         "give the plan a name of its own");
-  }
-  return std::nullopt;
+  return overwritten_input(arguments.output, inputs, "give the plan a name of its own");
 }
 
 std::string progress_line(const compose::Progress& progress) {

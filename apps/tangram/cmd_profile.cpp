@@ -174,12 +174,7 @@ std::optional<Diagnostics> complaint(const ProfileArguments& arguments) {
   if (!arguments.date.empty() && !is_date(arguments.date)) {
     return usage_mistake("bad-value", fmt::format("--date {} is not a date", arguments.date), "write YYYY-MM-DD");
   }
-  for (const std::string& file : arguments.files) {
-    if (arguments.output.empty() || !io::same_file(arguments.output, file)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", arguments.output),
-                         "give the profile a name of its own");
-  }
-  return std::nullopt;
+  return overwritten_input(arguments.output, arguments.files, "give the profile a name of its own");
 }
 
 /// All files, with the mistakes of all.

@@ -23,13 +23,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostListed = 40;  // kernels; of longer phases the operators that take most time
 
-std::int64_t passes_of(const Phase& phase, int kernel) {
-  for (const kernels::Repeat& repeat : phase.repeats) {
-    if (repeat.first <= kernel && kernel < repeat.first + repeat.kernels) return repeat.times;
-  }
-  return 1;
-}
-
 std::string time_text(const std::optional<kernels::KernelTime>& time) {
   if (!time) return "-";
   const char* mark = time->from == kernels::TimeSource::kMeasured       ? ""
@@ -53,7 +46,7 @@ std::string kernels_table(const KernelGraph& graph, const Phase& phase, const Te
   for (int k = phase.first; k < phase.first + phase.count; ++k) {
     const Kernel& kernel = at(graph.kernels, k);
     std::vector<Cell> row{{kernel.id, Style::kBold},
-                          {std::to_string(passes_of(phase, k))},
+                          {std::to_string(phase.passes_of(k))},
                           {kernel.op.substr(0, 40)},
                           {fmt::format("{}", fmt::join(kernel.shape, " x "))}};
     for (int gpu = 0; gpu < graph.gpu_count(); ++gpu) row.push_back({time_text(time_on(kernel, gpu))});
@@ -75,11 +68,11 @@ std::string operators_table(const KernelGraph& graph, const Phase& phase, const 
     const Kernel& kernel = at(graph.kernels, k);
     OperatorSum& sum = by_name[kernel.op];
     sum.op = kernel.op;
-    sum.kernels += passes_of(phase, k);
+    sum.kernels += phase.passes_of(k);
     sum.seconds.resize(graph.gpus.size());
     for (int gpu = 0; gpu < graph.gpu_count(); ++gpu) {
       const auto& time = time_on(kernel, gpu);
-      if (time) at(sum.seconds, gpu) += to_seconds(time->time) * static_cast<double>(passes_of(phase, k));
+      if (time) at(sum.seconds, gpu) += to_seconds(time->time) * static_cast<double>(phase.passes_of(k));
     }
   }
   std::vector<OperatorSum> sums;
@@ -104,7 +97,7 @@ std::string phase_head(const Phase& phase) {
   if (phase.requests > 0) head += fmt::format(": {}", counted(phase.requests, "request"));
   if (phase.context > 0) head += fmt::format(" of {} tokens", thousands(phase.context));
   std::int64_t launches = 0;
-  for (int k = phase.first; k < phase.first + phase.count; ++k) launches += passes_of(phase, k);
+  for (int k = phase.first; k < phase.first + phase.count; ++k) launches += phase.passes_of(k);
   return head + fmt::format("{}{}", phase.requests > 0 ? ", " : ": ", counted(launches, "kernel"));
 }
 
@@ -120,7 +113,7 @@ std::string sums_line(const KernelGraph& graph, const Phase& phase) {
         ++missing;
         continue;
       }
-      const double all = to_seconds(time->time) * static_cast<double>(passes_of(phase, k));
+      const double all = to_seconds(time->time) * static_cast<double>(phase.passes_of(k));
       seconds += all;
       off += all * time->error;
     }
@@ -132,20 +125,18 @@ std::string sums_line(const KernelGraph& graph, const Phase& phase) {
   return line;
 }
 
-std::string hazards_line(const KernelGraph& graph, std::size_t phase) {
-  // Three passes show the first, one in the middle and the last.
-  const KernelGraph few = kernels::unrolled(graph, 3);
+/// Of a phase whose repeats, if it has any, are written out in `few`.
+std::string hazards_line(const KernelGraph& few, const Phase& phase, bool repeated) {
   std::map<kernels::HazardKind, int> counts;
   int storage = 0;
-  const auto found = kernels::hazards(few, few.phases[phase]);
-  for (const kernels::Hazard& hazard : found) {
+  for (const kernels::Hazard& hazard : kernels::hazards(few, phase)) {
     ++counts[hazard.kind];
     storage += hazard.storage ? 1 : 0;
   }
   return fmt::format("hazards{}: {} read after write, {} write after read, {} write after write; {} of storage alone\n",
-                     graph.phases[phase].repeats.empty() ? "" : " of three passes",
-                     counts[kernels::HazardKind::kReadAfterWrite], counts[kernels::HazardKind::kWriteAfterRead],
-                     counts[kernels::HazardKind::kWriteAfterWrite], storage);
+                     repeated ? " of three passes" : "", counts[kernels::HazardKind::kReadAfterWrite],
+                     counts[kernels::HazardKind::kWriteAfterRead], counts[kernels::HazardKind::kWriteAfterWrite],
+                     storage);
 }
 
 std::string memory_line(const KernelGraph& graph) {
@@ -205,12 +196,14 @@ bool has_guesses(const KernelGraph& graph) {
 }  // namespace
 
 std::string graph_for_people(const KernelGraph& graph, const Terminal& terminal) {
+  // Three passes show the first, one in the middle and the last.
+  const KernelGraph few = kernels::unrolled(graph, 3);
   std::string out;
-  for (std::size_t phase = 0; phase < graph.phases.size(); ++phase) {
-    const Phase& p = graph.phases[phase];
-    out += phase_head(p) + "\n\n";
-    out += p.count <= kMostListed ? kernels_table(graph, p, terminal) : operators_table(graph, p, terminal);
-    out += "\n" + sums_line(graph, p) + hazards_line(graph, phase) + "\n";
+  for (std::size_t p = 0; p < graph.phases.size(); ++p) {
+    const Phase& phase = graph.phases[p];
+    out += phase_head(phase) + "\n\n";
+    out += phase.count <= kMostListed ? kernels_table(graph, phase, terminal) : operators_table(graph, phase, terminal);
+    out += "\n" + sums_line(graph, phase) + hazards_line(few, few.phases[p], !phase.repeats.empty()) + "\n";
   }
   out += memory_line(graph);
   if (has_guesses(graph)) out += "~ interpolated between measured times, ? by the roofline\n";

@@ -7,7 +7,9 @@
 
 #include "output.hpp"
 #include "tangram/base/problem.hpp"
+#include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "words.hpp"
 
 namespace tangram::app {
 
@@ -99,6 +101,19 @@ ExitCode report(Terminal& terminal, bool json, const Diagnostics& diagnostics) {
 
 Diagnostics usage_mistake(std::string code, std::string message, std::string hint) {
   return {problem(ErrorKind::kUsage, std::move(code), std::move(message), std::move(hint))};
+}
+
+Diagnostics unknown_action(std::string_view command, const std::string& action, const std::vector<std::string>& known) {
+  return usage_mistake("unknown-action", fmt::format("{} has no action \"{}\"", command, action),
+                       suggestion(action, known, listing("actions", known)));
+}
+
+std::optional<Diagnostics> overwritten_input(const std::string& output, const std::vector<std::string>& inputs,
+                                             std::string hint) {
+  const auto is_output = [&](const std::string& input) { return io::same_file(output, input); };
+  if (output.empty() || std::ranges::none_of(inputs, is_output)) return std::nullopt;
+  return usage_mistake("overwrites-input", fmt::format("--output {} would overwrite an input", output),
+                       std::move(hint));
 }
 
 }  // namespace tangram::app

@@ -49,4 +49,13 @@ void report_assumptions(const Context& context, const cluster::Fleet& fleet, con
 
 [[nodiscard]] Diagnostics usage_mistake(std::string code, std::string message, std::string hint = {});
 
+/// Of a command whose first argument is an action.
+[[nodiscard]] Diagnostics unknown_action(std::string_view command, const std::string& action,
+                                         const std::vector<std::string>& known);
+
+/// Whether --output names one of the inputs; `hint` says what else to name.
+[[nodiscard]] std::optional<Diagnostics> overwritten_input(const std::string& output,
+                                                           const std::vector<std::string>& inputs,
+                                                           std::string hint = {});
+
 }  // namespace tangram::app

@@ -79,33 +79,33 @@ class Alignment {
     out_.buffers = graph_.buffers;
     const std::string& name = recording_.gpus.front();
     gpu_ = static_cast<std::size_t>(std::ranges::find(out_.gpus, name) - out_.gpus.begin());
-    known_ = gpu_ < out_.gpus.size();
-    if (!known_) out_.gpus.push_back(name);
+    if (!knows_gpu()) out_.gpus.push_back(name);
   }
 
+  [[nodiscard]] bool knows_gpu() const { return gpu_ < graph_.gpus.size(); }
+
   Diagnostics align_by_order(const Phase& phase, const Phase& recorded) {
-    if (!known_) {
+    if (!knows_gpu()) {
       return refused(
           fmt::format("the recording knows no operators, and the graph no {}", recording_.gpus.front()),
           "without operators kernels are matched by order and name, which only holds on the same GPU: record "
           "a Kineto trace");
     }
     begin_phase(phase);
-    for (int i = 0; i < std::max(phase.count, recorded.count); ++i) {
-      if (i >= phase.count || i >= recorded.count) {
-        return refused(fmt::format("the graph has {} kernels, the recording {}", phase.count, recorded.count),
-                       "record the same step");
-      }
+    for (int i = 0; i < std::min(phase.count, recorded.count); ++i) {
       const Kernel& mine = at(graph_.kernels, phase.first + i);
       const Kernel& theirs = at(recording_.kernels, recorded.first + i);
-      const std::string& name = gpu_ < mine.names.size() ? mine.names[gpu_] : mine.position;
       const std::string& other = theirs.names.empty() ? theirs.op : theirs.names.front();
-      if (gpu_ < mine.names.size() && name != other) {
+      if (gpu_ < mine.names.size() && mine.names[gpu_] != other) {
         return refused(fmt::format("kernel {} is \"{}\" in the graph and \"{}\" in the recording", i,
-                                   name.substr(0, 60), other.substr(0, 60)),
+                                   mine.names[gpu_].substr(0, 60), other.substr(0, 60)),
                        "record the same step of the same program");
       }
       add_pair(phase.first + i, recorded.first + i);
+    }
+    if (phase.count != recorded.count) {
+      return refused(fmt::format("the graph has {} kernels, the recording {}", phase.count, recorded.count),
+                     "record the same step");
     }
     end_phase();
     return {};
@@ -223,8 +223,7 @@ class Alignment {
   const KernelGraph& graph_;
   const KernelGraph& recording_;
   KernelGraph out_;
-  std::size_t gpu_ = 0;
-  bool known_ = false;
+  std::size_t gpu_ = 0;      ///< of the recording, in the result
   std::vector<int> places_;  ///< of the graph's kernels in the result
 };
 

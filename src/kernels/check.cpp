@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "recorded_graph.hpp"
@@ -83,9 +82,7 @@ class GraphCheck {
 
   void check_copies(const Phase& phase) {
     for (int k = phase.first; k < phase.first + phase.count; ++k) {
-      const auto around = std::ranges::find_if(
-          phase.repeats, [&](const Repeat& repeat) { return repeat.first <= k && k < repeat.first + repeat.kernels; });
-      const std::int64_t passes = around == phase.repeats.end() ? 1 : around->times;
+      const std::int64_t passes = phase.passes_of(k);
       for_each_access(at(graph_.kernels, k), [&](const Access& access) {
         const Buffer& buffer = at(graph_.buffers, access.buffer);
         if (buffer.copies == 1 || buffer.copies == passes) return;

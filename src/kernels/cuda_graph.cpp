@@ -147,16 +147,14 @@ class CudaGraphReader {
     node.id = symbol(dot.id);
     const std::string kind = fields.empty() ? "" : fields.front();
     node.kernel.op = kind.empty() ? "node" : kind;
-    std::string name = kind;
     if (kind == "KERNEL") {
       const auto call = std::ranges::find_if(fields, [](const auto& f) { return f.find("<<<") != f.npos; });
       if (call != fields.end()) {
         KernelField field = kernel_field(*call);
-        name = std::move(field.name);
         node.kernel.launch = field.launch;
-        node.kernel.op = name.empty() ? kind : name;
+        if (!field.name.empty()) node.kernel.op = std::move(field.name);
       }
-      node.kernel.pinned = is_collective(name) ? Pin::kCollective : Pin::kUnknownPointer;
+      node.kernel.pinned = is_collective(node.kernel.op) ? Pin::kCollective : Pin::kUnknownPointer;
     } else if (kind == "MEMCPY") {
       read_copy(fields, node);
     } else if (kind == "MEMSET") {
@@ -164,13 +162,12 @@ class CudaGraphReader {
     } else {
       node.kernel.pinned = Pin::kHost;
     }
-    node.kernel.names = {};
     return node;
   }
 
   /// Values follow their names: ... pitch, ptr, xsize, ysize, then those of the source, then those of the target.
   static void read_copy(const std::vector<std::string>& fields, GraphNode& node) {
-    const auto on_device = std::ranges::find_if(fields, [](const auto& f) { return f == "DtoD"; }) != fields.end();
+    const bool on_device = std::ranges::find(fields, "DtoD") != fields.end();
     node.kernel.pinned = on_device ? Pin::kNone : Pin::kHost;
     const auto first = std::ranges::find(fields, "srcPtr");
     const auto extent = std::ranges::find(fields, "Extent");

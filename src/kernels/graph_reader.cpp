@@ -29,6 +29,7 @@
 #include <unordered_map>
 
 #include "names.hpp"
+#include "phase_limits.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/io/limits.hpp"
@@ -40,7 +41,6 @@ namespace {
 
 constexpr io::IntegerRange kBytes = io::integer_limit("bytes");
 constexpr io::IntegerRange kOffset{0, kBytes.max, kBytes.why};
-constexpr io::IntegerRange kTokens = io::integer_limit("tokens");
 constexpr io::IntegerRange kShape{0, std::int64_t{1} << 60, "no operator has such a shape"};
 constexpr io::IntegerRange kPlace{0, 10'000'000, "no step has more kernels"};
 constexpr io::IntegerRange kEpoch{0, 10'000'000, "no step allocates more often"};
@@ -264,9 +264,9 @@ class GraphReader {
       const std::size_t before = item.sink().size();
       Phase phase;
       phase.name = item.string("name");
-      phase.requests = item.integer_or("requests", 0, {0, 1'000'000, "no server holds more"});
-      phase.tokens = item.integer_or("tokens", 0, {0, 1'000'000'000, "no step computes more"});
-      phase.context = item.integer_or("context", 0, {0, kTokens.max, kTokens.why});
+      phase.requests = item.integer_or("requests", 0, kPhaseRequests);
+      phase.tokens = item.integer_or("tokens", 0, kPhaseTokens);
+      phase.context = item.integer_or("context", 0, kPhaseContext);
       phase.first = static_cast<int>(item.integer("first", kPlace));
       phase.count = static_cast<int>(item.integer("count", kPlace));
       read_repeats(item, phase);

@@ -10,16 +10,6 @@
 #include "tangram/base/at.hpp"
 
 namespace tangram::kernels {
-
-std::string_view to_string(HazardKind kind) {
-  switch (kind) {
-    case HazardKind::kReadAfterWrite: return "read_after_write";
-    case HazardKind::kWriteAfterRead: return "write_after_read";
-    case HazardKind::kWriteAfterWrite: return "write_after_write";
-  }
-  return "read_after_write";
-}
-
 namespace {
 
 /// An access in the past.
@@ -89,9 +79,9 @@ class HazardSweep {
     for (const Access& write : kernel.writes) look_for_all(number, write, starts_afresh(kernel, write));
     for (const Access& update : kernel.updates) look_for_all(number, update, false);
     for (const Access& read : kernel.reads) note_read(number, read);
-    for (const Access& write : kernel.writes) note_write(number, write, write.exact);
+    for (const Access& write : kernel.writes) note_write(number, write);
     // What an update leaves depends on what was there, which its own read-after-write hazards keep in order.
-    for (const Access& update : kernel.updates) note_write(number, update, update.exact);
+    for (const Access& update : kernel.updates) note_write(number, update);
     for (auto& [key, hazard] : found_) hazards_.push_back(hazard);
   }
 
@@ -145,9 +135,9 @@ class HazardSweep {
     });
   }
 
-  void note_write(int number, const Access& write, bool sure) {
+  void note_write(int number, const Access& write) {
     segments_of(write).visit(write.offset, write.end(), [&](Segment& segment, std::int64_t) {
-      if (sure) {
+      if (write.exact) {
         std::erase_if(segment.writers, [&](const Touch& touch) { return touch.kernel != number; });
         segment.readers.clear();
       }

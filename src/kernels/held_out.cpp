@@ -99,6 +99,24 @@ AxisErrors without_axes(const OperatorTable& table, int gpu, const cluster::GpuT
   return errors;
 }
 
+/// Of the rows on one GPU.
+struct RowErrors {
+  std::vector<double> roofline;
+  std::vector<std::vector<double>> axes;  ///< of rows between two others, by OperatorTable::axes
+  std::vector<double> beyond;             ///< of all axes
+};
+
+RowErrors errors_on(const OperatorTable& table, int gpu, const cluster::GpuType& device) {
+  RowErrors errors;
+  errors.roofline = cross_validated(table, gpu, device);
+  for (std::size_t axis = 0; axis < table.axes.size(); ++axis) {
+    AxisErrors without = without_axes(table, gpu, device, AxisSet{1} << axis);
+    errors.axes.push_back(std::move(without.between));
+    errors.beyond.insert(errors.beyond.end(), without.beyond.begin(), without.beyond.end());
+  }
+  return errors;
+}
+
 Roofline median_roofline(const OperatorTable& table, std::optional<int> without = std::nullopt) {
   std::vector<double> floors;
   std::vector<double> compute;
@@ -200,16 +218,11 @@ void fit_rooflines(OperatorTable& table, std::span<const cluster::GpuType> devic
 
 void find_errors(OperatorTable& table, std::span<const cluster::GpuType> devices) {
   for (int gpu = 0; gpu < static_cast<int>(table.gpus.size()); ++gpu) {
-    const cluster::GpuType& device = *device_named(at(table.gpus, gpu), devices);
+    const RowErrors errors = errors_on(table, gpu, *device_named(at(table.gpus, gpu), devices));
     Inference& inference = at(table.inference, gpu);
-    inference.roofline_error = error_figure(cross_validated(table, gpu, device));
-    std::vector<double> beyond;
-    for (std::size_t axis = 0; axis < table.axes.size(); ++axis) {
-      const AxisErrors errors = without_axes(table, gpu, device, AxisSet{1} << axis);
-      inference.axis_errors.push_back(error_figure(errors.between));
-      beyond.insert(beyond.end(), errors.beyond.begin(), errors.beyond.end());
-    }
-    inference.beyond_error = error_figure(beyond);
+    inference.roofline_error = error_figure(errors.roofline);
+    for (const std::vector<double>& of_axis : errors.axes) inference.axis_errors.push_back(error_figure(of_axis));
+    inference.beyond_error = error_figure(errors.beyond);
   }
   Inference& others = table.inference.back();
   others.roofline_error = error_figure(without_own_rows(table, devices));
@@ -224,21 +237,19 @@ std::vector<HeldOut> held_out(const OperatorTable& table, std::span<const cluste
     const std::string& name = at(table.gpus, gpu);
     const cluster::GpuType* device = device_named(name, devices);
     if (device == nullptr) continue;
-    lines.push_back(summary(table, name, "roofline", cross_validated(table, gpu, *device)));
-    std::vector<double> beyond;
+    const RowErrors errors = errors_on(table, gpu, *device);
+    lines.push_back(summary(table, name, "roofline", errors.roofline));
     for (std::size_t a = 0; a < table.axes.size(); ++a) {
-      AxisErrors errors = without_axes(table, gpu, *device, AxisSet{1} << a);
-      lines.push_back(summary(table, name, axis_name(table, a), std::move(errors.between)));
-      beyond.insert(beyond.end(), errors.beyond.begin(), errors.beyond.end());
+      lines.push_back(summary(table, name, axis_name(table, a), errors.axes[a]));
     }
     for (std::size_t a = 0; a + 1 < table.axes.size(); ++a) {
       for (std::size_t b = a + 1; b < table.axes.size(); ++b) {
-        AxisErrors errors = without_axes(table, gpu, *device, AxisSet{1} << a | AxisSet{1} << b);
+        AxisErrors without = without_axes(table, gpu, *device, AxisSet{1} << a | AxisSet{1} << b);
         lines.push_back(summary(table, name, fmt::format("{}, {}", axis_name(table, a), axis_name(table, b)),
-                                std::move(errors.between)));
+                                std::move(without.between)));
       }
     }
-    if (!table.axes.empty()) lines.push_back(summary(table, name, "beyond", std::move(beyond)));
+    if (!table.axes.empty()) lines.push_back(summary(table, name, "beyond", errors.beyond));
   }
   lines.push_back(summary(table, "", "roofline", without_own_rows(table, devices)));
   std::erase_if(lines, [](const HeldOut& line) { return line.rows == 0; });

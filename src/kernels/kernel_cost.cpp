@@ -44,15 +44,13 @@ std::optional<KernelTime> KernelCosts::time(Operator op, std::span<const std::in
                                             const cluster::GpuType& gpu) const {
   const OperatorTable* table = table_for(op, gpu.name);
   if (table == nullptr) return std::nullopt;
-  const Work work = work_of(op, shape, dtype);
-  if (work.flops > 0 && gpu.peak_of(dtype).value() <= 0) return std::nullopt;
+  const Inference& inference = table->inference_of(gpu.name);
+  const auto roofline = roofline_seconds(inference.roofline, work_of(op, shape, dtype), gpu, dtype);
+  if (!roofline) return std::nullopt;
   if (runs_as_fast(dtype, table->dtype)) {
     if (const auto time = from_rows(*table, shape, gpu)) return time;
   }
-  const Inference& inference = table->inference_of(gpu.name);
-  const auto seconds = roofline_seconds(inference.roofline, work, gpu, dtype);
-  if (!seconds) return std::nullopt;
-  return timed(*seconds, TimeSource::kRoofline, inference.roofline_error);
+  return timed(*roofline, TimeSource::kRoofline, inference.roofline_error);
 }
 
 const OperatorTable* KernelCosts::table_for(Operator op, const std::string& gpu) const {

@@ -12,4 +12,11 @@ std::string_view to_string(Pin pin) { return at(kPinNames, pin); }
 std::string_view to_string(Part part) { return at(kPartNames, part); }
 std::string_view to_string(TimeSource source) { return at(kTimeSourceNames, source); }
 
+std::int64_t Phase::passes_of(int kernel) const {
+  for (const Repeat& repeat : repeats) {
+    if (repeat.first <= kernel && kernel < repeat.first + repeat.kernels) return repeat.times;
+  }
+  return 1;
+}
+
 }  // namespace tangram::kernels

@@ -79,21 +79,19 @@ std::optional<GpuWork> work_of_category(std::string_view category) {
 class OpFinder {
  public:
   /// Places each in `ops`, with its path and its number on it.
-  OpFinder(std::vector<HostSpan> spans, std::vector<TracedOp>& ops, std::map<std::string, int>& counts) {
+  OpFinder(std::vector<HostSpan> spans, std::vector<TracedOp>& ops, std::map<std::string, int>& counts)
+      : first_(static_cast<int>(ops.size())) {
     std::ranges::stable_sort(spans, [](const HostSpan& a, const HostSpan& b) {
       return a.start != b.start ? a.start < b.start : a.end > b.end;
     });
     for (const HostSpan& span : spans) {
       const int around = innermost_at(span.start, span.end);
       TracedOp op;
-      op.path = around < 0 ? span.name : at(ops, at(places_, around)).path + "/" + span.name;
+      op.path = around < 0 ? span.name : at(ops, first_ + around).path + "/" + span.name;
       op.number = counts[op.path]++;
       op.rf_id = span.record_function > 0 ? span.record_function : span.external;
       op.external = span.external;
-      starts_.push_back(span.start);
-      ends_.push_back(span.end);
-      around_.push_back(around);
-      places_.push_back(static_cast<int>(ops.size()));
+      nested_.push_back({span.start, span.end, around});
       ops.push_back(std::move(op));
     }
   }
@@ -101,21 +99,25 @@ class OpFinder {
   /// Index in the trace's ops; -1: none.
   [[nodiscard]] int at_time(double time) const {
     const int found = innermost_at(time, time);
-    return found < 0 ? -1 : at(places_, found);
+    return found < 0 ? -1 : first_ + found;
   }
 
  private:
+  struct NestedSpan {
+    double start = 0;
+    double end = 0;
+    int around = -1;  ///< place here of the operator around it; -1: none
+  };
+
   [[nodiscard]] int innermost_at(double start, double end) const {
-    const auto after = std::ranges::upper_bound(starts_, start);
-    int candidate = static_cast<int>(after - starts_.begin()) - 1;
-    while (candidate >= 0 && at(ends_, candidate) < end) candidate = at(around_, candidate);
+    const auto after = std::ranges::upper_bound(nested_, start, {}, &NestedSpan::start);
+    int candidate = static_cast<int>(after - nested_.begin()) - 1;
+    while (candidate >= 0 && at(nested_, candidate).end < end) candidate = at(nested_, candidate).around;
     return candidate;
   }
 
-  std::vector<double> starts_;
-  std::vector<double> ends_;
-  std::vector<int> around_;  ///< place here of the operator around each; -1: none
-  std::vector<int> places_;  ///< in the trace's ops
+  int first_;  ///< of them in the trace's ops, where they follow each other
+  std::vector<NestedSpan> nested_;
 };
 
 class KinetoReader {

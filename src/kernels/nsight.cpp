@@ -131,6 +131,18 @@ std::optional<Launch> nsys_launch(const NsightTable& table, const CsvRow& row) {
 
 // ncu
 
+TimedRow ncu_row(const NsightTable& table, const CsvRow& row, double microseconds) {
+  const CsvTable& csv = table.csv();
+  TimedRow timed;
+  timed.microseconds = microseconds;
+  timed.name = symbol(table.text(row, csv.column(kNcuName)));
+  timed.stream = whole(table.number(row, csv.column("Stream")), 0);
+  const auto grid = NsightTable::extent(table.text(row, csv.column("Grid Size")));
+  const auto block = NsightTable::extent(table.text(row, csv.column("Block Size")));
+  if (grid && block) timed.launch = Launch{*grid, *block, Bytes(0)};
+  return timed;
+}
+
 /// One row a kernel: metrics are columns, and the row below the header has their units.
 Expected<std::vector<TimedRow>> wide_rows(const NsightTable& table, std::size_t duration) {
   const CsvTable& csv = table.csv();
@@ -147,14 +159,7 @@ Expected<std::vector<TimedRow>> wide_rows(const NsightTable& table, std::size_t 
     }
     const auto value = table.number(row, duration);
     if (!value || *value <= 0) return fail(table.wrong(row, fmt::format("a time in \"{}\"", kDuration)));
-    TimedRow timed;
-    timed.microseconds = *value * unit;
-    timed.name = symbol(table.text(row, csv.column(kNcuName)));
-    timed.stream = whole(table.number(row, csv.column("Stream")), 0);
-    const auto grid = NsightTable::extent(table.text(row, csv.column("Grid Size")));
-    const auto block = NsightTable::extent(table.text(row, csv.column("Block Size")));
-    if (grid && block) timed.launch = Launch{*grid, *block, Bytes(0)};
-    rows.push_back(std::move(timed));
+    rows.push_back(ncu_row(table, row, *value * unit));
   }
   return rows;
 }
@@ -175,14 +180,7 @@ Expected<std::vector<TimedRow>> long_rows(const NsightTable& table) {
     const auto value = table.number(row, value_column);
     const auto unit = microseconds_in(table.text(row, csv.column("Metric Unit")));
     if (!id || !value || *value <= 0 || !unit) return fail(table.wrong(row, "a number, a time and its unit"));
-    TimedRow timed;
-    timed.microseconds = *value * *unit;
-    timed.name = symbol(table.text(row, csv.column(kNcuName)));
-    timed.stream = whole(table.number(row, csv.column("Stream")), 0);
-    const auto grid = NsightTable::extent(table.text(row, csv.column("Grid Size")));
-    const auto block = NsightTable::extent(table.text(row, csv.column("Block Size")));
-    if (grid && block) timed.launch = Launch{*grid, *block, Bytes(0)};
-    by_id.insert_or_assign(*id, std::move(timed));
+    by_id.insert_or_assign(*id, ncu_row(table, row, *value * *unit));
   }
   std::vector<TimedRow> rows;
   for (auto& [id, row] : by_id) rows.push_back(std::move(row));

@@ -55,11 +55,7 @@ Work experts_work(Shape shape, double width) {
 
 std::string_view to_string(Operator op) { return at(kOperatorNames, op); }
 
-std::optional<Operator> parse_operator(std::string_view name) {
-  const auto found = std::ranges::find(kOperatorNames, name);
-  if (found == kOperatorNames.end()) return std::nullopt;
-  return static_cast<Operator>(found - kOperatorNames.begin());
-}
+std::span<const std::string_view> operator_names() { return kOperatorNames; }
 
 std::span<const std::string_view> shape_names(Operator op) {
   switch (op) {

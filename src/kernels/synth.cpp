@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layer_kernels.hpp"
+#include "phase_limits.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/io/limits.hpp"
@@ -15,10 +16,6 @@ std::string_view to_string(PhaseKind kind) { return kind == PhaseKind::kPrefill 
 
 namespace {
 
-// What files of kernel graphs may hold.
-constexpr std::int64_t kMostRequests = 1'000'000;
-constexpr std::int64_t kMostTokens = 1'000'000'000;
-constexpr std::int64_t kLongestContext = 100'000'000;
 constexpr int kLongestPattern = 8;  // layers that take turns: windows and full attention, dense and experts
 
 /// Blocks [first, first + period) and `times` - 1 more stretches like them.
@@ -177,11 +174,11 @@ std::optional<Diagnostic> mistake_in(const model::Model& model, std::span<const 
   }
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const PhaseLoad& load = loads[i];
-    if (load.requests < 1 || load.requests > kMostRequests || load.context < 1 || load.context > kLongestContext ||
-        load.requests > kMostTokens / load.context) {
+    if (load.requests < 1 || load.requests > kPhaseRequests.max || load.context < 1 ||
+        load.context > kPhaseContext.max || load.requests > kPhaseTokens.max / load.context) {
       return refused("out-of-range", fmt::format("{} requests of {} tokens are no step", load.requests, load.context),
                      fmt::format("at least 1 of both; at most {} requests, {} tokens of each and {} in all",
-                                 kMostRequests, kLongestContext, kMostTokens));
+                                 kPhaseRequests.max, kPhaseContext.max, kPhaseTokens.max));
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (loads[j].kind == load.kind) return refused("duplicate-phase", "two phases of one kind", "give each once");

@@ -36,11 +36,9 @@ class TableReader {
   explicit TableReader(io::ObjectReader& reader) : reader_(reader) {}
 
   OperatorTable read() {
-    table_.op = reader_.choice<Operator>("operator", {{"gemm", Operator::kGemm},
-                                                      {"attention_decode", Operator::kAttentionDecode},
-                                                      {"attention_prefill", Operator::kAttentionPrefill},
-                                                      {"experts", Operator::kExperts},
-                                                      {"stream", Operator::kStream}});
+    const auto operators = operator_names();
+    const auto op = reader_.choice_of("operator", {operators.begin(), operators.end()});
+    table_.op = op ? static_cast<Operator>(*op) : Operator::kGemm;
     table_.dtype = reader_.choice<DType>("dtype", {{"bf16", DType::kBf16},
                                                    {"fp16", DType::kFp16},
                                                    {"fp32", DType::kFp32},

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "tangram/kernels/kernel_graph.hpp"
@@ -12,7 +11,6 @@
 namespace tangram::kernels {
 
 enum class HazardKind : std::uint8_t { kReadAfterWrite, kWriteAfterRead, kWriteAfterWrite };
-[[nodiscard]] std::string_view to_string(HazardKind kind);  ///< "read_after_write", ...
 
 /// `to` waits for `from`, which was launched before it.
 struct Hazard {

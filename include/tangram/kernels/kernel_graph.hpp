@@ -133,6 +133,8 @@ struct Phase {
   int count = 0;
   std::vector<Repeat> repeats;  ///< ascending, within the phase, not overlapping
 
+  /// How often kernel `kernel` of the document runs in a step.
+  [[nodiscard]] std::int64_t passes_of(int kernel) const;
   bool operator==(const Phase&) const = default;
 };
 

@@ -48,7 +48,7 @@ struct OperatorTable {
   [[nodiscard]] std::vector<int> sorted_columns() const;
 };
 
-/// Without an `inference` part where the file has none: infer() of held_out.hpp finds it.
+/// Without an `inference` part where the file has none: inferred() of held_out.hpp finds it.
 [[nodiscard]] Expected<OperatorTable> read_operator_table(std::string text, std::string file);
 
 [[nodiscard]] nlohmann::ordered_json operator_table_json(const OperatorTable& table);

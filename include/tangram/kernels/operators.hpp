@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,7 +21,8 @@ enum class Operator : std::uint8_t {
 inline constexpr int kOperatorCount = 5;
 
 [[nodiscard]] std::string_view to_string(Operator op);  ///< "gemm", ...
-[[nodiscard]] std::optional<Operator> parse_operator(std::string_view name);
+/// In the order of their values.
+[[nodiscard]] std::span<const std::string_view> operator_names();
 /// What the numbers of a shape are called, in their order.
 [[nodiscard]] std::span<const std::string_view> shape_names(Operator op);
 

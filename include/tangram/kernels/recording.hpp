@@ -1,9 +1,8 @@
 // Recordings of runs. Goes in: files as profilers write them. Comes out: a kernel graph of one phase, with the times of
 // one GPU, and as much of what kernels touch as the files tell.
 //
-//   Kineto trace (torch.profiler, JSON)       kernels, copies and fills in the order of the GPU, times, streams,
-//   events;
-//                                             the operator that launched each, by its path and number
+//   Kineto trace (torch.profiler, JSON)       kernels, copies and fills in the order of the GPU, times, streams and
+//                                             events; the operator that launched each, by its path and number
 //   execution trace (ExecutionTraceObserver)  with a Kineto trace: the tensors of each operator, by storage and offset,
 //                                             joined by rf_id
 //   CUDA graph (cudaGraphDebugDotPrint, DOT)  order, and the addresses of copies and fills; no times

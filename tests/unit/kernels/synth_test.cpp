@@ -69,10 +69,11 @@ double gemm_flops(const KernelGraph& graph, const Phase& phase) {
     for (const Repeat& repeat : phase.repeats) {
       if (repeat.first <= k && k < repeat.first + repeat.kernels) passes = static_cast<double>(repeat.times);
     }
-    const auto op = parse_operator(kernel.op);
-    REQUIRE(op);
-    const bool product = *op == Operator::kGemm || *op == Operator::kExperts;
-    if (product) sum += passes * work_of(*op, kernel.shape, DType::kBf16).flops;
+    const auto name = std::ranges::find(operator_names(), kernel.op);
+    REQUIRE(name != operator_names().end());
+    const auto op = static_cast<Operator>(name - operator_names().begin());
+    const bool product = op == Operator::kGemm || op == Operator::kExperts;
+    if (product) sum += passes * work_of(op, kernel.shape, DType::kBf16).flops;
   }
   return sum;
 }

@@ -164,7 +164,7 @@ SimulatedSolution solve_simulated(const Problem& problem, const SolverEffort& ef
     Problem with_cost = problem;
     for (Link& link : with_cost.links) link.gpu_seconds += dearer * kernel;
     Solution solution = solve(with_cost, Objective::kThroughput, effort);
-    if (dearer == 0) bound = best.solution.bound = solution.bound;
+    if (dearer == 0) bound = solution.bound;
     if (!solution.found) continue;
     const double simulated = simulated_period(problem, {{1, solution.placement}}, rounds);
     if (simulated >= best.simulated) continue;

@@ -32,12 +32,6 @@ struct Tried {
   [[nodiscard]] double rate() const { return batch->requests / std::max(plan.period, simulated); }
 };
 
-Problem with_in_flight(const Problem& problem, int in_flight) {
-  Problem result = problem;
-  for (Phase& phase : result.phases) phase.in_flight = in_flight;
-  return result;
-}
-
 Candidate whole(GroupPlan plan) {
   const double period = plan.period;
   return {std::move(plan), period};

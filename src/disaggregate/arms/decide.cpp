@@ -108,8 +108,7 @@ class Deciding {
     double most = 0;
     for (const Batch& batch : question_.batches) {
       if (question_.terms.most_requests > 0 && batch.requests > question_.terms.most_requests) continue;
-      Problem problem = batch.problem;
-      for (Phase& phase : problem.phases) phase.in_flight = kAny;
+      Problem problem = with_in_flight(batch.problem, kAny);
       for (GpuClass& c : problem.classes) c.memory = kNever;
       if (without_links) problem.links = {problem.class_count(), problem.class_count(), Link{}};
       most = std::max(most, batch.requests / period_bound(problem, question_.terms.effort));

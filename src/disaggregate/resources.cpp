@@ -4,6 +4,28 @@
 
 namespace tangram::disaggregate {
 
+int micro_batches_on(const GpuClass& one_of, const Phase& phase) {
+  return (phase.in_flight + one_of.count - 1) / one_of.count;
+}
+
+std::vector<int> receivers(const Problem& problem, const Placement& placement, const Buffer& message) {
+  std::vector<char> reads(static_cast<std::size_t>(problem.class_count()), 0);
+  for (const int reader : message.readers) at(reads, at(placement, reader)) = 1;
+  at(reads, at(placement, message.writer)) = 0;
+  std::vector<int> result;
+  for (int c = 0; c < problem.class_count(); ++c) {
+    if (at(reads, c) != 0) result.push_back(c);
+  }
+  return result;
+}
+
+double resident_bytes(const Problem& problem, const Buffer& buffer, int on) {
+  if (buffer.kind == BufferKind::kWeight) return buffer.bytes;
+  if (buffer.readers.empty()) return 0;
+  const Phase& phase = at(problem.phases, at(problem.kernels, buffer.readers.front()).phase);
+  return buffer.bytes * micro_batches_on(at(problem.classes, on), phase);
+}
+
 Resources::Resources(const Problem& problem)
     : problem_(&problem), classes_(problem.class_count()), on_path_(problem.kernels.size(), 0) {
   for (int f = 0; f < static_cast<int>(problem.phases.size()); ++f) find_path(f);

@@ -13,6 +13,12 @@
 
 namespace tangram::disaggregate {
 
+/// Micro-batches of a phase that one GPU of a class has under way.
+[[nodiscard]] int micro_batches_on(const GpuClass& one_of, const Phase& phase);
+
+/// Classes other than the writer's that read a message, ascending.
+[[nodiscard]] std::vector<int> receivers(const Problem& problem, const Placement& placement, const Buffer& message);
+
 /// Bytes that a weight or cache takes on one GPU of a class that reads it. A cache: of the micro-batches that come
 /// there.
 [[nodiscard]] double resident_bytes(const Problem& problem, const Buffer& buffer, int on);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
+#include "resources.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::disaggregate {
@@ -64,12 +64,9 @@ class PassSegments {
 
   void send(int message, int from) {
     const Buffer& buffer = at(problem_.buffers, message);
-    std::set<int> receivers;
-    for (const int reader : buffer.readers) receivers.insert(at(placement_, reader));
-    receivers.erase(from);
     const double share =
         problem_.messages_of(buffer) / at(problem_.phases, at(problem_.kernels, buffer.writer).phase).passes;
-    for (const int to : receivers) {
+    for (const int to : receivers(problem_, placement_, buffer)) {
       const Link& link = problem_.links(from, to);
       const int sender = open_segment(from);
       at(segments_, sender).seconds += share * link.gpu_seconds;

@@ -45,8 +45,7 @@ std::vector<double> memory_of(const Problem& problem, const std::vector<Share>& 
       for (std::size_t c = 0; c < most.size(); ++c) most[c] = std::max(most[c], live[c]);
     }
     for (std::size_t c = 0; c < most.size(); ++c) {
-      const int gpus = problem.classes[c].count;
-      memory[c] += most[c] * ((at(problem.phases, f).in_flight + gpus - 1) / gpus);
+      memory[c] += most[c] * micro_batches_on(problem.classes[c], at(problem.phases, f));
     }
   }
   return memory;

@@ -27,8 +27,21 @@ double resident_bytes(const Problem& problem, const Buffer& buffer, int on) {
 }
 
 Resources::Resources(const Problem& problem)
-    : problem_(&problem), classes_(problem.class_count()), on_path_(problem.kernels.size(), 0) {
+    : problem_(&problem),
+      classes_(problem.class_count()),
+      on_path_(problem.kernels.size(), 0),
+      buffers_of_(problem.kernels.size()),
+      hops_of_(problem.kernels.size()) {
+  for (int u = 0; u < static_cast<int>(problem.buffers.size()); ++u) {
+    const Buffer& buffer = at(problem.buffers, u);
+    if (buffer.writer >= 0) at(buffers_of_, buffer.writer).push_back(u);
+    for (const int reader : buffer.readers) at(buffers_of_, reader).push_back(u);
+  }
   for (int f = 0; f < static_cast<int>(problem.phases.size()); ++f) find_path(f);
+  for (int h = 0; h < static_cast<int>(hops_.size()); ++h) {
+    at(hops_of_, at(hops_, h).from).push_back(h);
+    at(hops_of_, at(hops_, h).to).push_back(h);
+  }
 }
 
 // The longest path by the least seconds of its kernels.
@@ -38,18 +51,15 @@ void Resources::find_path(int phase) {
     Hop before{-1, -1, -1};
   };
   std::vector<Step> best(problem_->kernels.size());
-  std::vector<std::vector<Hop>> into(problem_->kernels.size());
-  for (int u = 0; u < static_cast<int>(problem_->buffers.size()); ++u) {
-    const Buffer& buffer = at(problem_->buffers, u);
-    if (buffer.kind != BufferKind::kMessage || !problem_->is_within_pass(buffer)) continue;
-    for (const int reader : buffer.readers) at(into, reader).push_back({u, buffer.writer, reader});
-  }
   int last = -1;
   for (int k = 0; k < problem_->kernel_count(); ++k) {
     const Kernel& kernel = at(problem_->kernels, k);
     if (kernel.phase != phase) continue;
-    for (const Hop& hop : at(into, k)) {
-      if (at(best, hop.from).seconds > at(best, k).seconds) at(best, k) = {at(best, hop.from).seconds, hop};
+    for (const int u : buffers_of(k)) {
+      const Buffer& buffer = at(problem_->buffers, u);
+      const int from = buffer.writer;
+      if (from < 0 || from == k || !problem_->is_within_pass(buffer)) continue;
+      if (at(best, from).seconds > at(best, k).seconds) at(best, k) = {at(best, from).seconds, {u, from, k}};
     }
     at(best, k).seconds += *std::ranges::min_element(kernel.seconds);
     if (last < 0 || at(best, k).seconds > at(best, last).seconds) last = k;

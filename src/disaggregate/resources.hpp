@@ -45,6 +45,10 @@ class Resources {
 
   [[nodiscard]] const Problem& problem() const { return *problem_; }
   [[nodiscard]] const std::vector<Hop>& hops() const { return hops_; }
+  /// Numbers of the buffers that a kernel writes or reads, ascending.
+  [[nodiscard]] const std::vector<int>& buffers_of(int kernel) const { return at(buffers_of_, kernel); }
+  /// Numbers of the hops to and from it.
+  [[nodiscard]] const std::vector<int>& hops_of(int kernel) const { return at(hops_of_, kernel); }
   [[nodiscard]] bool is_on_path(int kernel) const { return at(on_path_, kernel) != 0; }
 
   /// Each calls add(row, amount) for every row of which something is taken.
@@ -84,7 +88,9 @@ class Resources {
   const Problem* problem_;
   int classes_;
   std::vector<Hop> hops_;
-  std::vector<char> on_path_;
+  std::vector<char> on_path_;                 // by kernel
+  std::vector<std::vector<int>> buffers_of_;  // by kernel
+  std::vector<std::vector<int>> hops_of_;     // by kernel
 };
 
 }  // namespace tangram::disaggregate

@@ -96,13 +96,19 @@ std::vector<Placement> group_placements(const Problem& problem, const Groups& gr
   return found;
 }
 
+bool GroupPlan::improve(const Problem& problem, Placement placement) {
+  Usage usage = usage_of(problem, placement);
+  if (!usage.fits || usage.period >= period) return false;
+  placements = {{1, std::move(placement)}};
+  period = usage.period;
+  memory = std::move(usage.memory);
+  return true;
+}
+
 GroupPlan place_groups(const Problem& problem, const Groups& groups) {
   GroupPlan best;
-  for (Placement& placement : group_placements(problem, groups)) {
-    Usage usage = usage_of(problem, placement);
-    if (!usage.fits || usage.period >= best.period) continue;
-    best = {{{1, std::move(placement)}}, usage.period, std::move(usage.memory)};
-  }
+  for (Placement& placement : group_placements(problem, groups)) best.improve(problem, std::move(placement));
+  best.bound = best.period;
   return best;
 }
 
@@ -127,7 +133,7 @@ GroupPlan share_groups(const Problem& problem, const Groups& groups) {
   for (std::size_t j = 0; j < placements.size(); ++j) {
     if (mixed.shares[j] > 1e-9) plan.placements.push_back({mixed.shares[j], placements[j]});
   }
-  plan.period = period_of(problem, plan.placements);
+  plan.period = plan.bound = period_of(problem, plan.placements);
   plan.memory = memory_of(problem, plan.placements);
   if (plan.placements.empty() || !fits(problem, plan.memory)) return place_groups(problem, groups);
   return plan;

@@ -1,8 +1,17 @@
 #include "resources.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tangram::disaggregate {
+
+bool next_placement(Placement& placement, int classes) {
+  for (int& on : placement) {
+    if (++on < classes) return true;
+    on = 0;
+  }
+  return false;
+}
 
 int micro_batches_on(const GpuClass& one_of, const Phase& phase) {
   return (phase.in_flight + one_of.count - 1) / one_of.count;
@@ -42,6 +51,10 @@ Resources::Resources(const Problem& problem)
     at(hops_of_, at(hops_, h).from).push_back(h);
     at(hops_of_, at(hops_, h).to).push_back(h);
   }
+}
+
+double Resources::memory_worth(const std::vector<double>& prices) const {
+  return std::accumulate(prices.begin() + memory_row(0), prices.end(), 0.0);
 }
 
 // The longest path by the least seconds of its kernels.

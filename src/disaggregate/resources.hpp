@@ -13,6 +13,10 @@
 
 namespace tangram::disaggregate {
 
+/// The next of all ways to put kernels (or groups of them) on classes, from all on class 0 on; false: that was the
+/// last.
+[[nodiscard]] bool next_placement(Placement& placement, int classes);
+
 /// Micro-batches of a phase that one GPU of a class has under way.
 [[nodiscard]] int micro_batches_on(const GpuClass& one_of, const Phase& phase);
 
@@ -39,6 +43,8 @@ class Resources {
   [[nodiscard]] int rows() const { return path_row(static_cast<int>(problem_->phases.size())) + classes_; }
   [[nodiscard]] int memory_row(int on) const { return path_row(static_cast<int>(problem_->phases.size())) + on; }
   [[nodiscard]] bool is_memory(int row) const { return row >= memory_row(0); }
+  /// What all memory together is worth at prices by row.
+  [[nodiscard]] double memory_worth(const std::vector<double>& prices) const;
   [[nodiscard]] int gpu_row(int on) const { return on; }
   [[nodiscard]] int link_row(int from, int to) const { return classes_ * (from + 1) + to; }
   [[nodiscard]] int path_row(int phase) const { return classes_ * (classes_ + 1) + phase; }

@@ -76,8 +76,8 @@ Groups groups_of(const Problem& problem, ArmKind kind) {
 std::vector<Placement> group_placements(const Problem& problem, const Groups& groups) {
   std::vector<Placement> found;
   const Resources resources(problem);
-  std::vector<int> on(static_cast<std::size_t>(groups.count), 0);
-  for (bool more = true; more;) {
+  Placement on(static_cast<std::size_t>(groups.count), 0);  // by group
+  do {
     Placement placement;
     bool runs = true;
     for (int k = 0; k < problem.kernel_count(); ++k) {
@@ -86,13 +86,7 @@ std::vector<Placement> group_placements(const Problem& problem, const Groups& gr
     }
     constexpr double kRounding = 1e-12;
     if (runs && Ledger(resources, placement).overdraft() <= kRounding) found.push_back(std::move(placement));
-    more = false;
-    for (int& c : on) {
-      more = ++c < problem.class_count();
-      if (more) break;
-      c = 0;
-    }
-  }
+  } while (next_placement(on, problem.class_count()));
   return found;
 }
 

@@ -105,7 +105,7 @@ class LayerSearch {
       Placement pattern(static_cast<std::size_t>(repeat_.kernels), 0);
       do {
         if (runs(pattern)) patterns.insert(pattern);
-      } while (next(pattern));
+      } while (next_placement(pattern, resources_.problem().class_count()));
     }
     for (const Placement& placement : query_.seen) {
       for (int layer = 0; layer < repeat_.times; ++layer) {
@@ -123,14 +123,6 @@ class LayerSearch {
       if (std::isinf(at(kernel.seconds, at(pattern, i)))) return false;
     }
     return true;
-  }
-
-  [[nodiscard]] bool next(Placement& pattern) const {
-    for (int& on : pattern) {
-      if (++on < resources_.problem().class_count()) return true;
-      on = 0;
-    }
-    return false;
   }
 
   void find_states() {
@@ -226,8 +218,7 @@ class LayerSearch {
     for (std::size_t i = 0; i < rates_.size(); ++i) {
       rates_[i] = std::max(0.0, rates_[i] - outside_.rows()[i]) / repeat_.times;
     }
-    credit_ = 0;
-    for (int i = resources_.memory_row(0); i < resources_.rows(); ++i) credit_ += at(relaxation_.prices, i);
+    credit_ = resources_.memory_worth(relaxation_.prices);
     costs_outside_ = priced(outside_.rows());
   }
 

@@ -127,15 +127,11 @@ streams::Schedule schedule_of(const Problem& problem, const std::vector<Share>& 
   for (int f = 0; f < static_cast<int>(problem.phases.size()); ++f) {
     const Phase& phase = at(problem.phases, f);
     streams::PassKind kind;
-    for (const Share& part : placements) {
-      kind.other_ways.push_back(PassSegments(problem, part.placement, f).take());
-    }
-    kind.segments = std::move(kind.other_ways.front());
-    kind.other_ways.erase(kind.other_ways.begin());
+    for (const Share& part : placements) kind.ways.push_back(PassSegments(problem, part.placement, f).take());
     kind.turns = turns_of(placements);
     kind.passes = std::max<std::int64_t>(1, std::llround(rounds * phase.passes));
     kind.in_flight = static_cast<int>(std::min<std::int64_t>(phase.in_flight, kind.passes));
-    if (!kind.segments.empty()) schedule.kinds.push_back(std::move(kind));
+    if (!kind.ways.front().empty()) schedule.kinds.push_back(std::move(kind));
   }
   return schedule;
 }

@@ -157,13 +157,13 @@ ExitCode run_simulate(const DisaggregateArguments& a, const Context& context, co
   const auto plan = placed(a, inputs);
   if (!plan) return failed(context, plan.error());
   std::vector<InFlight> rows;
-  disaggregate::Problem problem = plan->problem;
-  for (const int in_flight : {1, 2, 3, 4, 6, 8}) {
-    for (disaggregate::Phase& phase : problem.phases) phase.in_flight = in_flight * disaggregate::most_gpus(problem);
-    const disaggregate::Placement& placement = plan->found.solution.placement;
+  const disaggregate::Placement& placement = plan->found.solution.placement;
+  for (const int each : {1, 2, 3, 4, 6, 8}) {
+    const int in_flight = each * disaggregate::most_gpus(plan->problem);
+    const disaggregate::Problem problem = disaggregate::with_in_flight(plan->problem, in_flight);
     const double period = disaggregate::usage_of(problem, placement).period;
     const double simulated = disaggregate::simulated_period(problem, {{1, placement}}, 200);
-    rows.push_back({problem.phases.front().in_flight, period, std::max(period, simulated)});
+    rows.push_back({in_flight, period, std::max(period, simulated)});
   }
   return print_result(context, in_flight_for_people(rows, plan->requests, context.terminal),
                       in_flight_document(rows, plan->requests));

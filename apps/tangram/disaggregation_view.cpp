@@ -18,8 +18,6 @@ namespace {
 using namespace disaggregate;
 using Json = nlohmann::ordered_json;
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 /// Four digits, the others rounded away.
 std::string rate_text(double rate) {
   if (rate <= 0) return "-";
@@ -94,7 +92,7 @@ std::string gpus_table(const PlacedKernels& placed, const Terminal& terminal) {
     table.add({{of.name, Style::kBold},
                {std::to_string(of.count)},
                {people_time(at(usage.gpu, c))},
-               {percent(at(usage.gpu, c) / usage.period)},
+               {people_percent(at(usage.gpu, c) / usage.period)},
                {bytes_text(at(usage.memory, c))},
                {std::isinf(of.memory) ? "-" : bytes_text(of.memory)}});
   }
@@ -187,10 +185,10 @@ std::string placement_for_people(const PlacedKernels& placed, const Terminal& te
                               last.name, last.in_flight));
   if (placed.objective == Objective::kLatency) {
     line("latency", fmt::format("{} a round, {} at best ({} above)", people_time(solution.value),
-                                people_time(solution.bound), percent(solution.gap())));
+                                people_time(solution.bound), people_percent(solution.gap())));
   } else {
     line("period", fmt::format("{}, no placement is below {} ({} above)", people_time(solution.value),
-                               people_time(solution.bound), percent(solution.gap())));
+                               people_time(solution.bound), people_percent(solution.gap())));
   }
   line("simulated",
        fmt::format("{} from round to round, {} requests/s through one", people_time(placed.found.simulated),
@@ -289,7 +287,7 @@ std::string in_flight_for_people(const std::vector<InFlight>& rows, int requests
                {people_time(row.period)},
                {people_time(row.simulated)},
                {rate_text(requests / row.simulated)},
-               {percent(row.period / row.simulated)}});
+               {people_percent(row.period / row.simulated)}});
   }
   return table.render(terminal);
 }

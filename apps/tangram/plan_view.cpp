@@ -213,8 +213,6 @@ std::string space_name(const std::string& space) {
   return parsed.is_object() && parsed.contains("name") ? parsed["name"].get<std::string>() : "its space";
 }
 
-std::string percent_gap(double share) { return fmt::format("{:.1f} %", share * 100); }
-
 std::string gap_line(const plan::PlanProvenance& p) {
   if (p.objective != "throughput") {
     return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
@@ -222,8 +220,8 @@ std::string gap_line(const plan::PlanProvenance& p) {
   }
   std::string text = p.optimal ? fmt::format("optimal in {}", space_name(p.space))
                                : fmt::format("by closed form at most {} slower than the best of {}",
-                                             percent_gap(p.search_gap), space_name(p.space));
-  text += fmt::format("; at most {} slower than any plan of the listed degrees", percent_gap(p.relaxed_gap));
+                                             people_percent(p.search_gap), space_name(p.space));
+  text += fmt::format("; at most {} slower than any plan of the listed degrees", people_percent(p.relaxed_gap));
   return text;
 }
 

@@ -121,8 +121,6 @@ std::string otherwise_text(const plan::LaunchPlan& before, const plan::LaunchPla
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string percent_text(double share) { return fmt::format("{:.1f} %", share * 100); }
-
 struct Reason {
   std::string code;  // stable: "gpus-gone", "memory-exceeded", "slower", "faster-plan", "no-gain", ...
   std::string text;
@@ -150,10 +148,10 @@ std::vector<Reason> reasons_of(const planner::Replanned& replanned) {
   if (!replanned.change) {
     reasons.push_back(
         {"no-gain", fmt::format("the best plan that was found gains {}, less than {}",
-                                percent_text(std::max(0.0, replanned.gain)), percent_text(replanned.min_gain))});
+                                people_percent(std::max(0.0, replanned.gain)), people_percent(replanned.min_gain))});
   } else if (replanned.fits) {
     reasons.push_back(
-        {"faster-plan", fmt::format("another plan gains {}: {}", percent_text(replanned.gain),
+        {"faster-plan", fmt::format("another plan gains {}: {}", people_percent(replanned.gain),
                                     otherwise_text(*replanned.now, replanned.next, replanned.moves.difference))});
   } else if (replanned.spares) {
     reasons.push_back({"spares", "other hosts of the same kind take over"});

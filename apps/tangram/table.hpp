@@ -58,6 +58,9 @@ class Table {
 /// "135 GiB", "2.5 GiB", "80 MiB"
 [[nodiscard]] std::string people_bytes(Bytes bytes);
 
+/// Of a share: "12.3 %".
+[[nodiscard]] std::string people_percent(double share);
+
 /// "1,234,567"
 [[nodiscard]] std::string thousands(std::int64_t value);
 

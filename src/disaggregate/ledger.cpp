@@ -8,19 +8,7 @@ Ledger::Ledger(const Resources& resources)
     : resources_(&resources),
       placement_(resources.problem().kernels.size(), kNowhere),
       rows_(static_cast<std::size_t>(resources.rows()), 0),
-      readers_(resources.problem().buffers.size(), resources.problem().classes.size(), 0),
-      buffers_of_(resources.problem().kernels.size()),
-      hops_of_(resources.problem().kernels.size()) {
-  const std::vector<Buffer>& buffers = resources.problem().buffers;
-  for (int u = 0; u < static_cast<int>(buffers.size()); ++u) {
-    if (at(buffers, u).writer >= 0) at(buffers_of_, at(buffers, u).writer).push_back(u);
-    for (const int reader : at(buffers, u).readers) at(buffers_of_, reader).push_back(u);
-  }
-  for (int h = 0; h < static_cast<int>(resources.hops().size()); ++h) {
-    at(hops_of_, at(resources.hops(), h).from).push_back(h);
-    at(hops_of_, at(resources.hops(), h).to).push_back(h);
-  }
-}
+      readers_(resources.problem().buffers.size(), resources.problem().classes.size(), 0) {}
 
 Ledger::Ledger(const Resources& resources, const Placement& placement) : Ledger(resources) {
   for (int k = 0; k < static_cast<int>(placement.size()); ++k) put(k, at(placement, k));
@@ -31,7 +19,7 @@ void Ledger::put(int kernel, int on) {
   if (before == on) return;
   const auto read = [&](int change, int where) {
     if (where == kNowhere) return;
-    for (const int u : at(buffers_of_, kernel)) {
+    for (const int u : resources_->buffers_of(kernel)) {
       if (at(resources_->problem().buffers, u).writer != kernel) readers_(u, where) += change;
     }
   };
@@ -49,8 +37,8 @@ void Ledger::put(int kernel, int on) {
 }
 
 void Ledger::count_buffers(int kernel, double sign) {
-  for (const int u : at(buffers_of_, kernel)) count_buffer(u, sign);
-  for (const int h : at(hops_of_, kernel)) count_hop(at(resources_->hops(), h), sign);
+  for (const int u : resources_->buffers_of(kernel)) count_buffer(u, sign);
+  for (const int h : resources_->hops_of(kernel)) count_hop(at(resources_->hops(), h), sign);
 }
 
 void Ledger::count_buffer(int buffer, double sign) {

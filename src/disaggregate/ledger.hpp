@@ -41,9 +41,7 @@ class Ledger {
   const Resources* resources_;
   Placement placement_;
   std::vector<double> rows_;
-  Grid<int> readers_;                         // by buffer and class
-  std::vector<std::vector<int>> buffers_of_;  // by kernel, written or read
-  std::vector<std::vector<int>> hops_of_;     // by kernel
+  Grid<int> readers_;  // by buffer and class
 };
 
 }  // namespace tangram::disaggregate

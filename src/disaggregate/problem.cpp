@@ -127,6 +127,11 @@ bool Problem::is_within_pass(const Buffer& buffer) const {
   return buffer.readers.empty() || at(kernels, buffer.readers.front()).phase == at(kernels, buffer.writer).phase;
 }
 
+Problem with_in_flight(Problem problem, int in_flight) {
+  for (Phase& phase : problem.phases) phase.in_flight = in_flight;
+  return problem;
+}
+
 Expected<void> check(const Problem& problem) {
   Diagnostics found = ProblemCheck(problem).run();
   if (found.empty()) return {};

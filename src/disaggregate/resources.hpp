@@ -13,6 +13,16 @@
 
 namespace tangram::disaggregate {
 
+/// The next of all ways to put kernels (or groups of them) on classes, from all on class 0 on; false: that was the
+/// last.
+[[nodiscard]] bool next_placement(Placement& placement, int classes);
+
+/// Micro-batches of a phase that one GPU of a class has under way.
+[[nodiscard]] int micro_batches_on(const GpuClass& one_of, const Phase& phase);
+
+/// Classes other than the writer's that read a message, ascending.
+[[nodiscard]] std::vector<int> receivers(const Problem& problem, const Placement& placement, const Buffer& message);
+
 /// Bytes that a weight or cache takes on one GPU of a class that reads it. A cache: of the micro-batches that come
 /// there.
 [[nodiscard]] double resident_bytes(const Problem& problem, const Buffer& buffer, int on);
@@ -33,12 +43,18 @@ class Resources {
   [[nodiscard]] int rows() const { return path_row(static_cast<int>(problem_->phases.size())) + classes_; }
   [[nodiscard]] int memory_row(int on) const { return path_row(static_cast<int>(problem_->phases.size())) + on; }
   [[nodiscard]] bool is_memory(int row) const { return row >= memory_row(0); }
+  /// What all memory together is worth at prices by row.
+  [[nodiscard]] double memory_worth(const std::vector<double>& prices) const;
   [[nodiscard]] int gpu_row(int on) const { return on; }
   [[nodiscard]] int link_row(int from, int to) const { return classes_ * (from + 1) + to; }
   [[nodiscard]] int path_row(int phase) const { return classes_ * (classes_ + 1) + phase; }
 
   [[nodiscard]] const Problem& problem() const { return *problem_; }
   [[nodiscard]] const std::vector<Hop>& hops() const { return hops_; }
+  /// Numbers of the buffers that a kernel writes or reads, ascending.
+  [[nodiscard]] const std::vector<int>& buffers_of(int kernel) const { return at(buffers_of_, kernel); }
+  /// Numbers of the hops to and from it.
+  [[nodiscard]] const std::vector<int>& hops_of(int kernel) const { return at(hops_of_, kernel); }
   [[nodiscard]] bool is_on_path(int kernel) const { return at(on_path_, kernel) != 0; }
 
   /// Each calls add(row, amount) for every row of which something is taken.
@@ -78,7 +94,9 @@ class Resources {
   const Problem* problem_;
   int classes_;
   std::vector<Hop> hops_;
-  std::vector<char> on_path_;
+  std::vector<char> on_path_;                 // by kernel
+  std::vector<std::vector<int>> buffers_of_;  // by kernel
+  std::vector<std::vector<int>> hops_of_;     // by kernel
 };
 
 }  // namespace tangram::disaggregate

@@ -49,7 +49,7 @@ class Search {
     if (best_.proven) return;
     search_with(problem_, resources_, relaxation);
     leave_room_for_messages();
-    close_gap(relaxation.prices, memory_worth(relaxation.prices));
+    close_gap(relaxation.prices, resources_.memory_worth(relaxation.prices));
   }
 
   // Placements of `tighter`, which is the problem but for its memory.
@@ -132,12 +132,6 @@ class Search {
       try_placement(descend_latency(problem_, best_.placement));
     }
     close_gap(std::move(prices), 0);
-  }
-
-  [[nodiscard]] double memory_worth(const std::vector<double>& prices) const {
-    double sum = 0;
-    for (int i = resources_.memory_row(0); i < resources_.rows(); ++i) sum += at(prices, i);
-    return sum;
   }
 
   void close_gap(std::vector<double> prices, double credit) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
+#include "resources.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::disaggregate {
@@ -64,12 +64,9 @@ class PassSegments {
 
   void send(int message, int from) {
     const Buffer& buffer = at(problem_.buffers, message);
-    std::set<int> receivers;
-    for (const int reader : buffer.readers) receivers.insert(at(placement_, reader));
-    receivers.erase(from);
     const double share =
         problem_.messages_of(buffer) / at(problem_.phases, at(problem_.kernels, buffer.writer).phase).passes;
-    for (const int to : receivers) {
+    for (const int to : receivers(problem_, placement_, buffer)) {
       const Link& link = problem_.links(from, to);
       const int sender = open_segment(from);
       at(segments_, sender).seconds += share * link.gpu_seconds;
@@ -130,15 +127,11 @@ streams::Schedule schedule_of(const Problem& problem, const std::vector<Share>& 
   for (int f = 0; f < static_cast<int>(problem.phases.size()); ++f) {
     const Phase& phase = at(problem.phases, f);
     streams::PassKind kind;
-    for (const Share& part : placements) {
-      kind.other_ways.push_back(PassSegments(problem, part.placement, f).take());
-    }
-    kind.segments = std::move(kind.other_ways.front());
-    kind.other_ways.erase(kind.other_ways.begin());
+    for (const Share& part : placements) kind.ways.push_back(PassSegments(problem, part.placement, f).take());
     kind.turns = turns_of(placements);
     kind.passes = std::max<std::int64_t>(1, std::llround(rounds * phase.passes));
     kind.in_flight = static_cast<int>(std::min<std::int64_t>(phase.in_flight, kind.passes));
-    if (!kind.segments.empty()) schedule.kinds.push_back(std::move(kind));
+    if (!kind.ways.front().empty()) schedule.kinds.push_back(std::move(kind));
   }
   return schedule;
 }
@@ -164,7 +157,7 @@ SimulatedSolution solve_simulated(const Problem& problem, const SolverEffort& ef
     Problem with_cost = problem;
     for (Link& link : with_cost.links) link.gpu_seconds += dearer * kernel;
     Solution solution = solve(with_cost, Objective::kThroughput, effort);
-    if (dearer == 0) bound = best.solution.bound = solution.bound;
+    if (dearer == 0) bound = solution.bound;
     if (!solution.found) continue;
     const double simulated = simulated_period(problem, {{1, solution.placement}}, rounds);
     if (simulated >= best.simulated) continue;

@@ -10,18 +10,6 @@ namespace tangram::disaggregate {
 
 namespace {
 
-// Classes other than the writer's that read a message, ascending.
-std::vector<int> receivers(const Problem& problem, const Placement& placement, const Buffer& buffer) {
-  std::vector<char> reads(static_cast<std::size_t>(problem.class_count()), 0);
-  for (const int reader : buffer.readers) at(reads, at(placement, reader)) = 1;
-  at(reads, at(placement, buffer.writer)) = 0;
-  std::vector<int> result;
-  for (int c = 0; c < problem.class_count(); ++c) {
-    if (at(reads, c) != 0) result.push_back(c);
-  }
-  return result;
-}
-
 void add_kernels(const Problem& problem, const Placement& placement, Usage& usage) {
   for (int k = 0; k < problem.kernel_count(); ++k) {
     const Kernel& kernel = at(problem.kernels, k);
@@ -113,16 +101,6 @@ class PassTimes {
 
 }  // namespace
 
-double resident_bytes(const Problem& problem, const Buffer& buffer, int on) {
-  if (buffer.kind == BufferKind::kWeight) return buffer.bytes;
-  int in_flight = 0;
-  if (!buffer.readers.empty()) {
-    in_flight = at(problem.phases, at(problem.kernels, buffer.readers.front()).phase).in_flight;
-  }
-  const int gpus = at(problem.classes, on).count;
-  return buffer.bytes * ((in_flight + gpus - 1) / gpus);
-}
-
 double pass_latency(const Problem& problem, const Placement& placement, int phase) {
   return PassTimes(problem, placement, phase).end();
 }
@@ -174,8 +152,7 @@ Usage usage_of(const Problem& problem, const Placement& placement) {
     usage.period = std::max(usage.period, phase.passes * usage.latency.back() / phase.in_flight);
     const std::vector<double> live = live_messages(problem, placement, f);
     for (int c = 0; c < classes; ++c) {
-      const int gpus = at(problem.classes, c).count;
-      at(usage.memory, c) += at(live, c) * ((phase.in_flight + gpus - 1) / gpus);
+      at(usage.memory, c) += at(live, c) * micro_batches_on(at(problem.classes, c), phase);
     }
   }
   for (int c = 0; c < classes; ++c) usage.fits = usage.fits && at(usage.memory, c) <= at(problem.classes, c).memory;

@@ -74,7 +74,7 @@ class Simulation {
 
   void add_kind(int kind) {
     const PassKind& of = at(schedule_.kinds, kind);
-    TANGRAM_ASSERT(of.in_flight > 0);
+    TANGRAM_ASSERT(of.in_flight > 0 && !of.ways.empty());
     TANGRAM_ASSERT(of.arrivals.empty() || static_cast<std::int64_t>(of.arrivals.size()) == of.passes);
     result_.passes.emplace_back(static_cast<std::size_t>(of.passes));
     begun_.push_back(0);
@@ -84,7 +84,7 @@ class Simulation {
       place.number = i;
     }
     followers_.emplace_back();
-    for (int way = 0; way <= static_cast<int>(of.other_ways.size()); ++way) add_way(of.segments_of(way));
+    for (const std::vector<Segment>& way : of.ways) add_way(way);
     for (const double arrival : of.arrivals) events_.push({arrival, serial_++, 0, -1});
   }
 
@@ -111,7 +111,7 @@ class Simulation {
       place.pass = begun++;
       place.age = age_++;
       at(at(result_.passes, place.kind), place.pass).begin = now;
-      const std::vector<Segment>& segments = kind.segments_of(place.way);
+      const std::vector<Segment>& segments = at(kind.ways, place.way);
       place.left = static_cast<int>(segments.size());
       place.waits_for.clear();
       for (int s = 0; s < place.left; ++s) {
@@ -123,7 +123,7 @@ class Simulation {
 
   [[nodiscard]] const Segment& segment_of(int place, int segment) const {
     const Place& of = at(places_, place);
-    return at(at(schedule_.kinds, of.kind).segments_of(of.way), segment);
+    return at(at(at(schedule_.kinds, of.kind).ways, of.way), segment);
   }
 
   [[nodiscard]] int server_of(int place, int resource) const {
@@ -178,10 +178,6 @@ class Simulation {
 
 int PassKind::way_of(std::int64_t pass) const {
   return turns.empty() ? 0 : at(turns, pass % static_cast<std::int64_t>(turns.size()));
-}
-
-const std::vector<Segment>& PassKind::segments_of(int way) const {
-  return way == 0 ? segments : at(other_ways, way - 1);
 }
 
 double Run::period(int kind) const {

@@ -22,11 +22,11 @@ struct Deployment {
 ///
 /// Messages are the bytes that a kernel reads and another wrote (read-after-write hazards): those that go from a kernel
 /// of prefill to one of decode through the KV cache are sent once a prefill. Other hazards keep no kernels together:
-/// each GPU has its own copy of a buffer. Between two types of GPUs goes the slowest link of any two that are next to
-/// each other: in one node the host's, else that of the nodes.
+/// each GPU has its own copy of a buffer. A pinned kernel, all that it reads from or writes for, and what is launched
+/// in between are one kernel. Between two types of GPUs goes the slowest link of any two that are next to each other:
+/// in one node the host's, else that of the nodes.
 ///
-/// Fails where a GPU type of the fleet has no times in the graph, where a kernel has none on any, and on kernels that
-/// are pinned to their neighbours.
+/// Fails where a GPU type of the fleet has no times in the graph, and where a kernel has none on any.
 [[nodiscard]] Expected<Problem> problem_of(const cluster::Fleet& fleet, const kernels::KernelGraph& graph,
                                            const Deployment& deployment);
 

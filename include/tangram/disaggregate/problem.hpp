@@ -88,6 +88,9 @@ struct Problem {
   [[nodiscard]] bool is_within_pass(const Buffer& buffer) const;
 };
 
+/// The problem with so many micro-batches of every phase under way.
+[[nodiscard]] Problem with_in_flight(Problem problem, int in_flight);
+
 /// The class of each kernel.
 using Placement = std::vector<int>;
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "tangram/base/grid.hpp"
@@ -46,7 +45,6 @@ enum class ServingMode : std::uint8_t {
   kPrefillDecode,  ///< prefill on GPU 1, decode on GPU 0
 };
 inline constexpr int kServingModeCount = 3;
-[[nodiscard]] std::string_view to_string(ServingMode mode);
 
 /// Which of two modes to be in, by the queueing ratio of a window: the mean of seconds from arrival over seconds of
 /// execution, as it is known of prefills that ended in the window or wait at its end.
@@ -77,9 +75,6 @@ struct Adaptation {
   double oracle = 0;
   double monitor = 0;
   int switches = 0;
-
-  [[nodiscard]] double loss_to_best() const { return monitor / statics[static_cast<std::size_t>(best)] - 1; }
-  [[nodiscard]] double loss_to_oracle() const { return monitor / oracle - 1; }
 };
 
 [[nodiscard]] Adaptation judge(std::span<const Request> requests, const ServingModel& model, const MonitorRule& rule);

@@ -17,17 +17,13 @@ struct Segment {
 
 /// Passes that are alike. Segments stand in the order in which a resource that may run several begins.
 struct PassKind {
-  std::vector<Segment> segments;
-  int in_flight = 1;             ///< passes of the kind that are under way at most
-  std::int64_t passes = 0;       ///< simulated
-  std::vector<double> arrivals;  ///< ascending, of each pass; empty: all are there from the beginning
-  std::vector<std::vector<Segment>> other_ways = {};  ///< other segments that passes may have instead
-  /// Which way passes go, again and again in this order: 0 is `segments`, 1 the first of the others. Empty: all go way
-  /// 0.
-  std::vector<int> turns = {};
+  std::vector<std::vector<Segment>> ways;  ///< the segments of each way that passes may go; at least one way
+  int in_flight = 1;                       ///< passes of the kind that are under way at most
+  std::int64_t passes = 0;                 ///< simulated
+  std::vector<double> arrivals;            ///< ascending, of each pass; empty: all are there from the beginning
+  std::vector<int> turns = {};  ///< which ways passes go, again and again in this order; empty: all go the first
 
   [[nodiscard]] int way_of(std::int64_t pass) const;
-  [[nodiscard]] const std::vector<Segment>& segments_of(int way) const;
 };
 
 struct Schedule {

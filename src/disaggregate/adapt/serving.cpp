@@ -251,15 +251,6 @@ double Served::mean() const {
          static_cast<double>(seconds_per_token.size());
 }
 
-std::string_view to_string(ServingMode mode) {
-  switch (mode) {
-    case ServingMode::kOneGpu: return "one GPU";
-    case ServingMode::kReplicas: return "replicas";
-    case ServingMode::kPrefillDecode: return "prefill/decode";
-  }
-  return "one GPU";
-}
-
 Served serve(std::span<const Request> requests, const ServingModel& model, ServingMode mode) {
   return Serving(requests, model, mode, std::nullopt).run();
 }

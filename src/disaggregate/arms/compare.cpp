@@ -17,52 +17,38 @@ namespace tangram::disaggregate {
 
 namespace {
 
-// What an arm does with one batch and so many in flight.
-struct Candidate {
-  GroupPlan plan;
-  double bound = kNever;  // of the period
-};
-
 struct Tried {
   const Batch* batch = nullptr;
   int in_flight = 1;
   GroupPlan plan;
   double simulated = 0;  // period; 0: not simulated
 
-  [[nodiscard]] double rate() const { return batch->requests / std::max(plan.period, simulated); }
+  [[nodiscard]] double period() const { return std::max(plan.period, simulated); }
+  [[nodiscard]] double rate() const { return batch->requests / period(); }
+  // From one pass of the last phase to the next.
+  [[nodiscard]] double token_seconds() const { return in_flight * period() / batch->problem.phases.back().passes; }
 };
 
-Problem with_in_flight(const Problem& problem, int in_flight) {
-  Problem result = problem;
-  for (Phase& phase : result.phases) phase.in_flight = in_flight;
-  return result;
+GroupPlan of_kernels(Solution solution) {
+  GroupPlan plan;
+  plan.bound = solution.bound;
+  if (!solution.found) return plan;
+  plan.placements = {{1, std::move(solution.placement)}};
+  plan.period = solution.value;
+  plan.memory = std::move(solution.usage.memory);
+  return plan;
 }
 
-Candidate whole(GroupPlan plan) {
-  const double period = plan.period;
-  return {std::move(plan), period};
-}
-
-Candidate of_kernels(Solution solution) {
-  Candidate candidate;
-  candidate.bound = solution.bound;
-  if (!solution.found) return candidate;
-  candidate.plan = {{{1, std::move(solution.placement)}}, solution.value, std::move(solution.usage.memory)};
-  return candidate;
-}
-
-Candidate try_arm(const Problem& problem, ArmKind kind, const SolverEffort& effort) {
+// What an arm does with one batch and so many in flight.
+GroupPlan try_arm(const Problem& problem, ArmKind kind, const SolverEffort& effort) {
   switch (kind) {
-    case ArmKind::kLayers: {
-      LayerSplit split = split_layers(problem);
-      return {std::move(split.plan), split.bound};
-    }
+    case ArmKind::kLayers: return split_layers(problem);
     case ArmKind::kPhases:
     case ArmKind::kBlocks:
-    case ArmKind::kPhaseBlocks: return whole(place_groups(problem, groups_of(problem, kind)));
+    case ArmKind::kPhaseBlocks: return place_groups(problem, groups_of(problem, kind));
     case ArmKind::kPhasesShared:
     case ArmKind::kBlocksShared:
-    case ArmKind::kPhaseBlocksShared: return whole(share_groups(problem, groups_of(problem, kind)));
+    case ArmKind::kPhaseBlocksShared: return share_groups(problem, groups_of(problem, kind));
     case ArmKind::kOneGpu:
     case ArmKind::kReplicas:
     case ArmKind::kKernels: break;
@@ -135,12 +121,12 @@ class Comparing {
         break;
       }
       const Problem problem = with_in_flight(size.batch->problem, size.in_flight);
-      Candidate candidate = try_arm(problem, kind, terms_.effort);
-      bound = std::max(bound, size.batch->requests / candidate.bound);
-      keep(problem, size, std::move(candidate.plan), tried);
+      GroupPlan plan = try_arm(problem, kind, terms_.effort);
+      bound = std::max(bound, size.batch->requests / plan.bound);
+      keep(problem, size, std::move(plan), tried);
     }
     if (kind == ArmKind::kKernels && terms_.simulated_rounds > 0) try_fewer_messages(tried);
-    Arm arm = tried.empty() ? Arm{} : arm_of(kind, tried.front());
+    Arm arm = tried.empty() ? Arm{} : arm_of(tried.front());
     arm.kind = kind;
     arm.bound = bound;
     return arm;
@@ -155,7 +141,7 @@ class Comparing {
       const double simulated = simulated_period(problem, added.plan.placements, terms_.simulated_rounds);
       added.simulated = std::max(simulated, added.plan.period);
     }
-    if (token_seconds(added) > terms_.token_seconds) return;
+    if (added.token_seconds() > terms_.token_seconds) return;
     tried.push_back(std::move(added));
     std::ranges::sort(tried, std::greater<>(), &Tried::rate);
   }
@@ -168,13 +154,8 @@ class Comparing {
     for (const Tried& of : again) {
       const Problem problem = with_in_flight(of.batch->problem, of.in_flight);
       SimulatedSolution found = solve_simulated(problem, terms_.effort, terms_.simulated_rounds);
-      keep(problem, {of.batch, of.in_flight, kNever}, of_kernels(std::move(found.solution)).plan, tried);
+      keep(problem, {of.batch, of.in_flight, kNever}, of_kernels(std::move(found.solution)), tried);
     }
-  }
-
-  // From one pass of the last phase to the next.
-  static double token_seconds(const Tried& of) {
-    return of.in_flight * std::max(of.plan.period, of.simulated) / of.batch->problem.phases.back().passes;
   }
 
   // Sizes that the terms allow; for kernels those with the highest bound first.
@@ -196,13 +177,12 @@ class Comparing {
     return all;
   }
 
-  [[nodiscard]] Arm arm_of(ArmKind kind, const Tried& of) const {
+  [[nodiscard]] Arm arm_of(const Tried& of) const {
     const auto number = static_cast<std::size_t>(of.batch - batches_.data());
     const auto rate_with = [&](const Batch& batch) {
       return batch.requests / period_of(with_in_flight(batch.problem, of.in_flight), of.plan.placements);
     };
     Arm arm;
-    arm.kind = kind;
     arm.fits = true;
     arm.rate = of.batch->requests / of.plan.period;
     arm.simulated = of.simulated > 0 ? of.batch->requests / of.simulated : 0;
@@ -211,7 +191,7 @@ class Comparing {
     arm.requests = of.batch->requests;
     arm.in_flight = of.in_flight;
     arm.requests_in_memory = of.batch->requests * of.in_flight;
-    arm.token_seconds = token_seconds(of);
+    arm.token_seconds = of.token_seconds();
     arm.memory = of.plan.memory;
     arm.placements = of.plan.placements;
     return arm;

@@ -36,7 +36,7 @@ class Deciding {
     if (low <= rate_of(simpler_) && has_errors()) {
       return of(Rule::kWithinErrors, simpler_.kind, gain,
                 fmt::format("{:+.1f} % by kernels is within the errors of their times: not distinguishable from {}{}",
-                            100 * (gain - 1), to_string(simpler_.kind), micro_batches()));
+                            100 * (gain - 1), to_string(simpler_.kind), micro_batches(in_one_micro_batch())));
     }
     return with_gain(gain);
   }
@@ -75,7 +75,7 @@ class Deciding {
     const double in_one = in_one_micro_batch();
     if (in_one > 1) {
       return of(Rule::kWeightsPerMicroBatch, simpler_.kind, in_one,
-                fmt::format("{:.2f} of {} by kernels{}", gain, to_string(simpler_.kind), micro_batches()));
+                fmt::format("{:.2f} of {} by kernels{}", gain, to_string(simpler_.kind), micro_batches(in_one)));
     }
     const double linkless = unlimited(true) / rate_of(simpler_);
     if (linkless > 1) {
@@ -95,8 +95,8 @@ class Deciding {
     return question_.terms.most_requests > 0 ? unlimited(false) / rate_of(simpler_) : 0;
   }
 
-  [[nodiscard]] std::string micro_batches() const {
-    if (kernels_.in_flight < 2 || in_one_micro_batch() <= 1) return {};
+  [[nodiscard]] std::string micro_batches(double in_one) const {
+    if (kernels_.in_flight < 2 || in_one <= 1) return {};
     return fmt::format("; weights are read per micro-batch, {} times for {} requests", kernels_.in_flight,
                        kernels_.requests_in_memory);
   }
@@ -108,8 +108,7 @@ class Deciding {
     double most = 0;
     for (const Batch& batch : question_.batches) {
       if (question_.terms.most_requests > 0 && batch.requests > question_.terms.most_requests) continue;
-      Problem problem = batch.problem;
-      for (Phase& phase : problem.phases) phase.in_flight = kAny;
+      Problem problem = with_in_flight(batch.problem, kAny);
       for (GpuClass& c : problem.classes) c.memory = kNever;
       if (without_links) problem.links = {problem.class_count(), problem.class_count(), Link{}};
       most = std::max(most, batch.requests / period_bound(problem, question_.terms.effort));

@@ -45,8 +45,7 @@ std::vector<double> memory_of(const Problem& problem, const std::vector<Share>& 
       for (std::size_t c = 0; c < most.size(); ++c) most[c] = std::max(most[c], live[c]);
     }
     for (std::size_t c = 0; c < most.size(); ++c) {
-      const int gpus = problem.classes[c].count;
-      memory[c] += most[c] * ((at(problem.phases, f).in_flight + gpus - 1) / gpus);
+      memory[c] += most[c] * micro_batches_on(problem.classes[c], at(problem.phases, f));
     }
   }
   return memory;
@@ -77,8 +76,8 @@ Groups groups_of(const Problem& problem, ArmKind kind) {
 std::vector<Placement> group_placements(const Problem& problem, const Groups& groups) {
   std::vector<Placement> found;
   const Resources resources(problem);
-  std::vector<int> on(static_cast<std::size_t>(groups.count), 0);
-  for (bool more = true; more;) {
+  Placement on(static_cast<std::size_t>(groups.count), 0);  // by group
+  do {
     Placement placement;
     bool runs = true;
     for (int k = 0; k < problem.kernel_count(); ++k) {
@@ -87,23 +86,23 @@ std::vector<Placement> group_placements(const Problem& problem, const Groups& gr
     }
     constexpr double kRounding = 1e-12;
     if (runs && Ledger(resources, placement).overdraft() <= kRounding) found.push_back(std::move(placement));
-    more = false;
-    for (int& c : on) {
-      more = ++c < problem.class_count();
-      if (more) break;
-      c = 0;
-    }
-  }
+  } while (next_placement(on, problem.class_count()));
   return found;
+}
+
+bool GroupPlan::improve(const Problem& problem, Placement placement) {
+  Usage usage = usage_of(problem, placement);
+  if (!usage.fits || usage.period >= period) return false;
+  placements = {{1, std::move(placement)}};
+  period = usage.period;
+  memory = std::move(usage.memory);
+  return true;
 }
 
 GroupPlan place_groups(const Problem& problem, const Groups& groups) {
   GroupPlan best;
-  for (Placement& placement : group_placements(problem, groups)) {
-    Usage usage = usage_of(problem, placement);
-    if (!usage.fits || usage.period >= best.period) continue;
-    best = {{{1, std::move(placement)}}, usage.period, std::move(usage.memory)};
-  }
+  for (Placement& placement : group_placements(problem, groups)) best.improve(problem, std::move(placement));
+  best.bound = best.period;
   return best;
 }
 
@@ -128,7 +127,7 @@ GroupPlan share_groups(const Problem& problem, const Groups& groups) {
   for (std::size_t j = 0; j < placements.size(); ++j) {
     if (mixed.shares[j] > 1e-9) plan.placements.push_back({mixed.shares[j], placements[j]});
   }
-  plan.period = period_of(problem, plan.placements);
+  plan.period = plan.bound = period_of(problem, plan.placements);
   plan.memory = memory_of(problem, plan.placements);
   if (plan.placements.empty() || !fits(problem, plan.memory)) return place_groups(problem, groups);
   return plan;

@@ -24,6 +24,10 @@ struct GroupPlan {
   std::vector<Share> placements;  ///< empty: nothing fits
   double period = kNever;
   std::vector<double> memory;  ///< bytes of one GPU of each class
+  double bound = kNever;       ///< no plan of the arm has a shorter period
+
+  /// Takes one placement of all requests instead, where it fits and its period is shorter. Leaves the bound.
+  bool improve(const Problem& problem, Placement placement);
 };
 
 /// The best placement of whole groups.

@@ -35,14 +35,14 @@ class LayerRanges {
     }
   }
 
-  LayerSplit best() {
-    LayerSplit best;
+  GroupPlan best() {
+    GroupPlan best;
     std::vector<int> order(problem_.classes.size());
     std::iota(order.begin(), order.end(), 0);
     do {
       const double period = least_period(order);
       best.bound = std::min(best.bound, period);
-      if (!std::isinf(period)) improve(order, cuts_within(order, period), best.plan);
+      if (!std::isinf(period)) improve(order, cuts_within(order, period), best);
     } while (std::ranges::next_permutation(order).found);
     return best;
   }
@@ -93,13 +93,7 @@ class LayerRanges {
   }
 
   void improve(const std::vector<int>& order, std::vector<int> cuts, GroupPlan& best) const {
-    const auto try_cuts = [&] {
-      Placement placement = placement_of(order, cuts);
-      Usage usage = usage_of(problem_, placement);
-      if (!usage.fits || usage.period >= best.period) return false;
-      best = {{{1, std::move(placement)}}, usage.period, std::move(usage.memory)};
-      return true;
-    };
+    const auto try_cuts = [&] { return best.improve(problem_, placement_of(order, cuts)); };
     try_cuts();
     for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
       for (const int step : {-1, 1, -2, 2}) {
@@ -120,6 +114,6 @@ class LayerRanges {
 
 }  // namespace
 
-LayerSplit split_layers(const Problem& problem) { return LayerRanges(problem).best(); }
+GroupPlan split_layers(const Problem& problem) { return LayerRanges(problem).best(); }
 
 }  // namespace tangram::disaggregate

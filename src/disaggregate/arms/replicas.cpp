@@ -34,8 +34,7 @@ int most_requests(const Terms& terms) { return terms.most_requests > 0 ? terms.m
 }  // namespace
 
 Usage alone_on(const Problem& problem, int on) {
-  Problem alone = problem;
-  for (Phase& phase : alone.phases) phase.in_flight = 1;
+  Problem alone = with_in_flight(problem, 1);
   at(alone.classes, on).count = 1;
   return usage_of(alone, Placement(problem.kernels.size(), on));
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -47,9 +46,10 @@ std::vector<Repeat> repeats_of(const KernelGraph& graph) {
 class Binding {
  public:
   Binding(const cluster::Fleet& fleet, const KernelGraph& graph, const Deployment& deployment)
-      : unrolled_(kernels::unrolled(graph)), deployment_(deployment), classes_(classes_of(fleet, deployment)) {
-    result_.classes = classes_.classes;
-    result_.links = classes_.links;
+      : unrolled_(kernels::unrolled(graph)), deployment_(deployment) {
+    FleetClasses types = classes_of(fleet, deployment);
+    result_.classes = std::move(types.classes);
+    result_.links = std::move(types.links);
     result_.repeats = repeats_of(graph);
   }
 
@@ -80,16 +80,6 @@ class Binding {
       }
       gpu_of_.push_back(static_cast<int>(found - unrolled_.gpus.begin()));
     }
-  }
-
-  // Pinned kernels with all that they read from or write for, and what is launched in between.
-  [[nodiscard]] std::vector<KernelRange> pinned_ranges(const std::vector<kernels::Hazard>& hazards) const {
-    std::vector<KernelRange> ranges;
-    for (const kernels::Hazard& hazard : hazards) {
-      if (is_free(hazard.from) && is_free(hazard.to)) continue;
-      ranges.push_back({hazard.from, hazard.to});
-    }
-    return ranges;
   }
 
   [[nodiscard]] bool is_free(int kernel) const { return at(unrolled_.kernels, kernel).pinned == kernels::Pin::kNone; }
@@ -151,9 +141,8 @@ class Binding {
   void add_messages() {
     for (const kernels::Phase& phase : unrolled_.phases) {
       std::map<std::pair<int, int>, Buffer> messages;  // by writer and buffer
-      const std::vector<kernels::Hazard> hazards = kernels::hazards(unrolled_, phase);
-      std::ranges::move(pinned_ranges(hazards), std::back_inserter(pinned_));
-      for (const kernels::Hazard& hazard : hazards) {
+      for (const kernels::Hazard& hazard : kernels::hazards(unrolled_, phase)) {
+        if (!is_free(hazard.from) || !is_free(hazard.to)) pinned_.push_back({hazard.from, hazard.to});
         if (hazard.kind != kernels::HazardKind::kReadAfterWrite || hazard.storage) continue;
         Buffer& message = messages[{hazard.from, hazard.buffer}];
         message.writer = hazard.from;
@@ -214,10 +203,9 @@ class Binding {
 
   const KernelGraph unrolled_;
   const Deployment& deployment_;
-  const FleetClasses classes_;
   std::vector<int> gpu_of_;  // by class: in the graph
   Problem result_;
-  std::vector<KernelRange> pinned_;
+  std::vector<KernelRange> pinned_;  // with all that they read from or write for, and what is launched in between
   Diagnostics mistakes_;
 };
 

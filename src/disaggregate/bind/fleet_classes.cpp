@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tangram/base/at.hpp"
+#include "tangram/cluster/slowest.hpp"
 
 namespace tangram::disaggregate {
 
@@ -16,12 +16,6 @@ struct Holder {
 
 using Holders = std::map<std::string, std::vector<Holder>>;  // by GPU type
 
-// The slower of two in both respects; bandwidth 0 is none yet.
-cluster::Link slower(const cluster::Link& a, const cluster::Link& b) {
-  if (a.bandwidth.value() <= 0) return b;
-  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
-}
-
 cluster::Link between(const cluster::Fleet& fleet, const Holder& a, const Holder& b) {
   return a.node == b.node ? fleet.nodes[a.node].host_link : fleet.between(a.node, b.node);
 }
@@ -29,14 +23,15 @@ cluster::Link between(const cluster::Fleet& fleet, const Holder& a, const Holder
 // Types that share nodes talk inside of these, others through the network.
 Link link_between(const cluster::Fleet& fleet, const std::vector<Holder>& from, const std::vector<Holder>& to,
                   const Deployment& deployment) {
-  cluster::Link inside;
+  cluster::Link inside;  // bandwidth 0: none yet
   cluster::Link outside;
   int pairs_inside = 0;
   for (const Holder& a : from) {
     for (const Holder& b : to) {
       cluster::Link& of = a.node == b.node ? inside : outside;
       pairs_inside += a.node == b.node ? 1 : 0;
-      of = slower(of, between(fleet, a, b));
+      const cluster::Link link = between(fleet, a, b);
+      of = of.bandwidth.value() > 0 ? cluster::slower_of(of, link) : link;
     }
   }
   const cluster::Link& used = pairs_inside > 0 ? inside : outside;

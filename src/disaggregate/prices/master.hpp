@@ -26,7 +26,6 @@ class Master {
   Master(int rows, int first_memory_row) : rows_(rows), first_memory_row_(first_memory_row) {}
 
   void add(std::vector<double> column) { columns_.push_back(std::move(column)); }
-  [[nodiscard]] const std::vector<std::vector<double>>& columns() const { return columns_; }
   /// Primal simplex with Dantzig's rule, on right sides that are moved apart by 1e-9. O(rows * columns) a pivot.
   [[nodiscard]] MasterSolution solve() const;
 

@@ -14,23 +14,29 @@ constexpr double kAlike = 1e-12;  // relative: no more than rounding
 constexpr int kMostSweeps = 8;
 constexpr std::array kRuns{1, 2, 3, 4, 5, 6, 8, 10, 12, 16};  // kernels that move together
 
-// Tries all runs on all classes; `attempt` says whether it kept the move.
-template <class Attempt>
-bool sweep(const Problem& problem, Attempt attempt) {
-  bool is_better = false;
-  for (const int run : kRuns) {
-    for (int first = 0; first + run <= problem.kernel_count(); ++first) {
-      for (int on = 0; on < problem.class_count(); ++on) is_better |= attempt(first, first + run, on);
-    }
-  }
-  return is_better;
-}
-
-bool all_run(const Problem& problem, int first, int last, int on) {
+// Whether kernels [first, last) all run on a class, and neither end is there: shorter runs are tried apart.
+bool may_move(const Problem& problem, const Placement& placement, int first, int last, int on) {
+  if (at(placement, first) == on || at(placement, last - 1) == on) return false;
   for (int k = first; k < last; ++k) {
     if (std::isinf(at(at(problem.kernels, k).seconds, on))) return false;
   }
   return true;
+}
+
+// Tries all runs on all classes, again while that helps; `attempt` says whether it made the move.
+template <class Attempt>
+void sweep(const Problem& problem, const Placement& placement, Attempt attempt) {
+  bool is_better = true;
+  for (int i = 0; i < kMostSweeps && is_better; ++i) {
+    is_better = false;
+    for (const int run : kRuns) {
+      for (int first = 0; first + run <= problem.kernel_count(); ++first) {
+        for (int on = 0; on < problem.class_count(); ++on) {
+          is_better |= may_move(problem, placement, first, first + run, on) && attempt(first, first + run, on);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -50,10 +56,7 @@ Placement descend(const Resources& resources, const std::vector<double>& prices,
   Ledger ledger(resources, placement);
   Score best = score_of(ledger, prices);
   std::vector<double> rows;
-  const auto attempt = [&](int first, int last, int on) {
-    // Both ends of a run move: shorter runs are tried apart.
-    if (at(placement, first) == on || at(placement, last - 1) == on) return false;
-    if (!all_run(problem, first, last, on)) return false;
+  sweep(problem, placement, [&](int first, int last, int on) {
     rows = ledger.rows();
     for (int k = first; k < last; ++k) ledger.put(k, on);
     const Score score = score_of(ledger, prices);
@@ -65,16 +68,13 @@ Placement descend(const Resources& resources, const std::vector<double>& prices,
     for (int k = first; k < last; ++k) ledger.put(k, at(placement, k));
     ledger.restore(rows);
     return false;
-  };
-  for (int i = 0; i < kMostSweeps && sweep(problem, attempt); ++i) {
-  }
+  });
   return placement;
 }
 
 Placement descend_latency(const Problem& problem, Placement placement) {
   Usage usage = usage_of(problem, placement);
-  const auto attempt = [&](int first, int last, int on) {
-    if (at(placement, first) == on || at(placement, last - 1) == on || !all_run(problem, first, last, on)) return false;
+  sweep(problem, placement, [&](int first, int last, int on) {
     Placement moved = placement;
     for (int k = first; k < last; ++k) at(moved, k) = on;
     Usage of_moved = usage_of(problem, moved);
@@ -85,9 +85,7 @@ Placement descend_latency(const Problem& problem, Placement placement) {
     usage = std::move(of_moved);
     placement = std::move(moved);
     return true;
-  };
-  for (int i = 0; i < kMostSweeps && sweep(problem, attempt); ++i) {
-  }
+  });
   return placement;
 }
 

@@ -57,9 +57,10 @@ class LayerSearch {
   }
 
   std::optional<Placement> run() {
-    layers_.emplace_back();
+    labels_.push_back({{-1, -1, -1, costs_outside_, outside_.rows()}});
     for (int layer = 0; layer < repeat_.times; ++layer) {
-      if (!extend(layer)) return std::nullopt;
+      extend(layer);
+      if (labels_.back().empty()) return std::nullopt;
     }
     return best();
   }
@@ -72,7 +73,7 @@ class LayerSearch {
     Rows rows;
   };
   struct Label {
-    int before = -1;  // label of the layer in front
+    int before = -1;  // label behind the layer in front
     int pattern = -1;
     int state = -1;
     double cost = 0;
@@ -104,7 +105,7 @@ class LayerSearch {
       Placement pattern(static_cast<std::size_t>(repeat_.kernels), 0);
       do {
         if (runs(pattern)) patterns.insert(pattern);
-      } while (next(pattern));
+      } while (next_placement(pattern, resources_.problem().class_count()));
     }
     for (const Placement& placement : query_.seen) {
       for (int layer = 0; layer < repeat_.times; ++layer) {
@@ -122,14 +123,6 @@ class LayerSearch {
       if (std::isinf(at(kernel.seconds, at(pattern, i)))) return false;
     }
     return true;
-  }
-
-  [[nodiscard]] bool next(Placement& pattern) const {
-    for (int& on : pattern) {
-      if (++on < resources_.problem().class_count()) return true;
-      on = 0;
-    }
-    return false;
   }
 
   void find_states() {
@@ -225,29 +218,18 @@ class LayerSearch {
     for (std::size_t i = 0; i < rates_.size(); ++i) {
       rates_[i] = std::max(0.0, rates_[i] - outside_.rows()[i]) / repeat_.times;
     }
-    credit_ = 0;
-    for (int i = resources_.memory_row(0); i < resources_.rows(); ++i) credit_ += at(relaxation_.prices, i);
+    credit_ = resources_.memory_worth(relaxation_.prices);
     costs_outside_ = priced(outside_.rows());
   }
 
-  // False: nothing is left.
-  bool extend(int layer) {
+  void extend(int layer) {
     const int left = repeat_.times - layer - 1;
     std::vector<std::vector<Offer>> offers(example_.size());
-    if (layer == 0) {
-      const Label start{-1, -1, -1, costs_outside_, outside_.rows()};
-      offer_all(start, -1, first_, left, offers);
-      add_labels({start}, offers);
-      return !layers_.back().empty();
-    }
-    const std::vector<Label>& before = layers_.back();
+    const std::vector<Label>& before = labels_.back();
     for (int i = 0; i < static_cast<int>(before.size()); ++i) {
-      offer_all(at(before, i), i, at(arcs_, at(before, i).state), left, offers);
+      offer_all(at(before, i), i, layer == 0 ? first_ : at(arcs_, at(before, i).state), left, offers);
     }
-    const std::vector<Label> labels = before;
-    layers_.emplace_back();
-    add_labels(labels, offers);
-    return !layers_.back().empty();
+    labels_.push_back(chosen(before, offers));
   }
 
   void offer_all(const Label& label, int number, const std::vector<Arc>& arcs, int left,
@@ -279,8 +261,9 @@ class LayerSearch {
   }
 
   // The best offers of each state become labels, but for those that another is no worse than in anything.
-  void add_labels(const std::vector<Label>& before, std::vector<std::vector<Offer>>& offers) {
-    std::vector<Label>& labels = layers_.back();
+  [[nodiscard]] std::vector<Label> chosen(const std::vector<Label>& before,
+                                          std::vector<std::vector<Offer>>& offers) const {
+    std::vector<Label> labels;
     for (std::vector<Offer>& of_state : offers) {
       const std::size_t kept = std::min(of_state.size(), static_cast<std::size_t>(query_.beam) * 4);
       const auto by_projection = [](const Offer& a, const Offer& b) {
@@ -291,7 +274,7 @@ class LayerSearch {
       const std::size_t first = labels.size();
       for (std::size_t i = 0; i < kept && labels.size() < first + static_cast<std::size_t>(query_.beam); ++i) {
         const Offer& offer = of_state[i];
-        Label label = before[static_cast<std::size_t>(std::max(0, offer.before))];
+        Label label = at(before, offer.before);
         label.before = offer.before;
         label.pattern = offer.arc->pattern;
         label.state = offer.arc->to;
@@ -305,10 +288,11 @@ class LayerSearch {
         }
       }
     }
+    return labels;
   }
 
   [[nodiscard]] std::optional<Placement> best() const {
-    const std::vector<Label>& last = layers_.back();
+    const std::vector<Label>& last = labels_.back();
     int best = -1;
     double least = most_;
     for (int i = 0; i < static_cast<int>(last.size()); ++i) {
@@ -334,7 +318,7 @@ class LayerSearch {
   [[nodiscard]] Placement placement_of(int label) const {
     Placement placement = query_.incumbent;
     for (int layer = repeat_.times - 1; layer >= 0; --layer) {
-      const Label& of_layer = at(at(layers_, layer), label);
+      const Label& of_layer = at(at(labels_, layer + 1), label);
       const int first = repeat_.first + layer * repeat_.kernels;
       std::ranges::copy(at(patterns_, of_layer.pattern), placement.begin() + first);
       label = of_layer.before;
@@ -358,7 +342,7 @@ class LayerSearch {
   std::vector<Rows> ends_;              // by state: what kernels behind the last layer add
   std::vector<std::vector<double>> completion_;
   Rows rates_;
-  std::vector<std::vector<Label>> layers_;
+  std::vector<std::vector<Label>> labels_;  // behind so many layers
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ Run naive_run(const Schedule& schedule) {
         const bool is_taken = std::ranges::any_of(
             begun, [&](const OnePass& p) { return p.kind == k && p.place == place && !is_over(p, now); });
         if (is_taken) continue;
-        const std::vector<Segment>& segments = kind.segments_of(kind.way_of(static_cast<std::int64_t>(number)));
+        const std::vector<Segment>& segments =
+            kind.ways[static_cast<std::size_t>(kind.way_of(static_cast<std::int64_t>(number)))];
         const std::vector<double> open(segments.size(), kNotYet);
         begun.push_back({k, number, place, &segments, open, open});
         result.passes[static_cast<std::size_t>(k)][number].begin = now;

@@ -40,9 +40,9 @@ streams::Schedule random_schedule(std::mt19937_64& random) {
     streams::PassKind& kind = schedule.kinds.emplace_back();
     kind.in_flight = pick(random, 1, 4);
     kind.passes = pick(random, 1, 8);
-    kind.segments = random_segments(random, resources);
+    kind.ways.push_back(random_segments(random, resources));
     if (pick(random, 0, 2) == 0) {
-      kind.other_ways.push_back(random_segments(random, resources));
+      kind.ways.push_back(random_segments(random, resources));
       kind.turns = {0, 1, 1};
     }
     if (pick(random, 0, 1) == 0) continue;

@@ -93,7 +93,7 @@ TEST_CASE("disaggregate in flight: forty passes over replicas, the oldest first"
     for (std::size_t i = 0; i < in_flight.size(); ++i) {
       INFO(row.phase << ' ' << row.requests << ", " << in_flight[i] << " in flight");
       const int passes = 40 + in_flight[i];  // the last ones are still under way when 40 have ended
-      const streams::Run run = streams::run({{1, 1, 1, 1}, {{chain.segments(), in_flight[i], passes, {}}}});
+      const streams::Run run = streams::run({{1, 1, 1, 1}, {{{chain.segments()}, in_flight[i], passes, {}}}});
       CHECK(replica_period(problem) / run.period(0) == Approx(row.over_replicas[i]).margin(0.005));
     }
   }
@@ -107,7 +107,7 @@ TEST_CASE("disaggregate in flight: over a thousand passes no rate is above what 
     const Flight& row = flights()[i];
     const disaggregate::Problem problem = model_problem({.phase = row.phase, .requests = row.requests});
     const Chain chain(problem, kInfiniBand, row.layers);
-    const streams::Run run = streams::run({{1, 1, 1, 1}, {{chain.segments(), 8, 1000, {}}}});
+    const streams::Run run = streams::run({{1, 1, 1, 1}, {{{chain.segments()}, 8, 1000, {}}}});
     const double rate = 1000 / run.end;
     INFO(row.phase << ' ' << row.requests);
     CHECK(rate <= 1000 / *std::ranges::max_element(run.busy));

@@ -13,7 +13,7 @@ namespace {
 
 // GPU 0 for 2, the link for 1, GPU 1 for 3.
 PassKind three_steps(int in_flight, std::int64_t passes) {
-  return {{{0, 2, {}}, {2, 1, {0}}, {1, 3, {1}}}, in_flight, passes, {}};
+  return {{{{0, 2, {}}, {2, 1, {0}}, {1, 3, {1}}}}, in_flight, passes, {}};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ TEST_CASE("streams: a pass alone takes the sum of its segments, two in flight ov
 }
 
 TEST_CASE("streams: a resource with two servers runs two places") {
-  const Schedule schedule{{2}, {{{{0, 4, {}}}, 3, 3, {}}}};
+  const Schedule schedule{{2}, {{{{{0, 4, {}}}}, 3, 3, {}}}};
   // Places 0 and 2 share a server: the third pass waits.
   const Run run = streams::run(schedule);
   CHECK(run.passes[0][0].end == 4);
@@ -43,7 +43,7 @@ TEST_CASE("streams: a resource with two servers runs two places") {
 }
 
 TEST_CASE("streams: passes wait for their arrival, and for a place") {
-  const Schedule schedule{{1}, {{{{0, 2, {}}}, 1, 3, {1, 1.5, 10}}}};
+  const Schedule schedule{{1}, {{{{{0, 2, {}}}}, 1, 3, {1, 1.5, 10}}}};
   const Run run = streams::run(schedule);
   CHECK(run.passes[0][0].begin == 1);
   CHECK(run.passes[0][1].begin == 3);
@@ -54,7 +54,7 @@ TEST_CASE("streams: passes wait for their arrival, and for a place") {
 TEST_CASE("streams: the oldest pass goes first, or what was ready first") {
   // Two passes share GPU 0 before and after a link of 1: at 2 the second pass's front (1) is ready since 0, the first
   // one's rest (1) since 2.
-  const PassKind kind{{{0, 1, {}}, {1, 1, {0}}, {0, 1, {1}}}, 3, 3, {}};
+  const PassKind kind{{{{0, 1, {}}, {1, 1, {0}}, {0, 1, {1}}}}, 3, 3, {}};
   const Run oldest = streams::run({{1, 1}, {kind}});
   CHECK(oldest.passes[0][0].end == 3);
   const Run first = streams::run({{1, 1}, {kind}}, Priority::kFirstReady);

@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 : "${root:?}"
 
-# Eight sources are compiled at a time, as headers take most of it. Where one is worked on and little else: OFF.
+# Sixteen sources are compiled at a time, as headers take most of it. Where one is worked on and little else: OFF.
 # shellcheck disable=SC2034 # for those who source this
-together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
+together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
 
 # source_of DIRECTORY: the checkout that a build tree was configured for; nothing where it was not configured.
 source_of() {

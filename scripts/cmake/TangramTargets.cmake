@@ -22,6 +22,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_G
   target_compile_options(tangram_warnings INTERFACE -Wno-error=array-bounds)
 endif()
 
+if(TANGRAM_ASSERTIONS)
+  target_compile_definitions(tangram_options INTERFACE
+    $<BUILD_INTERFACE:TANGRAM_ASSERTIONS> $<BUILD_INTERFACE:_GLIBCXX_ASSERTIONS>)
+endif()
 if(TANGRAM_SANITIZE)
   target_compile_options(tangram_options INTERFACE -fsanitize=${TANGRAM_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
@@ -65,7 +69,7 @@ function(tangram_module name)
 endfunction()
 
 # tangram_test(name [QUICK] LABEL unit SOURCES a.cpp ... LIBS targets): a Catch2 binary whose cases become ctest cases.
-# QUICK: what takes its time is in the modules; so it is with all tests of units.
+# QUICK: what takes its time is in the modules; so it is with all tests of units, which are optimized little.
 function(tangram_test name)
   cmake_parse_arguments(ARG "QUICK" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -76,7 +80,14 @@ function(tangram_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE TANGRAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(ARG_QUICK OR ARG_LABEL STREQUAL "unit")
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     tangram_compile_quickly(${name})
   endif()
-  catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  # Begun before the short ones, behind the longest of those that run the program (tests/CMakeLists.txt).
+  set(cost 50)
+  if(ARG_LABEL STREQUAL "unit")
+    set(cost 1)
+  endif()
+  catch_discover_tests(${name} TEST_PREFIX "${name}: "
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${cost})
 endfunction()

@@ -172,7 +172,8 @@ class InterleavedNeighbourhood {
 
 std::optional<BestNeighbour> neighbour_of_best_interleaved(const cluster::Fleet& fleet, const model::Model& model) {
   const cluster::IslandHierarchy hierarchy = islands_of(fleet);
-  const compose::SearchResult found = search_for({fleet, model, kTarget}, hierarchy, runtime::Schedule::kInterleaved);
+  // Among plans of all schedules: those of others bound the search, which takes far longer without them.
+  const compose::SearchResult found = search_for({fleet, model, kTarget}, hierarchy, std::nullopt);
   const compose::Composition* best = nullptr;
   Nanoseconds least = Nanoseconds::max();
   const std::vector<compose::Composition> shortlist = found.shortlist();
@@ -180,6 +181,7 @@ std::optional<BestNeighbour> neighbour_of_best_interleaved(const cluster::Fleet&
     return hierarchy.levels[static_cast<std::size_t>(plan.level)];
   };
   for (const compose::Composition& each : shortlist) {
+    if (each.chunks < 2) continue;
     const auto time = InterleavedNeighbourhood(fleet, model, level_of(each)).time_of(each);
     if (!time || *time >= least) continue;
     least = *time;

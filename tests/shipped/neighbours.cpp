@@ -471,7 +471,7 @@ cluster::IslandHierarchy islands_of(const cluster::Fleet& fleet) {
 }
 
 compose::SearchResult search_for(const Subject& subject, const cluster::IslandHierarchy& hierarchy,
-                                 runtime::Schedule schedule) {
+                                 std::optional<runtime::Schedule> schedule) {
   const auto enumerator = parallelizer::make_enumerator(subject.model);
   const parallelizer::Parallelizer* const parallelizers[] = {enumerator.get()};
   compose::SearchOptions options;

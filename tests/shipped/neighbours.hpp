@@ -47,10 +47,10 @@ struct Subject {
 [[nodiscard]] BestNeighbour best_neighbour(const compose::Composition& composition, const Subject& subject,
                                            const cluster::IslandHierarchy& hierarchy, const compose::Space& space);
 
-/// As the command line finds them: islands, and the plans of a schedule.
+/// As the command line finds them: islands, and the plans of a schedule, or of any that the target has.
 [[nodiscard]] cluster::IslandHierarchy islands_of(const cluster::Fleet& fleet);
 [[nodiscard]] compose::SearchResult search_for(const Subject& subject, const cluster::IslandHierarchy& hierarchy,
-                                               runtime::Schedule schedule);
+                                               std::optional<runtime::Schedule> schedule);
 
 /// What is worth a complaint, as a gain.
 inline constexpr double kWorthwhile = 0.001;

@@ -14,7 +14,7 @@ namespace tangram {
 template <class Number>
 concept ElementNumber = std::integral<Number> || std::is_enum_v<Number>;
 
-/// The element of that number, as `range[number]`. Debug builds check that there is one.
+/// The element of that number, as `range[number]`. Builds with assertions check that there is one.
 template <class Range, ElementNumber Number>
 [[nodiscard]] constexpr decltype(auto) at(Range&& range, Number number) {
   const auto place = static_cast<std::size_t>(number);  // of negative numbers far behind the end

@@ -1,0 +1,189 @@
+#include "tangram/multimodal/closed_form.hpp"
+
+#include <algorithm>
+
+#include "neighbours.hpp"
+#include "stage_terms.hpp"
+#include "tangram/base/at.hpp"
+
+namespace tangram::multimodal {
+
+namespace {
+
+class FormOfGraph {
+ public:
+  explicit FormOfGraph(const StageGraph& graph)
+      : graph_(graph), neighbours_(graph), phi_(count(), 0), back_(count(), 0), in_flight_(count(), 0) {}
+
+  std::optional<ClosedForm> run() {
+    if (std::ranges::any_of(graph_.edges, [](const Edge& edge) { return edge.price.is_none(); })) return std::nullopt;
+    if (!limits()) return std::nullopt;
+    forward_ways();
+    backward_ways();
+    const std::int64_t period = graph_.blocking_transfers ? blocking_period() : overlapped_period();
+    if (period == 0) return std::nullopt;
+    if (graph_.graph_warmup) in_flight_ = warm_in_flight();
+    std::int64_t last_gradient = 0;
+    std::int64_t last_backward = 0;
+    std::int64_t step = 0;
+    for (std::size_t s = 0; s < count(); ++s) {
+      const Stage& stage = graph_.stages[s];
+      const std::int64_t end = back_[s] + stage.backward();
+      last_backward = std::max(last_backward, end);
+      last_gradient = std::max(last_gradient, end + stage.plan.A - stage.plan.T);
+      step = std::max(step, stage.plan.o);
+    }
+    const std::int64_t time = last_gradient + (graph_.microbatches - 1) * period + step;
+    return ClosedForm{period, last_backward, time, std::move(in_flight_)};
+  }
+
+ private:
+  [[nodiscard]] std::size_t count() const { return graph_.stages.size(); }
+  [[nodiscard]] const Edge& edge(int number) const { return at(graph_.edges, number); }
+
+  [[nodiscard]] std::vector<std::int64_t> warm_in_flight() const {
+    std::vector<std::int64_t> held = graph_warmups(graph_);
+    for (std::size_t s = 0; s < held.size(); ++s) {
+      held[s] = graph_.stages[s].is_frozen() ? graph_.stages[s].prefetch : held[s] + 1;
+    }
+    return held;
+  }
+
+  // The most microbatches in flight on each stage; false: one can not hold what its warm-up brings.
+  bool limits() {
+    const std::vector<std::int64_t> warmups = graph_warmups(graph_);
+    for (std::size_t s = 0; s < count(); ++s) {
+      const Stage& stage = graph_.stages[s];
+      std::int64_t limit = room_of(stage, graph_.microbatches);
+      if (stage.is_frozen()) {
+        if (std::min(stage.prefetch, graph_.microbatches) > stage.plan.n_max) return false;
+      } else if (graph_.graph_warmup) {
+        limit = held_after(stage, warmups[s], graph_.microbatches);
+        if (limit == 0) return false;
+      }
+      limits_.push_back(limit);
+    }
+    return true;
+  }
+
+  // phi: when a stage begins its first pass. Where transfers block, one boundary after the other hands over.
+  void forward_ways() {
+    std::vector<std::int64_t> leaves(graph_.edges.size(), 0);
+    for (std::size_t s = 0; s < count(); ++s) {
+      for (const int e : neighbours_.in[s]) {
+        const std::int64_t latency = edge(e).price.latency;
+        phi_[s] = graph_.blocking_transfers ? std::max(phi_[s], at(leaves, e)) + latency
+                                            : std::max(phi_[s], at(leaves, e) + latency);
+      }
+      std::int64_t end = phi_[s] + graph_.stages[s].plan.F;
+      for (const int e : neighbours_.out[s]) {
+        at(leaves, e) = end;
+        if (graph_.blocking_transfers) end += edge(e).price.latency;
+      }
+    }
+  }
+
+  // back: when a stage begins the backward pass of the only microbatch there would be.
+  void backward_ways() {
+    std::vector<std::int64_t> leaves(graph_.edges.size(), 0);
+    for (std::size_t s = count(); s-- > 0;) {
+      if (graph_.stages[s].is_frozen()) {
+        back_[s] = phi_[s] + graph_.stages[s].plan.F;
+        continue;
+      }
+      if (neighbours_.out[s].empty()) back_[s] = phi_[s] + graph_.stages[s].plan.F;
+      for (const int e : neighbours_.out[s]) {
+        const std::int64_t latency = edge(e).price.latency;
+        back_[s] = graph_.blocking_transfers ? std::max(back_[s], at(leaves, e)) + latency
+                                             : std::max(back_[s], at(leaves, e) + latency);
+      }
+      std::int64_t end = back_[s] + graph_.stages[s].backward();
+      for (const int e : neighbours_.in[s]) {
+        at(leaves, e) = end;
+        const bool sends_gradient = !at(graph_.stages, edge(e).from).is_frozen();
+        if (graph_.blocking_transfers && sends_gradient) end += edge(e).price.latency;
+      }
+    }
+  }
+
+  // Each microbatch keeps a stage for its passes and for all that it hands over.
+  [[nodiscard]] std::int64_t blocking_period() const {
+    std::int64_t period = 1;
+    for (std::size_t s = 0; s < count(); ++s) {
+      std::int64_t kept = graph_.stages[s].plan.T;
+      for (const int e : neighbours_.in[s]) kept += edge(e).price.latency;
+      for (const int e : neighbours_.out[s]) kept += edge(e).price.latency;
+      period = std::max(period, kept);
+    }
+    return period;
+  }
+
+  // 0: there is none.
+  std::int64_t overlapped_period() {
+    std::int64_t lowest = 1;
+    for (const Stage& stage : graph_.stages) lowest = std::max(lowest, stage.plan.T);
+    for (const Edge& e : graph_.edges) {
+      lowest = std::max(lowest, least_period(at(graph_.stages, e.from), e.price, graph_.microbatches));
+    }
+    // At the longest round trip every stage holds one more than those behind it.
+    std::int64_t highest = std::max(lowest, longest_round_trip());
+    if (!holds(highest)) return 0;
+    while (lowest < highest) {
+      const std::int64_t middle = lowest + (highest - lowest) / 2;
+      if (holds(middle)) {
+        highest = middle;
+      } else {
+        lowest = middle + 1;
+      }
+    }
+    holds(highest);
+    return highest;
+  }
+
+  [[nodiscard]] std::int64_t longest_round_trip() const {
+    std::vector<std::int64_t> trip(count(), 0);
+    for (std::size_t s = count(); s-- > 0;) {
+      for (const int e : neighbours_.out[s]) {
+        trip[s] = std::max(trip[s], at(trip, edge(e).to) + 2 * edge(e).price.latency);
+      }
+      trip[s] += graph_.stages[s].plan.T;
+    }
+    return *std::ranges::max_element(trip);
+  }
+
+  // The recursion of README.md, from the sinks to the sources: whether every stage holds its microbatches.
+  bool holds(std::int64_t period) {
+    std::vector<std::int64_t> q(count(), 0);
+    for (std::size_t s = count(); s-- > 0;) {
+      const Stage& stage = graph_.stages[s];
+      if (stage.is_frozen()) {
+        in_flight_[s] = stage.prefetch;
+        continue;
+      }
+      std::int64_t behind = 0;
+      std::int64_t most = 0;
+      for (const int e : neighbours_.out[s]) {
+        behind = std::max(behind, at(q, edge(e).to) + 2 * edge(e).price.latency);
+        most = std::max(most, at(in_flight_, edge(e).to));
+      }
+      const std::int64_t x = stage.plan.T + behind;
+      in_flight_[s] = std::max(most + 1, ceil_divide(x, period));
+      if (in_flight_[s] > limits_[s]) return false;
+      q[s] = std::max(period * (in_flight_[s] - 1) + stage.plan.T, x);
+    }
+    return true;
+  }
+
+  const StageGraph& graph_;
+  Neighbours neighbours_;
+  std::vector<std::int64_t> phi_;
+  std::vector<std::int64_t> back_;
+  std::vector<std::int64_t> limits_;
+  std::vector<std::int64_t> in_flight_;
+};
+
+}  // namespace
+
+std::optional<ClosedForm> closed_form(const StageGraph& graph) { return FormOfGraph(graph).run(); }
+
+}  // namespace tangram::multimodal

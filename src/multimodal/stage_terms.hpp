@@ -1,0 +1,39 @@
+// What one stage asks of the period, and how many microbatches it can hold.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "tangram/multimodal/stage_graph.hpp"
+
+namespace tangram::multimodal {
+
+inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 4;
+/// When gradients are there where there are none: no sum with it counts.
+inline constexpr std::int64_t kNoGradient = -kUnlimited;
+
+[[nodiscard]] constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The least period that a boundary and the stage in front of it allow. A frozen stage is `prefetch` passes ahead of
+/// who reads it, which has begun a pass F + c after the stage did: in the meantime it works on no more than those.
+[[nodiscard]] inline std::int64_t least_period(const Stage& stage, const Price& behind, std::int64_t microbatches) {
+  std::int64_t period = behind.occupancy;
+  if (stage.is_frozen() && stage.prefetch < microbatches) {
+    period = std::max(period, ceil_divide(stage.plan.F + behind.latency, stage.prefetch));
+  }
+  return period;
+}
+
+/// Microbatches that a stage's memory lets it hold; kUnlimited where that is all of them.
+[[nodiscard]] inline std::int64_t room_of(const Stage& stage, std::int64_t microbatches) {
+  return stage.plan.n_max >= microbatches ? kUnlimited : stage.plan.n_max;
+}
+
+/// Those that a stage holds which warms up with so many forward passes; 0: its memory does not hold them.
+[[nodiscard]] inline std::int64_t held_after(const Stage& stage, std::int64_t warmup, std::int64_t microbatches) {
+  if (std::min(warmup + 1, microbatches) > stage.plan.n_max) return 0;
+  return warmup + 1 >= microbatches ? kUnlimited : warmup + 1;
+}
+
+}  // namespace tangram::multimodal

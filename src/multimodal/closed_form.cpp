@@ -49,21 +49,14 @@ class FormOfGraph {
     return held;
   }
 
-  // The most microbatches in flight on each stage; false: one can not hold what its warm-up brings.
+  // False: a stage can not hold what it must.
   bool limits() {
     const std::vector<std::int64_t> warmups = graph_warmups(graph_);
     for (std::size_t s = 0; s < count(); ++s) {
-      const Stage& stage = graph_.stages[s];
-      std::int64_t limit = room_of(stage, graph_.microbatches);
-      if (stage.is_frozen()) {
-        if (std::min(stage.prefetch, graph_.microbatches) > stage.plan.n_max) return false;
-      } else if (graph_.graph_warmup) {
-        limit = held_after(stage, warmups[s], graph_.microbatches);
-        if (limit == 0) return false;
-      }
-      limits_.push_back(limit);
+      const auto warmup = graph_.graph_warmup ? std::optional(warmups[s]) : std::nullopt;
+      limits_.push_back(in_flight_of(graph_.stages[s], graph_.microbatches, warmup));
     }
-    return true;
+    return std::ranges::all_of(limits_, [](const InFlight& limit) { return limit.least <= limit.most; });
   }
 
   // phi: when a stage begins its first pass. Where transfers block, one boundary after the other hands over.
@@ -106,14 +99,23 @@ class FormOfGraph {
     }
   }
 
-  // Each microbatch keeps a stage for its passes and for all that it hands over.
+  // Each microbatch keeps a stage for its passes and for all that it hands over. A stage that begins one microbatch
+  // more than who reads it comes back to is always one meeting ahead, so that the two of them take turns; further
+  // ahead, both wait for ever. 0: they do.
   [[nodiscard]] std::int64_t blocking_period() const {
-    std::int64_t period = 1;
+    std::vector<std::int64_t> kept;
     for (std::size_t s = 0; s < count(); ++s) {
-      std::int64_t kept = graph_.stages[s].plan.T;
-      for (const int e : neighbours_.in[s]) kept += edge(e).price.latency;
-      for (const int e : neighbours_.out[s]) kept += edge(e).price.latency;
-      period = std::max(period, kept);
+      kept.push_back(graph_.stages[s].plan.T);
+      for (const int e : neighbours_.in[s]) kept.back() += edge(e).price.latency;
+      for (const int e : neighbours_.out[s]) kept.back() += edge(e).price.latency;
+    }
+    std::int64_t period = std::max<std::int64_t>(1, *std::ranges::max_element(kept));
+    const std::vector<std::int64_t> warmups = graph_warmups(graph_);
+    for (const Edge& e : graph_.edges) {
+      if (at(graph_.stages, e.from).is_frozen()) continue;
+      const std::int64_t ahead = std::min(at(warmups, e.from), graph_.microbatches) - at(warmups, e.to) - 1;
+      if (ahead > 1) return 0;
+      if (ahead == 1) period = std::max(period, at(kept, e.from) + at(kept, e.to));
     }
     return period;
   }
@@ -167,8 +169,8 @@ class FormOfGraph {
         most = std::max(most, at(in_flight_, edge(e).to));
       }
       const std::int64_t x = stage.plan.T + behind;
-      in_flight_[s] = std::max(most + 1, ceil_divide(x, period));
-      if (in_flight_[s] > limits_[s]) return false;
+      in_flight_[s] = std::max({most + 1, ceil_divide(x, period), limits_[s].least});
+      if (in_flight_[s] > limits_[s].most) return false;
       q[s] = std::max(period * (in_flight_[s] - 1) + stage.plan.T, x);
     }
     return true;
@@ -178,7 +180,7 @@ class FormOfGraph {
   Neighbours neighbours_;
   std::vector<std::int64_t> phi_;
   std::vector<std::int64_t> back_;
-  std::vector<std::int64_t> limits_;
+  std::vector<InFlight> limits_;
   std::vector<std::int64_t> in_flight_;
 };
 

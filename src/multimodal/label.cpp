@@ -30,12 +30,7 @@ BranchLabel join(const BranchLabel& a, const BranchLabel& b) {
           std::min(a.reach, b.reach)};
 }
 
-std::int64_t most_in_flight(const Stage& stage, std::int64_t microbatches, std::optional<std::int64_t> warmup) {
-  if (stage.is_frozen()) return std::min(stage.prefetch, microbatches) > stage.plan.n_max ? 0 : kUnlimited;
-  return warmup ? held_after(stage, *warmup, microbatches) : room_of(stage, microbatches);
-}
-
-std::optional<Label> prepend(const Stage& stage, const Label& behind, std::int64_t period, std::int64_t most) {
+std::optional<Label> prepend(const Stage& stage, const Label& behind, std::int64_t period, const InFlight& allowed) {
   const Candidate& plan = stage.plan;
   if (plan.T > period) return std::nullopt;
   Label label;
@@ -43,54 +38,55 @@ std::optional<Label> prepend(const Stage& stage, const Label& behind, std::int64
   label.A = std::max(behind.A + plan.F, plan.A + behind.Lat);
   label.o = std::max(behind.o, plan.o);
   const std::int64_t x = plan.T + behind.Q;
-  label.n = std::max(behind.n + 1, ceil_divide(x, period));
+  label.n = std::max({behind.n + 1, ceil_divide(x, period), allowed.least});
   label.Q = std::max(period * (label.n - 1) + plan.T, x);
-  if (label.n > most) return std::nullopt;
+  if (label.n > allowed.most) return std::nullopt;
   return label;
 }
 
 // What the stage asks of those behind it turns the recursion of prepend() around: n is bounded by its memory, by the
 // room in front, and through Q by the reach in front.
 std::optional<BranchLabel> append(const BranchLabel& inputs, const Stage& stage, std::int64_t period,
-                                  std::int64_t most) {
+                                  const InFlight& allowed) {
   const Candidate& plan = stage.plan;
-  if (plan.T > period || most == 0) return std::nullopt;
+  if (plan.T > period || allowed.most < allowed.least) return std::nullopt;
   BranchLabel label;
   label.phi = inputs.phi + plan.F;
   label.o = std::max(inputs.o, plan.o);
   if (stage.is_frozen()) return label;
   label.K = std::max(plan.A - plan.F, inputs.K == kNoGradient ? kNoGradient : inputs.K + stage.backward());
-  std::int64_t n = std::min(most, inputs.room);
+  std::int64_t n = std::min(allowed.most, inputs.room);
   if (inputs.reach != kUnlimited) {
     if (inputs.reach < plan.T) return std::nullopt;
     n = std::min(n, (inputs.reach - plan.T) / period + 1);
   }
+  constexpr std::int64_t kWithReader = 2;  // what it feeds has one of its own
+  if (n < std::max(allowed.least, kWithReader)) return std::nullopt;
   if (n == kUnlimited) return label;
   label.room = n - 1;
   label.reach = std::min(period * n, inputs.reach) - plan.T;
-  if (label.room < 1) return std::nullopt;
   return label;
 }
 
 std::optional<Label> chain_label(std::span<const Stage> stages, std::span<const Price> hops, const Label& behind,
-                                 std::int64_t period, std::span<const std::int64_t> most, std::int64_t microbatches) {
+                                 std::int64_t period, std::span<const InFlight> allowed, std::int64_t microbatches) {
   std::optional<Label> label = behind;
   for (std::size_t s = stages.size(); s-- > 0;) {
     if (s < hops.size()) {
       if (least_period(stages[s], hops[s], microbatches) > period) return std::nullopt;
       label = across(*label, hops[s]);
     }
-    label = prepend(stages[s], *label, period, most[s]);
+    label = prepend(stages[s], *label, period, allowed[s]);
     if (!label) return std::nullopt;
   }
   return label;
 }
 
 std::optional<BranchLabel> branch_label(std::span<const Stage> stages, std::span<const Price> hops, std::int64_t period,
-                                        std::span<const std::int64_t> most, std::int64_t microbatches) {
+                                        std::span<const InFlight> allowed, std::int64_t microbatches) {
   std::optional<BranchLabel> label = BranchLabel{};
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    label = append(*label, stages[s], period, most[s]);
+    label = append(*label, stages[s], period, allowed[s]);
     if (!label) return std::nullopt;
     if (s == hops.size()) break;
     if (least_period(stages[s], hops[s], microbatches) > period) return std::nullopt;

@@ -92,4 +92,14 @@ std::vector<std::int64_t> graph_warmups(const StageGraph& graph) {
   return warmups;
 }
 
+InFlight in_flight_of(const Stage& stage, std::int64_t microbatches, std::optional<std::int64_t> warmup) {
+  constexpr InFlight kNone{1, 0};
+  constexpr InFlight kAny{};
+  const std::int64_t memory = stage.plan.n_max;
+  if (stage.is_frozen()) return std::min(stage.prefetch, microbatches) > memory ? kNone : kAny;
+  if (!warmup) return memory >= microbatches ? kAny : InFlight{1, memory};
+  if (std::min(*warmup + 1, microbatches) > memory) return kNone;
+  return *warmup + 1 >= microbatches ? kAny : InFlight{*warmup + 1, *warmup + 1};
+}
+
 }  // namespace tangram::multimodal

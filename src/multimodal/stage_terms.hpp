@@ -25,15 +25,4 @@ inline constexpr std::int64_t kNoGradient = -kUnlimited;
   return period;
 }
 
-/// Microbatches that a stage's memory lets it hold; kUnlimited where that is all of them.
-[[nodiscard]] inline std::int64_t room_of(const Stage& stage, std::int64_t microbatches) {
-  return stage.plan.n_max >= microbatches ? kUnlimited : stage.plan.n_max;
-}
-
-/// Those that a stage holds which warms up with so many forward passes; 0: its memory does not hold them.
-[[nodiscard]] inline std::int64_t held_after(const Stage& stage, std::int64_t warmup, std::int64_t microbatches) {
-  if (std::min(warmup + 1, microbatches) > stage.plan.n_max) return 0;
-  return warmup + 1 >= microbatches ? kUnlimited : warmup + 1;
-}
-
 }  // namespace tangram::multimodal

@@ -37,26 +37,21 @@ struct BranchLabel {
 [[nodiscard]] Label fork(const Label& a, const Label& b);
 [[nodiscard]] BranchLabel join(const BranchLabel& a, const BranchLabel& b);
 
-/// The most microbatches that a stage holds: INT64_MAX / 4 for all, 0 for none. `warmup`: that of the graph, where the
-/// runtime has graph warm-ups.
-[[nodiscard]] std::int64_t most_in_flight(const Stage& stage, std::int64_t microbatches,
-                                          std::optional<std::int64_t> warmup = std::nullopt);
-
-/// The stage in front of what is `behind` it, seen across the boundary. `most`: of its microbatches.
+/// The stage in front of what is `behind` it, seen across the boundary.
 [[nodiscard]] std::optional<Label> prepend(const Stage& stage, const Label& behind, std::int64_t period,
-                                           std::int64_t most);
+                                           const InFlight& allowed);
 
 /// The stage behind what feeds it, seen across the boundaries.
 [[nodiscard]] std::optional<BranchLabel> append(const BranchLabel& inputs, const Stage& stage, std::int64_t period,
-                                                std::int64_t most);
+                                                const InFlight& allowed);
 
-/// Stages in a row, `hops[s]` behind the s-th; `most` as many as stages. Of a chain() what is `behind` its last stage
-/// comes first; a branch() may end in one more hop.
+/// Stages in a row, `hops[s]` behind the s-th; `allowed` as many as stages. Of a chain() what is `behind` its last
+/// stage comes first; a branch() may end in one more hop.
 [[nodiscard]] std::optional<Label> chain_label(std::span<const Stage> stages, std::span<const Price> hops,
                                                const Label& behind, std::int64_t period,
-                                               std::span<const std::int64_t> most, std::int64_t microbatches);
+                                               std::span<const InFlight> allowed, std::int64_t microbatches);
 [[nodiscard]] std::optional<BranchLabel> branch_label(std::span<const Stage> stages, std::span<const Price> hops,
-                                                      std::int64_t period, std::span<const std::int64_t> most,
+                                                      std::int64_t period, std::span<const InFlight> allowed,
                                                       std::int64_t microbatches);
 
 /// Whether the language model's microbatches in flight let the branches hold theirs.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tangram/base/expected.hpp"
@@ -55,5 +56,16 @@ struct StageGraph {
 /// Forward passes of each stage before its first backward pass, as in Megatron-LM (megatron/core/pipeline_parallel/
 /// schedules.py, d98e8a64): stages of the longest path, less 1, less those in front of the stage. O(stages + edges).
 [[nodiscard]] std::vector<std::int64_t> graph_warmups(const StageGraph& graph);
+
+/// How many microbatches a stage may have in flight.
+struct InFlight {
+  std::int64_t least = 1;
+  std::int64_t most = INT64_MAX / 4;  ///< less than `least`: its memory does not hold what it must
+};
+
+/// What memory holds, and where the runtime has graph warm-ups (`warmup`: the stage's) exactly what they bring. A stage
+/// that holds all microbatches waits for none of them to come back: it may have any number in flight.
+[[nodiscard]] InFlight in_flight_of(const Stage& stage, std::int64_t microbatches,
+                                    std::optional<std::int64_t> warmup = std::nullopt);
 
 }  // namespace tangram::multimodal

@@ -68,27 +68,17 @@ std::int64_t in_front(const StageGraph& graph, int stage) {
   return most;
 }
 
-bool holds(const StageGraph& graph, std::int64_t period) {
-  const std::vector<std::int64_t> needed = least_in_flight(graph, period);
-  std::int64_t longest = 0;
-  for (std::size_t s = 0; s < needed.size(); ++s) longest = std::max(longest, in_front(graph, static_cast<int>(s)));
-  for (std::size_t s = 0; s < needed.size(); ++s) {
-    const Stage& stage = graph.stages[s];
-    std::int64_t held = std::min(needed[s], graph.microbatches);
-    if (graph.graph_warmup && !stage.is_frozen()) {
-      const std::int64_t warm = longest - in_front(graph, static_cast<int>(s)) + 1;
-      if (held > warm) return false;
-      held = std::min(warm, graph.microbatches);
-    }
-    if (held > stage.plan.n_max) return false;
-  }
-  return true;
+// Microbatches in flight with the warm-ups of the longest path.
+std::vector<std::int64_t> warm_in_flight(const StageGraph& graph) {
+  std::vector<std::int64_t> before;
+  for (std::size_t s = 0; s < graph.stages.size(); ++s) before.push_back(in_front(graph, static_cast<int>(s)));
+  const std::int64_t longest = *std::ranges::max_element(before);
+  for (std::int64_t& stages : before) stages = longest - stages + 1;
+  return before;
 }
 
-}  // namespace
-
-std::vector<std::int64_t> least_in_flight(const StageGraph& graph, std::int64_t period) {
-  std::vector<std::int64_t> n(graph.stages.size(), 1);
+// What stages must hold at a period, no less than `n`.
+std::vector<std::int64_t> raised(const StageGraph& graph, std::int64_t period, std::vector<std::int64_t> n) {
   for (std::size_t s = n.size(); s-- > 0;) {
     const Stage& stage = graph.stages[s];
     if (stage.is_frozen()) {
@@ -101,6 +91,26 @@ std::vector<std::int64_t> least_in_flight(const StageGraph& graph, std::int64_t 
     });
   }
   return n;
+}
+
+// Warm-ups of the graph are what they are: a stage that needs more waits, if not all of its microbatches are in flight.
+bool holds(const StageGraph& graph, std::int64_t period) {
+  const std::vector<std::int64_t> warm = warm_in_flight(graph);
+  const std::vector<std::int64_t> needed =
+      graph.graph_warmup ? raised(graph, period, warm) : least_in_flight(graph, period);
+  for (std::size_t s = 0; s < needed.size(); ++s) {
+    const Stage& stage = graph.stages[s];
+    if (graph.graph_warmup && !stage.is_frozen() && needed[s] > warm[s] && warm[s] < graph.microbatches) return false;
+    const std::int64_t held = graph.graph_warmup && !stage.is_frozen() ? warm[s] : needed[s];
+    if (std::min(held, graph.microbatches) > stage.plan.n_max) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> least_in_flight(const StageGraph& graph, std::int64_t period) {
+  return raised(graph, period, std::vector<std::int64_t>(graph.stages.size(), 1));
 }
 
 std::optional<DefinedForm> defined_form(const StageGraph& graph) {

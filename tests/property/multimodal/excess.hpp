@@ -2,12 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <sstream>
 #include <string>
 #include <vector>
 
 namespace tangram::tests {
+
+/// Numbers of microbatches that they are told apart by.
+inline constexpr std::array<std::int64_t, 5> kMicrobatches{4, 8, 16, 32, 64};
 
 /// As parts of the timetables.
 class Excess {

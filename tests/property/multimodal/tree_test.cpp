@@ -22,7 +22,6 @@ using tangram::testing::pick;
 namespace {
 
 constexpr int kTrees = 1000;
-constexpr std::array<std::int64_t, 5> kMicrobatches{4, 8, 16, 32, 64};
 
 struct Study {
   std::string_view name;

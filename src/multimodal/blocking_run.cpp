@@ -6,8 +6,9 @@
 
 namespace tangram::multimodal {
 
-BlockingRun::BlockingRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start)
-    : graph_(graph), neighbours_(graph), workers_(graph.stages.size()) {
+BlockingRun::BlockingRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start,
+                         PassTimes times)
+    : graph_(graph), times_(times), neighbours_(graph), workers_(graph.stages.size()) {
   for (std::size_t s = 0; s < workers_.size(); ++s) {
     workers_[s].now = workers_[s].last_pass = start;
     workers_[s].steps = graph.stages[s].is_frozen() ? frozen_steps(s) : trained_steps(s, in_flight[s]);
@@ -98,8 +99,8 @@ bool BlockingRun::advance(std::size_t stage) {
 
 void BlockingRun::pass(std::size_t stage, const Step& step) {
   Worker& self = workers_[stage];
-  const Stage& own = graph_.stages[stage];
-  self.now += step.gradient == kNothing ? own.plan.F : own.backward();
+  self.now +=
+      step.gradient == kNothing ? times_.forward(stage, step.activation) : times_.backward(stage, step.gradient);
   self.last_pass = self.now;
 }
 

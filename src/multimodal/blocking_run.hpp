@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "neighbours.hpp"
+#include "pass_times.hpp"
 #include "tangram/multimodal/stage_graph.hpp"
 
 namespace tangram::multimodal {
 
 class BlockingRun {
  public:
-  BlockingRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start);
+  BlockingRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start, PassTimes times);
 
   /// False: stages wait for each other.
   [[nodiscard]] bool run();
@@ -55,6 +56,7 @@ class BlockingRun {
   [[nodiscard]] std::int64_t arrival(const Step& step) const;
 
   const StageGraph& graph_;
+  PassTimes times_;
   Neighbours neighbours_;
   std::vector<Worker> workers_;
   std::vector<Posts> activations_;  ///< [edge]

@@ -19,9 +19,11 @@ std::int64_t later(std::int64_t a, std::int64_t b) { return a == kNotYet || b ==
 
 }  // namespace
 
-OverlappedRun::OverlappedRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start)
+OverlappedRun::OverlappedRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start,
+                             PassTimes times)
     : graph_(graph),
       in_flight_(in_flight),
+      times_(times),
       neighbours_(graph),
       start_(start),
       progress_(graph.stages.size(), Progress{.free_at = start}),
@@ -54,7 +56,6 @@ bool OverlappedRun::is_done(std::size_t stage) const {
 
 // All passes whose inputs are there; false: there were none.
 bool OverlappedRun::advance(std::size_t stage) {
-  const Candidate& plan = graph_.stages[stage].plan;
   Progress& self = progress_[stage];
   bool moved = false;
   while (!is_done(stage)) {
@@ -62,7 +63,7 @@ bool OverlappedRun::advance(std::size_t stage) {
     const std::int64_t ready = forward ? forward_ready(stage) : backward_ready(stage);
     if (ready == kNotYet) break;
     const std::int64_t begin = std::max(self.free_at, ready);
-    self.free_at = begin + (forward ? plan.F : plan.T - plan.F);
+    self.free_at = begin + (forward ? times_.forward(stage, self.forwards) : times_.backward(stage, self.backwards));
     ++(forward ? self.forwards : self.backwards);
     if (forward) begun_[stage].push_back(begin);
     for (const int e : forward ? neighbours_.out[stage] : neighbours_.in[stage]) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "neighbours.hpp"
+#include "pass_times.hpp"
 #include "tangram/base/grid.hpp"
 #include "tangram/multimodal/stage_graph.hpp"
 
@@ -13,8 +14,8 @@ namespace tangram::multimodal {
 
 class OverlappedRun {
  public:
-  /// Both must outlive the run.
-  OverlappedRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start);
+  /// All must outlive the run.
+  OverlappedRun(const StageGraph& graph, std::span<const std::int64_t> in_flight, std::int64_t start, PassTimes times);
 
   /// False: stages wait for each other.
   [[nodiscard]] bool run();
@@ -44,6 +45,7 @@ class OverlappedRun {
 
   const StageGraph& graph_;
   std::span<const std::int64_t> in_flight_;
+  PassTimes times_;
   Neighbours neighbours_;
   std::int64_t start_;
   std::vector<Progress> progress_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -55,8 +56,8 @@ class LaneWork {
   [[nodiscard]] double mean_of_largest(double lanes) const {
     constexpr int kSteps = 2048;
     constexpr double kDeviations = 9;
-    double low = INFINITY;
-    double high = -INFINITY;
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
     for (const Sum& sum : sums_) {
       low = std::min(low, sum.work.mean - kDeviations * sum.work.deviation);
       high = std::max(high, sum.work.mean + kDeviations * sum.work.deviation);

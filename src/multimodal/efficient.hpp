@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tangram::multimodal {
@@ -15,12 +17,13 @@ using Costs = std::vector<std::int64_t>;
   return std::ranges::equal(a, b, [](std::int64_t x, std::int64_t y) { return x <= y; });
 }
 
-/// Leaves the entries whose `costs` no other dominates, in their lexicographic order; of equal ones the first. O(n log
-/// n
-/// + n f) for f that are left.
+/// Leaves the entries whose `costs` no other dominates, in their lexicographic order; of equal ones that of the first
+/// `choices`. O(n log n + n f) for f that are left.
 template <class Entry>
 void keep_efficient(std::vector<Entry>& entries) {
-  std::ranges::stable_sort(entries, {}, &Entry::costs);
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return std::tie(a.costs, a.choices) < std::tie(b.costs, b.choices);
+  });
   // Whatever dominates an entry comes before it.
   std::size_t kept = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -69,7 +69,7 @@ void JoinAtPeriod::join(const Slice& slice) {
       if (slice.longest_branch > 0 && !some.has_longest) continue;
       if (!has_units(language.units, some.units) || !fits(some.label, language.label)) continue;
       const std::int64_t fixed = joined_time(some.label, language.label, 1, period_);
-      if (!best_ || fixed < best_->fixed) best_ = {{some.choices, language.choice}, fixed};
+      if (!best_ || fixed < best_->fixed) best_ = {{some.choices, language.choices.front()}, fixed};
     }
   }
 }
@@ -85,8 +85,10 @@ std::vector<JoinAtPeriod::Language> JoinAtPeriod::language_of(const Slice& slice
         chain_label(choice.stages, choice.hops, {}, period_,
                     allowed_of(choice, problem_.microbatches, slice.language_stages), problem_.microbatches);
     if (!label) continue;
-    all.push_back({with_units(choice.units, {label->Lat, label->A, label->o, label->n, label->Q}), choice.units, *label,
-                   static_cast<int>(i)});
+    all.push_back({with_units(choice.units, {label->Lat, label->A, label->o, label->n, label->Q}),
+                   choice.units,
+                   *label,
+                   {static_cast<int>(i)}});
   }
   keep_efficient(all);
   return all;

@@ -35,7 +35,7 @@ class JoinAtPeriod {
     Costs costs;
     std::vector<int> units;
     Label label;
-    int choice = 0;
+    std::vector<int> choices;  ///< one
   };
   /// Choices that may be joined: of one key, and where warm-ups are the graph's, with one number of stages behind each
   /// stage of a branch and in front of the language model.

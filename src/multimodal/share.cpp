@@ -15,7 +15,7 @@ namespace {
 // Layouts of the first encoders, together.
 struct Layouts {
   Costs costs;  // time but for steps, step, reserve
-  std::vector<int> numbers;
+  std::vector<int> choices;
 };
 
 std::vector<Layouts> efficient_layouts(const ShareProblem& problem, int allocation) {
@@ -31,7 +31,7 @@ std::vector<Layouts> efficient_layouts(const ShareProblem& problem, int allocati
         both.costs[0] += problem.rounds * round + layout.sync;
         both.costs[1] = std::max(both.costs[1], layout.step);
         both.costs[2] += layout.reserve;
-        both.numbers.push_back(static_cast<int>(i));
+        both.choices.push_back(static_cast<int>(i));
       }
     }
     keep_efficient(more);
@@ -149,7 +149,7 @@ std::optional<SharedSelection> share(const ShareProblem& problem) {
   std::optional<SharedSelection> best;
   for (std::size_t i = 0; i < problem.language.size(); ++i) {
     for (const Layouts& some : at(layouts, problem.language[i].allocation)) {
-      SharedSelection selection{some.numbers, static_cast<int>(i), 0};
+      SharedSelection selection{some.choices, static_cast<int>(i), 0};
       const auto time = closed_form(plan_of(problem, selection));
       if (!time || (best && *time >= best->time)) continue;
       selection.time = *time;

@@ -119,7 +119,7 @@ TEST_CASE("where backward passes are uneven, closed forms of trees are hardly ev
   INFO(excess.text());
   CHECK(within >= enough(500));
   CHECK(excess.share_below() <= 0.005);
-  CHECK(excess.least() >= -0.01);
+  CHECK(excess.least() >= -0.02);
 }
 
 TEST_CASE("where transfers block, branches much shorter than the longest wait for ever, and closed forms say so") {
@@ -145,7 +145,7 @@ TEST_CASE("where transfers block, branches much shorter than the longest wait fo
     if (time) (ahead == 1 ? in_turns : in_step).add(form->time, *time);
   }
   INFO("in step: " << in_step.text() << "; in turns: " << in_turns.text());
-  CHECK(in_step.least() >= -0.01);
+  CHECK(in_step.least() >= -0.05);
   CHECK(in_step.share_below() <= 0.005);
   CHECK(in_step.median() <= 0.02);
   CHECK(stuck >= enough(400));

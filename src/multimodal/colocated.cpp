@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "faults.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/multimodal/closed_form.hpp"
 #include "tangram/multimodal/timetable.hpp"
@@ -17,50 +17,36 @@ class ColocatedCheck {
  public:
   explicit ColocatedCheck(const Colocated& plan) : plan_(plan) {}
 
-  Diagnostics run() {
-    need(!plan_.super_lanes.empty(), "/super_lanes", "at least one super-lane is needed");
-    need(plan_.rounds > 0, "/rounds", "at least one round is needed");
-    need(plan_.sync >= 0, "/sync", "synchronisation takes no less than nothing");
-    need(plan_.step >= 0, "/step", "an optimizer step takes no less than nothing");
+  Expected<void> run() {
+    faults_.need(!plan_.super_lanes.empty(), "/super_lanes", "at least one super-lane is needed");
+    faults_.need(plan_.rounds > 0, "/rounds", "at least one round is needed");
+    faults_.need(plan_.sync >= 0, "/sync", "synchronisation takes no less than nothing");
+    faults_.need(plan_.step >= 0, "/step", "an optimizer step takes no less than nothing");
     for (std::size_t i = 0; i < plan_.super_lanes.size(); ++i) {
-      place_ = "/super_lanes/" + std::to_string(i);
-      super_lane(plan_.super_lanes[i]);
+      super_lane("/super_lanes/" + std::to_string(i), plan_.super_lanes[i]);
     }
-    return std::move(found_);
+    return std::move(faults_).answer();
   }
 
  private:
-  void need(bool holds, std::string_view key, std::string_view what) {
-    if (holds) return;
-    Diagnostic diagnostic;
-    diagnostic.code = "colocated-plan";
-    diagnostic.pointer = place_ + std::string(key);
-    diagnostic.message = std::string(what);
-    found_.push_back(std::move(diagnostic));
-  }
-
-  void super_lane(const SuperLane& own) {
-    need(!own.lanes.empty(), "/lanes", "at least one lane runs the encoders");
-    need(own.gather >= 0 && own.broadcast >= 0, "", "boundaries take no less than nothing");
+  void super_lane(const std::string& place, const SuperLane& own) {
+    faults_.need(!own.lanes.empty(), place + "/lanes", "at least one lane runs the encoders");
+    faults_.need(own.gather >= 0 && own.broadcast >= 0, place, "boundaries take no less than nothing");
     for (const EncoderLane& lane : own.lanes) {
       const bool exists = lane.stage >= 0 && lane.stage < static_cast<int>(own.language.stages.size());
-      need(exists, "/lanes", "a lane is on the GPUs of a stage of the language model");
-      need(lane.forward >= 0 && lane.backward >= 0, "/lanes", "encoder passes take no less than nothing");
+      faults_.need(exists, place + "/lanes", "a lane is on the GPUs of a stage of the language model");
+      faults_.need(lane.forward >= 0 && lane.backward >= 0, place + "/lanes",
+                   "encoder passes take no less than nothing");
     }
-    if (auto language = check(own.language); !language) {
-      for (Diagnostic& diagnostic : language.error()) {
-        diagnostic.pointer = place_ + "/language" + diagnostic.pointer;
-        found_.push_back(std::move(diagnostic));
-      }
-    }
+    faults_.add(place + "/language", check(own.language));
     const bool synchronises =
         std::ranges::any_of(own.language.stages, [](const Stage& stage) { return stage.plan.A > stage.plan.T; });
-    need(!synchronises, "/language", "gradients are synchronised behind all passes: A is T on every stage");
+    faults_.need(!synchronises, place + "/language",
+                 "gradients are synchronised behind all passes: A is T on every stage");
   }
 
   const Colocated& plan_;
-  std::string place_;
-  Diagnostics found_;
+  Faults faults_{"colocated-plan"};
 };
 
 // Of all rounds.
@@ -147,11 +133,7 @@ std::optional<std::int64_t> iteration(const Colocated& plan, TimeOf time_of) {
 
 }  // namespace
 
-Expected<void> check(const Colocated& plan) {
-  Diagnostics found = ColocatedCheck(plan).run();
-  if (found.empty()) return {};
-  return fail(std::move(found));
-}
+Expected<void> check(const Colocated& plan) { return ColocatedCheck(plan).run(); }
 
 std::optional<std::int64_t> closed_form(const Colocated& plan) { return iteration(plan, form_of); }
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <queue>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "faults.hpp"
 #include "join_at_period.hpp"
+#include "stage_row.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/multimodal/closed_form.hpp"
 
@@ -110,82 +111,53 @@ class JoinCheck {
  public:
   explicit JoinCheck(const JoinProblem& problem) : problem_(problem) {}
 
-  Diagnostics run() {
-    need(problem_.microbatches > 0, "/microbatches", "at least one microbatch is needed");
+  Expected<void> run() {
+    faults_.need(problem_.microbatches > 0, "/microbatches", "at least one microbatch is needed");
     choices("/language", problem_.language);
     for (std::size_t e = 0; e < problem_.encoders.size(); ++e) {
       const std::string place = "/encoders/" + std::to_string(e);
       choices(place + "/choices", problem_.encoders[e].choices);
-      keys(place + "/boundary", problem_.encoders[e]);
+      boundary(place + "/boundary", problem_.encoders[e]);
     }
-    return std::move(found_);
+    return std::move(faults_).answer();
   }
 
  private:
-  void need(bool holds, const std::string& place, std::string_view what) {
-    if (holds) return;
-    Diagnostic diagnostic;
-    diagnostic.code = "join-problem";
-    diagnostic.pointer = place;
-    diagnostic.message = std::string(what);
-    found_.push_back(std::move(diagnostic));
-  }
-
   void choices(const std::string& list, const std::vector<Choice>& all) {
-    need(!all.empty(), list, "each module needs a way to run");
+    faults_.need(!all.empty(), list, "each module needs a way to run");
     for (std::size_t i = 0; i < all.size(); ++i) choice(list + '/' + std::to_string(i), all[i]);
   }
 
   void choice(const std::string& place, const Choice& one) {
     const bool counted = one.units.size() == problem_.inventory.size() &&
                          std::ranges::all_of(one.units, [](int units) { return units >= 0; });
-    need(counted, place + "/units", "units of every class, none of them negative");
-    need(one.stages.size() == one.hops.size() + 1, place + "/hops", "a hop behind each stage but the last");
-    if (one.stages.size() != one.hops.size() + 1) return;
+    faults_.need(counted, place + "/units", "units of every class, none of them negative");
+    const bool whole = one.stages.size() == one.hops.size() + 1;
+    faults_.need(whole, place + "/hops", "a hop behind each stage but the last");
+    if (!whole) return;
     StageGraph graph;
-    graph.microbatches = std::max<std::int64_t>(1, problem_.microbatches);
-    for (std::size_t s = 0; s < one.stages.size(); ++s) {
-      graph.stages.push_back(one.stages[s]);
-      if (s > 0) graph.edges.push_back({static_cast<int>(s) - 1, static_cast<int>(s), one.hops[s - 1]});
-    }
-    auto answer = multimodal::check(graph);
-    if (answer) return;
-    for (Diagnostic& diagnostic : answer.error()) {
-      diagnostic.pointer = place + diagnostic.pointer;
-      found_.push_back(std::move(diagnostic));
-    }
+    append_row(graph, one.stages, one.hops);
+    faults_.add(place, multimodal::check(graph));
   }
 
-  void keys(const std::string& place, const Encoder& encoder) {
-    const auto within = [](int number) {
-      return [number](const Choice& one) { return one.key >= 0 && one.key < number; };
+  void boundary(const std::string& place, const Encoder& encoder) {
+    const auto all_below = [](const std::vector<Choice>& all, int keys) {
+      return std::ranges::all_of(all, [&](const Choice& one) { return one.key >= 0 && one.key < keys; });
     };
-    need(std::ranges::all_of(encoder.choices, within(encoder.boundary.rows())) &&
-             std::ranges::all_of(problem_.language, within(encoder.boundary.columns())),
-         place, "a price for every key of the encoder and of the language model");
-    need(std::ranges::all_of(encoder.boundary, [](const Price& p) { return p.latency >= 0 && p.occupancy >= 0; }),
-         place, "latency and occupancy are not negative");
+    faults_.need(
+        all_below(encoder.choices, encoder.boundary.rows()) && all_below(problem_.language, encoder.boundary.columns()),
+        place, "a price for every key of the encoder and of the language model");
+    const auto is_valid = [](const Price& price) { return price.latency >= 0 && price.occupancy >= 0; };
+    faults_.need(std::ranges::all_of(encoder.boundary, is_valid), place, "latency and occupancy are not negative");
   }
 
   const JoinProblem& problem_;
-  Diagnostics found_;
+  Faults faults_{"join-problem"};
 };
-
-void append_stages(StageGraph& graph, const Choice& choice) {
-  for (std::size_t s = 0; s < choice.stages.size(); ++s) {
-    const int number = static_cast<int>(graph.stages.size());
-    graph.stages.push_back(choice.stages[s]);
-    if (s > 0) graph.edges.push_back({number - 1, number, choice.hops[s - 1]});
-  }
-}
 
 }  // namespace
 
-Expected<void> check(const JoinProblem& problem) {
-  Diagnostics found = JoinCheck(problem).run();
-  if (found.empty()) return {};
-  return fail(std::move(found));
-}
+Expected<void> check(const JoinProblem& problem) { return JoinCheck(problem).run(); }
 
 StageGraph graph_of(const JoinProblem& problem, const Selection& selection) {
   StageGraph graph;
@@ -193,7 +165,8 @@ StageGraph graph_of(const JoinProblem& problem, const Selection& selection) {
   graph.graph_warmup = problem.graph_warmup;
   std::vector<int> last;
   for (std::size_t e = 0; e < problem.encoders.size(); ++e) {
-    append_stages(graph, at(problem.encoders[e].choices, selection.encoders[e]));
+    const Choice& choice = at(problem.encoders[e].choices, selection.encoders[e]);
+    append_row(graph, choice.stages, choice.hops);
     last.push_back(static_cast<int>(graph.stages.size()) - 1);
   }
   const Choice& language = at(problem.language, selection.language);
@@ -203,7 +176,7 @@ StageGraph graph_of(const JoinProblem& problem, const Selection& selection) {
     const int key = at(encoder.choices, selection.encoders[e]).key;
     graph.edges.push_back({last[e], first, encoder.boundary(key, language.key)});
   }
-  append_stages(graph, language);
+  append_row(graph, language.stages, language.hops);
   return graph;
 }
 

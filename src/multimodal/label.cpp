@@ -7,8 +7,6 @@
 
 namespace tangram::multimodal {
 
-static_assert(BranchLabel{}.K == kNoGradient && BranchLabel{}.room == kUnlimited);
-
 Label across(const Label& label, const Price& price) {
   return {label.Lat + 2 * price.latency, label.A + price.latency, label.o, label.n, label.Q + 2 * price.latency};
 }

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "efficient.hpp"
+#include "faults.hpp"
+#include "stage_row.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::multimodal {
@@ -44,12 +45,11 @@ StageGraph language_of(const ShareProblem& problem, const SharedPipeline& pipeli
   StageGraph graph;
   graph.microbatches = problem.microbatches;
   graph.graph_warmup = problem.graph_warmup;
-  graph.stages = pipeline.stages;
+  append_row(graph, pipeline.stages, pipeline.hops);
   for (std::size_t s = 0; s < graph.stages.size(); ++s) {
     const StageMemory& memory = pipeline.memory[s];
     const std::int64_t held = std::max<std::int64_t>(0, memory.free - reserve) / memory.per_microbatch;
     graph.stages[s].plan.n_max = std::min(graph.stages[s].plan.n_max, held);
-    if (s > 0) graph.edges.push_back({static_cast<int>(s) - 1, static_cast<int>(s), pipeline.hops[s - 1]});
   }
   return graph;
 }
@@ -58,17 +58,18 @@ class ShareCheck {
  public:
   explicit ShareCheck(const ShareProblem& problem) : problem_(problem) {}
 
-  Diagnostics run() {
-    need(problem_.rounds > 0, "/rounds", "at least one round is needed");
-    need(problem_.layouts.rows() > 0, "/layouts", "at least one encoder is needed");
-    need(!problem_.language.empty(), "/language", "the language model needs a way to run");
+  Expected<void> run() {
+    faults_.need(problem_.microbatches > 0, "/microbatches", "at least one microbatch is needed");
+    faults_.need(problem_.rounds > 0, "/rounds", "at least one round is needed");
+    faults_.need(problem_.layouts.rows() > 0, "/layouts", "at least one encoder is needed");
+    faults_.need(!problem_.language.empty(), "/language", "the language model needs a way to run");
     for (const std::vector<EncoderLayout>& layouts : problem_.layouts) {
-      need(std::ranges::all_of(layouts, is_valid), "/layouts", "times and reserves are not negative");
+      faults_.need(std::ranges::all_of(layouts, is_valid), "/layouts", "times and reserves are not negative");
     }
     for (std::size_t i = 0; i < problem_.language.size(); ++i) {
       pipeline("/language/" + std::to_string(i), problem_.language[i]);
     }
-    return std::move(found_);
+    return std::move(faults_).answer();
   }
 
  private:
@@ -77,48 +78,32 @@ class ShareCheck {
                      layout.reserve}) >= 0;
   }
 
-  void need(bool holds, const std::string& place, std::string_view what) {
-    if (holds) return;
-    Diagnostic diagnostic;
-    diagnostic.code = "share-problem";
-    diagnostic.pointer = place;
-    diagnostic.message = std::string(what);
-    found_.push_back(std::move(diagnostic));
-  }
-
   void pipeline(const std::string& place, const SharedPipeline& own) {
-    need(own.allocation >= 0 && own.allocation < problem_.layouts.columns(), place + "/allocation",
-         "one that encoder layouts are listed by");
-    need(own.sync >= 0, place + "/sync", "synchronisation takes no less than nothing");
+    faults_.need(own.allocation >= 0 && own.allocation < problem_.layouts.columns(), place + "/allocation",
+                 "one that encoder layouts are listed by");
+    faults_.need(own.sync >= 0, place + "/sync", "synchronisation takes no less than nothing");
+    const bool activations =
+        std::ranges::all_of(own.memory, [](const StageMemory& memory) { return memory.per_microbatch > 0; });
+    faults_.need(activations, place + "/memory", "a microbatch takes more than nothing");
+    const bool late_sync =
+        std::ranges::all_of(own.stages, [](const Stage& s) { return s.plan.A == s.plan.T && !s.is_frozen(); });
+    faults_.need(late_sync, place,
+                 "gradients are synchronised behind all passes: A is T on every stage, and none is frozen");
     const bool whole = own.memory.size() == own.stages.size() && own.hops.size() + 1 == own.stages.size();
-    need(whole, place, "memory for each stage, and a hop behind each but the last");
-    need(std::ranges::all_of(own.memory, [](const StageMemory& m) { return m.per_microbatch > 0; }), place + "/memory",
-         "a microbatch takes more than nothing");
-    need(std::ranges::all_of(own.stages, [](const Stage& s) { return s.plan.A == s.plan.T && !s.is_frozen(); }), place,
-         "gradients are synchronised behind all passes: A is T on every stage, and none is frozen");
+    faults_.need(whole, place, "memory for each stage, and a hop behind each but the last");
     if (!whole) return;
-    // Memory is for the search to judge.
-    SharedPipeline roomy = own;
-    for (StageMemory& memory : roomy.memory) memory = {INT64_MAX, 1};
-    auto answer = multimodal::check(language_of(problem_, roomy, 0));
-    if (answer) return;
-    for (Diagnostic& diagnostic : answer.error()) {
-      diagnostic.pointer = place + diagnostic.pointer;
-      found_.push_back(std::move(diagnostic));
-    }
+    StageGraph graph;
+    append_row(graph, own.stages, own.hops);
+    faults_.add(place, multimodal::check(graph));
   }
 
   const ShareProblem& problem_;
-  Diagnostics found_;
+  Faults faults_{"share-problem"};
 };
 
 }  // namespace
 
-Expected<void> check(const ShareProblem& problem) {
-  Diagnostics found = ShareCheck(problem).run();
-  if (found.empty()) return {};
-  return fail(std::move(found));
-}
+Expected<void> check(const ShareProblem& problem) { return ShareCheck(problem).run(); }
 
 Colocated plan_of(const ShareProblem& problem, const SharedSelection& selection) {
   const SharedPipeline& pipeline = at(problem.language, selection.language);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "faults.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::multimodal {
@@ -16,67 +16,51 @@ class GraphCheck {
  public:
   explicit GraphCheck(const StageGraph& graph) : graph_(graph) {}
 
-  Diagnostics run() {
-    need(!graph_.stages.empty(), "/stages", "at least one stage is needed");
-    need(graph_.microbatches > 0, "/microbatches", "at least one microbatch is needed");
-    need(graph_.graph_warmup || !graph_.blocking_transfers, "/graph_warmup",
-         "transfers that block need graph warm-ups: with others, stages wait for each other for ever");
-    for (std::size_t s = 0; s < graph_.stages.size(); ++s) {
-      place_ = "/stages/" + std::to_string(s);
-      stage(graph_.stages[s]);
-    }
-    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
-      place_ = "/edges/" + std::to_string(e);
-      edge(graph_.edges[e]);
-    }
-    return std::move(found_);
+  Expected<void> run() {
+    faults_.need(!graph_.stages.empty(), "/stages", "at least one stage is needed");
+    faults_.need(graph_.microbatches > 0, "/microbatches", "at least one microbatch is needed");
+    faults_.need(graph_.graph_warmup || !graph_.blocking_transfers, "/graph_warmup",
+                 "transfers that block need graph warm-ups: with others, stages wait for each other for ever");
+    for (std::size_t s = 0; s < graph_.stages.size(); ++s) stage("/stages/" + std::to_string(s), graph_.stages[s]);
+    for (std::size_t e = 0; e < graph_.edges.size(); ++e) edge("/edges/" + std::to_string(e), graph_.edges[e]);
+    return std::move(faults_).answer();
   }
 
  private:
-  void need(bool holds, std::string_view key, std::string_view what) {
-    if (holds) return;
-    Diagnostic diagnostic;
-    diagnostic.code = "stage-graph";
-    diagnostic.pointer = place_ + std::string(key);
-    diagnostic.message = std::string(what);
-    found_.push_back(std::move(diagnostic));
-  }
-
-  void stage(const Stage& stage) {
+  void stage(const std::string& place, const Stage& stage) {
     const Candidate& plan = stage.plan;
-    need(plan.F >= 0 && plan.F <= plan.T, "/F", "a forward pass takes no less than nothing and no more than T");
-    need(plan.T > 0, "/T", "a microbatch takes more than nothing");
-    need(plan.A >= plan.T, "/A", "A is T and what is synchronised: no less than T");
-    need(plan.o >= 0, "/o", "an optimizer step takes no less than nothing");
-    need(plan.n_max > 0, "/n_max", "a stage holds at least one microbatch");
-    need(stage.prefetch >= 0, "/prefetch", "0 for a stage with a backward pass, else the depth of the prefetch");
+    const bool fits = plan.F >= 0 && plan.F <= plan.T;
+    faults_.need(fits, place + "/F", "a forward pass takes no less than nothing and no more than T");
+    faults_.need(plan.T > 0, place + "/T", "a microbatch takes more than nothing");
+    faults_.need(plan.A >= plan.T, place + "/A", "A is T and what is synchronised: no less than T");
+    faults_.need(plan.o >= 0, place + "/o", "an optimizer step takes no less than nothing");
+    faults_.need(plan.n_max > 0, place + "/n_max", "a stage holds at least one microbatch");
+    faults_.need(stage.prefetch >= 0, place + "/prefetch",
+                 "0 for a stage with a backward pass, else the depth of the prefetch");
     const bool only_forward = plan.T == plan.F && plan.A == plan.T;
-    need(!stage.is_frozen() || only_forward, "/prefetch", "a frozen stage has no backward pass and no gradients");
+    faults_.need(!stage.is_frozen() || only_forward, place + "/prefetch",
+                 "a frozen stage has no backward pass and no gradients");
   }
 
-  void edge(const Edge& edge) {
+  void edge(const std::string& place, const Edge& edge) {
     const bool exist = edge.from >= 0 && edge.from < edge.to && edge.to < static_cast<int>(graph_.stages.size());
-    need(exist, "", "an edge leads from a stage to a later one");
+    faults_.need(exist, place, "an edge leads from a stage to a later one");
     if (!exist) return;
-    need(edge.price.latency >= 0 && edge.price.occupancy >= 0, "/price", "latency and occupancy are not negative");
-    need(pairs_.emplace(edge.from, edge.to).second, "", "one edge at most between two stages");
+    faults_.need(edge.price.latency >= 0 && edge.price.occupancy >= 0, place + "/price",
+                 "latency and occupancy are not negative");
+    faults_.need(pairs_.emplace(edge.from, edge.to).second, place, "one edge at most between two stages");
     const bool gradients_end = at(graph_.stages, edge.from).is_frozen() || !at(graph_.stages, edge.to).is_frozen();
-    need(gradients_end, "/to", "a stage behind one that is trained has a backward pass");
+    faults_.need(gradients_end, place + "/to", "a stage behind one that is trained has a backward pass");
   }
 
   const StageGraph& graph_;
-  std::string place_;
   std::set<std::pair<int, int>> pairs_;
-  Diagnostics found_;
+  Faults faults_{"stage-graph"};
 };
 
 }  // namespace
 
-Expected<void> check(const StageGraph& graph) {
-  Diagnostics found = GraphCheck(graph).run();
-  if (found.empty()) return {};
-  return fail(std::move(found));
-}
+Expected<void> check(const StageGraph& graph) { return GraphCheck(graph).run(); }
 
 std::vector<std::int64_t> graph_warmups(const StageGraph& graph) {
   // Edges in any order: stages are, so that those in front of a stage are known before it.

@@ -1,17 +1,12 @@
-// What one stage asks of the period, and how many microbatches it can hold.
+// What one stage asks of the period.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "tangram/multimodal/stage_graph.hpp"
 
 namespace tangram::multimodal {
-
-inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 4;
-/// When gradients are there where there are none: no sum with it counts.
-inline constexpr std::int64_t kNoGradient = -kUnlimited;
 
 [[nodiscard]] constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -20,13 +20,16 @@ struct Label {
   std::int64_t Q = 0;    ///< with n what the stage in front must hold (src/chain/README.md), ns
 };
 
+/// When the last gradients are there where there are none.
+inline constexpr std::int64_t kNoGradient = -kUnlimited;
+
 /// Stages of an encoder, from the first ones on. By default of none.
 struct BranchLabel {
-  std::int64_t phi = 0;                ///< until it hands over its first output, ns
-  std::int64_t K = -(INT64_MAX / 4);   ///< its last gradients, counted from the return of what it feeds, ns
-  std::int64_t o = 0;                  ///< longest optimizer step, ns
-  std::int64_t room = INT64_MAX / 4;   ///< of what it feeds: n is no more
-  std::int64_t reach = INT64_MAX / 4;  ///< of what it feeds: Q is no more, ns
+  std::int64_t phi = 0;             ///< until it hands over its first output, ns
+  std::int64_t K = kNoGradient;     ///< its last gradients, counted from the return of what it feeds, ns
+  std::int64_t o = 0;               ///< longest optimizer step, ns
+  std::int64_t room = kUnlimited;   ///< of what it feeds: n is no more
+  std::int64_t reach = kUnlimited;  ///< of what it feeds: Q is no more, ns
 };
 
 /// Seen from the stage in front of a boundary, or behind it.

@@ -57,10 +57,13 @@ struct StageGraph {
 /// schedules.py, d98e8a64): stages of the longest path, less 1, less those in front of the stage. O(stages + edges).
 [[nodiscard]] std::vector<std::int64_t> graph_warmups(const StageGraph& graph);
 
+/// More than any number of microbatches, and than any time.
+inline constexpr std::int64_t kUnlimited = INT64_MAX / 4;
+
 /// How many microbatches a stage may have in flight.
 struct InFlight {
   std::int64_t least = 1;
-  std::int64_t most = INT64_MAX / 4;  ///< less than `least`: its memory does not hold what it must
+  std::int64_t most = kUnlimited;  ///< less than `least`: its memory does not hold what it must
 };
 
 /// What memory holds, and where the runtime has graph warm-ups (`warmup`: the stage's) exactly what they bring. A stage

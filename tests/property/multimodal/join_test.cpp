@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "every_selection.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
 #include "tangram/multimodal/closed_form.hpp"

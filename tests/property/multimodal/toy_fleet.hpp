@@ -1,9 +1,8 @@
-// Toy fleets of two classes with prices in plain numbers, and the plans of three modes tried one by one.
+// Toy fleets of two classes with prices in plain numbers: what the choices of each module are, in each mode.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <random>
 #include <vector>
@@ -52,9 +51,6 @@ inline constexpr int kToyBatch = 16;
 [[nodiscard]] multimodal::ShareProblem colocated_problem(const ToyFleet& fleet, const ToyBatch& batch);
 [[nodiscard]] multimodal::FleetWork work_of(const ToyFleet& fleet);
 
-/// The least time of all selections of a problem, each tried.
-[[nodiscard]] std::optional<std::int64_t> fastest_of_all(const multimodal::JoinProblem& problem);
-[[nodiscard]] std::optional<std::int64_t> fastest_of_all(const multimodal::ShareProblem& problem);
 /// Encoders are the first blocks of the language model, all of them on its first stage.
 [[nodiscard]] std::optional<std::int64_t> fastest_homogeneous(const ToyFleet& fleet, const ToyBatch& batch);
 

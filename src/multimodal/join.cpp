@@ -114,6 +114,9 @@ class JoinCheck {
   Expected<void> run() {
     faults_.need(problem_.microbatches > 0, "/microbatches", "at least one microbatch is needed");
     choices("/language", problem_.language);
+    const bool trained = std::ranges::all_of(
+        problem_.language, [](const Choice& one) { return std::ranges::none_of(one.stages, &Stage::is_frozen); });
+    faults_.need(trained, "/language", "the language model has a backward pass, for what is trained in front of it");
     for (std::size_t e = 0; e < problem_.encoders.size(); ++e) {
       const std::string place = "/encoders/" + std::to_string(e);
       choices(place + "/choices", problem_.encoders[e].choices);

@@ -42,14 +42,11 @@ std::optional<Joined> JoinAtPeriod::best() {
 }
 
 std::vector<JoinAtPeriod::Slice> JoinAtPeriod::slices() const {
-  std::set<std::size_t> longest{0};
-  if (problem_.graph_warmup) {
-    longest.clear();
-    for (const Encoder& encoder : problem_.encoders) {
-      for (const Choice& choice : encoder.choices) longest.insert(choice.stages.size());
-    }
-    if (longest.empty()) longest.insert(0);
+  std::set<std::size_t> longest;
+  for (const Encoder& encoder : problem_.encoders) {
+    for (const Choice& choice : encoder.choices) longest.insert(problem_.graph_warmup ? choice.stages.size() : 0);
   }
+  if (longest.empty()) longest.insert(0);
   std::set<std::pair<int, std::size_t>> kinds;
   for (const Choice& choice : problem_.language) {
     kinds.emplace(choice.key, problem_.graph_warmup ? choice.stages.size() : 0);

@@ -40,7 +40,7 @@ struct BranchLabel {
 [[nodiscard]] Label fork(const Label& a, const Label& b);
 [[nodiscard]] BranchLabel join(const BranchLabel& a, const BranchLabel& b);
 
-/// The stage in front of what is `behind` it, seen across the boundary.
+/// A stage that has a backward pass, in front of what is `behind` it, seen across the boundary.
 [[nodiscard]] std::optional<Label> prepend(const Stage& stage, const Label& behind, std::int64_t period,
                                            const InFlight& allowed);
 
@@ -48,8 +48,8 @@ struct BranchLabel {
 [[nodiscard]] std::optional<BranchLabel> append(const BranchLabel& inputs, const Stage& stage, std::int64_t period,
                                                 const InFlight& allowed);
 
-/// Stages in a row, `hops[s]` behind the s-th; `allowed` as many as stages. Of a chain() what is `behind` its last
-/// stage comes first; a branch() may end in one more hop.
+/// Stages in a row, `hops[s]` behind the s-th; `allowed` as many as stages. A chain may have something `behind`
+/// its last hop; a branch may end in one hop more, to what it feeds.
 [[nodiscard]] std::optional<Label> chain_label(std::span<const Stage> stages, std::span<const Price> hops,
                                                const Label& behind, std::int64_t period,
                                                std::span<const InFlight> allowed, std::int64_t microbatches);

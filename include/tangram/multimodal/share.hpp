@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -34,7 +33,7 @@ struct StageMemory {
 /// One pipeline of the language model.
 struct SharedPipeline {
   int allocation = 0;               ///< the GPUs that it takes: encoder layouts are listed by it
-  std::vector<Stage> stages;        ///< n_max counts, and memory below it; A = T
+  std::vector<Stage> stages;        ///< with a backward pass, A = T; n_max: the most that a stage holds, if memory does
   std::vector<Price> hops;          ///< behind each stage but the last
   std::vector<StageMemory> memory;  ///< of each stage
   std::int64_t sync = 0;            ///< of its gradients, ns

@@ -63,7 +63,7 @@ std::int64_t forward_of(const ToyModule& module, const ToyStage& stage, int samp
 }
 
 std::int64_t sync_of(const ToyFleet& fleet, const ToyModule& module, int blocks, int replicas) {
-  return replicas > 1 ? std::llround(fleet.sync * module.work * blocks) : 0;
+  return replicas > 1 && !module.frozen ? std::llround(fleet.sync * module.work * blocks) : 0;
 }
 
 double states_of(const ToyModule& module, const ToyStage& stage) {
@@ -76,7 +76,8 @@ double activations_of(const ToyModule& module, const ToyStage& stage, int sample
 Stage stage_of(const ToyFleet& fleet, const ToyModule& module, const ToyStage& own, int samples, int replicas) {
   Stage stage;
   stage.plan.F = forward_of(module, own, samples);
-  stage.plan.T = 3 * stage.plan.F;
+  stage.plan.T = module.passes() * stage.plan.F;
+  stage.prefetch = module.frozen ? 2 : 0;
   stage.plan.A = stage.plan.T + sync_of(fleet, module, own.blocks, replicas);
   stage.plan.o = fleet.step;
   const double free = at(fleet.memory, own.gpu_class) - states_of(module, own);
@@ -134,7 +135,7 @@ std::vector<EncoderLayout> layouts_of(const ToyFleet& fleet, const ToyModule& en
       const std::int64_t forward = forward_of(encoder, {encoder.blocks, c, tensor}, kToyBatch / lanes);
       layout.forward = std::max(layout.forward, forward);
     }
-    layout.backward = 2 * layout.forward;
+    layout.backward = (encoder.passes() - 1) * layout.forward;
     layout.sync = sync_of(fleet, encoder, encoder.blocks, lanes);
     layout.step = fleet.step;
     const ToyStage all{encoder.blocks, 0, tensor};
@@ -153,6 +154,7 @@ ToyFleet random_fleet(std::mt19937_64& random, int encoders) {
   for (int e = 0; e < encoders; ++e) {
     fleet.encoders.push_back(random_module(random, 1, encoders == 1 ? 3 : 2, draw(random, 0.2, 0.8)));
     fleet.encoders.back().most_stages = 2;
+    fleet.encoders.back().frozen = pick(random, 1, 4) == 1;
   }
   fleet.language = random_module(random, 3, encoders == 1 ? 4 : 3, 1);
   fleet.language.most_stages = 3;
@@ -233,7 +235,8 @@ multimodal::FleetWork work_of(const ToyFleet& fleet) {
   work.gpu_time.assign(0, 2, 0);
   const auto add = [&](const ToyModule& module) {
     work.amount.push_back(static_cast<double>(module.blocks) * kToyBatch);
-    work.gpu_time.add_row(std::array{3 * module.work / module.speed[0], 3 * module.work / module.speed[1]});
+    work.gpu_time.add_row(
+        std::array{module.passes() * module.work / module.speed[0], module.passes() * module.work / module.speed[1]});
   };
   for (const ToyModule& module : fleet.encoders) add(module);
   add(fleet.language);
@@ -259,8 +262,8 @@ std::optional<std::int64_t> fastest_homogeneous(const ToyFleet& fleet, const Toy
       const ToyStage own{encoder.blocks, chain.front().gpu_class, chain.front().tensor};
       const std::int64_t forward = forward_of(encoder, own, batch.samples);
       first.F += forward;
-      first.T += 3 * forward;
-      first.A += 3 * forward + sync_of(fleet, encoder, encoder.blocks, batch.replicas);
+      first.T += encoder.passes() * forward;
+      first.A += encoder.passes() * forward + sync_of(fleet, encoder, encoder.blocks, batch.replicas);
       states += states_of(encoder, own);
       activations += activations_of(encoder, own, batch.samples);
     }

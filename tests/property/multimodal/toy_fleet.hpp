@@ -13,7 +13,8 @@
 
 namespace tangram::tests {
 
-/// Blocks of one module; a sample takes `work` ns forward on a block at speed 1, and twice that backward.
+/// Blocks of one module; a sample takes `work` ns forward on a block at speed 1, and twice that backward, if not
+/// frozen.
 struct ToyModule {
   int blocks = 1;
   int most_stages = 1;
@@ -21,6 +22,9 @@ struct ToyModule {
   double parameters = 0;   ///< of a block, in any unit of memory
   double activations = 0;  ///< of a block and sample
   std::array<double, 2> speed{1, 1};
+  bool frozen = false;
+
+  [[nodiscard]] int passes() const { return frozen ? 1 : 3; }  ///< in forward passes
 };
 
 struct ToyFleet {

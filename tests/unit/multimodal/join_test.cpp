@@ -101,6 +101,12 @@ TEST_CASE("a join is taken as it is, or every fault is named by its place") {
     problem.language[1].stages[0].plan.T = 0;
     CHECK(refused(problem) == Places{"/language/0/hops", "/language/1/stages/0/F", "/language/1/stages/0/T"});
   }
+  SECTION("nothing to train") {
+    Stage& stage = problem.language[1].stages[0];
+    stage.plan.T = stage.plan.A = stage.plan.F;
+    stage.prefetch = 2;
+    CHECK(refused(problem) == Places{"/language"});
+  }
   SECTION("keys without prices, modules without choices") {
     problem.language[0].key = 1;
     problem.encoders.push_back({{}, {1, 2, Price{-1, 0}}});

@@ -118,7 +118,7 @@ TEST_CASE("where backward passes are uneven, closed forms of trees are hardly ev
   }
   INFO(excess.text());
   CHECK(within >= enough(500));
-  CHECK(excess.share_below() <= 0.005);
+  CHECK(excess.share_below() <= 0.02);
   CHECK(excess.least() >= -0.02);
 }
 
@@ -145,8 +145,8 @@ TEST_CASE("where transfers block, branches much shorter than the longest wait fo
     if (time) (ahead == 1 ? in_turns : in_step).add(form->time, *time);
   }
   INFO("in step: " << in_step.text() << "; in turns: " << in_turns.text());
-  CHECK(in_step.least() >= -0.05);
-  CHECK(in_step.share_below() <= 0.005);
+  CHECK(in_step.least() >= -0.1);
+  CHECK(in_step.share_below() <= 0.02);
   CHECK(in_step.median() <= 0.02);
   CHECK(stuck >= enough(400));
   CHECK(in_turns.count() >= static_cast<std::size_t>(enough(500)));

@@ -49,9 +49,14 @@ class Draws {
   std::uniform_real_distribution<double> uniform_{0, 1};
 };
 
+constexpr int kBatches = 3000;
+
 double slowest_drawn(const SampleSpread& spread, int lanes, int samples) {
-  return Draws(spread, 7).slowest(lanes, samples, cases(3000));
+  return Draws(spread, 7).slowest(lanes, samples, cases(kBatches));
 }
+
+// How much more a mean scatters where fewer batches are drawn.
+double scatter() { return std::max(1.0, std::sqrt(static_cast<double>(kBatches) / cases(kBatches))); }
 
 // An encoder of one stage that is busy for `share` of the period, in front of four alike stages.
 StageGraph encoder_in_front(double share) {
@@ -75,7 +80,7 @@ TEST_CASE("the slowest of 16 lanes of 8 samples that vary by 0.6 takes 1.43 time
   const SampleSpread spread{.variation = 0.6};
   CHECK(slowest_lane(spread, 16, 8) == Approx(1.43).epsilon(0.01));
   CHECK(slowest_lane_quantile(spread, 16, 8) == Approx(1.43).epsilon(0.01));
-  CHECK(error(slowest_lane(spread, 16, 8), slowest_drawn(spread, 16, 8)) <= 0.01);
+  CHECK(error(slowest_lane(spread, 16, 8), slowest_drawn(spread, 16, 8)) <= 0.01 * scatter());
 }
 
 TEST_CASE("the slowest lane is within 3 % of draws, its quantile farther off where samples are few") {
@@ -89,8 +94,8 @@ TEST_CASE("the slowest lane is within 3 % of draws, its quantile farther off whe
         const double drawn = slowest_drawn(spread, lanes, samples);
         const double of_mean = error(slowest_lane(spread, lanes, samples), drawn);
         const double of_quantile = error(slowest_lane_quantile(spread, lanes, samples), drawn);
-        CHECK(of_mean <= 0.035);
-        if (none == 0 && (variation <= 0.6 || samples >= 4)) CHECK(of_quantile <= 0.055);
+        CHECK(of_mean <= 0.035 * scatter());
+        if (none == 0 && (variation <= 0.6 || samples >= 4)) CHECK(of_quantile <= 0.055 * scatter());
         farthest = std::max(farthest, of_mean);
         farthest_quantile = std::max(farthest_quantile, of_quantile);
       }
@@ -126,15 +131,15 @@ TEST_CASE(
         const StageGraph even = encoder_in_front(busy);
         Draws draws(spread, 3);
         double sum = 0;
-        const int batches = cases(60);
-        for (int i = 0; i < batches; ++i) {
+        constexpr int kPipelines = 60;
+        for (int i = 0; i < kPipelines; ++i) {
           Loads loads(even.stages.size());
           for (int m = 0; m < 32; ++m) loads.front().push_back(draws.slowest_once(lanes, 1));
           sum += static_cast<double>(*timetable(even, std::vector<std::int64_t>{5, 4, 3, 2, 1}, loads));
         }
         const auto form = closed_form(encoder_in_front(busy * slowest_lane(spread, lanes, 1)));
         REQUIRE(form.has_value());
-        const double low = sum / batches / static_cast<double>(form->time) - 1;
+        const double low = sum / kPipelines / static_cast<double>(form->time) - 1;
         INFO("busy " << busy << ", variation " << variation << ", lanes " << lanes);
         CHECK(low >= -0.05);
         CHECK(low <= (variation <= 0.3 ? 0.04 : 0.15));

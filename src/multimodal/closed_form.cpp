@@ -5,6 +5,7 @@
 #include "neighbours.hpp"
 #include "stage_terms.hpp"
 #include "tangram/base/at.hpp"
+#include "ways.hpp"
 
 namespace tangram::multimodal {
 
@@ -12,23 +13,21 @@ namespace {
 
 class FormOfGraph {
  public:
-  explicit FormOfGraph(const StageGraph& graph)
-      : graph_(graph), neighbours_(graph), phi_(count(), 0), back_(count(), 0), in_flight_(count(), 0) {}
+  explicit FormOfGraph(const StageGraph& graph) : graph_(graph), neighbours_(graph), in_flight_(count(), 0) {}
 
   std::optional<ClosedForm> run() {
     if (std::ranges::any_of(graph_.edges, [](const Edge& edge) { return edge.price.is_none(); })) return std::nullopt;
     if (!limits()) return std::nullopt;
-    forward_ways();
-    backward_ways();
     const std::int64_t period = graph_.blocking_transfers ? blocking_period() : overlapped_period();
     if (period == 0) return std::nullopt;
     if (graph_.graph_warmup) in_flight_ = warm_in_flight();
+    const Ways ways = ways_of(graph_, neighbours_);
     std::int64_t last_gradient = 0;
     std::int64_t last_backward = 0;
     std::int64_t step = 0;
     for (std::size_t s = 0; s < count(); ++s) {
       const Stage& stage = graph_.stages[s];
-      const std::int64_t end = back_[s] + stage.backward();
+      const std::int64_t end = ways.back[s] + stage.backward();
       last_backward = std::max(last_backward, end);
       last_gradient = std::max(last_gradient, end + stage.plan.A - stage.plan.T);
       step = std::max(step, stage.plan.o);
@@ -59,49 +58,9 @@ class FormOfGraph {
     return std::ranges::all_of(limits_, [](const InFlight& limit) { return limit.least <= limit.most; });
   }
 
-  // phi: when a stage begins its first pass. Where transfers block, one boundary after the other hands over.
-  void forward_ways() {
-    std::vector<std::int64_t> leaves(graph_.edges.size(), 0);
-    for (std::size_t s = 0; s < count(); ++s) {
-      for (const int e : neighbours_.in[s]) {
-        const std::int64_t latency = edge(e).price.latency;
-        phi_[s] = graph_.blocking_transfers ? std::max(phi_[s], at(leaves, e)) + latency
-                                            : std::max(phi_[s], at(leaves, e) + latency);
-      }
-      std::int64_t end = phi_[s] + graph_.stages[s].plan.F;
-      for (const int e : neighbours_.out[s]) {
-        at(leaves, e) = end;
-        if (graph_.blocking_transfers) end += edge(e).price.latency;
-      }
-    }
-  }
-
-  // back: when a stage begins the backward pass of the only microbatch there would be.
-  void backward_ways() {
-    std::vector<std::int64_t> leaves(graph_.edges.size(), 0);
-    for (std::size_t s = count(); s-- > 0;) {
-      if (graph_.stages[s].is_frozen()) {
-        back_[s] = phi_[s] + graph_.stages[s].plan.F;
-        continue;
-      }
-      if (neighbours_.out[s].empty()) back_[s] = phi_[s] + graph_.stages[s].plan.F;
-      for (const int e : neighbours_.out[s]) {
-        const std::int64_t latency = edge(e).price.latency;
-        back_[s] = graph_.blocking_transfers ? std::max(back_[s], at(leaves, e)) + latency
-                                             : std::max(back_[s], at(leaves, e) + latency);
-      }
-      std::int64_t end = back_[s] + graph_.stages[s].backward();
-      for (const int e : neighbours_.in[s]) {
-        at(leaves, e) = end;
-        const bool sends_gradient = !at(graph_.stages, edge(e).from).is_frozen();
-        if (graph_.blocking_transfers && sends_gradient) end += edge(e).price.latency;
-      }
-    }
-  }
-
-  // Each microbatch keeps a stage for its passes and for all that it hands over. A stage that begins one microbatch
-  // more than who reads it comes back to is always one meeting ahead, so that the two of them take turns; further
-  // ahead, both wait for ever. 0: they do.
+  // Each microbatch keeps a stage for its passes and for all that it hands over. A stage whose warm-up is longer than
+  // its reader's by one more than itself is always one meeting ahead of it, and the two take turns; further ahead, both
+  // wait for ever. 0: they do.
   [[nodiscard]] std::int64_t blocking_period() const {
     std::vector<std::int64_t> kept;
     for (std::size_t s = 0; s < count(); ++s) {
@@ -178,8 +137,6 @@ class FormOfGraph {
 
   const StageGraph& graph_;
   Neighbours neighbours_;
-  std::vector<std::int64_t> phi_;
-  std::vector<std::int64_t> back_;
   std::vector<InFlight> limits_;
   std::vector<std::int64_t> in_flight_;
 };

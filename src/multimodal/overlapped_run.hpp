@@ -7,7 +7,6 @@
 
 #include "neighbours.hpp"
 #include "pass_times.hpp"
-#include "tangram/base/grid.hpp"
 #include "tangram/multimodal/stage_graph.hpp"
 
 namespace tangram::multimodal {

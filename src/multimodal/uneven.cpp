@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "tangram/base/assert.hpp"
+
 namespace tangram::multimodal {
 
 namespace {
@@ -100,6 +102,7 @@ class LaneWork {
 }  // namespace
 
 double slowest_lane(const SampleSpread& spread, std::int64_t lanes, std::int64_t samples) {
+  TANGRAM_ASSERT(lanes > 0 && samples > 0 && spread.variation >= 0 && spread.none >= 0 && spread.none < 1);
   if (lanes == 1 || (spread.variation == 0 && spread.none == 0)) return 1;
   constexpr double kLeastVariation = 1e-3;  // a share that jumps is not integrated well
   const LaneWork work({std::max(spread.variation, kLeastVariation), spread.none}, samples);
@@ -108,6 +111,7 @@ double slowest_lane(const SampleSpread& spread, std::int64_t lanes, std::int64_t
 }
 
 double slowest_lane_quantile(const SampleSpread& spread, std::int64_t lanes, std::int64_t samples) {
+  TANGRAM_ASSERT(lanes > 0 && samples > 0 && spread.variation >= 0 && spread.none >= 0 && spread.none < 1);
   if (lanes == 1) return 1;
   const double square = (1 + spread.variation * spread.variation) / (1 - spread.none) - 1;
   const Lognormal work(1, std::sqrt(square / static_cast<double>(samples)));

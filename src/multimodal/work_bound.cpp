@@ -39,6 +39,8 @@ std::vector<duals::CostSlopes> cost_of(const FleetWork& work, const std::vector<
 }  // namespace
 
 WorkBound work_bound(const FleetWork& work) {
+  TANGRAM_ASSERT(work.amount.size() == static_cast<std::size_t>(work.gpu_time.rows()));
+  TANGRAM_ASSERT(work.gpus.size() == static_cast<std::size_t>(work.gpu_time.columns()));
   constexpr double kRounding = 1e-9;
   WorkBound bound;
   for (int k = 0; k < work.gpu_time.rows(); ++k) {

@@ -41,8 +41,8 @@ struct Colocated {
 /// negative time, at least one round, language models that pass check(StageGraph) and have no gradients of their own.
 [[nodiscard]] Expected<void> check(const Colocated& plan);
 
-/// Iteration time, ns. nullopt: a language model has no closed form. No timetable takes longer where none of a language
-/// model is above its form; where lanes and stages are alike it is the timetable.
+/// Iteration time, ns. nullopt: a language model has no closed form. No timetable takes longer, as long as none of a
+/// language model does; where lanes and stages are alike it is the timetable.
 [[nodiscard]] std::optional<std::int64_t> closed_form(const Colocated& plan);
 
 /// Iteration time, ns, each lane and stage as early as it can. nullopt: as closed_form().

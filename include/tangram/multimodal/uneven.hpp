@@ -19,8 +19,8 @@ struct SampleSpread {
 [[nodiscard]] double slowest_lane(const SampleSpread& spread, std::int64_t lanes, std::int64_t samples);
 
 /// The same by one quantile, 1 - e^-0.5772 / lanes, of a lognormal with the mean and variance of a lane's work: the
-/// mean of the largest of many draws is near it (Gumbel, Statistics of Extremes, 1958). Up to a sixth low where single
-/// samples vary as much as their mean. O(1).
+/// mean of the largest of many draws is near it (Gumbel, Statistics of Extremes, 1958). Up to a third low where
+/// samples are few, and vary as much as their mean or often have no items. O(1).
 [[nodiscard]] double slowest_lane_quantile(const SampleSpread& spread, std::int64_t lanes, std::int64_t samples);
 
 }  // namespace tangram::multimodal

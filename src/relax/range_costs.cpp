@@ -6,6 +6,10 @@
 
 namespace tangram::relax {
 
+using duals::PriceSearch;
+using duals::product;
+using duals::search_prices;
+
 namespace {
 
 constexpr double kRounding = 1e-9;

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "execution_modes.hpp"
-#include "price_search.hpp"
+#include "tangram/duals/price_search.hpp"
 #include "timeline.hpp"
 
 namespace tangram::relax {
+
+using duals::PricesFound;
 
 class RangeCosts {
  public:

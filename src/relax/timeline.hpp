@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "execution_modes.hpp"
-#include "price_search.hpp"
+#include "tangram/duals/price_search.hpp"
 
 namespace tangram::relax {
+
+using duals::CostSlopes;
 
 /// Moments of the fill, as shares of the iteration: each counts as its beginning.
 struct Moment {

@@ -1,11 +1,11 @@
 // Prices that prove the most, where the answer is known.
-#include "price_search.hpp"
+#include "tangram/duals/price_search.hpp"
 
 #include <cmath>
 
 #include "support/catch.hpp"
 
-using namespace tangram::relax;
+using namespace tangram::duals;
 
 TEST_CASE("the largest worth under planes is found at their corner") {
   // Cost max(x + 2 y, 2 x + y), both worth 1: largest where both are 1, at x = y = 1/3, worth 2/3 for a cost of 1.

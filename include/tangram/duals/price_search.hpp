@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-namespace tangram::relax {
+namespace tangram::duals {
 
 /// Slopes of the cost, one for each price; together they are the cost: their products with the prices add up to it.
 using CostSlopes = std::vector<double>;
@@ -37,4 +37,4 @@ struct PricesFound {
 /// `prices` to begin with, all above 0 where anything is worth or costs something.
 [[nodiscard]] PricesFound search_prices(const PriceSearch& search, std::vector<double> prices);
 
-}  // namespace tangram::relax
+}  // namespace tangram::duals

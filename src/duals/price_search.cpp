@@ -1,4 +1,4 @@
-#include "price_search.hpp"
+#include "tangram/duals/price_search.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace tangram::relax {
+namespace tangram::duals {
 
 namespace {
 
@@ -131,4 +131,4 @@ PricesFound search_prices(const PriceSearch& search, std::vector<double> prices)
   return found;
 }
 
-}  // namespace tangram::relax
+}  // namespace tangram::duals

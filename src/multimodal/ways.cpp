@@ -1,0 +1,75 @@
+#include "ways.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tangram/base/at.hpp"
+
+namespace tangram::multimodal {
+
+namespace {
+
+class WaysOfGraph {
+ public:
+  WaysOfGraph(const StageGraph& graph, const Neighbours& neighbours) : graph_(graph), neighbours_(neighbours) {
+    ways_.phi.assign(graph.stages.size(), 0);
+    ways_.back.assign(graph.stages.size(), 0);
+  }
+
+  Ways run() {
+    go();
+    come();
+    return std::move(ways_);
+  }
+
+ private:
+  void go() {
+    leaves_.assign(graph_.edges.size(), 0);
+    for (std::size_t s = 0; s < graph_.stages.size(); ++s) {
+      ways_.phi[s] = arrival(neighbours_.in[s]);
+      leave(ways_.phi[s] + graph_.stages[s].plan.F, neighbours_.out[s]);
+    }
+  }
+
+  void come() {
+    leaves_.assign(graph_.edges.size(), 0);
+    for (std::size_t s = graph_.stages.size(); s-- > 0;) {
+      const Stage& stage = graph_.stages[s];
+      const bool turns = stage.is_frozen() || neighbours_.out[s].empty();
+      ways_.back[s] = turns ? ways_.phi[s] + stage.plan.F : arrival(neighbours_.out[s]);
+      if (stage.is_frozen()) continue;
+      std::vector<int> trained = neighbours_.in[s];
+      std::erase_if(trained, [&](int e) { return at(graph_.stages, at(graph_.edges, e).from).is_frozen(); });
+      leave(ways_.back[s] + stage.backward(), trained);
+    }
+  }
+
+  // When all that comes over the edges is there.
+  [[nodiscard]] std::int64_t arrival(const std::vector<int>& edges) const {
+    std::int64_t all = 0;
+    for (const int e : edges) {
+      const std::int64_t latency = at(graph_.edges, e).price.latency;
+      all =
+          graph_.blocking_transfers ? std::max(all, at(leaves_, e)) + latency : std::max(all, at(leaves_, e) + latency);
+    }
+    return all;
+  }
+
+  void leave(std::int64_t now, const std::vector<int>& edges) {
+    for (const int e : edges) {
+      at(leaves_, e) = now;
+      if (graph_.blocking_transfers) now += at(graph_.edges, e).price.latency;
+    }
+  }
+
+  const StageGraph& graph_;
+  const Neighbours& neighbours_;
+  std::vector<std::int64_t> leaves_;  // [edge] when what it carries leaves
+  Ways ways_;
+};
+
+}  // namespace
+
+Ways ways_of(const StageGraph& graph, const Neighbours& neighbours) { return WaysOfGraph(graph, neighbours).run(); }
+
+}  // namespace tangram::multimodal

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "canonical.hpp"
+#include "graph.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -48,6 +49,15 @@ double parameter_estimate(const Blueprint& blueprint) {
   return total;
 }
 
+// Where a sample has its image and audio tokens among the language model's.
+std::int64_t tokens_of_encoders(const ModuleGraph& graph) {
+  std::int64_t tokens = 0;
+  for (const Module& module : graph.modules) {
+    if (module.kind == ModuleKind::kEncoder) tokens += module.sample_tokens_out();
+  }
+  return tokens;
+}
+
 }  // namespace
 
 std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
@@ -66,6 +76,13 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
          fmt::format("microbatch {} is larger than the global batch of {} samples", job.microbatch, job.global_batch),
          fmt::format("use at most {}", job.global_batch)});
   }
+  const std::int64_t inside = says_more(blueprint.frame.graph) ? tokens_of_encoders(blueprint.frame.graph) : 0;
+  if (inside > job.sequence_length) {
+    found.push_back({"sequence_length",
+                     fmt::format("encoders make {} tokens of a sample, which are among its {}", inside,
+                                 job.sequence_length),
+                     fmt::format("use {} at least, or fewer items in \"data\"", inside)});
+  }
   const double total = parameter_estimate(blueprint);
   if (total > kMaxParameters) {
     found.push_back({"", fmt::format("the model would have {:.3g} parameters", total),
@@ -76,6 +93,8 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
 
 Model assemble(Blueprint blueprint, Job job) {
   Model model = std::move(blueprint.frame);
+  if (!says_more(model.graph)) model.graph = {};
+  apply_graph(model.graph, blueprint.chain);
   for (BlockType& block : blueprint.chain) {
     fit_to_sequence(block, job.sequence_length);
     model.blocks.push_back(add_type(model.types, std::move(block)));

@@ -11,9 +11,10 @@
 namespace tangram::model {
 
 struct Blueprint {
-  Model frame;                     ///< everything but types, blocks and job
+  Model frame;                     ///< everything but types, blocks and job; of the graph what files say
   std::vector<BlockType> chain;    ///< every block, first to last; tokens 0: the sequence length; no name: chosen later
   std::int64_t max_positions = 0;  ///< longest sequence the model was made for; 0: not said
+  std::vector<std::string> assumed;  ///< what a Hugging Face config leaves out, and what was taken
 };
 
 /// Reads the `architecture` section. Mistakes go to the reader's sink.
@@ -21,6 +22,19 @@ struct Blueprint {
 
 /// Reads a Hugging Face config. Mistakes go to the sink.
 [[nodiscard]] Blueprint import_hf(const io::Document& document, Diagnostics& sink);
+
+/// Reads `modules` and `edges` of an explicit architecture into the graph; `extra`: where extra_embedding_parameters
+/// stand, of which patch embeddings are a part.
+void read_modules(io::ObjectReader& reader, Blueprint& blueprint);
+
+/// Reads `edges` where the modules are known.
+void read_edges(io::ObjectReader& reader, ModuleGraph& graph);
+
+/// Reads what an encoder or generator says of its connector and of its tokens.
+[[nodiscard]] std::optional<Connector> read_connector(io::ObjectReader& reader);
+
+/// Reads the `data` section: items of a sample by module.
+void read_data(io::ObjectReader& reader, Blueprint& blueprint);
 
 /// Reads the `training` section; overrides replace its values.
 [[nodiscard]] Job read_job(io::ObjectReader& reader, const JobOverrides& overrides);

@@ -23,19 +23,6 @@ struct Blueprint {
 /// Reads a Hugging Face config. Mistakes go to the sink.
 [[nodiscard]] Blueprint import_hf(const io::Document& document, Diagnostics& sink);
 
-/// Reads `modules` and `edges` of an explicit architecture into the graph; `extra`: where extra_embedding_parameters
-/// stand, of which patch embeddings are a part.
-void read_modules(io::ObjectReader& reader, Blueprint& blueprint);
-
-/// Reads `edges` where the modules are known.
-void read_edges(io::ObjectReader& reader, ModuleGraph& graph);
-
-/// Reads what an encoder or generator says of its connector and of its tokens.
-[[nodiscard]] std::optional<Connector> read_connector(io::ObjectReader& reader);
-
-/// Reads the `data` section: items of a sample by module.
-void read_data(io::ObjectReader& reader, Blueprint& blueprint);
-
 /// Reads the `training` section; overrides replace its values.
 [[nodiscard]] Job read_job(io::ObjectReader& reader, const JobOverrides& overrides);
 

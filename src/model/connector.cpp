@@ -6,8 +6,6 @@ namespace tangram::model {
 
 namespace {
 
-double number(std::int64_t value) { return static_cast<double>(value); }
-
 /// Input, queries and output of a resampler.
 struct ResamplerWidths {
   std::int64_t in = 0;
@@ -57,11 +55,12 @@ ConnectorParameters parameters(const Connector& connector) {
 Flops forward_flops(const Connector& connector) {
   double flops = 0;
   for (const ConnectorProduct& product : products(connector)) {
-    flops += 2.0 * number(product.rows) * number(product.in) * number(product.out);
+    flops += 2.0 * static_cast<double>(product.rows) * static_cast<double>(product.in * product.out);
   }
   if (connector.kind == ConnectorKind::kResampler) {
     // Each query of an item attends to the item's tokens: two products.
-    flops += 4.0 * number(connector.queries) * number(connector.tokens_in) * number(resampler_widths(connector).inner);
+    const std::int64_t pairs = connector.queries * connector.tokens_in;
+    flops += 4.0 * static_cast<double>(pairs) * static_cast<double>(resampler_widths(connector).inner);
   }
   return Flops(flops);
 }

@@ -80,8 +80,9 @@ std::string_view unnumbered(std::string_view name) {
   return numbered ? name.substr(0, end) : name;
 }
 
-Connector connector_of(const Module& module, const Gradients& inputs) {
+Connector connector_of(const Module& module, const Edge* edge, const Gradients& inputs) {
   Connector connector = *module.connector;
+  if (edge != nullptr) connector.copies += static_cast<int>(edge->into_layers.size());
   connector.gradients = {connector.trainable, inputs.any()};
   connector.tokens_in = module.sample_tokens_in();
   connector.tokens_out = module.sample_tokens_out();
@@ -204,7 +205,7 @@ void apply_graph(const ModuleGraph& graph, std::vector<BlockType>& chain) {
     const Edge* edge = graph.edge_of(m);
     const int source = encodes || edge == nullptr ? m : edge->from;
     at(chain, encodes ? module.blocks.last - 1 : module.blocks.first).connector =
-        connector_of(module, at(gradients, source));
+        connector_of(module, edge, at(gradients, source));
   }
 }
 

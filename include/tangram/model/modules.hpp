@@ -40,9 +40,10 @@ struct Connector {
   bool norm_bias = false;
   std::int64_t queries = 0;           ///< learned ones of a resampler, for each item
   std::int64_t extra_parameters = 0;  ///< in no product: separator tokens and alike
-  int copies = 1;                     ///< of linear layers and norm: one more for each deeper entry into its target
   bool trainable = true;
-  Gradients gradients;          ///< follows from what is trained
+  // What follows from the graph; a block's connector has it, a module's has not.
+  int copies = 1;  ///< of linear layers and norm: one more for each deeper entry into its target
+  Gradients gradients;
   std::int64_t tokens_in = 0;   ///< of one sample
   std::int64_t tokens_out = 0;  ///< of one sample
 

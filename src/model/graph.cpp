@@ -41,6 +41,8 @@ class Training {
   const ModuleGraph& graph_;
 };
 
+std::string connector_name(const Module& module) { return module.name + std::string(kConnectorSuffix); }
+
 bool trains_anything(const ModuleGraph& graph) {
   return std::ranges::any_of(graph.modules, [](const Module& module) {
     return module.trainable || (module.connector && module.connector->trainable);
@@ -51,7 +53,7 @@ std::vector<std::string> names_to_freeze(const ModuleGraph& graph) {
   std::vector<std::string> names;
   for (const Module& module : graph.modules) {
     names.push_back(module.name);
-    if (module.connector) names.push_back(module.name + std::string(kConnectorSuffix));
+    if (module.connector) names.push_back(connector_name(module));
   }
   return names;
 }
@@ -106,6 +108,15 @@ const Edge* ModuleGraph::edge_of(int module) const {
   if (kind == ModuleKind::kLanguage) return nullptr;
   const auto found = std::ranges::find(edges, module, kind == ModuleKind::kEncoder ? &Edge::from : &Edge::to);
   return found == edges.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> frozen_parts(const ModuleGraph& graph) {
+  std::vector<std::string> names;
+  for (const Module& module : graph.modules) {
+    if (!module.trainable) names.push_back(module.name);
+    if (module.connector && !module.connector->trainable) names.push_back(connector_name(module));
+  }
+  return names;
 }
 
 std::string_view to_string(ModuleKind kind) {

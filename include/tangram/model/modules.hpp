@@ -123,6 +123,9 @@ struct ModuleGraph {
   bool operator==(const ModuleGraph&) const = default;
 };
 
+/// What is not trained, as `freeze` names it: "vision", "vision.connector".
+[[nodiscard]] std::vector<std::string> frozen_parts(const ModuleGraph& graph);
+
 [[nodiscard]] std::string_view to_string(ModuleKind kind);
 [[nodiscard]] std::string_view to_string(ConnectorKind kind);
 

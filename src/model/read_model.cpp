@@ -200,7 +200,7 @@ void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& 
 
 void freeze_named(io::ObjectReader& at_fault, Blueprint& blueprint, const std::vector<std::string>& names) {
   for (const Conflict& conflict : freeze(blueprint, names)) {
-    at_fault.error_at(conflict.key, "unknown-name", conflict.message, conflict.hint);
+    at_fault.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
   }
 }
 

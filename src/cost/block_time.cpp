@@ -278,8 +278,8 @@ BlockTime connector_time(const model::BlockType& block, const model::Job& job, c
   const std::vector<model::ConnectorProduct> all = products(connector);
   for (const model::ConnectorProduct& product : all) {
     const double columns = static_cast<double>(product.out) / degrees.tp;
-    time.compute += linear_seconds(samples * static_cast<double>(product.rows), static_cast<double>(product.in), columns,
-                                   1, element, gradient, rates.matrix, rates, connector.gradients);
+    time.compute += linear_seconds(samples * static_cast<double>(product.rows), static_cast<double>(product.in),
+                                   columns, 1, element, gradient, rates.matrix, rates, connector.gradients);
     time.compute += streamed(values(product.rows, product.out) / degrees.tp, kPlainForward, kPlainBackward);
   }
   if (connector.kind == model::ConnectorKind::kResampler) {
@@ -290,10 +290,9 @@ BlockTime connector_time(const model::BlockType& block, const model::Job& job, c
   time.compute = host_bound(time.compute, rates, job.blocking_launches);
   const Group tp = process_groups(degrees, shape).tensor;
   const double output = values(all.back().rows, all.back().out);
-  time.tensor = {collective_seconds(Collective::kAllReduce, element * output, tp, shape, curves),
-                 connector.gradients.inputs
-                     ? collective_seconds(Collective::kAllReduce, element * input, tp, shape, curves)
-                     : 0};
+  time.tensor = {
+      collective_seconds(Collective::kAllReduce, element * output, tp, shape, curves),
+      connector.gradients.inputs ? collective_seconds(Collective::kAllReduce, element * input, tp, shape, curves) : 0};
   time.communication = time.tensor;
   if (!connector.gradients.any()) drop_backward(time);
   return time;

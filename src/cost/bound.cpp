@@ -48,8 +48,7 @@ double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType&
   const double flops = model::head_forward_flops(model).value();
   const model::Gradients gradients = model.end_gradients();
   const double modelled = linear_passes(gradients) * seconds(flops, rates.attention);
-  return profiles == nullptr ? modelled
-                             : at_most(modelled, profiles->least_head_gpu_seconds(model, device), gradients);
+  return profiles == nullptr ? modelled : at_most(modelled, profiles->least_head_gpu_seconds(model, device), gradients);
 }
 
 }  // namespace tangram::cost

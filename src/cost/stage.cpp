@@ -233,8 +233,8 @@ double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, 
   double bytes = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     const Sharing& own = sums[zero].*parameters;
-    bytes += zero >= from_stage ? own.shard(groups) * static_cast<double>(shard)
-                                : own.whole() * static_cast<double>(whole);
+    bytes +=
+        zero >= from_stage ? own.shard(groups) * static_cast<double>(shard) : own.whole() * static_cast<double>(whole);
   }
   return bytes;
 }
@@ -263,7 +263,8 @@ StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   StageCost cost;
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
-  cost.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), units));
+  cost.optimizer_step =
+      ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
   cost.gradients = ceil_to_bytes(state.gradients);

@@ -150,8 +150,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   if (measured) set_measured(unit, time, *adapted(measured, time, time_of(model::plain(block)), block.gradients));
   if (!block.gradients.any()) unit.recompute_full = 0;
   if (block.connector) {
-    const BlockTime connector =
-        connector_time(block, model.job, units.degrees, samples, units.shape, units.curves);
+    const BlockTime connector = connector_time(block, model.job, units.degrees, samples, units.shape, units.curves);
     unit.forward += connector.compute.forward + connector.communication.forward;
     unit.backward += seconds_backward(connector);
     time = joined(time, connector);

@@ -78,10 +78,10 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
   }
   const std::int64_t inside = says_more(blueprint.frame.graph) ? tokens_of_encoders(blueprint.frame.graph) : 0;
   if (inside > job.sequence_length) {
-    found.push_back({"sequence_length",
-                     fmt::format("encoders make {} tokens of a sample, which are among its {}", inside,
-                                 job.sequence_length),
-                     fmt::format("use {} at least, or fewer items in \"data\"", inside)});
+    found.push_back(
+        {"sequence_length",
+         fmt::format("encoders make {} tokens of a sample, which are among its {}", inside, job.sequence_length),
+         fmt::format("use {} at least, or fewer items in \"data\"", inside)});
   }
   const double total = parameter_estimate(blueprint);
   if (total > kMaxParameters) {

@@ -51,8 +51,8 @@ double linear_flops(const BlockType& block) { return 2.0 * number(block.tokens) 
 // for that of the weights: each as much as forward. Attention has no weights, but two inputs to each of its products.
 double passes(const Gradients& gradients) { return 1.0 + (gradients.inputs ? 1 : 0) + (gradients.weights ? 1 : 0); }
 
-// Forward FLOPs of what is trained in full, of which backward has twice as many, and FLOPs of both directions of what is
-// not.
+// Forward FLOPs of what is trained in full, of which backward has twice as many, and FLOPs of both directions of what
+// is not.
 struct IterationFlops {
   double trained = 0;
   double partly = 0;

@@ -101,7 +101,9 @@ const Module* ModuleGraph::find(std::string_view name) const {
   return found == modules.end() ? nullptr : &*found;
 }
 
-const Module& ModuleGraph::language() const { return *std::ranges::find(modules, ModuleKind::kLanguage, &Module::kind); }
+const Module& ModuleGraph::language() const {
+  return *std::ranges::find(modules, ModuleKind::kLanguage, &Module::kind);
+}
 
 const Edge* ModuleGraph::edge_of(int module) const {
   const ModuleKind kind = at(modules, module).kind;

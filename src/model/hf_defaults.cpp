@@ -11,33 +11,54 @@ namespace tangram::model {
 namespace {
 
 constexpr HfDefault kLlama[] = {
-    {"vocab_size", 32000},       {"hidden_size", 4096},         {"intermediate_size", 11008},
-    {"num_hidden_layers", 32},   {"num_attention_heads", 32},   {"max_position_embeddings", 2048},
+    {"vocab_size", 32000},     {"hidden_size", 4096},       {"intermediate_size", 11008},
+    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"max_position_embeddings", 2048},
 };
 constexpr HfDefault kMistral[] = {
-    {"vocab_size", 32000},     {"hidden_size", 4096},       {"intermediate_size", 14336},
-    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"num_key_value_heads", 8},
+    {"vocab_size", 32000},
+    {"hidden_size", 4096},
+    {"intermediate_size", 14336},
+    {"num_hidden_layers", 32},
+    {"num_attention_heads", 32},
+    {"num_key_value_heads", 8},
     {"max_position_embeddings", 131072},
 };
 constexpr HfDefault kQwen2[] = {
-    {"vocab_size", 151936},    {"hidden_size", 4096},       {"intermediate_size", 22016},
-    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"num_key_value_heads", 32},
+    {"vocab_size", 151936},
+    {"hidden_size", 4096},
+    {"intermediate_size", 22016},
+    {"num_hidden_layers", 32},
+    {"num_attention_heads", 32},
+    {"num_key_value_heads", 32},
     {"max_position_embeddings", 32768},
 };
 constexpr HfDefault kQwen25VlText[] = {
-    {"vocab_size", 152064},    {"hidden_size", 8192},       {"intermediate_size", 29568},
-    {"num_hidden_layers", 80}, {"num_attention_heads", 64}, {"num_key_value_heads", 8},
+    {"vocab_size", 152064},
+    {"hidden_size", 8192},
+    {"intermediate_size", 29568},
+    {"num_hidden_layers", 80},
+    {"num_attention_heads", 64},
+    {"num_key_value_heads", 8},
     {"max_position_embeddings", 32768},
 };
 constexpr HfDefault kQwen25OmniText[] = {
-    {"vocab_size", 152064},    {"hidden_size", 3584},       {"intermediate_size", 18944},
-    {"num_hidden_layers", 28}, {"num_attention_heads", 28}, {"num_key_value_heads", 4},
+    {"vocab_size", 152064},
+    {"hidden_size", 3584},
+    {"intermediate_size", 18944},
+    {"num_hidden_layers", 28},
+    {"num_attention_heads", 28},
+    {"num_key_value_heads", 4},
     {"max_position_embeddings", 32768},
 };
 constexpr HfDefault kQwen3VlText[] = {
-    {"vocab_size", 151936},    {"hidden_size", 4096},       {"intermediate_size", 22016},
-    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"num_key_value_heads", 32},
-    {"head_dim", 128},         {"max_position_embeddings", 128000},
+    {"vocab_size", 151936},
+    {"hidden_size", 4096},
+    {"intermediate_size", 22016},
+    {"num_hidden_layers", 32},
+    {"num_attention_heads", 32},
+    {"num_key_value_heads", 32},
+    {"head_dim", 128},
+    {"max_position_embeddings", 128000},
 };
 constexpr HfDefault kGemma3Text[] = {
     {"vocab_size", 262208},    {"hidden_size", 2304},      {"intermediate_size", 9216},
@@ -45,10 +66,12 @@ constexpr HfDefault kGemma3Text[] = {
     {"head_dim", 256},         {"sliding_window", 4096},   {"max_position_embeddings", 131072},
 };
 constexpr HfDefault kLlama4Text[] = {
-    {"vocab_size", 202048},        {"hidden_size", 5120},       {"intermediate_size", 8192},
-    {"intermediate_size_mlp", 16384}, {"num_hidden_layers", 48}, {"num_attention_heads", 40},
-    {"num_key_value_heads", 8},    {"head_dim", 128},           {"num_local_experts", 16},
-    {"num_experts_per_tok", 1},    {"attention_chunk_size", 8192}, {"max_position_embeddings", 131072},
+    {"vocab_size", 202048},         {"hidden_size", 5120},
+    {"intermediate_size", 8192},    {"intermediate_size_mlp", 16384},
+    {"num_hidden_layers", 48},      {"num_attention_heads", 40},
+    {"num_key_value_heads", 8},     {"head_dim", 128},
+    {"num_local_experts", 16},      {"num_experts_per_tok", 1},
+    {"attention_chunk_size", 8192}, {"max_position_embeddings", 131072},
 };
 constexpr HfDefault kClipVision[] = {
     {"hidden_size", 768},        {"intermediate_size", 3072}, {"num_hidden_layers", 12},
@@ -59,13 +82,25 @@ constexpr HfDefault kSiglipVision[] = {
     {"num_attention_heads", 12}, {"image_size", 224},         {"patch_size", 16},
 };
 constexpr HfDefault kQwen25Vision[] = {
-    {"depth", 32},    {"hidden_size", 3584},     {"intermediate_size", 3420},  {"num_heads", 16},
-    {"patch_size", 14}, {"spatial_merge_size", 2}, {"temporal_patch_size", 2}, {"window_size", 112},
+    {"depth", 32},
+    {"hidden_size", 3584},
+    {"intermediate_size", 3420},
+    {"num_heads", 16},
+    {"patch_size", 14},
+    {"spatial_merge_size", 2},
+    {"temporal_patch_size", 2},
+    {"window_size", 112},
     {"out_hidden_size", 3584},
 };
 constexpr HfDefault kQwen3Vision[] = {
-    {"depth", 27},      {"hidden_size", 1152},     {"intermediate_size", 4304},  {"num_heads", 16},
-    {"patch_size", 16}, {"spatial_merge_size", 2}, {"temporal_patch_size", 2}, {"num_position_embeddings", 2304},
+    {"depth", 27},
+    {"hidden_size", 1152},
+    {"intermediate_size", 4304},
+    {"num_heads", 16},
+    {"patch_size", 16},
+    {"spatial_merge_size", 2},
+    {"temporal_patch_size", 2},
+    {"num_position_embeddings", 2304},
     {"out_hidden_size", 3584},
 };
 constexpr HfDefault kInternVit[] = {
@@ -77,16 +112,15 @@ constexpr HfDefault kInternVlVision[] = {
     {"num_attention_heads", 16}, {"image_size", 448},         {"patch_size", 14},
 };
 constexpr HfDefault kLlama4Vision[] = {
-    {"hidden_size", 768},        {"intermediate_size", 5632},   {"num_hidden_layers", 34},
-    {"num_attention_heads", 16}, {"image_size", 448},           {"patch_size", 14},
-    {"projector_input_dim", 4096}, {"projector_output_dim", 4096},
+    {"hidden_size", 768}, {"intermediate_size", 5632}, {"num_hidden_layers", 34},     {"num_attention_heads", 16},
+    {"image_size", 448},  {"patch_size", 14},          {"projector_input_dim", 4096}, {"projector_output_dim", 4096},
 };
 constexpr HfDefault kMoonVit[] = {
-    {"hidden_size", 1152},       {"intermediate_size", 4304},  {"num_hidden_layers", 27}, {"num_attention_heads", 16},
-    {"init_pos_emb_height", 64}, {"init_pos_emb_width", 64}, {"patch_size", 14},
+    {"hidden_size", 1152},       {"intermediate_size", 4304}, {"num_hidden_layers", 27}, {"num_attention_heads", 16},
+    {"init_pos_emb_height", 64}, {"init_pos_emb_width", 64},  {"patch_size", 14},
 };
 constexpr HfDefault kQwen25Audio[] = {
-    {"d_model", 1280},    {"encoder_ffn_dim", 5120},      {"encoder_layers", 32}, {"encoder_attention_heads", 20},
+    {"d_model", 1280},     {"encoder_ffn_dim", 5120},      {"encoder_layers", 32}, {"encoder_attention_heads", 20},
     {"num_mel_bins", 128}, {"max_source_positions", 1500}, {"n_window", 100},      {"output_dim", 3584},
 };
 constexpr HfDefault kGemma3[] = {{"mm_tokens_per_image", 256}};

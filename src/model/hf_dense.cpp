@@ -109,8 +109,8 @@ void set_gemma3_windows(HfConfig& config, std::vector<BlockType>& chain) {
   const io::Node* listed = config.array("layer_types");
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const bool is_listed = listed != nullptr && i < listed->items.size();
-    const bool full = is_listed ? listed->items[i].text == "full_attention"
-                                : (static_cast<std::int64_t>(i) + 1) % period == 0;
+    const bool full =
+        is_listed ? listed->items[i].text == "full_attention" : (static_cast<std::int64_t>(i) + 1) % period == 0;
     if (!full) chain[i].attention.sliding_window = window;
   }
 }
@@ -127,16 +127,16 @@ Blueprint import_gemma3_text(HfConfig& config) {
 }
 
 constexpr std::array<HfFamily, 11> kDenseFamilies{{{"llama", import_llama},
-                                                  {"mistral", import_mistral},
-                                                  {"phi3", import_phi3},
-                                                  {"qwen2", import_qwen2},
-                                                  {"qwen3", import_qwen3},
-                                                  {"gemma", import_gemma},
-                                                  {"gemma2", import_gemma2},
-                                                  {"gemma3_text", import_gemma3_text},
-                                                  {"qwen2_5_vl_text", import_qwen2},
-                                                  {"qwen2_5_omni_text", import_qwen2},
-                                                  {"qwen3_vl_text", import_qwen3}}};
+                                                   {"mistral", import_mistral},
+                                                   {"phi3", import_phi3},
+                                                   {"qwen2", import_qwen2},
+                                                   {"qwen3", import_qwen3},
+                                                   {"gemma", import_gemma},
+                                                   {"gemma2", import_gemma2},
+                                                   {"gemma3_text", import_gemma3_text},
+                                                   {"qwen2_5_vl_text", import_qwen2},
+                                                   {"qwen2_5_omni_text", import_qwen2},
+                                                   {"qwen3_vl_text", import_qwen3}}};
 
 }  // namespace
 

@@ -77,8 +77,8 @@ Blueprint joined(Blueprint language, std::vector<HfEncoder> encoders) {
 
 /// An encoder with its section, of which `connect` makes the connector.
 template <class Connect>
-std::optional<HfEncoder> connected(HfConfig& top, std::string_view key, std::string_view model_type, Blueprint& language,
-                                   const Connect& connect) {
+std::optional<HfEncoder> connected(HfConfig& top, std::string_view key, std::string_view model_type,
+                                   Blueprint& language, const Connect& connect) {
   auto section = top.section(key, model_type);
   if (!section) return std::nullopt;
   HfEncoder encoder = read_hf_encoder(*section);
@@ -193,8 +193,7 @@ Blueprint import_intern(HfConfig& top, std::string_view text_key, std::string_vi
   auto encoder = connected(top, "vision_config", vision_type, language, [&](HfConfig&, HfEncoder& out) {
     const std::int64_t merged = shuffled(top, "downsample_ratio");
     out.module.tokens_out = out.patches / merged;
-    out.module.connector =
-        two_layers(ConnectorKind::kMerger, out.hidden() * merged, language.frame.hidden, true);
+    out.module.connector = two_layers(ConnectorKind::kMerger, out.hidden() * merged, language.frame.hidden, true);
     out.module.connector->norm = out.hidden() * merged;
     out.module.connector->norm_bias = true;
   });
@@ -207,18 +206,18 @@ Blueprint import_internvl(HfConfig& top) { return import_intern(top, "text_confi
 // The adapter behind the pixel shuffle, then the projector.
 Blueprint import_llama4(HfConfig& top) {
   Blueprint language = read_language(top, "text_config", "llama4_text");
-  auto encoder = connected(top, "vision_config", "llama4_vision_model", language,
-                           [&](HfConfig& section, HfEncoder& out) {
-                             const std::int64_t merged = shuffled(section, "pixel_shuffle_ratio");
-                             out.module.tokens_out = out.patches / merged;
-                             out.module.items.of = "tile";
-                             Connector connector;
-                             connector.kind = ConnectorKind::kMerger;
-                             connector.widths = {out.hidden() * merged, section.integer("projector_input_dim", kWidth),
-                                                 section.integer("projector_output_dim", kWidth), language.frame.hidden};
-                             connector.bias = false;
-                             out.module.connector = connector;
-                           });
+  auto encoder =
+      connected(top, "vision_config", "llama4_vision_model", language, [&](HfConfig& section, HfEncoder& out) {
+        const std::int64_t merged = shuffled(section, "pixel_shuffle_ratio");
+        out.module.tokens_out = out.patches / merged;
+        out.module.items.of = "tile";
+        Connector connector;
+        connector.kind = ConnectorKind::kMerger;
+        connector.widths = {out.hidden() * merged, section.integer("projector_input_dim", kWidth),
+                            section.integer("projector_output_dim", kWidth), language.frame.hidden};
+        connector.bias = false;
+        out.module.connector = connector;
+      });
   return with_encoder(top, std::move(language), std::move(encoder));
 }
 
@@ -290,9 +289,8 @@ Blueprint import_qwen25_omni(HfConfig& top) {
                             check_output(section, "out_hidden_size", hidden);
                             out.module.connector = qwen_merger(section, out, hidden, false);
                           });
-  auto audio =
-      connected(*thinker, "audio_config", "qwen2_5_omni_audio_encoder", language,
-                [&](HfConfig& section, HfEncoder& out) { connect_audio(section, out, hidden); });
+  auto audio = connected(*thinker, "audio_config", "qwen2_5_omni_audio_encoder", language,
+                         [&](HfConfig& section, HfEncoder& out) { connect_audio(section, out, hidden); });
   if (!vision || !audio || !top.clean()) return language;
   language.assumed.emplace_back("the thinker alone is taken: talker and token2wav are trained after it");
   return joined(std::move(language), {*std::move(vision), *std::move(audio)});

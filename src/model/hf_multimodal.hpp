@@ -1,5 +1,5 @@
-// Encoders of multimodal Hugging Face configs. Goes in: a section that describes one. Comes out: its blocks, what embeds
-// its input, and the tokens of one item.
+// Encoders of multimodal Hugging Face configs. Goes in: a section that describes one. Comes out: its blocks, what
+// embeds its input, and the tokens of one item.
 #pragma once
 
 #include <optional>

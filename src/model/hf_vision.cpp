@@ -134,10 +134,9 @@ HfEncoder read_qwen3_vision(HfConfig& config) {
     if (item.kind == io::NodeKind::kInteger && item.integer >= 0 && item.integer < std::ssize(out.chain)) {
       out.from_layers.push_back(static_cast<int>(item.integer));
     } else {
-      config.reader().error_at(item, fmt::format("{}/deepstack_visual_indexes/{}", config.reader().pointer(), i),
-                               "out-of-range",
-                               fmt::format("\"deepstack_visual_indexes\" must list layers between 0 and {}",
-                                           std::ssize(out.chain) - 1));
+      config.reader().error_at(
+          item, fmt::format("{}/deepstack_visual_indexes/{}", config.reader().pointer(), i), "out-of-range",
+          fmt::format("\"deepstack_visual_indexes\" must list layers between 0 and {}", std::ssize(out.chain) - 1));
     }
   }
   return out;
@@ -174,8 +173,8 @@ HfEncoder read_moonvit(HfConfig& config) {
   return out;
 }
 
-// The encoder of Whisper (arXiv 2212.04356): two convolutions of width 3, the second of stride 2, over spectra of 10 ms;
-// Qwen2.5-Omni attends in chunks. Its keys have no bias; they are counted with one, 0.006 % too much.
+// The encoder of Whisper (arXiv 2212.04356): two convolutions of width 3, the second of stride 2, over spectra of 10
+// ms; Qwen2.5-Omni attends in chunks. Its keys have no bias; they are counted with one, 0.006 % too much.
 HfEncoder read_qwen25_audio(HfConfig& config) {
   constexpr std::int64_t kTaps = 3;
   HfEncoder out = make_encoder(config, kAudioKeys, vit_block(config, kAudioKeys));
@@ -212,8 +211,8 @@ constexpr std::array kEncoders{EncoderClass{"clip_vision_model", read_clip},
 std::int64_t hf_side(HfConfig& config, std::string_view key) {
   const io::Node* value = config.reader().node().find(key);
   if (value == nullptr || value->kind != io::NodeKind::kArray) return config.integer(key, kTokens);
-  const bool valid = !value->items.empty() && value->items.front().kind == io::NodeKind::kInteger &&
-                     value->items.front().integer > 0;
+  const bool valid =
+      !value->items.empty() && value->items.front().kind == io::NodeKind::kInteger && value->items.front().integer > 0;
   if (valid) return value->items.front().integer;
   config.reader().error_at(key, "wrong-type", fmt::format("\"{}\" must be a number or [height, width]", key));
   return 1;
@@ -224,7 +223,8 @@ HfEncoder read_hf_encoder(HfConfig& section) {
   if (known != kEncoders.end()) return known->read(section);
   std::vector<std::string_view> names;
   for (const EncoderClass& encoder : kEncoders) names.push_back(encoder.model_type);
-  section.reader().error_at("model_type", "unknown-name", fmt::format("unsupported encoder \"{}\"", section.model_type()),
+  section.reader().error_at("model_type", "unknown-name",
+                            fmt::format("unsupported encoder \"{}\"", section.model_type()),
                             fmt::format("supported are {}; a model.yaml can describe others", fmt::join(names, ", ")));
   return {};
 }

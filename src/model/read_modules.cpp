@@ -53,17 +53,17 @@ void check_widths(io::ObjectReader& reader, const Connector& connector) {
 
 void check_layers(io::ObjectReader& reader, const ModuleGraph& graph, const Edge& edge) {
   if (edge.from_layers.size() != edge.into_layers.size()) {
-    reader.error_at("into_layers", "inconsistent-value",
-                    fmt::format("{} layers are tapped, but they go into {}", edge.from_layers.size(),
-                                edge.into_layers.size()),
-                    "\"from_layers\" and \"into_layers\" go in pairs");
+    reader.error_at(
+        "into_layers", "inconsistent-value",
+        fmt::format("{} layers are tapped, but they go into {}", edge.from_layers.size(), edge.into_layers.size()),
+        "\"from_layers\" and \"into_layers\" go in pairs");
   }
   const auto check = [&](std::string_view key, const std::vector<int>& layers, const Module& module) {
     for (const int layer : layers) {
       if (layer < module.blocks.count()) continue;
-      reader.error_at(key, "out-of-range",
-                      fmt::format("\"{}\" has no layer {}: it has {}, counted from 0", module.name, layer,
-                                  module.blocks.count()));
+      reader.error_at(
+          key, "out-of-range",
+          fmt::format("\"{}\" has no layer {}: it has {}, counted from 0", module.name, layer, module.blocks.count()));
     }
   };
   check("from_layers", edge.from_layers, at(graph.modules, edge.from));
@@ -103,10 +103,10 @@ void read_edge(io::ObjectReader& reader, ModuleGraph& graph) {
   edge.from = *from;
   edge.to = *to;
   if (!can_join(graph, edge)) {
-    reader.error_at("to", "inconsistent-value",
-                    fmt::format("\"{}\" cannot feed \"{}\"", at(graph.modules, edge.from).name,
-                                at(graph.modules, edge.to).name),
-                    "encoders feed encoders behind them or the language model, which feeds generators");
+    reader.error_at(
+        "to", "inconsistent-value",
+        fmt::format("\"{}\" cannot feed \"{}\"", at(graph.modules, edge.from).name, at(graph.modules, edge.to).name),
+        "encoders feed encoders behind them or the language model, which feeds generators");
     return;
   }
   check_layers(reader, graph, edge);
@@ -128,13 +128,12 @@ void check_edges(io::ObjectReader& reader, const ModuleGraph& graph) {
   }
 }
 
-// Layers of the same module, so that the first mistake in what they say of the chain is the only one.
 Module read_module(io::ObjectReader& reader, int first) {
   Module module;
   module.name = reader.string("name");
-  module.kind = reader.choice<ModuleKind>("kind", {{"encoder", ModuleKind::kEncoder},
-                                                   {"language", ModuleKind::kLanguage},
-                                                   {"generator", ModuleKind::kGenerator}});
+  module.kind = reader.choice<ModuleKind>(
+      "kind",
+      {{"encoder", ModuleKind::kEncoder}, {"language", ModuleKind::kLanguage}, {"generator", ModuleKind::kGenerator}});
   module.blocks = {first, first + static_cast<int>(reader.integer("blocks", kLayers))};
   module.trainable = reader.boolean_or("trainable", true);
   if (module.kind == ModuleKind::kEncoder) {
@@ -210,7 +209,7 @@ void check_connector(const ModuleSection& section, const Blueprint& blueprint) {
   }
 }
 
-/// A key of the module's own that `data` says otherwise.
+/// Tokens of an item, instead of those that the architecture says.
 void read_item_tokens(io::ObjectReader& reader, Module& module) {
   const std::int64_t before = module.tokens_in;
   module.tokens_in = reader.integer_or("tokens_in", before, kTokens);
@@ -225,8 +224,8 @@ void read_item_tokens(io::ObjectReader& reader, Module& module) {
 void check_spread(io::ObjectReader& reader, const Items& items) {
   const auto check = [&](std::string_view key, double value, std::string_view least_key, double least) {
     if (value == 0 || value >= least) return;
-    reader.error_at(key, "inconsistent-value", fmt::format("\"{}\" ({}) is less than \"{}\" ({})", key, value, least_key,
-                                                           least));
+    reader.error_at(key, "inconsistent-value",
+                    fmt::format("\"{}\" ({}) is less than \"{}\" ({})", key, value, least_key, least));
   };
   check("max", items.max, "mean", items.mean);
   check("max", items.max, "p95", items.p95);

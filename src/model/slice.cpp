@@ -53,7 +53,7 @@ class CrossingValues {
     if (cut_ <= module.blocks.first) return 0;
     if (cut_ < module.blocks.last) return of_block_before();
     if (module.kind == ModuleKind::kLanguage) return sequence();  // for the head, and generators on the way
-    if (module.kind == ModuleKind::kGenerator) return 0;  // its loss is where it ends
+    if (module.kind == ModuleKind::kGenerator) return 0;          // its loss is where it ends
     const Edge* edge = graph_.edge_of(m);
     const bool awaited = edge != nullptr && cut_ <= at(graph_.modules, edge->to).blocks.first;
     return awaited ? module.sample_tokens_out() * width_out(module) : 0;

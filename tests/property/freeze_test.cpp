@@ -42,7 +42,9 @@ class Drawn {
     return out;
   }
 
-  Degrees degrees() { return {.tp = 1 << pick(0, 2), .cp = 1 << pick(0, 1), .dp = 1 << pick(0, 2), .sequence_parallel = false}; }
+  Degrees degrees() {
+    return {.tp = 1 << pick(0, 2), .cp = 1 << pick(0, 1), .dp = 1 << pick(0, 2), .sequence_parallel = false};
+  }
 
   MemoryPolicy policy(int blocks) {
     constexpr RecomputeMode kModes[] = {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull};
@@ -53,12 +55,13 @@ class Drawn {
  private:
   std::string encoder(const std::string& name) {
     constexpr int kHidden = 128;
-    const char* const connectors[] = {"{widths: [128, 256]}", "{kind: merger, widths: [512, 300, 256], norm: layernorm}",
-                                      "{kind: pool, widths: [128, 256], bias: false}",
-                                      "{kind: resampler, widths: [128, 64, 256], queries: 16}"};
-    return fmt::format("{{name: {}, hidden: {}, layers: {}, heads: 8, ffn_hidden: 256, gated: {}, tokens_in: 64,"
-                       " tokens_out: 16, patch_parameters: 1000, connector: {}}}",
-                       name, kHidden, pick(1, 3), coin(), connectors[pick(0, 3)]);
+    const char* const connectors[] = {
+        "{widths: [128, 256]}", "{kind: merger, widths: [512, 300, 256], norm: layernorm}",
+        "{kind: pool, widths: [128, 256], bias: false}", "{kind: resampler, widths: [128, 64, 256], queries: 16}"};
+    return fmt::format(
+        "{{name: {}, hidden: {}, layers: {}, heads: 8, ffn_hidden: 256, gated: {}, tokens_in: 64,"
+        " tokens_out: 16, patch_parameters: 1000, connector: {}}}",
+        name, kHidden, pick(1, 3), coin(), connectors[pick(0, 3)]);
   }
 
   std::mt19937 random_;

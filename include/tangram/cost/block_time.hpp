@@ -32,8 +32,8 @@ struct BlockTime {
   double selective_compute = 0;  ///< what selective recompute runs again
 };
 
-/// The block without its connector. Of backward what its gradients ask for: no product for weights that are not trained,
-/// nothing at all where nothing upstream is trained.
+/// The block without its connector. Of backward what its gradients ask for: no product for weights that are not
+/// trained, nothing at all where nothing upstream is trained.
 [[nodiscard]] BlockTime block_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
                                    double samples_per_replica, const cluster::DeviceShape& shape,
                                    std::span<const CollectiveCurve> curves = {});

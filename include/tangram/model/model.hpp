@@ -59,10 +59,10 @@ struct BlockType {
   std::int64_t tokens = 0;  ///< tokens of one sample in this block (the sequence length, or image patches)
   Attention attention;
   FeedForward feed_forward;
-  int norms = 2;                    ///< norms of size hidden in the block (Gemma 2: 4)
-  bool norm_bias = false;           ///< LayerNorm has a bias, RMSNorm has not
-  bool parallel_attention = false;  ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
-  Gradients gradients;              ///< what backward works out; follows from which modules are trained
+  int norms = 2;                       ///< norms of size hidden in the block (Gemma 2: 4)
+  bool norm_bias = false;              ///< LayerNorm has a bias, RMSNorm has not
+  bool parallel_attention = false;     ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
+  Gradients gradients;                 ///< what backward works out; follows from which modules are trained
   std::optional<Connector> connector;  ///< runs with the block: behind an encoder's last, before a generator's first
 
   bool operator==(const BlockType&) const = default;

@@ -64,12 +64,6 @@ auto members(S& s) {
   return std::tie(kind, widths, bias, norm, norm_bias, queries, extra, trainable, copies, gradients, in, out);
 }
 
-template <Of<model::BlockRange> S>
-auto members(S& s) {
-  auto& [first, last] = s;
-  return std::tie(first, last);
-}
-
 template <Of<model::Items> S>
 auto members(S& s) {
   auto& [of, mean, p95, max, none] = s;
@@ -123,10 +117,10 @@ auto members(S& s) {
 template <Of<model::Model> S>
 auto members(S& s) {
   // `assumed` tells people where the job is from; what it is stands in `job`.
-  auto& [name, types, blocks, graph, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job, digest,
-         assumed] = s;
-  return std::tie(name, types, blocks, graph, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job,
-                  digest);
+  auto& [name, types, blocks, graph, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job,
+         digest, assumed] = s;
+  return std::tie(name, types, blocks, graph, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra,
+                  job, digest);
 }
 
 // Measurements.

@@ -102,9 +102,9 @@ TEST_CASE("freeze: a file that says nothing of modules has them, too") {
   // The projector is held with the embedding and trained.
   CHECK(model.trained_embedding_parameters() == 100 * 32 + 7);
 
-  const Model written = valid(read_model(
-      write_model(valid(read_model(text.substr(0, text.find(", freeze")) + "}\n", "model.yaml"))), "again.json",
-      {{}, {}, {}, {"vision"}}));
+  const Model written =
+      valid(read_model(write_model(valid(read_model(text.substr(0, text.find(", freeze")) + "}\n", "model.yaml"))),
+                       "again.json", {{}, {}, {}, {"vision"}}));
   CHECK(text_of(written.block(1).gradients) == "--");
 }
 
@@ -119,7 +119,8 @@ TEST_CASE("freeze: what cannot be frozen") {
   REQUIRE_FALSE(model);
   CHECK(model.error().front().message == "every module is frozen: nothing would be trained");
 
-  const auto in_file = read_model(content(source_path("configs/models/llava-1.5-7b.yaml")) + "  freeze: [audio]\n", "l.yaml");
+  const auto in_file =
+      read_model(content(source_path("configs/models/llava-1.5-7b.yaml")) + "  freeze: [audio]\n", "l.yaml");
   REQUIRE_FALSE(in_file);
   CHECK(in_file.error().front().pointer == "/training/freeze");
   CHECK(in_file.error().front().hint == "there are vision, vision.connector, language");

@@ -51,7 +51,8 @@ TEST_CASE("modules: a file that says nothing new of them stays as it was") {
 }
 
 TEST_CASE("modules: encoders, connectors and items") {
-  const Model model = model_of(with_vision(kMerger, "data:\n  vision: {items: tile, mean: 1.5, p95: 4, max: 6, none: 0.1}\n"));
+  const Model model =
+      model_of(with_vision(kMerger, "data:\n  vision: {items: tile, mean: 1.5, p95: 4, max: 6, none: 0.1}\n"));
   REQUIRE(model.graph.modules.size() == 2);
   const Module& vision = model.graph.modules.front();
   CHECK(vision.blocks == BlockRange{0, 2});
@@ -110,24 +111,26 @@ TEST_CASE("modules: a resampler's parameters and products") {
   const Model model = model_of(with_vision(
       "tokens_in: 8, tokens_out: 4, connector: {kind: resampler, widths: [16, 24, 32], queries: 4, norm: layernorm}"));
   const Connector& connector = *model.block(1).connector;
-  // 16x24 keys in, 24x48 keys and values, 24x24 queries, 24x24 output, 24x32 out, four queries of 24; biases; norm of 16
+  // 16x24 keys in, 24x48 keys and values, 24x24 queries, 24x24 output, 24x32 out, four queries of 24; biases; norm of
+  // 16
   CHECK(parameters(connector).sharded == 384 + 1152 + 576 + 576 + 768 + 96);
   CHECK(parameters(connector).replicated == 24 + 48 + 24 + 24 + 32 + 32);
   CHECK(forward_flops(connector) == Flops(2.0 * (8 * (384 + 1152) + 4 * (576 + 576 + 768)) + 4.0 * 4 * 8 * 24));
 }
 
 TEST_CASE("modules: the explicit form, with a generator") {
-  const std::string text = "schema: tangram.model/1\narchitecture:\n  vocabulary: 100\n  hidden: 32\n"
-                           "  extra_embedding_parameters: 5\n  types:\n"
-                           "    - {name: vision, hidden: 16, heads: 2, ffn_hidden: 32, causal: false, tokens: 8}\n"
-                           "    - {name: dense, heads: 4, ffn_hidden: 64}\n"
-                           "    - {name: talker, hidden: 8, heads: 2, ffn_hidden: 16, tokens: 20}\n"
-                           "  blocks: [{type: vision, count: 2}, {type: dense, count: 3}, {type: talker, count: 2}]\n"
-                           "  modules:\n"
-                           "    - {name: vision, kind: encoder, blocks: 2, tokens_in: 8, tokens_out: 2,"
-                           " patch_parameters: 5, connector: {kind: merger, widths: [64, 32]}}\n"
-                           "    - {name: thinker, kind: language, blocks: 3}\n"
-                           "    - {name: talker, kind: generator, blocks: 2, connector: {widths: [32, 8]}}\n";
+  const std::string text =
+      "schema: tangram.model/1\narchitecture:\n  vocabulary: 100\n  hidden: 32\n"
+      "  extra_embedding_parameters: 5\n  types:\n"
+      "    - {name: vision, hidden: 16, heads: 2, ffn_hidden: 32, causal: false, tokens: 8}\n"
+      "    - {name: dense, heads: 4, ffn_hidden: 64}\n"
+      "    - {name: talker, hidden: 8, heads: 2, ffn_hidden: 16, tokens: 20}\n"
+      "  blocks: [{type: vision, count: 2}, {type: dense, count: 3}, {type: talker, count: 2}]\n"
+      "  modules:\n"
+      "    - {name: vision, kind: encoder, blocks: 2, tokens_in: 8, tokens_out: 2,"
+      " patch_parameters: 5, connector: {kind: merger, widths: [64, 32]}}\n"
+      "    - {name: thinker, kind: language, blocks: 3}\n"
+      "    - {name: talker, kind: generator, blocks: 2, connector: {widths: [32, 8]}}\n";
   const Model model = model_of(text + kTraining);
   CHECK(model.graph.language().name == "thinker");
   CHECK(model.graph.edges == std::vector<Edge>{{0, 1, {}, {}}, {1, 2, {}, {}}});

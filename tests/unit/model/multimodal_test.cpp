@@ -18,13 +18,13 @@ struct Published {
 };
 
 constexpr Published kPublished[] = {
-    {"llava-1.5-7b", 7'063},        {"llava-onevision-7b", 8'030},  {"qwen2.5-vl-3b", 3'755},
-    {"qwen2.5-vl-7b", 8'292},       {"qwen2.5-vl-32b", 33'453},     {"qwen2.5-vl-72b", 73'411},
-    {"qwen3-vl-4b", 4'438},         {"qwen3-vl-8b", 8'767},         {"qwen3-vl-32b", 33'357},
-    {"qwen3-vl-30b-a3b", 31'071},   {"qwen3-vl-235b-a22b", 235'670}, {"internvl3-8b", 7'944},
-    {"internvl3-38b", 38'388},      {"internvl3-78b", 78'408},      {"llama-4-scout", 108'642},
-    {"llama-4-maverick", 401'584},  {"gemma-3-4b", 4'300},          {"gemma-3-12b", 12'187},
-    {"gemma-3-27b", 27'432},        {"kimi-vl-a3b", 16'408},        {"qwen2.5-omni-7b", 8'932},
+    {"llava-1.5-7b", 7'063},       {"llava-onevision-7b", 8'030},   {"qwen2.5-vl-3b", 3'755},
+    {"qwen2.5-vl-7b", 8'292},      {"qwen2.5-vl-32b", 33'453},      {"qwen2.5-vl-72b", 73'411},
+    {"qwen3-vl-4b", 4'438},        {"qwen3-vl-8b", 8'767},          {"qwen3-vl-32b", 33'357},
+    {"qwen3-vl-30b-a3b", 31'071},  {"qwen3-vl-235b-a22b", 235'670}, {"internvl3-8b", 7'944},
+    {"internvl3-38b", 38'388},     {"internvl3-78b", 78'408},       {"llama-4-scout", 108'642},
+    {"llama-4-maverick", 401'584}, {"gemma-3-4b", 4'300},           {"gemma-3-12b", 12'187},
+    {"gemma-3-27b", 27'432},       {"kimi-vl-a3b", 16'408},         {"qwen2.5-omni-7b", 8'932},
 };
 
 std::int64_t rounded_millions(std::int64_t count) { return (count + 500'000) / 1'000'000; }
@@ -118,8 +118,9 @@ TEST_CASE("multimodal: layers of encoders and language models") {
 }
 
 TEST_CASE("multimodal: what a config leaves out and what was taken") {
-  constexpr const char* kJob = "the model file says nothing of the job: a batch of 256 samples and samples of 4096 "
-                               "tokens are taken; --global-batch and --seq-len say otherwise; ";
+  constexpr const char* kJob =
+      "the model file says nothing of the job: a batch of 256 samples and samples of 4096 "
+      "tokens are taken; --global-batch and --seq-len say otherwise; ";
   CHECK(hf_model("llava-1.5-7b").assumed ==
         std::string(kJob) +
             "text_config leaves out what class llama has as hidden_size 4096, num_attention_heads 32, "

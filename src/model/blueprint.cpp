@@ -49,11 +49,12 @@ double parameter_estimate(const Blueprint& blueprint) {
   return total;
 }
 
-// Where a sample has its image and audio tokens among the language model's.
+// Tokens of the sequence that encoders make, of those that say what they make.
 std::int64_t tokens_of_encoders(const ModuleGraph& graph) {
   std::int64_t tokens = 0;
   for (const Module& module : graph.modules) {
-    if (module.kind == ModuleKind::kEncoder) tokens += module.sample_tokens_out();
+    const bool said = module.connector || module.tokens_in != module.tokens_out || module.items != Items{};
+    if (said && module.kind == ModuleKind::kEncoder) tokens += module.sample_tokens_out();
   }
   return tokens;
 }
@@ -76,7 +77,7 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
          fmt::format("microbatch {} is larger than the global batch of {} samples", job.microbatch, job.global_batch),
          fmt::format("use at most {}", job.global_batch)});
   }
-  const std::int64_t inside = says_more(blueprint.frame.graph) ? tokens_of_encoders(blueprint.frame.graph) : 0;
+  const std::int64_t inside = tokens_of_encoders(blueprint.frame.graph);
   if (inside > job.sequence_length) {
     found.push_back(
         {"sequence_length",

@@ -254,8 +254,9 @@ std::optional<Connector> read_connector(io::ObjectReader& module) {
                                                {"merger", ConnectorKind::kMerger},
                                                {"pool", ConnectorKind::kPool},
                                                {"resampler", ConnectorKind::kResampler}});
+  const std::size_t before = reader->sink().size();
   out.widths = read_integers(*reader, "widths", io::integer_limit("widths"));
-  check_widths(*reader, out);
+  if (reader->sink().size() == before) check_widths(*reader, out);
   out.widths.resize(std::max<std::size_t>(out.widths.size(), out.kind == ConnectorKind::kResampler ? 3 : 2), 1);
   out.bias = reader->boolean_or("bias", true);
   const NormChoice norm = reader->choice_or<NormChoice>(

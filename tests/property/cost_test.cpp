@@ -273,7 +273,7 @@ TEST_CASE("all ranks together hold at least the model") {
     // Fully sharded over everything there is: 18 bytes a parameter spread over all GPUs is the least.
     const StageCost sharded = stage_cost(units, d.slice, {3, RecomputeMode::kNone, 0});
     RC_ASSERT(sharded.static_memory().as_double() * d.shape.gpus() >=
-              18 * block.all_parameters * d.slice.runs.front().second * (1 - 1e-12));
+              18 * block.trained_parameters * d.slice.runs.front().second * (1 - 1e-12));
   });
 }
 

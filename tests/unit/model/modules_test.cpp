@@ -26,6 +26,7 @@ Model model_of(const std::string& text) { return valid(read_model(text, "model.y
 Diagnostic mistake(const std::string& text) {
   const auto model = read_model(text, "model.yaml");
   REQUIRE_FALSE(model);
+  INFO(render(model.error()));
   CHECK(model.error().size() == 1);
   return model.error().front();
 }

@@ -86,10 +86,6 @@ double working_bytes(const model::BlockType& block, const Degrees& degrees, cons
   return gathered + std::max({attention, dense, block.feed_forward.is_moe() ? expert : 0.0});
 }
 
-}  // namespace
-
-namespace {
-
 /// What a connector keeps, recomputed or not: its input, a norm's output, and both sides of each activation.
 double connector_bytes(const model::Connector& connector, const LocalBlock& local, const Degrees& degrees) {
   if (!connector.gradients.any()) return 0;

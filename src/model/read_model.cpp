@@ -222,7 +222,11 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   if (!io::has_schema(reader, kSchema)) return fail(std::move(mistakes));
   const std::string name = reader.string_or("name", name_of_file(document.file));
   Blueprint blueprint = read_blueprint(reader);
-  read_data(reader, blueprint);
+  if (mistakes.empty()) {
+    read_data(reader, blueprint);
+  } else {
+    reader.ignore("data");
+  }
   Job job;
   std::vector<std::string> frozen;
   auto training = reader.object("training");

@@ -108,9 +108,9 @@ struct StageCost {
 /// Adds up the units of a slice: O(runs), no allocation, rounded up once at the end.
 ///   forward   sum of units, with ZeRO-3 plus the exposed gathers
 ///   backward  sum of units, plus recompute, plus exposed gathers and scatters of ZeRO-2 and 3
-///   sync      of trained parameters alone. ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over dp
-///   x cp, experts over their
-///             replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that nothing is left at the end
+///   sync      of trained parameters alone. ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over
+///             dp x cp, experts over their replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that
+///             nothing is left at the end
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather them
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;

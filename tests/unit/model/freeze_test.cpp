@@ -27,7 +27,7 @@ std::string gradients(const Model& model) {
                      text_of(model.block(24).gradients), text_of(model.end_gradients()));
 }
 
-Diagnostic refused(std::vector<std::string> frozen) {
+Diagnostic refused_freeze(std::vector<std::string> frozen) {
   const std::string path = source_path("configs/models/llava-1.5-7b.yaml");
   JobOverrides overrides;
   overrides.freeze = std::move(frozen);
@@ -109,10 +109,10 @@ TEST_CASE("freeze: a file that says nothing of modules has them, too") {
 }
 
 TEST_CASE("freeze: what cannot be frozen") {
-  const Diagnostic unknown = refused({"visoin"});
+  const Diagnostic unknown = refused_freeze({"visoin"});
   CHECK(unknown.message == "no module to freeze is called \"visoin\"");
   CHECK(unknown.hint == "did you mean \"vision\"?");
-  CHECK(refused({"vision", "vision.connector", "language"}).message ==
+  CHECK(refused_freeze({"vision", "vision.connector", "language"}).message ==
         "every module is frozen: nothing would be trained");
   const std::string path = source_path("configs/models/llama-3-8b.yaml");
   const auto model = read_model(content(path), path, {{}, {}, {}, {"language"}});

@@ -12,13 +12,13 @@ using namespace tangram::model::test;
 
 namespace {
 
-constexpr const char* kTraining = "\ntraining: {sequence_length: 64, global_batch_samples: 4}\n";
+constexpr const char* kShortJob = "\ntraining: {sequence_length: 64, global_batch_samples: 4}\n";
 
 /// Two layers of 16 that see nine patches each, in front of three of 32.
 std::string with_vision(const std::string& vision, const std::string& behind = "") {
   return "schema: tangram.model/1\narchitecture:\n  vocabulary: 100\n  hidden: 32\n  layers: 3\n  heads: 4\n"
          "  ffn_hidden: 64\n  encoders:\n    - {name: vision, hidden: 16, layers: 2, heads: 2, ffn_hidden: 32, " +
-         vision + "}\n" + behind + kTraining;
+         vision + "}\n" + behind + kShortJob;
 }
 
 Model model_of(const std::string& text) { return valid(read_model(text, "model.yaml")); }
@@ -132,7 +132,7 @@ TEST_CASE("modules: the explicit form, with a generator") {
       " patch_parameters: 5, connector: {kind: merger, widths: [64, 32]}}\n"
       "    - {name: thinker, kind: language, blocks: 3}\n"
       "    - {name: talker, kind: generator, blocks: 2, connector: {widths: [32, 8]}}\n";
-  const Model model = model_of(text + kTraining);
+  const Model model = model_of(text + kShortJob);
   CHECK(model.graph.language().name == "thinker");
   CHECK(model.graph.edges == std::vector<Edge>{{0, 1, {}, {}}, {1, 2, {}, {}}});
   CHECK_FALSE(model.block(4).connector);

@@ -30,7 +30,7 @@ constexpr Published kPublished[] = {
 std::int64_t rounded_millions(std::int64_t count) { return (count + 500'000) / 1'000'000; }
 
 /// "vision 577->576", module by module.
-std::string tokens(const Model& model) {
+std::string tokens_of(const Model& model) {
   std::string out;
   for (const Module& module : model.graph.modules) {
     if (module.kind != ModuleKind::kEncoder) continue;
@@ -39,7 +39,7 @@ std::string tokens(const Model& model) {
   return out;
 }
 
-Diagnostics refused(const std::string& text) {
+Diagnostics import_refused(const std::string& text) {
   const auto model = read_hf_config(text, "config.json");
   REQUIRE_FALSE(model);
   return model.error();
@@ -66,15 +66,15 @@ TEST_CASE("multimodal: exact where the weights have every tensor of the class") 
 }
 
 TEST_CASE("multimodal: tokens into and out of encoders") {
-  CHECK(tokens(hf_model("llava-1.5-7b")) == "vision 577->576");
-  CHECK(tokens(hf_model("llava-onevision-7b")) == "vision 729->729");
-  CHECK(tokens(hf_model("qwen2.5-vl-7b")) == "vision 4096->1024");
-  CHECK(tokens(hf_model("qwen3-vl-8b")) == "vision 4096->1024");
-  CHECK(tokens(hf_model("internvl3-8b")) == "vision 1025->256");
-  CHECK(tokens(hf_model("llama-4-scout")) == "vision 577->144");
-  CHECK(tokens(hf_model("gemma-3-4b")) == "vision 4096->256");
-  CHECK(tokens(hf_model("kimi-vl-a3b")) == "vision 4096->1024");
-  CHECK(tokens(hf_model("qwen2.5-omni-7b")) == "vision 4096->1024, audio 1500->750");
+  CHECK(tokens_of(hf_model("llava-1.5-7b")) == "vision 577->576");
+  CHECK(tokens_of(hf_model("llava-onevision-7b")) == "vision 729->729");
+  CHECK(tokens_of(hf_model("qwen2.5-vl-7b")) == "vision 4096->1024");
+  CHECK(tokens_of(hf_model("qwen3-vl-8b")) == "vision 4096->1024");
+  CHECK(tokens_of(hf_model("internvl3-8b")) == "vision 1025->256");
+  CHECK(tokens_of(hf_model("llama-4-scout")) == "vision 577->144");
+  CHECK(tokens_of(hf_model("gemma-3-4b")) == "vision 4096->256");
+  CHECK(tokens_of(hf_model("kimi-vl-a3b")) == "vision 4096->1024");
+  CHECK(tokens_of(hf_model("qwen2.5-omni-7b")) == "vision 4096->1024, audio 1500->750");
 }
 
 TEST_CASE("multimodal: connectors") {
@@ -154,7 +154,8 @@ TEST_CASE("multimodal: InternVL in the form of transformers is the same model") 
 }
 
 TEST_CASE("multimodal: cross-attention is refused by name") {
-  const Diagnostics why = refused(R"({"model_type": "mllama", "text_config": {"cross_attention_layers": [3, 8]}})");
+  const Diagnostics why =
+      import_refused(R"({"model_type": "mllama", "text_config": {"cross_attention_layers": [3, 8]}})");
   REQUIRE(why.size() == 1);
   CHECK(why.front().code == "unsupported-model");
   CHECK(why.front().where.line == 1);
@@ -164,15 +165,16 @@ TEST_CASE("multimodal: cross-attention is refused by name") {
 }
 
 TEST_CASE("multimodal: mistakes have their place") {
-  CHECK(refused(R"({"model_type": "llava", "text_config": {"model_type": "llama"}})").front().message ==
+  CHECK(import_refused(R"({"model_type": "llava", "text_config": {"model_type": "llama"}})").front().message ==
         "missing key \"vision_config\"");
-  CHECK(refused(R"({"model_type": "llava", "text_config": {"model_type": "lama"}, "vision_config": {}})")
+  CHECK(import_refused(R"({"model_type": "llava", "text_config": {"model_type": "lama"}, "vision_config": {}})")
             .front()
             .pointer == "/text_config/model_type");
   const Diagnostics encoder =
-      refused(R"({"model_type": "llava", "text_config": {}, "vision_config": {"model_type": "resnet"}})");
+      import_refused(R"({"model_type": "llava", "text_config": {}, "vision_config": {"model_type": "resnet"}})");
   CHECK(encoder.front().message == "unsupported encoder \"resnet\"");
-  const Diagnostics narrow = refused(R"({"model_type": "qwen2_5_vl", "hidden_size": 2048, "num_attention_heads": 16,
+  const Diagnostics narrow =
+      import_refused(R"({"model_type": "qwen2_5_vl", "hidden_size": 2048, "num_attention_heads": 16,
     "num_key_value_heads": 2, "vision_config": {"hidden_size": 1280, "out_hidden_size": 3584}})");
   CHECK(narrow.front().pointer == "/vision_config/out_hidden_size");
   CHECK(narrow.front().message == "\"out_hidden_size\" is 3584, the language model is 2048 wide");

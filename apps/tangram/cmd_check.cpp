@@ -44,7 +44,9 @@ Expected<CheckInputs> load_inputs(const CheckArguments& arguments) {
     // What the options of `plan` replaced in the model file is no difference of the model.
     const model::Job& job = inputs.plan.model.job;
     model::JobOverrides overrides;
-    if (mistakes.empty()) overrides = {job.sequence_length, job.global_batch, job.microbatch};
+    if (mistakes.empty()) {
+      overrides = {job.sequence_length, job.global_batch, job.microbatch, frozen_parts(inputs.plan.model.graph)};
+    }
     take(load_model(arguments.model, overrides), inputs.model, mistakes);
     if (inputs.model) inputs.model->job.allow = job.allow;
   }

@@ -18,7 +18,8 @@ namespace {
 constexpr std::int64_t kManyReplicas = 1 << 20;
 
 model::JobOverrides overrides_of(const Settings& settings) {
-  return {settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch")};
+  return {settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch"),
+          settings.files("freeze")};
 }
 
 /// The names were checked where they were written.

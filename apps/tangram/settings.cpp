@@ -53,6 +53,7 @@ std::vector<SettingDefinition> make_definitions() {
       {kJob, kCount, "global-batch", "SAMPLES", "samples per iteration, instead of the model file's"},
       {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},
       {kJob, kCount, "microbatch", "SAMPLES", "samples per microbatch of a pipeline (default: searched)"},
+      {kJob, kNames, "freeze", "MODULES", "do not train these modules or connectors: vision,vision.connector"},
       {kJob, kTechniques, "allow", "LIST", "use only these of the techniques the model file allows: tp,dp,pp"},
       {kJob, kTechniques, "forbid", "LIST", "do not use these techniques: ep,zero3"},
       {kProfiles, kFiles, "profile", "FILES", "profiles with measured times: a.json,b.json"},

@@ -244,7 +244,8 @@ Nanoseconds crossing_sync(const model::Model& model, const cluster::IslandLevel&
   const Nanoseconds total = cost::replica_sync(volume, sync_group.holders, sync_group.link, sync_group.members);
   if (!slice.tied_elsewhere) return total;
   const std::int64_t width = model.embedding_projection > 0 ? model.embedding_projection : model.hidden;
-  const Bytes table{model.vocabulary * width * model.job.gradient_bytes};
+  const bool trained = model.end_gradients().weights;
+  const Bytes table{trained ? model.vocabulary * width * model.job.gradient_bytes : 0};
   cluster::Link link = slowest_link(level, parts.front(), reach);
   for (const Placement& part : parts) slow_down(link, slowest_link(level, part, reach));
   return total + cost::replica_sync(table, 2, link, sync_group_of(level, 1, parts).members);

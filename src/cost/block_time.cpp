@@ -43,7 +43,7 @@ Passes stream(const Context& c, double values, double forward, double backward) 
 }
 
 Passes linear(const Context& c, double rows, double in, double out, double count = 1) {
-  return linear_seconds(rows, in, out, count, c.local.element, c.gradient, c.rates.matrix, c.rates);
+  return linear_seconds(rows, in, out, count, c.local.element, c.gradient, c.rates.matrix, c.rates, c.block.gradients);
 }
 
 Passes activation(const Context& c, double values) {
@@ -170,6 +170,23 @@ void hide_tensor_exchange(BlockTime& time) {
                  seconds_beside(time.tensor.backward, free.backward)};
 }
 
+/// Learned queries attend to the tokens of their item, as one head of the inner width.
+Passes resampler_attention(const model::Connector& connector, double element, double samples, int tp,
+                           const DeviceRates& rates) {
+  AttentionCore core;
+  core.samples = samples;
+  core.heads = core.kv_heads = 1;
+  core.queries = static_cast<double>(connector.queries);
+  core.keys = core.visible = static_cast<double>(connector.tokens_in);
+  core.qk_dim = core.v_dim = static_cast<double>(connector.widths[1]) / tp;
+  return fused_attention_seconds(core, element, rates);
+}
+
+void drop_backward(BlockTime& time) {
+  for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.overlapped}) passes->backward = 0;
+  time.selective_compute = 0;
+}
+
 double vocabulary_width(const model::Model& model) {
   return static_cast<double>(model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
 }
@@ -237,6 +254,47 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time);
   time.communication = {time.tensor.forward + experts_exchange.routes + travel.forward - hidden_ring.forward,
                         time.tensor.backward + experts_exchange.routes + travel.backward - hidden_ring.backward};
+  if (!block.gradients.any()) drop_backward(time);
+  return time;
+}
+
+BlockTime connector_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                         double samples_per_replica, const cluster::DeviceShape& shape,
+                         std::span<const CollectiveCurve> curves) {
+  BlockTime time;
+  if (!block.connector) return time;
+  const model::Connector& connector = *block.connector;
+  const DeviceRates rates = device_rates(shape.device, job.precision);
+  const double element = activation_element(job.precision);
+  const double gradient = static_cast<double>(job.gradient_bytes);
+  const double samples = samples_per_replica / degrees.cp;
+  const auto values = [&](std::int64_t rows, std::int64_t width) {
+    return samples * static_cast<double>(rows) * static_cast<double>(width);
+  };
+  const auto streamed = [&](double count, double forward, double backward) {
+    return Passes{streaming_seconds(element * count * forward, rates),
+                  streaming_seconds(element * count * backward, rates), 1, 1};
+  };
+  const std::vector<model::ConnectorProduct> all = products(connector);
+  for (const model::ConnectorProduct& product : all) {
+    const double columns = static_cast<double>(product.out) / degrees.tp;
+    time.compute += linear_seconds(samples * static_cast<double>(product.rows), static_cast<double>(product.in),
+                                   columns, 1, element, gradient, rates.matrix, rates, connector.gradients);
+    time.compute += streamed(values(product.rows, product.out) / degrees.tp, kPlainForward, kPlainBackward);
+  }
+  if (connector.kind == model::ConnectorKind::kResampler) {
+    time.compute += resampler_attention(connector, element, samples, degrees.tp, rates);
+  }
+  const double input = values(all.front().rows, all.front().in);
+  if (connector.norm > 0) time.compute += streamed(input, kNormForward, kNormBackward);
+  time.compute = host_bound(time.compute, rates, job.blocking_launches);
+  const Group tp = process_groups(degrees, shape).tensor;
+  const double output = values(all.back().rows, all.back().out);
+  time.tensor = {
+      collective_seconds(Collective::kAllReduce, element * output, tp, shape, curves),
+      connector.gradients.inputs ? collective_seconds(Collective::kAllReduce, element * input, tp, shape, curves) : 0};
+  time.communication = time.tensor;
+  if (!connector.gradients.any()) drop_backward(time);
   return time;
 }
 
@@ -263,6 +321,7 @@ BlockTime embedding_time(const model::Model& model, const Degrees& degrees, doub
     time.communication.forward = collective_seconds(Collective::kAllReduce, bytes, tp, shape, curves);
   }
   time.tensor = time.communication;
+  if (!model.end_gradients().weights) drop_backward(time);
   return time;
 }
 
@@ -277,15 +336,18 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   const double width = vocabulary_width(model);
   const double gradient = static_cast<double>(model.job.gradient_bytes);
   const double columns = padded_vocabulary(model.vocabulary, degrees.tp) / degrees.tp;
+  const model::Gradients gradients = model.end_gradients();
   BlockTime time;
   if (model.final_norm) {
     time.compute += Passes{streaming_seconds(kNormForward * edge.element * edge.rows * hidden, rates),
                            streaming_seconds(kNormBackward * edge.element * edge.rows * hidden, rates)};
   }
   if (model.embedding_projection > 0) {
-    time.compute += linear_seconds(edge.tokens, hidden, width, 1, edge.element, gradient, rates.attention, rates);
+    time.compute +=
+        linear_seconds(edge.tokens, hidden, width, 1, edge.element, gradient, rates.attention, rates, gradients);
   }
-  time.compute += linear_seconds(edge.tokens, width, columns, 1, edge.element, gradient, rates.attention, rates);
+  time.compute +=
+      linear_seconds(edge.tokens, width, columns, 1, edge.element, gradient, rates.attention, rates, gradients);
   time.compute += Passes{streaming_seconds((edge.element + kLossForward) * edge.tokens * columns, rates),
                          streaming_seconds((edge.element + kLossBackward) * edge.tokens * columns, rates)};
 
@@ -300,6 +362,7 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
     time.communication.backward = collective_seconds(Collective::kAllReduce, bytes, tp, shape, curves);
   }
   time.tensor = time.communication;
+  if (!gradients.any()) drop_backward(time);
   return time;
 }
 

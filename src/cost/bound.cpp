@@ -1,5 +1,6 @@
 // Lower bounds on GPU-seconds that hold for every degree and policy.
 #include <algorithm>
+#include <cmath>
 
 #include "tangram/cost/compute.hpp"
 #include "tangram/cost/stage.hpp"
@@ -7,9 +8,21 @@
 namespace tangram::cost {
 namespace {
 
-constexpr double kPasses = 3;  // forward, input gradient, weight gradient
+/// Forward, input gradient, weight gradient: those of a product with weights.
+double linear_passes(const model::Gradients& gradients) {
+  return 1.0 + (gradients.inputs ? 1 : 0) + (gradients.weights ? 1 : 0);
+}
+
+/// Of a product of two activations, each of which needs its gradient.
+double attention_passes(const model::Gradients& gradients) { return gradients.any() ? 3 : 1; }
 
 double seconds(double flops, double rate) { return flops > 0 ? flops / rate : 0; }
+
+/// What was measured is of units that are trained; how much of it was forward is not known.
+double at_most(double modelled, double measured, const model::Gradients& gradients) {
+  if (gradients == model::Gradients{}) return std::min(modelled, measured);
+  return std::isfinite(measured) ? 0 : modelled;
+}
 
 }  // namespace
 
@@ -17,18 +30,25 @@ double least_gpu_seconds(const model::Model& model, const model::BlockType& bloc
                          const ProfileSet* profiles) {
   const DeviceRates rates = device_rates(device, model.job.precision);
   const double attention = attention_forward_flops(block).value();
-  const double linear = model::forward_flops(block).value() - attention;
+  const double linear = model::forward_flops(model::plain(block)).value() - attention;
   const double core = std::max({rates.attention, rates.fused_forward, rates.fused_backward});
-  const double modelled = kPasses * (seconds(linear, rates.matrix) + seconds(attention, core));
-  return profiles == nullptr ? modelled
-                             : std::min(modelled, profiles->least_block_gpu_seconds(block, model.job, device));
+  const model::Gradients& gradients = block.gradients;
+  const double products = seconds(linear, rates.matrix);
+  const double of_attention = seconds(attention, core);
+  const double modelled = gradients == model::Gradients{}
+                              ? 3 * (products + of_attention)
+                              : linear_passes(gradients) * products + attention_passes(gradients) * of_attention;
+  return profiles == nullptr
+             ? modelled
+             : at_most(modelled, profiles->least_block_gpu_seconds(block, model.job, device), gradients);
 }
 
 double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device, const ProfileSet* profiles) {
   const DeviceRates rates = device_rates(device, model.job.precision);
   const double flops = model::head_forward_flops(model).value();
-  const double modelled = kPasses * seconds(flops, rates.attention);
-  return profiles == nullptr ? modelled : std::min(modelled, profiles->least_head_gpu_seconds(model, device));
+  const model::Gradients gradients = model.end_gradients();
+  const double modelled = linear_passes(gradients) * seconds(flops, rates.attention);
+  return profiles == nullptr ? modelled : at_most(modelled, profiles->least_head_gpu_seconds(model, device), gradients);
 }
 
 }  // namespace tangram::cost

@@ -141,11 +141,12 @@ Passes cast_seconds(double rows, double in, double out, double count, double ele
 }  // namespace
 
 Passes linear_seconds(double rows, double in, double out, double count, double element, double gradient, double rate,
-                      const DeviceRates& device) {
+                      const DeviceRates& device, const model::Gradients& wanted) {
   const double forward = gemm_seconds({rows, out, in, count}, element, element, rate, device);
   const double input_gradient = gemm_seconds({rows, in, out, count}, element, element, rate, device);
   const double weight_gradient = gemm_seconds({in, out, rows, count}, element, 2 * gradient, rate, device);
-  Passes time{forward, input_gradient + weight_gradient, 1, 2};
+  Passes time{forward, (wanted.inputs ? input_gradient : 0) + (wanted.weights ? weight_gradient : 0), 1,
+              (wanted.inputs ? 1 : 0) + (wanted.weights ? 1 : 0)};
   if (device.narrow) time += cast_seconds(rows, in, out, count, element, device);
   return time;
 }

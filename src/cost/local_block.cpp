@@ -53,19 +53,32 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   return local;
 }
 
-LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees) {
-  const model::BlockParameters all = model::parameters(block);
+namespace {
+
+/// `all` on one GPU; with key-value heads that are on several.
+LocalParameters sharded(const model::BlockParameters& all, bool attends, const model::BlockType& block,
+                        const Degrees& degrees) {
   const model::Attention& attention = block.attention;
   LocalParameters local;
   local.shared =
       static_cast<double>(all.attention + all.feed_forward) / degrees.tp + static_cast<double>(all.replicated);
-  if (attention.kind == model::AttentionKind::kMultiHead && degrees.tp > attention.kv_heads) {
+  if (attends && attention.kind == model::AttentionKind::kMultiHead && degrees.tp > attention.kv_heads) {
     // Each rank holds one whole kv head where its even share would be kv_heads / tp of one.
     const double head = static_cast<double>(block.hidden + (attention.qkv_bias ? 1 : 0)) * 2.0 * attention.head_dim;
     local.shared += head * (1 - static_cast<double>(attention.kv_heads) / degrees.tp);
   }
   local.expert = static_cast<double>(all.expert) / (static_cast<double>(degrees.ep) * degrees.etp);
   return local;
+}
+
+}  // namespace
+
+LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees) {
+  return sharded(model::parameters(block), true, block, degrees);
+}
+
+LocalParameters local_trained_parameters(const model::BlockType& block, const Degrees& degrees) {
+  return sharded(model::trained_parameters(block), block.gradients.weights, block, degrees);
 }
 
 }  // namespace tangram::cost

@@ -86,6 +86,18 @@ double working_bytes(const model::BlockType& block, const Degrees& degrees, cons
   return gathered + std::max({attention, dense, block.feed_forward.is_moe() ? expert : 0.0});
 }
 
+/// What a connector keeps, recomputed or not: its input, a norm's output, and both sides of each activation.
+double connector_bytes(const model::Connector& connector, const LocalBlock& local, const Degrees& degrees) {
+  if (!connector.gradients.any()) return 0;
+  const std::vector<model::ConnectorProduct> all = products(connector);
+  const auto kept = [&](std::int64_t rows, std::int64_t width) {
+    return local.element * local.samples * static_cast<double>(rows) * static_cast<double>(width) / degrees.cp;
+  };
+  double bytes = (connector.norm > 0 ? 2 : 1) * kept(all.front().rows, all.front().in);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) bytes += 2 * kept(all[i].rows, all[i].out) / degrees.tp;
+  return bytes;
+}
+
 }  // namespace
 
 ActivationBytes block_activation(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
@@ -100,6 +112,10 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
   bytes.selective = kept.all - kept.dropped;
   bytes.full = local.element * local.rows * local.hidden;
   bytes.working = working_bytes(block, degrees, local, fused);
+  if (!block.gradients.any()) bytes.none = bytes.selective = bytes.full = 0;
+  if (!block.connector) return bytes;
+  const double connector = connector_bytes(*block.connector, local, degrees);
+  for (double* part : {&bytes.none, &bytes.selective, &bytes.full}) *part += connector;
   return bytes;
 }
 
@@ -110,6 +126,7 @@ ActivationBytes embedding_activation(const model::Model& model, const Degrees& d
   ActivationBytes bytes;
   bytes.none = kTokenBytes * tokens;
   if (!model.types.empty() && trains_with_dropout(model.types.front(), model.job)) bytes.none += rows * hidden;
+  if (!model.end_gradients().weights) bytes.none = 0;
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
   bytes.working = activation_element(model.job.precision) * tokens * hidden;
@@ -123,7 +140,7 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
   const double hidden = static_cast<double>(model.hidden);
   const double logits = tokens * padded_vocabulary(model.vocabulary, degrees.tp) / degrees.tp;
   ActivationBytes bytes;
-  bytes.none = (model.final_norm ? 2 : 1) * element * rows * hidden;
+  bytes.none = model.end_gradients().any() ? (model.final_norm ? 2 : 1) * element * rows * hidden : 0;
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
   // Logits and their gradient as stored, and in fp32 a copy and the log-probabilities (PyTorch's cross-entropy;

@@ -33,30 +33,38 @@ double recompute_of(const UnitCost& unit, int zero, RecomputeMode mode) {
 double zero_buffers(const UnitCosts& units, const UnitCost& unit, int zero) {
   if (zero < 2) return 0;
   const double parameters = unit.shared_parameters + unit.expert_parameters;
-  double bytes = parameters * static_cast<double>(units.gradient_bytes);
+  double bytes = (unit.trained_shared + unit.trained_expert) * static_cast<double>(units.gradient_bytes);
   const double gathered = units.shape.methods.gathered_once ? 2 : 1;  // the next unit's as well
   if (zero >= 3) bytes += gathered * parameters * static_cast<double>(units.parameter_bytes);
   return bytes;
 }
 
+/// Parameters on one GPU before ZeRO.
+struct Sharing {
+  double shared = 0;
+  double expert = 0;
+  [[nodiscard]] double whole() const { return shared + expert; }
+  [[nodiscard]] double shard(const ProcessGroups& groups) const {
+    return shared / groups.data.size() + expert / groups.expert_data.size();
+  }
+};
+
 /// Sums over units of one ZeRO stage, in doubles until everything is in.
 struct Sums {
   double forward = 0;
   double exposed = 0;  ///< gathers and scatters of backward
-  double shared = 0;
-  double expert = 0;
-  double all = 0;
+  Sharing held;
+  Sharing trained;
+  double volume = 0;  ///< trained parameters, unsharded
 
   void add(const UnitCost& unit, double count, int zero) {
     forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
     exposed += count * (backward_of(unit, zero) - unit.backward);
-    shared += count * unit.shared_parameters;
-    expert += count * unit.expert_parameters;
-    all += count * unit.all_parameters;
-  }
-  [[nodiscard]] double whole() const { return shared + expert; }
-  [[nodiscard]] double shard(const ProcessGroups& groups) const {
-    return shared / groups.data.size() + expert / groups.expert_data.size();
+    held.shared += count * unit.shared_parameters;
+    held.expert += count * unit.expert_parameters;
+    trained.shared += count * unit.trained_shared;
+    trained.expert += count * unit.trained_expert;
+    volume += count * unit.trained_parameters;
   }
 };
 
@@ -120,10 +128,7 @@ SumsByZero sum_units(const UnitCosts& units, const model::SliceSignature& slice,
   });
   if (slice.head) {
     ends.add(units.head, 1, zero);
-    if (!slice.embedding) {  // a copy of the tied matrix
-      ends.shared += units.tied_parameters;
-      ends.all += units.tied_matrix;
-    }
+    if (!slice.embedding) ends.add(tied_unit(units), 1, zero);
   }
   return sums;
 }
@@ -192,8 +197,9 @@ RecomputeCost rounded(const RecomputeSums& sums, double boundary) {
           ceil_to_bytes(sums.activation)};
 }
 
-double collective_of(Collective kind, double shared, double expert, std::int64_t bytes_per_parameter,
+double collective_of(Collective kind, const Sharing& parameters, std::int64_t bytes_per_parameter,
                      const UnitCosts& units) {
+  const auto [shared, expert] = parameters;
   if (shared + expert <= 0) return 0;
   const double bytes = static_cast<double>(bytes_per_parameter);
   return collective_seconds(kind, shared * bytes, units.groups.data, units.shape, units.curves) +
@@ -202,30 +208,33 @@ double collective_of(Collective kind, double shared, double expert, std::int64_t
 
 double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
   const auto of = [&](Collective kind, const Sums& own) {
-    return collective_of(kind, own.shared, own.expert, units.gradient_bytes, units);
+    return collective_of(kind, own.trained, units.gradient_bytes, units);
   };
   const double seconds = of(Collective::kAllReduce, sums[0]) + of(Collective::kReduceScatter, sums[1]);
   return seconds > 0 ? seconds + kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0;
 }
 
 double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& units) {
+  if (owned <= 0) return 0;
   const cluster::GpuType& device = units.shape.device;
   // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
   const double bytes =
       owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
   const double rate = device.memory_bandwidth.value() * device.compute.memory_efficiency;
   const double seconds = std::max(bytes / rate, to_seconds(device.compute.kernel_launch));
-  return seconds + collective_of(Collective::kAllGather, sums[1].shared + sums[2].shared,
-                                 sums[1].expert + sums[2].expert, units.parameter_bytes, units);
+  const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,
+                         sums[1].trained.expert + sums[2].trained.expert};
+  return seconds + collective_of(Collective::kAllGather, gathered, units.parameter_bytes, units);
 }
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
-double held(const SumsByZero& sums, int from_stage, const ProcessGroups& groups, std::int64_t whole = 1,
-            std::int64_t shard = 1) {
+double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, const ProcessGroups& groups,
+            std::int64_t whole = 1, std::int64_t shard = 1) {
   double bytes = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
-    bytes += zero >= from_stage ? sums[zero].shard(groups) * static_cast<double>(shard)
-                                : sums[zero].whole() * static_cast<double>(whole);
+    const Sharing& own = sums[zero].*parameters;
+    bytes +=
+        zero >= from_stage ? own.shard(groups) * static_cast<double>(shard) : own.whole() * static_cast<double>(whole);
   }
   return bytes;
 }
@@ -238,28 +247,29 @@ struct HeldState {
 };
 
 HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
-  return {held(sums, 3, units.groups, units.parameter_bytes, units.parameter_bytes),
-          held(sums, 2, units.groups, units.gradient_bytes, units.gradient_bytes),
-          held(sums, 1, units.groups, units.optimizer_bytes, units.sharded_optimizer_bytes)};
+  return {held(sums, &Sums::held, 3, units.groups, units.parameter_bytes, units.parameter_bytes),
+          held(sums, &Sums::trained, 2, units.groups, units.gradient_bytes, units.gradient_bytes),
+          held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.sharded_optimizer_bytes)};
 }
 
 /// Forward, sync, step and memory that recompute does not change.
 StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   double forward = 0;
-  double all = 0;
+  double volume = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     forward += sums[zero].forward;
-    all += sums[zero].all;
+    volume += sums[zero].volume;
   }
   StageCost cost;
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
-  cost.optimizer_step = ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, 1, units.groups), units));
+  cost.optimizer_step =
+      ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
   cost.gradients = ceil_to_bytes(state.gradients);
   cost.optimizer_state = ceil_to_bytes(state.optimizer);
-  cost.gradient_volume = ceil_to_bytes(all * static_cast<double>(units.gradient_bytes));
+  cost.gradient_volume = ceil_to_bytes(volume * static_cast<double>(units.gradient_bytes));
   return cost;
 }
 
@@ -284,6 +294,15 @@ StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice,
 }
 
 }  // namespace
+
+UnitCost tied_unit(const UnitCosts& units) {
+  UnitCost unit;
+  unit.shared_parameters = units.tied_parameters;
+  if (!units.tied_trained) return unit;
+  unit.trained_shared = units.tied_parameters;
+  unit.trained_parameters = units.tied_matrix;
+  return unit;
+}
 
 UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPolicy& policy) {
   const auto [zero, mode] = policy;
@@ -477,7 +496,7 @@ Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward) {
 }
 
 Nanoseconds replica_sync(Bytes volume, int replicas, const cluster::Link& link, int members) {
-  if (replicas <= 1) return Nanoseconds(0);
+  if (replicas <= 1 || volume <= Bytes(0)) return Nanoseconds(0);
   const double r = replicas;
   const double rate = aggregate_bandwidth(link, members).value() * kNetworkShare;
   return link.latency * (2LL * (replicas - 1)) + ceil_to_nanoseconds(2 * (r - 1) / r * volume.as_double() / rate);

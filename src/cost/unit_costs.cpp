@@ -47,19 +47,43 @@ void set_activation(UnitCost& unit, const ActivationBytes& bytes) {
   unit.working = bytes.working;
 }
 
-/// A collective over the shared parameters and one over the experts, each on its own group.
-double sharded_collective(Collective kind, const UnitCost& unit, std::int64_t bytes_per_parameter,
-                          const UnitCosts& units) {
-  const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, unit.shared_parameters * bytes, units.groups.data, units.shape, units.curves) +
-         collective_seconds(kind, unit.expert_parameters * bytes, units.groups.expert_data, units.shape, units.curves);
+/// The sum of a block and its connector, which run one after the other.
+BlockTime joined(BlockTime a, const BlockTime& b) {
+  a.compute += b.compute;
+  a.communication += b.communication;
+  a.tensor += b.tensor;
+  return a;
 }
 
-/// Kernels that read and write so many bytes for each of a unit's parameters.
-double pass_seconds(const UnitCost& unit, std::int64_t bytes_per_parameter, const DeviceRates& rates) {
-  const double parameters = unit.shared_parameters + unit.expert_parameters;
-  return streaming_seconds(static_cast<double>(bytes_per_parameter) * parameters, rates);
+double seconds_backward(const BlockTime& time) { return time.compute.backward + time.communication.backward; }
+
+/// What was measured is of a unit that is trained: of its backward the share that `time` has of `trained`.
+std::optional<Measured> adapted(std::optional<Measured> measured, const BlockTime& time, const BlockTime& trained,
+                                const model::Gradients& gradients) {
+  if (!measured || gradients == model::Gradients{}) return measured;
+  const double all = seconds_backward(trained);
+  measured->time.backward *= all > 0 ? seconds_backward(time) / all : 0;
+  if (!gradients.any()) measured->activation = 0;
+  return measured;
 }
+
+/// A collective over the shared parameters and one over the experts, each on its own group.
+double sharded_collective(Collective kind, const LocalParameters& parameters, std::int64_t bytes_per_parameter,
+                          const UnitCosts& units) {
+  const double bytes = static_cast<double>(bytes_per_parameter);
+  return collective_seconds(kind, parameters.shared * bytes, units.groups.data, units.shape, units.curves) +
+         collective_seconds(kind, parameters.expert * bytes, units.groups.expert_data, units.shape, units.curves);
+}
+
+/// Kernels that read and write so many bytes for each of some parameters.
+double pass_seconds(const LocalParameters& parameters, std::int64_t bytes_per_parameter, const DeviceRates& rates) {
+  const double count = parameters.shared + parameters.expert;
+  return streaming_seconds(static_cast<double>(bytes_per_parameter) * count, rates);
+}
+
+LocalParameters all_of(const UnitCost& unit) { return {unit.shared_parameters, unit.expert_parameters}; }
+LocalParameters trained_of(const UnitCost& unit) { return {unit.trained_shared, unit.trained_expert}; }
+bool is_trained(const UnitCost& unit) { return unit.trained_shared + unit.trained_expert > 0; }
 
 /// A list of shards is a tensor of its own: gathers clear the target (written) and copy each shard to its place (read,
 /// written), scatters copy each shard into the list (PyTorch's ProcessGroupNCCL.cpp; DeepSpeed's
@@ -68,17 +92,21 @@ constexpr std::int64_t kGatherCopies = 3;
 constexpr std::int64_t kScatterCopies = 2;
 
 void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, const UnitCosts& units) {
-  double gather = sharded_collective(Collective::kAllGather, unit, units.parameter_bytes, units);
-  double scatter = sharded_collective(Collective::kReduceScatter, unit, units.gradient_bytes, units);
+  double gather = sharded_collective(Collective::kAllGather, all_of(unit), units.parameter_bytes, units);
+  double scatter = 0;
+  if (is_trained(unit)) {
+    scatter = sharded_collective(Collective::kReduceScatter, trained_of(unit), units.gradient_bytes, units);
+  }
   if (!units.shape.methods.gathered_once) {
     const DeviceRates rates = device_rates(units.shape.device, job.precision);
-    gather += pass_seconds(unit, kGatherCopies * units.parameter_bytes, rates);
-    scatter += pass_seconds(unit, kScatterCopies * units.gradient_bytes, rates);
+    gather += pass_seconds(all_of(unit), kGatherCopies * units.parameter_bytes, rates);
+    if (is_trained(unit)) scatter += pass_seconds(trained_of(unit), kScatterCopies * units.gradient_bytes, rates);
   }
   const double share = units.shape.methods.overlapped ? 1 : 0;
   const double forward = share * (time.compute.forward - time.overlapped.forward);
   const double backward = share * (time.compute.backward - time.overlapped.backward);
   unit.zero3_gather = seconds_beside(gather, forward, kShardedExposure);
+  if (unit.backward <= 0) return;  // nothing is gathered for it again
   unit.zero3_backward = seconds_beside(gather + scatter, backward, kShardedExposure);
   if (!units.shape.methods.gathered_once) unit.zero3_recompute = unit.zero3_gather;
   unit.zero2_scatter = seconds_beside(scatter, backward, kShardedExposure);
@@ -87,11 +115,11 @@ void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, cons
 /// Gradients that kernels of their own add to the main ones: converted to wider ones (read, written wide), as
 /// DeepSpeed's runtime/bf16_optimizer.py does, and added (both read, the main ones written).
 void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& units) {
-  if (job.fused_accumulation) return;
+  if (job.fused_accumulation || !is_trained(unit)) return;
   const bool converted = units.gradient_bytes > units.parameter_bytes;
   const std::int64_t conversion = converted ? units.parameter_bytes + units.gradient_bytes : 0;
   const DeviceRates rates = device_rates(units.shape.device, job.precision);
-  unit.backward += pass_seconds(unit, conversion + 3 * units.gradient_bytes, rates);
+  unit.backward += pass_seconds(trained_of(unit), conversion + 3 * units.gradient_bytes, rates);
 }
 
 void set_state_bytes(UnitCosts& units, const model::Job& job) {
@@ -101,18 +129,37 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.sharded_optimizer_bytes = units.optimizer_bytes + wide_gradient_bytes(job);
 }
 
+/// The model with everything trained.
+model::Model unfrozen(model::Model model) {
+  model.graph = {};
+  return model;
+}
+
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
                     const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.degrees.most_samples(units.samples));
-  BlockTime time = block_time(block, model.job, units.degrees, samples, units.shape, units.curves);
+  const auto time_of = [&](const model::BlockType& type) {
+    return block_time(type, model.job, units.degrees, samples, units.shape, units.curves);
+  };
+  BlockTime time = time_of(block);
   const LocalParameters local = local_parameters(block, units.degrees);
+  const LocalParameters trained = local_trained_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, block_activation(block, model.job, units.degrees, samples));
-  if (measured) set_measured(unit, time, *measured);
+  if (measured) set_measured(unit, time, *adapted(measured, time, time_of(model::plain(block)), block.gradients));
+  if (!block.gradients.any()) unit.recompute_full = 0;
+  if (block.connector) {
+    const BlockTime connector = connector_time(block, model.job, units.degrees, samples, units.shape, units.curves);
+    unit.forward += connector.compute.forward + connector.communication.forward;
+    unit.backward += seconds_backward(connector);
+    time = joined(time, connector);
+  }
   unit.shared_parameters = local.shared;
   unit.expert_parameters = local.expert;
-  unit.all_parameters = static_cast<double>(model::parameters(block).total());
+  unit.trained_shared = trained.shared;
+  unit.trained_expert = trained.expert;
+  unit.trained_parameters = static_cast<double>(model::trained_parameters(block).total());
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;
@@ -136,9 +183,16 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, embedding_activation(model, units.degrees, samples));
-  if (measured) set_measured(unit, time, *measured);
-  unit.all_parameters = static_cast<double>(model.embedding_parameters());
-  unit.shared_parameters = unit.all_parameters - matrix.whole + matrix.local;
+  // Its input are tokens: without gradients of its own it has none.
+  const model::Gradients gradients{model.end_gradients().weights, model.end_gradients().weights};
+  if (measured) {
+    const BlockTime trained = embedding_time(unfrozen(model), units.degrees, samples, units.shape, units.curves);
+    set_measured(unit, time, *adapted(measured, time, trained, gradients));
+  }
+  unit.shared_parameters = static_cast<double>(model.embedding_parameters()) - matrix.whole + matrix.local;
+  unit.trained_parameters = static_cast<double>(model.trained_embedding_parameters());
+  unit.trained_shared = unit.trained_parameters;
+  if (gradients.weights) unit.trained_shared = unit.trained_parameters - matrix.whole + matrix.local;
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;
@@ -150,13 +204,17 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
-  if (measured) set_measured(unit, time, *measured);
-  unit.all_parameters = static_cast<double>(model.head_parameters());
-  unit.shared_parameters = unit.all_parameters;
+  if (measured) {
+    const BlockTime trained = head_time(unfrozen(model), units.degrees, samples, units.shape, units.curves);
+    set_measured(unit, time, *adapted(measured, time, trained, model.end_gradients()));
+  }
+  unit.shared_parameters = static_cast<double>(model.head_parameters());
   if (!model.tied_embeddings) {
     const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
     unit.shared_parameters += matrix.local - matrix.whole;
   }
+  unit.trained_parameters = static_cast<double>(model.trained_head_parameters());
+  unit.trained_shared = model.end_gradients().weights ? unit.shared_parameters : 0;
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;
@@ -210,6 +268,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
     const Matrix matrix = vocabulary_matrix(model, degrees.tp);
     units.tied_parameters = matrix.local;
     units.tied_matrix = matrix.whole;
+    units.tied_trained = model.end_gradients().weights;
   }
   return units;
 }

@@ -88,10 +88,12 @@ class Holder {
       int end = begin;
       while (end < last && at(plan_.model.blocks, end) == type) ++end;
       const model::BlockParameters one = model::parameters(at(plan_.model.types, type));
+      const model::BlockParameters trained = model::trained_parameters(at(plan_.model.types, type));
       const std::int64_t count = end - begin;
-      hold({begin, end, type, Sharing::kTensor}, count * (one.attention + one.feed_forward));
-      hold({begin, end, type, Sharing::kReplicated}, count * one.replicated);
-      hold({begin, end, type, Sharing::kExperts}, count * one.expert);
+      hold({begin, end, type, Sharing::kTensor}, count * (one.attention + one.feed_forward),
+           count * (trained.attention + trained.feed_forward));
+      hold({begin, end, type, Sharing::kReplicated}, count * one.replicated, count * trained.replicated);
+      hold({begin, end, type, Sharing::kExperts}, count * one.expert, count * trained.expert);
       begin = end;
     }
   }
@@ -101,21 +103,31 @@ class Holder {
     const model::Model& model = plan_.model;
     const std::int64_t tokens =
         model.vocabulary * (model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
-    if (stage.embedding || (stage.head && model.tied_embeddings)) hold({kTokens, 0, 0, Sharing::kTensor}, tokens);
-    if (stage.embedding) hold({kEmbeddingRest, 0, 0, Sharing::kReplicated}, model.embedding_parameters() - tokens);
-    if (stage.head) hold({kHead, 0, 0, Sharing::kTensor}, model.head_parameters());
+    const std::int64_t trained = model.end_gradients().weights ? tokens : 0;
+    const bool table = stage.embedding || (stage.head && model.tied_embeddings);
+    if (table) hold({kTokens, 0, 0, Sharing::kTensor}, tokens, trained);
+    if (stage.embedding) {
+      hold({kEmbeddingRest, 0, 0, Sharing::kReplicated}, model.embedding_parameters() - tokens,
+           model.trained_embedding_parameters() - trained);
+    }
+    if (stage.head) hold({kHead, 0, 0, Sharing::kTensor}, model.head_parameters(), model.trained_head_parameters());
   }
 
-  void hold(Tensor tensor, std::int64_t parameters) {
+  /// Parameters, and the optimizer's state of those that are trained.
+  void hold(Tensor tensor, std::int64_t parameters, std::int64_t trained) {
+    hold_one(tensor, parameters, zero_ >= 3);
+    tensor.optimizer = true;
+    hold_one(tensor, trained, zero_ >= 1);
+  }
+
+  void hold_one(const Tensor& tensor, std::int64_t parameters, bool sharded) {
     if (parameters <= 0) return;
     const bool experts = tensor.sharing == Sharing::kExperts;
     Interval interval{0, parameters};
     if (experts) interval = part_of(interval, place_.experts);
     if (tensor.sharing == Sharing::kTensor) interval = part_of(interval, place_.tensor);
     const Interval piece = part_of(interval, experts ? place_.expert_replica : place_.replica);
-    holdings_[tensor].push_back({gpu_, zero_ >= 3 ? piece : interval});
-    tensor.optimizer = true;
-    holdings_[tensor].push_back({gpu_, zero_ >= 1 ? piece : interval});
+    holdings_[tensor].push_back({gpu_, sharded ? piece : interval});
   }
 
   const plan::LaunchPlan& plan_;

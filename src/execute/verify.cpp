@@ -91,6 +91,16 @@ std::optional<Diagnostic> too_large(const Job& job) {
                  "tangram check judges such a plan without executing it");
 }
 
+/// The executor trains every block: what is frozen would not stay as it was.
+std::optional<Diagnostic> frozen(const plan::LaunchPlan& plan) {
+  const std::vector<std::string> parts = model::frozen_parts(plan.model.graph);
+  if (parts.empty()) return std::nullopt;
+  return problem(ErrorKind::kUsage, "frozen-modules",
+                 fmt::format("the executor trains all of a model, and {} {} frozen", fmt::join(parts, ", "),
+                             parts.size() > 1 ? "are" : "is"),
+                 "tangram check judges such a plan without executing it");
+}
+
 }  // namespace
 
 Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& options) {
@@ -104,6 +114,7 @@ Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& op
   if (options.check_structure) report.findings = structure_findings(plan);
   if (!report.ok()) return report;
   if (auto refused = too_large(plan)) return fail(*std::move(refused));
+  if (auto refused = frozen(plan)) return fail(*std::move(refused));
 
   Replay order = replay(plan);
   for (StageReport& stage : report.stages) {

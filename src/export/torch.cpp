@@ -39,7 +39,7 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   const model::Model& model = plan.model;
   const bool encoder =
       std::ranges::any_of(model.types, [&](const model::BlockType& type) { return is_encoder(plan, type); });
-  if (encoder || model.extra_embedding_parameters > 0) {
+  if (encoder || model.extra_embedding_parameters > 0 || !model.graph.empty()) {
     refusals.push_back({"text-models", {}, "it trains text models: " + model.name + " has an encoder"});
   }
   if (model.job.precision == DType::kFp8) {

@@ -168,7 +168,7 @@ Diagnostic refused(std::string code, std::string message, std::string hint) {
 
 std::optional<Diagnostic> mistake_in(const model::Model& model, std::span<const PhaseLoad> loads) {
   const auto encodes = [](const model::BlockType& type) { return !type.attention.causal; };
-  if (std::ranges::any_of(model.types, encodes)) {
+  if (std::ranges::any_of(model.types, encodes) || !model.graph.empty()) {
     return refused("unsupported-model", fmt::format("{} has encoders", model.name),
                    "kernel graphs are made of text models; record one of this model instead");
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "canonical.hpp"
+#include "graph.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/io/json_writer.hpp"
 
@@ -48,6 +49,16 @@ double parameter_estimate(const Blueprint& blueprint) {
   return total;
 }
 
+// Tokens of the sequence that encoders make, of those that say what they make.
+std::int64_t tokens_of_encoders(const ModuleGraph& graph) {
+  std::int64_t tokens = 0;
+  for (const Module& module : graph.modules) {
+    const bool said = module.connector || module.tokens_in != module.tokens_out || module.items != Items{};
+    if (said && module.kind == ModuleKind::kEncoder) tokens += module.sample_tokens_out();
+  }
+  return tokens;
+}
+
 }  // namespace
 
 std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
@@ -66,6 +77,13 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
          fmt::format("microbatch {} is larger than the global batch of {} samples", job.microbatch, job.global_batch),
          fmt::format("use at most {}", job.global_batch)});
   }
+  const std::int64_t inside = tokens_of_encoders(blueprint.frame.graph);
+  if (inside > job.sequence_length) {
+    found.push_back(
+        {"sequence_length",
+         fmt::format("encoders make {} tokens of a sample, which are among its {}", inside, job.sequence_length),
+         fmt::format("use {} at least, or fewer items in \"data\"", inside)});
+  }
   const double total = parameter_estimate(blueprint);
   if (total > kMaxParameters) {
     found.push_back({"", fmt::format("the model would have {:.3g} parameters", total),
@@ -76,6 +94,8 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
 
 Model assemble(Blueprint blueprint, Job job) {
   Model model = std::move(blueprint.frame);
+  if (!says_more(model.graph)) model.graph = {};
+  apply_graph(model.graph, blueprint.chain);
   for (BlockType& block : blueprint.chain) {
     fit_to_sequence(block, job.sequence_length);
     model.blocks.push_back(add_type(model.types, std::move(block)));

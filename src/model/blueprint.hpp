@@ -11,9 +11,10 @@
 namespace tangram::model {
 
 struct Blueprint {
-  Model frame;                     ///< everything but types, blocks and job
+  Model frame;                     ///< everything but types, blocks and job; of the graph what files say
   std::vector<BlockType> chain;    ///< every block, first to last; tokens 0: the sequence length; no name: chosen later
   std::int64_t max_positions = 0;  ///< longest sequence the model was made for; 0: not said
+  std::vector<std::string> assumed;  ///< what a Hugging Face config leaves out, and what was taken
 };
 
 /// Reads the `architecture` section. Mistakes go to the reader's sink.

@@ -11,7 +11,7 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 
 // Weights that one token is multiplied with: no norms, no biases, and of the experts only the chosen ones.
 double multiplied_weights(const BlockType& block) {
-  BlockType bare = block;
+  BlockType bare = plain(block);
   bare.norms = 0;
   bare.attention.qkv_bias = false;
   bare.attention.output_bias = false;
@@ -37,15 +37,40 @@ double attended_pairs(const BlockType& block) {
   return block.attention.causal ? s * w - w * w / 2 : s * w;
 }
 
-}  // namespace
-
-Flops forward_flops(const BlockType& block) {
+double attention_flops(const BlockType& block) {
   const Attention& a = block.attention;
   // Q K^T costs 2 FLOPs per pair and query-key dimension, the product with V 2 per pair and value dimension.
   const int dims =
       a.kind == AttentionKind::kLatent ? a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim : 2 * a.head_dim;
-  const double attention = 2.0 * attended_pairs(block) * a.heads * dims;
-  return Flops(2.0 * number(block.tokens) * multiplied_weights(block) + attention);
+  return 2.0 * attended_pairs(block) * a.heads * dims;
+}
+
+double linear_flops(const BlockType& block) { return 2.0 * number(block.tokens) * multiplied_weights(block); }
+
+// Backward multiplies each activation gradient with the weights for the gradient of the input, and with the activations
+// for that of the weights: each as much as forward. Attention has no weights, but two inputs to each of its products.
+double passes(const Gradients& gradients) { return 1.0 + (gradients.inputs ? 1 : 0) + (gradients.weights ? 1 : 0); }
+
+// Forward FLOPs of what is trained in full, of which backward has twice as many, and FLOPs of both directions of what
+// is not.
+struct IterationFlops {
+  double trained = 0;
+  double partly = 0;
+
+  void add(double linear, double attention, const Gradients& gradients) {
+    if (gradients == Gradients{}) {
+      trained += linear + attention;
+    } else {
+      partly += linear * passes(gradients) + attention * (gradients.any() ? 3 : 1);
+    }
+  }
+};
+
+}  // namespace
+
+Flops forward_flops(const BlockType& block) {
+  const double own = linear_flops(block) + attention_flops(block);
+  return block.connector ? Flops(own) + forward_flops(*block.connector) : Flops(own);
 }
 
 Flops embedding_forward_flops(const Model& model) {
@@ -60,10 +85,14 @@ Flops head_forward_flops(const Model& model) {
 }
 
 Flops model_flops_per_iteration(const Model& model) {
-  double forward = embedding_forward_flops(model).value() + head_forward_flops(model).value();
-  for (int i = 0; i < model.block_count(); ++i) forward += forward_flops(model.block(i)).value();
-  // Backward multiplies each activation gradient with the weights and with the activations: twice the forward pass.
-  return Flops(3.0 * forward * number(model.job.global_batch));
+  IterationFlops flops;
+  flops.add(embedding_forward_flops(model).value() + head_forward_flops(model).value(), 0, model.end_gradients());
+  for (int i = 0; i < model.block_count(); ++i) {
+    const BlockType& block = model.block(i);
+    flops.add(linear_flops(block), attention_flops(block), block.gradients);
+    if (block.connector) flops.add(forward_flops(*block.connector).value(), 0, block.connector->gradients);
+  }
+  return Flops((3.0 * flops.trained + flops.partly) * number(model.job.global_batch));
 }
 
 }  // namespace tangram::model

@@ -13,7 +13,8 @@ namespace {
 
 std::vector<HfFamily> all_families() {
   std::vector<HfFamily> all;
-  for (const auto families : {hf_dense_families(), hf_classic_families(), hf_expert_families()}) {
+  for (const auto families :
+       {hf_dense_families(), hf_classic_families(), hf_expert_families(), hf_multimodal_families()}) {
     all.insert(all.end(), families.begin(), families.end());
   }
   std::sort(all.begin(), all.end(), [](const HfFamily& a, const HfFamily& b) { return a.model_type < b.model_type; });
@@ -36,8 +37,35 @@ bool HfConfig::has(std::string_view key) const {
   return value != nullptr && value->kind != io::NodeKind::kNull;
 }
 
+std::int64_t HfConfig::integer(std::string_view key, io::IntegerRange range) {
+  const auto fallback = has(key) ? std::nullopt : class_default(key);
+  return fallback ? *fallback : reader_.integer(key, range);
+}
+
 std::int64_t HfConfig::integer_or(std::string_view key, std::int64_t fallback, io::IntegerRange range) {
-  return has(key) ? reader_.integer(key, range) : fallback;
+  return has(key) ? reader_.integer(key, range) : class_default(key).value_or(fallback);
+}
+
+std::optional<std::int64_t> HfConfig::class_default(std::string_view key) {
+  const auto found = std::ranges::find(defaults_, key, &HfDefault::key);
+  if (found == defaults_.end()) return std::nullopt;
+  if (std::ranges::find(taken_, key, &HfDefault::key) == taken_.end()) taken_.push_back(*found);
+  return found->value;
+}
+
+std::string HfConfig::assumed() const {
+  if (taken_.empty()) return "";
+  std::vector<std::string> values;
+  values.reserve(taken_.size());
+  for (const HfDefault& value : taken_) values.push_back(fmt::format("{} {}", value.key, value.value));
+  return fmt::format("{} leaves out what class {} has as {}", name_, model_type_, fmt::join(values, ", "));
+}
+
+std::optional<HfConfig> HfConfig::section(std::string_view key, std::string_view model_type) {
+  auto inner = reader_.object(key);
+  if (!inner) return std::nullopt;
+  std::string type = inner->has("model_type") ? inner->string("model_type") : std::string(model_type);
+  return HfConfig(std::move(*inner), std::string(key), type);
 }
 
 bool HfConfig::boolean_or(std::string_view key, bool fallback) { return has(key) ? reader_.boolean(key) : fallback; }
@@ -51,6 +79,15 @@ const io::Node* HfConfig::array(std::string_view key) {
   const io::Node* value = reader_.raw(key);
   if (value->kind == io::NodeKind::kArray) return value;
   reader_.error_at(key, "wrong-type", fmt::format("\"{}\" must be an array, not {}", key, io::to_string(value->kind)));
+  return nullptr;
+}
+
+const HfFamily* find_hf_family(std::string_view model_type) {
+  for (const auto families : {hf_dense_families(), hf_classic_families(), hf_expert_families(),
+                              hf_multimodal_families(), hf_refused_families()}) {
+    const auto found = std::ranges::find(families, model_type, &HfFamily::model_type);
+    if (found != families.end()) return &*found;
+  }
   return nullptr;
 }
 
@@ -101,14 +138,12 @@ Blueprint import_hf(const io::Document& document, Diagnostics& sink) {
   Blueprint out;
   if (config.reader().valid()) {
     const std::string model_type = config.reader().string("model_type");
-    const std::vector<HfFamily> families = all_families();
-    const auto family =
-        std::find_if(families.begin(), families.end(), [&](const HfFamily& f) { return f.model_type == model_type; });
-    if (family != families.end()) {
+    const HfFamily* family = find_hf_family(model_type);
+    if (family != nullptr) {
       out = family->import(config);
     } else if (!model_type.empty()) {
       config.reader().error_at("model_type", "unknown-name", fmt::format("unsupported model_type \"{}\"", model_type),
-                               family_hint(model_type, families));
+                               family_hint(model_type, all_families()));
     }
   }
   sink.insert(sink.end(), mistakes.begin(), mistakes.end());

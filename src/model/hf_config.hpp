@@ -10,12 +10,27 @@
 
 namespace tangram::model {
 
+/// What a configuration class takes where a file is silent.
+struct HfDefault {
+  std::string_view key;
+  std::int64_t value = 0;
+};
+
+/// Of a configuration class by its model_type; empty for those of which every dimension has to be said.
+[[nodiscard]] std::span<const HfDefault> hf_class_defaults(std::string_view model_type);
+
 class HfConfig {
  public:
   explicit HfConfig(io::ObjectReader reader) : reader_(std::move(reader)) {}
+  /// A section whose integers have the defaults of a class; `name` for people.
+  HfConfig(io::ObjectReader reader, std::string name, std::string_view model_type)
+      : reader_(std::move(reader)),
+        name_(std::move(name)),
+        model_type_(model_type),
+        defaults_(hf_class_defaults(model_type)) {}
 
   [[nodiscard]] bool has(std::string_view key) const;  ///< there, and not null
-  std::int64_t integer(std::string_view key, io::IntegerRange range) { return reader_.integer(key, range); }
+  std::int64_t integer(std::string_view key, io::IntegerRange range);
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, io::IntegerRange range);
   bool boolean_or(std::string_view key, bool fallback);
   std::string string_or(std::string_view key, std::string fallback);
@@ -24,8 +39,21 @@ class HfConfig {
   io::ObjectReader& reader() { return reader_; }
   [[nodiscard]] bool clean() const { return reader_.sink().empty(); }
 
+  /// The section under `key`, with the defaults of its own model_type, or of `model_type` where it names none. Reports
+  /// a missing one.
+  std::optional<HfConfig> section(std::string_view key, std::string_view model_type);
+  [[nodiscard]] const std::string& model_type() const { return model_type_; }
+  /// Which defaults were taken, for people; empty: none.
+  [[nodiscard]] std::string assumed() const;
+
  private:
+  std::optional<std::int64_t> class_default(std::string_view key);
+
   io::ObjectReader reader_;
+  std::string name_;
+  std::string model_type_;
+  std::span<const HfDefault> defaults_;
+  std::vector<HfDefault> taken_;
 };
 
 /// What the model class of a family takes where the file is silent.
@@ -58,6 +86,10 @@ void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const H
 /// Reports an activation function that is not one of the known.
 void hf_check_activation(HfConfig& config, std::string_view key);
 
+/// The family of a model_type; null: there is none.
+struct HfFamily;
+[[nodiscard]] const HfFamily* find_hf_family(std::string_view model_type);
+
 /// The families, by model_type: each reads its config into a blueprint.
 using HfImport = Blueprint (*)(HfConfig& config);
 struct HfFamily {
@@ -68,5 +100,7 @@ struct HfFamily {
 [[nodiscard]] std::span<const HfFamily>
 hf_classic_families();  ///< LayerNorm and biases: GPT-2, GPT-Neo(X), OPT, Falcon
 [[nodiscard]] std::span<const HfFamily> hf_expert_families();
+[[nodiscard]] std::span<const HfFamily> hf_multimodal_families();
+[[nodiscard]] std::span<const HfFamily> hf_refused_families();  ///< known, and why not
 
 }  // namespace tangram::model

@@ -102,13 +102,41 @@ Blueprint import_gemma2(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 7> kDenseFamilies{{{"llama", import_llama},
-                                                  {"mistral", import_mistral},
-                                                  {"phi3", import_phi3},
-                                                  {"qwen2", import_qwen2},
-                                                  {"qwen3", import_qwen3},
-                                                  {"gemma", import_gemma},
-                                                  {"gemma2", import_gemma2}}};
+// Of six layers the last sees everything; newer files list the layers instead of their period.
+void set_gemma3_windows(HfConfig& config, std::vector<BlockType>& chain) {
+  const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
+  const std::int64_t period = config.integer_or("sliding_window_pattern", 6, kLayers);
+  const io::Node* listed = config.array("layer_types");
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const bool is_listed = listed != nullptr && i < listed->items.size();
+    const bool full =
+        is_listed ? listed->items[i].text == "full_attention" : (static_cast<std::int64_t>(i) + 1) % period == 0;
+    if (!full) chain[i].attention.sliding_window = window;
+  }
+}
+
+Blueprint import_gemma3_text(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = gated_block(config, out, gemma_keys(config), {.kv_heads = 4, .head_dim = 256});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.attention.qk_norm = true;
+  block.norms = 4;  // as in Gemma 2
+  hf_repeat(config, out, block);
+  set_gemma3_windows(config, out.chain);
+  return out;
+}
+
+constexpr std::array<HfFamily, 11> kDenseFamilies{{{"llama", import_llama},
+                                                   {"mistral", import_mistral},
+                                                   {"phi3", import_phi3},
+                                                   {"qwen2", import_qwen2},
+                                                   {"qwen3", import_qwen3},
+                                                   {"gemma", import_gemma},
+                                                   {"gemma2", import_gemma2},
+                                                   {"gemma3_text", import_gemma3_text},
+                                                   {"qwen2_5_vl_text", import_qwen2},
+                                                   {"qwen2_5_omni_text", import_qwen2},
+                                                   {"qwen3_vl_text", import_qwen3}}};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ void check_choice_of_experts(HfConfig& config, const FeedForward& f, std::string
       fmt::format("\"{}\" ({}) is more than \"{}\" ({})", per_token, f.experts_per_token, all, f.experts));
 }
 
-void read_experts(HfConfig& config, std::string_view count_key, std::string_view hidden_key, FeedForward& out) {
+void read_routed_experts(HfConfig& config, std::string_view count_key, std::string_view hidden_key, FeedForward& out) {
   constexpr std::string_view kPerToken = "num_experts_per_tok";
   out.hidden = 0;
   out.experts = static_cast<int>(config.integer(count_key, kExperts));
@@ -41,7 +41,7 @@ Blueprint import_mixtral(HfConfig& config) {
   Blueprint out = hf_frame(config, {}, false);
   BlockType block = attention_block(config, out, {.kv_heads = 8});
   block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
-  read_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
+  read_routed_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
   hf_repeat(config, out, block);
   return out;
 }
@@ -65,7 +65,7 @@ std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::int
 // Qwen: layer i is a mixture of experts unless mlp_only_layers lists it or decoder_sparse_step does not divide i + 1.
 Blueprint import_qwen_experts(HfConfig& config, BlockType block, Blueprint out) {
   BlockType dense = block;
-  read_experts(config, "num_experts", "moe_intermediate_size", block.feed_forward);
+  read_routed_experts(config, "num_experts", "moe_intermediate_size", block.feed_forward);
   const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
   const std::int64_t step = config.integer_or("decoder_sparse_step", 1, kLayers);
   std::vector<bool> is_dense = listed_layers(config, "mlp_only_layers", layers);
@@ -126,7 +126,7 @@ Blueprint import_deepseek(HfConfig& config, bool router_bias) {
   const bool has_experts = config.has("n_routed_experts");
   BlockType expert = dense;
   if (has_experts) {
-    read_experts(config, "n_routed_experts", "moe_intermediate_size", expert.feed_forward);
+    read_routed_experts(config, "n_routed_experts", "moe_intermediate_size", expert.feed_forward);
     const std::int64_t shared = config.integer_or("n_shared_experts", 0, {0, 64});
     expert.feed_forward.shared_hidden = shared * expert.feed_forward.expert_hidden;
     expert.feed_forward.router_bias = router_bias;
@@ -148,9 +148,48 @@ Blueprint import_deepseek_v3(HfConfig& config) {
   return import_deepseek(config, config.string_or("topk_method", "noaux_tc") == "noaux_tc");
 }
 
-constexpr std::array<HfFamily, 5> kExpertFamilies{{{"mixtral", import_mixtral},
+// Layer i has experts where interleave_moe_layer_step divides i + 1, or where moe_layers lists it.
+std::vector<bool> llama4_expert_layers(HfConfig& config, std::int64_t layers) {
+  if (config.has("moe_layers")) return listed_layers(config, "moe_layers", layers);
+  const std::int64_t step = config.integer_or("interleave_moe_layer_step", 1, kLayers);
+  std::vector<bool> experts(static_cast<std::size_t>(layers), false);
+  for (std::int64_t i = step - 1; i < layers; i += step) at(experts, i) = true;
+  return experts;
+}
+
+// Layers with positions attend within chunks, which a window of the same size covers; those without see everything.
+void set_llama4_chunks(HfConfig& config, std::vector<BlockType>& chain) {
+  const std::int64_t chunk = config.integer_or("attention_chunk_size", 0, kOptionalTokens);
+  const std::int64_t interval = config.integer_or("no_rope_layer_interval", 4, kLayers);
+  for (std::int64_t i = 0; i < std::ssize(chain); ++i) {
+    if ((i + 1) % interval != 0) at(chain, i).attention.sliding_window = chunk;
+  }
+}
+
+// A shared expert beside the routed ones, both of intermediate_size; norms of queries and keys have no parameters.
+Blueprint import_llama4_text(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType expert = attention_block(config, out, {.kv_heads = 8});
+  expert.attention.qkv_bias = expert.attention.output_bias = config.boolean_or("attention_bias", false);
+  BlockType dense = expert;
+  read_routed_experts(config, "num_local_experts", "intermediate_size", expert.feed_forward);
+  expert.feed_forward.shared_hidden = expert.feed_forward.expert_hidden;
+  const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
+  for (const bool is_expert : llama4_expert_layers(config, layers)) {
+    if (!is_expert && dense.feed_forward.hidden == 0) {
+      dense.feed_forward.hidden = config.integer("intermediate_size_mlp", kInner);
+    }
+    out.chain.push_back(is_expert ? expert : dense);
+  }
+  set_llama4_chunks(config, out.chain);
+  return out;
+}
+
+constexpr std::array<HfFamily, 7> kExpertFamilies{{{"mixtral", import_mixtral},
                                                    {"qwen2_moe", import_qwen2_moe},
                                                    {"qwen3_moe", import_qwen3_moe},
+                                                   {"qwen3_vl_moe_text", import_qwen3_moe},
+                                                   {"llama4_text", import_llama4_text},
                                                    {"deepseek_v2", import_deepseek_v2},
                                                    {"deepseek_v3", import_deepseek_v3}}};
 

@@ -73,7 +73,9 @@ Count projection_size(const Model& model) { return model.embedding_projection * 
 
 }  // namespace
 
-BlockParameters parameters(const BlockType& block) {
+namespace {
+
+BlockParameters own_parameters(const BlockType& block) {
   BlockParameters out;
   if (block.attention.kind == AttentionKind::kLatent) {
     add_latent(block, out);
@@ -83,6 +85,40 @@ BlockParameters parameters(const BlockType& block) {
   add_feed_forward(block, out);
   out.replicated += block.norms * norm_size(block.hidden, block.norm_bias);
   return out;
+}
+
+void add_connector(const Connector& connector, BlockParameters& out) {
+  const ConnectorParameters own = parameters(connector);
+  out.feed_forward += own.sharded;
+  out.replicated += own.replicated;
+}
+
+/// Of what embeds the input of the encoders, the part of those that are not trained.
+Count frozen_patch_parameters(const Model& model) {
+  Count frozen = 0;
+  for (const Module& module : model.graph.modules) frozen += module.trainable ? 0 : module.patch_parameters;
+  return frozen;
+}
+
+}  // namespace
+
+BlockParameters parameters(const BlockType& block) {
+  BlockParameters out = own_parameters(block);
+  if (block.connector) add_connector(*block.connector, out);
+  return out;
+}
+
+BlockParameters trained_parameters(const BlockType& block) {
+  BlockParameters out;
+  if (block.gradients.weights) out = own_parameters(block);
+  if (block.connector && block.connector->gradients.weights) add_connector(*block.connector, out);
+  return out;
+}
+
+BlockType plain(BlockType block) {
+  block.gradients = {};
+  block.connector.reset();
+  return block;
 }
 
 std::int64_t Model::embedding_parameters() const {
@@ -99,6 +135,19 @@ std::int64_t Model::head_parameters() const {
 std::int64_t Model::total_parameters() const {
   Count total = embedding_parameters() + head_parameters();
   for (int i = 0; i < block_count(); ++i) total += parameters(block(i)).total();
+  return total;
+}
+
+std::int64_t Model::trained_embedding_parameters() const {
+  const Count extra = extra_embedding_parameters - frozen_patch_parameters(*this);
+  return end_gradients().weights ? embedding_parameters() - extra_embedding_parameters + extra : extra;
+}
+
+std::int64_t Model::trained_head_parameters() const { return end_gradients().weights ? head_parameters() : 0; }
+
+std::int64_t Model::trained_parameters() const {
+  Count total = trained_embedding_parameters() + trained_head_parameters();
+  for (int i = 0; i < block_count(); ++i) total += tangram::model::trained_parameters(block(i)).total();
   return total;
 }
 

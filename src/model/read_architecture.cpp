@@ -5,6 +5,8 @@
 #include <set>
 
 #include "blueprint.hpp"
+#include "graph.hpp"
+#include "read_modules.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/model/block_record.hpp"
 
@@ -230,25 +232,80 @@ bool append(io::ObjectReader& reader, std::vector<BlockType>& to, const std::vec
   return true;
 }
 
-std::vector<BlockType> read_encoder(io::ObjectReader& reader, std::set<std::string>& names, std::int64_t& extra) {
-  const std::string name = reader.string("name");
-  if (!name.empty() && !names.insert(name).second) {
-    reader.error_at("name", "duplicate-name", fmt::format("two encoders are called \"{}\"", name));
+// Tokens of an item, or, where no more is said, of a sample.
+void read_encoder_tokens(io::ObjectReader& reader, Module& module) {
+  if (!reader.has("tokens_in") && !reader.has("tokens_out")) {
+    module.tokens_in = module.tokens_out = reader.integer("tokens_per_sample", kTokens);
+    return;
+  }
+  module.tokens_in = reader.integer("tokens_in", kTokens);
+  module.tokens_out = reader.integer_or("tokens_out", module.tokens_in, kTokens);
+  if (!reader.has("tokens_per_sample")) return;
+  reader.ignore("tokens_per_sample");
+  reader.error_at("tokens_per_sample", "conflicting-keys", "\"tokens_per_sample\" has no meaning with \"tokens_in\"",
+                  "\"tokens_in\" are those of an item, of which \"data\" says how many a sample has");
+}
+
+void read_encoder_ends(io::ObjectReader& reader, Module& module, std::int64_t& extra) {
+  module.patch_parameters = reader.integer_or("patch_parameters", 0, kParameters);
+  module.connector = read_connector(reader);
+  module.trainable = reader.boolean_or("trainable", true);
+  extra += module.patch_parameters + reader.integer_or("projector_parameters", 0, kParameters);
+  if (!module.connector || !reader.has("projector_parameters")) return;
+  reader.error_at("projector_parameters", "conflicting-keys",
+                  "\"projector_parameters\" has no meaning with \"connector\"", "the connector counts its own");
+}
+
+// An encoder's blocks; the module is told apart from the chain by name.
+std::vector<BlockType> read_encoder(io::ObjectReader& reader, std::vector<Module>& modules, std::int64_t& extra) {
+  Module module;
+  module.kind = ModuleKind::kEncoder;
+  module.name = reader.string("name");
+  if (!module.name.empty() && std::ranges::find(modules, module.name, &Module::name) != modules.end()) {
+    reader.error_at("name", "duplicate-name", fmt::format("two encoders are called \"{}\"", module.name));
   }
   name_aliases(reader);
   BlockDefaults defaults;
   defaults.hidden = read_width(reader);
   defaults.causal = false;
   std::vector<BlockType> chain = read_chain(reader, defaults);
-  const std::int64_t tokens = reader.integer("tokens_per_sample", kTokens);
-  extra += reader.integer_or("patch_parameters", 0, kParameters);
-  extra += reader.integer_or("projector_parameters", 0, kParameters);
+  read_encoder_tokens(reader, module);
+  read_encoder_ends(reader, module, extra);
   reader.finish();
   for (BlockType& block : chain) {
-    block.name = name;
-    block.tokens = tokens;
+    block.name = module.name;
+    block.tokens = module.tokens_in;
   }
+  modules.push_back(std::move(module));
   return chain;
+}
+
+// The form with encoders in front of one decoder.
+void read_encoders_and_decoder(io::ObjectReader& reader, BlockDefaults defaults, Blueprint& out) {
+  const std::size_t before = reader.sink().size();
+  ModuleGraph& graph = out.frame.graph;
+  std::vector<ModuleSection> sections;
+  const auto end = [&] { return static_cast<int>(out.chain.size()); };
+  for (io::ObjectReader& encoder : reader.objects_if("encoders")) {
+    const int first = end();
+    if (!append(encoder, out.chain, read_encoder(encoder, graph.modules, out.frame.extra_embedding_parameters))) break;
+    graph.modules.back().blocks = {first, end()};
+    sections.push_back({encoder, static_cast<int>(sections.size())});
+  }
+  defaults.norm_given = true;
+  const int first = end();
+  append(reader, out.chain, read_chain(reader, defaults));
+  if (graph.modules.empty() || !clean(reader, before)) {
+    reader.ignore("edges");
+    graph = {};
+    return;
+  }
+  Module language;
+  language.name = "language";
+  language.blocks = {first, end()};
+  graph.modules.push_back(std::move(language));
+  read_edges(reader, graph);
+  if (clean(reader, before)) check_connectors(sections, out);
 }
 
 BlockType read_type(io::ObjectReader& reader, const BlockDefaults& defaults) {
@@ -349,13 +406,9 @@ Blueprint read_architecture(io::ObjectReader& reader) {
   BlockDefaults defaults{frame.hidden, frame.final_norm_bias, true, false};
   if (reader.has("types") || reader.has("blocks")) {
     out.chain = read_explicit_chain(reader, defaults);
+    read_modules(reader, out);
   } else {
-    std::set<std::string> names;
-    for (io::ObjectReader& encoder : reader.objects_if("encoders")) {
-      if (!append(encoder, out.chain, read_encoder(encoder, names, frame.extra_embedding_parameters))) break;
-    }
-    defaults.norm_given = true;
-    append(reader, out.chain, read_chain(reader, defaults));
+    read_encoders_and_decoder(reader, defaults, out);
   }
   frame.final_norm_bias = frame.final_norm && frame.final_norm_bias;
   reader.finish();

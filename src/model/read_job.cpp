@@ -141,7 +141,7 @@ std::string read_loss_normalization(io::ObjectReader& reader, const std::string&
 }
 
 /// As trainers and other planners call the same.
-void name_aliases(io::ObjectReader& reader) {
+void name_job_aliases(io::ObjectReader& reader) {
   reader.also_called("sequence_length", {"seq_len", "seq_length", "seqlen", "seq", "max_seq_len", "max_seq_length",
                                          "max_length", "context_length", "block_size", "n_ctx"});
   reader.also_called("global_batch_samples", {"global_batch_size", "train_batch_size", "batch_size", "batch", "gbs"});
@@ -166,7 +166,7 @@ void set_precision(Job& job, DType precision) {
 
 Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   Job job;
-  name_aliases(reader);
+  name_job_aliases(reader);
   job.sequence_length = reader.integer("sequence_length", kTokens);
   if (overrides.sequence_length) job.sequence_length = *overrides.sequence_length;
   if (overrides.global_batch) {

@@ -44,9 +44,36 @@
 //       v_head_dim: 128
 //     encoders:                       # run before the decoder; their output is part of its sequence
 //       - name: vision                # hidden, layers, heads, ... as above, but causal defaults to false, and:
-//         tokens_per_sample: 1024
+//         tokens_per_sample: 1024     # or, where what comes out are other tokens than go in, of each image:
+//         tokens_in: 1025
+//         tokens_out: 256             # default: tokens_in
 //         patch_parameters: 0         # patch embedding, positions; held by the first stage, like the next
-//         projector_parameters: 0
+//         projector_parameters: 0     # or, in the stage of the encoder's last block and counted from its widths:
+//         connector:
+//           kind: mlp                 # or merger, pool, resampler; default mlp
+//           widths: [1024, 4096, 4096]  # input, inner and output of its linear layers; the input of a merger is that
+//                                     # of several tokens side by side; of a resampler: input, queries, output
+//           bias: true                # default true
+//           norm: none                # or rmsnorm, layernorm: a norm in front; default none
+//           norm_width: 1024          # default: the first width
+//           queries: 256              # of a resampler, for each image
+//           extra_parameters: 0       # in no product: separator tokens and alike
+//           trainable: true
+//         trainable: true             # the blocks and the patch embedding; default true
+//     edges:                          # default: each encoder into the language model ("language")
+//       - from: vision
+//         to: language
+//         from_layers: [8, 16, 24]    # deepstack: inner layers, counted from 0, whose output goes further in
+//         into_layers: [0, 1, 2]      # behind these layers of the target; each takes one more copy of the connector
+//   data:                             # what samples have of each encoder's items; default: one image each
+//     vision:
+//       items: image                  # a word for people: tile, frame, audio
+//       mean: 1.5                     # in a sample; what plans are made for. The rest says how samples differ:
+//       p95: 4
+//       max: 12
+//       none: 0.2                     # share of samples without any
+//       tokens_in: 4096               # of an item, where the encoder takes any resolution
+//       tokens_out: 1024
 //   training:
 //     sequence_length: 8192
 //     global_batch_samples: 256       # or global_batch_tokens, a multiple of the sequence length
@@ -62,6 +89,7 @@
 //     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched
+//     freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the decoder
 //     allow: [tp, pipeline]           # only these techniques, or
 //     forbid: [zero3, recompute]      # all but these; default: everything is allowed
 //
@@ -75,6 +103,12 @@
 //     blocks:
 //       - type: dense
 //         count: 32                   # default 1
+//     modules:                        # in the order of the chain: encoders, one language model, generators
+//       - name: vision
+//         kind: encoder               # or language, generator
+//         blocks: 24
+//         tokens_in: 577              # these, tokens_out, patch_parameters (a part of extra_embedding_parameters),
+//                                     # connector and trainable as of encoders above
 //
 // A Hugging Face config by itself trains at the shorter of max_position_embeddings and 4096 tokens, 256 samples a
 // batch, in bf16 with Adam.
@@ -83,6 +117,8 @@
 #include <filesystem>
 
 #include "blueprint.hpp"
+#include "graph.hpp"
+#include "read_modules.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/schema.hpp"
@@ -162,6 +198,18 @@ void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& 
   }
 }
 
+void freeze_named(io::ObjectReader& at_fault, Blueprint& blueprint, const std::vector<std::string>& names) {
+  for (const Conflict& conflict : freeze(blueprint, names)) {
+    at_fault.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
+  }
+}
+
+/// The same, of an option.
+void freeze_overridden(Diagnostics& mistakes, Blueprint& blueprint, const JobOverrides& overrides) {
+  if (overrides.freeze.empty()) return;
+  for (const Conflict& conflict : freeze(blueprint, overrides.freeze)) mistakes.push_back(unplaced(conflict));
+}
+
 Expected<Model> read_document(const io::Document& document, const JobOverrides& overrides) {
   Diagnostics mistakes;
   io::ObjectReader reader(document, document.root, "", mistakes);
@@ -174,14 +222,28 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   if (!io::has_schema(reader, kSchema)) return fail(std::move(mistakes));
   const std::string name = reader.string_or("name", name_of_file(document.file));
   Blueprint blueprint = read_blueprint(reader);
+  if (mistakes.empty()) {
+    read_data(reader, blueprint);
+  } else {
+    reader.ignore("data");
+  }
   Job job;
+  std::vector<std::string> frozen;
   auto training = reader.object("training");
-  if (training) job = read_job(*training, overrides);
+  if (training) {
+    frozen = training->strings_if("freeze");
+    job = read_job(*training, overrides);
+  }
   reader.finish();
+  if (mistakes.empty()) freeze_named(*training, blueprint, frozen);
+  if (mistakes.empty()) freeze_overridden(mistakes, blueprint, overrides);
   if (mistakes.empty()) report_conflicts(reader, training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name;
-  return assemble(std::move(blueprint), std::move(job));
+  std::string assumed = fmt::format("{}", fmt::join(blueprint.assumed, "; "));
+  Model model = assemble(std::move(blueprint), std::move(job));
+  model.assumed = std::move(assumed);
+  return model;
 }
 
 /// A Hugging Face config says nothing of the job: what was taken, and how to say otherwise.
@@ -205,6 +267,7 @@ std::string assumed_job(const Job& job, const JobOverrides& overrides) {
 Expected<Model> read_hf_document(const io::Document& document, const JobOverrides& overrides) {
   Diagnostics mistakes;
   Blueprint blueprint = import_hf(document, mistakes);
+  if (mistakes.empty()) freeze_overridden(mistakes, blueprint, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   Job job = default_job(blueprint, overrides);
   io::ObjectReader reader(document, document.root, "", mistakes);
@@ -212,7 +275,9 @@ Expected<Model> read_hf_document(const io::Document& document, const JobOverride
   report_conflicts(reader, no_training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name_of_file(document.file);
-  std::string assumed = assumed_job(job, overrides);
+  std::vector<std::string> taken = blueprint.assumed;
+  if (std::string of_job = assumed_job(job, overrides); !of_job.empty()) taken.insert(taken.begin(), std::move(of_job));
+  std::string assumed = fmt::format("{}", fmt::join(taken, "; "));
   Model model = assemble(std::move(blueprint), std::move(job));
   model.assumed = std::move(assumed);
   return model;

@@ -27,6 +27,63 @@ int encoder_end(const Model& model) {
   return 0;
 }
 
+// What crosses a cut of a model whose modules are known, in values of one sample.
+class CrossingValues {
+ public:
+  CrossingValues(const Model& model, int cut) : model_(model), graph_(model.graph), cut_(cut) {}
+
+  [[nodiscard]] std::int64_t count() const {
+    std::int64_t values = cut_ <= graph_.language().blocks.first ? sequence() : 0;
+    for (int m = 0; m < std::ssize(graph_.modules); ++m) values += of_module(m);
+    for (const Edge& edge : graph_.edges) values += of_inner_layers(edge);
+    return values;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t sequence() const { return model_.job.sequence_length * model_.hidden; }
+
+  [[nodiscard]] std::int64_t of_block_before() const {
+    const BlockType& block = model_.block(cut_ - 1);
+    return block.tokens * block.hidden;
+  }
+
+  /// The module's activation where it is cut, and its output from its end until its target begins.
+  [[nodiscard]] std::int64_t of_module(int m) const {
+    const Module& module = at(graph_.modules, m);
+    if (cut_ <= module.blocks.first) return 0;
+    if (cut_ < module.blocks.last) return of_block_before();
+    if (module.kind == ModuleKind::kLanguage) return sequence();  // for the head, and generators on the way
+    if (module.kind == ModuleKind::kGenerator) return 0;          // its loss is where it ends
+    const Edge* edge = graph_.edge_of(m);
+    const bool awaited = edge != nullptr && cut_ <= at(graph_.modules, edge->to).blocks.first;
+    return awaited ? module.sample_tokens_out() * width_out(module) : 0;
+  }
+
+  [[nodiscard]] std::int64_t width_out(const Module& module) const {
+    return module.connector ? module.connector->widths.back() : model_.block(module.blocks.last - 1).hidden;
+  }
+
+  /// Deepstack: what is tapped from inner layers, until the encoder's end as it is, then as the connector makes it.
+  [[nodiscard]] std::int64_t of_inner_layers(const Edge& edge) const {
+    const Module& from = at(graph_.modules, edge.from);
+    const int target = at(graph_.modules, edge.to).blocks.first;
+    std::int64_t values = 0;
+    for (const int layer : edge.from_layers) {
+      const bool tapped = from.blocks.first + layer < cut_ && cut_ < from.blocks.last;
+      if (tapped) values += of_block_before();
+    }
+    for (const int layer : edge.into_layers) {
+      const bool awaited = from.blocks.last <= cut_ && cut_ <= target + layer;
+      if (awaited) values += from.sample_tokens_out() * width_out(from);
+    }
+    return values;
+  }
+
+  const Model& model_;
+  const ModuleGraph& graph_;
+  int cut_;
+};
+
 }  // namespace
 
 int SliceSignature::block_count() const {
@@ -37,6 +94,7 @@ int SliceSignature::block_count() const {
 
 std::int64_t cut_bytes(const Model& model, int cut) {
   TANGRAM_ASSERT(cut > 0 && cut < model.block_count());
+  if (!model.graph.empty()) return CrossingValues(model, cut).count() * activation_width(model);
   const BlockType& before = model.block(cut - 1);
   std::int64_t values = before.tokens * before.hidden;
   const int encoders = encoder_end(model);

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "canonical.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/model/block_record.hpp"
 #include "tangram/model/techniques.hpp"
@@ -74,6 +75,62 @@ ordered_json runs_json(const Model& model) {
   return runs;
 }
 
+ordered_json connector_json(const Connector& connector) {
+  ordered_json out;
+  out["kind"] = to_string(connector.kind);
+  out["widths"] = connector.widths;
+  out["bias"] = connector.bias;
+  out["norm"] = connector.norm > 0 ? norm_name(connector.norm_bias) : "none";
+  if (connector.norm > 0) out["norm_width"] = connector.norm;
+  if (connector.kind == ConnectorKind::kResampler) out["queries"] = connector.queries;
+  out["extra_parameters"] = connector.extra_parameters;
+  out["trainable"] = connector.trainable;
+  return out;
+}
+
+ordered_json module_json(const Module& module) {
+  ordered_json out;
+  out["name"] = module.name;
+  out["kind"] = to_string(module.kind);
+  out["blocks"] = module.blocks.count();
+  if (module.kind == ModuleKind::kEncoder) {
+    out["tokens_in"] = module.tokens_in;
+    out["tokens_out"] = module.tokens_out;
+    out["patch_parameters"] = module.patch_parameters;
+  }
+  if (module.connector) out["connector"] = connector_json(*module.connector);
+  out["trainable"] = module.trainable;
+  return out;
+}
+
+ordered_json edges_json(const ModuleGraph& graph) {
+  ordered_json out = ordered_json::array();
+  for (const Edge& edge : graph.edges) {
+    ordered_json one{{"from", at(graph.modules, edge.from).name}, {"to", at(graph.modules, edge.to).name}};
+    if (!edge.from_layers.empty()) one["from_layers"] = edge.from_layers;
+    if (!edge.into_layers.empty()) one["into_layers"] = edge.into_layers;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+ordered_json items_json(const Items& items) {
+  ordered_json out{{"items", items.of}, {"mean", items.mean}};
+  if (items.p95 > 0) out["p95"] = items.p95;
+  if (items.max > 0) out["max"] = items.max;
+  if (items.none > 0) out["none"] = items.none;
+  return out;
+}
+
+/// Of the encoders that say more than one item a sample; null: none does.
+ordered_json data_json(const ModuleGraph& graph) {
+  ordered_json out;
+  for (const Module& module : graph.modules) {
+    if (module.items != Items{}) out[module.name] = items_json(module.items);
+  }
+  return out;
+}
+
 ordered_json architecture_json(const Model& model) {
   ordered_json out;
   out["vocabulary"] = model.vocabulary;
@@ -87,6 +144,10 @@ ordered_json architecture_json(const Model& model) {
   out["types"] = ordered_json::array();
   for (const BlockType& type : model.types) out["types"].push_back(block_json(type, model.job.sequence_length));
   out["blocks"] = runs_json(model);
+  if (model.graph.empty()) return out;
+  out["modules"] = ordered_json::array();
+  for (const Module& module : model.graph.modules) out["modules"].push_back(module_json(module));
+  out["edges"] = edges_json(model.graph);
   return out;
 }
 
@@ -132,6 +193,7 @@ ordered_json canonical(const Model& model) {
   out["schema"] = "tangram.model/1";
   out["name"] = model.name;
   out["architecture"] = architecture_json(model);
+  if (ordered_json data = data_json(model.graph); !data.is_null()) out["data"] = std::move(data);
   out["training"] = training_json(model.job);
   return out;
 }

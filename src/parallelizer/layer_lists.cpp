@@ -83,9 +83,7 @@ Tradeoff held_by_ends(const UnitCosts& units, const model::SliceSignature& slice
   if (!slice.head) return out;
   add(units.head);
   if (!slice.embedding) {
-    UnitCost tied;
-    tied.shared_parameters = units.tied_parameters;
-    out.memory += unit_terms(units, tied, {zero, RecomputeMode::kNone}).held;
+    out.memory += unit_terms(units, tied_unit(units), {zero, RecomputeMode::kNone}).held;
   }
   return out;
 }

@@ -46,6 +46,16 @@ void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std:
 
 }  // namespace
 
+void refuse_mimo_model(Rules& rules, const model::Model& model) {
+  const model::ModuleGraph& graph = model.graph;
+  if (std::ranges::count(graph.modules, model::ModuleKind::kGenerator, &model::Module::kind) > 0) {
+    rules.refuse("MIMO_GENERATOR", {}, "nothing reads what the language model makes: there is no path to a decoder");
+  }
+  if (std::ranges::any_of(graph.edges, [](const model::Edge& edge) { return !edge.into_layers.empty(); })) {
+    rules.refuse("MIMO_DEEPSTACK", {}, "encoders feed the language model's first layer and no other");
+  }
+}
+
 TargetVerdict mimo_verdict(const LaunchPlan& plan) {
   Rules rules("mimo");
   const auto stages = all_stages(plan);
@@ -58,6 +68,7 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
   }
   refuse_general(rules, plan, "MIMO");
   refuse_interleaving(rules, plan, "MIMO");
+  refuse_mimo_model(rules, plan.model);
   rules.none(
       stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MIMO_MICROBATCH_DP",
       "every replica has equally many samples of a microbatch: data parallelism must divide it");

@@ -56,7 +56,7 @@ void refuse_model(Rules& rules, const model::Model& model, const std::string& pr
                   [&](const BlockType& type) {
                     return !type.attention.causal || type.tokens != model.job.sequence_length;
                   }) ||
-             model.extra_embedding_parameters > 0,
+             model.extra_embedding_parameters > 0 || !model.graph.empty(),
          "ENCODER", "the GPT entry point has no encoder in front of its decoder");
   refuse(model.embedding_projection > 0, "PROJECTED_EMBEDDING", "embeddings are as wide as the layers");
   refuse(any_type(model, [](const BlockType& type) { return type.parallel_attention; }), "PARALLEL_ATTENTION",

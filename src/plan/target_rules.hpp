@@ -170,6 +170,8 @@ void refuse_model(Rules& rules, const model::Model& model, const std::string& pr
 
 [[nodiscard]] TargetVerdict megatron_verdict(const LaunchPlan& plan);
 [[nodiscard]] TargetVerdict flagscale_verdict(const LaunchPlan& plan);
+/// What of a multimodal model Megatron MIMO has no path for.
+void refuse_mimo_model(Rules& rules, const model::Model& model);
 [[nodiscard]] TargetVerdict mimo_verdict(const LaunchPlan& plan);
 
 }  // namespace tangram::plan

@@ -31,6 +31,7 @@ std::vector<TargetReason> model_refusals(runtime::Target target, const model::Mo
   Rules rules{std::string(to_string(target))};
   if (target == runtime::Target::kMegatron) refuse_model(rules, model, "MLM");
   if (target == runtime::Target::kFlagscale) refuse_model(rules, model, "FS");
+  if (target == runtime::Target::kMimo) refuse_mimo_model(rules, model);
   return std::move(rules).verdict().reasons;
 }
 

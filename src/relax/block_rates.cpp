@@ -147,13 +147,21 @@ class Walker {
 
   [[nodiscard]] BlockRate timed(BlockRate block_rate, const Degrees& degrees, const cluster::DeviceShape& shape,
                                 double samples) const {
-    const cost::BlockTime time = is_head() ? cost::head_time(model_, degrees, samples, shape)
-                                           : cost::block_time(model_.types[item_], model_.job, degrees, samples, shape);
-    // Measured exchanges may be faster than the model's.
-    const cost::Passes exchanges = measured_links_ ? cost::Passes{} : time.communication;
-    block_rate.forward = time.compute.forward + exchanges.forward;
-    block_rate.backward = time.compute.backward + exchanges.backward;
+    if (is_head()) {
+      add_time(block_rate, cost::head_time(model_, degrees, samples, shape));
+      return block_rate;
+    }
+    const model::BlockType& block = model_.types[item_];
+    add_time(block_rate, cost::block_time(block, model_.job, degrees, samples, shape));
+    if (block.connector) add_time(block_rate, cost::connector_time(block, model_.job, degrees, samples, shape));
     return block_rate;
+  }
+
+  // Measured exchanges may be faster than the model's.
+  void add_time(BlockRate& block_rate, const cost::BlockTime& time) const {
+    const cost::Passes exchanges = measured_links_ ? cost::Passes{} : time.communication;
+    block_rate.forward += time.compute.forward + exchanges.forward;
+    block_rate.backward += time.compute.backward + exchanges.backward;
   }
 
   // One block alone, with one microbatch in flight: parameters and gradients are whole while it runs at every ZeRO
@@ -163,9 +171,10 @@ class Walker {
     const model::BlockType& block = model_.types[item_];
     const cost::LocalParameters local = cost::local_parameters(block, degrees);
     const cost::ActivationBytes activation = cost::block_activation(block, model_.job, degrees, samples);
-    const auto state = static_cast<double>(model_.job.parameter_bytes + model_.job.gradient_bytes);
-    return (local.shared + local.expert) * state + activation.none + activation.working <=
-           class_.device.usable().as_double();
+    const cost::LocalParameters trained = cost::local_trained_parameters(block, degrees);
+    const double state = (local.shared + local.expert) * static_cast<double>(model_.job.parameter_bytes) +
+                         (trained.shared + trained.expert) * static_cast<double>(model_.job.gradient_bytes);
+    return state + activation.none + activation.working <= class_.device.usable().as_double();
   }
 
   // What stays of a block on a GPU whatever is sharded and recomputed. A range of samples keeps what its first does.
@@ -175,8 +184,9 @@ class Walker {
     const model::Job& job = model_.job;
     const auto samples = static_cast<double>(block_rate.samples);
     const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples);
-    const std::int64_t state = job.parameter_bytes + job.gradient_bytes + job.optimizer.state_bytes_per_parameter;
-    block_rate.held = static_cast<double>(model::parameters(block).total() * state);
+    const std::int64_t of_trained = job.gradient_bytes + job.optimizer.state_bytes_per_parameter;
+    block_rate.held = static_cast<double>(model::parameters(block).total() * job.parameter_bytes +
+                                          model::trained_parameters(block).total() * of_trained);
     block_rate.kept = std::min({activation.none, activation.selective, activation.full});
     block_rate.room = class_.device.usable().as_double() - activation.working;
     return block_rate;
@@ -185,7 +195,7 @@ class Walker {
   // As cost::stage_cost has it where nothing is sharded.
   [[nodiscard]] double update_seconds(const Degrees& degrees) const {
     const model::Job& job = model_.job;
-    const cost::LocalParameters local = cost::local_parameters(model_.types[item_], degrees);
+    const cost::LocalParameters local = cost::local_trained_parameters(model_.types[item_], degrees);
     const std::int64_t bytes =
         2 * job.gradient_bytes + 2 * job.optimizer.state_bytes_per_parameter + job.parameter_bytes;
     const double rate = class_.device.memory_bandwidth.value() * class_.device.compute.memory_efficiency;
@@ -199,7 +209,7 @@ class Walker {
     if (is_head()) return block_rate;
     block_rate.update = update_seconds(degrees);
     if (measured_links_) return block_rate;
-    const model::BlockParameters all = model::parameters(model_.types[item_]);
+    const model::BlockParameters all = model::trained_parameters(model_.types[item_]);
     const double seconds = static_cast<double>(model_.job.gradient_bytes) / network_.crossing;
     const double member = class_.gpus_per_member;
     const double expert_span = std::max<double>(member, degrees.ep * degrees.etp);

@@ -14,9 +14,8 @@ Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::stri
 }
 
 Bytes least_state(const model::Model& model) {
-  const std::int64_t per_parameter =
-      model.job.parameter_bytes + model.job.gradient_bytes + model.job.optimizer.state_bytes_per_parameter;
-  return Bytes(model.total_parameters() * per_parameter);
+  const std::int64_t per_trained = model.job.gradient_bytes + model.job.optimizer.state_bytes_per_parameter;
+  return Bytes(model.total_parameters() * model.job.parameter_bytes + model.trained_parameters() * per_trained);
 }
 
 }  // namespace tangram::relax

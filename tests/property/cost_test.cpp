@@ -268,12 +268,12 @@ TEST_CASE("all ranks together hold at least the model") {
     const UnitCosts units = units_of(d);
     const UnitCost& block = units.blocks.front();
     const Degrees& g = d.degrees;
-    RC_ASSERT(block.shared_parameters * g.tp + block.expert_parameters * g.ep * g.etp >=
-              block.all_parameters * (1 - 1e-12));
+    RC_ASSERT(block.trained_shared * g.tp + block.trained_expert * g.ep * g.etp >=
+              block.trained_parameters * (1 - 1e-12));
     // Fully sharded over everything there is: 18 bytes a parameter spread over all GPUs is the least.
     const StageCost sharded = stage_cost(units, d.slice, {3, RecomputeMode::kNone, 0});
     RC_ASSERT(sharded.static_memory().as_double() * d.shape.gpus() >=
-              18 * block.all_parameters * d.slice.runs.front().second * (1 - 1e-12));
+              18 * block.trained_parameters * d.slice.runs.front().second * (1 - 1e-12));
   });
 }
 

@@ -32,9 +32,17 @@ struct BlockTime {
   double selective_compute = 0;  ///< what selective recompute runs again
 };
 
+/// The block without its connector. Of backward what its gradients ask for: no product for weights that are not
+/// trained, nothing at all where nothing upstream is trained.
 [[nodiscard]] BlockTime block_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
                                    double samples_per_replica, const cluster::DeviceShape& shape,
                                    std::span<const CollectiveCurve> curves = {});
+
+/// The block's connector: sharded by tp, with one exchange of its output forward and one of its input backward. Zero
+/// where it has none.
+[[nodiscard]] BlockTime connector_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                                       double samples_per_replica, const cluster::DeviceShape& shape,
+                                       std::span<const CollectiveCurve> curves = {});
 
 /// Gathers rows of the vocabulary-parallel table and sums them over tp; backward adds rows into the main gradients.
 [[nodiscard]] BlockTime embedding_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,

@@ -79,9 +79,10 @@ struct Passes {
 [[nodiscard]] Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking = false);
 
 /// A linear layer on `rows` rows: forward rows x in x out; backward is its two own products, the input gradient
-/// (rows x out x in) and the weight gradient (in x rows x out, accumulated in `gradient` bytes a value).
+/// (rows x out x in) and the weight gradient (in x rows x out, accumulated in `gradient` bytes a value), of which those
+/// in `wanted` are worked out.
 [[nodiscard]] Passes linear_seconds(double rows, double in, double out, double count, double element, double gradient,
-                                    double rate, const DeviceRates& device);
+                                    double rate, const DeviceRates& device, const model::Gradients& wanted = {});
 
 /// The attention core of one GPU: softmax(Q K^T) V on the local heads and queries.
 struct AttentionCore {

@@ -53,5 +53,7 @@ struct LocalParameters {
   double expert = 0;
 };
 [[nodiscard]] LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees);
+/// Those that are trained.
+[[nodiscard]] LocalParameters local_trained_parameters(const model::BlockType& block, const Degrees& degrees);
 
 }  // namespace tangram::cost

@@ -32,6 +32,8 @@ struct ActivationBytes {
   double working = 0;  ///< largest buffers of its backward: gathered rows and their gradient, gradients of the inner
                        ///< tensors, all-to-all buffers, ring K/V buffers
 };
+/// The block and its connector. Without backward nothing is kept; where only gradients of inputs are worked out, as
+/// much as where all are: an upper bound, as inputs of linear layers could be let go.
 [[nodiscard]] ActivationBytes block_activation(const model::BlockType& block, const model::Job& job,
                                                const Degrees& degrees, double samples_per_replica);
 

@@ -30,14 +30,16 @@ struct UnitCost {
   double backward = 0;             ///< seconds, without recompute
   double recompute_selective = 0;  ///< seconds added to backward
   double recompute_full = 0;
-  double zero3_gather = 0;       ///< ZeRO-3: exposed seconds of gathering parameters, added to forward
-  double zero3_backward = 0;     ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
-  double zero3_recompute = 0;    ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
-  double zero2_scatter = 0;      ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
-  double shared_parameters = 0;  ///< on this GPU before ZeRO, sharded over dp x cp by ZeRO
-  double expert_parameters = 0;  ///< on this GPU before ZeRO, sharded over edp by ZeRO
-  double all_parameters = 0;     ///< of the whole unit, unsharded
-  double activation_none = 0;    ///< bytes kept per in-flight microbatch
+  double zero3_gather = 0;        ///< ZeRO-3: exposed seconds of gathering parameters, added to forward
+  double zero3_backward = 0;      ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
+  double zero3_recompute = 0;     ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
+  double zero2_scatter = 0;       ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
+  double shared_parameters = 0;   ///< on this GPU before ZeRO, sharded over dp x cp by ZeRO
+  double expert_parameters = 0;   ///< on this GPU before ZeRO, sharded over edp by ZeRO
+  double trained_shared = 0;      ///< of shared_parameters, those with gradients and optimizer state
+  double trained_expert = 0;      ///< of expert_parameters, the same
+  double trained_parameters = 0;  ///< of the whole unit, unsharded
+  double activation_none = 0;     ///< bytes kept per in-flight microbatch
   double activation_selective = 0;
   double activation_full = 0;
   double working = 0;  ///< bytes of the largest short-lived buffer while it runs
@@ -52,6 +54,7 @@ struct UnitCosts {
   UnitCost head;               ///< logits, loss and their gradient included; without the matrix where it is tied
   double tied_parameters = 0;  ///< per GPU: the copy of a tied matrix that a head without embedding holds
   double tied_matrix = 0;      ///< the same, unsharded
+  bool tied_trained = true;    ///< whether it is trained
   cluster::DeviceShape shape;
   ProcessGroups groups;
   std::vector<CollectiveCurve> curves;  ///< measured in these groups
@@ -105,8 +108,9 @@ struct StageCost {
 /// Adds up the units of a slice: O(runs), no allocation, rounded up once at the end.
 ///   forward   sum of units, with ZeRO-3 plus the exposed gathers
 ///   backward  sum of units, plus recompute, plus exposed gathers and scatters of ZeRO-2 and 3
-///   sync      ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over dp x cp, experts over their
-///             replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that nothing is left at the end
+///   sync      of trained parameters alone. ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over
+///             dp x cp, experts over their replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that
+///             nothing is left at the end
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather them
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
@@ -146,6 +150,8 @@ struct UnitTerms {
   double working = 0;     ///< bytes, with what recompute brings back
   double buffers = 0;     ///< bytes of ZeRO: unsharded gradients, gathered parameters
 };
+/// The copy of a tied matrix that a head without embedding holds, as a unit without times.
+[[nodiscard]] UnitCost tied_unit(const UnitCosts& units);
 [[nodiscard]] UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPolicy& policy);
 
 /// Bytes of send and receive buffers of the stage's two cuts, each for an activation and a gradient of one microbatch.
@@ -252,9 +258,9 @@ struct BoundaryCost {
                                          int target_members, int target_gpus);
 
 /// A lower bound on the GPU-seconds that one sample of the block type (forward and backward) costs on this device
-/// under any technique: three times the forward's matrix FLOPs (each product has two in backward) over peak *
-/// gemm_efficiency, which no kernel of compute.hpp exceeds; less where a measured row is faster still. Used by
-/// relaxed_bound.
+/// under any technique: the matrix FLOPs of forward and of the products of backward that are needed (two for each where
+/// everything is trained) over peak * gemm_efficiency, which no kernel of compute.hpp exceeds; less where a measured
+/// row is faster still. Used by relaxed_bound.
 [[nodiscard]] double least_gpu_seconds(const model::Model& model, const model::BlockType& block,
                                        const cluster::GpuType& device, const ProfileSet* profiles = nullptr);
 [[nodiscard]] double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device,

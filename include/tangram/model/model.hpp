@@ -11,6 +11,7 @@
 #include "tangram/base/dtype.hpp"
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
+#include "tangram/model/modules.hpp"
 
 namespace tangram::model {
 
@@ -58,14 +59,16 @@ struct BlockType {
   std::int64_t tokens = 0;  ///< tokens of one sample in this block (the sequence length, or image patches)
   Attention attention;
   FeedForward feed_forward;
-  int norms = 2;                    ///< norms of size hidden in the block (Gemma 2: 4)
-  bool norm_bias = false;           ///< LayerNorm has a bias, RMSNorm has not
-  bool parallel_attention = false;  ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
+  int norms = 2;                       ///< norms of size hidden in the block (Gemma 2: 4)
+  bool norm_bias = false;              ///< LayerNorm has a bias, RMSNorm has not
+  bool parallel_attention = false;     ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
+  Gradients gradients;                 ///< what backward works out; follows from which modules are trained
+  std::optional<Connector> connector;  ///< runs with the block: behind an encoder's last, before a generator's first
 
   bool operator==(const BlockType&) const = default;
 };
 
-/// Parameters of one block, split by how parallelism shards them.
+/// Parameters of one block and its connector, split by how parallelism shards them.
 struct BlockParameters {
   std::int64_t attention = 0;     ///< sharded by tp
   std::int64_t replicated = 0;    ///< norms, routers, latent down-projections, row biases: on every tp rank
@@ -75,6 +78,10 @@ struct BlockParameters {
 };
 
 [[nodiscard]] BlockParameters parameters(const BlockType& block);
+/// Those that are trained: they alone have gradients and optimizer state.
+[[nodiscard]] BlockParameters trained_parameters(const BlockType& block);
+/// The block without its connector, all of it trained.
+[[nodiscard]] BlockType plain(BlockType block);
 
 enum class RecomputeMode : std::uint8_t { kNone, kSelective, kFull };
 
@@ -129,6 +136,7 @@ struct Model {
   std::string name;
   std::vector<BlockType> types;
   std::vector<int> blocks;  ///< type of each block, first to last
+  ModuleGraph graph;
   std::int64_t vocabulary = 0;
   std::int64_t hidden = 0;                ///< of the embedding and the head
   std::int64_t learned_positions = 0;     ///< rows of a learned position table (GPT-2, OPT); 0: none
@@ -147,16 +155,21 @@ struct Model {
   [[nodiscard]] std::int64_t head_parameters() const;       ///< final norm, projection out, output matrix unless tied
   [[nodiscard]] std::int64_t total_parameters() const;      ///< each tied matrix counted once
   [[nodiscard]] std::int64_t active_parameters() const;     ///< total without the experts a token is not sent to
+  [[nodiscard]] Gradients end_gradients() const;            ///< of the embedding and the head
+  [[nodiscard]] std::int64_t trained_embedding_parameters() const;
+  [[nodiscard]] std::int64_t trained_head_parameters() const;
+  [[nodiscard]] std::int64_t trained_parameters() const;  ///< each tied matrix counted once
 };
 
 /// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when
-/// causal.
+/// causal; those of a connector included.
 [[nodiscard]] Flops forward_flops(const BlockType& block);
 [[nodiscard]] Flops embedding_forward_flops(const Model& model);  ///< 0 unless the embedding is projected
 [[nodiscard]] Flops head_forward_flops(const Model& model);       ///< logits and projection out
 
 /// FLOPs of forward and backward of one iteration as MFU counts them: matrix products and attention of the model,
-/// without recompute (Chowdhery et al., PaLM, appendix B; causal attention counted at half).
+/// without recompute (Chowdhery et al., PaLM, appendix B; causal attention counted at half). Backward counts the
+/// products that the trained modules need: none, one or two for each of forward.
 [[nodiscard]] Flops model_flops_per_iteration(const Model& model);
 
 /// What a caller puts in place of the file's values before anything is checked (command-line options).
@@ -164,6 +177,7 @@ struct JobOverrides {
   std::optional<std::int64_t> sequence_length;
   std::optional<std::int64_t> global_batch;  ///< samples
   std::optional<std::int64_t> microbatch;    ///< 0: searched
+  std::vector<std::string> freeze = {};      ///< modules and connectors, beside those of the file
 };
 
 /// Reads tangram.model/1. Relative `from:` paths are resolved against the directory of `file`.

@@ -8,20 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "tangram/model/block_range.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::model {
-
-/// Blocks [first, last).
-struct BlockRange {
-  int first = 0;
-  int last = 0;
-  [[nodiscard]] int count() const { return last - first; }
-  auto operator<=>(const BlockRange&) const = default;
-};
-
-/// "0-3": first and last block.
-[[nodiscard]] std::string to_string(const BlockRange& blocks);
 
 struct SliceSignature {
   std::vector<std::pair<int, int>> runs;  ///< (block type, count), in order; neighbouring runs differ in type
@@ -43,7 +33,9 @@ struct SliceSignature {
 
 /// Bytes of one sample's activation between blocks cut-1 and cut, 0 < cut < block_count(). Values have the width of
 /// parameters (2 bytes, 4 under fp32). Before the end of the encoders the token embeddings and the outputs of finished
-/// encoders travel along, because the first stage holds the embedding and the decoder needs all of them.
+/// encoders travel along, because the first stage holds the embedding and the decoder needs all of them. With a graph
+/// of modules these outputs are what the connectors make of them: tokens out, as wide as their target; what deepstack
+/// adds further in travels up to there, and the language model's output travels past the generators to the head.
 [[nodiscard]] std::int64_t cut_bytes(const Model& model, int cut);
 
 /// Parameters that a stage of this signature holds. A tied matrix whose ends are in two stages is held by both.

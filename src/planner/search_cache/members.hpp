@@ -52,10 +52,46 @@ auto members(S& s) {
   return std::tie(hidden, gated, bias, experts, per_token, expert_hidden, shared_hidden, shared_gate, router_bias);
 }
 
+template <Of<model::Gradients> S>
+auto members(S& s) {
+  auto& [weights, inputs] = s;
+  return std::tie(weights, inputs);
+}
+
+template <Of<model::Connector> S>
+auto members(S& s) {
+  auto& [kind, widths, bias, norm, norm_bias, queries, extra, trainable, copies, gradients, in, out] = s;
+  return std::tie(kind, widths, bias, norm, norm_bias, queries, extra, trainable, copies, gradients, in, out);
+}
+
+template <Of<model::Items> S>
+auto members(S& s) {
+  auto& [of, mean, p95, max, none] = s;
+  return std::tie(of, mean, p95, max, none);
+}
+
+template <Of<model::Module> S>
+auto members(S& s) {
+  auto& [name, kind, blocks, in, out, items, patches, connector, trainable] = s;
+  return std::tie(name, kind, blocks, in, out, items, patches, connector, trainable);
+}
+
+template <Of<model::Edge> S>
+auto members(S& s) {
+  auto& [from, to, from_layers, into_layers] = s;
+  return std::tie(from, to, from_layers, into_layers);
+}
+
+template <Of<model::ModuleGraph> S>
+auto members(S& s) {
+  auto& [modules, edges] = s;
+  return std::tie(modules, edges);
+}
+
 template <Of<model::BlockType> S>
 auto members(S& s) {
-  auto& [name, hidden, tokens, attention, feed_forward, norms, norm_bias, parallel] = s;
-  return std::tie(name, hidden, tokens, attention, feed_forward, norms, norm_bias, parallel);
+  auto& [name, hidden, tokens, attention, feed_forward, norms, norm_bias, parallel, gradients, connector] = s;
+  return std::tie(name, hidden, tokens, attention, feed_forward, norms, norm_bias, parallel, gradients, connector);
 }
 
 template <Of<model::Techniques> S>
@@ -81,10 +117,10 @@ auto members(S& s) {
 template <Of<model::Model> S>
 auto members(S& s) {
   // `assumed` tells people where the job is from; what it is stands in `job`.
-  auto& [name, types, blocks, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job, digest,
-         assumed] = s;
-  return std::tie(name, types, blocks, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job,
-                  digest);
+  auto& [name, types, blocks, graph, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra, job,
+         digest, assumed] = s;
+  return std::tie(name, types, blocks, graph, vocabulary, hidden, positions, projection, tied, norm, norm_bias, extra,
+                  job, digest);
 }
 
 // Measurements.

@@ -38,7 +38,7 @@ std::string table_key(const std::string& kind, const std::vector<std::string>& p
     if (name == "peak_tflops") return name;
     name = step;
   }
-  if (name == "count" && kind == "model") return "layers";
+  if ((name == "count" || name == "blocks") && kind == "model") return "layers";
   if (name == "count") return of_node ? "hosts" : "gpus";
   return name;
 }

@@ -245,6 +245,19 @@ TEST_CASE("mimo takes one layout per module") {
                    {"MIMO_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }}});
 }
 
+TEST_CASE("mimo has no path behind the language model, nor into its later layers") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.model.graph.modules.resize(2);
+  plan.model.graph.modules[1].kind = model::ModuleKind::kGenerator;
+  CHECK(codes(verdict(target_verdicts(plan), "mimo")).find("MIMO_GENERATOR") != std::string::npos);
+  plan.model.graph.modules[0].kind = model::ModuleKind::kEncoder;
+  plan.model.graph.modules[1].kind = model::ModuleKind::kLanguage;
+  plan.model.graph.edges = {{0, 1, {5}, {0}}};
+  CHECK(codes(verdict(target_verdicts(plan), "mimo")).find("MIMO_DEEPSTACK") != std::string::npos);
+  CHECK(model_refusals(runtime::Target::kMimo, plan.model).size() == 1);
+}
+
 TEST_CASE("mimo recomputes all layers of stages with different numbers of them") {
   World world = make_world();
   LaunchPlan plan = plain_plan(world);

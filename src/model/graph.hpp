@@ -1,0 +1,31 @@
+// What a graph of modules means for the blocks of the chain.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "blueprint.hpp"
+
+namespace tangram::model {
+
+/// Whether a graph says more than the chain of blocks by itself: connectors, tokens that become fewer, items, frozen
+/// modules, generators, edges other than of each encoder into the language model.
+[[nodiscard]] bool says_more(const ModuleGraph& graph);
+
+/// The modules of a chain of which nothing else is said: encoder blocks of one name each, then the language model.
+[[nodiscard]] ModuleGraph graph_of_chain(const std::vector<BlockType>& chain);
+
+/// The edges where none are given: every encoder into the language model, and that into every generator.
+[[nodiscard]] std::vector<Edge> usual_edges(const std::vector<Module>& modules);
+
+/// Freezes modules by name, and connectors as "vision.connector". Why one of them cannot be, or why nothing is left to
+/// train; the key is that of `training`.
+[[nodiscard]] std::vector<Conflict> freeze(Blueprint& blueprint, const std::vector<std::string>& names);
+
+/// Tokens, windows, connectors and gradients of the blocks. Items attend to themselves alone.
+void apply_graph(const ModuleGraph& graph, std::vector<BlockType>& chain);
+
+/// Of each module's blocks.
+[[nodiscard]] std::vector<Gradients> module_gradients(const ModuleGraph& graph);
+
+}  // namespace tangram::model

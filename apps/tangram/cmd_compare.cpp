@@ -12,7 +12,7 @@
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
 #include "tangram/baseline/planner_files.hpp"
-#include "tangram/compose/placement.hpp"
+#include "tangram/compose/encoder_placement.hpp"
 #include "tangram/io/file.hpp"
 
 namespace tangram::app {
@@ -37,12 +37,12 @@ std::vector<std::string> known_planners() {
   return {names.begin(), names.end()};
 }
 
-constexpr std::array kPlacements{compose::Placement::kHomogeneous, compose::Placement::kDisjoint};
+constexpr std::array kPlacements{compose::EncoderPlacement::kHomogeneous, compose::EncoderPlacement::kDisjoint};
 
 /// What --with takes.
 std::vector<std::string> known_names() {
   std::vector<std::string> names = known_planners();
-  for (const compose::Placement placement : kPlacements) names.emplace_back(to_string(placement));
+  for (const compose::EncoderPlacement placement : kPlacements) names.emplace_back(to_string(placement));
   return names;
 }
 
@@ -61,7 +61,7 @@ Parameters parameters_of(CompareArguments& a) {
 /// What our plan is compared with.
 struct Compared {
   std::vector<std::string> planners;
-  std::vector<compose::Placement> placements;
+  std::vector<compose::EncoderPlacement> placements;
 };
 
 Expected<Compared> compared_with(const CompareArguments& arguments) {
@@ -83,9 +83,9 @@ Expected<Compared> compared_with(const CompareArguments& arguments) {
 }
 
 /// Placements that make no difference, or that the target does not have.
-std::optional<Diagnostics> complaint(const std::vector<compose::Placement>& placements, planner::PlanOptions options,
-                                     const model::Model& model) {
-  for (const compose::Placement placement : placements) {
+std::optional<Diagnostics> complaint(const std::vector<compose::EncoderPlacement>& placements,
+                                     planner::PlanOptions options, const model::Model& model) {
+  for (const compose::EncoderPlacement placement : placements) {
     options.search.placement = placement;
     if (auto wrong = placement_complaint(options, model, "--with")) return Diagnostics{*std::move(wrong)};
   }

@@ -90,8 +90,8 @@ std::optional<Diagnostic> schedule_complaint(const planner::PlanOptions& options
 
 std::optional<Diagnostic> placement_complaint(const planner::PlanOptions& options, const model::Model& model,
                                               std::string_view option) {
-  const compose::Placement placement = options.search.placement;
-  if (placement == compose::Placement::kAny) return std::nullopt;
+  const compose::EncoderPlacement placement = options.search.placement;
+  if (placement == compose::EncoderPlacement::kAny) return std::nullopt;
   const auto mistake = [&](const char* code, std::string why, std::string hint) {
     return problem(ErrorKind::kUsage, code, fmt::format("{} {}: {}", option, to_string(placement), why),
                    std::move(hint));
@@ -101,7 +101,7 @@ std::optional<Diagnostic> placement_complaint(const planner::PlanOptions& option
                    "leave it out, or give \"encoders\" in the model file");
   }
   const runtime::Runtime& runtime = runtime::runtime_of(options.target);
-  if (placement == compose::Placement::kHomogeneous && runtime.whole_modules) {
+  if (placement == compose::EncoderPlacement::kHomogeneous && runtime.whole_modules) {
     return mistake("placement-unknown", fmt::format("{} runs encoders on GPUs of their own", runtime.title),
                    fmt::format("take {} disjoint, or another --target", option));
   }
@@ -126,7 +126,8 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   if (const auto seconds = settings.amount("time-limit")) options.search.deadline = Deadline::in(*seconds);
   options.target = runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
   options.search.schedule = runtime::schedule_named(settings.text("schedule"));
-  options.search.placement = compose::placement_named(settings.text("placement")).value_or(compose::Placement::kAny);
+  options.search.placement =
+      compose::placement_named(settings.text("placement")).value_or(compose::EncoderPlacement::kAny);
   if (auto complaint = schedule_complaint(options)) return fail(std::move(*complaint));
   if (auto complaint = placement_complaint(options, model, "--placement")) return fail(std::move(*complaint));
   return options;

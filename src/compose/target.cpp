@@ -224,16 +224,16 @@ std::vector<Constraints> homogeneous_cases(const model::Model& model, const clus
 }
 
 /// What a placement of encoders adds to the cases of a target.
-std::vector<Constraints> placed(std::vector<Constraints> cases, Placement placement) {
+std::vector<Constraints> placed(std::vector<Constraints> cases, EncoderPlacement placement) {
   for (Constraints& constraints : cases) {
-    constraints.demands.whole_modules |= placement == Placement::kDisjoint;
-    constraints.demands.encoders_together |= placement == Placement::kHomogeneous;
+    constraints.demands.whole_modules |= placement == EncoderPlacement::kDisjoint;
+    constraints.demands.encoders_together |= placement == EncoderPlacement::kHomogeneous;
   }
   return cases;
 }
 
-std::string placement_rule(Placement placement) {
-  return placement == Placement::kHomogeneous
+std::string placement_rule(EncoderPlacement placement) {
+  return placement == EncoderPlacement::kHomogeneous
              ? "placement homogeneous: one set of degrees for all stages, the first has all encoders"
              : "placement disjoint: each encoder is one stage, without other blocks";
 }
@@ -286,27 +286,27 @@ void restrict_to(Target target, model::Job& job) {
 }
 
 std::vector<Constraints> cases_of(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                  Placement placement) {
+                                  EncoderPlacement placement) {
   const runtime::Runtime& runtime = runtime::runtime_of(target);
   switch (runtime.degrees) {
     case DegreesRule::kAny: break;
     case DegreesRule::kUniform: return placed(uniform_cases(runtime, model, hierarchy), placement);
     case DegreesRule::kMeshes: return placed(mesh_cases(runtime, model, hierarchy), placement);
   }
-  if (placement == Placement::kHomogeneous) return placed(homogeneous_cases(model, hierarchy), placement);
+  if (placement == EncoderPlacement::kHomogeneous) return placed(homogeneous_cases(model, hierarchy), placement);
   return placed({Constraints{}}, placement);
 }
 
 SearchResult search_target(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                            std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
                            const ProgressCallback& progress) {
-  const Placement placement = options.placement;
-  if (target == Target::kGeneric && placement == Placement::kAny) {
+  const EncoderPlacement placement = options.placement;
+  if (target == Target::kGeneric && placement == EncoderPlacement::kAny) {
     return search(model, hierarchy, parallelizers, options, progress);
   }
   model::Model restricted = model;
   restrict_to(target, restricted.job);
-  if (placement == Placement::kHomogeneous) restricted.job.allow.mixed_stages = false;
+  if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();
   const std::int64_t budget = options.label_budget;
@@ -358,7 +358,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   }
   if (first) all.infeasible = nothing_to_search();
   if (target != Target::kGeneric) all.space.rules.emplace_back(runtime::runtime_of(target).rules);
-  if (placement != Placement::kAny) all.space.rules.push_back(placement_rule(placement));
+  if (placement != EncoderPlacement::kAny) all.space.rules.push_back(placement_rule(placement));
   if (chunks > 1) all.space.rules.push_back(chunk_rule());
   if (options.schedule) all.space.rules.push_back(fmt::format("schedule: {}", to_string(*options.schedule)));
   if (all.best.empty()) {

@@ -18,7 +18,10 @@ int encoder_blocks(const model::Model& model, const model::SliceSignature& slice
 
 /// Where the model file names no modules, its encoders are one.
 bool is_whole_encoder(const model::Model& model, const model::SliceSignature& slice) {
-  if (model.graph.empty()) return slice.block_count() == model::encoder_blocks(model);
+  if (model.graph.empty()) {
+    const int all = model::encoder_blocks(model);
+    return slice.block_count() == all && encoder_blocks(model, slice) == all;
+  }
   return std::ranges::any_of(model.graph.modules, [&](const model::Module& module) {
     return module.kind == model::ModuleKind::kEncoder && model::signature(model, module.blocks).runs == slice.runs;
   });

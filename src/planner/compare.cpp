@@ -95,7 +95,7 @@ class Comparer {
   }
 
   void add_placements(Comparison& comparison) const {
-    for (const compose::Placement placement : options_.placements) {
+    for (const compose::EncoderPlacement placement : options_.placements) {
       if (deadline().has_passed()) return;
       report_phase(fmt::format("planning with encoders {}", to_string(placement)));
       PlanOptions options = options_.plan;

@@ -112,7 +112,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
 /// the search for equal ones.
 bool may_differ_at_all(const PlanOptions& options) {
   return options.pipelines != Pipelines::kEqual && options.target == runtime::Target::kGeneric &&
-         options.search.placement == compose::Placement::kAny &&
+         options.search.placement == compose::EncoderPlacement::kAny &&
          options.request.objective == objective::Objective::kThroughput && !options.request.budget &&
          !options.search.spend;
 }

@@ -99,7 +99,7 @@ class RuntimeLooks {
 
 bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet) {
   return options.look_at_runtimes && options.target == runtime::Target::kGeneric &&
-         options.search.placement == compose::Placement::kAny && fleet.gpu_count() <= kMostGpusLookedAt;
+         options.search.placement == compose::EncoderPlacement::kAny && fleet.gpu_count() <= kMostGpusLookedAt;
 }
 
 std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,

@@ -23,7 +23,7 @@ void restrict_to(Target target, model::Job& job);
 /// are used wherever they can be. Homogeneous plans of no target are cases by their degrees.
 [[nodiscard]] std::vector<Constraints> cases_of(Target target, const model::Model& model,
                                                 const cluster::IslandHierarchy& hierarchy,
-                                                Placement placement = Placement::kAny);
+                                                EncoderPlacement placement = EncoderPlacement::kAny);
 
 /// search() over all cases of a target and of options.placement: the best of all, with a bound for all. Later cases
 /// look for plans that are better than those of earlier ones only.

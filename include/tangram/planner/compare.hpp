@@ -64,7 +64,7 @@ struct CompareOptions {
   PlanOptions plan;
   std::vector<std::string> planners;  ///< names that baseline::make_planner knows
   std::vector<baseline::Mode> modes;
-  std::vector<compose::Placement> placements;  ///< of encoders, for which we plan as well
+  std::vector<compose::EncoderPlacement> placements;  ///< of encoders, for which we plan as well
   std::vector<GivenPlan> plans;                ///< launch plans, or results of the others' own programs
   bool ablation = true;
 };

@@ -80,7 +80,8 @@ model::Model model_of_two_encoders() {
     module.kind = m == 2 ? model::ModuleKind::kLanguage : model::ModuleKind::kEncoder;
     module.blocks = {2 * m, 2 * m + 2};
   }
-  model.graph.edges = {{0, 2}, {1, 2}};
+  model.graph.edges = {{.from = 0, .to = 2, .from_layers = {}, .into_layers = {}},
+                       {.from = 1, .to = 2, .from_layers = {}, .into_layers = {}}};
   return model;
 }
 

@@ -13,7 +13,7 @@ using namespace tangram::planner::tests;
 namespace {
 
 // Encoders: blocks 0 to 5 and 6 to 9.
-Planned placed(compose::Placement placement, runtime::Target target = runtime::Target::kGeneric) {
+Planned placed(compose::EncoderPlacement placement, runtime::Target target = runtime::Target::kGeneric) {
   const auto model = model_of_file("tests/cli/inputs/two_encoders.yaml");
   PlanOptions options;
   options.target = target;
@@ -33,7 +33,7 @@ bool has_stage(const plan::LaunchPlan& plan, int first, int last) {
 }  // namespace
 
 TEST_CASE("placement: homogeneous plans have one set of degrees, and all encoders in the first stage") {
-  const Planned planned = placed(compose::Placement::kHomogeneous);
+  const Planned planned = placed(compose::EncoderPlacement::kHomogeneous);
   for (const plan::Stage& stage : planned.plan.stages) {
     CHECK(stage.parts.size() == 1);
     CHECK(degrees_of(stage) == degrees_of(planned.plan.stages.front()));
@@ -43,16 +43,16 @@ TEST_CASE("placement: homogeneous plans have one set of degrees, and all encoder
 }
 
 TEST_CASE("placement: disjoint plans have a stage for each encoder, which has degrees of its own") {
-  const Planned planned = placed(compose::Placement::kDisjoint);
+  const Planned planned = placed(compose::EncoderPlacement::kDisjoint);
   CHECK(has_stage(planned.plan, 0, 6));
   CHECK(has_stage(planned.plan, 6, 10));
   CHECK(planned.plan.provenance.space.find("placement disjoint") != std::string::npos);
 }
 
 TEST_CASE("placement: none is better than the best of any, and the bounds of all hold") {
-  const Planned any = placed(compose::Placement::kAny);
+  const Planned any = placed(compose::EncoderPlacement::kAny);
   REQUIRE(any.plan.provenance.optimal);
-  for (const auto placement : {compose::Placement::kHomogeneous, compose::Placement::kDisjoint}) {
+  for (const auto placement : {compose::EncoderPlacement::kHomogeneous, compose::EncoderPlacement::kDisjoint}) {
     const Planned planned = placed(placement);
     CHECK(planned.plan.predicted.closed_form >= any.plan.provenance.search_bound);
     CHECK(planned.plan.provenance.search_bound >= any.plan.provenance.search_bound);
@@ -61,7 +61,7 @@ TEST_CASE("placement: none is better than the best of any, and the bounds of all
 }
 
 TEST_CASE("placement: MIMO runs encoders apart, with degrees of their own, and the language model in one set") {
-  const Planned planned = placed(compose::Placement::kAny, runtime::Target::kMimo);
+  const Planned planned = placed(compose::EncoderPlacement::kAny, runtime::Target::kMimo);
   CHECK(has_stage(planned.plan, 0, 6));
   CHECK(has_stage(planned.plan, 6, 10));
   const plan::Stage& last = planned.plan.stages.back();
@@ -73,8 +73,8 @@ TEST_CASE("placement: MIMO runs encoders apart, with degrees of their own, and t
 }
 
 TEST_CASE("placement: words") {
-  CHECK(compose::placement_named("disjoint") == compose::Placement::kDisjoint);
-  CHECK(compose::placement_named("homogeneous") == compose::Placement::kHomogeneous);
+  CHECK(compose::placement_named("disjoint") == compose::EncoderPlacement::kDisjoint);
+  CHECK(compose::placement_named("homogeneous") == compose::EncoderPlacement::kHomogeneous);
   CHECK_FALSE(compose::placement_named("any"));
   CHECK_FALSE(compose::placement_named("colocated"));
 }

@@ -3,6 +3,7 @@
 #include <tbb/global_control.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
 #include "tangram/baseline/planner_files.hpp"
+#include "tangram/compose/encoder_placement.hpp"
 #include "tangram/io/file.hpp"
 
 namespace tangram::app {
@@ -22,7 +24,7 @@ using baseline::Mode;
 struct CompareArguments {
   std::string cluster;
   std::string model;
-  std::vector<std::string> planners;  ///< empty: all
+  std::vector<std::string> with;  ///< planners, placements of encoders; empty: all planners
   std::string mode = "both";
   std::vector<std::string> plans;  ///< files to compare with, too
   std::string html;                ///< empty: not written
@@ -35,9 +37,19 @@ std::vector<std::string> known_planners() {
   return {names.begin(), names.end()};
 }
 
+constexpr std::array kPlacements{compose::EncoderPlacement::kHomogeneous, compose::EncoderPlacement::kDisjoint};
+
+/// What --with takes.
+std::vector<std::string> known_names() {
+  std::vector<std::string> names = known_planners();
+  for (const compose::EncoderPlacement placement : kPlacements) names.emplace_back(to_string(placement));
+  return names;
+}
+
 Parameters parameters_of(CompareArguments& a) {
   return {{{"CLUSTER", "cluster.json", &a.cluster}, {"MODEL", "model.yaml or config.json", &a.model}},
-          {{"with", "NAMES", "planners to compare with: metis,sailor (default: all)", &a.planners, known_planners(),
+          {{"with", "NAMES", "planners to compare with: metis,sailor (default: all); homogeneous,disjoint", &a.with,
+            known_names(),
             /*list=*/true},
            {"mode", "MODE", "faithful, repaired or both (default: both)", &a.mode, {"faithful", "repaired", "both"}},
            {"plan", "FILE", "add a launch plan, or the output of Metis, Sailor, AMP or FlashFlex", &a.plans},
@@ -46,15 +58,38 @@ Parameters parameters_of(CompareArguments& a) {
            {"no-ablation", "", "skip planning without each technique", &a.no_ablation}}};
 }
 
-Expected<std::vector<std::string>> planners_of(const CompareArguments& arguments) {
-  const std::vector<std::string> known = known_planners();
-  if (arguments.planners.empty()) return known;
-  for (const std::string& name : arguments.planners) {
-    if (std::ranges::find(known, name) != known.end()) continue;
-    return fail(usage_mistake("unknown-planner", fmt::format("--with {}: no such planner", name),
-                              suggestion(name, known, listing("planners", known))));
+/// What our plan is compared with.
+struct Compared {
+  std::vector<std::string> planners;
+  std::vector<compose::EncoderPlacement> placements;
+};
+
+Expected<Compared> compared_with(const CompareArguments& arguments) {
+  if (arguments.with.empty()) return Compared{known_planners(), {}};
+  const std::vector<std::string> known = known_names();
+  Compared compared;
+  for (const std::string& name : arguments.with) {
+    if (std::ranges::find(known, name) == known.end()) {
+      return fail(usage_mistake("unknown-planner", fmt::format("--with {}: no such planner", name),
+                                suggestion(name, known, listing("planners and placements", known))));
+    }
+    if (const auto placement = compose::placement_named(name)) {
+      compared.placements.push_back(*placement);
+    } else {
+      compared.planners.push_back(name);
+    }
   }
-  return arguments.planners;
+  return compared;
+}
+
+/// Placements that make no difference, or that the target does not have.
+std::optional<Diagnostics> complaint(const std::vector<compose::EncoderPlacement>& placements,
+                                     planner::PlanOptions options, const model::Model& model) {
+  for (const compose::EncoderPlacement placement : placements) {
+    options.search.placement = placement;
+    if (auto wrong = placement_complaint(options, model, "--with")) return Diagnostics{*std::move(wrong)};
+  }
+  return std::nullopt;
 }
 
 Expected<std::vector<Mode>> modes_of(const std::string& mode) {
@@ -117,8 +152,8 @@ ExitCode write_inputs(const std::string& path, const PlanningInputs& inputs, con
 ExitCode run_compare(const CompareArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments)) return refuse(*wrong);
-  const auto planners = planners_of(arguments);
-  if (!planners) return refuse(planners.error());
+  auto compared = compared_with(arguments);
+  if (!compared) return refuse(compared.error());
   const auto modes = modes_of(arguments.mode);
   if (!modes) return refuse(modes.error());
   const auto inputs = load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits);
@@ -139,7 +174,10 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   }
   auto usual = plan_options(context.settings, inputs->fleet, inputs->model);
   if (!usual) return refuse(usual.error());
-  planner::CompareOptions options{*std::move(usual), *planners, *modes, std::move(*plans), !arguments.no_ablation};
+  if (const auto wrong = complaint(compared->placements, *usual, inputs->model)) return refuse(*wrong);
+  planner::CompareOptions options{
+      *std::move(usual), std::move(compared->planners), *modes, std::move(compared->placements),
+      std::move(*plans), !arguments.no_ablation};
   if (!inputs->profiles.empty()) options.plan.search.profiles = &inputs->profiles;
   const auto comparison =
       planner::compare(inputs->fleet, inputs->model, options, [&](const compose::Progress& progress) {
@@ -167,6 +205,7 @@ Command compare_command() {
           .examples = R"(  tangram compare fleet.json model.yaml
   tangram compare fleet.json model.yaml --with metis,sailor --mode faithful
   tangram compare fleet.json model.yaml --html report.html
+  tangram compare fleet.json qwen2.5-vl-7b.yaml --with homogeneous,disjoint
 )",
           .details = R"(Plans the job with Tangram and as other planners do, and judges all plans with
 one simulator and one memory model. The others are reimplemented from their
@@ -179,6 +218,9 @@ without all techniques that the others lack.
 
 With --target, Tangram plans for that runtime, and the plans of the others are
 timed as it would run them, even where its rules exclude them.
+
+For a multimodal model, --with homogeneous,disjoint also plans with the encoders
+in the first stage, all stages alike, and with each encoder on GPUs of its own.
 
 --plan adds launch plans or the output of the published programs: Metis' ranked
 list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs.

@@ -22,8 +22,11 @@ struct SchemaArguments {
 };
 
 Parameters parameters_of(SchemaArguments& a) {
-  return {{{"NAME", "cluster, model, profile, timings, launch_plan, measurements, kernels, operator_times, or a document of --json", &a.name}},
-          {}};
+  return {
+      {{"NAME",
+        "cluster, model, profile, timings, launch_plan, measurements, kernels, operator_times, or a document of --json",
+        &a.name}},
+      {}};
 }
 
 /// What a command prints is often meant by the command's name: "explain" for "explanation".

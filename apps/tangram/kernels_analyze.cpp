@@ -132,7 +132,8 @@ std::string entry_text(const KernelFile& file, const ptx::EntryAnalysis& entry, 
   if (!entry.parameters.empty()) {
     Table table({{"  parameter"}, {"is"}, {"offsets from"}});
     for (const ptx::ParameterUse& use : entry.parameters) {
-      table.add({{"  " + use.name, Style::kBold}, {effects_text(use)}, {use.indirect ? "indices and data" : "indices"}});
+      table.add(
+          {{"  " + use.name, Style::kBold}, {effects_text(use)}, {use.indirect ? "indices and data" : "indices"}});
     }
     out += table.render(terminal);
   }

@@ -88,6 +88,26 @@ std::optional<Diagnostic> schedule_complaint(const planner::PlanOptions& options
 
 }  // namespace
 
+std::optional<Diagnostic> placement_complaint(const planner::PlanOptions& options, const model::Model& model,
+                                              std::string_view option) {
+  const compose::EncoderPlacement placement = options.search.placement;
+  if (placement == compose::EncoderPlacement::kAny) return std::nullopt;
+  const auto mistake = [&](const char* code, std::string why, std::string hint) {
+    return problem(ErrorKind::kUsage, code, fmt::format("{} {}: {}", option, to_string(placement), why),
+                   std::move(hint));
+  };
+  if (model::encoder_blocks(model) == 0) {
+    return mistake("placement-without-encoders", fmt::format("{} has no encoders", model.name),
+                   "leave it out, or give \"encoders\" in the model file");
+  }
+  const runtime::Runtime& runtime = runtime::runtime_of(options.target);
+  if (placement == compose::EncoderPlacement::kHomogeneous && runtime.whole_modules) {
+    return mistake("placement-unknown", fmt::format("{} runs encoders on GPUs of their own", runtime.title),
+                   fmt::format("take {} disjoint, or another --target", option));
+  }
+  return std::nullopt;
+}
+
 Expected<planner::PlanOptions> plan_options(const Settings& settings, const cluster::Fleet& fleet,
                                             const model::Model& model) {
   auto tuning = tuning_of_developers();
@@ -106,7 +126,10 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   if (const auto seconds = settings.amount("time-limit")) options.search.deadline = Deadline::in(*seconds);
   options.target = runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
   options.search.schedule = runtime::schedule_named(settings.text("schedule"));
+  options.search.placement =
+      compose::placement_named(settings.text("placement")).value_or(compose::EncoderPlacement::kAny);
   if (auto complaint = schedule_complaint(options)) return fail(std::move(*complaint));
+  if (auto complaint = placement_complaint(options, model, "--placement")) return fail(std::move(*complaint));
   return options;
 }
 

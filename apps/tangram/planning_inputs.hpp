@@ -2,7 +2,9 @@
 // want them, and the options of the search that are numbers.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "settings.hpp"
 #include "tangram/cluster/edits.hpp"
@@ -29,5 +31,8 @@ struct PlanningInputs {
 [[nodiscard]] Expected<planner::PlanOptions> plan_options(const Settings& settings, const cluster::Fleet& fleet,
                                                           const model::Model& model);
 
+/// Why encoders of the model cannot be placed as the options say; `option` is the one that says it.
+[[nodiscard]] std::optional<Diagnostic> placement_complaint(const planner::PlanOptions& options,
+                                                            const model::Model& model, std::string_view option);
 
 }  // namespace tangram::app

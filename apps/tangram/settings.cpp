@@ -50,6 +50,10 @@ std::vector<SettingDefinition> make_definitions() {
       choice(kTarget, "schedule", "NAME",
              "1f1b; interleaved: several model chunks a stage, of runtimes that have it; any: whichever is faster",
              {"1f1b", "interleaved", "any"}, "any"),
+      choice(kTarget, "placement", "KIND",
+             "of encoders: homogeneous (one set of degrees for all stages, encoders in the first), disjoint (each "
+             "encoder a stage of its own) or any",
+             {"homogeneous", "disjoint", "any"}, "any"),
       {kJob, kCount, "global-batch", "SAMPLES", "samples per iteration, instead of the model file's"},
       {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},
       {kJob, kCount, "microbatch", "SAMPLES", "samples per microbatch of a pipeline (default: searched)"},

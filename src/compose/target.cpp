@@ -29,9 +29,10 @@ parallelizer::SliceTraits traits_of_whole(const model::Model& model) {
   return parallelizer::traits_of(model, model::signature(model, 0, model.block_count()));
 }
 
-/// Every set of degrees that some shape of the fleet can have.
-std::vector<cost::Degrees> common_degrees(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
-  const auto traits = traits_of_whole(model);
+/// Every set of degrees that some shape of the fleet can have, and all blocks from `first` on.
+std::vector<cost::Degrees> common_degrees(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                          int first = 0) {
+  const auto traits = parallelizer::traits_of(model, model::signature(model, first, model.block_count()));
   std::set<cost::Degrees> found;
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     for (const cluster::IslandClass& island_class : level.classes) {
@@ -87,13 +88,15 @@ void add_interleaved(const runtime::Runtime& runtime, const model::Job& job, std
 std::vector<Constraints> uniform_cases(const runtime::Runtime& runtime, const model::Model& model,
                                        const cluster::IslandHierarchy& hierarchy) {
   std::vector<Constraints> cases;
-  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) {
+  const int first = runtime.whole_modules ? model::encoder_blocks(model) : 0;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy, first)) {
     if (runtime.power_of_two_tp && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
     for (const RecomputeMode mode : modes_of(model.job.allow)) {
       Constraints constraints = common_demands(runtime, model.job);
       constraints.demands.degrees = degrees;
       constraints.demands.recompute = mode;
       constraints.demands.whole_modules = runtime.whole_modules;
+      constraints.demands.power_of_two_tp = runtime.power_of_two_tp;
       cases.push_back(constraints);
     }
   }
@@ -210,6 +213,31 @@ Diagnostics nothing_to_search() {
                   "allow the techniques interleaving and pipeline, or take --schedule any")};
 }
 
+/// One case per set of degrees.
+std::vector<Constraints> homogeneous_cases(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  std::vector<Constraints> cases;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) {
+    cases.emplace_back();
+    cases.back().demands.degrees = degrees;
+  }
+  return cases;
+}
+
+/// What a placement of encoders adds to the cases of a target.
+std::vector<Constraints> placed(std::vector<Constraints> cases, EncoderPlacement placement) {
+  for (Constraints& constraints : cases) {
+    constraints.demands.whole_modules |= placement == EncoderPlacement::kDisjoint;
+    constraints.demands.encoders_together |= placement == EncoderPlacement::kHomogeneous;
+  }
+  return cases;
+}
+
+std::string placement_rule(EncoderPlacement placement) {
+  return placement == EncoderPlacement::kHomogeneous
+             ? "placement homogeneous: one set of degrees for all stages, the first has all encoders"
+             : "placement disjoint: each encoder is one stage, without other blocks";
+}
+
 bool has_schedule(const Constraints& constraints, std::optional<runtime::Schedule> wanted) {
   const bool interleaved = std::ranges::max(constraints.chunks) > 1;
   return !wanted || interleaved == (*wanted == runtime::Schedule::kInterleaved);
@@ -257,22 +285,28 @@ void restrict_to(Target target, model::Job& job) {
   if (runtime.degrees == DegreesRule::kMeshes && !allow.sp) allow.tp = false;
 }
 
-std::vector<Constraints> cases_of(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+std::vector<Constraints> cases_of(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                  EncoderPlacement placement) {
   const runtime::Runtime& runtime = runtime::runtime_of(target);
   switch (runtime.degrees) {
-    case DegreesRule::kAny: return {Constraints{}};
-    case DegreesRule::kUniform: return uniform_cases(runtime, model, hierarchy);
-    case DegreesRule::kMeshes: return mesh_cases(runtime, model, hierarchy);
+    case DegreesRule::kAny: break;
+    case DegreesRule::kUniform: return placed(uniform_cases(runtime, model, hierarchy), placement);
+    case DegreesRule::kMeshes: return placed(mesh_cases(runtime, model, hierarchy), placement);
   }
-  return {};
+  if (placement == EncoderPlacement::kHomogeneous) return placed(homogeneous_cases(model, hierarchy), placement);
+  return placed({Constraints{}}, placement);
 }
 
 SearchResult search_target(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                            std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
                            const ProgressCallback& progress) {
-  if (target == Target::kGeneric) return search(model, hierarchy, parallelizers, options, progress);
+  const EncoderPlacement placement = options.placement;
+  if (target == Target::kGeneric && placement == EncoderPlacement::kAny) {
+    return search(model, hierarchy, parallelizers, options, progress);
+  }
   model::Model restricted = model;
   restrict_to(target, restricted.job);
+  if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();
   const std::int64_t budget = options.label_budget;
@@ -282,7 +316,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   int chunks = 1;     // that the relaxed bound counts on
   Bytes most_usable;  // of the cases so far: what the roomiest of them lacks is what is missing
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
-  for (Constraints constraints : cases_of(target, restricted, hierarchy)) {
+  for (Constraints constraints : cases_of(target, restricted, hierarchy, placement)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
         !has_schedule(constraints, options.schedule))
       continue;
@@ -323,7 +357,8 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     }
   }
   if (first) all.infeasible = nothing_to_search();
-  all.space.rules.emplace_back(runtime::runtime_of(target).rules);
+  if (target != Target::kGeneric) all.space.rules.emplace_back(runtime::runtime_of(target).rules);
+  if (placement != EncoderPlacement::kAny) all.space.rules.push_back(placement_rule(placement));
   if (chunks > 1) all.space.rules.push_back(chunk_rule());
   if (options.schedule) all.space.rules.push_back(fmt::format("schedule: {}", to_string(*options.schedule)));
   if (all.best.empty()) {

@@ -13,20 +13,6 @@ namespace {
 
 std::int64_t activation_width(const Model& model) { return model.job.parameter_bytes; }
 
-// Blocks before the last encoder block: an encoder block is one that attends both ways and has a causal block behind
-// it. A model without causal blocks (BERT) has none.
-int encoder_end(const Model& model) {
-  bool causal_behind = false;
-  for (int i = model.block_count() - 1; i >= 0; --i) {
-    if (model.block(i).attention.causal) {
-      causal_behind = true;
-    } else if (causal_behind) {
-      return i + 1;
-    }
-  }
-  return 0;
-}
-
 // What crosses a cut of a model whose modules are known, in values of one sample.
 class CrossingValues {
  public:
@@ -86,6 +72,18 @@ class CrossingValues {
 
 }  // namespace
 
+int encoder_blocks(const Model& model) {
+  bool causal_behind = false;
+  for (int i = model.block_count() - 1; i >= 0; --i) {
+    if (model.block(i).attention.causal) {
+      causal_behind = true;
+    } else if (causal_behind) {
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
 int SliceSignature::block_count() const {
   int count = 0;
   for (const auto& [type, blocks] : runs) count += blocks;
@@ -97,7 +95,7 @@ std::int64_t cut_bytes(const Model& model, int cut) {
   if (!model.graph.empty()) return CrossingValues(model, cut).count() * activation_width(model);
   const BlockType& before = model.block(cut - 1);
   std::int64_t values = before.tokens * before.hidden;
-  const int encoders = encoder_end(model);
+  const int encoders = encoder_blocks(model);
   if (cut <= encoders) {
     // The first stage holds the token embedding, the decoder needs its output and that of every finished encoder.
     values += model.job.sequence_length * model.hidden;

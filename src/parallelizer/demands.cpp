@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "tangram/base/at.hpp"
 #include "tangram/parallelizer/degrees.hpp"
@@ -8,26 +9,40 @@ namespace tangram::parallelizer {
 
 namespace {
 
-bool is_encoder(const model::Model& model, int type) { return !at(model.types, type).attention.causal; }
-
-std::int64_t encoder_blocks(const model::Model& model, const model::SliceSignature& slice) {
-  std::int64_t count = 0;
-  for (const auto& [type, blocks] : slice.runs) count += is_encoder(model, type) ? blocks : 0;
+/// Blocks of a slice that are not causal: those of encoders, where the model has any.
+int encoder_blocks(const model::Model& model, const model::SliceSignature& slice) {
+  int count = 0;
+  for (const auto& [type, blocks] : slice.runs) count += at(model.types, type).attention.causal ? 0 : blocks;
   return count;
 }
+
+/// Where the model file names no modules, its encoders are one.
+bool is_whole_encoder(const model::Model& model, const model::SliceSignature& slice) {
+  if (model.graph.empty()) {
+    const int all = model::encoder_blocks(model);
+    return slice.block_count() == all && encoder_blocks(model, slice) == all;
+  }
+  return std::ranges::any_of(model.graph.modules, [&](const model::Module& module) {
+    return module.kind == model::ModuleKind::kEncoder && model::signature(model, module.blocks).runs == slice.runs;
+  });
+}
+
+/// One of the other, or the other of it.
+bool divide(int a, int b) { return std::max(a, b) % std::min(a, b) == 0; }
 
 }  // namespace
 
 bool are_inherited(const Demands& demands) {
-  return !demands.whole_modules && !demands.whole_stage_experts && demands.tp_at_ends == 0;
+  return !demands.whole_modules && !demands.encoders_together && !demands.whole_stage_experts &&
+         demands.tp_at_ends == 0;
 }
 
 bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice) {
-  if (!demands.whole_modules) return true;
-  const std::int64_t inside = encoder_blocks(model, slice);
-  if (inside == 0) return true;
-  const auto all = std::ranges::count_if(model.blocks, [&](int type) { return is_encoder(model, type); });
-  return inside == all && (slice.block_count() == all || all == model.block_count());
+  if (!demands.whole_modules && !demands.encoders_together) return true;
+  const int all = model::encoder_blocks(model);
+  const int inside = encoder_blocks(model, slice);
+  if (all == 0 || inside == 0) return true;
+  return demands.whole_modules ? is_whole_encoder(model, slice) : inside == all;
 }
 
 bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice,
@@ -35,8 +50,10 @@ bool admits(const Demands& demands, const model::Model& model, const model::Slic
   if (demands.sequence_parallel && degrees.tp > 1 && !degrees.sequence_parallel) return false;
   if (demands.tp_at_ends > 0 && (slice.embedding || slice.head) && degrees.tp != demands.tp_at_ends) return false;
   if (demands.whole_stage_experts && degrees.ep > 1 && !slice.embedding && degrees.edp() > 1) return false;
+  if (demands.power_of_two_tp && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) return false;
   if (!demands.degrees) return true;
   cost::Degrees wanted = *demands.degrees;
+  if (demands.whole_modules && encoder_blocks(model, slice) > 0) return divide(degrees.dp, wanted.dp);
   if (traits_of(model, slice).experts == 0) wanted.ep = wanted.etp = 1;
   return degrees == wanted;
 }

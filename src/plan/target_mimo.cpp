@@ -9,11 +9,19 @@ namespace tangram::plan {
 
 namespace {
 
-/// Encoder blocks attend in both directions and stand before the first causal block.
-int language_begin(const model::Model& model) {
-  int begin = 0;
-  while (begin < model.block_count() && !model.block(begin).attention.causal) ++begin;
-  return begin == model.block_count() ? 0 : begin;
+/// Blocks that no stage reaches over: where each encoder ends.
+std::vector<int> encoder_ends(const model::Model& model) {
+  const int language = model::encoder_blocks(model);
+  std::vector<int> ends;
+  for (const model::Module& module : model.graph.modules) {
+    if (module.kind == model::ModuleKind::kEncoder && module.blocks.last < language) ends.push_back(module.blocks.last);
+  }
+  if (language > 0) ends.push_back(language);
+  return ends;
+}
+
+bool reaches_over(const Stage& stage, const std::vector<int>& ends) {
+  return std::ranges::any_of(ends, [&](int end) { return stage.first() < end && end < stage.last(); });
 }
 
 void refuse_uneven_language(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
@@ -32,11 +40,12 @@ void refuse_uneven_language(Rules& rules, const LaunchPlan& plan, const std::vec
   refuse_uneven_recompute(rules, stages, "MIMO", "all stages of the language model");
 }
 
-void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std::size_t pipelines) {
+/// As many stages as there may be: one of each encoder and pipeline.
+void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std::size_t most) {
   rules.none(
       stages, [](const Stage& s) { return degrees_of(s).ep > 1 || degrees_of(s).etp > 1; }, "MIMO_ENCODER_EXPERTS",
       "encoders are dense: expert degrees must be 1");
-  if (stages.size() > pipelines) {
+  if (stages.size() > most) {
     std::vector<int> ids;
     ids.reserve(stages.size());
     for (const Stage* stage : stages) ids.push_back(stage->id);
@@ -59,7 +68,8 @@ void refuse_mimo_model(Rules& rules, const model::Model& model) {
 TargetVerdict mimo_verdict(const LaunchPlan& plan) {
   Rules rules("mimo");
   const auto stages = all_stages(plan);
-  const int cut = language_begin(plan.model);
+  const std::vector<int> ends = encoder_ends(plan.model);
+  const int cut = ends.empty() ? 0 : ends.back();
   std::vector<const Stage*> encoder;
   std::vector<const Stage*> language;
   for (const Stage* stage : stages) {
@@ -73,8 +83,8 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
       stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MIMO_MICROBATCH_DP",
       "every replica has equally many samples of a microbatch: data parallelism must divide it");
   rules.none(
-      stages, [&](const Stage& s) { return s.first() < cut && cut < s.last(); }, "MIMO_MODULE_SPLIT",
-      "a stage holds blocks of an encoder and of the language model");
+      stages, [&](const Stage& s) { return reaches_over(s, ends); }, "MIMO_MODULE_SPLIT",
+      "a stage holds blocks of two modules");
   rules.none(stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "MIMO_CP", "context parallelism must be 1");
   rules.none(
       stages, [](const Stage& s) { return !std::has_single_bit(static_cast<unsigned>(degrees_of(s).tp)); },
@@ -96,7 +106,7 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
       },
       "MIMO_ZERO", "the distributed optimizer (ZeRO-1) is mandatory");
   refuse_uneven_language(rules, plan, language);
-  refuse_encoders(rules, encoder, plan.pipelines.size());
+  refuse_encoders(rules, encoder, ends.size() * plan.pipelines.size());
   return std::move(rules).verdict();
 }
 

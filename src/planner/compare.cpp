@@ -72,6 +72,7 @@ class Comparer {
     comparison.search_finished = planned->search_finished;
     comparison.labels = planned->statistics.labels;
     if (auto wrong = add_given(comparison); !wrong.empty()) return fail(std::move(wrong));
+    add_placements(comparison);
     add_planners(comparison);
     if (options_.ablation) add_ablation(comparison);
     add_formulas(comparison);
@@ -91,6 +92,29 @@ class Comparer {
             options_.plan.search.profiles,
             cost::fleet_peak(fleet_, model_.job.precision),
             options_.plan.target};
+  }
+
+  void add_placements(Comparison& comparison) const {
+    for (const compose::EncoderPlacement placement : options_.placements) {
+      if (deadline().has_passed()) return;
+      report_phase(fmt::format("planning with encoders {}", to_string(placement)));
+      PlanOptions options = options_.plan;
+      options.search.placement = placement;
+      ComparedPlanner line;
+      line.name = to_string(placement);
+      line.mode = "placement";
+      line.summary = "Tangram's own search, with the encoders placed so";
+      const double start = cpu_seconds();
+      auto planned = make_plan(fleet_, model_, options, progress_);
+      line.planning_s = cpu_seconds() - start;
+      if (planned) {
+        line.effort.examined = planned->statistics.labels;
+        line.verdict.judged.push_back(baseline::judge(std::move(planned->plan), judge()));
+      } else {
+        line.notes.push_back(planned.error().front().message);
+      }
+      comparison.planners.push_back(std::move(line));
+    }
   }
 
   void add_planners(Comparison& comparison) const {

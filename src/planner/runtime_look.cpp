@@ -25,11 +25,6 @@ std::vector<cost::Degrees> degrees_of(const std::vector<compose::Composition>& p
   return {degrees.begin(), degrees.end()};
 }
 
-/// Encoders before a language model.
-bool has_modules(const model::Model& model) {
-  return !model.block(0).attention.causal && model.block(model.block_count() - 1).attention.causal;
-}
-
 /// Of a look at any of the runtimes.
 PlanOptions look_options(const std::vector<compose::Composition>& near, PlanOptions options) {
   options = for_any_runtime(std::move(options));
@@ -104,7 +99,7 @@ class RuntimeLooks {
 
 bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet) {
   return options.look_at_runtimes && options.target == runtime::Target::kGeneric &&
-         fleet.gpu_count() <= kMostGpusLookedAt;
+         options.search.placement == compose::EncoderPlacement::kAny && fleet.gpu_count() <= kMostGpusLookedAt;
 }
 
 std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
@@ -114,7 +109,8 @@ std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
   const RuntimeLooks looks(plan, near, fleet, model, options, progress);
   std::vector<plan::RuntimeLook> result;
   for (const runtime::Runtime& runtime : runtime::runtimes()) {
-    if (runtime.target == runtime::Target::kGeneric || (runtime.whole_modules && !has_modules(model))) continue;
+    if (runtime.target == runtime::Target::kGeneric || (runtime.whole_modules && model::encoder_blocks(model) == 0))
+      continue;
     result.push_back(looks.at(runtime));
   }
   return result;

@@ -32,15 +32,18 @@ constexpr std::array kRuntimes{
             .rules = "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, experts "
                      "over whole stages, classic warm-up, blocking transfers, one GPU type on all hosts that have "
                      "several of them"},
-    Runtime{.target = Target::kMimo,
-            .name = "mimo",
-            .title = "Megatron-LM MIMO",
-            .semantics = kStopping,
-            .degrees = DegreesRule::kUniform,
-            .context_parallel = false,
-            .power_of_two_tp = true,
-            .whole_modules = true,
-            .rules = "target mimo: as megatron, tp a power of two, no cp, an encoder is one stage"},
+    Runtime{
+        .target = Target::kMimo,
+        .name = "mimo",
+        .title = "Megatron-LM MIMO",
+        .semantics = kStopping,
+        .degrees = DegreesRule::kUniform,
+        .context_parallel = false,
+        .power_of_two_tp = true,
+        .whole_modules = true,
+        .rules =
+            "target mimo: as megatron, tp a power of two, no cp; each encoder is one stage with tp and dp of its own, "
+            "degrees of data parallelism divide each other"},
 };
 
 template <class Value, std::size_t n>

@@ -10,6 +10,7 @@
 #include "tangram/base/deadline.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/cluster/price.hpp"
+#include "tangram/compose/encoder_placement.hpp"
 #include "tangram/compose/search_tuning.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/parallelizer/parallelizer.hpp"
@@ -55,9 +56,10 @@ struct SearchOptions {
   /// Of a runtime with one set of degrees for all stages, only those that are as wide (tp, GPUs) as one of these;
   /// empty: all.
   std::vector<cost::Degrees> near_degrees;
-  std::optional<runtime::Schedule> schedule;   ///< that plans must have; none: any that the target has
-  const cost::ProfileSet* profiles = nullptr;  ///< what the parallelizers measure with; bounds stay below it
-  std::optional<Nanoseconds> relaxed_bound;    ///< where it is known, or 0 where nobody asks for it
+  std::optional<runtime::Schedule> schedule;            ///< that plans must have; none: any that the target has
+  EncoderPlacement placement = EncoderPlacement::kAny;  ///< of encoders; search_target() sees to it
+  const cost::ProfileSet* profiles = nullptr;           ///< what the parallelizers measure with; bounds stay below it
+  std::optional<Nanoseconds> relaxed_bound;             ///< where it is known, or 0 where nobody asks for it
   SearchTuning tuning;
 };
 

@@ -20,12 +20,13 @@ using runtime::Target;
 void restrict_to(Target target, model::Job& job);
 
 /// At least one. Full recompute is of whole stages where it has to be the same for all; sequence parallelism and ZeRO-1
-/// are used wherever they can be.
+/// are used wherever they can be. Homogeneous plans of no target are cases by their degrees.
 [[nodiscard]] std::vector<Constraints> cases_of(Target target, const model::Model& model,
-                                                const cluster::IslandHierarchy& hierarchy);
+                                                const cluster::IslandHierarchy& hierarchy,
+                                                EncoderPlacement placement = EncoderPlacement::kAny);
 
-/// search() over all cases of a target: the best of all, with a bound for all. Later cases look for plans that are
-/// better than those of earlier ones only.
+/// search() over all cases of a target and of options.placement: the best of all, with a bound for all. Later cases
+/// look for plans that are better than those of earlier ones only.
 [[nodiscard]] SearchResult search_target(Target target, const model::Model& model,
                                          const cluster::IslandHierarchy& hierarchy,
                                          std::span<const parallelizer::Parallelizer* const> parallelizers,

@@ -161,6 +161,10 @@ struct Model {
   [[nodiscard]] std::int64_t trained_parameters() const;  ///< each tied matrix counted once
 };
 
+/// Blocks of the encoders in front of the language model: those up to the last that attends both ways and has a causal
+/// one behind it. 0: there are none, as in models without causal blocks (BERT).
+[[nodiscard]] int encoder_blocks(const Model& model);
+
 /// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when
 /// causal; those of a connector included.
 [[nodiscard]] Flops forward_flops(const BlockType& block);

@@ -17,15 +17,19 @@ namespace tangram::parallelizer {
 
 /// What a runtime demands of a stage's strategy, beside the techniques that are allowed. The default demands nothing.
 struct Demands {
-  std::optional<cost::Degrees> degrees = std::nullopt;  ///< these alone; expert degrees count in slices with experts
+  /// These alone; expert degrees count in slices with experts. With whole_modules, those of all but encoders, whose dp
+  /// and this one divide.
+  std::optional<cost::Degrees> degrees = std::nullopt;
   std::optional<cost::RecomputeMode> recompute = std::nullopt;  ///< this alone; kFull: of all blocks
   bool sequence_parallel = false;                               ///< wherever tp > 1
   bool zero1 = false;                                           ///< wherever there is something to shard over
   bool whole_stage_experts = false;  ///< ep > 1 only with ep x etp over all GPUs of a stage, but the first stage's
-  bool whole_modules = false;        ///< encoders (blocks that are not causal) are one stage, without decoder blocks
+  bool whole_modules = false;        ///< each encoder is one stage, without other blocks
+  bool encoders_together = false;    ///< one stage has all encoders
   bool alike = false;  ///< no mixture: one ZeRO stage, one recompute mode (in full also of a stage's first blocks)
-  int tp_at_ends = 0;  ///< tp of the stages with embedding and head; 0: any
-  bool equal_samples = false;  ///< of every microbatch all replicas of a stage get equally many
+  bool power_of_two_tp = false;  ///< of every stage
+  int tp_at_ends = 0;            ///< tp of the stages with embedding and head; 0: any
+  bool equal_samples = false;    ///< of every microbatch all replicas of a stage get equally many
 
   bool operator==(const Demands&) const = default;
 };

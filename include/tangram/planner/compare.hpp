@@ -14,7 +14,7 @@ namespace tangram::planner {
 
 struct ComparedPlanner {
   std::string name;
-  std::string mode;  ///< empty: a plan that was given
+  std::string mode;  ///< faithful, repaired; placement: our own search, encoders placed as the name says; given
   std::string_view summary;
   std::vector<std::string> lacks;
   baseline::Effort effort;
@@ -64,7 +64,8 @@ struct CompareOptions {
   PlanOptions plan;
   std::vector<std::string> planners;  ///< names that baseline::make_planner knows
   std::vector<baseline::Mode> modes;
-  std::vector<GivenPlan> plans;  ///< launch plans, or results of the others' own programs
+  std::vector<compose::EncoderPlacement> placements;  ///< of encoders, for which we plan as well
+  std::vector<GivenPlan> plans;                ///< launch plans, or results of the others' own programs
   bool ablation = true;
 };
 

@@ -62,6 +62,66 @@ TEST_CASE("demands: an encoder is one stage of its own") {
   CHECK_FALSE(admitted(0, 4));
 }
 
+namespace {
+
+model::BlockType encoder_block(const char* name) {
+  auto block = dense_block();
+  block.name = name;
+  block.attention.causal = false;
+  return block;
+}
+
+// Vision, audio and the language model, of two blocks each.
+model::Model model_of_two_encoders() {
+  auto model = model_of({encoder_block("vision"), encoder_block("audio"), dense_block()}, {0, 0, 1, 1, 2, 2});
+  model.graph.modules.resize(3);
+  for (int m = 0; m < 3; ++m) {
+    auto& module = model.graph.modules[static_cast<std::size_t>(m)];
+    module.kind = m == 2 ? model::ModuleKind::kLanguage : model::ModuleKind::kEncoder;
+    module.blocks = {2 * m, 2 * m + 2};
+  }
+  model.graph.edges = {{.from = 0, .to = 2, .from_layers = {}, .into_layers = {}},
+                       {.from = 1, .to = 2, .from_layers = {}, .into_layers = {}}};
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("demands: each of two encoders is one stage of its own, or both are in one stage with whatever follows") {
+  const auto model = model_of_two_encoders();
+  const auto admitted = [&](const Demands& demands, int from, int to) {
+    return admits(demands, model, model::signature(model, from, to));
+  };
+  const Demands apart{.whole_modules = true};
+  for (const auto& [from, to] : {std::pair(0, 2), std::pair(2, 4), std::pair(4, 5), std::pair(4, 6)}) {
+    CHECK(admitted(apart, from, to));
+  }
+  for (const auto& [from, to] : {std::pair(0, 1), std::pair(0, 4), std::pair(1, 3), std::pair(2, 6)}) {
+    CHECK_FALSE(admitted(apart, from, to));
+  }
+  const Demands together{.encoders_together = true};
+  for (const auto& [from, to] : {std::pair(0, 4), std::pair(0, 5), std::pair(4, 6)})
+    CHECK(admitted(together, from, to));
+  for (const auto& [from, to] : {std::pair(0, 2), std::pair(1, 6), std::pair(2, 5)}) {
+    CHECK_FALSE(admitted(together, from, to));
+  }
+  CHECK_FALSE(are_inherited(apart));
+  CHECK_FALSE(are_inherited(together));
+}
+
+TEST_CASE("demands: beside one set of degrees an encoder of its own has those whose dp divides or is divided") {
+  const auto model = model_of_two_encoders();
+  const Demands demands{.degrees = cost::Degrees{2, 1, 4, 1, 1, true}, .whole_modules = true, .power_of_two_tp = true};
+  const auto vision = model::signature(model, 0, 2);
+  const auto language = model::signature(model, 4, 6);
+  CHECK(admits(demands, model, vision, {1, 1, 8, 1, 1, false}));
+  CHECK(admits(demands, model, vision, {4, 1, 2, 1, 1, true}));
+  CHECK_FALSE(admits(demands, model, vision, {1, 1, 6, 1, 1, false}));
+  CHECK_FALSE(admits(demands, model, vision, {3, 1, 4, 1, 1, true}));
+  CHECK(admits(demands, model, language, {2, 1, 4, 1, 1, true}));
+  CHECK_FALSE(admits(demands, model, language, {1, 1, 8, 1, 1, false}));
+}
+
 TEST_CASE("demands: where blocks are alike, the layer-wise parallelizer answers as the enumerator does") {
   const auto model = fixtures::dense_model(6);
   for (const Demands& demands : {Demands{.alike = true}, Demands{.zero1 = true}}) {

@@ -288,6 +288,21 @@ TEST_CASE("mimo knows an encoder by its attention in both directions") {
   }
 }
 
+TEST_CASE("mimo: each of two encoders is a stage of its own") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.model.types[0].attention.causal = false;  // blocks 0..3 are two encoders, both in stage 0
+  plan.model.graph.modules.resize(3);
+  const model::BlockRange ranges[] = {{0, 2}, {2, 4}, {4, plan.model.block_count()}};
+  for (std::size_t m = 0; m < 3; ++m) plan.model.graph.modules[m].blocks = ranges[m];
+  plan.model.graph.modules[0].kind = plan.model.graph.modules[1].kind = model::ModuleKind::kEncoder;
+  degrees(plan, 0) = {1, 1, 4, 1, 1, false};
+  CHECK(codes(verdict(target_verdicts(plan), "mimo")) == "MIMO_MODULE_SPLIT ");
+  plan.stages[0].chunks.front().last = 2;
+  plan.stages[1].chunks.front() = {2, 4};
+  CHECK(codes(verdict(target_verdicts(plan), "mimo")).empty());
+}
+
 TEST_CASE("the example's mixed plan is for the generic target alone") {
   World world = make_world();
   const auto verdicts = target_verdicts(good_plan(world));

@@ -1,0 +1,21 @@
+// Where the encoders of a multimodal model run, for who wants it fixed. Goes in: a word. Comes out: what it stands for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tangram::compose {
+
+/// As in Karnati et al., arXiv 2605.27678, of plans in which no GPU runs two modules in turn.
+enum class EncoderPlacement : std::uint8_t {
+  kAny,
+  kHomogeneous,  ///< all modules have one set of degrees, and the first stage has all encoders
+  kDisjoint,     ///< each encoder is a stage of its own, with GPUs and degrees of its own
+};
+
+/// nullopt: "any", and what is no placement.
+[[nodiscard]] std::optional<EncoderPlacement> placement_named(std::string_view name);
+[[nodiscard]] std::string_view to_string(EncoderPlacement placement);  ///< "any", "homogeneous", "disjoint"
+
+}  // namespace tangram::compose

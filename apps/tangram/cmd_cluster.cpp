@@ -41,13 +41,13 @@ Parameters parameters_of(ClusterArguments& a) {
 
 using Importer = std::function<Expected<inventory::Inventory>(const inventory::Request&)>;
 
-struct Source {
+struct ClusterSource {
   std::string name;
   Importer import;
   bool reads_files = true;
 };
 
-std::vector<Source> sources() {
+std::vector<ClusterSource> sources() {
   const auto of = [](auto function) {
     return [function](const inventory::Request& request) { return function(request, cluster::catalogue()); };
   };
@@ -57,15 +57,15 @@ std::vector<Source> sources() {
           {"probe", [](const auto& request) { return inventory::probe(request, cluster::catalogue()); }, false}};
 }
 
-Expected<Source> find_source(const std::string& action) {
-  const std::vector<Source> known = sources();
-  for (const Source& source : known) {
+Expected<ClusterSource> find_source(const std::string& action) {
+  const std::vector<ClusterSource> known = sources();
+  for (const ClusterSource& source : known) {
     if (source.name == action) return source;
   }
   return fail(unknown_action("cluster", action, names_of(known)));
 }
 
-std::optional<Diagnostics> complaint(const ClusterArguments& arguments, const Source& source) {
+std::optional<Diagnostics> complaint(const ClusterArguments& arguments, const ClusterSource& source) {
   if (source.reads_files && arguments.files.empty()) {
     return usage_mistake("missing-argument", fmt::format("cluster {} needs FILE", source.name),
                          "- reads standard input");
@@ -120,7 +120,7 @@ Expected<ClusterInputs> read_inputs(const ClusterArguments& arguments) {
   return inputs;
 }
 
-Expected<inventory::Inventory> take_inventory(const ClusterArguments& arguments, const Source& source) {
+Expected<inventory::Inventory> take_inventory(const ClusterArguments& arguments, const ClusterSource& source) {
   const auto inputs = read_inputs(arguments);
   if (!inputs) return fail(inputs.error());
   auto found = source.import(inputs->request);

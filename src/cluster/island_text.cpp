@@ -192,7 +192,7 @@ std::string bits_per_second(BytesPerSecond bandwidth) {
   return fmt::format("{:.4g} Mbit/s", gbit * 1000);
 }
 
-std::vector<std::string> label_keys(const Fleet& fleet) {
+std::vector<std::string> keys_of_rules_and_labels(const Fleet& fleet) {
   std::vector<std::string> keys;
   for (const LinkRule& rule : fleet.rules) {
     if (std::find(keys.begin(), keys.end(), rule.key) == keys.end()) keys.push_back(rule.key);
@@ -223,7 +223,7 @@ std::string level_name(const Fleet& fleet, const UnnamedLevel& unnamed) {
   const auto on_one_host = [](const Island& island) { return nodes_of(island).size() == 1; };
   if (std::all_of(islands.begin(), islands.end(), on_one_host)) return "host";
   if (all_alike_together(unnamed)) return "fleet";
-  const std::vector<std::string> keys = label_keys(fleet);
+  const std::vector<std::string> keys = keys_of_rules_and_labels(fleet);
   for (const std::string& key : keys) {
     if (explained_by(fleet, unnamed, key)) return key;
   }
@@ -251,7 +251,7 @@ std::vector<std::string> class_aliases(const Fleet& fleet, const UnnamedLevel& u
       });
     }
   }
-  for (const std::string& key : label_keys(fleet)) {
+  for (const std::string& key : keys_of_rules_and_labels(fleet)) {
     for (const auto& group : namesakes(aliases)) {
       tell_apart(aliases, group, [&](std::size_t i) {
         const std::string value = common_label(fleet, unnamed.facts[i].nodes, key);

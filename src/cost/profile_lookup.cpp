@@ -55,7 +55,7 @@ std::optional<Measured> between(std::vector<Key> keys, Key wanted, At at, MakeMi
 }
 
 /// t0 + (t1 - t0) (b - b0) / (b1 - b0)
-Mix linear(double low, double wanted, double high) {
+Mix linear_mix(double low, double wanted, double high) {
   const double share = (wanted - low) / (high - low);
   return [share](double a, double b) { return a + (b - a) * share; };
 }
@@ -126,7 +126,7 @@ class Lookup {
     }
     const auto at = [&](std::int64_t samples) { return row_of(unit, degrees, experts, samples); };
     if (auto found = at(point_.samples)) return found;
-    return between(counts, point_.samples, at, linear, mix_passes);
+    return between(counts, point_.samples, at, linear_mix, mix_passes);
   }
 
   [[nodiscard]] std::optional<Measured> row_of(std::size_t unit, const Degrees& degrees, bool experts,

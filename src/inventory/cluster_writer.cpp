@@ -9,6 +9,7 @@
 #include "tangram/base/problem.hpp"
 #include "tangram/inventory/inventory.hpp"
 #include "tangram/io/json_writer.hpp"
+#include "tool_units.hpp"
 
 namespace tangram::inventory {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGigabyte = 1e9;
-constexpr double kGigabit = 1e9 / 8;  // in bytes
-
 Json link_to_json(const cluster::Link& link) {
   return {{"bandwidth_gb_s", link.bandwidth.value() / kGigabyte}, {"latency_us", link.latency.as_double() / 1e3}};
 }

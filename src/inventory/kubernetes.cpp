@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "collector.hpp"
+#include "tool_units.hpp"
 
 namespace tangram::inventory {
 namespace {
 
 using io::NodeKind;
 
-constexpr double kMebibyte = 1024.0 * 1024.0;
 constexpr int kMostGpus = 1024;
 
 struct Vendor {

@@ -8,12 +8,12 @@
 #include "tangram/base/problem.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/inventory/inventory.hpp"
+#include "tool_units.hpp"
 
 namespace tangram::inventory {
 namespace {
 
 constexpr int kMostCards = 256;  // as cluster.json
-constexpr double kGigabit = 1e9 / 8;
 constexpr double kMostGigabits = 1e6;
 
 tl::unexpected<Diagnostics> refuse(const std::string& text, const std::string& why, std::string hint) {

@@ -7,13 +7,12 @@
 
 #include "collector.hpp"
 #include "host_bus.hpp"
+#include "tool_units.hpp"
 #include "topology_matrix.hpp"
 #include "xml.hpp"
 
 namespace tangram::inventory {
 namespace {
-
-constexpr double kMebibyte = 1024.0 * 1024.0;
 
 /// "logs/n1.example.org.xml" is n1.example.org.
 std::string host_of(const std::string& path) {

@@ -15,7 +15,7 @@ namespace {
 
 /// The shape the part's ranks form on its island; a part that spills over several islands of a class sees the link
 /// between them.
-cluster::DeviceShape shape_of(const LaunchPlan& plan, const Part& part) {
+cluster::DeviceShape checked_shape(const LaunchPlan& plan, const Part& part) {
   const PlanIsland& island = plan.island(part.island);
   const int gpus = part.strategy.degrees.gpus();
   bool spills = false;
@@ -162,7 +162,7 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
                          Findings& findings) {
   RecomputedPart recomputed{false, part.predicted};
   if (!computable(plan, part)) return recomputed;
-  const auto units = cost::unit_costs(plan.model, shape_of(plan, part), part.strategy.degrees,
+  const auto units = cost::unit_costs(plan.model, checked_shape(plan, part), part.strategy.degrees,
                                       static_cast<int>(part.samples), &plan.profiles);
   if (!units) {  // degrees that the model cannot run at are reported with the stage's structure
     const std::string why = cost::why_unsupported(plan.model, part.strategy.degrees, static_cast<int>(part.samples));

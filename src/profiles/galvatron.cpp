@@ -15,7 +15,6 @@
 namespace tangram::profiles {
 namespace {
 
-constexpr double kMiB = 1 << 20;
 constexpr const char* kSource = "Galvatron's profiler (github.com/PKU-DAIR/Hetu-Galvatron)";
 
 struct TimeKey {

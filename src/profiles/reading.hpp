@@ -12,6 +12,8 @@
 
 namespace tangram::profiles {
 
+inline constexpr double kMiB = 1 << 20;  ///< in bytes
+
 /// The part of a path that file and folder names are read from: "a/b/c.json" gives {"a", "b", "c.json"}.
 [[nodiscard]] std::vector<std::string> path_parts(const std::string& path);
 /// The name of the folder `up` levels above the file; empty where there is none.

@@ -17,7 +17,7 @@
 namespace tangram::profiles {
 namespace {
 
-constexpr const char* kSource = "Sailor's planner (github.com/eth-easl/sailor), ";
+constexpr const char* kSailorSource = "Sailor's planner (github.com/eth-easl/sailor), ";
 
 /// Members deep until something else than an object.
 std::size_t depth_of(const io::Node& root) {
@@ -51,7 +51,7 @@ class TableImport {
     if (!dimensions || !models_.agrees(table_.model, *dimensions, file_, context_)) return;
     raw_.gpu = device->name;
     raw_.dimensions = *dimensions;
-    raw_.source = kSource + std::string("times of layers");
+    raw_.source = kSailorSource + std::string("times of layers");
     if (!table_.model.empty() && !table_.gpu.empty()) {
       raw_.source += fmt::format(", {} on {}", table_.model, table_.gpu);
     }

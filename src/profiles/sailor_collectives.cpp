@@ -8,8 +8,6 @@
 namespace tangram::profiles {
 namespace {
 
-constexpr double kMiB = 1 << 20;
-
 std::string source_of(const std::string& gpu) {
   return fmt::format("Aceso's collective profiler (as in github.com/eth-easl/sailor), {}", gpu);
 }

@@ -12,7 +12,7 @@
 namespace tangram::ptx {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // beyond the memory of any machine
+constexpr std::int64_t kLargestBuffer = std::int64_t{1} << 50;  // beyond the memory of any machine
 
 std::array<std::int64_t, 3> read_extents(io::ObjectReader& reader, std::string_view key) {
   std::array<std::int64_t, 3> extents{1, 1, 1};
@@ -52,8 +52,8 @@ Argument read_argument(io::ObjectReader& reader) {
   } else {
     BufferArgument buffer;
     buffer.name = reader.string("buffer");
-    buffer.bytes = reader.integer("bytes", {0, kMostBytes});
-    buffer.offset = reader.integer_or("offset", 0, {0, kMostBytes});
+    buffer.bytes = reader.integer("bytes", {0, kLargestBuffer});
+    buffer.offset = reader.integer_or("offset", 0, {0, kLargestBuffer});
     argument = std::move(buffer);
   }
   reader.finish();

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 // A claim this close below a bound is rounding, not nonsense.
 constexpr double kRounding = 0.999;
 
-std::optional<Rejection> reject(std::string code, std::string message) {
+std::optional<Rejection> rejection(std::string code, std::string message) {
   return Rejection{std::move(code), std::move(message)};
 }
 
@@ -72,27 +72,28 @@ std::optional<Rejection> query_mismatch(const model::Model& model, const Query& 
   const cost::Degrees& d = strategy.degrees;
   const std::int64_t gpus = std::int64_t{d.tp} * d.cp * d.dp;
   if (gpus != query.shape.gpus()) {
-    return reject("wrong-gpus", fmt::format("tp {} x cp {} x dp {} are {} GPUs, the shape has {}", d.tp, d.cp, d.dp,
-                                            gpus, query.shape.gpus()));
+    return rejection("wrong-gpus", fmt::format("tp {} x cp {} x dp {} are {} GPUs, the shape has {}", d.tp, d.cp, d.dp,
+                                               gpus, query.shape.gpus()));
   }
   if (query.shape.per_node % d.tp != 0) {
-    return reject("tp-leaves-node",
-                  fmt::format("tp {} does not divide the {} GPUs of a node", d.tp, query.shape.per_node));
+    return rejection("tp-leaves-node",
+                     fmt::format("tp {} does not divide the {} GPUs of a node", d.tp, query.shape.per_node));
   }
   if (query.samples < d.dp) {
-    return reject("too-few-samples", fmt::format("dp {} is more than {} samples", d.dp, query.samples));
+    return rejection("too-few-samples", fmt::format("dp {} is more than {} samples", d.dp, query.samples));
   }
   if (gpus % (std::int64_t{d.ep} * d.etp) != 0) {
-    return reject("wrong-gpus", fmt::format("ep {} x etp {} does not divide {} GPUs", d.ep, d.etp, gpus));
+    return rejection("wrong-gpus", fmt::format("ep {} x etp {} does not divide {} GPUs", d.ep, d.etp, gpus));
   }
-  if (d.sequence_parallel && d.tp == 1) return reject("unsupported", "sequence parallelism without tensor parallelism");
+  if (d.sequence_parallel && d.tp == 1)
+    return rejection("unsupported", "sequence parallelism without tensor parallelism");
   if (strategy.policy.zero > 0 && !shards(model, query, d)) {
-    return reject("unsupported", "ZeRO with nothing to shard over");
+    return rejection("unsupported", "ZeRO with nothing to shard over");
   }
   if (const std::string name = forbidden(strategy, query.allow); !name.empty()) {
-    return reject("not-allowed", fmt::format("uses {}, which the job does not allow", name));
+    return rejection("not-allowed", fmt::format("uses {}, which the job does not allow", name));
   }
-  if (std::string why = unmet(model, query, strategy); !why.empty()) return reject("not-demanded", std::move(why));
+  if (std::string why = unmet(model, query, strategy); !why.empty()) return rejection("not-demanded", std::move(why));
   return std::nullopt;
 }
 
@@ -109,22 +110,22 @@ double least_time(const model::Model& model, const Query& query, const cost::Pro
 /// Claims that cannot be true, whatever the strategy.
 std::optional<Rejection> impossible(const model::Model& model, const Query& query, const Claims& claims, double floor) {
   if (const auto time = claims.time(); time && *time < floor * kRounding) {
-    return reject(
+    return rejection(
         "impossible-time",
         fmt::format("claims {:.0f} ns forward and backward, at its peak the device takes {:.0f}", *time, floor));
   }
   const double parameters = static_cast<double>(model::slice_parameters(model, query.slice)) *
                             static_cast<double>(model.job.parameter_bytes) / query.shape.gpus();
   if (claims.static_memory && *claims.static_memory < parameters * kRounding) {
-    return reject("impossible-memory",
-                  fmt::format("claims {:.0f} bytes of static memory, sharded parameters alone are {:.0f}",
-                              *claims.static_memory, parameters));
+    return rejection("impossible-memory",
+                     fmt::format("claims {:.0f} bytes of static memory, sharded parameters alone are {:.0f}",
+                                 *claims.static_memory, parameters));
   }
   const double peak = claims.static_memory.value_or(0) + claims.transient.value_or(0) + claims.activation.value_or(0);
   const double usable = query.shape.device.usable().as_double();
   if (peak > usable) {
-    return reject("out-of-memory",
-                  fmt::format("needs {:.0f} bytes by its own account, {:.0f} are usable", peak, usable));
+    return rejection("out-of-memory",
+                     fmt::format("needs {:.0f} bytes by its own account, {:.0f} are usable", peak, usable));
   }
   return std::nullopt;
 }

@@ -8,11 +8,11 @@ using namespace tangram::chain;
 namespace {
 
 // Two stages of one block, T = 10 and F = 4 each, latency 15 and occupancy 12 between them, M = 8.
-struct TwoStages {
+struct UnlikeStages {
   Program program;
   Chain chain;
 
-  TwoStages() {
+  UnlikeStages() {
     program.blocks = 2;
     program.microbatches = 8;
     program.inventory = {2};
@@ -28,7 +28,7 @@ struct TwoStages {
 }  // namespace
 
 TEST_CASE("a slow link takes microbatches in flight, or time") {
-  TwoStages two;
+  UnlikeStages two;
   SECTION("memory for all: the link's occupancy is the period") {
     // P = max(10, 12) = 12. Last stage: x = 10, n = 1, Q = 10. First: x = 10 + 2 * 15 + 10 = 50, n = ceil(50 / 12) = 5.
     // A = max(10 + 4 + 15, 10 + 10 + 30) = 50; t = 50 + 7 * 12 + max(3, 2) = 137.
@@ -64,7 +64,7 @@ TEST_CASE("a slow link takes microbatches in flight, or time") {
 TEST_CASE("a synchronisation hides under the backward passes before it") {
   // Exposed 30 on the last stage, of which 10 - 4 + 15 = 21 pass while stage 0 drains: tail 9.
   // A = max(40 + 4 + 15, 10 + 10 + 30) = 59; t = 59 + 7 * 12 + 3 = 146.
-  TwoStages two;
+  UnlikeStages two;
   two.stage(1).A = 40;
   REQUIRE(evaluate(two.program, two.chain));
   CHECK(two.chain.time == 146);
@@ -75,7 +75,7 @@ TEST_CASE("a synchronisation hides under the backward passes before it") {
 }
 
 TEST_CASE("the slowest stage or the dearest link is the period") {
-  TwoStages two;
+  UnlikeStages two;
   two.stage(1).T = 31;
   two.stage(1).A = 31;
   // P = 31; last: n = 1, Q = 31; first: x = 10 + 30 + 31 = 71, n = ceil(71 / 31) = 3.

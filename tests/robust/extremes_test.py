@@ -73,6 +73,30 @@ BLOCKS = {"schema": "tangram.model/1", "name": "blocks",
                                      {"name": "e", "hidden": 256, "heads": 8, "ffn_hidden": 512, "mla": MLA, "moe": MOE}],
                            "blocks": [{"type": "t", "count": 4}, {"type": "e", "count": 2}]},
           "training": {"sequence_length": 512, "global_batch_samples": 16}}
+MERGER = {"kind": "merger", "widths": [512, 256, 256], "norm": "layernorm", "norm_width": 512, "extra_parameters": 10}
+VISION = {"name": "vision", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "tokens_in": 64, "tokens_out": 16,
+          "connector": MERGER}
+AUDIO = {"name": "audio", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "tokens_in": 64, "tokens_out": 8,
+         "connector": {"kind": "resampler", "widths": [128, 64, 256], "queries": 8}}
+ITEMS = {"mean": 1.5, "p95": 4, "max": 6, "none": 0.1, "tokens_in": 64, "tokens_out": 16}
+MODULES = {"schema": "tangram.model/1", "name": "modules",
+           "architecture": {"hidden": 256, "layers": 4, "heads": 8, "ffn_hidden": 512, "vocabulary": 1000,
+                            "encoders": [VISION, AUDIO],
+                            "edges": [{"from": "vision", "to": "language", "from_layers": [0], "into_layers": [0]},
+                                      {"from": "audio", "to": "language"}]},
+           "data": {"vision": ITEMS}, "training": TRAINING}
+EXPLICIT = {"schema": "tangram.model/1", "name": "explicit",
+            "architecture": {"hidden": 256, "vocabulary": 1000, "extra_embedding_parameters": 100,
+                             "types": [{"name": "v", "hidden": 128, "heads": 4, "ffn_hidden": 256, "causal": False,
+                                        "tokens": 64},
+                                       {"name": "t", "heads": 8, "ffn_hidden": 512}],
+                             "blocks": [{"type": "v", "count": 2}, {"type": "t", "count": 4}],
+                             "modules": [{"name": "vision", "kind": "encoder", "blocks": 2, "tokens_in": 64,
+                                          "tokens_out": 16, "patch_parameters": 100,
+                                          "connector": {"kind": "resampler", "widths": [128, 64, 256], "queries": 16,
+                                                        "norm": "layernorm", "norm_width": 128, "extra_parameters": 10}},
+                                         {"name": "language", "kind": "language", "blocks": 4}]},
+            "training": {"sequence_length": 512, "global_batch_samples": 16}}
 PROFILE_BLOCK = {"hidden": 256, "heads": 8, "moe": MOE, "mla": MLA}
 ROW = {"tp": 1, "cp": 1, "ep": 1, "etp": 1, "samples": 1, "forward_ms": 0.02, "backward_ms": 0.04, "activation_bytes": 1000}
 PROFILE = {"schema": "tangram.profile/1", "gpu": "A10G", "source": "made up", "includes_tp_communication": False,
@@ -212,7 +236,7 @@ def main():
         judge = Judge(binary, root, folder)
         Path(folder, "cluster-base.json").write_text(json.dumps(CLUSTER), encoding="utf-8")
         judge.add("cluster", [CLUSTER], [["islands", "cluster.json"], ["plan", "cluster.json", "dense.json"]])
-        judge.add("model", [DENSE, EXPERTS, BLOCKS], [["plan", "tiny.json", "model.json"]])
+        judge.add("model", [DENSE, EXPERTS, BLOCKS, MODULES, EXPLICIT], [["plan", "tiny.json", "model.json"]])
         judge.add("profile", [PROFILE], [["profile", "show", "profile.json"],
                                          ["plan", "cluster-base.json", "dense.json", "--profile", "profile.json"]])
         measured = json.loads((root / "tests/cli/inputs/measurements.json").read_text(encoding="utf-8"))

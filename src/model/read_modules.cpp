@@ -209,8 +209,15 @@ void check_connector(const ModuleSection& section, const Blueprint& blueprint) {
   }
 }
 
+/// Tokens of an encoder that become one.
+std::int64_t merged_tokens(const Blueprint& blueprint, const Module& encoder) {
+  const bool merges = encoder.connector && encoder.connector->kind == ConnectorKind::kMerger;
+  return merges ? encoder.connector->widths.front() / width_before(blueprint, encoder) : 1;
+}
+
 /// Tokens of an item, instead of those that the architecture says.
-void read_item_tokens(io::ObjectReader& reader, Module& module) {
+void read_item_tokens(io::ObjectReader& reader, const Blueprint& blueprint, Module& module) {
+  const std::size_t mistakes = reader.sink().size();
   const std::int64_t before = module.tokens_in;
   module.tokens_in = reader.integer_or("tokens_in", before, kTokens);
   if (reader.has("tokens_in") && !reader.has("tokens_out") && module.tokens_out != before) {
@@ -219,6 +226,7 @@ void read_item_tokens(io::ObjectReader& reader, Module& module) {
   }
   const std::int64_t same = module.tokens_out == before ? module.tokens_in : module.tokens_out;
   module.tokens_out = reader.integer_or("tokens_out", same, kTokens);
+  if (reader.sink().size() == mistakes) check_tokens(reader, module, merged_tokens(blueprint, module));
 }
 
 void check_spread(io::ObjectReader& reader, const Items& items) {
@@ -231,7 +239,7 @@ void check_spread(io::ObjectReader& reader, const Items& items) {
   check("max", items.max, "p95", items.p95);
 }
 
-void read_items(io::ObjectReader& reader, Module& module) {
+void read_items(io::ObjectReader& reader, const Blueprint& blueprint, Module& module) {
   Items& items = module.items;
   items.of = reader.string_or("items", items.of);
   items.mean = reader.number_or("mean", items.mean, io::number_limit("mean"));
@@ -239,7 +247,7 @@ void read_items(io::ObjectReader& reader, Module& module) {
   items.max = reader.number_or("max", 0, io::number_limit("max"));
   items.none = reader.number_or("none", 0, io::number_limit("none"));
   check_spread(reader, items);
-  read_item_tokens(reader, module);
+  read_item_tokens(reader, blueprint, module);
   reader.finish();
 }
 
@@ -321,7 +329,7 @@ void read_data(io::ObjectReader& reader, Blueprint& blueprint) {
   for (auto& [name, items] : reader.object_members("data")) {
     const auto module = std::ranges::find(graph.modules, name, &Module::name);
     if (module != graph.modules.end() && module->kind == ModuleKind::kEncoder) {
-      read_items(items, *module);
+      read_items(items, blueprint, *module);
       continue;
     }
     std::vector<std::string> names;

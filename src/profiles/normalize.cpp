@@ -353,17 +353,20 @@ void Notes::add(NoteKind kind, std::string code, std::string file, std::string m
 
 std::vector<Note> Notes::take() {
   std::vector<Note> merged;
-  std::map<std::size_t, std::size_t> more;  // files beyond the first that say the same
+  std::vector<std::size_t> more;  // files beyond the first that say the same as each of those
   for (Note& note : notes_) {
     const auto same = std::ranges::find_if(
         merged, [&](const Note& n) { return n.kind == note.kind && n.code == note.code && n.message == note.message; });
     if (same == merged.end()) {
       merged.push_back(std::move(note));
+      more.push_back(0);
     } else {
       ++at(more, same - merged.begin());
     }
   }
-  for (const auto& [index, count] : more) merged[index].file += fmt::format(" and {} more", count);
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    if (more[i] > 0) merged[i].file += fmt::format(" and {} more", more[i]);
+  }
   notes_.clear();
   return merged;
 }

@@ -169,6 +169,8 @@ TEST_CASE("modules: mistakes have their place") {
         "/data/vision/max: \"max\" (1) is less than \"mean\" (2)");
   CHECK(at(with_vision(kMerger, "data: {vision: {tokens_in: 16}}\n")) ==
         "/data/vision/tokens_in: missing key \"tokens_out\": tokens become fewer in this module");
+  CHECK(at(with_vision(kMerger, "data: {vision: {tokens_in: 4, tokens_out: 2}}\n")) ==
+        "/data/vision/tokens_out: 2 tokens out of 4 tokens in, of which 4 become one");
   CHECK(at(with_vision(kMerger, "data: {vision: {mean: 40}}\n")) ==
         "/training/sequence_length: encoders make 80 tokens of a sample, which are among its 64");
   CHECK(at(with_vision(kMerger, "  edges: [{from: vision, to: talker}]\n")) ==

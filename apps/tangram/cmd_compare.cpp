@@ -3,7 +3,6 @@
 #include <tbb/global_control.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -37,12 +36,11 @@ std::vector<std::string> known_planners() {
   return {names.begin(), names.end()};
 }
 
-constexpr std::array kPlacements{compose::EncoderPlacement::kHomogeneous, compose::EncoderPlacement::kDisjoint};
-
 /// What --with takes.
 std::vector<std::string> known_names() {
   std::vector<std::string> names = known_planners();
-  for (const compose::EncoderPlacement placement : kPlacements) names.emplace_back(to_string(placement));
+  for (const compose::EncoderPlacement placement : compose::encoder_placements())
+    names.emplace_back(to_string(placement));
   return names;
 }
 

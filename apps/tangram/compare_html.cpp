@@ -86,9 +86,7 @@ std::string chart(const std::vector<Bar>& bars, const std::string& description) 
   return out + "</svg>\n";
 }
 
-std::string label_of(const planner::ComparedPlanner& line) {
-  return line.mode.empty() ? line.name : fmt::format("{}, {}", line.name, line.mode);
-}
+std::string label_of(const planner::ComparedPlanner& line) { return fmt::format("{}, {}", line.name, line.mode); }
 
 std::vector<Bar> times(const planner::Comparison& comparison) {
   std::vector<Bar> bars{{"tangram", comparison.iteration_s(), people_time(comparison.iteration_s()), true}};

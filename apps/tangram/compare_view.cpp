@@ -20,9 +20,7 @@ std::string dollars(double cost) { return cost > 0 ? fmt::format("${:.3f}", cost
 
 std::string planning_text(double seconds) { return seconds > 0 ? people_time(seconds) : "-"; }
 
-std::string name_of(const planner::ComparedPlanner& line) {
-  return line.mode.empty() ? line.name : fmt::format("{} ({})", line.name, line.mode);
-}
+std::string name_of(const planner::ComparedPlanner& line) { return fmt::format("{} ({})", line.name, line.mode); }
 
 /// What became of the plan that the planner itself puts first.
 std::string first_text(const planner::ComparedPlanner& line) {

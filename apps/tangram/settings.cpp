@@ -10,6 +10,7 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/problem.hpp"
+#include "tangram/compose/encoder_placement.hpp"
 #include "tangram/compose/search.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/io/file.hpp"
@@ -39,6 +40,9 @@ std::vector<SettingDefinition> make_definitions() {
   using enum SettingKind;
   const Words objectives = names_of(objective::objective_names());
   const Words targets = names_of(runtime::runtimes());
+  Words placements;
+  for (const auto placement : compose::encoder_placements()) placements.emplace_back(to_string(placement));
+  placements.emplace_back("any");
   return {
       choice(kPlan, "objective", "NAME", "throughput, cost (dollars per token) or gpus (fewest GPUs)", objectives,
              objectives.front()),
@@ -53,7 +57,7 @@ std::vector<SettingDefinition> make_definitions() {
       choice(kTarget, "placement", "KIND",
              "of encoders: homogeneous (one set of degrees for all stages, encoders in the first), disjoint (each "
              "encoder a stage of its own) or any",
-             {"homogeneous", "disjoint", "any"}, "any"),
+             placements, "any"),
       {kJob, kCount, "global-batch", "SAMPLES", "samples per iteration, instead of the model file's"},
       {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},
       {kJob, kCount, "microbatch", "SAMPLES", "samples per microbatch of a pipeline (default: searched)"},

@@ -5,8 +5,15 @@
 
 namespace tangram::compose {
 
+namespace {
+
+constexpr std::array kPlacements{EncoderPlacement::kHomogeneous, EncoderPlacement::kDisjoint};
+
+}  // namespace
+
+std::span<const EncoderPlacement> encoder_placements() { return kPlacements; }
+
 std::optional<EncoderPlacement> placement_named(std::string_view name) {
-  static constexpr std::array kPlacements{EncoderPlacement::kHomogeneous, EncoderPlacement::kDisjoint};
   const auto* const found = std::ranges::find(kPlacements, name, to_string);
   return found == kPlacements.end() ? std::nullopt : std::optional(*found);
 }

@@ -25,14 +25,15 @@ namespace {
 using cost::RecomputeMode;
 using runtime::DegreesRule;
 
-parallelizer::SliceTraits traits_of_whole(const model::Model& model) {
-  return parallelizer::traits_of(model, model::signature(model, 0, model.block_count()));
+/// Of all blocks from `first` on.
+parallelizer::SliceTraits traits_from(const model::Model& model, int first) {
+  return parallelizer::traits_of(model, model::signature(model, first, model.block_count()));
 }
 
 /// Every set of degrees that some shape of the fleet can have, and all blocks from `first` on.
 std::vector<cost::Degrees> common_degrees(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                           int first = 0) {
-  const auto traits = parallelizer::traits_of(model, model::signature(model, first, model.block_count()));
+  const auto traits = traits_from(model, first);
   std::set<cost::Degrees> found;
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     for (const cluster::IslandClass& island_class : level.classes) {
@@ -145,7 +146,7 @@ std::vector<Types> types_apart(const cluster::IslandHierarchy& hierarchy) {
 }
 
 void add_cases_of_experts(const model::Model& model, Constraints constraints, std::vector<Constraints>& cases) {
-  const bool experts = model.job.allow.ep && traits_of_whole(model).experts > 0;
+  const bool experts = model.job.allow.ep && traits_from(model, 0).experts > 0;
   constraints.max_replicas = experts ? 1 : 0;
   cases.push_back(constraints);
   if (!experts) return;

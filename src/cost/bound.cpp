@@ -8,14 +8,6 @@
 namespace tangram::cost {
 namespace {
 
-/// Forward, input gradient, weight gradient: those of a product with weights.
-double linear_passes(const model::Gradients& gradients) {
-  return 1.0 + (gradients.inputs ? 1 : 0) + (gradients.weights ? 1 : 0);
-}
-
-/// Of a product of two activations, each of which needs its gradient.
-double attention_passes(const model::Gradients& gradients) { return gradients.any() ? 3 : 1; }
-
 double seconds(double flops, double rate) { return flops > 0 ? flops / rate : 0; }
 
 /// What was measured is of units that are trained; how much of it was forward is not known.
@@ -35,9 +27,9 @@ double least_gpu_seconds(const model::Model& model, const model::BlockType& bloc
   const model::Gradients& gradients = block.gradients;
   const double products = seconds(linear, rates.matrix);
   const double of_attention = seconds(attention, core);
-  const double modelled = gradients == model::Gradients{}
-                              ? 3 * (products + of_attention)
-                              : linear_passes(gradients) * products + attention_passes(gradients) * of_attention;
+  const double modelled = gradients == model::Gradients{} ? 3 * (products + of_attention)
+                                                          : (1 + gradients.products()) * products +
+                                                                (1 + gradients.attention_products()) * of_attention;
   return profiles == nullptr
              ? modelled
              : at_most(modelled, profiles->least_block_gpu_seconds(block, model.job, device), gradients);
@@ -47,7 +39,7 @@ double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType&
   const DeviceRates rates = device_rates(device, model.job.precision);
   const double flops = model::head_forward_flops(model).value();
   const model::Gradients gradients = model.end_gradients();
-  const double modelled = linear_passes(gradients) * seconds(flops, rates.attention);
+  const double modelled = (1 + gradients.products()) * seconds(flops, rates.attention);
   return profiles == nullptr ? modelled : at_most(modelled, profiles->least_head_gpu_seconds(model, device), gradients);
 }
 

@@ -146,7 +146,7 @@ Passes linear_seconds(double rows, double in, double out, double count, double e
   const double input_gradient = gemm_seconds({rows, in, out, count}, element, element, rate, device);
   const double weight_gradient = gemm_seconds({in, out, rows, count}, element, 2 * gradient, rate, device);
   Passes time{forward, (wanted.inputs ? input_gradient : 0) + (wanted.weights ? weight_gradient : 0), 1,
-              (wanted.inputs ? 1 : 0) + (wanted.weights ? 1 : 0)};
+              wanted.products()};
   if (device.narrow) time += cast_seconds(rows, in, out, count, element, device);
   return time;
 }

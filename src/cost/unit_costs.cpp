@@ -57,13 +57,15 @@ BlockTime joined(BlockTime a, const BlockTime& b) {
 
 double seconds_backward(const BlockTime& time) { return time.compute.backward + time.communication.backward; }
 
-/// What was measured is of a unit that is trained: of its backward the share that `time` has of `trained`.
-std::optional<Measured> adapted(std::optional<Measured> measured, const BlockTime& time, const BlockTime& trained,
-                                const model::Gradients& gradients) {
-  if (!measured || gradients == model::Gradients{}) return measured;
-  const double all = seconds_backward(trained);
-  measured->time.backward *= all > 0 ? seconds_backward(time) / all : 0;
-  if (!gradients.any()) measured->activation = 0;
+/// What was measured is of a unit that is trained: of its backward the share that `time` has of what `time_if_trained`
+/// gives, which is asked only of units that are not.
+template <class Trained>
+Measured adapted(Measured measured, const BlockTime& time, const model::Gradients& gradients,
+                 const Trained& time_if_trained) {
+  if (gradients == model::Gradients{}) return measured;
+  const double all = seconds_backward(time_if_trained());
+  measured.time.backward *= all > 0 ? seconds_backward(time) / all : 0;
+  if (!gradients.any()) measured.activation = 0;
   return measured;
 }
 
@@ -147,7 +149,10 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   UnitCost unit;
   set_time(unit, time);
   set_activation(unit, block_activation(block, model.job, units.degrees, samples));
-  if (measured) set_measured(unit, time, *adapted(measured, time, time_of(model::plain(block)), block.gradients));
+  if (measured) {
+    const auto trained_time = [&] { return time_of(model::plain(block)); };
+    set_measured(unit, time, adapted(*measured, time, block.gradients, trained_time));
+  }
   if (!block.gradients.any()) unit.recompute_full = 0;
   if (block.connector) {
     const BlockTime connector = connector_time(block, model.job, units.degrees, samples, units.shape, units.curves);
@@ -186,8 +191,10 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   // Its input are tokens: without gradients of its own it has none.
   const model::Gradients gradients{model.end_gradients().weights, model.end_gradients().weights};
   if (measured) {
-    const BlockTime trained = embedding_time(unfrozen(model), units.degrees, samples, units.shape, units.curves);
-    set_measured(unit, time, *adapted(measured, time, trained, gradients));
+    const auto trained_time = [&] {
+      return embedding_time(unfrozen(model), units.degrees, samples, units.shape, units.curves);
+    };
+    set_measured(unit, time, adapted(*measured, time, gradients, trained_time));
   }
   unit.shared_parameters = static_cast<double>(model.embedding_parameters()) - matrix.whole + matrix.local;
   unit.trained_parameters = static_cast<double>(model.trained_embedding_parameters());
@@ -205,8 +212,10 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
   if (measured) {
-    const BlockTime trained = head_time(unfrozen(model), units.degrees, samples, units.shape, units.curves);
-    set_measured(unit, time, *adapted(measured, time, trained, model.end_gradients()));
+    const auto trained_time = [&] {
+      return head_time(unfrozen(model), units.degrees, samples, units.shape, units.curves);
+    };
+    set_measured(unit, time, adapted(*measured, time, model.end_gradients(), trained_time));
   }
   unit.shared_parameters = static_cast<double>(model.head_parameters());
   if (!model.tied_embeddings) {

@@ -53,8 +53,7 @@ double parameter_estimate(const Blueprint& blueprint) {
 std::int64_t tokens_of_encoders(const ModuleGraph& graph) {
   std::int64_t tokens = 0;
   for (const Module& module : graph.modules) {
-    const bool said = module.connector || module.tokens_in != module.tokens_out || module.items != Items{};
-    if (said && module.kind == ModuleKind::kEncoder) tokens += module.sample_tokens_out();
+    if (says_tokens(module) && module.kind == ModuleKind::kEncoder) tokens += module.sample_tokens_out();
   }
   return tokens;
 }

@@ -49,8 +49,6 @@ double linear_flops(const BlockType& block) { return 2.0 * number(block.tokens) 
 
 // Backward multiplies each activation gradient with the weights for the gradient of the input, and with the activations
 // for that of the weights: each as much as forward. Attention has no weights, but two inputs to each of its products.
-double passes(const Gradients& gradients) { return 1.0 + (gradients.inputs ? 1 : 0) + (gradients.weights ? 1 : 0); }
-
 // Forward FLOPs of what is trained in full, of which backward has twice as many, and FLOPs of both directions of what
 // is not.
 struct IterationFlops {
@@ -61,7 +59,7 @@ struct IterationFlops {
     if (gradients == Gradients{}) {
       trained += linear + attention;
     } else {
-      partly += linear * passes(gradients) + attention * (gradients.any() ? 3 : 1);
+      partly += linear * (1 + gradients.products()) + attention * (1 + gradients.attention_products());
     }
   }
 };

@@ -136,10 +136,13 @@ Gradients Model::end_gradients() const {
   return at(all, &graph.language() - graph.modules.data());
 }
 
+bool says_tokens(const Module& module) {
+  return module.connector || module.tokens_in != module.tokens_out || module.items != Items{};
+}
+
 bool says_more(const ModuleGraph& graph) {
   const bool modules = std::ranges::any_of(graph.modules, [](const Module& module) {
-    return module.kind == ModuleKind::kGenerator || module.connector || !module.trainable ||
-           module.tokens_in != module.tokens_out || module.items != Items{};
+    return module.kind == ModuleKind::kGenerator || !module.trainable || says_tokens(module);
   });
   return modules || graph.edges != usual_edges(graph.modules);
 }

@@ -8,6 +8,9 @@
 
 namespace tangram::model {
 
+/// Whether something is said of a module's tokens beside those of its blocks.
+[[nodiscard]] bool says_tokens(const Module& module);
+
 /// Whether a graph says more than the chain of blocks by itself: connectors, tokens that become fewer, items, frozen
 /// modules, generators, edges other than of each encoder into the language model.
 [[nodiscard]] bool says_more(const ModuleGraph& graph);

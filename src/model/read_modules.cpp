@@ -175,7 +175,14 @@ std::int64_t width_before(const Blueprint& blueprint, const Module& module) {
   return at(blueprint.chain, module.blocks.last - 1).hidden;
 }
 
-void check_tokens(io::ObjectReader& reader, const Module& module, std::int64_t merged) {
+/// Tokens of an encoder that become one.
+std::int64_t merged_tokens(const Blueprint& blueprint, const Module& encoder) {
+  const bool merges = encoder.connector && encoder.connector->kind == ConnectorKind::kMerger;
+  return merges ? encoder.connector->widths.front() / width_before(blueprint, encoder) : 1;
+}
+
+void check_tokens(io::ObjectReader& reader, const Blueprint& blueprint, const Module& module) {
+  const std::int64_t merged = merged_tokens(blueprint, module);
   if (module.kind != ModuleKind::kEncoder || module.tokens_out * merged <= module.tokens_in) return;
   reader.error_at("tokens_out", "inconsistent-value",
                   merged > 1 ? fmt::format("{} tokens out of {} tokens in, of which {} become one", module.tokens_out,
@@ -190,7 +197,7 @@ void check_connector(const ModuleSection& section, const Blueprint& blueprint) {
   const Edge* edge = graph.edge_of(section.module);
   io::ObjectReader reader = section.reader;
   auto inner = module.connector ? reader.object_if("connector") : std::nullopt;
-  if (!inner || edge == nullptr) return check_tokens(reader, module, 1);
+  if (!inner || edge == nullptr) return check_tokens(reader, blueprint, module);
   const std::int64_t in = width_before(blueprint, at(graph.modules, edge->from));
   const std::int64_t out = at(blueprint.chain, at(graph.modules, edge->to).blocks.first).hidden;
   const Connector& connector = *module.connector;
@@ -205,14 +212,8 @@ void check_connector(const ModuleSection& section, const Blueprint& blueprint) {
                     fmt::format("the connector's output is {} wide, \"{}\" {}", connector.widths.back(),
                                 at(graph.modules, edge->to).name, out));
   } else {
-    check_tokens(reader, module, merger ? front / in : 1);
+    check_tokens(reader, blueprint, module);
   }
-}
-
-/// Tokens of an encoder that become one.
-std::int64_t merged_tokens(const Blueprint& blueprint, const Module& encoder) {
-  const bool merges = encoder.connector && encoder.connector->kind == ConnectorKind::kMerger;
-  return merges ? encoder.connector->widths.front() / width_before(blueprint, encoder) : 1;
 }
 
 /// Tokens of an item, instead of those that the architecture says.
@@ -226,7 +227,7 @@ void read_item_tokens(io::ObjectReader& reader, const Blueprint& blueprint, Modu
   }
   const std::int64_t same = module.tokens_out == before ? module.tokens_in : module.tokens_out;
   module.tokens_out = reader.integer_or("tokens_out", same, kTokens);
-  if (reader.sink().size() == mistakes) check_tokens(reader, module, merged_tokens(blueprint, module));
+  if (reader.sink().size() == mistakes) check_tokens(reader, blueprint, module);
 }
 
 void check_spread(io::ObjectReader& reader, const Items& items) {

@@ -84,6 +84,16 @@ int encoder_blocks(const Model& model) {
   return 0;
 }
 
+std::vector<BlockRange> encoder_ranges(const Model& model) {
+  std::vector<BlockRange> ranges;
+  const int all = encoder_blocks(model);
+  for (const Module& module : model.graph.modules) {
+    if (module.kind == ModuleKind::kEncoder && module.blocks.last <= all) ranges.push_back(module.blocks);
+  }
+  if (model.graph.empty() && all > 0) ranges.push_back({0, all});
+  return ranges;
+}
+
 int SliceSignature::block_count() const {
   int count = 0;
   for (const auto& [type, blocks] : runs) count += blocks;

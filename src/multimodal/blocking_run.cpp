@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sweep.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::multimodal {
@@ -60,11 +61,7 @@ std::vector<BlockingRun::Step> BlockingRun::frozen_steps(std::size_t stage) cons
 bool BlockingRun::has_gradients(int edge) const { return !at(graph_.stages, at(graph_.edges, edge).from).is_frozen(); }
 
 bool BlockingRun::run() {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t s = 0; s < workers_.size(); ++s) moved = advance(s) || moved;
-    for (std::size_t s = workers_.size(); s-- > 0;) moved = advance(s) || moved;
-  }
+  sweep(workers_.size(), [&](std::size_t stage) { return advance(stage); });
   return std::ranges::all_of(workers_, [](const Worker& worker) { return worker.next == worker.steps.size(); });
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "earliest_starts.hpp"
 #include "neighbours.hpp"
 #include "stage_terms.hpp"
 #include "tangram/base/at.hpp"
-#include "ways.hpp"
 
 namespace tangram::multimodal {
 
@@ -13,7 +13,9 @@ namespace {
 
 class FormOfGraph {
  public:
-  explicit FormOfGraph(const StageGraph& graph) : graph_(graph), neighbours_(graph), in_flight_(count(), 0) {}
+  explicit FormOfGraph(const StageGraph& graph) : graph_(graph), neighbours_(graph), in_flight_(count(), 0) {
+    if (graph.graph_warmup) warmups_ = graph_warmups(graph);
+  }
 
   std::optional<ClosedForm> run() {
     if (std::ranges::any_of(graph_.edges, [](const Edge& edge) { return edge.price.is_none(); })) return std::nullopt;
@@ -21,13 +23,13 @@ class FormOfGraph {
     const std::int64_t period = graph_.blocking_transfers ? blocking_period() : overlapped_period();
     if (period == 0) return std::nullopt;
     if (graph_.graph_warmup) in_flight_ = warm_in_flight();
-    const Ways ways = ways_of(graph_, neighbours_);
+    const EarliestStarts starts = earliest_starts(graph_, neighbours_);
     std::int64_t last_gradient = 0;
     std::int64_t last_backward = 0;
     std::int64_t step = 0;
     for (std::size_t s = 0; s < count(); ++s) {
       const Stage& stage = graph_.stages[s];
-      const std::int64_t end = ways.back[s] + stage.backward();
+      const std::int64_t end = starts.back[s] + stage.backward();
       last_backward = std::max(last_backward, end);
       last_gradient = std::max(last_gradient, end + stage.plan.A - stage.plan.T);
       step = std::max(step, stage.plan.o);
@@ -41,7 +43,7 @@ class FormOfGraph {
   [[nodiscard]] const Edge& edge(int number) const { return at(graph_.edges, number); }
 
   [[nodiscard]] std::vector<std::int64_t> warm_in_flight() const {
-    std::vector<std::int64_t> held = graph_warmups(graph_);
+    std::vector<std::int64_t> held = warmups_;
     for (std::size_t s = 0; s < held.size(); ++s) {
       held[s] = graph_.stages[s].is_frozen() ? graph_.stages[s].prefetch : held[s] + 1;
     }
@@ -50,9 +52,8 @@ class FormOfGraph {
 
   // False: a stage can not hold what it must.
   bool limits() {
-    const std::vector<std::int64_t> warmups = graph_warmups(graph_);
     for (std::size_t s = 0; s < count(); ++s) {
-      const auto warmup = graph_.graph_warmup ? std::optional(warmups[s]) : std::nullopt;
+      const auto warmup = graph_.graph_warmup ? std::optional(warmups_[s]) : std::nullopt;
       limits_.push_back(in_flight_of(graph_.stages[s], graph_.microbatches, warmup));
     }
     return std::ranges::all_of(limits_, [](const InFlight& limit) { return limit.least <= limit.most; });
@@ -69,10 +70,9 @@ class FormOfGraph {
       for (const int e : neighbours_.out[s]) kept.back() += edge(e).price.latency;
     }
     std::int64_t period = std::max<std::int64_t>(1, *std::ranges::max_element(kept));
-    const std::vector<std::int64_t> warmups = graph_warmups(graph_);
     for (const Edge& e : graph_.edges) {
       if (at(graph_.stages, e.from).is_frozen()) continue;
-      const std::int64_t ahead = std::min(at(warmups, e.from), graph_.microbatches) - at(warmups, e.to) - 1;
+      const std::int64_t ahead = std::min(at(warmups_, e.from), graph_.microbatches) - at(warmups_, e.to) - 1;
       if (ahead > 1) return 0;
       if (ahead == 1) period = std::max(period, at(kept, e.from) + at(kept, e.to));
     }
@@ -137,6 +137,7 @@ class FormOfGraph {
 
   const StageGraph& graph_;
   Neighbours neighbours_;
+  std::vector<std::int64_t> warmups_;  // empty: they are not the graph's
   std::vector<InFlight> limits_;
   std::vector<std::int64_t> in_flight_;
 };

@@ -81,23 +81,23 @@ class JoinSearch {
     return least;
   }
 
-  // Longer periods allow nothing more: the longest way there and back, and what links are taken for.
+  // Longer periods allow nothing more: the longest round trip, and what links are taken for.
   [[nodiscard]] std::int64_t longest() const {
-    std::int64_t period = longest_way(problem_.language);
+    std::int64_t period = longest_round_trip(problem_.language);
     for (const Encoder& encoder : problem_.encoders) {
-      period += longest_way(encoder.choices);
+      period += longest_round_trip(encoder.choices);
       for (const Price& price : encoder.boundary) period += price.is_none() ? 0 : 2 * price.latency + price.occupancy;
     }
     return period;
   }
 
-  static std::int64_t longest_way(const std::vector<Choice>& choices) {
+  static std::int64_t longest_round_trip(const std::vector<Choice>& choices) {
     std::int64_t longest = 0;
     for (const Choice& choice : choices) {
-      std::int64_t way = 0;
-      for (const Stage& stage : choice.stages) way += stage.plan.T;
-      for (const Price& hop : choice.hops) way += hop.is_none() ? 0 : 2 * hop.latency + hop.occupancy;
-      longest = std::max(longest, way);
+      std::int64_t trip = 0;
+      for (const Stage& stage : choice.stages) trip += stage.plan.T;
+      for (const Price& hop : choice.hops) trip += hop.is_none() ? 0 : 2 * hop.latency + hop.occupancy;
+      longest = std::max(longest, trip);
     }
     return longest;
   }

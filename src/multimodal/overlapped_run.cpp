@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sweep.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::multimodal {
@@ -32,11 +33,7 @@ OverlappedRun::OverlappedRun(const StageGraph& graph, std::span<const std::int64
       begun_(graph.stages.size()) {}
 
 bool OverlappedRun::run() {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t s = 0; s < progress_.size(); ++s) moved = advance(s) || moved;
-    for (std::size_t s = progress_.size(); s-- > 0;) moved = advance(s) || moved;
-  }
+  sweep(progress_.size(), [&](std::size_t stage) { return advance(stage); });
   for (std::size_t s = 0; s < progress_.size(); ++s) {
     if (!is_done(s)) return false;
   }

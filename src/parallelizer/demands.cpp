@@ -16,14 +16,10 @@ int encoder_blocks(const model::Model& model, const model::SliceSignature& slice
   return count;
 }
 
-/// Where the model file names no modules, its encoders are one.
 bool is_whole_encoder(const model::Model& model, const model::SliceSignature& slice) {
-  if (model.graph.empty()) {
-    const int all = model::encoder_blocks(model);
-    return slice.block_count() == all && encoder_blocks(model, slice) == all;
-  }
-  return std::ranges::any_of(model.graph.modules, [&](const model::Module& module) {
-    return module.kind == model::ModuleKind::kEncoder && model::signature(model, module.blocks).runs == slice.runs;
+  const int blocks = slice.block_count();
+  return std::ranges::any_of(model::encoder_ranges(model), [&](const model::BlockRange& encoder) {
+    return encoder.count() == blocks && model::signature(model, encoder).runs == slice.runs;
   });
 }
 

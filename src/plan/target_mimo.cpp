@@ -9,19 +9,11 @@ namespace tangram::plan {
 
 namespace {
 
-/// Blocks that no stage reaches over: where each encoder ends.
-std::vector<int> encoder_ends(const model::Model& model) {
-  const int language = model::encoder_blocks(model);
-  std::vector<int> ends;
-  for (const model::Module& module : model.graph.modules) {
-    if (module.kind == model::ModuleKind::kEncoder && module.blocks.last < language) ends.push_back(module.blocks.last);
-  }
-  if (language > 0) ends.push_back(language);
-  return ends;
-}
-
-bool reaches_over(const Stage& stage, const std::vector<int>& ends) {
-  return std::ranges::any_of(ends, [&](int end) { return stage.first() < end && end < stage.last(); });
+/// Whether a stage reaches over the end of an encoder.
+bool reaches_over(const Stage& stage, const std::vector<model::BlockRange>& encoders) {
+  return std::ranges::any_of(encoders, [&](const model::BlockRange& encoder) {
+    return stage.first() < encoder.last && encoder.last < stage.last();
+  });
 }
 
 void refuse_uneven_language(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
@@ -68,8 +60,8 @@ void refuse_mimo_model(Rules& rules, const model::Model& model) {
 TargetVerdict mimo_verdict(const LaunchPlan& plan) {
   Rules rules("mimo");
   const auto stages = all_stages(plan);
-  const std::vector<int> ends = encoder_ends(plan.model);
-  const int cut = ends.empty() ? 0 : ends.back();
+  const std::vector<model::BlockRange> encoders = model::encoder_ranges(plan.model);
+  const int cut = encoders.empty() ? 0 : encoders.back().last;
   std::vector<const Stage*> encoder;
   std::vector<const Stage*> language;
   for (const Stage* stage : stages) {
@@ -83,7 +75,7 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
       stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MIMO_MICROBATCH_DP",
       "every replica has equally many samples of a microbatch: data parallelism must divide it");
   rules.none(
-      stages, [&](const Stage& s) { return reaches_over(s, ends); }, "MIMO_MODULE_SPLIT",
+      stages, [&](const Stage& s) { return reaches_over(s, encoders); }, "MIMO_MODULE_SPLIT",
       "a stage holds blocks of two modules");
   rules.none(stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "MIMO_CP", "context parallelism must be 1");
   rules.none(
@@ -106,7 +98,7 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
       },
       "MIMO_ZERO", "the distributed optimizer (ZeRO-1) is mandatory");
   refuse_uneven_language(rules, plan, language);
-  refuse_encoders(rules, encoder, ends.size() * plan.pipelines.size());
+  refuse_encoders(rules, encoder, encoders.size() * plan.pipelines.size());
   return std::move(rules).verdict();
 }
 

@@ -12,6 +12,7 @@
 #include "tangram/cost/memory.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/cost/validity.hpp"
+#include "tangram/relax/state_memory.hpp"
 
 namespace tangram::relax {
 
@@ -184,9 +185,8 @@ class Walker {
     const model::Job& job = model_.job;
     const auto samples = static_cast<double>(block_rate.samples);
     const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples);
-    const std::int64_t of_trained = job.gradient_bytes + job.optimizer.state_bytes_per_parameter;
-    block_rate.held = static_cast<double>(model::parameters(block).total() * job.parameter_bytes +
-                                          model::trained_parameters(block).total() * of_trained);
+    block_rate.held = static_cast<double>(
+        state_bytes(job, model::parameters(block).total(), model::trained_parameters(block).total()));
     block_rate.kept = std::min({activation.none, activation.selective, activation.full});
     block_rate.room = class_.device.usable().as_double() - activation.working;
     return block_rate;

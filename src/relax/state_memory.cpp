@@ -13,9 +13,12 @@ Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::stri
   return total;
 }
 
+std::int64_t state_bytes(const model::Job& job, std::int64_t parameters, std::int64_t trained) {
+  return parameters * job.parameter_bytes + trained * (job.gradient_bytes + job.optimizer.state_bytes_per_parameter);
+}
+
 Bytes least_state(const model::Model& model) {
-  const std::int64_t per_trained = model.job.gradient_bytes + model.job.optimizer.state_bytes_per_parameter;
-  return Bytes(model.total_parameters() * model.job.parameter_bytes + model.trained_parameters() * per_trained);
+  return Bytes(state_bytes(model.job, model.total_parameters(), model.trained_parameters()));
 }
 
 }  // namespace tangram::relax

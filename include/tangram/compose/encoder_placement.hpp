@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace tangram::compose {
@@ -13,6 +14,9 @@ enum class EncoderPlacement : std::uint8_t {
   kHomogeneous,  ///< all modules have one set of degrees, and the first stage has all encoders
   kDisjoint,     ///< each encoder is a stage of its own, with GPUs and degrees of its own
 };
+
+/// Those that fix something: all but kAny.
+[[nodiscard]] std::span<const EncoderPlacement> encoder_placements();
 
 /// nullopt: "any", and what is no placement.
 [[nodiscard]] std::optional<EncoderPlacement> placement_named(std::string_view name);

@@ -165,6 +165,10 @@ struct Model {
 /// one behind it. 0: there are none, as in models without causal blocks (BERT).
 [[nodiscard]] int encoder_blocks(const Model& model);
 
+/// Blocks of each encoder in front of the language model, in the order of the chain. Where the model file names no
+/// modules they are taken for one.
+[[nodiscard]] std::vector<BlockRange> encoder_ranges(const Model& model);
+
 /// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when
 /// causal; those of a connector included.
 [[nodiscard]] Flops forward_flops(const BlockType& block);

@@ -20,6 +20,10 @@ struct Gradients {
   bool weights = true;
   bool inputs = true;
   [[nodiscard]] bool any() const { return weights || inputs; }
+  /// Products of backward for each product with weights of forward: 0, 1 or 2.
+  [[nodiscard]] int products() const { return (weights ? 1 : 0) + (inputs ? 1 : 0); }
+  /// The same for a product of two activations, both of which need their gradient.
+  [[nodiscard]] int attention_products() const { return any() ? 2 : 0; }
   bool operator==(const Gradients&) const = default;
 };
 

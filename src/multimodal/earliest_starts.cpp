@@ -1,4 +1,4 @@
-#include "ways.hpp"
+#include "earliest_starts.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,38 +9,38 @@ namespace tangram::multimodal {
 
 namespace {
 
-class WaysOfGraph {
+class StartsOfGraph {
  public:
-  WaysOfGraph(const StageGraph& graph, const Neighbours& neighbours) : graph_(graph), neighbours_(neighbours) {
-    ways_.phi.assign(graph.stages.size(), 0);
-    ways_.back.assign(graph.stages.size(), 0);
+  StartsOfGraph(const StageGraph& graph, const Neighbours& neighbours) : graph_(graph), neighbours_(neighbours) {
+    starts_.phi.assign(graph.stages.size(), 0);
+    starts_.back.assign(graph.stages.size(), 0);
   }
 
-  Ways run() {
-    go();
-    come();
-    return std::move(ways_);
+  EarliestStarts run() {
+    forward_passes();
+    backward_passes();
+    return std::move(starts_);
   }
 
  private:
-  void go() {
+  void forward_passes() {
     leaves_.assign(graph_.edges.size(), 0);
     for (std::size_t s = 0; s < graph_.stages.size(); ++s) {
-      ways_.phi[s] = arrival(neighbours_.in[s]);
-      leave(ways_.phi[s] + graph_.stages[s].plan.F, neighbours_.out[s]);
+      starts_.phi[s] = arrival(neighbours_.in[s]);
+      leave(starts_.phi[s] + graph_.stages[s].plan.F, neighbours_.out[s]);
     }
   }
 
-  void come() {
+  void backward_passes() {
     leaves_.assign(graph_.edges.size(), 0);
     for (std::size_t s = graph_.stages.size(); s-- > 0;) {
       const Stage& stage = graph_.stages[s];
-      const bool turns = stage.is_frozen() || neighbours_.out[s].empty();
-      ways_.back[s] = turns ? ways_.phi[s] + stage.plan.F : arrival(neighbours_.out[s]);
+      const bool is_last = stage.is_frozen() || neighbours_.out[s].empty();
+      starts_.back[s] = is_last ? starts_.phi[s] + stage.plan.F : arrival(neighbours_.out[s]);
       if (stage.is_frozen()) continue;
       std::vector<int> trained = neighbours_.in[s];
       std::erase_if(trained, [&](int e) { return at(graph_.stages, at(graph_.edges, e).from).is_frozen(); });
-      leave(ways_.back[s] + stage.backward(), trained);
+      leave(starts_.back[s] + stage.backward(), trained);
     }
   }
 
@@ -65,11 +65,13 @@ class WaysOfGraph {
   const StageGraph& graph_;
   const Neighbours& neighbours_;
   std::vector<std::int64_t> leaves_;  // [edge] when what it carries leaves
-  Ways ways_;
+  EarliestStarts starts_;
 };
 
 }  // namespace
 
-Ways ways_of(const StageGraph& graph, const Neighbours& neighbours) { return WaysOfGraph(graph, neighbours).run(); }
+EarliestStarts earliest_starts(const StageGraph& graph, const Neighbours& neighbours) {
+  return StartsOfGraph(graph, neighbours).run();
+}
 
 }  // namespace tangram::multimodal

@@ -9,12 +9,12 @@
 
 namespace tangram::multimodal {
 
-struct Ways {
+struct EarliestStarts {
   std::vector<std::int64_t> phi;   ///< [stage] its forward pass, ns
   std::vector<std::int64_t> back;  ///< [stage] its backward pass; of frozen stages the end of the forward pass, ns
 };
 
-/// Where transfers block, the boundaries of a stage take their turns.
-[[nodiscard]] Ways ways_of(const StageGraph& graph, const Neighbours& neighbours);
+/// Where transfers block, the boundaries of a stage are served one after the other.
+[[nodiscard]] EarliestStarts earliest_starts(const StageGraph& graph, const Neighbours& neighbours);
 
 }  // namespace tangram::multimodal

@@ -230,7 +230,7 @@ def architecture_of(section: Section) -> Model:
 # huggingface/transformers (src/transformers/models/<type>/configuration_<type>.py).
 
 
-def hf_classic(config: Section, keys: dict[str, str], ffn: int, **others: Any) -> dict[str, Any]:
+def hf_layer_norm(config: Section, keys: dict[str, str], ffn: int, **others: Any) -> dict[str, Any]:
     hidden = config.integer(keys["hidden"])
     biases = {"qkv_bias": True, "output_bias": True, "ffn_bias": True}
     return dimensions(hidden, heads_of(config, hidden, keys["heads"], ""), ffn_hidden=ffn, gated=False,
@@ -239,7 +239,7 @@ def hf_classic(config: Section, keys: dict[str, str], ffn: int, **others: Any) -
 
 def hf_gpt2(config: Section) -> dict[str, Any]:
     inner = config.integer("n_inner", 4 * config.integer("n_embd"))
-    return hf_classic(config, {"hidden": "n_embd", "heads": "n_head"}, inner)
+    return hf_layer_norm(config, {"hidden": "n_embd", "heads": "n_head"}, inner)
 
 
 HF_KEYS = {"hidden": "hidden_size", "heads": "num_attention_heads"}
@@ -248,14 +248,14 @@ HF_KEYS = {"hidden": "hidden_size", "heads": "num_attention_heads"}
 def hf_opt(config: Section) -> dict[str, Any]:
     bias = config.boolean("enable_bias", True)
     affine = config.boolean("layer_norm_elementwise_affine", True)
-    block = hf_classic(config, HF_KEYS, config.integer("ffn_dim"), qkv_bias=bias, output_bias=bias, ffn_bias=bias,
+    block = hf_layer_norm(config, HF_KEYS, config.integer("ffn_dim"), qkv_bias=bias, output_bias=bias, ffn_bias=bias,
                        norms_per_block=2 if affine else 0)
     return without(block, norm="layernorm" if affine else "rmsnorm")
 
 
 def hf_gpt_neox(config: Section) -> dict[str, Any]:
     bias = config.boolean("attention_bias", True)
-    return hf_classic(config, HF_KEYS, config.integer("intermediate_size"), qkv_bias=bias, output_bias=bias,
+    return hf_layer_norm(config, HF_KEYS, config.integer("intermediate_size"), qkv_bias=bias, output_bias=bias,
                       parallel_attention=config.boolean("use_parallel_residual", True))
 
 
@@ -1171,18 +1171,21 @@ def measure_collectives(setting: Setting, fleet: Fleet) -> list[dict[str, Any]]:
 
 # The whole ------------------------------------------------------------------------------------------------------------
 
-# The driver's names, without "NVIDIA" and "Tesla", and those of Tangram's catalogue (configs/gpus).
+# What PyTorch calls a GPU, without "NVIDIA" and "Tesla", and what Tangram's catalogue (configs/gpus) calls it.
 DRIVER_NAMES = {
     "A100-SXM4-40GB": "A100-40GB-SXM", "A100-SXM4-80GB": "A100-80GB-SXM", "A100-PCIE-40GB": "A100-40GB-PCIe",
     "A100 80GB PCIe": "A100-80GB-PCIe", "A800-SXM4-80GB": "A800-80GB-SXM", "H100 80GB HBM3": "H100-80GB-SXM",
     "H100 PCIe": "H100-80GB-PCIe", "H100 NVL": "H100-94GB-NVL", "H800": "H800-80GB-SXM", "H200": "H200-141GB-SXM",
-    "H20": "H20-96GB-SXM", "GH200 480GB": "GH200-96GB", "B200": "B200-180GB-SXM", "V100-SXM2-16GB": "V100-16GB-SXM",
-    "V100-SXM2-32GB": "V100-32GB-SXM", "V100-PCIE-16GB": "V100-16GB-PCIe", "P100-SXM2-16GB": "P100-16GB-SXM",
-    "RTX A6000": "A6000", "GeForce RTX 3080": "RTX-3080", "GeForce RTX 3090": "RTX-3090",
-    "GeForce RTX 4090": "RTX-4090", "GeForce RTX 5090": "RTX-5090", "GeForce RTX 2080 Ti": "RTX-2080-Ti",
-    "TITAN RTX": "Titan-RTX", "RTX 6000 Ada Generation": "RTX-6000-Ada", "T4": "T4", "L4": "L4", "L40": "L40",
-    "L40S": "L40S", "A10": "A10", "A10G": "A10G", "A30": "A30", "A40": "A40", "AMD Instinct MI300X": "MI300X-192GB",
-    "AMD Instinct MI325X": "MI325X-256GB", "AMD Instinct MI210": "MI210-64GB"}
+    "H20": "H20-96GB-SXM", "GH200 480GB": "GH200-96GB", "GH200 144G HBM3e": "GH200-144GB", "GB200": "GB200-186GB",
+    "GB300": "GB300-288GB", "B300 SXM6 AC": "B300-288GB-SXM", "B200": "B200-180GB-SXM",
+    "V100-SXM2-16GB": "V100-16GB-SXM", "V100-SXM2-32GB": "V100-32GB-SXM", "V100-PCIE-16GB": "V100-16GB-PCIe",
+    "P100-SXM2-16GB": "P100-16GB-SXM", "RTX A6000": "A6000",
+    "RTX PRO 6000 Blackwell Workstation Edition": "RTX-PRO-6000-96GB", "RTX 6000 Ada Generation": "RTX-6000-Ada",
+    "GeForce RTX 3080": "RTX-3080", "GeForce RTX 5090": "RTX-5090", "GeForce RTX 3090": "RTX-3090",
+    "GeForce RTX 4090": "RTX-4090", "GeForce RTX 2080 Ti": "RTX-2080-Ti", "TITAN RTX": "Titan-RTX",
+    "AMD Instinct MI210": "MI210-64GB", "AMD Instinct MI250X": "MI250X-64GB-GCD", "AMD Instinct MI300X": "MI300X-192GB",
+    "AMD Instinct MI325X": "MI325X-256GB", "AMD Instinct MI355X": "MI355X-288GB", "T4": "T4", "L4": "L4", "L40": "L40",
+    "L40S": "L40S", "A10": "A10", "A10G": "A10G", "A30": "A30", "A40": "A40"}
 
 
 def torch_version() -> tuple[int, int]:

@@ -98,7 +98,7 @@ struct HfFamily {
 };
 [[nodiscard]] std::span<const HfFamily> hf_dense_families();
 [[nodiscard]] std::span<const HfFamily>
-hf_classic_families();  ///< LayerNorm and biases: GPT-2, GPT-Neo(X), OPT, Falcon
+hf_layer_norm_families();  ///< LayerNorm and biases: GPT-2, GPT-Neo(X), OPT, Falcon
 [[nodiscard]] std::span<const HfFamily> hf_expert_families();
 [[nodiscard]] std::span<const HfFamily> hf_multimodal_families();
 [[nodiscard]] std::span<const HfFamily> hf_refused_families();  ///< known, and why not

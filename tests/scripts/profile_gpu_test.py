@@ -11,6 +11,7 @@ scripts/test installs Debian's python3-torch where there is room for the 640 MB 
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,17 @@ def check_errors(folder: Path) -> None:
     require(help_text.startswith("examples:\n"), help_text)
     left_out = call([sys.executable, SCRIPT, str(CONFIGS / "models/hf/gpt2.json"), "--dry-run", "--tp", "8"], folder)
     require("12 heads do not divide by tp 8" in left_out.stderr, left_out.stderr)
+
+
+def check_names() -> None:
+    """The script is copied to machines without Tangram, so it has names of its own."""
+    source = (CONFIGS / "../src/cluster/gpu_names.cpp").read_text(encoding="utf-8").split("kDriverNames = {")[1]
+    driver_names = re.findall(r'ShortName\{"([^"]+)", "[^"]+", "([^"]+)"\}', source.split("};")[0])
+    require(len(driver_names) > 30, "no names of drivers in gpu_names.cpp")
+    script = Path(SCRIPT).read_text(encoding="utf-8")
+    # PyTorch leaves out the "OAM" of AMD's driver.
+    missing = [name for name, usual in driver_names if f'"{name.removesuffix(" OAM")}": "{usual}"' not in script]
+    require(not missing, f"DRIVER_NAMES of profile_gpu.py lacks {missing}, which gpu_names.cpp has")
 
 
 def python_with_torch() -> str:
@@ -249,6 +261,7 @@ def main() -> None:
         if sys.argv[1] == "models":
             check_models(folder)
             check_errors(folder)
+            check_names()
             return
         python = python_with_torch()
         check_measuring(folder, python)

@@ -137,14 +137,14 @@ Blueprint import_falcon(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 5> kClassicFamilies{{{"gpt2", import_gpt2},
-                                                    {"gpt_neox", import_gpt_neox},
-                                                    {"opt", import_opt},
-                                                    {"gpt_neo", import_gpt_neo},
-                                                    {"falcon", import_falcon}}};
+constexpr std::array<HfFamily, 5> kLayerNormFamilies{{{"gpt2", import_gpt2},
+                                                      {"gpt_neox", import_gpt_neox},
+                                                      {"opt", import_opt},
+                                                      {"gpt_neo", import_gpt_neo},
+                                                      {"falcon", import_falcon}}};
 
 }  // namespace
 
-std::span<const HfFamily> hf_classic_families() { return kClassicFamilies; }
+std::span<const HfFamily> hf_layer_norm_families() { return kLayerNormFamilies; }
 
 }  // namespace tangram::model

@@ -53,6 +53,7 @@ struct ChangeText {
                        counted(static_cast<std::int64_t>(change.stages), "stage"), change.microbatch,
                        thousands(change.moved), thousands(static_cast<std::int64_t>(change.gpus)));
   }
+  std::string operator()(const planner::RuleLifted& change) const { return std::string(in_words(change.rule)); }
 };
 
 /// What is changed, for programs: "compute", "stage 3", a GPU type, a class, a plan.
@@ -72,6 +73,7 @@ struct ChangedThing {
   std::string operator()(const planner::NodeAdded& change) const { return change.island_class; }
   std::string operator()(const planner::IslandDropped& change) const { return change.island_class; }
   std::string operator()(const planner::OtherPlan& change) const { return change.plan_id; }
+  std::string operator()(const planner::RuleLifted& change) const { return std::string(to_string(change.rule)); }
 };
 
 std::string change_text_of(const Alternative& alternative) { return std::visit(ChangeText{}, alternative.change); }
@@ -178,6 +180,7 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
   out += section("what memory limits", e.more_memory, e.iteration, terminal);
   out += section("why these cuts", e.cuts, e.iteration, terminal);
   out += section("why these degrees", e.degrees, e.iteration, terminal);
+  out += section("without this rule of the runtime", e.rules, e.iteration, terminal);
   out += section("what a node more brings", e.more, e.iteration, terminal);
   out += section("what an island is worth", e.fewer, e.iteration, terminal);
   if (e.time_limit > 0) out += "\n" + labelled(terminal, "note", time_limit_text(e.time_limit));
@@ -202,6 +205,7 @@ Json explanation_json(const plan::LaunchPlan& plan, const Explanation& e) {
   list("more_memory", e.more_memory);
   list("cuts", e.cuts);
   list("degrees", e.degrees);
+  list("rules", e.rules);
   json["next_best"] = e.next_best ? alternative_json(*e.next_best, e.iteration) : Json(nullptr);
   list("more", e.more);
   list("fewer", e.fewer);

@@ -101,7 +101,7 @@ std::optional<Diagnostic> placement_complaint(const planner::PlanOptions& option
                    "leave it out, or give \"encoders\" in the model file");
   }
   const runtime::Runtime& runtime = runtime::runtime_of(options.target);
-  if (placement == compose::EncoderPlacement::kHomogeneous && runtime.whole_modules) {
+  if (placement == compose::EncoderPlacement::kHomogeneous && runtime.has(runtime::Rule::kWholeEncoders)) {
     return mistake("placement-unknown", fmt::format("{} runs encoders on GPUs of their own", runtime.title),
                    fmt::format("take {} disjoint, or another --target", option));
   }

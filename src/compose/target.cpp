@@ -23,7 +23,8 @@ namespace tangram::compose {
 namespace {
 
 using cost::RecomputeMode;
-using runtime::DegreesRule;
+using runtime::Rule;
+using runtime::Runtime;
 
 /// Of all blocks from `first` on.
 parallelizer::SliceTraits traits_from(const model::Model& model, int first) {
@@ -61,13 +62,18 @@ std::vector<RecomputeMode> modes_of(const model::Techniques& allow) {
   return modes;
 }
 
-Constraints common_demands(const runtime::Runtime& runtime, const model::Job& job) {
+/// What is demanded of all stages, whatever the case.
+Constraints common_demands(const Runtime& runtime, const model::Job& job) {
   Constraints constraints;
   constraints.semantics = runtime.semantics;
-  constraints.demands.sequence_parallel = job.allow.sp;
-  constraints.demands.zero1 = job.allow.zero1;
-  constraints.demands.alike = true;
-  constraints.demands.equal_samples = true;
+  parallelizer::Demands& demands = constraints.demands;
+  demands.sequence_parallel = runtime.has(Rule::kSequenceParallel) && job.allow.sp;
+  demands.zero1 = runtime.has(Rule::kZero1) && job.allow.zero1;
+  demands.alike = runtime.has(Rule::kAlikeBlocks);
+  demands.equal_samples = runtime.has(Rule::kEqualSamples);
+  demands.whole_modules = runtime.has(Rule::kWholeEncoders);
+  demands.power_of_two_tp = runtime.has(Rule::kPowerOfTwoTp);
+  demands.whole_stage_experts = runtime.has(Rule::kExpertsOverStage);
   return constraints;
 }
 
@@ -75,7 +81,7 @@ Constraints common_demands(const runtime::Runtime& runtime, const model::Job& jo
 constexpr std::array kUsualChunks{2, 3, 4, 6, 8};
 
 /// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them.
-void add_interleaved(const runtime::Runtime& runtime, const model::Job& job, std::vector<Constraints>& cases) {
+void add_interleaved(const Runtime& runtime, const model::Job& job, std::vector<Constraints>& cases) {
   if (!runtime.interleaved || !job.allow.interleaving || !job.allow.pipeline) return;
   const std::size_t plain = cases.size();
   for (std::size_t i = 0; i < plain; ++i) {
@@ -83,26 +89,6 @@ void add_interleaved(const runtime::Runtime& runtime, const model::Job& job, std
     cases.back().semantics = *runtime.interleaved;
     cases.back().chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
   }
-}
-
-/// One case per set of degrees and recompute mode.
-std::vector<Constraints> uniform_cases(const runtime::Runtime& runtime, const model::Model& model,
-                                       const cluster::IslandHierarchy& hierarchy) {
-  std::vector<Constraints> cases;
-  const int first = runtime.whole_modules ? model::encoder_blocks(model) : 0;
-  for (const cost::Degrees& degrees : common_degrees(model, hierarchy, first)) {
-    if (runtime.power_of_two_tp && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
-    for (const RecomputeMode mode : modes_of(model.job.allow)) {
-      Constraints constraints = common_demands(runtime, model.job);
-      constraints.demands.degrees = degrees;
-      constraints.demands.recompute = mode;
-      constraints.demands.whole_modules = runtime.whole_modules;
-      constraints.demands.power_of_two_tp = runtime.power_of_two_tp;
-      cases.push_back(constraints);
-    }
-  }
-  add_interleaved(runtime, model.job, cases);
-  return cases;
 }
 
 using Types = std::set<std::string>;
@@ -145,8 +131,46 @@ std::vector<Types> types_apart(const cluster::IslandHierarchy& hierarchy) {
   return {sets.begin(), sets.end()};
 }
 
-void add_cases_of_experts(const model::Model& model, Constraints constraints, std::vector<Constraints>& cases) {
-  const bool experts = model.job.allow.ep && traits_from(model, 0).experts > 0;
+/// One case for each set of types that share no host.
+std::vector<Types> types_of_cases(const Runtime& runtime, const cluster::IslandHierarchy& hierarchy) {
+  return runtime.has(Rule::kOneTypeAHost) ? types_apart(hierarchy) : std::vector{Types{}};
+}
+
+/// One case for each tp of both ends where they have to be the same; {0}: they need not be.
+std::set<int> widths_of_ends(const Runtime& runtime, const model::Model& model,
+                             const cluster::IslandHierarchy& hierarchy) {
+  if (!runtime.has(Rule::kSameTpAtEnds) || !model.tied_embeddings) return {0};
+  std::set<int> widths;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
+  return widths.empty() ? std::set{0} : widths;
+}
+
+/// One case for each set of degrees where it has to be the same for all stages; of encoders that are stages of their
+/// own, the others'.
+std::vector<std::optional<cost::Degrees>> degrees_of_cases(const Runtime& runtime, const model::Model& model,
+                                                           const cluster::IslandHierarchy& hierarchy) {
+  if (!runtime.has(Rule::kSameDegrees)) return {std::nullopt};
+  const int first = runtime.has(Rule::kWholeEncoders) ? model::encoder_blocks(model) : 0;
+  std::vector<std::optional<cost::Degrees>> cases;
+  for (const cost::Degrees& degrees : common_degrees(model, hierarchy, first)) {
+    if (runtime.has(Rule::kPowerOfTwoTp) && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
+    cases.emplace_back(degrees);
+  }
+  return cases;
+}
+
+std::vector<std::optional<RecomputeMode>> recompute_of_cases(const Runtime& runtime, const model::Techniques& allow) {
+  if (!runtime.has(Rule::kSameRecompute)) return {std::nullopt};
+  std::vector<std::optional<RecomputeMode>> modes;
+  std::ranges::copy(modes_of(allow), std::back_inserter(modes));
+  return modes;
+}
+
+/// Experts of a stage that are spread over all of its ranks, those of all equal pipelines: with several of these there
+/// is no expert parallelism, so that it is a case of its own.
+void add_cases_of_experts(const Runtime& runtime, const model::Model& model, Constraints constraints,
+                          std::vector<Constraints>& cases) {
+  const bool experts = runtime.has(Rule::kExpertsOverStage) && model.job.allow.ep && traits_from(model, 0).experts > 0;
   constraints.max_replicas = experts ? 1 : 0;
   cases.push_back(constraints);
   if (!experts) return;
@@ -155,39 +179,12 @@ void add_cases_of_experts(const model::Model& model, Constraints constraints, st
   cases.push_back(std::move(constraints));
 }
 
-/// The tp of both ends where they have to be the same, one by one; {0}: they need not be.
-std::set<int> widths_of_ends(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
-  if (!model.tied_embeddings) return {0};
-  std::set<int> widths;
-  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) widths.insert(degrees.tp);
-  return widths.empty() ? std::set{0} : widths;
-}
-
-/// A host has one GPU type: one case for each set of types that share no host; and one for each tp of tied ends.
-/// Experts of a stage are spread over all of its ranks, those of all equal pipelines: with several of these there is no
-/// expert parallelism.
-std::vector<Constraints> mesh_cases(const runtime::Runtime& runtime, const model::Model& model,
-                                    const cluster::IslandHierarchy& hierarchy) {
-  Constraints constraints = common_demands(runtime, model.job);
-  constraints.demands.whole_stage_experts = true;
-  const std::set<int> widths = widths_of_ends(model, hierarchy);
-  std::vector<Constraints> cases;
-  for (const Types& types : types_apart(hierarchy)) {
-    constraints.gpu_types.assign(types.begin(), types.end());
-    for (const int tp : widths) {
-      constraints.demands.tp_at_ends = tp;
-      add_cases_of_experts(model, constraints, cases);
-    }
-  }
-  return cases;
-}
-
 /// Whether hosts have GPU types beside the one that the runtime uses of them.
-bool leaves_types_idle(const runtime::Runtime& runtime, const cluster::IslandHierarchy& hierarchy) {
-  return runtime.degrees == DegreesRule::kMeshes && !mixed_hosts(hierarchy).empty();
+bool leaves_types_idle(const Runtime& runtime, const cluster::IslandHierarchy& hierarchy) {
+  return runtime.has(Rule::kOneTypeAHost) && !mixed_hosts(hierarchy).empty();
 }
 
-void explain_idle_types(const runtime::Runtime& runtime, Diagnostics& infeasible) {
+void explain_idle_types(const Runtime& runtime, Diagnostics& infeasible) {
   for (Diagnostic& d : infeasible) {
     d.hint = fmt::format(
         "{} uses one GPU type of a host, and hosts of this fleet have several: --target megatron uses all of them; or "
@@ -273,40 +270,77 @@ void merge(SearchResult found, int top, SearchResult& all) {
 
 }  // namespace
 
-void restrict_to(Target target, model::Job& job) {
-  const runtime::Runtime& runtime = runtime::runtime_of(target);
-  if (runtime.degrees == DegreesRule::kAny) return;
+void restrict_to(const Runtime& runtime, model::Job& job) {
   model::Techniques& allow = job.allow;
-  allow.mixed_stages = false;
-  allow.zero2 = allow.zero3 = false;
-  allow.cp = allow.cp && runtime.context_parallel;
-  allow.interleaving = allow.interleaving && runtime.interleaved.has_value();
-  allow.recompute_selective = allow.recompute_selective && runtime.selective_recompute;
-  // Between meshes shards are those of sequence parallelism.
-  if (runtime.degrees == DegreesRule::kMeshes && !allow.sp) allow.tp = false;
+  const auto forbid = [&](Rule rule, bool& technique) { technique = technique && !runtime.has(rule); };
+  forbid(Rule::kNoMixedStages, allow.mixed_stages);
+  forbid(Rule::kZero1, allow.zero2);
+  forbid(Rule::kZero1, allow.zero3);
+  forbid(Rule::kNoContextParallel, allow.cp);
+  forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
+  if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
+  if (runtime.target != Target::kGeneric) allow.interleaving = allow.interleaving && runtime.interleaved.has_value();
 }
 
-std::vector<Constraints> cases_of(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                  EncoderPlacement placement) {
-  const runtime::Runtime& runtime = runtime::runtime_of(target);
-  switch (runtime.degrees) {
-    case DegreesRule::kAny: break;
-    case DegreesRule::kUniform: return placed(uniform_cases(runtime, model, hierarchy), placement);
-    case DegreesRule::kMeshes: return placed(mesh_cases(runtime, model, hierarchy), placement);
+bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
+  const model::Techniques& allow = model.job.allow;
+  switch (rule) {
+    case Rule::kSameTpAtEnds: return model.tied_embeddings;
+    case Rule::kExpertsOverStage: return allow.ep && traits_from(model, 0).experts > 0;
+    case Rule::kOneTypeAHost: return !mixed_hosts(hierarchy).empty();
+    case Rule::kNoContextParallel: return allow.cp;
+    case Rule::kNoSelectiveRecompute: return allow.recompute_selective;
+    case Rule::kNoMixedStages: return allow.mixed_stages && hierarchy.levels.front().classes.size() > 1;
+    case Rule::kTpOnlyWithSp: return allow.tp && !allow.sp;
+    case Rule::kSequenceParallel: return allow.tp && allow.sp;
+    case Rule::kPowerOfTwoTp: return allow.tp;
+    case Rule::kWholeEncoders: return model::encoder_blocks(model) > 0;
+    case Rule::kSameRecompute: return allow.recompute_full || allow.recompute_selective;
+    case Rule::kSameDegrees:
+    case Rule::kAlikeBlocks:
+    case Rule::kZero1:
+    case Rule::kEqualSamples:
+    case Rule::kBlockingTransfers:
+    case Rule::kSchedule: break;
   }
-  if (placement == EncoderPlacement::kHomogeneous) return placed(homogeneous_cases(model, hierarchy), placement);
-  return placed({Constraints{}}, placement);
+  return true;
+}
+
+std::vector<Constraints> cases_of(const Runtime& runtime, const model::Model& model,
+                                  const cluster::IslandHierarchy& hierarchy, EncoderPlacement placement) {
+  if (runtime.target == Target::kGeneric && placement == EncoderPlacement::kHomogeneous) {
+    return placed(homogeneous_cases(model, hierarchy), placement);
+  }
+  std::vector<Constraints> cases;
+  Constraints constraints = common_demands(runtime, model.job);
+  for (const Types& types : types_of_cases(runtime, hierarchy)) {
+    constraints.gpu_types.assign(types.begin(), types.end());
+    for (const int tp : widths_of_ends(runtime, model, hierarchy)) {
+      constraints.demands.tp_at_ends = tp;
+      for (const auto& degrees : degrees_of_cases(runtime, model, hierarchy)) {
+        constraints.demands.degrees = degrees;
+        for (const auto mode : recompute_of_cases(runtime, model.job.allow)) {
+          constraints.demands.recompute = mode;
+          add_cases_of_experts(runtime, model, constraints, cases);
+        }
+      }
+    }
+  }
+  add_interleaved(runtime, model.job, cases);
+  return placed(std::move(cases), placement);
 }
 
 SearchResult search_target(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                            std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
                            const ProgressCallback& progress) {
   const EncoderPlacement placement = options.placement;
+  const Runtime& row = runtime::runtime_of(target);
+  const Runtime runtime = options.lifted ? row.without(*options.lifted) : row;
   if (target == Target::kGeneric && placement == EncoderPlacement::kAny) {
     return search(model, hierarchy, parallelizers, options, progress);
   }
   model::Model restricted = model;
-  restrict_to(target, restricted.job);
+  restrict_to(runtime, restricted.job);
   if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();
@@ -317,7 +351,7 @@ SearchResult search_target(Target target, const model::Model& model, const clust
   int chunks = 1;     // that the relaxed bound counts on
   Bytes most_usable;  // of the cases so far: what the roomiest of them lacks is what is missing
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
-  for (Constraints constraints : cases_of(target, restricted, hierarchy, placement)) {
+  for (Constraints constraints : cases_of(runtime, restricted, hierarchy, placement)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
         !has_schedule(constraints, options.schedule))
       continue;
@@ -358,12 +392,12 @@ SearchResult search_target(Target target, const model::Model& model, const clust
     }
   }
   if (first) all.infeasible = nothing_to_search();
-  if (target != Target::kGeneric) all.space.rules.emplace_back(runtime::runtime_of(target).rules);
+  if (target != Target::kGeneric) all.space.rules.emplace_back(runtime.in_words);
+  if (options.lifted) all.space.rules.push_back(fmt::format("without the rule: {}", in_words(*options.lifted)));
   if (placement != EncoderPlacement::kAny) all.space.rules.push_back(placement_rule(placement));
   if (chunks > 1) all.space.rules.push_back(chunk_rule());
   if (options.schedule) all.space.rules.push_back(fmt::format("schedule: {}", to_string(*options.schedule)));
   if (all.best.empty()) {
-    const runtime::Runtime& runtime = runtime::runtime_of(target);
     if (leaves_types_idle(runtime, hierarchy)) explain_idle_types(runtime, all.infeasible);
     return all;
   }

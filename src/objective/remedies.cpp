@@ -95,8 +95,8 @@ std::vector<Change> forbidden_techniques(Target target, const model::Model& mode
     model::Job had = model.job;
     model::Job has = model.job;
     static_cast<void>(model::set_technique(has.allow, name, true));
-    compose::restrict_to(target, had);
-    compose::restrict_to(target, has);
+    compose::restrict_to(runtime::runtime_of(target), had);
+    compose::restrict_to(runtime::runtime_of(target), has);
     if (had.allow == has.allow) continue;
     changes.push_back({fmt::format("allow {}", name), [name](model::Model& changed) {
                          static_cast<void>(model::set_technique(changed.job.allow, name, true));

@@ -8,9 +8,11 @@
 
 #include "neighbours.hpp"
 #include "prediction.hpp"
+#include "rule_costs.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/compose/target.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
 #include "tangram/parallelizer/degrees.hpp"
@@ -49,6 +51,7 @@ class Explainer {
     find_limits();
     try_cuts();
     try_degrees(*plan);
+    try_rules(*plan);
     plan_others();
     result_.time_limit = options_.search.deadline.missed_seconds();
     return std::move(result_);
@@ -222,6 +225,23 @@ class Explainer {
         if (best) result_.degrees.push_back(std::move(*best));
       }
     }
+  }
+
+  void try_rules(const plan::LaunchPlan& now) {
+    const runtime::Runtime& runtime = runtime::runtime_of(options_.target);
+    const auto hierarchy = cluster::find_islands(fleet_, options_.island_tolerance);
+    for (const runtime::Rule rule : runtime::rules_of(runtime)) {
+      if (!compose::bears_on(rule, plan_.model, hierarchy)) continue;
+      report_phase(fmt::format("what the rule {} costs", to_string(rule)));
+      const auto found = time_without(rule, now, fleet_, options_, progress_);
+      Alternative without{RuleLifted{rule}, std::min(result_.iteration, found.value_or(result_.iteration)), {}};
+      if (!found && options_.search.deadline.is_missed()) {
+        without.iteration.reset();
+        without.why_not = "no plan was found in time";
+      }
+      result_.rules.push_back(std::move(without));
+    }
+    std::ranges::stable_sort(result_.rules, {}, time_of);
   }
 
   /// Planned anew on another fleet.

@@ -109,7 +109,8 @@ std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
   const RuntimeLooks looks(plan, near, fleet, model, options, progress);
   std::vector<plan::RuntimeLook> result;
   for (const runtime::Runtime& runtime : runtime::runtimes()) {
-    if (runtime.target == runtime::Target::kGeneric || (runtime.whole_modules && model::encoder_blocks(model) == 0))
+    if (runtime.target == runtime::Target::kGeneric ||
+        (runtime.has(runtime::Rule::kWholeEncoders) && model::encoder_blocks(model) == 0))
       continue;
     result.push_back(looks.at(runtime));
   }

@@ -12,6 +12,10 @@ namespace {
 constexpr Semantics kStopping{Transfers::kBlocking, Warmup::kClassic};
 constexpr Semantics kStoppingForward{Transfers::kForwardBlocking, Warmup::kClassic};
 
+constexpr RuleSet kStages{Rule::kAlikeBlocks,  Rule::kSequenceParallel,  Rule::kZero1,   Rule::kNoMixedStages,
+                          Rule::kEqualSamples, Rule::kBlockingTransfers, Rule::kSchedule};
+constexpr RuleSet kUniform = kStages.with({Rule::kSameDegrees, Rule::kSameRecompute});
+
 constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric, .name = "generic", .title = "no runtime in particular"},
     Runtime{.target = Target::kMegatron,
@@ -19,32 +23,63 @@ constexpr std::array kRuntimes{
             .title = "Megatron-LM",
             .semantics = kStopping,
             .interleaved = kStoppingForward,
-            .degrees = DegreesRule::kUniform,
-            .rules = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all stages, "
-                     "sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
+            .rules = kUniform,
+            .in_words = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all "
+                        "stages, sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
     Runtime{.target = Target::kFlagscale,
             .name = "flagscale",
             .title = "FlagScale",
             .semantics = kStopping,
-            .degrees = DegreesRule::kMeshes,
-            .context_parallel = false,
-            .selective_recompute = false,
-            .rules = "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, experts "
-                     "over whole stages, classic warm-up, blocking transfers, one GPU type on all hosts that have "
-                     "several of them"},
-    Runtime{
-        .target = Target::kMimo,
-        .name = "mimo",
-        .title = "Megatron-LM MIMO",
-        .semantics = kStopping,
-        .degrees = DegreesRule::kUniform,
-        .context_parallel = false,
-        .power_of_two_tp = true,
-        .whole_modules = true,
-        .rules =
-            "target mimo: as megatron, tp a power of two, no cp; each encoder is one stage with tp and dp of its own, "
-            "degrees of data parallelism divide each other"},
+            .rules = kStages.with({Rule::kTpOnlyWithSp, Rule::kNoContextParallel, Rule::kNoSelectiveRecompute,
+                                   Rule::kExpertsOverStage, Rule::kOneTypeAHost, Rule::kSameTpAtEnds}),
+            .in_words = "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, "
+                        "experts over whole stages, classic warm-up, blocking transfers, one GPU type on all hosts "
+                        "that have several of them"},
+    Runtime{.target = Target::kMimo,
+            .name = "mimo",
+            .title = "Megatron-LM MIMO",
+            .semantics = kStopping,
+            .rules = kUniform.with({Rule::kNoContextParallel, Rule::kPowerOfTwoTp, Rule::kWholeEncoders}),
+            .in_words = "target mimo: as megatron, tp a power of two, no cp; each encoder is one stage with tp and dp "
+                        "of its own, degrees of data parallelism divide each other"},
 };
+
+struct RuleWords {
+  Rule rule;
+  std::string_view name;
+  std::string_view text;
+};
+constexpr std::array kRuleWords{
+    RuleWords{Rule::kSameDegrees, "same-degrees", "one set of degrees for all stages"},
+    RuleWords{Rule::kSameRecompute, "same-recompute", "one recompute mode for all stages"},
+    RuleWords{Rule::kAlikeBlocks, "alike-blocks", "all blocks of a stage recomputed and sharded alike"},
+    RuleWords{Rule::kSequenceParallel, "sequence-parallel", "sequence parallelism wherever there is tp"},
+    RuleWords{Rule::kTpOnlyWithSp, "tp-only-with-sp", "no tp without sequence parallelism"},
+    RuleWords{Rule::kZero1, "zero1", "ZeRO-1 wherever there is dp, and no other ZeRO stage"},
+    RuleWords{Rule::kNoContextParallel, "no-context-parallel", "no context parallelism"},
+    RuleWords{Rule::kNoSelectiveRecompute, "no-selective-recompute", "no selective recompute"},
+    RuleWords{Rule::kNoMixedStages, "no-mixed-stages", "no stage with GPUs of two types"},
+    RuleWords{Rule::kEqualSamples, "equal-samples", "equally many samples for all replicas"},
+    RuleWords{Rule::kOneTypeAHost, "one-type-a-host", "one GPU type of each host"},
+    RuleWords{Rule::kSameTpAtEnds, "same-tp-at-ends", "the same tp at both ends of tied embeddings"},
+    RuleWords{Rule::kExpertsOverStage, "experts-over-stage", "experts over all ranks of a stage"},
+    RuleWords{Rule::kPowerOfTwoTp, "power-of-two-tp", "tp a power of two"},
+    RuleWords{Rule::kWholeEncoders, "whole-encoders", "each encoder a stage of its own"},
+    RuleWords{Rule::kBlockingTransfers, "blocking-transfers", "transfers that stop the stages"},
+    RuleWords{Rule::kSchedule, "schedule", "transfers that stop the stages, and the classic warm-up"},
+};
+
+const RuleWords& words_of(Rule rule) {
+  const auto found = std::ranges::find(kRuleWords, rule, &RuleWords::rule);
+  TANGRAM_ASSERT(found != kRuleWords.end());
+  return *found;
+}
+
+Semantics without_stops(Semantics semantics, Rule rule) {
+  if (rule == Rule::kBlockingTransfers || rule == Rule::kSchedule) semantics.transfers = Transfers::kOverlapped;
+  if (rule == Rule::kSchedule) semantics.warmup = Warmup::kFree;
+  return semantics;
+}
 
 template <class Value, std::size_t n>
 std::optional<Value> named(std::string_view name, const std::array<Value, n>& values) {
@@ -62,6 +97,14 @@ const Runtime& runtime_of(Target target) {
   return *found;
 }
 
+Runtime Runtime::without(Rule rule) const {
+  Runtime relaxed = *this;
+  relaxed.rules = rules.without(rule);
+  relaxed.semantics = without_stops(semantics, rule);
+  if (interleaved) relaxed.interleaved = without_stops(*interleaved, rule);
+  return relaxed;
+}
+
 std::optional<Target> target_named(std::string_view name) {
   const auto found = std::ranges::find(kRuntimes, name, &Runtime::name);
   return found == kRuntimes.end() ? std::nullopt : std::optional(found->target);
@@ -72,6 +115,17 @@ std::optional<Schedule> schedule_named(std::string_view name) {
 }
 
 std::string_view to_string(Target target) { return runtime_of(target).name; }
+
+std::vector<Rule> rules_of(const Runtime& runtime) {
+  std::vector<Rule> rules;
+  for (const RuleWords& words : kRuleWords) {
+    if (runtime.has(words.rule)) rules.push_back(words.rule);
+  }
+  return rules;
+}
+
+std::string_view to_string(Rule rule) { return words_of(rule).name; }
+std::string_view in_words(Rule rule) { return words_of(rule).text; }
 
 std::string_view to_string(Schedule schedule) { return schedule == Schedule::kInterleaved ? "interleaved" : "1f1b"; }
 

@@ -11,7 +11,7 @@
 namespace tangram::shipped {
 namespace {
 
-using runtime::DegreesRule;
+using runtime::Rule;
 
 /// Largest first, into bins with so much room each; the bins are left with what remains.
 bool pack(const std::vector<int>& sizes, std::size_t next, std::vector<int>& bins) {
@@ -79,11 +79,11 @@ std::map<int, std::vector<int>> gpus_by_class(const compose::Composition& plan) 
 model::Model model_for(runtime::Target target, model::Model model, int replicas) {
   const runtime::Runtime& row = runtime::runtime_of(target);
   model::Techniques& allow = model.job.allow;
-  if (row.degrees == DegreesRule::kAny) return model;
+  if (row.rules.empty()) return model;
   allow.mixed_stages = allow.zero2 = allow.zero3 = false;
-  allow.cp = allow.cp && row.context_parallel;
-  allow.recompute_selective = allow.recompute_selective && row.selective_recompute;
-  if (row.degrees == DegreesRule::kMeshes) {
+  allow.cp = allow.cp && !row.has(Rule::kNoContextParallel);
+  allow.recompute_selective = allow.recompute_selective && !row.has(Rule::kNoSelectiveRecompute);
+  if (!row.has(Rule::kSameDegrees)) {
     allow.tp = allow.tp && allow.sp;
     allow.ep = allow.ep && replicas == 1;
   }
@@ -93,12 +93,12 @@ model::Model model_for(runtime::Target target, model::Model model, int replicas)
 parallelizer::Demands demands_near(runtime::Target target, const compose::Composition& plan,
                                    const model::Model& model) {
   parallelizer::Demands demands;
-  const DegreesRule rule = runtime::runtime_of(target).degrees;
-  if (rule == DegreesRule::kAny) return demands;
+  const runtime::Runtime& row = runtime::runtime_of(target);
+  if (row.rules.empty()) return demands;
   demands.sequence_parallel = model.job.allow.sp;
   demands.zero1 = model.job.allow.zero1;
   demands.alike = demands.equal_samples = true;
-  if (rule == DegreesRule::kMeshes) {
+  if (!row.has(Rule::kSameDegrees)) {
     demands.whole_stage_experts = true;
     if (model.tied_embeddings) demands.tp_at_ends = plan.stages.front().parts.front().plan.strategy.degrees.tp;
     return demands;

@@ -58,6 +58,7 @@ struct SearchOptions {
   std::vector<cost::Degrees> near_degrees;
   std::optional<runtime::Schedule> schedule;            ///< that plans must have; none: any that the target has
   EncoderPlacement placement = EncoderPlacement::kAny;  ///< of encoders; search_target() sees to it
+  std::optional<runtime::Rule> lifted;                  ///< of the target's, to see what it costs
   const cost::ProfileSet* profiles = nullptr;           ///< what the parallelizers measure with; bounds stay below it
   std::optional<Nanoseconds> relaxed_bound;             ///< where it is known, or 0 where nobody asks for it
   SearchTuning tuning;

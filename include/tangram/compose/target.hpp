@@ -16,12 +16,15 @@ namespace tangram::compose {
 
 using runtime::Target;
 
-/// Takes techniques away from the job that the target does not have.
-void restrict_to(Target target, model::Job& job);
+/// Takes techniques away from the job that the runtime does not have.
+void restrict_to(const runtime::Runtime& runtime, model::Job& job);
+
+/// Whether the rule can leave anything out: one on tied embeddings bears on models that have them alone.
+[[nodiscard]] bool bears_on(runtime::Rule rule, const model::Model& model, const cluster::IslandHierarchy& hierarchy);
 
 /// At least one. Full recompute is of whole stages where it has to be the same for all; sequence parallelism and ZeRO-1
 /// are used wherever they can be. Homogeneous plans of no target are cases by their degrees.
-[[nodiscard]] std::vector<Constraints> cases_of(Target target, const model::Model& model,
+[[nodiscard]] std::vector<Constraints> cases_of(const runtime::Runtime& runtime, const model::Model& model,
                                                 const cluster::IslandHierarchy& hierarchy,
                                                 EncoderPlacement placement = EncoderPlacement::kAny);
 

@@ -46,7 +46,11 @@ struct OtherPlan {
   int moved = 0;  ///< GPUs with other work
   std::size_t gpus = 0;
 };
-using Change = std::variant<Faster, MoreMemory, LayerMoved, OtherStrategy, NodeAdded, IslandDropped, OtherPlan>;
+struct RuleLifted {
+  runtime::Rule rule;
+};
+using Change =
+    std::variant<Faster, MoreMemory, LayerMoved, OtherStrategy, NodeAdded, IslandDropped, OtherPlan, RuleLifted>;
 
 /// One thing changed, and the iteration time that gives; none where it does not work, with the reason.
 struct Alternative {
@@ -72,6 +76,9 @@ struct Explanation {
   std::vector<Alternative> more_memory;  ///< planned anew with a tenth more memory on a GPU type; the most gain first
   std::vector<Alternative> cuts;         ///< one layer to the other side of a cut
   std::vector<Alternative> degrees;      ///< the best other degrees of a stage
+  /// Planned anew without one rule of the target, as it would run the plan then; the most gain first. Only rules that
+  /// bear on the job and the fleet. It has what the target's own plans have: where nothing is faster, the plan remains.
+  std::vector<Alternative> rules;
   std::optional<Alternative> next_best;  ///< another plan of the same search
   std::vector<Alternative> more;         ///< planned anew with a node more of a class
   std::vector<Alternative> fewer;        ///< planned anew without one island of a class

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,11 +58,42 @@ struct Semantics {
   bool operator==(const Semantics&) const = default;
 };
 
-/// How the degrees of stages may differ.
-enum class DegreesRule : std::uint8_t {
-  kAny,
-  kUniform,  ///< one set for all stages, and one recompute mode
-  kMeshes,   ///< each stage its own; a host has one GPU type; both ends of a tied embedding have the same tp
+/// What a runtime demands of every plan, or has no means for. Each by itself can be lifted, to see what it costs.
+enum class Rule : std::uint8_t {
+  kSameDegrees,       ///< one set of degrees for all stages (but those of whole encoders)
+  kSameRecompute,     ///< one recompute mode for all stages
+  kAlikeBlocks,       ///< within a stage: one ZeRO stage, one recompute mode
+  kSequenceParallel,  ///< wherever tp > 1, if the job allows it
+  kTpOnlyWithSp,      ///< no tp where the job forbids sequence parallelism
+  kZero1,             ///< wherever there is something to shard over, and no other ZeRO stage
+  kNoContextParallel,
+  kNoSelectiveRecompute,
+  kNoMixedStages,
+  kEqualSamples,  ///< of every microbatch all replicas of a stage get equally many
+  kOneTypeAHost,
+  kSameTpAtEnds,      ///< of a model whose embeddings are tied
+  kExpertsOverStage,  ///< experts are spread over all ranks of a stage, those of all equal pipelines
+  kPowerOfTwoTp,
+  kWholeEncoders,      ///< an encoder is one stage, with degrees of its own
+  kBlockingTransfers,  ///< lifted: overlapped; the warm-up stays
+  kSchedule,           ///< blocking transfers and the classic warm-up. Lifted: overlapped, free
+};
+
+class RuleSet {
+ public:
+  constexpr RuleSet() = default;
+  constexpr RuleSet(std::initializer_list<Rule> rules) {
+    for (const Rule rule : rules) bits_ |= bit(rule);
+  }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  [[nodiscard]] constexpr bool has(Rule rule) const { return (bits_ & bit(rule)) != 0; }
+  [[nodiscard]] constexpr RuleSet with(RuleSet others) const { return RuleSet(bits_ | others.bits_); }
+  [[nodiscard]] constexpr RuleSet without(Rule rule) const { return RuleSet(bits_ & ~bit(rule)); }
+
+ private:
+  constexpr explicit RuleSet(std::uint32_t bits) : bits_(bits) {}
+  static constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
+  std::uint32_t bits_ = 0;
 };
 
 struct Runtime {
@@ -70,12 +102,12 @@ struct Runtime {
   std::string_view title;                     ///< as people know it
   Semantics semantics = {};                   ///< of 1F1B
   std::optional<Semantics> interleaved = {};  ///< of kInterleaved; none: it has no such schedule
-  DegreesRule degrees = DegreesRule::kAny;
-  bool context_parallel = true;
-  bool selective_recompute = true;
-  bool power_of_two_tp = false;
-  bool whole_modules = false;   ///< an encoder is one stage
-  std::string_view rules = {};  ///< what it leaves out, in words for compose::Space::rules; empty: nothing
+  RuleSet rules = {};
+  std::string_view in_words = {};  ///< of its rules, for compose::Space::rules; empty: it has none
+
+  [[nodiscard]] bool has(Rule rule) const { return rules.has(rule); }
+  /// The runtime as it would be without this rule.
+  [[nodiscard]] Runtime without(Rule rule) const;
 
   [[nodiscard]] bool knows(Schedule schedule) const { return schedule == Schedule::k1F1B || interleaved; }
   /// Of a schedule it knows; of 1F1B otherwise.
@@ -95,6 +127,12 @@ struct Runtime {
 
 /// "generic", "megatron", ...
 [[nodiscard]] std::string_view to_string(Target target);
+/// In the order of Rule.
+[[nodiscard]] std::vector<Rule> rules_of(const Runtime& runtime);
+/// "same-degrees", "no-mixed-stages", ...
+[[nodiscard]] std::string_view to_string(Rule rule);
+/// "one set of degrees for all stages", ...
+[[nodiscard]] std::string_view in_words(Rule rule);
 /// "1f1b", "interleaved".
 [[nodiscard]] std::string_view to_string(Schedule schedule);
 /// "overlapped", "blocking", "forward-blocking".

@@ -36,3 +36,28 @@ TEST_CASE("explain: every alternative says what it changes") {
     CHECK(more.iteration.value_or(Nanoseconds::max()) <= explained->iteration);
   }
 }
+
+TEST_CASE("explain: each rule of the runtime that bears on the job is lifted by itself") {
+  for (const runtime::Target target : {runtime::Target::kMegatron, runtime::Target::kFlagscale}) {
+    PlanOptions options;
+    options.target = target;
+    const auto planned = make_plan(tiny_fleet(), mini_model(), options);
+    REQUIRE(planned);
+    const auto explained = explain(planned->plan, tiny_fleet(), options, {});
+    REQUIRE(explained);
+    const runtime::Runtime& runtime = runtime::runtime_of(target);
+    std::vector<runtime::Rule> lifted;
+    Nanoseconds last;
+    for (const Alternative& without : explained->rules) {
+      lifted.push_back(std::get<RuleLifted>(without.change).rule);
+      CHECK(runtime.has(lifted.back()));
+      REQUIRE(without.iteration);
+      CHECK(*without.iteration <= explained->iteration);
+      CHECK(last <= *without.iteration);
+      last = *without.iteration;
+    }
+    CHECK(std::ranges::find(lifted, runtime::Rule::kSchedule) != lifted.end());
+    CHECK(std::ranges::find(lifted, runtime::Rule::kExpertsOverStage) == lifted.end());  // the model has none
+  }
+  CHECK(explain(make_plan(tiny_fleet(), mini_model(), {})->plan, tiny_fleet(), {}, {})->rules.empty());
+}

@@ -170,7 +170,8 @@ TEST_CASE("planner: FlagScale's plan has one GPU type on each host") {
     CHECK(rank.gpu >= 2);
   }
   std::vector<std::vector<std::string>> types;
-  for (const compose::Constraints& c : compose::cases_of(options.target, model, cluster::find_islands(wider, 0.1))) {
+  for (const compose::Constraints& c :
+       compose::cases_of(runtime::runtime_of(options.target), model, cluster::find_islands(wider, 0.1))) {
     types.push_back(c.gpu_types);
   }
   CHECK(types == std::vector<std::vector<std::string>>{{"A10", "RTX-3080"}, {"A10", "RTX-4090"}});

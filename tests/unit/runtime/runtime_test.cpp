@@ -26,6 +26,7 @@ TEST_CASE("runtime: stages that stop for transfers warm up as the papers have it
   for (const Runtime& row : runtimes()) {
     if (row.semantics.transfers == Transfers::kBlocking) CHECK(row.semantics.warmup == Warmup::kClassic);
     CHECK(row.rules.empty() == (row.target == Target::kGeneric));
+    CHECK(row.in_words.empty() == row.rules.empty());
   }
 }
 
@@ -36,4 +37,24 @@ TEST_CASE("runtime: words of a plan are read back") {
   for (const Warmup warmup : {Warmup::kFree, Warmup::kClassic}) CHECK(warmup_named(to_string(warmup)) == warmup);
   CHECK_FALSE(transfers_named("blocked"));
   CHECK_FALSE(warmup_named(""));
+}
+
+TEST_CASE("runtime: without a rule the others remain, and without the rules on transfers nothing stops") {
+  std::set<std::string_view> names;
+  for (const Runtime& row : runtimes()) {
+    for (const Rule rule : rules_of(row)) {
+      INFO(row.name << ' ' << to_string(rule));
+      names.insert(to_string(rule));
+      const Runtime relaxed = row.without(rule);
+      CHECK(rules_of(relaxed).size() + 1 == rules_of(row).size());
+      CHECK_FALSE(relaxed.has(rule));
+      const bool is_free = rule == Rule::kSchedule;
+      const bool is_overlapped = is_free || rule == Rule::kBlockingTransfers;
+      CHECK((relaxed.semantics.transfers == Transfers::kOverlapped) == is_overlapped);
+      CHECK((relaxed.semantics.warmup == Warmup::kFree) == is_free);
+      CHECK(relaxed.interleaved.has_value() == row.interleaved.has_value());
+    }
+  }
+  CHECK(names.size() == 17);
+  CHECK(rules_of(runtimes().front()).empty());
 }

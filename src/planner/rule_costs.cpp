@@ -1,0 +1,47 @@
+#include "rule_costs.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "planning.hpp"
+#include "tangram/simulate/simulate.hpp"
+
+namespace tangram::planner {
+
+namespace {
+
+constexpr double kNegligible = 0.001;  // a rule that costs less costs nothing
+
+std::vector<cost::Degrees> degrees_of(const plan::LaunchPlan& plan) {
+  std::set<cost::Degrees> degrees;
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) degrees.insert(part.strategy.degrees);
+  }
+  return {degrees.begin(), degrees.end()};
+}
+
+}  // namespace
+
+std::optional<Nanoseconds> time_without(runtime::Rule rule, const plan::LaunchPlan& now, const cluster::Fleet& fleet,
+                                        const PlanOptions& options, const compose::ProgressCallback& progress) {
+  PlanOptions relaxed = options;
+  relaxed.search.near_degrees = degrees_of(now);
+  relaxed.search.schedule = now.schedule();
+  relaxed.search.accepted_gap = std::max(relaxed.search.accepted_gap, kNegligible);
+  relaxed.search.lifted = rule;
+  relaxed.search.incumbent = now.predicted.closed_form;
+  relaxed.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far it is from the best
+  const runtime::Runtime runtime = runtime::runtime_of(options.target).without(rule);
+  const Planning planning(fleet, now.model, relaxed, progress);
+  std::optional<Nanoseconds> fastest;
+  for (const compose::Composition& composition : planning.search_by_time().shortlist()) {
+    const plan::LaunchPlan plan = planning.assemble(composition);
+    const runtime::Transfers transfers = runtime.semantics_of(plan.schedule()).transfers;
+    const simulate::Result result = simulate::simulate(simulate::schedule_of(plan, transfers));
+    if (!result.deadlock) fastest = std::min(fastest.value_or(Nanoseconds::max()), result.iteration);
+  }
+  return fastest;
+}
+
+}  // namespace tangram::planner

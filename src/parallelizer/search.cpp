@@ -9,8 +9,8 @@
 //
 // Recompute. Full recompute of r blocks changes T and memory alone. T grows with r; a recomputed block brings back at
 // most what it did not keep for one microbatch, so that n_max never falls. Of all r with equal n_max the smallest is
-// the best, and only these are looked for, in one run of equal blocks after the other: inside a run the transient
-// buffers stay the same and each further block saves as much as the last.
+// the best, and only these are looked for, between one block of a new type and the next: the transient buffers, which
+// are the largest of any recomputed block, stay the same there.
 //
 // In flight. What a plan holds beyond `max_in_flight` is of no use: plans are compared by min(n_max, max_in_flight),
 // and once one that is no worse otherwise holds so many, more recompute brings nothing. Returned is n_max, uncapped.
@@ -265,15 +265,31 @@ class Search {
     sweep.most = most_in_flight(chains_[family.chain], sweep.current, sweep.leanest.cost.activation);
     look_and_keep(sweep, std::numeric_limits<std::int64_t>::min());
     int before = 0;
-    for (const auto& [type, count] : query_.slice.runs) {
+    for (const int until : ends_of_types()) {
       if (before > 0) advance(sweep, evaluate_in(sweep, before + 1));
       if (!worth_more(sweep, sweep.leanest)) break;
-      before += count;
+      before = until;
       const Trial last = evaluate_in(sweep, before);
       // What holds no more than the skyline with no worse times is dominated: steps up to there are left out.
       while (worth_more(sweep, last)) advance(sweep, fewest(sweep, last, sweep.covered));
     }
     chains_[family.chain].full = sweep.covered >= sweep.leanest.vector.n_max;
+  }
+
+  /// Blocks before each that is the first of its type, the slice's first left out, and all blocks.
+  [[nodiscard]] std::vector<int> ends_of_types() const {
+    std::vector<int> ends;
+    std::vector<int> seen;
+    int before = 0;
+    for (const auto& [type, count] : query_.slice.runs) {
+      if (std::ranges::find(seen, type) == seen.end()) {
+        if (before > 0) ends.push_back(before);
+        seen.push_back(type);
+      }
+      before += count;
+    }
+    ends.push_back(before);
+    return ends;
   }
 
   Trial evaluate_in(const Sweep& sweep, int layers) {
@@ -302,18 +318,32 @@ class Search {
   /// more than the latter.
   static bool worth_more(const Sweep& sweep, const Trial& last) { return sweep.covered < last.vector.n_max; }
 
-  /// The fewest recomputed blocks that hold more than `holds` microbatches. Activations fall nearly linearly (they are
-  /// rounded to bytes) from the current ones to those of `last`: a guess, put right by looking at its neighbours.
+  /// The fewest recomputed blocks that hold more than `holds` microbatches. Activations fall from the current ones to
+  /// those of `last`, linearly where blocks are equal (but for rounding to bytes): a guess, put right by looking ever
+  /// farther to the side where the answer is, and by bisection from there. O(log of the guess's error) evaluations.
   Trial fewest(const Sweep& sweep, const Trial& last, std::int64_t holds) {
-    const int first = sweep.current.layers + 1;
-    int layers = std::clamp(guess_layers(sweep, last, holds), first, last.layers);
-    Trial found = evaluate_in(sweep, layers);
-    while (found.vector.n_max <= holds && layers < last.layers) found = evaluate_in(sweep, ++layers);
-    while (layers > first) {
-      const Trial fewer = evaluate_in(sweep, layers - 1);
-      if (fewer.vector.n_max <= holds) break;
+    const auto holds_more = [&](const Trial& trial) { return trial.vector.n_max > holds; };
+    int too_few = sweep.current.layers;  // as the current ones are
+    Trial found = evaluate_in(sweep, std::clamp(guess_layers(sweep, last, holds), too_few + 1, last.layers));
+    for (int step = 1; !holds_more(found) && found.layers < last.layers; step *= 2) {
+      too_few = found.layers;
+      found = evaluate_in(sweep, std::min(found.layers + step, last.layers));
+    }
+    for (int step = 1; found.layers - too_few > 1; step *= 2) {
+      const Trial fewer = evaluate_in(sweep, std::max(found.layers - step, too_few + 1));
+      if (!holds_more(fewer)) {
+        too_few = fewer.layers;
+        break;
+      }
       found = fewer;
-      --layers;
+    }
+    while (found.layers - too_few > 1) {
+      const Trial middle = evaluate_in(sweep, too_few + (found.layers - too_few) / 2);
+      if (holds_more(middle)) {
+        found = middle;
+      } else {
+        too_few = middle.layers;
+      }
     }
     return found;
   }

@@ -1,5 +1,6 @@
 #include "tangram/interpret/memory.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 #include "tangram/base/assert.hpp"
@@ -25,6 +26,10 @@ std::span<const Touched> Memory::touched(std::uint64_t address) const {
   const auto found = allocations_.find(address);
   TANGRAM_ASSERT(found != allocations_.end());
   return found->second.touched;
+}
+
+void Memory::forget_touched() {
+  for (auto& [address, allocation] : allocations_) std::ranges::fill(allocation.touched, Touched{});
 }
 
 std::span<std::uint8_t> Memory::access(std::uint64_t address, std::size_t count, Access how) {

@@ -45,6 +45,23 @@ std::int64_t read_scalar(io::ObjectReader& reader) {
   return std::bit_cast<std::int32_t>(static_cast<float>(node->number));
 }
 
+std::vector<std::int32_t> read_integers(io::ObjectReader& reader, std::int64_t bytes) {
+  constexpr std::int64_t kWidth = sizeof(std::int32_t);
+  std::vector<std::int32_t> integers;
+  const io::Node* node = reader.raw("integers");
+  bool valid = node->kind == io::NodeKind::kArray && static_cast<std::int64_t>(node->items.size()) <= bytes / kWidth;
+  for (std::size_t i = 0; valid && i < node->items.size(); ++i) {
+    const io::Node& item = node->items[i];
+    valid = item.kind == io::NodeKind::kInteger && std::in_range<std::int32_t>(item.integer);
+    if (valid) integers.push_back(static_cast<std::int32_t>(item.integer));
+  }
+  if (!valid) {
+    reader.error_at("integers", "wrong-type", "\"integers\" is a list of 32-bit integers that \"bytes\" hold",
+                    "those that the buffer begins with, as in [3, 1, 4]");
+  }
+  return integers;
+}
+
 Argument read_argument(io::ObjectReader& reader) {
   Argument argument = std::int64_t{0};
   if (reader.has("value")) {
@@ -54,6 +71,7 @@ Argument read_argument(io::ObjectReader& reader) {
     buffer.name = reader.string("buffer");
     buffer.bytes = reader.integer("bytes", {0, kLargestBuffer});
     buffer.offset = reader.integer_or("offset", 0, {0, kLargestBuffer});
+    if (reader.has("integers")) buffer.integers = read_integers(reader, buffer.bytes);
     argument = std::move(buffer);
   }
   reader.finish();

@@ -26,6 +26,8 @@ class Memory {
   /// All bytes of the allocation that begins there.
   [[nodiscard]] std::span<std::uint8_t> bytes(std::uint64_t address);
   [[nodiscard]] std::span<const Touched> touched(std::uint64_t address) const;
+  /// From here on nothing was touched.
+  void forget_touched();
 
   enum class Access : std::uint8_t { kRead, kWrite, kUpdate };
   /// The bytes at an address within some allocation, recorded; empty where they are not all in one.

@@ -82,6 +82,8 @@ struct BufferArgument {
   std::string name;
   std::int64_t bytes = 0;   ///< of the allocation
   std::int64_t offset = 0;  ///< where in it the argument points to
+  /// What the allocation begins with, as it was recorded: indices that other accesses depend on. Ranges do not read it.
+  std::vector<std::int32_t> integers = {};
 };
 using Argument = std::variant<std::int64_t, BufferArgument>;
 

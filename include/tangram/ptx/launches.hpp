@@ -1,9 +1,9 @@
 // Launches of kernels as a recorder writes them. Goes in: JSON lines. Comes out: launches, each with its place.
 //
-//   { "entry": "add", "grid": [4, 1, 1], "block": [256, 1, 1],
+//   { "entry": "gather", "grid": [4, 1, 1], "block": [256, 1, 1],
 //     "arguments": [ { "buffer": "x", "bytes": 4096, "offset": 0 },    a pointer into an allocation; offset 0 may be
-//     left
-//                    { "value": 1000 } ] }                              out; a scalar
+//                    { "buffer": "tokens", "bytes": 16, "integers": [3, 1, 4, 1] },        left out; 32-bit integers
+//                    { "value": 1000 } ] }                              that it begins with, if known; a scalar
 #pragma once
 
 #include <string>

@@ -1,0 +1,282 @@
+#include "tangram/dispatch/emulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <unordered_map>
+#include <utility>
+
+#include "blame.hpp"
+#include "device_memory.hpp"
+#include "order.hpp"
+#include "pieces.hpp"
+#include "reference.hpp"
+#include "tangram/base/at.hpp"
+
+namespace tangram::dispatch {
+
+namespace {
+
+/// What the runs of all timings have in common.
+struct Setting {
+  const kernels::KernelGraph& graph;
+  const Schedule& schedule;
+  const EmulationOptions& options;
+  std::vector<PieceRange> copies;
+  Pieces pieces;
+  std::vector<Touches> touches;  // by kernel
+  std::unordered_map<std::string, int> kernel_named;
+  std::vector<int> device_of;            // by kernel
+  std::vector<std::vector<Step>> steps;  // by phase
+  Reference reference;
+  std::vector<std::vector<std::uint8_t>> first;  // with PTX: contents of storages
+
+  [[nodiscard]] bool has_code() const { return options.code != nullptr; }
+};
+
+std::vector<kernels::Access> copied(const kernels::KernelGraph& graph, const Schedule& schedule) {
+  std::vector<kernels::Access> accesses;
+  for (const Copy& copy : schedule.copies) {
+    const auto buffer = std::ranges::find(graph.buffers, copy.buffer, &kernels::Buffer::id);
+    accesses.push_back({static_cast<int>(buffer - graph.buffers.begin()), copy.offset, copy.bytes, true});
+  }
+  return accesses;
+}
+
+Expected<Setting> set_up(const kernels::KernelGraph& graph, const Schedule& schedule, const EmulationOptions& options) {
+  const auto accesses = copied(graph, schedule);
+  Setting setting{graph, schedule, options, {}, Pieces(graph, accesses), {}, {}, {}, {}, {}, {}};
+  for (const kernels::Access& a : accesses) {
+    setting.copies.push_back(setting.pieces.range(a.buffer, a.offset, a.end()));
+  }
+  for (int k = 0; k < graph.kernel_count(); ++k) {
+    setting.kernel_named.emplace(at(graph.kernels, k).id, k);
+    setting.touches.push_back(touches_of(at(graph.kernels, k), setting.pieces));
+  }
+  setting.device_of.assign(graph.kernels.size(), 0);
+  for (const Segment& segment : schedule.segments) {
+    for (const std::string& name : segment.kernels)
+      at(setting.device_of, setting.kernel_named.at(name)) = segment.device;
+  }
+  for (int f = 0; f < static_cast<int>(graph.phases.size()); ++f) setting.steps.push_back(steps_of(schedule, f));
+  auto reference = run_reference(graph, setting.pieces, setting.touches, options);
+  if (!reference) return fail(std::move(reference.error()));
+  setting.reference = *std::move(reference);
+  if (options.code != nullptr) setting.first = first_contents(graph, setting.pieces, *options.code, options.seed);
+  return setting;
+}
+
+/// One timing.
+class Timing {
+ public:
+  Timing(const Setting& setting, int number)
+      : at_(setting),
+        random_(setting.options.seed * 1'000'003 + static_cast<std::uint64_t>(number)),
+        holds_(setting.schedule.devices.size(),
+               std::vector<RunNumber>(static_cast<std::size_t>(setting.pieces.count()), kNothing)),
+        packed_(setting.copies.size()),
+        packed_bytes_(setting.copies.size()),
+        has_run_(setting.reference.runs.size(), 0) {
+    for (std::size_t d = 0; setting.has_code() && d < holds_.size(); ++d) memories_.emplace_back(setting.pieces);
+    place_first_contents();
+  }
+
+  /// Adds to `result`; false: the end, with a finding.
+  Expected<bool> run(Emulation& result) {
+    for (const Pass& pass : at_.reference.passes) {
+      has_come_.assign(at_.copies.size(), 0);
+      const auto& steps = at(at_.steps, pass.phase);
+      for (const int step : random_order(steps, random_)) {
+        auto going = take(at(steps, step), pass, result);
+        if (!going || !*going) return going;
+      }
+    }
+    return !look_at_the_end(result);
+  }
+
+ private:
+  void place_first_contents() {
+    for (int k = 0; k < at_.graph.kernel_count(); ++k) {
+      const int device = at(at_.device_of, k);
+      for (const auto* ranges : {&at(at_.touches, k).reads, &at(at_.touches, k).writes}) {
+        for (const PieceRange& range : *ranges) place(device, at_.pieces.storage_of(range.buffer));
+      }
+    }
+  }
+
+  void place(int device, int storage) {
+    for (int p = 0; p < at_.pieces.count(); ++p) {
+      const Piece& piece = at_.pieces.piece(p);
+      if (piece.storage != storage || at(at(holds_, device), p) == kFirst) continue;
+      at(at(holds_, device), p) = kFirst;
+      if (!at_.has_code()) continue;
+      std::copy_n(at(at_.first, storage).begin() + piece.begin, piece.end - piece.begin,
+                  at(memories_, device).bytes(piece).begin());
+    }
+  }
+
+  Expected<bool> take(const Step& step, const Pass& pass, Emulation& result) {
+    const int device = at(at_.schedule.segments, step.segment).device;
+    switch (step.kind) {
+      case Step::Kind::kPack: pack(step.copy, device); return true;
+      case Step::Kind::kUnpack: unpack(step.copy, device); return true;
+      case Step::Kind::kKernel: return launch(at_.kernel_named.at(step.kernel), pass, device, result);
+    }
+    return true;
+  }
+
+  void pack(int copy, int device) {
+    const PieceRange& range = at(at_.copies, copy);
+    const auto& holds = at(holds_, device);
+    at(packed_, copy).assign(holds.begin() + range.first, holds.begin() + range.last);
+    if (at_.has_code()) at(packed_bytes_, copy) = at(memories_, device).read(range);
+  }
+
+  void unpack(int copy, int device) {
+    const PieceRange& range = at(at_.copies, copy);
+    at(has_come_, copy) = 1;
+    if (at(packed_, copy).empty()) return;  // nobody sends it
+    std::ranges::copy(at(packed_, copy), at(holds_, device).begin() + range.first);
+    if (at_.has_code()) at(memories_, device).write(range, at(packed_bytes_, copy));
+  }
+
+  Expected<bool> launch(int kernel, const Pass& pass, int device, Emulation& result) {
+    const RunNumber number = pass.first + kernel - at(at_.graph.phases, pass.phase).first;
+    const ReferenceRun& wanted = at(at_.reference.runs, number);
+    const Touches& touches = at(at_.touches, kernel);
+    for (std::size_t r = 0; r < touches.reads.size() && !at_.options.by_bytes_alone; ++r) {
+      if (compare(number, device, touches.reads[r], wanted.reads[r], result)) return false;
+    }
+    ++result.kernels;
+    at(has_run_, number) = 1;
+    if (at_.has_code()) {
+      auto done = at(memories_, device).run(*at_.options.code, kernel, at_.graph);
+      if (!done) return fail(std::move(done.error()));
+    }
+    for (std::size_t w = 0; w < touches.writes.size(); ++w) {
+      const PieceRange& write = touches.writes[w];
+      std::fill(at(holds_, device).begin() + write.first, at(holds_, device).begin() + write.last, number);
+      if (at_.has_code() && differs(number, device, write, wanted.writes[w], result)) return false;
+    }
+    return true;
+  }
+
+  /// True: the device does not hold what the reader wants.
+  bool compare(RunNumber reader, int device, const PieceRange& range, const std::vector<RunNumber>& wanted,
+               Emulation& result) {
+    const auto& holds = at(holds_, device);
+    for (int p = range.first; p < range.last; ++p) {
+      const RunNumber want = at(wanted, p - range.first);
+      if (want == kUnasked || at(holds, p) == want) continue;
+      int last = p + 1;
+      while (last < range.last && at(holds, last) == at(holds, p) && at(wanted, last - range.first) == want) ++last;
+      found({reader, device, {range.buffer, p, last}, want, at(holds, p)}, result);
+      return true;
+    }
+    return false;
+  }
+
+  void found(const Wrong& wrong, Emulation& result) const {
+    const Scene scene{at_.graph,     at_.schedule, at_.pieces, at_.reference,
+                      at_.device_of, has_run_,     at_.copies, has_come_};
+    result.finding = blame(scene, wrong);
+    result.finding->timing = result.timings;
+  }
+
+  /// True: the kernel wrote other bytes than on one device.
+  bool differs(RunNumber number, int device, const PieceRange& range, const std::vector<std::uint8_t>& wanted,
+               Emulation& result) {
+    const std::vector<std::uint8_t> bytes = at(memories_, device).read(range);
+    result.bytes_compared += static_cast<std::int64_t>(bytes.size());
+    const auto place = std::ranges::mismatch(bytes, wanted).in1;
+    if (place == bytes.end()) return false;
+    const std::int64_t offset = at_.pieces.piece(range.first).begin + (place - bytes.begin());
+    Finding& finding = result.finding.emplace();
+    finding.fault = Fault::kOtherBytes;
+    finding.kernel = at(at_.graph.kernels, at(at_.reference.runs, number).kernel).id;
+    finding.buffer = at(at_.graph.buffers, range.buffer).id;
+    finding.offset = offset;
+    finding.bytes = at_.pieces.piece(range.last - 1).end - offset;
+    finding.device = finding.from_device = at(at_.schedule.devices, device).name;
+    finding.timing = result.timings;
+    finding.message =
+        fmt::format("{} writes other bytes to {} on {} than on one device, from byte {} on, and was given the same",
+                    finding.kernel, finding.buffer, finding.device, offset);
+    return true;
+  }
+
+  /// What each run left last is where it ran.
+  bool look_at_the_end(Emulation& result) const {
+    for (int p = 0; p < at_.pieces.count(); ++p) {
+      const RunNumber want = at(at_.reference.end, p);
+      if (want < 0) continue;
+      const int kernel = at(at_.reference.runs, want).kernel;
+      const int device = at(at_.device_of, kernel);
+      if (at(at(holds_, device), p) == want) continue;
+      if (at_.options.by_bytes_alone) continue;
+      const auto& writes = at(at_.touches, kernel).writes;
+      const auto write = std::ranges::find_if(writes, [&](const PieceRange& w) { return w.first <= p && p < w.last; });
+      found({kNothing, device, {write->buffer, p, p + 1}, want, at(at(holds_, device), p)}, result);
+      return true;
+    }
+    return false;
+  }
+
+  const Setting& at_;
+  std::mt19937_64 random_;
+  std::vector<std::vector<RunNumber>> holds_;  // by device and piece
+  std::vector<DeviceMemory> memories_;         // with PTX
+  std::vector<std::vector<RunNumber>> packed_;
+  std::vector<std::vector<std::uint8_t>> packed_bytes_;
+  std::vector<char> has_run_;
+  std::vector<char> has_come_;
+};
+
+std::optional<Finding> deadlock(const Setting& setting) {
+  for (const auto& steps : setting.steps) {
+    const int step = deadlocked(steps);
+    if (step < 0) continue;
+    const Segment& segment = at(setting.schedule.segments, at(steps, step).segment);
+    Finding finding;
+    finding.fault = Fault::kDeadlock;
+    finding.device = at(setting.schedule.devices, segment.device).name;
+    if (!segment.kernels.empty()) finding.kernel = segment.kernels.front();
+    finding.message =
+        fmt::format("segment {} on {} waits for itself by way of others", at(steps, step).segment, finding.device);
+    return finding;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(Fault fault) {
+  switch (fault) {
+    case Fault::kNotCopied: return "not copied";
+    case Fault::kStale: return "stale cache";
+    case Fault::kTooEarly: return "too early";
+    case Fault::kOverwritten: return "overwritten";
+    case Fault::kDeadlock: return "deadlock";
+    case Fault::kUnlisted: return "unlisted";
+    case Fault::kOtherBytes: return "other bytes";
+  }
+  return "";
+}
+
+Expected<Emulation> emulate(const kernels::KernelGraph& graph, const Schedule& schedule,
+                            const EmulationOptions& options) {
+  const auto setting = set_up(graph, schedule, options);
+  if (!setting) return fail(setting.error());
+  Emulation result;
+  result.finding = deadlock(*setting);
+  if (!result.finding) result.finding = setting->reference.unlisted;
+  for (; !result.finding && result.timings < options.timings; ++result.timings) {
+    const auto going = Timing(*setting, result.timings).run(result);
+    if (!going) return fail(going.error());
+    if (!*going) break;
+  }
+  return result;
+}
+
+}  // namespace tangram::dispatch

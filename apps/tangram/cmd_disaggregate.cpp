@@ -5,11 +5,15 @@
 #include <optional>
 
 #include "command.hpp"
+#include "disaggregate_verify.hpp"
 #include "disaggregation_view.hpp"
 #include "inputs.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/disaggregate/bind.hpp"
+#include "tangram/disaggregate/dispatched.hpp"
+#include "tangram/dispatch/document.hpp"
+#include "tangram/dispatch/timeline.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tangram/kernels/document.hpp"
@@ -20,8 +24,7 @@ namespace {
 
 struct DisaggregateArguments {
   std::string action;
-  std::string fleet;
-  std::vector<std::string> graphs;
+  std::vector<std::string> files;  ///< CLUSTER and graphs, or a schedule
   std::string objective = "throughput";
   std::int64_t in_flight = 2;
   std::int64_t requests = 0;  ///< compare: in memory at most; 0: what memory holds
@@ -29,13 +32,17 @@ struct DisaggregateArguments {
   std::int64_t token_ms = 0;  ///< compare: at most; 0: any
   std::int64_t message_us = 5;
   std::int64_t message_gpu_us = 2;
+  std::string ptx;       ///< verify; empty: none
+  std::string launches;  ///< of the PTX
+  std::int64_t seed = 1;
+  std::int64_t timings = 50;
+  std::int64_t passes = 2;
   std::string output;  ///< empty: not written
 };
 
 Parameters parameters_of(DisaggregateArguments& a) {
-  return {{{"ACTION", "plan, compare or simulate", &a.action},
-           {"CLUSTER", "the GPUs there are", &a.fleet},
-           {"GRAPH", "kernel graphs; compare takes one for each size of micro-batches", &a.graphs}},
+  return {{{"ACTION", "plan, compare, simulate or verify", &a.action},
+           {"FILE", "the GPUs there are and kernel graphs, or a schedule that plan wrote", &a.files}},
           {{"objective", "WHAT", "plan: throughput (default) or latency", &a.objective, {"throughput", "latency"}},
            {"in-flight", "N", "micro-batches under way for each GPU, at most (default: 2)", &a.in_flight},
            {"requests", "N", "compare: requests in memory, the same for all arms (default: what fits)", &a.requests},
@@ -43,7 +50,12 @@ Parameters parameters_of(DisaggregateArguments& a) {
            {"token-ms", "N", "compare: milliseconds from token to token, at most", &a.token_ms},
            {"message-us", "N", "microseconds of a link for each message beside its bytes (default: 5)", &a.message_us},
            {"message-gpu-us", "N", "microseconds of both GPUs for each message (default: 2)", &a.message_gpu_us},
-           output_option("FILE", "plan: write the placement to FILE", a.output)}};
+           {"ptx", "FILE", "verify: the PTX of the graph's kernels, which is run", &a.ptx},
+           {"launch", "LAUNCHES", "verify: JSON lines, how each kernel of the graph launches it", &a.launches},
+           {"seed", "N", "verify: of timings and contents (default: 1)", &a.seed},
+           {"timings", "N", "verify: orders in which streams run (default: 50)", &a.timings},
+           {"passes", "N", "verify: passes of the last phase, one after the other (default: 2)", &a.passes},
+           output_option("FILE", "plan: write the schedule to FILE", a.output)}};
 }
 
 ExitCode failed(const Context& context, const Diagnostics& why) { return report(context.terminal, context.json, why); }
@@ -52,6 +64,7 @@ ExitCode failed(const Context& context, const Diagnostics& why) { return report(
 struct Inputs {
   cluster::Fleet fleet;
   std::vector<std::string> digests;  ///< of the graphs
+  std::vector<kernels::KernelGraph> graphs;
   std::vector<disaggregate::Batch> batches;
 };
 
@@ -61,9 +74,11 @@ std::optional<Diagnostics> wrong_numbers(const DisaggregateArguments& a) {
     if (value >= least) return std::nullopt;
     return usage_mistake("bad-value", fmt::format("--{} {}: at least {} is needed", option, value, least));
   };
-  for (const auto& wrong : {positive("in-flight", a.in_flight, 1), positive("requests", a.requests, 0),
-                            positive("generated", a.generated, 1), positive("token-ms", a.token_ms, 0),
-                            positive("message-us", a.message_us, 0), positive("message-gpu-us", a.message_gpu_us, 0)}) {
+  for (const auto& wrong :
+       {positive("in-flight", a.in_flight, 1), positive("requests", a.requests, 0),
+        positive("generated", a.generated, 1), positive("token-ms", a.token_ms, 0),
+        positive("message-us", a.message_us, 0), positive("message-gpu-us", a.message_gpu_us, 0),
+        positive("seed", a.seed, 0), positive("timings", a.timings, 1), positive("passes", a.passes, 1)}) {
     if (wrong) return wrong;
   }
   if (a.objective == "throughput" || a.objective == "latency") return std::nullopt;
@@ -74,9 +89,9 @@ std::optional<Diagnostics> wrong_numbers(const DisaggregateArguments& a) {
 Expected<Inputs> load_inputs(const DisaggregateArguments& a, const Context& context) {
   Inputs inputs;
   Diagnostics mistakes;
-  take(load_fleet(a.fleet, context.edits), inputs.fleet, mistakes);
-  std::vector<kernels::KernelGraph> graphs;
-  for (const std::string& path : a.graphs) {
+  take(load_fleet(a.files.front(), context.edits), inputs.fleet, mistakes);
+  for (std::size_t i = 1; i < a.files.size(); ++i) {
+    const std::string& path = a.files[i];
     auto text = io::read_file(path);
     if (!text) {
       mistakes.insert(mistakes.end(), text.error().begin(), text.error().end());
@@ -85,13 +100,13 @@ Expected<Inputs> load_inputs(const DisaggregateArguments& a, const Context& cont
     inputs.digests.push_back(digest(*text));
     kernels::KernelGraph graph;
     take(kernels::read_kernel_graph(std::move(*text), path), graph, mistakes);
-    graphs.push_back(std::move(graph));
+    inputs.graphs.push_back(std::move(graph));
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   const disaggregate::Deployment deployment{static_cast<int>(a.in_flight), static_cast<double>(a.generated),
                                             static_cast<double>(a.message_us) * 1e-6,
                                             static_cast<double>(a.message_gpu_us) * 1e-6};
-  for (const kernels::KernelGraph& graph : graphs) {
+  for (const kernels::KernelGraph& graph : inputs.graphs) {
     auto problem = disaggregate::problem_of(inputs.fleet, graph, deployment);
     if (!problem) return fail(std::move(problem.error()));
     inputs.batches.push_back({disaggregate::requests_of(graph), std::move(*problem)});
@@ -115,22 +130,30 @@ Expected<PlacedKernels> placed(const DisaggregateArguments& a, const Inputs& inp
   } else {
     result.found = disaggregate::solve_simulated(result.problem);
   }
-  if (result.found.solution.found) return result;
+  if (result.found.solution.found) {
+    const disaggregate::Placement& placement = result.found.solution.placement;
+    result.schedule = disaggregate::dispatched(result.problem, placement, inputs.graphs.front());
+    return result;
+  }
   return fail(problem(ErrorKind::kInfeasible, "memory", "the GPUs' memory suffices for no placement of the kernels",
                       "fewer requests, fewer --in-flight, or more GPUs (--add)"));
 }
 
-std::optional<Diagnostics> more_than_one(const DisaggregateArguments& a) {
-  if (a.graphs.size() == 1) return std::nullopt;
-  return usage_mistake("extra-argument", fmt::format("disaggregate {} takes one GRAPH", a.action),
-                       "compare takes several, one for each size of micro-batches");
+/// Nothing, or why the action cannot have that many files.
+std::optional<Diagnostics> wrong_files(const DisaggregateArguments& a, std::size_t least, std::size_t most,
+                                       std::string_view what) {
+  if (a.files.size() >= least && a.files.size() <= most) return std::nullopt;
+  return usage_mistake(a.files.size() < least ? "missing-argument" : "extra-argument",
+                       fmt::format("disaggregate {} takes {}", a.action, what));
 }
 
-ExitCode run_plan(const DisaggregateArguments& a, const Context& context, const Inputs& inputs) {
-  if (const auto wrong = more_than_one(a)) return failed(context, *wrong);
+ExitCode run_plan(const DisaggregateArguments& a, const Context& context) {
+  if (const auto wrong = wrong_files(a, 2, 2, "CLUSTER and one GRAPH")) return failed(context, *wrong);
+  const auto inputs = load_inputs(a, context);
+  if (!inputs) return failed(context, inputs.error());
   auto output = open_output(context, a.output);
   if (!output) return failed(context, output.error());
-  const auto plan = placed(a, inputs);
+  const auto plan = placed(a, *inputs);
   if (!plan) return failed(context, plan.error());
   const nlohmann::ordered_json document = placement_document(*plan);
   const std::string text = io::write_canonical(document);
@@ -139,44 +162,71 @@ ExitCode run_plan(const DisaggregateArguments& a, const Context& context, const 
   return print_result(context, placement_for_people(*plan, context.terminal), document);
 }
 
-ExitCode run_compare(const DisaggregateArguments& a, const Context& context, const Inputs& inputs) {
+ExitCode run_compare(const DisaggregateArguments& a, const Context& context) {
+  constexpr std::size_t kAny = 1000;
+  if (const auto wrong = wrong_files(a, 2, kAny, "CLUSTER and GRAPHs")) return failed(context, *wrong);
+  const auto inputs = load_inputs(a, context);
+  if (!inputs) return failed(context, inputs.error());
   disaggregate::Terms terms;
   terms.most_requests = static_cast<int>(a.requests);
   if (a.token_ms > 0) terms.token_seconds = static_cast<double>(a.token_ms) * 1e-3;
   terms.in_flight.clear();
-  const int each = disaggregate::most_gpus(inputs.batches.front().problem);
+  const int each = disaggregate::most_gpus(inputs->batches.front().problem);
   for (int m = 1; m <= a.in_flight; ++m) terms.in_flight.push_back(m * each);
-  const disaggregate::Comparison comparison = disaggregate::compare(inputs.batches, terms);
+  const disaggregate::Comparison comparison = disaggregate::compare(inputs->batches, terms);
   const bool fits = comparison.decision.rule != disaggregate::Rule::kNothingFits;
   return print_result(context, comparison_for_people(comparison, context.terminal), comparison_document(comparison),
                       fits ? ExitCode::kOk : ExitCode::kInfeasible);
 }
 
-ExitCode run_simulate(const DisaggregateArguments& a, const Context& context, const Inputs& inputs) {
-  if (const auto wrong = more_than_one(a)) return failed(context, *wrong);
-  const auto plan = placed(a, inputs);
-  if (!plan) return failed(context, plan.error());
-  std::vector<InFlight> rows;
-  const disaggregate::Placement& placement = plan->found.solution.placement;
-  for (const int each : {1, 2, 3, 4, 6, 8}) {
-    const int in_flight = each * disaggregate::most_gpus(plan->problem);
-    const disaggregate::Problem problem = disaggregate::with_in_flight(plan->problem, in_flight);
-    const double period = disaggregate::usage_of(problem, placement).period;
-    const double simulated = disaggregate::simulated_period(problem, {{1, placement}}, 200);
-    rows.push_back({in_flight, period, std::max(period, simulated)});
+/// That is read, or planned now.
+Expected<dispatch::ScheduleFile> schedule_to_simulate(const DisaggregateArguments& a, const Context& context) {
+  if (a.files.size() == 1) {
+    auto text = io::read_file(a.files.front());
+    if (!text) return fail(std::move(text.error()));
+    return dispatch::read_schedule(std::move(*text), a.files.front());
   }
-  return print_result(context, in_flight_for_people(rows, plan->requests, context.terminal),
-                      in_flight_document(rows, plan->requests));
+  const auto inputs = load_inputs(a, context);
+  if (!inputs) return fail(inputs.error());
+  auto plan = placed(a, *inputs);
+  if (!plan) return fail(std::move(plan.error()));
+  dispatch::ScheduleFile file;
+  file.requests = plan->requests;
+  file.schedule = std::move(plan->schedule);
+  return file;
+}
+
+ExitCode run_simulate(const DisaggregateArguments& a, const Context& context) {
+  if (const auto wrong = wrong_files(a, 1, 2, "a SCHEDULE, or CLUSTER and one GRAPH")) return failed(context, *wrong);
+  const auto file = schedule_to_simulate(a, context);
+  if (!file) return failed(context, file.error());
+  const int most = std::ranges::max_element(file->schedule.devices, {}, &dispatch::Device::count)->count;
+  std::vector<InFlight> rows;
+  for (const int each : {1, 2, 3, 4, 6, 8}) {
+    constexpr int kRounds = 200;
+    const dispatch::Periods periods = dispatch::periods_of(file->schedule, each * most, kRounds);
+    rows.push_back({each * most, periods.allowed, periods.simulated});
+  }
+  return print_result(context, in_flight_for_people(rows, file->requests, context.terminal),
+                      in_flight_document(rows, file->requests));
+}
+
+ExitCode run_verify(const DisaggregateArguments& a, const Context& context) {
+  if (const auto wrong = wrong_files(a, 2, 2, "a SCHEDULE and its GRAPH")) return failed(context, *wrong);
+  if (a.ptx.empty() != a.launches.empty()) {
+    return failed(context, usage_mistake("missing-option", "disaggregate verify needs --ptx and --launch, or neither"));
+  }
+  return verify_schedule({a.files[0], a.files[1], a.ptx, a.launches, a.seed, a.timings, a.passes}, context);
 }
 
 struct DisaggregateAction {
   std::string name;
-  ExitCode (*run)(const DisaggregateArguments&, const Context&, const Inputs&);
+  ExitCode (*run)(const DisaggregateArguments&, const Context&);
 };
 
 const std::vector<DisaggregateAction>& disaggregate_actions() {
   static const std::vector<DisaggregateAction> actions{
-      {"plan", run_plan}, {"compare", run_compare}, {"simulate", run_simulate}};
+      {"plan", run_plan}, {"compare", run_compare}, {"simulate", run_simulate}, {"verify", run_verify}};
   return actions;
 }
 
@@ -186,22 +236,21 @@ ExitCode run_disaggregate(const DisaggregateArguments& a, const Context& context
     return failed(context, unknown_action("disaggregate", a.action, names_of(disaggregate_actions())));
   }
   if (const auto wrong = wrong_numbers(a)) return failed(context, *wrong);
-  const auto inputs = load_inputs(a, context);
-  if (!inputs) return failed(context, inputs.error());
-  return action->run(a, context, *inputs);
+  return action->run(a, context);
 }
 
 }  // namespace
 
 Command disaggregate_command() {
   return {.name = "disaggregate",
-          .usage = "plan|compare|simulate CLUSTER GRAPH...",
+          .usage = "plan|compare|simulate|verify FILE...",
           .summary = "place the kernels of an inference step on mixed GPUs",
           .examples = R"(  tangram kernels synth llama-3-8b --phase decode --requests 32 \
     --context 2048 --gpu A100-80GB-SXM,L40S -o decode.json
   tangram disaggregate compare cluster.json decode.json
   tangram disaggregate plan cluster.json decode.json -o placement.json
-  tangram disaggregate simulate cluster.json decode.json
+  tangram disaggregate simulate placement.json
+  tangram disaggregate verify placement.json decode.json
 )",
           .details = R"(GRAPH lists the kernels of a step with their times on every GPU type of the
 fleet: tangram kernels makes it of a model or of a recording.
@@ -213,8 +262,14 @@ in a simulation; then which to run, and which rule decided. Of several graphs,
 each of another number of requests, every arm takes what suits it best.
 
 plan places the kernels, prints how far that may be from the best, and writes
-tangram.disaggregation/1. simulate shows what micro-batches in flight make of
-the placement.
+tangram.disaggregation/1: segments of each GPU's streams, copies, waits.
+simulate shows what micro-batches in flight make of that file, or of what plan
+finds for CLUSTER GRAPH.
+
+verify runs the file on emulated GPUs with memory of their own, in orders at
+random: every kernel must read what it reads on one GPU. What is missing is
+named: kernel, bytes, GPUs. With --ptx the kernels themselves are run, and every
+byte that they write is compared.
 
 Manual: tangram help disaggregation
 )",

@@ -9,6 +9,7 @@
 #include "kernels_analyze.hpp"
 #include "kernels_view.hpp"
 #include "table.hpp"
+#include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/io/file.hpp"
@@ -18,8 +19,10 @@
 #include "tangram/kernels/check.hpp"
 #include "tangram/kernels/document.hpp"
 #include "tangram/kernels/held_out.hpp"
+#include "tangram/kernels/launched_graph.hpp"
 #include "tangram/kernels/recording.hpp"
 #include "tangram/kernels/synth.hpp"
+#include "tangram/ptx/parse.hpp"
 
 namespace tangram::app {
 
@@ -55,7 +58,7 @@ Parameters parameters_of(KernelsArguments& a) {
            {"requests", "N", "synth: requests of a step (default: 1)", &a.requests},
            {"context", "TOKENS", "synth: tokens that each request has (default: 1024)", &a.context},
            {"times", "FILE", "operator times that come before the built-in ones", &a.times, {}, /*list=*/true},
-           {"launch", "LAUNCHES", "analyze: JSON lines, of which each launch's bytes are wanted", &a.launches},
+           {"launch", "LAUNCHES", "analyze, import of PTX: JSON lines, one for each launch", &a.launches},
            {"explain", "", "analyze: every access, and why what is not known is not", &a.explain},
            output_option("FILE", "write the result to FILE", a.output)}};
 }
@@ -136,7 +139,44 @@ ExitCode finish_graph(const KernelsArguments& a, const Context& context, const k
 
 // Actions
 
+Expected<kernels::KernelGraph> graph_of_ptx(const KernelsArguments& a) {
+  std::vector<cluster::GpuType> devices;
+  std::string text;
+  std::string lines;
+  Diagnostics mistakes;
+  take(load_devices(a.catalogue), devices, mistakes);
+  take(io::read_file(a.files.front()), text, mistakes);
+  take(io::read_file(a.launches), lines, mistakes);
+  if (!mistakes.empty()) return fail(std::move(mistakes));
+  const auto gpus = gpus_of(a.gpus, devices);
+  if (!gpus) return fail(gpus.error());
+  const auto module = ptx::parse(text, a.files.front());
+  if (!module) return fail(module.error());
+  const auto launches = ptx::read_launches(lines, a.launches);
+  if (!launches) return fail(launches.error());
+  const kernels::KernelCosts costs(kernels::shipped_tables());
+  auto graph = kernels::graph_of_launches(*module, *launches, a.launches, *gpus, costs);
+  if (!graph) return graph;
+  graph->sources = {{"ptx", a.files.front(), digest(text)}, {"launches", a.launches, digest(lines)}};
+  return graph;
+}
+
+ExitCode import_ptx(const KernelsArguments& a, const Context& context) {
+  if (const auto wrong = wrong_files(a, 1, 1, "one file of PTX where there is --launch")) {
+    return failed(context, *wrong);
+  }
+  if (const auto wrong = overwrites(a)) return failed(context, *wrong);
+  if (a.gpus.empty()) {
+    return failed(context, usage_mistake("missing-option", "kernels import of PTX needs --gpu NAME",
+                                         "the GPU types to plan for; tangram gpus lists them"));
+  }
+  const auto graph = graph_of_ptx(a);
+  if (!graph) return failed(context, graph.error());
+  return finish_graph(a, context, *graph);
+}
+
 ExitCode run_import(const KernelsArguments& a, const Context& context) {
+  if (!a.launches.empty()) return import_ptx(a, context);
   if (const auto wrong = wrong_files(a, 1, 2, "one recording, or a Kineto trace and an execution trace")) {
     return failed(context, *wrong);
   }
@@ -284,6 +324,7 @@ Command kernels_command() {
     --context 2048 --gpu A100-80GB-SXM,L40S -o kernels.json
   tangram kernels import trace.json execution.json --gpu L40S -o l40s.json
   tangram kernels import a100.json --gpu A100-80 --onto l40s.json -o both.json
+  tangram kernels import k.ptx --launch launches.jsonl --gpu A100-80,L40S
   tangram kernels show kernels.json
   tangram kernels check kernels.json
   tangram kernels analyze kernel.ptx --launch launches.jsonl --explain
@@ -293,8 +334,10 @@ buffers that each reads and writes, and how long it takes on each GPU.
 
 import reads what a run recorded: a Kineto trace of PyTorch, with the execution
 trace of the same run where there is one; a dump of a CUDA graph; tables of nsys
-or ncu. --onto adds the times of another GPU to a graph: kernels are matched by
-the operators that launch them, and the first difference is an error.
+or ncu. Of PTX and --launch it makes a graph of what the analysis of each launch
+finds, with times by the roofline. --onto adds the times of another GPU to a
+graph: kernels are matched by the operators that launch them, and the first
+difference is an error.
 
 synth makes the graph of a model file. Times are measured rows of operators
 where there are any, interpolated between rows else, and the roofline's last;

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "table.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/dispatch/document.hpp"
 
 namespace tangram::app {
 
@@ -126,27 +126,6 @@ Json patterns_json(const PlacedKernels& placed) {
   return patterns;
 }
 
-Json transfers_json(const PlacedKernels& placed) {
-  Json transfers = Json::array();
-  const Placement& on = placed.found.solution.placement;
-  for (const Buffer& buffer : placed.problem.buffers) {
-    if (buffer.kind != BufferKind::kMessage) continue;
-    std::map<int, std::string> first_reader;  // by class
-    for (const int reader : buffer.readers) {
-      first_reader.try_emplace(at(on, reader), at(placed.problem.kernels, reader).name);
-    }
-    for (const auto& [to, reader] : first_reader) {
-      if (to == at(on, buffer.writer)) continue;
-      transfers.push_back({{"after", at(placed.problem.kernels, buffer.writer).name},
-                           {"before", reader},
-                           {"from", at(placed.problem.classes, at(on, buffer.writer)).name},
-                           {"to", at(placed.problem.classes, to).name},
-                           {"bytes", static_cast<std::int64_t>(buffer.bytes)}});
-    }
-  }
-  return transfers;
-}
-
 Json gpus_json(const Problem& problem, const Usage& usage) {
   Json gpus = Json::array();
   for (int c = 0; c < problem.class_count(); ++c) {
@@ -210,8 +189,10 @@ Json placement_document(const PlacedKernels& placed) {
             {"simulated_period_s", placed.found.simulated}}},
           {"phases", phases_json(placed.problem, solution.usage)},
           {"gpus", gpus_json(placed.problem, solution.usage)},
+          {"links", dispatch::links_json(placed.schedule)},
           {"patterns", patterns_json(placed)},
-          {"transfers", transfers_json(placed)}};
+          {"segments", dispatch::segments_json(placed.schedule)},
+          {"copies", dispatch::copies_json(placed.schedule)}};
 }
 
 std::string comparison_for_people(const Comparison& comparison, const Terminal& terminal) {

@@ -7,6 +7,7 @@
 
 #include "tangram/disaggregate/compare.hpp"
 #include "tangram/disaggregate/timeline.hpp"
+#include "tangram/dispatch/schedule.hpp"
 #include "terminal.hpp"
 
 namespace tangram::app {
@@ -20,6 +21,7 @@ struct PlacedKernels {
   int requests = 1;  ///< of a micro-batch
   disaggregate::Problem problem;
   disaggregate::SimulatedSolution found;
+  dispatch::Schedule schedule;
 };
 
 [[nodiscard]] std::string placement_for_people(const PlacedKernels& placed, const Terminal& terminal);

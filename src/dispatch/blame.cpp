@@ -100,8 +100,9 @@ class Blame {
     const int from = device_of(wrong_.wanted);
     for (int c = 0; c < static_cast<int>(scene_.copies.size()); ++c) {
       const Copy& copy = at(scene_.schedule.copies, c);
-      const PieceRange& range = at(scene_.copies, c);
-      const bool covers = range.first <= wrong_.range.first && wrong_.range.last <= range.last;
+      const bool covers = std::ranges::any_of(at(scene_.copies, c), [&](const PieceRange& range) {
+        return range.first <= wrong_.range.first && wrong_.range.first < range.last;
+      });
       if (copy.from == from && copy.to == wrong_.device && covers && sends(c)) return c;
     }
     return -1;

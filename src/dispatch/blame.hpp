@@ -17,10 +17,10 @@ struct Scene {
   const Schedule& schedule;
   const Pieces& pieces;
   const Reference& reference;
-  std::span<const int> device_of;      ///< by kernel
-  std::span<const char> has_run;       ///< by run
-  std::span<const PieceRange> copies;  ///< by copy: what it brings
-  std::span<const char> has_come;      ///< by copy: unpacked in this pass
+  std::span<const int> device_of;                   ///< by kernel
+  std::span<const char> has_run;                    ///< by run
+  std::span<const std::vector<PieceRange>> copies;  ///< by copy: what it brings
+  std::span<const char> has_come;                   ///< by copy: unpacked in this pass
 };
 
 struct Wrong {

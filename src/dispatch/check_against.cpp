@@ -73,11 +73,15 @@ class Comparison {
     const std::string pointer = fmt::format("/copies/{}/buffer", number);
     if (buffer == graph_.buffers.end()) {
       mistake("unknown-buffer", fmt::format("the kernel graph has no buffer \"{}\"", copy.buffer), pointer);
-    } else if (copy.offset + copy.bytes > buffer->bytes.value()) {
-      mistake("out-of-range",
-              fmt::format("bytes {} to {} of \"{}\", which has {}", copy.offset, copy.offset + copy.bytes, copy.buffer,
-                          buffer->bytes.value()),
-              pointer);
+      return;
+    }
+    for (const ByteRange& range : copy.ranges) {
+      const std::int64_t end = range.offset + range.bytes;
+      if (end <= buffer->bytes.value()) continue;
+      mistake(
+          "out-of-range",
+          fmt::format("bytes {} to {} of \"{}\", which has {}", range.offset, end, copy.buffer, buffer->bytes.value()),
+          fmt::format("/copies/{}/ranges", number));
     }
   }
 

@@ -23,7 +23,7 @@ struct Setting {
   const kernels::KernelGraph& graph;
   const Schedule& schedule;
   const EmulationOptions& options;
-  std::vector<PieceRange> copies;
+  std::vector<std::vector<PieceRange>> copies;
   Pieces pieces;
   std::vector<Touches> touches;  // by kernel
   std::unordered_map<std::string, int> kernel_named;
@@ -39,7 +39,8 @@ std::vector<kernels::Access> copied(const kernels::KernelGraph& graph, const Sch
   std::vector<kernels::Access> accesses;
   for (const Copy& copy : schedule.copies) {
     const auto buffer = std::ranges::find(graph.buffers, copy.buffer, &kernels::Buffer::id);
-    accesses.push_back({static_cast<int>(buffer - graph.buffers.begin()), copy.offset, copy.bytes, true});
+    const int number = static_cast<int>(buffer - graph.buffers.begin());
+    for (const ByteRange& range : copy.ranges) accesses.push_back({number, range.offset, range.bytes, true});
   }
   return accesses;
 }
@@ -47,8 +48,12 @@ std::vector<kernels::Access> copied(const kernels::KernelGraph& graph, const Sch
 Expected<Setting> set_up(const kernels::KernelGraph& graph, const Schedule& schedule, const EmulationOptions& options) {
   const auto accesses = copied(graph, schedule);
   Setting setting{graph, schedule, options, {}, Pieces(graph, accesses), {}, {}, {}, {}, {}, {}};
-  for (const kernels::Access& a : accesses) {
-    setting.copies.push_back(setting.pieces.range(a.buffer, a.offset, a.end()));
+  auto next = accesses.begin();
+  for (const Copy& copy : schedule.copies) {
+    auto& ranges = setting.copies.emplace_back();
+    for (std::size_t r = 0; r < copy.ranges.size(); ++r, ++next) {
+      ranges.push_back(setting.pieces.range(next->buffer, next->offset, next->end()));
+    }
   }
   for (int k = 0; k < graph.kernel_count(); ++k) {
     setting.kernel_named.emplace(at(graph.kernels, k).id, k);
@@ -127,18 +132,22 @@ class Timing {
   }
 
   void pack(int copy, int device) {
-    const PieceRange& range = at(at_.copies, copy);
-    const auto& holds = at(holds_, device);
-    at(packed_, copy).assign(holds.begin() + range.first, holds.begin() + range.last);
-    if (at_.has_code()) at(packed_bytes_, copy) = at(memories_, device).read(range);
+    at(packed_, copy).clear();
+    at(packed_bytes_, copy).clear();
+    for (const PieceRange& range : at(at_.copies, copy)) {
+      const auto& holds = at(holds_, device);
+      at(packed_, copy).emplace_back(holds.begin() + range.first, holds.begin() + range.last);
+      if (at_.has_code()) at(packed_bytes_, copy).push_back(at(memories_, device).read(range));
+    }
   }
 
   void unpack(int copy, int device) {
-    const PieceRange& range = at(at_.copies, copy);
     at(has_come_, copy) = 1;
-    if (at(packed_, copy).empty()) return;  // nobody sends it
-    std::ranges::copy(at(packed_, copy), at(holds_, device).begin() + range.first);
-    if (at_.has_code()) at(memories_, device).write(range, at(packed_bytes_, copy));
+    for (std::size_t r = 0; r < at(packed_, copy).size(); ++r) {
+      const PieceRange& range = at(at_.copies, copy)[r];
+      std::ranges::copy(at(packed_, copy)[r], at(holds_, device).begin() + range.first);
+      if (at_.has_code()) at(memories_, device).write(range, at(packed_bytes_, copy)[r]);
+    }
   }
 
   Expected<bool> launch(int kernel, const Pass& pass, int device, Emulation& result) {
@@ -181,7 +190,7 @@ class Timing {
     const Scene scene{at_.graph,     at_.schedule, at_.pieces, at_.reference,
                       at_.device_of, has_run_,     at_.copies, has_come_};
     result.finding = blame(scene, wrong);
-    result.finding->timing = result.timings;
+    result.finding->timing = result.timings + 1;
   }
 
   /// True: the kernel wrote other bytes than on one device.
@@ -199,7 +208,7 @@ class Timing {
     finding.offset = offset;
     finding.bytes = at_.pieces.piece(range.last - 1).end - offset;
     finding.device = finding.from_device = at(at_.schedule.devices, device).name;
-    finding.timing = result.timings;
+    finding.timing = result.timings + 1;
     finding.message =
         fmt::format("{} writes other bytes to {} on {} than on one device, from byte {} on, and was given the same",
                     finding.kernel, finding.buffer, finding.device, offset);
@@ -225,10 +234,10 @@ class Timing {
 
   const Setting& at_;
   std::mt19937_64 random_;
-  std::vector<std::vector<RunNumber>> holds_;  // by device and piece
-  std::vector<DeviceMemory> memories_;         // with PTX
-  std::vector<std::vector<RunNumber>> packed_;
-  std::vector<std::vector<std::uint8_t>> packed_bytes_;
+  std::vector<std::vector<RunNumber>> holds_;                // by device and piece
+  std::vector<DeviceMemory> memories_;                       // with PTX
+  std::vector<std::vector<std::vector<RunNumber>>> packed_;  // by copy and range
+  std::vector<std::vector<std::vector<std::uint8_t>>> packed_bytes_;
   std::vector<char> has_run_;
   std::vector<char> has_come_;
 };
@@ -274,7 +283,10 @@ Expected<Emulation> emulate(const kernels::KernelGraph& graph, const Schedule& s
   for (; !result.finding && result.timings < options.timings; ++result.timings) {
     const auto going = Timing(*setting, result.timings).run(result);
     if (!going) return fail(going.error());
-    if (!*going) break;
+    if (!*going) {
+      ++result.timings;
+      break;
+    }
   }
   return result;
 }

@@ -10,6 +10,12 @@
 
 namespace tangram::dispatch {
 
+std::int64_t Copy::bytes() const {
+  std::int64_t sum = 0;
+  for (const ByteRange& range : ranges) sum += range.bytes;
+  return sum;
+}
+
 namespace {
 
 /// Cuts what each stream does into segments: waits and what is taken stand at their beginning, what is sent at their
@@ -77,9 +83,11 @@ class SegmentCutter {
 
 Copy copy_of(const NeededCopy& needed, const kernels::KernelGraph& graph, const Pieces& pieces) {
   Copy copy;
-  copy.buffer = at(graph.buffers, needed.range.buffer).id;
-  copy.offset = pieces.piece(needed.range.first).begin;
-  copy.bytes = pieces.piece(needed.range.last - 1).end - copy.offset;
+  copy.buffer = at(graph.buffers, needed.buffer).id;
+  for (const PieceRange& range : needed.ranges) {
+    const std::int64_t offset = pieces.piece(range.first).begin;
+    copy.ranges.push_back({offset, pieces.piece(range.last - 1).end - offset});
+  }
   copy.from = needed.from;
   copy.to = needed.to;
   return copy;

@@ -99,13 +99,10 @@ class CopySearch {
     std::vector<NeededCopy> copies;
     for (const auto& [key, message] : messages) {
       const auto [writer, buffer, device] = key;
-      NeededCopy copy{{buffer, -1, -1}, writer, at(on_, writer), device, message.reader};
+      NeededCopy copy{buffer, {}, writer, at(on_, writer), device, message.reader};
       for (const int p : message.pieces) {
-        if (p != copy.range.last) {
-          if (copy.range.first >= 0) copies.push_back(copy);
-          copy.range.first = p;
-        }
-        copy.range.last = p + 1;
+        if (copy.ranges.empty() || copy.ranges.back().last != p) copy.ranges.push_back({buffer, p, p});
+        copy.ranges.back().last = p + 1;
       }
       copies.push_back(copy);
     }

@@ -10,14 +10,15 @@
 namespace tangram::dispatch {
 
 struct NeededCopy {
-  PieceRange range;
-  int writer = 0;  ///< kernel
-  int from = 0;    ///< devices
+  int buffer = 0;
+  std::vector<PieceRange> ranges;  ///< ascending, with gaps in between
+  int writer = 0;                  ///< kernel
+  int from = 0;                    ///< devices
   int to = 0;
   int reader = -1;  ///< the first kernel there that reads any of this version; -1: in a later pass
 };
 
-/// By phase, in the order of their writers. Pieces in a row are one copy.
+/// By phase, in the order of their writers; one for each version of a buffer and each device.
 [[nodiscard]] std::vector<std::vector<NeededCopy>> needed_copies(const kernels::KernelGraph& graph,
                                                                  const Pieces& pieces, std::span<const int> on);
 

@@ -111,7 +111,7 @@ class WaitSearch {
       touches = touches_of(at(graph_.kernels, operation.number), pieces_);
     } else {
       auto& list = operation.kind == Operation::Kind::kPack ? touches.reads : touches.writes;
-      list.push_back(at(copies_, operation.number).range);
+      list = at(copies_, operation.number).ranges;
     }
     std::vector<int> found;
     std::map<int, Memory>& memory = memory_[operation.device];

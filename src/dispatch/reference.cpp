@@ -15,16 +15,17 @@ class ReferenceDevice {
  public:
   ReferenceDevice(const kernels::KernelGraph& graph, const Pieces& pieces, const std::vector<Touches>& touches,
                   const EmulationOptions& options)
-      : graph_(graph), pieces_(pieces), touches_(touches), options_(options), memory_(pieces) {
+      : graph_(graph), pieces_(pieces), touches_(touches), options_(options) {
     const auto count = static_cast<std::size_t>(pieces.count());
     result_.end.assign(count, kFirst);
     buffer_of_.assign(count, -1);
     if (options.code == nullptr) return;
+    memory_.emplace(pieces);
     const auto contents = first_contents(graph, pieces, *options.code, options.seed);
     for (int p = 0; p < pieces.count(); ++p) {
       const Piece& piece = pieces.piece(p);
       std::copy_n(at(contents, piece.storage).begin() + piece.begin, piece.end - piece.begin,
-                  memory_.bytes(piece).begin());
+                  memory_->bytes(piece).begin());
     }
   }
 
@@ -53,7 +54,7 @@ class ReferenceDevice {
       }
     }
     if (options_.code != nullptr) {
-      if (auto done = memory_.run(*options_.code, kernel, graph_); !done) return done;
+      if (auto done = memory_->run(*options_.code, kernel, graph_); !done) return done;
       if (!result_.unlisted) result_.unlisted = unlisted(kernel);
     }
     const auto number = static_cast<RunNumber>(result_.runs.size());
@@ -62,7 +63,7 @@ class ReferenceDevice {
         at(result_.end, p) = number;
         at(buffer_of_, p) = write.buffer;
       }
-      if (options_.code != nullptr) run.writes.push_back(memory_.read(write));
+      if (options_.code != nullptr) run.writes.push_back(memory_->read(write));
     }
     result_.runs.push_back(std::move(run));
     return {};
@@ -77,7 +78,7 @@ class ReferenceDevice {
     for (const PieceRange& w : touches.writes) std::fill(may_write.begin() + w.first, may_write.begin() + w.last, 1);
     for (int p = 0; p < pieces_.count(); ++p) {
       const Piece& piece = pieces_.piece(p);
-      const auto touched = memory_.touched(piece.storage);
+      const auto touched = memory_->touched(piece.storage);
       for (std::int64_t byte = piece.begin; byte < piece.end; ++byte) {
         const interpret::Touched& how = at(touched, byte);
         const bool reads = (how.read || how.updated) && at(may_read, p) == 0;
@@ -106,8 +107,8 @@ class ReferenceDevice {
   const Pieces& pieces_;
   const std::vector<Touches>& touches_;
   const EmulationOptions& options_;
-  DeviceMemory memory_;
-  std::vector<int> buffer_of_;  // by piece: what its last writer took it for
+  std::optional<DeviceMemory> memory_;  // with PTX
+  std::vector<int> buffer_of_;          // by piece: what its last writer took it for
   Reference result_;
 };
 

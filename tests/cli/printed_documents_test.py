@@ -85,6 +85,23 @@ def talker(folder):
     return path
 
 
+def without_copies(schedule, folder):
+    """The first segment alone, on the other GPU type: the rest reads what nobody sends."""
+    document = json.loads(schedule.read_text())
+    document["copies"] = []
+    for segment in document["segments"]:
+        segment["takes"] = segment["sends"] = []
+    first = document["segments"][0]
+    (other,) = [gpu["gpu"] for gpu in document["gpus"] if gpu["gpu"] != first["gpu"]]
+    moved = {**first, "gpu": other, "kernels": first["kernels"][:1], "seconds": 0}
+    document["segments"] = [moved, {**first, "kernels": first["kernels"][1:]}, *document["segments"][1:]]
+    for segment in document["segments"]:
+        segment["waits"] = []
+    broken = folder / "broken.json"
+    broken.write_text(json.dumps(document))
+    return broken
+
+
 def printed(folder):
     """(what was run, the document), every command in each of the ways it can end."""
     plan, other, cache = folder / "plan.json", folder / "other.json", folder / "cache.sqlite"
@@ -96,6 +113,8 @@ def printed(folder):
     graph = folder / "kernels.json"
     run("kernels", "synth", MINI, "--gpu", "T4,L40S", "-q", "-o", graph)
     pair = two_gpus(folder)
+    schedule = folder / "schedule.json"
+    run("disaggregate", "plan", pair, graph, "--in-flight", "4", "-q", "-o", schedule)
     commands = [
         (0, "accuracy", INPUTS / "measurements.json"),
         (0, "cache", "path", "--cache", cache),
@@ -123,6 +142,8 @@ def printed(folder):
         (0, "disaggregate", "plan", pair, graph, "--objective", "latency"),
         (0, "disaggregate", "compare", pair, graph),
         (0, "disaggregate", "simulate", pair, graph),
+        (0, "disaggregate", "verify", schedule, graph),
+        (3, "disaggregate", "verify", without_copies(schedule, folder), graph),
         (0, "kernels", "accuracy"),
         (0, "kernels", "check", graph),
         (3, "kernels", "check", untimed(graph, folder)),

@@ -110,6 +110,20 @@ PROFILE = {"schema": "tangram.profile/1", "gpu": "A10G", "source": "made up", "i
                             "points": [{"bytes": 1024, "time_us": 20}, {"bytes": 1048576, "time_us": 1200}]}]}
 
 
+SCHEDULE = {"schema": "tangram.disaggregation/1", "cluster": {"name": "pair", "digest": "0"}, "kernels": ["1"],
+            "objective": "throughput", "requests_per_micro_batch": 4,
+            "predicted": {"period_s": 1e-5, "bound_s": 1e-5, "gap": 0, "simulated_period_s": 1e-5},
+            "phases": [{"phase": "step", "passes": 1, "in_flight": 2, "latency_s": 1e-5}],
+            "gpus": [{"gpu": name, "count": 1, "busy_s": 1e-5, "memory": 100, "usable_memory": 1000} for name in "AB"],
+            "links": [{"from": "A", "to": "B", "lanes": 2}],
+            "patterns": [{"phase": "step", "layers": [0], "kernels": [{"kernel": "k", "gpu": "A"}]}],
+            "segments": [{"phase": "step", "gpu": "A", "kernels": ["k"], "sends": [0], "seconds": 1e-5},
+                         {"phase": "step", "gpu": "A", "stream": 1, "waits": [0], "kernels": ["l"], "seconds": 1e-5},
+                         {"phase": "step", "gpu": "B", "takes": [0], "kernels": ["m"], "seconds": 1e-5}],
+            "copies": [{"buffer": "x", "ranges": [{"offset": 0, "bytes": 8}], "from": "A", "to": "B",
+                        "link_seconds": 1e-6, "gpu_seconds": 1e-6}]}
+
+
 def resolved(schema, node):
     while "$ref" in node:
         node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
@@ -242,6 +256,7 @@ def main():
         measured = json.loads((root / "tests/cli/inputs/measurements.json").read_text(encoding="utf-8"))
         judge.add("measurements", [measured], [["accuracy", "measurements.json"]])
         judge.missing = [name for name in judge.missing if not name.startswith("measurements")]  # rows differ in what they print
+        judge.add("disaggregation", [SCHEDULE], [["disaggregate", "simulate", "disaggregation.json"]])
         plan = made_plan(binary, folder)
         judge.add("launch_plan", [plan], [["check", "launch_plan.json"], ["simulate", "launch_plan.json"]])
         judge.missing = [name for name in judge.missing if not name.startswith("launch_plan")]  # a plan holds what applies

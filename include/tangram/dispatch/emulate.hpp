@@ -35,15 +35,15 @@ struct Finding {
   std::int64_t bytes = 0;
   std::string device;       ///< of the kernel
   std::string from_device;  ///< of what it should have read
-  int timing = 0;           ///< from 0
+  int timing = 0;           ///< from 1; 0: it takes none to see it
   std::string message;      ///< one sentence
 };
 
 struct EmulationOptions {
   std::uint64_t seed = 1;
   int timings = 50;
-  int passes = 2;              ///< of the last phase, one after the other, on the same buffers
-  const Code* code = nullptr;  ///< none: kernels are functions of which nothing is known but what they touch
+  int passes = 2;               ///< of the last phase, one after the other, on the same buffers
+  const Code* code = nullptr;   ///< none: kernels are functions of which nothing is known but what they touch
   bool by_bytes_alone = false;  ///< with PTX: who wrote what a kernel reads is not looked at
 };
 

@@ -26,17 +26,24 @@ struct Phase {
   bool operator==(const Phase&) const = default;
 };
 
-/// Bytes [offset, offset + bytes) of a buffer, from one device's memory to another's. The sender's stream packs them,
-/// the receiver's stream unpacks them: what happens to the buffer in between does not change them.
-struct Copy {
-  std::string buffer;
+struct ByteRange {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
-  int from = 0;  ///< devices
+
+  bool operator==(const ByteRange&) const = default;
+};
+
+/// Bytes of a buffer, from one device's memory to another's. The sender's stream packs them, the receiver's stream
+/// unpacks them: what happens to the buffer in between does not change them.
+struct Copy {
+  std::string buffer;
+  std::vector<ByteRange> ranges;  ///< ascending
+  int from = 0;                   ///< devices
   int to = 0;
   double seconds = 0;      ///< of the link
   double gpu_seconds = 0;  ///< of the sender to pack, and of the receiver to unpack
 
+  [[nodiscard]] std::int64_t bytes() const;
   bool operator==(const Copy&) const = default;
 };
 

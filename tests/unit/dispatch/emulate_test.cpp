@@ -91,7 +91,7 @@ TEST_CASE("dispatch: a wait or a copy that is missing is found, and changes what
     }
   }
   INFO(mutants << " mutants, " << other_bytes << " compute other bytes");
-  CHECK(mutants >= 60);
+  CHECK(mutants >= 40);
   CHECK(other_bytes == mutants);
 }
 
@@ -101,8 +101,7 @@ TEST_CASE("dispatch: what a device does not have is named, and why") {
   const std::vector<int> on{0, 1};
   const Schedule schedule = lowered(graph, on, devices(2));
   REQUIRE(schedule.copies.size() == 1);
-  CHECK(schedule.copies.front().offset == 16);
-  CHECK(schedule.copies.front().bytes == 32);
+  CHECK(schedule.copies.front() == Copy{"x", {{16, 32}}, 0, 1, 0, 0});
   CHECK(found_in(graph, schedule) == "nothing");
   CHECK(found_in(graph, without_each_copy(schedule).front()) ==
         "not copied: read reads bytes [16, 48) of x on B, which write writes on A: no copy brings them, they are as at "

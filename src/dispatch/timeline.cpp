@@ -1,0 +1,118 @@
+#include "tangram/dispatch/timeline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "tangram/base/at.hpp"
+
+namespace tangram::dispatch {
+
+namespace {
+
+int link_resource(const Schedule& schedule, int from, int to) {
+  return static_cast<int>(schedule.devices.size()) * (1 + from) + to;
+}
+
+/// Segments of a phase, and the messages that they send.
+std::vector<streams::Segment> pass_of(const Schedule& schedule, int phase) {
+  std::vector<streams::Segment> segments;
+  std::map<int, int> place_of;                 // by segment of the schedule
+  std::map<std::pair<int, int>, int> last_of;  // by device and stream
+  std::map<int, int> sent;                     // by copy: the segment that brings it
+  for (int s = 0; s < static_cast<int>(schedule.segments.size()); ++s) {
+    const Segment& segment = at(schedule.segments, s);
+    if (segment.phase != phase) continue;
+    streams::Segment added{segment.device, segment.seconds, {}};
+    const auto [last, is_first] = last_of.try_emplace({segment.device, segment.stream}, -1);
+    if (!is_first) added.after.push_back(last->second);
+    for (const int w : segment.waits) added.after.push_back(place_of.at(w));
+    for (const int c : segment.takes) {
+      added.after.push_back(sent.at(c));
+      added.seconds += at(schedule.copies, c).gpu_seconds;
+    }
+    for (const int c : segment.sends) added.seconds += at(schedule.copies, c).gpu_seconds;
+    const int place = static_cast<int>(segments.size());
+    last->second = place_of[s] = place;
+    segments.push_back(std::move(added));
+    for (const int c : segment.sends) {
+      const Copy& copy = at(schedule.copies, c);
+      sent[c] = static_cast<int>(segments.size());
+      segments.push_back({link_resource(schedule, copy.from, copy.to), copy.seconds, {place}});
+    }
+  }
+  return segments;
+}
+
+double latency_of(const Schedule& schedule, int phase) {
+  streams::Schedule one;
+  one.servers = timeline_of(schedule, 1).servers;
+  streams::PassKind kind;
+  kind.ways.push_back(pass_of(schedule, phase));
+  kind.passes = 1;
+  if (kind.ways.front().empty()) return 0;
+  one.kinds.push_back(std::move(kind));
+  return streams::run(one).end;
+}
+
+double allowed_period(const Schedule& schedule) {
+  const streams::Schedule resources = timeline_of(schedule, 1);
+  std::vector<double> busy(resources.servers.size(), 0);
+  double period = 0;
+  for (int f = 0; f < static_cast<int>(schedule.phases.size()); ++f) {
+    const Phase& phase = at(schedule.phases, f);
+    for (const streams::Segment& segment : pass_of(schedule, f)) {
+      at(busy, segment.resource) += phase.passes * segment.seconds;
+    }
+    period = std::max(period, phase.passes * latency_of(schedule, f) / phase.in_flight);
+  }
+  for (std::size_t r = 0; r < busy.size(); ++r) period = std::max(period, busy[r] / resources.servers[r]);
+  return period;
+}
+
+}  // namespace
+
+streams::Schedule timeline_of(const Schedule& schedule, int rounds) {
+  streams::Schedule result;
+  const auto count = schedule.devices.size();
+  for (const Device& device : schedule.devices) result.servers.push_back(device.count);
+  result.servers.resize(count + count * count, 1);
+  for (const Lanes& lanes : schedule.links) {
+    at(result.servers, link_resource(schedule, lanes.from, lanes.to)) = lanes.count;
+  }
+  for (int f = 0; f < static_cast<int>(schedule.phases.size()); ++f) {
+    const Phase& phase = at(schedule.phases, f);
+    streams::PassKind kind;
+    kind.ways.push_back(pass_of(schedule, f));
+    kind.passes = std::max<std::int64_t>(1, std::llround(rounds * phase.passes));
+    kind.in_flight = static_cast<int>(std::min<std::int64_t>(phase.in_flight, kind.passes));
+    if (!kind.ways.front().empty()) result.kinds.push_back(std::move(kind));
+  }
+  return result;
+}
+
+Periods periods_of(Schedule schedule, int in_flight, int least_rounds) {
+  double wanted = least_rounds;
+  double passes = 0;  // of a round
+  for (Phase& phase : schedule.phases) {
+    if (in_flight > 0) phase.in_flight = in_flight;
+    constexpr int kMostInFlight = 1024;  // more are as good as any number
+    const int taken = std::min(phase.in_flight, kMostInFlight);
+    wanted = std::max(wanted, std::ceil(4 * taken / phase.passes));  // all places several times
+    passes += phase.passes;
+  }
+  constexpr double kMostPasses = 1e6;  // some seconds
+  const int rounds = static_cast<int>(std::max(1.0, std::min(wanted, kMostPasses / passes)));
+  Periods result;
+  result.allowed = allowed_period(schedule);
+  const streams::Schedule timeline = timeline_of(schedule, rounds);
+  const streams::Run run = streams::run(timeline);
+  result.simulated = run.passes.size() > 1
+                         ? run.end / rounds
+                         : schedule.phases.front().passes * run.mean_latency(0) / timeline.kinds.front().in_flight;
+  result.simulated = std::max(result.simulated, result.allowed);
+  return result;
+}
+
+}  // namespace tangram::dispatch

@@ -5,11 +5,13 @@
 #include <optional>
 
 #include "command.hpp"
+#include "disaggregate_adapt.hpp"
 #include "disaggregate_verify.hpp"
 #include "disaggregation_view.hpp"
 #include "inputs.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
+#include "tangram/disaggregate/adapt.hpp"
 #include "tangram/disaggregate/bind.hpp"
 #include "tangram/disaggregate/dispatched.hpp"
 #include "tangram/dispatch/document.hpp"
@@ -34,6 +36,8 @@ struct DisaggregateArguments {
   std::int64_t message_gpu_us = 2;
   std::string ptx;       ///< verify; empty: none
   std::string launches;  ///< of the PTX
+  std::string arrivals;  ///< adapt; empty: generated
+  std::int64_t rate = 2;
   std::int64_t seed = 1;
   std::int64_t timings = 50;
   std::int64_t passes = 2;
@@ -41,7 +45,7 @@ struct DisaggregateArguments {
 };
 
 Parameters parameters_of(DisaggregateArguments& a) {
-  return {{{"ACTION", "plan, compare, simulate or verify", &a.action},
+  return {{{"ACTION", "plan, compare, simulate, verify or adapt", &a.action},
            {"FILE", "the GPUs there are and kernel graphs, or a schedule that plan wrote", &a.files}},
           {{"objective", "WHAT", "plan: throughput (default) or latency", &a.objective, {"throughput", "latency"}},
            {"in-flight", "N", "micro-batches under way for each GPU, at most (default: 2)", &a.in_flight},
@@ -52,7 +56,9 @@ Parameters parameters_of(DisaggregateArguments& a) {
            {"message-gpu-us", "N", "microseconds of both GPUs for each message (default: 2)", &a.message_gpu_us},
            {"ptx", "FILE", "verify: the PTX of the graph's kernels, which is run", &a.ptx},
            {"launch", "LAUNCHES", "verify: JSON lines, how each kernel of the graph launches it", &a.launches},
-           {"seed", "N", "verify: of timings and contents (default: 1)", &a.seed},
+           {"arrivals", "FILE", "adapt: lines of milliseconds, prompt and generated tokens", &a.arrivals},
+           {"rate", "N", "adapt: requests a second, at random, without --arrivals (default: 2)", &a.rate},
+           {"seed", "N", "of what is at random: timings, contents, arrivals, noise (default: 1)", &a.seed},
            {"timings", "N", "verify: orders in which streams run (default: 50)", &a.timings},
            {"passes", "N", "verify: passes of the last phase, one after the other (default: 2)", &a.passes},
            output_option("FILE", "plan: write the schedule to FILE", a.output)}};
@@ -74,11 +80,11 @@ std::optional<Diagnostics> wrong_numbers(const DisaggregateArguments& a) {
     if (value >= least) return std::nullopt;
     return usage_mistake("bad-value", fmt::format("--{} {}: at least {} is needed", option, value, least));
   };
-  for (const auto& wrong :
-       {positive("in-flight", a.in_flight, 1), positive("requests", a.requests, 0),
-        positive("generated", a.generated, 1), positive("token-ms", a.token_ms, 0),
-        positive("message-us", a.message_us, 0), positive("message-gpu-us", a.message_gpu_us, 0),
-        positive("seed", a.seed, 0), positive("timings", a.timings, 1), positive("passes", a.passes, 1)}) {
+  for (const auto& wrong : {positive("in-flight", a.in_flight, 1), positive("requests", a.requests, 0),
+                            positive("generated", a.generated, 1), positive("token-ms", a.token_ms, 0),
+                            positive("message-us", a.message_us, 0), positive("message-gpu-us", a.message_gpu_us, 0),
+                            positive("seed", a.seed, 0), positive("timings", a.timings, 1),
+                            positive("passes", a.passes, 1), positive("rate", a.rate, 1)}) {
     if (wrong) return wrong;
   }
   if (a.objective == "throughput" || a.objective == "latency") return std::nullopt;
@@ -219,14 +225,43 @@ ExitCode run_verify(const DisaggregateArguments& a, const Context& context) {
   return verify_schedule({a.files[0], a.files[1], a.ptx, a.launches, a.seed, a.timings, a.passes}, context);
 }
 
+Expected<std::vector<disaggregate::Request>> arrivals_of(const DisaggregateArguments& a, const Inputs& inputs) {
+  if (!a.arrivals.empty()) {
+    const auto text = io::read_file(a.arrivals);
+    if (!text) return fail(text.error());
+    return disaggregate::read_arrivals(*text, a.arrivals);
+  }
+  constexpr int kGenerated = 1000;  // requests
+  disaggregate::Request like;
+  like.prompt = static_cast<int>(std::max<std::int64_t>(1, inputs.graphs.front().phases.front().context));
+  like.generated = static_cast<int>(a.generated);
+  return disaggregate::random_arrivals(kGenerated, static_cast<double>(a.rate), like,
+                                       static_cast<std::uint64_t>(a.seed));
+}
+
+ExitCode run_adapt(const DisaggregateArguments& a, const Context& context) {
+  constexpr std::size_t kAny = 1000;
+  if (const auto wrong = wrong_files(a, 2, kAny, "CLUSTER and GRAPHs of prefill and decode")) {
+    return failed(context, *wrong);
+  }
+  const auto inputs = load_inputs(a, context);
+  if (!inputs) return failed(context, inputs.error());
+  auto arrivals = arrivals_of(a, *inputs);
+  if (!arrivals) return failed(context, arrivals.error());
+  return adapt_to({*std::move(arrivals), inputs->graphs, inputs->batches, static_cast<std::uint64_t>(a.seed)}, context);
+}
+
 struct DisaggregateAction {
   std::string name;
   ExitCode (*run)(const DisaggregateArguments&, const Context&);
 };
 
 const std::vector<DisaggregateAction>& disaggregate_actions() {
-  static const std::vector<DisaggregateAction> actions{
-      {"plan", run_plan}, {"compare", run_compare}, {"simulate", run_simulate}, {"verify", run_verify}};
+  static const std::vector<DisaggregateAction> actions{{"plan", run_plan},
+                                                       {"compare", run_compare},
+                                                       {"simulate", run_simulate},
+                                                       {"verify", run_verify},
+                                                       {"adapt", run_adapt}};
   return actions;
 }
 
@@ -243,7 +278,7 @@ ExitCode run_disaggregate(const DisaggregateArguments& a, const Context& context
 
 Command disaggregate_command() {
   return {.name = "disaggregate",
-          .usage = "plan|compare|simulate|verify FILE...",
+          .usage = "plan|compare|simulate|verify|adapt FILE...",
           .summary = "place the kernels of an inference step on mixed GPUs",
           .examples = R"(  tangram kernels synth llama-3-8b --phase decode --requests 32 \
     --context 2048 --gpu A100-80GB-SXM,L40S -o decode.json
@@ -251,6 +286,7 @@ Command disaggregate_command() {
   tangram disaggregate plan cluster.json decode.json -o placement.json
   tangram disaggregate simulate placement.json
   tangram disaggregate verify placement.json decode.json
+  tangram disaggregate adapt cluster.json prefill.json d1.json d32.json --rate 4
 )",
           .details = R"(GRAPH lists the kernels of a step with their times on every GPU type of the
 fleet: tangram kernels makes it of a model or of a recording.
@@ -270,6 +306,10 @@ verify runs the file on emulated GPUs with memory of their own, in orders at
 random: every kernel must read what it reads on one GPU. What is missing is
 named: kernel, bytes, GPUs. With --ptx the kernels themselves are run, and every
 byte that they write is compared.
+
+adapt serves arrivals by two GPU types: one alone, replicas, prefill and decode
+apart, or by turns as a monitor of the queue says; what an oracle could gain; and
+what re-balancing recovers of a plan whose times are wrong.
 
 Manual: tangram help disaggregation
 )",

@@ -65,13 +65,14 @@ Command schema_command() {
 launch_plan, kernels (a kernel graph), operator_times.
 Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
-disaggregation (disaggregate plan), disaggregation_comparison (disaggregate
-compare), disaggregation_simulation (disaggregate simulate),
-disaggregation_verification (disaggregate verify), error, explanation (explain),
-export, gpu_list (gpus), init, inventory (cluster), islands, kernel_accuracy,
-kernel_analysis and kernel_check (kernels accuracy, analyze and check),
-parallelizers, planner_files (compare --write-inputs), replan (plan --against),
-simulation (simulate), verification (verify), version.
+disaggregation (disaggregate plan), disaggregation_adaptation (disaggregate
+adapt), disaggregation_comparison (disaggregate compare),
+disaggregation_simulation (disaggregate simulate), disaggregation_verification
+(disaggregate verify), error, explanation (explain), export, gpu_list (gpus),
+init, inventory (cluster), islands, kernel_accuracy, kernel_analysis and
+kernel_check (kernels accuracy, analyze and check), parallelizers, planner_files
+(compare --write-inputs), replan (plan --against), simulation (simulate),
+verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

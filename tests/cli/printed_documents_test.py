@@ -102,6 +102,13 @@ def without_copies(schedule, folder):
     return broken
 
 
+def both_phases(folder):
+    for phase in ("prefill", "decode"):
+        graph = folder / f"{phase}.json"
+        run("kernels", "synth", MINI, "--phase", phase, "--context", "128", "--gpu", "A100-80,L40S", "-q", "-o", graph)
+        yield graph
+
+
 def printed(folder):
     """(what was run, the document), every command in each of the ways it can end."""
     plan, other, cache = folder / "plan.json", folder / "other.json", folder / "cache.sqlite"
@@ -144,6 +151,7 @@ def printed(folder):
         (0, "disaggregate", "simulate", pair, graph),
         (0, "disaggregate", "verify", schedule, graph),
         (3, "disaggregate", "verify", without_copies(schedule, folder), graph),
+        (0, "disaggregate", "adapt", "a100-l40s", *both_phases(folder), "--rate", "3"),
         (0, "kernels", "accuracy"),
         (0, "kernels", "check", graph),
         (3, "kernels", "check", untimed(graph, folder)),

@@ -308,8 +308,8 @@ named: kernel, bytes, GPUs. With --ptx the kernels themselves are run, and every
 byte that they write is compared.
 
 adapt serves arrivals by two GPU types: one alone, replicas, prefill and decode
-apart, or by turns as a monitor of the queue says; what an oracle could gain; and
-what re-balancing recovers of a plan whose times are wrong.
+apart, or by turns as a monitor of the queue says; then what an oracle could
+gain, and what re-balancing recovers of a plan whose times are wrong.
 
 Manual: tangram help disaggregation
 )",

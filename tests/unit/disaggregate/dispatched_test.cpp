@@ -31,7 +31,8 @@ std::string text_of_file(const std::string& name) {
 }
 
 kernels::KernelGraph llama(const std::vector<kernels::PhaseLoad>& loads) {
-  const auto model = model::read_any_model(text_of_file("models/llama-3-8b.yaml"), "configs/models/llama-3-8b.yaml");
+  const auto model = model::read_any_model(text_of_file("models/llama-3-8b.yaml"),
+                                           TANGRAM_SOURCE_DIR "/configs/models/llama-3-8b.yaml");
   if (!model) FAIL(render(model.error()));
   std::vector<cluster::GpuType> gpus;
   for (const std::string name : {"A100-80GB-SXM", "L40S"}) {

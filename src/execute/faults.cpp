@@ -9,7 +9,7 @@ namespace tangram::execute {
 
 namespace {
 
-constexpr std::array<FaultName, 9> kFaults{{
+constexpr std::array<FaultName, 10> kFaults{{
     {Fault::kSwappedRanks, "swapped-ranks", "two ranks take each other's place", "rank-order"},
     {Fault::kDroppedTransfer, "dropped-transfer", "a boundary lacks a transfer", "transfer-missing"},
     {Fault::kGradientScale, "gradient-scale", "a stage doubles its gradients", "gradient-scale"},
@@ -20,6 +20,8 @@ constexpr std::array<FaultName, 9> kFaults{{
     {Fault::kMissingWraparound, "missing-wraparound", "no boundary leads from the last stage to the first",
      "transfer-missing"},
     {Fault::kWrongGroup, "wrong-group", "a group has a microbatch more than the warm-ups fit", "deadlock"},
+    {Fault::kDroppedWeightGradient, "dropped-weight-gradient", "a stage forgets weight gradients that it put off",
+     "gradient-differs"},
 }};
 
 bool swap_ranks(plan::LaunchPlan& plan) {
@@ -128,6 +130,9 @@ bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
     case Fault::kSwappedChunks: return swap_chunks(plan);
     case Fault::kMissingWraparound: return drop_wraparound(plan);
     case Fault::kWrongGroup: return lengthen_group(plan);
+    case Fault::kDroppedWeightGradient:
+      misbehaviour.forgetful_stage = plan.zero_bubble ? 0 : -1;
+      return plan.zero_bubble;
   }
   return false;
 }

@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::int64_t kSteadyMicrobatches = 2;  // beyond those that fill the pipeline
 
+// With more, the few microbatches that are kept would be over before a stage holds as many as it may.
+constexpr std::int64_t kMostPutOff = kSteadyMicrobatches - 1;
+
 /// Enough to fill the deepest warm-up and alternate for a while.
 std::int64_t kept_microbatches(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
   std::int64_t deepest = 0;
@@ -60,6 +63,7 @@ class Reducer {
       pipeline.stages.push_back(stage_of(plan_.stage(from.stages[s]), static_cast<int>(s), samples));
     }
     if (plan_.is_interleaved()) pipeline.group = plan_.group;
+    pipeline.zero_bubble = plan_.zero_bubble;
     const std::size_t stages = from.stages.size();
     for (std::size_t s = 0; s + 1 < stages + (plan_.is_interleaved() ? 1 : 0); ++s) {
       pipeline.boundaries.push_back(transfers(from.stages[s], from.stages[(s + 1) % stages], samples));
@@ -76,6 +80,7 @@ class Reducer {
     stage.embedding = from.first() == 0;
     stage.head = from.last() == plan_.model.block_count();
     stage.warmup = from.warmup;
+    stage.put_off = std::min(from.put_off, kMostPutOff);
     std::int64_t before = 0;
     for (std::size_t p = 0; p < from.parts.size(); ++p) {
       const plan::Part& part = from.parts[p];

@@ -54,7 +54,8 @@ class Times:
         return Times(forward, backward, weight, self.exposed_sync * all_times, self.optimizer * passes_factor, self.gpu)
 
     def of(self, step: Pass) -> float:
-        return {Kind.FORWARD: self.forward, Kind.BACKWARD: self.backward, Kind.WEIGHT: self.weight}[step.kind][step.chunk]
+        times = {Kind.FORWARD: self.forward, Kind.BACKWARD: self.backward, Kind.WEIGHT: self.weight}
+        return times[step.kind][step.chunk]
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def _times_of(predicted: dict[str, Any], gpu: str) -> Times:
     weights = [c.get("weight_gradient_ms", 0.0) for c in chunks]
     return Times(tuple(c["forward_ms"] / 1000 for c in chunks),
                  tuple((c["backward_ms"] - weight) / 1000 for c, weight in zip(chunks, weights)),
-                 tuple(weight / 1000 for weight in weights), predicted["gradient_sync_exposed_ms"] / 1000, predicted["optimizer_step_ms"] / 1000, gpu)
+                 tuple(weight / 1000 for weight in weights), predicted["gradient_sync_exposed_ms"] / 1000,
+                 predicted["optimizer_step_ms"] / 1000, gpu)
 
 
 class Clock(Protocol):

@@ -236,11 +236,11 @@ class Refitter {
     for (const plan::Pipeline& pipeline : old_.pipelines) {
       for (const int id : pipeline.stages) most.push_back(old_.stage(id).put_off);
     }
-    if (const auto full = plan::put_off_weight_gradients(plan)) {
-      result_.incompatibilities.push_back({"memory-exceeded", "stage " + std::to_string(*full),
-                                           "has too little memory for weight gradients that are put off"});
-    } else {
+    if (plan::put_off_weight_gradients(plan)) {
       plan::limit_put_off(plan, most);
+    } else {
+      result_.incompatibilities.push_back(
+          {"memory-exceeded", "plan", "no stage has the memory for weight gradients that are put off"});
     }
     plan.targets = plan::target_verdicts(plan);
   }

@@ -113,6 +113,12 @@ int stage_that_reduces(const plan::LaunchPlan& plan) {
   return several_holders ? 0 : -1;
 }
 
+/// -1: there is none.
+int stage_that_puts_off(const plan::LaunchPlan& plan) {
+  const auto found = std::ranges::find_if(plan.stages, &plan::Stage::puts_off);
+  return plan.zero_bubble && found != plan.stages.end() ? found->id : -1;
+}
+
 }  // namespace
 
 std::span<const FaultName> fault_names() { return kFaults; }
@@ -131,8 +137,8 @@ bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
     case Fault::kMissingWraparound: return drop_wraparound(plan);
     case Fault::kWrongGroup: return lengthen_group(plan);
     case Fault::kDroppedWeightGradient:
-      misbehaviour.forgetful_stage = plan.zero_bubble ? 0 : -1;
-      return plan.zero_bubble;
+      misbehaviour.forgetful_stage = stage_that_puts_off(plan);
+      return misbehaviour.forgetful_stage >= 0;
   }
   return false;
 }

@@ -55,7 +55,8 @@ struct JobStage {
   bool embedding = false;
   bool head = false;
   std::int64_t warmup = 0;
-  std::int64_t put_off = 0;  ///< microbatches held beyond warmup + 1, under zero bubble
+  bool puts_off = false;     ///< weight gradients
+  std::int64_t put_off = 0;  ///< microbatches held beyond warmup + 1, their weight gradients put off
   std::vector<JobPart> parts;
 };
 
@@ -73,8 +74,7 @@ struct JobPipeline {
   int last_microbatch = 1;  ///< samples of the last one, the first of a whole one
   int first_sample = 0;     ///< of the batch
   std::vector<JobStage> stages;
-  std::int64_t group = 1;    ///< microbatches that take turns in the chunks
-  bool zero_bubble = false;  ///< weight gradients are put off
+  std::int64_t group = 1;  ///< microbatches that take turns in the chunks
   /// Behind each stage; behind the last one only where chunks are interleaved, which leads to the first stage.
   std::vector<std::vector<JobTransfer>> boundaries;
   [[nodiscard]] int chunks() const { return static_cast<int>(stages.front().chunks.size()); }

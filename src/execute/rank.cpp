@@ -226,8 +226,8 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
   for (std::size_t b = blocks.size(); b-- > 0;) {
     co_await gather(blocks[b].weights);
     gradient.current = co_await backward(place_, blocks[b], kept.blocks[b], std::move(gradient.current));
-    if (pipeline_.zero_bubble) keep_put_off(blocks[b], pass.microbatch);
-    co_await release(blocks[b].weights, !pipeline_.zero_bubble);
+    if (stage_.puts_off) keep_put_off(blocks[b], pass.microbatch);
+    co_await release(blocks[b].weights, !stage_.puts_off);
     const int index = chunk.first + static_cast<int>(b);
     if (model.encoder_blocks > 0 && index == model.encoder_blocks) gradient.text = gradient.current;
   }
@@ -272,7 +272,7 @@ Task<void> RankProgram::run_pass(const Pass& pass) {
 }
 
 Task<void> RankProgram::run() {
-  if (pipeline_.zero_bubble) {
+  if (stage_.puts_off) {
     for (const Pass& pass : zero_bubble_passes(pipeline_.microbatches, stage_.warmup, stage_.put_off)) {
       co_await run_pass(pass);
     }

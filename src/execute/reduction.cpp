@@ -63,7 +63,6 @@ class Reducer {
       pipeline.stages.push_back(stage_of(plan_.stage(from.stages[s]), static_cast<int>(s), samples));
     }
     if (plan_.is_interleaved()) pipeline.group = plan_.group;
-    pipeline.zero_bubble = plan_.zero_bubble;
     const std::size_t stages = from.stages.size();
     for (std::size_t s = 0; s + 1 < stages + (plan_.is_interleaved() ? 1 : 0); ++s) {
       pipeline.boundaries.push_back(transfers(from.stages[s], from.stages[(s + 1) % stages], samples));
@@ -80,6 +79,7 @@ class Reducer {
     stage.embedding = from.first() == 0;
     stage.head = from.last() == plan_.model.block_count();
     stage.warmup = from.warmup;
+    stage.puts_off = plan_.zero_bubble && from.puts_off();
     stage.put_off = std::min(from.put_off, kMostPutOff);
     std::int64_t before = 0;
     for (std::size_t p = 0; p < from.parts.size(); ++p) {

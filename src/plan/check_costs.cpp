@@ -78,9 +78,10 @@ void compare_chunks(const PartPrediction& written, const std::vector<cost::Stage
   }
 }
 
-/// What was written of it is in `p`.
+/// What was written of it is in `p`. Backward passes of a stage may be whole.
 void recompute_put_off(const LaunchPlan& plan, const Stage& stage, const cost::UnitCosts& units,
                        const std::string& where, PartPrediction& p, Findings& findings) {
+  if (!stage.puts_off() && p.put_off == Bytes(0)) return;
   const auto cost = cost::put_off_cost(plan.model, units, model::signature(plan.model, stage.chunks.front()));
   const Nanoseconds weight_gradient = std::min(cost.weight_gradient, p.backward);
   compare(p.weight_gradient, weight_gradient, "weight_gradient (ns)", where, findings);

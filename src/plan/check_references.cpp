@@ -79,14 +79,17 @@ class References {
     }
   }
 
-  /// Under zero bubble a part of each backward pass, under other schedules nothing.
+  /// Under zero bubble some part of backward passes, under other schedules nothing.
   void put_off() {
     if (plan_.is_interleaved() && plan_.zero_bubble) {
       refuse("schedules-mixed", "execution", "model chunks are interleaved, or weight gradients put off, not both");
     }
+    if (plan_.zero_bubble && std::ranges::none_of(plan_.stages, &Stage::puts_off)) {
+      refuse("put-off-range", "execution", "no stage puts weight gradients off: the plan is one of 1F1B");
+    }
     for (const Stage& stage : plan_.stages) {
-      if (stage.put_off < 0 || (stage.put_off > 0 && !plan_.zero_bubble)) {
-        refuse("put-off-range", at_stage(stage.id), "weight gradients are put off under zero bubble alone");
+      if (stage.put_off < 0 || (stage.put_off > 0 && !stage.puts_off())) {
+        refuse("put-off-range", at_stage(stage.id), "holds microbatches for weight gradients that it does not put off");
       }
       for (std::size_t p = 0; p < stage.parts.size(); ++p) {
         const PartPrediction& predicted = stage.parts[p].predicted;

@@ -34,6 +34,13 @@ std::int64_t most_put_off(const Part& part, std::int64_t microbatches) {
   return p.put_off > Bytes(0) ? std::min(left, room.value() / p.put_off.value()) : left;
 }
 
+void keep_whole(Stage& stage) {
+  for (Part& part : stage.parts) {
+    part.predicted.weight_gradient = Nanoseconds(0);
+    part.predicted.put_off = Bytes(0);
+  }
+}
+
 void set_put_off(Stage& stage, std::int64_t count) {
   stage.put_off = count;
   for (Part& part : stage.parts) {
@@ -45,19 +52,20 @@ void set_put_off(Stage& stage, std::int64_t count) {
 
 }  // namespace
 
-std::optional<int> put_off_weight_gradients(LaunchPlan& plan) {
+bool put_off_weight_gradients(LaunchPlan& plan) {
   TANGRAM_ASSERT(plan.schedule() == runtime::Schedule::k1F1B);
-  plan.zero_bubble = true;
   for (Stage& stage : plan.stages) {
-    std::int64_t most = at(plan.pipelines, stage.pipeline).microbatches;
+    const std::int64_t microbatches = at(plan.pipelines, stage.pipeline).microbatches;
+    std::int64_t most = microbatches;
     for (Part& part : stage.parts) {
       set_costs(plan, stage, part);
-      most = std::min(most, most_put_off(part, at(plan.pipelines, stage.pipeline).microbatches));
+      most = std::min(most, most_put_off(part, microbatches));
     }
-    if (most < 0) return stage.id;
-    set_put_off(stage, most);
+    if (most < 0) keep_whole(stage);
+    set_put_off(stage, std::max<std::int64_t>(0, most));
   }
-  return std::nullopt;
+  plan.zero_bubble = std::ranges::any_of(plan.stages, &Stage::puts_off);
+  return plan.zero_bubble;
 }
 
 void limit_put_off(LaunchPlan& plan, std::span<const std::int64_t> most) {

@@ -53,11 +53,9 @@ Diagnostics refusals(const std::vector<plan::TargetReason>& reasons, runtime::Ta
   return diagnostics;
 }
 
-Diagnostic no_room_to_put_off(int stage) {
+Diagnostic no_room_to_put_off() {
   return problem(ErrorKind::kInfeasible, "zero-bubble-memory",
-                 fmt::format("none of the best plans has memory for weight gradients that are put off: of the fastest, "
-                             "stage {} has not",
-                             stage),
+                 "no stage of the best plans has memory for weight gradients that are put off",
                  "--forbid recompute-full leaves out the plans that have least room for them, --top simulates more "
                  "plans, --schedule any plans without");
 }
@@ -100,12 +98,12 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
                                  const cluster::Fleet& fleet, const PlanOptions& options) {
   Simulated simulated;
   std::vector<plan::TargetReason> refused;
-  std::vector<int> without_room;
+  bool no_room = false;
   for (std::size_t i = 0; i < compositions.size(); ++i) {
     if (!simulated.plans.empty() && options.search.deadline.has_passed()) break;
     auto candidate = planning.assemble(compositions[i]);
     if (!candidate) {
-      without_room.push_back(candidate.error());
+      no_room = true;
       continue;
     }
     if (auto reasons = reasons_against(*candidate, options.target); !reasons.empty()) {
@@ -116,7 +114,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
       return fail(std::move(added.error()));
     }
   }
-  if (simulated.plans.empty() && !without_room.empty()) return fail(no_room_to_put_off(without_room.front()));
+  if (simulated.plans.empty() && no_room) return fail(no_room_to_put_off());
   if (simulated.plans.empty())
     return fail(refusals(refused, options.target, "run the best plans that were found, which break",
                          "simulate more plans with --top, or plan for --target generic"));

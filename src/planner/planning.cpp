@@ -63,20 +63,20 @@ ensemble::EnsembleSearch Planning::search_ensemble(const compose::SearchOptions&
                                    ensemble::EnsembleEffort::kLook);
 }
 
-Planning::Assembled Planning::assemble(const compose::Composition& composition) const {
+std::optional<plan::LaunchPlan> Planning::assemble(const compose::Composition& composition) const {
   plan::LaunchPlan plan =
       plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles, options_.near);
   return scheduled(std::move(plan));
 }
 
-Planning::Assembled Planning::assemble(const compose::Ensemble& ensemble) const {
+std::optional<plan::LaunchPlan> Planning::assemble(const compose::Ensemble& ensemble) const {
   return scheduled(plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles));
 }
 
-Planning::Assembled Planning::scheduled(plan::LaunchPlan plan) const {
+std::optional<plan::LaunchPlan> Planning::scheduled(plan::LaunchPlan plan) const {
   plan.runtime = options_.target;
   if (!wants_zero_bubble(options_)) return plan;
-  if (const auto full = plan::put_off_weight_gradients(plan)) return tl::unexpected(*full);
+  if (!plan::put_off_weight_gradients(plan)) return std::nullopt;
   choose_put_off(plan);
   return plan;
 }

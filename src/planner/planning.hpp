@@ -32,17 +32,16 @@ class Planning {
   /// nullopt: the target cannot run it, or it does not finish.
   [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
 
-  /// Under the schedule that is wanted; 1F1B, where the target leaves the choice. The stage that has no memory for it.
-  using Assembled = tl::expected<plan::LaunchPlan, int>;
-  [[nodiscard]] Assembled assemble(const compose::Composition& composition) const;
-  [[nodiscard]] Assembled assemble(const compose::Ensemble& ensemble) const;
+  /// Under the schedule that is wanted; 1F1B, where the target leaves the choice. nullopt: no stage has memory for it.
+  [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Composition& composition) const;
+  [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Ensemble& ensemble) const;
 
   /// No plan under zero bubble is faster, nor any under 1F1B.
   [[nodiscard]] Nanoseconds zero_bubble_bound() const;
 
  private:
   [[nodiscard]] compose::SearchResult search(compose::SearchOptions limits) const;
-  [[nodiscard]] Assembled scheduled(plan::LaunchPlan plan) const;
+  [[nodiscard]] std::optional<plan::LaunchPlan> scheduled(plan::LaunchPlan plan) const;
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const;
 
   const cluster::Fleet& fleet_;

@@ -179,6 +179,11 @@ def zero_bubble_cases():
         row(DEEPSEEK, 4, plain, [part(2, tp=2, ep=2)], [part(2, dp=2, ep=2, zero=1)], plain))
     yield "zero bubble, a projected embedding, biases", zero_bubble(
         row(OPT_350M, 4, [part(2, dp=2, zero=3)], [part(2, tp=2)], plain, [part(2, dp=2, zero=3)]))
+    partly = zero_bubble(row(LLAMA, 5, plain, [part(2, dp=2, zero=3, recompute="full")], [part(2, dp=2)], plain))
+    for record in partly["stages"][1]["parts"]:
+        record["predicted"]["weight_gradient_ms"] = 0.0
+    partly["stages"][1]["schedule"]["put_off"] = 0
+    yield "zero bubble, a stage whose backward passes are whole", partly
     for name in ("mixed stage", "mixed stage with experts under ZeRO", "runs of blocks under unlike ZeRO",
                  "two unequal pipelines with experts", "three pipelines, mixed stages, unlike degrees",
                  "a smaller last microbatch that leaves a replica idle", "tied table over two stages, unlike tp",

@@ -142,6 +142,11 @@ class Stage:
     parts: tuple[Part, ...]
 
     @property
+    def puts_off(self) -> bool:
+        """Whether backward passes leave weight gradients for later. Without room for them they are whole."""
+        return any(part.times[2] > 0 for part in self.parts)
+
+    @property
     def blocks(self) -> list[int]:
         return [block for chunk in self.chunks for block in chunk]
 

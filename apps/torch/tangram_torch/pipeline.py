@@ -61,7 +61,7 @@ class RankProgram:
         self.units = [UnitWeights(unit, self.place, groups, precision, device) for unit in units_of(plan, rank)]
         self._ends = Ends(self.parallel, plan.model, self._end("embedding"), self._end("head"))
         self.loss_scale = 1.0
-        self._later = Later() if plan.zero_bubble else None
+        self._later = Later() if self.stage.puts_off else None
         self._layers = self._make_layers()
         self._passes = passes_of(plan, rank)
         self._boundaries = self._make_boundaries()
@@ -69,7 +69,7 @@ class RankProgram:
         self._kept: dict[tuple[int, int], _Kept] = {}
         self._put_off: dict[int, list[tuple[Layer, PutOff, int]]] = {}  # of microbatches, with their samples
         self.most_in_flight = 0
-        self.most_held = 0  # weight gradients that are put off among them
+        self.most_held = 0  # of microbatches, those among them whose weight gradients are put off
 
     # Making
 

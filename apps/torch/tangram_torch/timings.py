@@ -31,10 +31,10 @@ def forward_flops(model: Model, unit: str, positions: int) -> float:
     return 2.0 * weights + a.heads * width * positions
 
 
-def _factor(kind: Kind, unit: str, again: bool, zero_bubble: bool) -> float:
+def _factor(kind: Kind, unit: str, again: bool, puts_off: bool) -> float:
     """Forward passes that a pass is worth: a backward pass is two, and one more where the forward pass is run again.
-    Under zero bubble blocks put one of them off."""
-    put_off = zero_bubble and unit.startswith("blocks.")
+    Blocks may put one of them off."""
+    put_off = puts_off and unit.startswith("blocks.")
     if kind is Kind.WEIGHT:
         return 1.0 if put_off else 0.0
     return 1.0 if kind is Kind.FORWARD else 2.0 + again - put_off
@@ -53,7 +53,7 @@ def spans_of_units(plan: LaunchPlan, rank: int, spans: list[Span], slowdown: flo
         units = [f"blocks.{block}" for block in stage.chunks[chunk]]
         if stage.ends_with(chunk):
             units.append("head")
-        factors = [_factor(kinds[span.kind], unit, unit in again, plan.zero_bubble) for unit in units]
+        factors = [_factor(kinds[span.kind], unit, unit in again, stage.puts_off) for unit in units]
         flops = [factor * forward_flops(plan.model, unit, plan.training.sequence_length)
                  for factor, unit in zip(factors, units)]
         samples = len(place.samples(pipeline.samples_of(int(span.name))))

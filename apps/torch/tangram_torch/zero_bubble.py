@@ -9,7 +9,6 @@ tell, and all ranks of a part have to decide alike.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -155,16 +154,5 @@ def passes_of(plan: LaunchPlan, rank: int) -> list[Pass]:
     pipeline = plan.pipelines[stage.pipeline]
     if not plan.zero_bubble:
         return passes(pipeline.microbatches, stage.warmup, len(stage.chunks), plan.group)
-    return _orders(plan, pipeline.id)[pipeline.stages.index(stage.id)][record.part]
-
-
-def most_held(order: list[Pass]) -> int:
-    """Microbatches whose forward pass has begun, and whose weight gradient is not there yet."""
-    return max(_held(order))
-
-
-def _held(order: list[Pass]) -> Iterator[int]:
-    held = 0
-    for step in order:
-        held += (step.kind is Kind.FORWARD) - (step.kind is Kind.WEIGHT)
-        yield held
+    order = _orders(plan, pipeline.id)[pipeline.stages.index(stage.id)][record.part]
+    return order if stage.puts_off else [step for step in order if step.kind is not Kind.WEIGHT]

@@ -95,6 +95,8 @@ struct Stage {
   /// Under zero bubble: microbatches that it holds beyond warmup + 1, as their weight gradients are put off.
   std::int64_t put_off = 0;
 
+  /// Whether its backward passes leave weight gradients for later; without room for them they are whole.
+  [[nodiscard]] bool puts_off() const;
   /// Blocks [first, last), between whose chunks other stages have theirs.
   [[nodiscard]] int first() const { return chunks.front().first; }
   [[nodiscard]] int last() const { return chunks.back().last; }

@@ -172,7 +172,7 @@ Command simulate_command() {
           .examples = R"(  tangram simulate plan.json
   tangram simulate plan.json --trace trace.json   (for https://ui.perfetto.dev)
 )",
-          .details = R"(Simulates the plan's schedule with its transfers and shows where the time of each
+          .details = R"(Simulates a plan's schedule with its transfers and shows where the time of each
 stage goes. Transfers are those of the runtime that the plan is for: beside the
 passes (overlapped) where that is none in particular; Megatron-LM's stages stop
 for them (blocking). A plan that check refuses is simulated as written, with a

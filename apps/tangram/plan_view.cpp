@@ -170,6 +170,7 @@ std::string order_text(const plan::LaunchPlan& plan) {
     case runtime::Schedule::kZeroBubble: {
       std::int64_t most = 0;
       for (const plan::Stage& stage : plan.stages) most = std::max(most, stage.put_off);
+      if (most == 0) return "zero bubble (holds no more microbatches than 1F1B)";
       return fmt::format("zero bubble (for weight gradients a stage holds up to {} more)", counted(most, "microbatch"));
     }
   }

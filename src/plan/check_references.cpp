@@ -25,8 +25,7 @@ class References {
     islands();
     pipelines();
     stages();
-    if (good_) chunks();
-    if (good_) put_off();
+    if (good_) schedules();
     if (good_) boundaries();  // boundaries refer to parts of stages
     ranks();
     require(inside(plan_.predicted.bottleneck_stage, plan_.stages), "predicted", "bottleneck_stage is no stage");
@@ -77,6 +76,11 @@ class References {
       require(!stage.parts.empty(), at_stage(stage.id), "has no parts");
       for (std::size_t p = 0; p < stage.parts.size(); ++p) part(stage, p);
     }
+  }
+
+  void schedules() {
+    chunks();
+    put_off();
   }
 
   /// Under zero bubble some part of backward passes, under other schedules nothing.

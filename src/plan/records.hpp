@@ -217,9 +217,10 @@ void fields(Io& io, Of<Io, PartPrediction>& predicted, const References& known) 
     entry.milliseconds("backward_ms", chunk.backward);
     entry.bytes("activation_bytes", chunk.activation);
   });
-  if (!known.zero_bubble) return;
-  io.milliseconds("weight_gradient_ms", predicted.weight_gradient);
-  io.bytes("put_off_bytes", predicted.put_off);
+  if (io.has("weight_gradient_ms", known.zero_bubble)) {
+    io.milliseconds("weight_gradient_ms", predicted.weight_gradient);
+  }
+  if (io.has("put_off_bytes", known.zero_bubble)) io.bytes("put_off_bytes", predicted.put_off);
 }
 
 template <class Io>
@@ -318,7 +319,7 @@ void fields(Io& io, Of<Io, Stage>& stage, const References& known, std::size_t p
   io.boolean("head", stage.head);
   io.object("schedule", [&](Io& inner) {
     inner.integer("warmup", stage.warmup, {0, kMost});
-    if (known.zero_bubble) inner.integer("put_off", stage.put_off, {0, kMost});
+    if (inner.has("put_off", known.zero_bubble)) inner.integer("put_off", stage.put_off, {0, kMost});
   });
   io.records("parts", stage.parts, Presence::kSome,
              [&](Io& entry, auto& part, std::size_t) { fields(entry, part, known); });

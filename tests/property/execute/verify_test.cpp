@@ -168,42 +168,28 @@ std::string listing(const Report& report) {
   return text;
 }
 
+void computes_as_one_process(const plan::LaunchPlan& plan) {
+  const auto report = verify(plan);
+  RC_ASSERT(report.has_value());
+  RC_LOG() << listing(*report);
+  RC_ASSERT(report->ok());
+  RC_ASSERT(report->executed);
+  RC_ASSERT(report->gradient.error <= kTolerance);
+  RC_ASSERT(report->weight.error <= kTolerance);
+}
+
 }  // namespace
 
 TEST_CASE("six hundred plans of any structure compute what one process computes") {
-  testing::holds(600, [] {
-    const auto report = verify(random_plan());
-    RC_ASSERT(report.has_value());
-    RC_LOG() << listing(*report);
-    RC_ASSERT(report->ok());
-    RC_ASSERT(report->executed);
-    RC_ASSERT(report->gradient.error <= kTolerance);
-    RC_ASSERT(report->weight.error <= kTolerance);
-  });
+  testing::holds(600, [] { computes_as_one_process(random_plan()); });
 }
 
 TEST_CASE("two hundred plans that put weight gradients off compute what one process computes") {
-  testing::holds(200, [] {
-    const auto report = verify(zero_bubble(random_plan()));
-    RC_ASSERT(report.has_value());
-    RC_LOG() << listing(*report);
-    RC_ASSERT(report->ok());
-    RC_ASSERT(report->executed);
-    RC_ASSERT(report->gradient.error <= kTolerance);
-    RC_ASSERT(report->weight.error <= kTolerance);
-  });
+  testing::holds(200, [] { computes_as_one_process(zero_bubble(random_plan())); });
 }
 
 TEST_CASE("two hundred plans of interleaved chunks compute what one process computes") {
-  testing::holds(200, [] {
-    const auto report = verify(random_interleaved_plan());
-    RC_ASSERT(report.has_value());
-    RC_LOG() << listing(*report);
-    RC_ASSERT(report->ok());
-    RC_ASSERT(report->executed);
-    RC_ASSERT(report->gradient.error <= kTolerance);
-    RC_ASSERT(report->weight.error <= kTolerance);
-  });
+  testing::holds(200, [] { computes_as_one_process(random_interleaved_plan()); });
 }
 
 TEST_CASE("every mistake that a plan can take is found in it, under the mistake's name") {

@@ -145,10 +145,11 @@ ExitCode run_simulate(const SimulateArguments& arguments, const Context& context
   if (!trace) return report(context.terminal, context.json, trace.error());
 
   const auto transfers = wanted.value_or(plan->semantics().transfers);
-  if (plan->is_interleaved() && transfers == simulate::Transfers::kBlocking) {
-    return report(context.terminal, context.json,
-                  usage_mistake("bad-value", "--transfers blocking: not where model chunks are interleaved",
-                                "overlapped or forward-blocking"));
+  if (plan->schedule() != runtime::Schedule::k1F1B && transfers == simulate::Transfers::kBlocking) {
+    return report(
+        context.terminal, context.json,
+        usage_mistake("bad-value", fmt::format("--transfers blocking: not under {}", to_string(plan->schedule())),
+                      "overlapped or forward-blocking"));
   }
   const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan, transfers), trace->has_value());
   if (result.deadlock) return report(context.terminal, context.json, deadlock(transfers));
@@ -171,7 +172,7 @@ Command simulate_command() {
           .examples = R"(  tangram simulate plan.json
   tangram simulate plan.json --trace trace.json   (for https://ui.perfetto.dev)
 )",
-          .details = R"(Simulates the 1F1B schedule with its transfers and shows where the time of each
+          .details = R"(Simulates a plan's schedule with its transfers and shows where the time of each
 stage goes. Transfers are those of the runtime that the plan is for: beside the
 passes (overlapped) where that is none in particular; Megatron-LM's stages stop
 for them (blocking). A plan that check refuses is simulated as written, with a

@@ -221,7 +221,11 @@ std::string switch_for_people(const plan::LaunchPlan& before, const plan::Launch
                                 speed_line(after), gain_of(before, after) * 100);
   if (!d.same_model) out += "model     another one: nothing that GPUs hold is of use\n";
   if (!d.same_job) out += "job       another sequence length, batch or precision\n";
-  if (before.group != after.group) out += "schedule  other groups of microbatches in interleaved chunks\n";
+  if (before.schedule() != after.schedule()) {
+    out += fmt::format("schedule  {}, before {}\n", to_string(after.schedule()), to_string(before.schedule()));
+  } else if (before.group != after.group) {
+    out += "schedule  other groups of microbatches in interleaved chunks\n";
+  }
   if (!d.same_batching) out += "batches   other pipelines or microbatches\n";
   if (d.same_structure()) return out + "changes   predictions alone: every GPU goes on as it is\n";
   out += fmt::format("GPUs      {}\n", gpu_line(d.gpus));

@@ -116,6 +116,10 @@ std::string limit_text(const Explanation& e) {
 
 /// Of interleaved chunks altogether: what a pass holds depends on its chunk.
 std::string activations_text(const plan::PartPrediction& p) {
+  if (p.put_off > Bytes(0)) {
+    return fmt::format("{} in flight of {}, {} once they wait for weight gradients", counted(p.in_flight, "microbatch"),
+                       people_bytes(p.activation), people_bytes(p.put_off));
+  }
   if (p.chunks.empty()) {
     return fmt::format("{} in flight of {}", counted(p.in_flight, "microbatch"), people_bytes(p.activation));
   }

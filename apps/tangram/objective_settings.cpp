@@ -28,6 +28,13 @@ std::optional<Diagnostics> request_conflict(const Settings& settings) {
                          "--accept-gap is a share of the iteration time: it goes with --objective throughput",
                          "limit the effort of other searches with --time-budget");
   }
+  // Bounds on money and GPUs, and those of trade-offs, are of 1F1B.
+  const bool by_time = objective_of(settings) == Objective::kThroughput && !settings.count("pareto");
+  if (!by_time && settings.text("schedule") == "zero-bubble") {
+    return usage_mistake("bad-value",
+                         "--schedule zero-bubble is for the fastest plan: it goes with --objective throughput alone",
+                         "leave out --objective and --pareto, or --schedule");
+  }
   if (objective_of(settings) != Objective::kGpus) return std::nullopt;
   if (!settings.amount("min-throughput")) {
     return usage_mistake("no-throughput", "--objective gpus asks for the fewest GPUs that reach a throughput",

@@ -162,15 +162,26 @@ std::string result_line(const plan::Predicted& p) {
   return text;
 }
 
+std::string order_text(const plan::LaunchPlan& plan) {
+  switch (plan.schedule()) {
+    case runtime::Schedule::k1F1B: break;
+    case runtime::Schedule::kInterleaved:
+      return fmt::format("interleaved 1F1B ({} model chunks a stage, groups of {})", plan.chunks(), plan.group);
+    case runtime::Schedule::kZeroBubble: {
+      std::int64_t most = 0;
+      for (const plan::Stage& stage : plan.stages) most = std::max(most, stage.put_off);
+      if (most == 0) return "zero bubble (holds no more microbatches than 1F1B)";
+      return fmt::format("zero bubble (for weight gradients a stage holds up to {} more)", counted(most, "microbatch"));
+    }
+  }
+  return "1F1B";
+}
+
 /// What the times are promised for.
 std::string schedule_line(const plan::LaunchPlan& plan) {
   const runtime::Semantics semantics = plan.semantics();
-  const std::string order =
-      plan.is_interleaved()
-          ? fmt::format("interleaved 1F1B ({} model chunks a stage, groups of {})", plan.chunks(), plan.group)
-          : "1F1B";
-  const std::string text =
-      fmt::format("{}, {} transfers, {} warm-up", order, to_string(semantics.transfers), to_string(semantics.warmup));
+  const std::string text = fmt::format("{}, {} transfers, {} warm-up", order_text(plan), to_string(semantics.transfers),
+                                       to_string(semantics.warmup));
   if (plan.runtime == runtime::Target::kGeneric) {
     return text + (exporting::torch_refusals(plan).empty() ? ", as `export --to torch` runs it"
                                                            : ": on paper; no runtime runs it so");
@@ -213,7 +224,13 @@ std::string space_name(const std::string& space) {
   return parsed.is_object() && parsed.contains("name") ? parsed["name"].get<std::string>() : "its space";
 }
 
-std::string gap_line(const plan::PlanProvenance& p) {
+/// Under zero bubble the search's own bound is another schedule's.
+std::string gap_line(const plan::LaunchPlan& plan) {
+  const plan::PlanProvenance& p = plan.provenance;
+  if (plan.zero_bubble) {
+    return fmt::format("at most {} slower than any plan of the listed degrees, under zero bubble or 1F1B",
+                       people_percent(p.relaxed_gap));
+  }
   if (p.objective != "throughput") {
     return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
                        p.objective);
@@ -321,7 +338,7 @@ std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& termin
   if (says_what_runs_it(plan)) out += labelled(terminal, "runs on", runs_on_line(plan));
   out += labelled(terminal, "slowest", bottleneck_line(plan));
   // An imported plan was not searched for: nothing bounds it.
-  if (plan.provenance.search_bound > Nanoseconds(0)) out += labelled(terminal, "gap", gap_line(plan.provenance));
+  if (plan.provenance.search_bound > Nanoseconds(0)) out += labelled(terminal, "gap", gap_line(plan));
   for (const parallelizer::Tally& tally : plan.provenance.outsiders) {
     out += labelled(terminal, "outside", outsider_line(tally));
   }

@@ -129,6 +129,11 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   options.search.placement =
       compose::placement_named(settings.text("placement")).value_or(compose::EncoderPlacement::kAny);
   if (auto complaint = schedule_complaint(options)) return fail(std::move(*complaint));
+  if (options.search.schedule == runtime::Schedule::kZeroBubble && !model.job.allow.zero_bubble) {
+    return fail(problem(ErrorKind::kInfeasible, "schedule-forbidden",
+                        "--schedule zero-bubble: the job does not allow it",
+                        "allow the technique zero_bubble, or take --schedule any"));
+  }
   if (auto complaint = placement_complaint(options, model, "--placement")) return fail(std::move(*complaint));
   return options;
 }

@@ -52,8 +52,9 @@ std::vector<SettingDefinition> make_definitions() {
       choice(kTarget, "target", "RUNTIME", "plan only what this runtime can run: " + any_of(targets), targets,
              targets.front()),
       choice(kTarget, "schedule", "NAME",
-             "1f1b; interleaved: several model chunks a stage, of runtimes that have it; any: whichever is faster",
-             {"1f1b", "interleaved", "any"}, "any"),
+             "1f1b; interleaved: several model chunks a stage, zero-bubble: weight gradients put off, of runtimes that "
+             "have it; any: 1f1b or interleaved, whichever is faster",
+             {"1f1b", "interleaved", "zero-bubble", "any"}, "any"),
       choice(kTarget, "placement", "KIND",
              "of encoders: homogeneous (one set of degrees for all stages, encoders in the first), disjoint (each "
              "encoder a stage of its own) or any",

@@ -118,7 +118,7 @@ const Formula* formula_of(std::string_view planner) {
 bool has_formula(std::string_view planner) { return formula_of(planner) != nullptr; }
 
 std::optional<double> claim_of(std::string_view planner, const plan::LaunchPlan& plan, const PlannerInput& input) {
-  if (plan.is_interleaved()) return std::nullopt;  // formulas of 1F1B
+  if (plan.schedule() != runtime::Schedule::k1F1B) return std::nullopt;  // whose formulas they are
   const Formula* formula = formula_of(planner);
   const auto all = overlaid(plan, input);
   if (formula == nullptr || !all || all->stages.empty()) return std::nullopt;

@@ -150,7 +150,7 @@ GpuCounts count_roles(const std::map<Gpu, Role>& before, const std::map<Gpu, Rol
 }
 
 bool Difference::same_structure() const {
-  return same_model && same_job && same_batching && same_groups && std::ranges::all_of(stages, &StagePair::same);
+  return same_model && same_job && same_batching && same_schedule && std::ranges::all_of(stages, &StagePair::same);
 }
 
 bool same_job(const model::Model& a, const model::Model& b) {
@@ -178,7 +178,7 @@ Difference difference(const plan::LaunchPlan& before, const plan::LaunchPlan& af
   result.same_model = same_model(before.model, after.model);
   result.same_job = same_job(before.model, after.model);
   result.same_batching = same_pipelines(before, after);
-  result.same_groups = before.group == after.group;
+  result.same_schedule = before.schedule() == after.schedule() && before.group == after.group;
   result.stages = pair_stages(before, after);
   result.gpus = count_roles(roles_of(before), roles_of(after));
   return result;

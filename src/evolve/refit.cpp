@@ -11,6 +11,7 @@
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/given_plan.hpp"
 #include "tangram/plan/gpu_places.hpp"
+#include "tangram/plan/zero_bubble.hpp"
 
 namespace tangram::evolve {
 
@@ -229,7 +230,23 @@ class Refitter {
     return given;
   }
 
+  /// As many weight gradients as before, where memory holds them.
+  void put_off(plan::LaunchPlan& plan) {
+    std::vector<std::int64_t> most;
+    for (const plan::Pipeline& pipeline : old_.pipelines) {
+      for (const int id : pipeline.stages) most.push_back(old_.stage(id).put_off);
+    }
+    if (plan::put_off_weight_gradients(plan)) {
+      plan::limit_put_off(plan, most);
+    } else {
+      result_.incompatibilities.push_back(
+          {"memory-exceeded", "plan", "no stage has the memory for weight gradients that are put off"});
+    }
+    plan.targets = plan::target_verdicts(plan);
+  }
+
   void finish(plan::LaunchPlan plan) {
+    if (old_.zero_bubble) put_off(plan);
     plan.provenance.version = old_.provenance.version;
     plan.provenance.inputs = {{"cluster", fleet_.digest}, {"model", model_.digest}};
     plan.provenance.objective = old_.provenance.objective;

@@ -144,7 +144,7 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
 Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weights, const KeptAttention& kept,
                                 const Matrix& gradient) {
   const Heads heads = heads_of(place, weights.shape);
-  add_transposed_product(weights.output->gradient, kept.attended, gradient);
+  add_product(*weights.output, kept.attended, gradient);
   const Matrix attended = product_transposed(gradient, weights.output->value);
   HeadGradients d{Matrix(kept.query.rows(), kept.query.columns()), Matrix(kept.key.rows(), kept.key.columns()),
                   Matrix(kept.value.rows(), kept.value.columns())};
@@ -164,16 +164,16 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
       co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.value), place.samples);
 
   const Matrix& source = weights.latent != nullptr ? kept.latent : kept.input;
-  add_transposed_product(weights.query->gradient, kept.input, d.query);
-  add_transposed_product(weights.key->gradient, source, key);
-  add_transposed_product(weights.value->gradient, source, value);
+  add_product(*weights.query, kept.input, d.query);
+  add_product(*weights.key, source, key);
+  add_product(*weights.value, source, value);
   Matrix out = product_transposed(d.query, weights.query->value);
   Matrix to_source = product_transposed(key, weights.key->value);
   to_source += product_transposed(value, weights.value->value);
   if (weights.latent == nullptr) {
     out += to_source;
   } else {
-    add_transposed_product(weights.latent->gradient, kept.input, to_source);
+    add_product(*weights.latent, kept.input, to_source);
     out += product_transposed(to_source, weights.latent->value);
   }
   co_return out;

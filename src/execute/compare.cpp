@@ -58,7 +58,7 @@ struct WrongGradient {
 WrongGradient diagnose(const Parameter& p, int rank, double error, const std::vector<double>& whole) {
   const bool alone = p.copies->size() == 1;
   return {&p, rank, error, ratio_of(p, whole),
-          alone ? p.shard_gradient == p.part_gradient : p.part_gradient == p.own_gradient};
+          alone ? p.holders != nullptr && p.shard_gradient == p.part_gradient : p.part_gradient == p.own_gradient};
 }
 
 void keep_worst(Worst& worst, double error, const std::string& name, int rank) {

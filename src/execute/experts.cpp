@@ -161,7 +161,7 @@ Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights,
     for (int e = 0; e < weights.experts; ++e) along += kept.gates.at(i, e) * gates.at(i, e);
     for (int e = 0; e < weights.experts; ++e) gates.at(i, e) = kept.gates.at(i, e) * (gates.at(i, e) - along);
   }
-  add_transposed_product(weights.router->gradient, kept.input, gates);
+  add_product(*weights.router, kept.input, gates);
   Matrix out = product_transposed(gates, weights.router->value);
   for (int e = 0; e < weights.experts; ++e) {
     const auto& rows = at(kept.rows, e);

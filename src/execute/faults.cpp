@@ -9,7 +9,7 @@ namespace tangram::execute {
 
 namespace {
 
-constexpr std::array<FaultName, 9> kFaults{{
+constexpr std::array<FaultName, 10> kFaults{{
     {Fault::kSwappedRanks, "swapped-ranks", "two ranks take each other's place", "rank-order"},
     {Fault::kDroppedTransfer, "dropped-transfer", "a boundary lacks a transfer", "transfer-missing"},
     {Fault::kGradientScale, "gradient-scale", "a stage doubles its gradients", "gradient-scale"},
@@ -20,6 +20,8 @@ constexpr std::array<FaultName, 9> kFaults{{
     {Fault::kMissingWraparound, "missing-wraparound", "no boundary leads from the last stage to the first",
      "transfer-missing"},
     {Fault::kWrongGroup, "wrong-group", "a group has a microbatch more than the warm-ups fit", "deadlock"},
+    {Fault::kDroppedWeightGradient, "dropped-weight-gradient", "a stage forgets weight gradients that it put off",
+     "gradient-differs"},
 }};
 
 bool swap_ranks(plan::LaunchPlan& plan) {
@@ -111,6 +113,12 @@ int stage_that_reduces(const plan::LaunchPlan& plan) {
   return several_holders ? 0 : -1;
 }
 
+/// -1: there is none.
+int stage_that_puts_off(const plan::LaunchPlan& plan) {
+  const auto found = std::ranges::find_if(plan.stages, &plan::Stage::puts_off);
+  return plan.zero_bubble && found != plan.stages.end() ? found->id : -1;
+}
+
 }  // namespace
 
 std::span<const FaultName> fault_names() { return kFaults; }
@@ -128,6 +136,9 @@ bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
     case Fault::kSwappedChunks: return swap_chunks(plan);
     case Fault::kMissingWraparound: return drop_wraparound(plan);
     case Fault::kWrongGroup: return lengthen_group(plan);
+    case Fault::kDroppedWeightGradient:
+      misbehaviour.forgetful_stage = stage_that_puts_off(plan);
+      return misbehaviour.forgetful_stage >= 0;
   }
   return false;
 }

@@ -70,7 +70,7 @@ Matrix feed_forward(const FeedForwardWeights& weights, Matrix input, KeptFeedFor
 }
 
 Matrix feed_forward_backward(const FeedForwardWeights& weights, const KeptFeedForward& kept, const Matrix& gradient) {
-  add_transposed_product(weights.down->gradient, activated(kept), gradient);
+  add_product(*weights.down, activated(kept), gradient);
   const Matrix hidden = product_transposed(gradient, weights.down->value);
   Matrix up(hidden.rows(), hidden.columns());
   Matrix gate(hidden.rows(), weights.gate != nullptr ? hidden.columns() : 0);
@@ -85,10 +85,10 @@ Matrix feed_forward_backward(const FeedForwardWeights& weights, const KeptFeedFo
       gate.values()[i] = d * u * silu_slope(g);
     }
   }
-  add_transposed_product(weights.up->gradient, kept.input, up);
+  add_product(*weights.up, kept.input, up);
   Matrix out = product_transposed(up, weights.up->value);
   if (weights.gate != nullptr) {
-    add_transposed_product(weights.gate->gradient, kept.input, gate);
+    add_product(*weights.gate, kept.input, gate);
     out += product_transposed(gate, weights.gate->value);
   }
   return out;

@@ -55,6 +55,8 @@ struct JobStage {
   bool embedding = false;
   bool head = false;
   std::int64_t warmup = 0;
+  bool puts_off = false;     ///< weight gradients
+  std::int64_t put_off = 0;  ///< microbatches held beyond warmup + 1, their weight gradients put off
   std::vector<JobPart> parts;
 };
 

@@ -26,6 +26,14 @@ double value_at(std::uint64_t seed, int row, int column) {
 
 }  // namespace
 
+void add_product(Parameter& weight, const Matrix& read, const Matrix& gave) {
+  if (weight.puts_off) {
+    weight.put_off.emplace_back(read, gave);
+  } else {
+    add_transposed_product(weight.gradient, read, gave);
+  }
+}
+
 double initial_value(const std::string& name, int row, int column) { return value_at(seed_of(name), row, column); }
 
 Parameter make_parameter(std::string name, int order, const Slice& slice, Group* copies, int copy, int zero) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "communicator.hpp"
@@ -37,6 +38,10 @@ struct Parameter {
   Group* copies = nullptr;   ///< data-parallel copies of the slice; ZeRO shards over them
   Group* holders = nullptr;  ///< all ranks of the job that hold any of the matrix, where more than one part does
 
+  /// Products of its gradient that are put off: what a layer read, and the gradient of what it gave.
+  std::vector<std::pair<Matrix, Matrix>> put_off;
+  bool puts_off = false;
+
   Matrix value;                        ///< of the slice; under ZeRO-3 only while it is gathered
   Matrix gradient;                     ///< of the slice, of the passes so far
   Range shard;                         ///< of the slice's values, row by row: what this rank steps (ZeRO 0: all)
@@ -46,6 +51,9 @@ struct Parameter {
   std::vector<double> own_gradient;   ///< of the shard, before anyone was asked: what a diagnosis starts from
   std::vector<double> part_gradient;  ///< of the shard, summed inside the stage's part alone
 };
+
+/// Adds read^T gave to the weight's gradient, or puts it off.
+void add_product(Parameter& weight, const Matrix& read, const Matrix& gave);
 
 /// Between -0.5 and 0.5, the same on every machine.
 [[nodiscard]] double initial_value(const std::string& name, int row, int column);

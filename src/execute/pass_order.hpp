@@ -2,11 +2,13 @@
 // wrote: min(M v, warm-up) forward passes; then one forward, one backward, alternately; then the backward passes left.
 // Of v interleaved chunks (arXiv 2104.04473, section 2.2) a group of microbatches goes through the first one, then
 // through the second, and so on, before the next group starts; backward passes do the same from the last chunk to the
-// first.
+// first. Under zero bubble (arXiv 2401.10241, section 2) weight gradients that are put off come as late as a stage may:
+// where it holds as many microbatches as the plan lets it, and at the end.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace tangram::execute {
 
@@ -14,6 +16,7 @@ struct Pass {
   bool backward = false;
   std::int64_t microbatch = 0;
   int chunk = 0;
+  bool weights = false;  ///< the weight gradients that the microbatch's backward pass put off
   bool operator==(const Pass&) const = default;
 };
 
@@ -52,6 +55,23 @@ class PassOrder {
   std::int64_t group_;
   std::int64_t lead_;
 };
+
+/// All passes of a stage under zero bubble, which holds `put_off` microbatches beyond warm-up + 1.
+[[nodiscard]] inline std::vector<Pass> zero_bubble_passes(std::int64_t microbatches, std::int64_t warmup,
+                                                          std::int64_t put_off) {
+  const PassOrder order(microbatches, warmup);
+  std::vector<Pass> passes;
+  std::int64_t forwards = 0;
+  std::int64_t weights = 0;
+  for (std::int64_t k = 0; k < order.size(); ++k) {
+    const Pass pass = order.at(k);
+    if (!pass.backward && forwards - weights > warmup + put_off) passes.push_back({true, weights++, 0, true});
+    forwards += pass.backward ? 0 : 1;
+    passes.push_back(pass);
+  }
+  while (weights < microbatches) passes.push_back({true, weights++, 0, true});
+  return passes;
+}
 
 /// So many of M microbatches have a warm-up of `deepest` passes, `steady` microbatches behind it, and a last group as
 /// long as that of all: what an order does is seen on them.

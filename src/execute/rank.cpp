@@ -226,7 +226,8 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
   for (std::size_t b = blocks.size(); b-- > 0;) {
     co_await gather(blocks[b].weights);
     gradient.current = co_await backward(place_, blocks[b], kept.blocks[b], std::move(gradient.current));
-    co_await release(blocks[b].weights, true);
+    if (stage_.puts_off) keep_put_off(blocks[b], pass.microbatch);
+    co_await release(blocks[b].weights, !stage_.puts_off);
     const int index = chunk.first + static_cast<int>(b);
     if (model.encoder_blocks > 0 && index == model.encoder_blocks) gradient.text = gradient.current;
   }
@@ -242,14 +243,44 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
   in_flight_.erase(found);
 }
 
+void RankProgram::keep_put_off(const Block& block, std::int64_t microbatch) {
+  std::vector<PutOffProduct>& kept = put_off_[microbatch];
+  for (Parameter* p : block.weights) {
+    for (auto& [read, gave] : p->put_off) kept.push_back({p, std::move(read), std::move(gave)});
+    p->put_off.clear();
+  }
+}
+
+// From ZeRO-2 on this is where the gradients of a microbatch are whole, and summed over copies.
+Task<void> RankProgram::weight_pass(const Pass& pass) {
+  const auto found = put_off_.find(pass.microbatch);
+  if (found == put_off_.end()) {
+    throw RunStopped{{"pass-order", "rank " + std::to_string(self_.number),
+                      "has put off no weight gradients of microbatch " + std::to_string(pass.microbatch)}};
+  }
+  const bool forgets = misbehaviour_.forgetful_stage == stage_.id && pass.microbatch == 0;
+  for (const PutOffProduct& product : found->second) {
+    if (!forgets) add_transposed_product(product.weight->gradient, product.read, product.gave);
+  }
+  put_off_.erase(found);
+  for (Block& block : blocks_) co_await release(block.weights, true);
+}
+
+Task<void> RankProgram::run_pass(const Pass& pass) {
+  if (pass.weights) return weight_pass(pass);
+  return pass.backward ? backward_pass(pass) : forward_pass(pass);
+}
+
 Task<void> RankProgram::run() {
-  const PassOrder order(pipeline_.microbatches, stage_.warmup, pipeline_.chunks(), pipeline_.group);
-  for (std::int64_t k = 0; k < order.size(); ++k) {
-    const Pass pass = order.at(k);
-    if (pass.backward) {
-      co_await backward_pass(pass);
-    } else {
-      co_await forward_pass(pass);
+  if (stage_.puts_off) {
+    for (const Pass& pass : zero_bubble_passes(pipeline_.microbatches, stage_.warmup, stage_.put_off)) {
+      co_await run_pass(pass);
+    }
+  } else {
+    const PassOrder order(pipeline_.microbatches, stage_.warmup, pipeline_.chunks(), pipeline_.group);
+    for (std::int64_t k = 0; k < order.size(); ++k) {
+      const Pass pass = order.at(k);
+      co_await run_pass(pass);
     }
   }
   co_await synchronise();

@@ -22,6 +22,8 @@ namespace tangram::execute {
 struct Misbehaviour {
   int scaled_stage = -1;     ///< id of the stage whose gradients are taken twice; -1: none
   int unreduced_stage = -1;  ///< id of the stage that does not sum gradients over its copies; -1: none
+  int forgetful_stage =
+      -1;  ///< id of the stage that drops weight gradients it put off, of the first microbatch; -1: none
 };
 
 /// Where a rank's piece of an activation comes from or goes to.
@@ -36,6 +38,13 @@ struct Route {
 struct KeptMicrobatch {
   std::vector<KeptBlock> blocks;
   KeptHead head;
+};
+
+/// A product of a weight's gradient that a backward pass has put off.
+struct PutOffProduct {
+  Parameter* weight = nullptr;
+  Matrix read;  ///< by the layer
+  Matrix gave;  ///< the gradient of what it gave
 };
 
 /// All slices of a matrix that several parts hold, in the order of the group.
@@ -69,6 +78,10 @@ class RankProgram {
 
   [[nodiscard]] Task<void> forward_pass(const Pass& pass);
   [[nodiscard]] Task<void> backward_pass(const Pass& pass);
+  [[nodiscard]] Task<void> weight_pass(const Pass& pass);
+  /// Of a block, what its backward pass has put off.
+  void keep_put_off(const Block& block, std::int64_t microbatch);
+  [[nodiscard]] Task<void> run_pass(const Pass& pass);
   /// What crosses the cut before or behind the chunk at work.
   [[nodiscard]] Task<Matrix> receive(const std::vector<Route>& routes, const Pass& pass, int columns);
   void send(const std::vector<Route>& routes, const Pass& pass, const Matrix& activation);
@@ -110,6 +123,7 @@ class RankProgram {
   std::vector<Route> from_before_, to_before_, from_behind_, to_behind_;
   const std::map<std::string, Holders>* holders_ = nullptr;
   std::map<std::pair<int, std::int64_t>, KeptMicrobatch> in_flight_;  ///< by chunk and microbatch
+  std::map<std::int64_t, std::vector<PutOffProduct>> put_off_;        ///< by microbatch
   std::int64_t most_in_flight_ = 0;
   double loss_ = 0;
 };

@@ -84,6 +84,7 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
   const auto found = holders_->find(p.name);
   if (found == holders_->end()) co_return;
   const Holders& holders = found->second;
+  p.holders = holders.group;
   const bool counts = p.first_copy && (p.zero > 0 || p.copies->position(place_.rank) == 0);
   Contribution contribution;
   contribution.push_back(counts ? as_row(p.shard_gradient) : Matrix());

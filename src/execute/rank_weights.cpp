@@ -137,6 +137,8 @@ struct RankProgram::Layout {
     wide("", shape.hidden);
     wide(" shared expert", shape.shared_hidden);
     if (shape.experts > 0) block.experts = experts(name, shape);
+    if (!rank.stage_.puts_off) return;
+    for (Parameter* p : block.weights) p->puts_off = p != block.first_norm && p != block.second_norm;
   }
   ExpertsWeights experts(const std::string& name, const SmallBlock& shape) {
     const Place& place = rank.place_;

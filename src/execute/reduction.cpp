@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::int64_t kSteadyMicrobatches = 2;  // beyond those that fill the pipeline
 
+// With more, the few microbatches that are kept would be over before a stage holds as many as it may.
+constexpr std::int64_t kMostPutOff = kSteadyMicrobatches - 1;
+
 /// Enough to fill the deepest warm-up and alternate for a while.
 std::int64_t kept_microbatches(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
   std::int64_t deepest = 0;
@@ -76,6 +79,8 @@ class Reducer {
     stage.embedding = from.first() == 0;
     stage.head = from.last() == plan_.model.block_count();
     stage.warmup = from.warmup;
+    stage.puts_off = plan_.zero_bubble && from.puts_off();
+    stage.put_off = std::min(from.put_off, kMostPutOff);
     std::int64_t before = 0;
     for (std::size_t p = 0; p < from.parts.size(); ++p) {
       const plan::Part& part = from.parts[p];

@@ -32,6 +32,12 @@ inline void refuse_interleaving(Refusals& refusals, const plan::LaunchPlan& plan
       "a stage is one run of layers, without model chunks that are interleaved");
 }
 
+/// Weight gradients that are put off, which none of them knows.
+inline void refuse_zero_bubble(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  if (!plan.zero_bubble) return;
+  refusals.add({prefix + "_ZERO_BUBBLE", {}, "weight gradients are part of backward passes: none is put off"});
+}
+
 /// Samples that replicas, microbatches or pipelines do not share equally.
 inline void refuse_uneven_samples(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   const auto uneven = [&](const plan::Stage& s) {

@@ -15,7 +15,7 @@ namespace {
 
 using T = Techniques;
 
-constexpr std::array<TechniqueName, 16> kNames{{
+constexpr std::array<TechniqueName, 17> kNames{{
     {"tp", {&T::tp}},
     {"sp", {&T::sp}},
     {"cp", {&T::cp}},
@@ -30,6 +30,7 @@ constexpr std::array<TechniqueName, 16> kNames{{
     {"replicas", {&T::replicas}},
     {"pipeline", {&T::pipeline}},
     {"interleaving", {&T::interleaving}},
+    {"zero_bubble", {&T::zero_bubble}},
     {"zero", {&T::zero1, &T::zero2, &T::zero3}},
     {"recompute", {&T::recompute_selective, &T::recompute_full}},
 }};

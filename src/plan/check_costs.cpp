@@ -6,6 +6,7 @@
 #include "findings.hpp"
 #include "saturating.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/cost/put_off.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
 
@@ -77,6 +78,18 @@ void compare_chunks(const PartPrediction& written, const std::vector<cost::Stage
   }
 }
 
+/// What was written of it is in `p`. Backward passes of a stage may be whole.
+void recompute_put_off(const LaunchPlan& plan, const Stage& stage, const cost::UnitCosts& units,
+                       const std::string& where, PartPrediction& p, Findings& findings) {
+  if (!stage.puts_off() && p.put_off == Bytes(0)) return;
+  const auto cost = cost::put_off_cost(plan.model, units, model::signature(plan.model, stage.chunks.front()));
+  const Nanoseconds weight_gradient = std::min(cost.weight_gradient, p.backward);
+  compare(p.weight_gradient, weight_gradient, "weight_gradient (ns)", where, findings);
+  compare(p.put_off, cost.held, "put off (bytes)", where, findings);
+  p.weight_gradient = weight_gradient;
+  p.put_off = cost.held;
+}
+
 /// What a part's synchronisation takes beside its own: with replicas, other parts, the far end of a tied embedding.
 std::int64_t crossing_of(const PartPrediction& written, const PartPrediction& computed) {
   return written.gradient_sync.value() - computed.gradient_sync.value();
@@ -128,8 +141,15 @@ void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<Re
   }
 }
 
+/// As put_off.hpp of cost has it, of numbers that may be anything.
+std::int64_t held_with_put_off(const PartPrediction& p, std::int64_t in_flight, std::int64_t put_off) {
+  const std::int64_t held = p.put_off.value();
+  return sum(product(std::max(p.activation.value(), held), in_flight), product(held, put_off));
+}
+
 /// Bytes of activations at their peak.
 std::int64_t held_of(const LaunchPlan& plan, const Stage& stage, const PartPrediction& p, std::int64_t in_flight) {
+  if (plan.zero_bubble) return held_with_put_off(p, in_flight, stage.put_off);
   if (!plan.is_interleaved()) return product(p.activation.value(), in_flight);
   const Pipeline& pipeline = at(plan.pipelines, stage.pipeline);
   return interleaved_activations(p, pipeline.microbatches, plan.group, in_flight - 1);
@@ -181,6 +201,7 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
     computed = cost::stage_cost(*units, model::signature(plan.model, stage.chunks.front()), part.strategy.policy);
   }
   compare_costs(part.predicted, computed, where, findings);
+  if (plan.zero_bubble) recompute_put_off(plan, stage, *units, where, recomputed.predicted, findings);
   recomputed.known = true;
   PartPrediction& p = recomputed.predicted;
   p.forward = computed.forward;

@@ -190,6 +190,9 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
   if (!allow.interleaving && plan.is_interleaved()) {
     findings.add("technique-forbidden", "plan", "several model chunks a stage are not allowed by the job");
   }
+  if (!allow.zero_bubble && plan.zero_bubble) {
+    findings.add("technique-forbidden", "plan", "the job does not allow that weight gradients are put off");
+  }
   for (const auto& stage : plan.stages) {
     check_samples(plan, stage, findings);
     if (!allow.mixed_stages && stage.parts.size() > 1) {

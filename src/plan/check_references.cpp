@@ -25,7 +25,7 @@ class References {
     islands();
     pipelines();
     stages();
-    if (good_) chunks();
+    if (good_) schedules();
     if (good_) boundaries();  // boundaries refer to parts of stages
     ranks();
     require(inside(plan_.predicted.bottleneck_stage, plan_.stages), "predicted", "bottleneck_stage is no stage");
@@ -75,6 +75,32 @@ class References {
                                       : "blocks are not a range of the model");
       require(!stage.parts.empty(), at_stage(stage.id), "has no parts");
       for (std::size_t p = 0; p < stage.parts.size(); ++p) part(stage, p);
+    }
+  }
+
+  void schedules() {
+    chunks();
+    put_off();
+  }
+
+  /// Under zero bubble some part of backward passes, under other schedules nothing.
+  void put_off() {
+    if (plan_.is_interleaved() && plan_.zero_bubble) {
+      refuse("schedules-mixed", "execution", "model chunks are interleaved, or weight gradients put off, not both");
+    }
+    if (plan_.zero_bubble && std::ranges::none_of(plan_.stages, &Stage::puts_off)) {
+      refuse("put-off-range", "execution", "no stage puts weight gradients off: the plan is one of 1F1B");
+    }
+    for (const Stage& stage : plan_.stages) {
+      if (stage.put_off < 0 || (stage.put_off > 0 && !stage.puts_off())) {
+        refuse("put-off-range", at_stage(stage.id), "holds microbatches for weight gradients that it does not put off");
+      }
+      for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+        const PartPrediction& predicted = stage.parts[p].predicted;
+        const Nanoseconds most = plan_.zero_bubble ? predicted.backward : Nanoseconds(0);
+        if (predicted.weight_gradient >= Nanoseconds(0) && predicted.weight_gradient <= most) continue;
+        refuse("put-off-range", at_part(stage.id, p), "what is put off is a part of backward passes");
+      }
     }
   }
 

@@ -11,10 +11,14 @@
 // Where chunks are interleaved, the closed form is that of check_interleaving.cpp. The search has it of a stage's
 // blocks in a row: that these are dealt out to chunks changes it a little.
 //
+// Under zero bubble the closed form is that of 1F1B, which its stages could run as well, and what no iteration is
+// shorter than is zero_bubble_least().
+//
 // Where the runtime blocks for transfers, both stages of a boundary stop for c: P is the largest T plus the c of both
 // boundaries of a stage, and stage s of S holds S - s microbatches.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "findings.hpp"
@@ -34,18 +38,21 @@ struct StageTime {
   std::int64_t c = 0;  ///< to the next stage
   std::int64_t occupancy = 0;
   std::int64_t in_flight = 1;  ///< as written
+  std::int64_t passage = 0;    ///< the least of a microbatch's forward pass and input gradient
 };
 
 StageTime time_of(const LaunchPlan& plan, const Stage& stage, const std::vector<RecomputedPart>& parts) {
   StageTime time;
   time.id = stage.id;
   std::int64_t exposed = 0;
+  time.passage = std::numeric_limits<std::int64_t>::max();
   for (const auto& part : parts) {
     const auto& p = part.predicted;
     time.T = std::max(time.T, sum(p.forward.value(), p.backward.value()));
     time.F = std::max(time.F, p.forward.value());
     time.o = std::max(time.o, p.optimizer_step.value());
     exposed = std::max(exposed, p.gradient_sync_exposed.value());
+    time.passage = std::min(time.passage, sum(p.forward.value(), (p.backward - p.weight_gradient).value()));
     time.in_flight = std::max(time.in_flight, p.in_flight);
   }
   time.A = sum(time.T, exposed);
@@ -158,6 +165,28 @@ std::int64_t lower_bound(const std::vector<StageTime>& stages, std::int64_t micr
   return std::max(bound, before);
 }
 
+// A stage runs its M microbatches behind the forward passes in front of it; and the first one goes all the way there
+// and back, without weight gradients.
+std::int64_t zero_bubble_least(const std::vector<StageTime>& stages, std::int64_t microbatches) {
+  std::int64_t bound = 0;
+  std::int64_t fill = 0;
+  std::int64_t passage = 0;
+  for (const auto& s : stages) {
+    bound = std::max(bound, sum(product(microbatches, s.T), fill));
+    fill = sum(fill, sum(s.F, s.c));
+    passage = sum(passage, sum(s.passage, product(2, s.c)));
+  }
+  return std::max(bound, passage);
+}
+
+void check_put_off(const Stage& stage, std::int64_t microbatches, Findings& findings) {
+  const std::int64_t in_flight = stage.parts.front().predicted.in_flight;
+  if (in_flight < 1 || in_flight > microbatches || stage.put_off <= microbatches - in_flight) return;
+  findings.add("put-off-range", at_stage(stage.id),
+               "holds " + std::to_string(stage.put_off) + " microbatches beside the " + std::to_string(in_flight) +
+                   " in flight, of " + std::to_string(microbatches) + " in all");
+}
+
 void check_counts(const Stage& stage, std::int64_t microbatches, Findings& findings) {
   for (std::size_t p = 0; p < stage.parts.size(); ++p) {
     const std::int64_t in_flight = stage.parts[p].predicted.in_flight;
@@ -234,7 +263,9 @@ PipelineTime classic_time(const LaunchPlan& plan, const Pipeline& pipeline, std:
   } else {
     check_in_flight(stages, form, pipeline.microbatches, plan.predicted.closed_form, findings);
   }
-  return {form.time - form.optimizer, form.optimizer, lower_bound(stages, pipeline.microbatches)};
+  const std::int64_t least =
+      plan.zero_bubble ? zero_bubble_least(stages, pipeline.microbatches) : lower_bound(stages, pipeline.microbatches);
+  return {form.time - form.optimizer, form.optimizer, least};
 }
 
 InterleavedStage chunk_times(const StageTime& time, const std::vector<RecomputedPart>& parts) {
@@ -288,6 +319,7 @@ Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed,
     std::vector<StageTime> stages;
     for (const int id : pipeline.stages) {
       check_counts(plan.stage(id), product(pipeline.microbatches, static_cast<std::int64_t>(plan.chunks())), findings);
+      check_put_off(plan.stage(id), pipeline.microbatches, findings);
       stages.push_back(time_of(plan, plan.stage(id), at(recomputed, id)));
     }
     const PipelineTime time = plan.is_interleaved() ? interleaved_time(plan, pipeline, stages, recomputed, findings)

@@ -67,6 +67,7 @@ void read_document(FieldReader& io, LaunchPlan& plan, References known) {
   read_model_into(plan, io.reader());
   if (io.reader().has("execution")) io.object("execution", [&](FieldReader& inner) { execution_fields(inner, plan); });
   known.blocks = plan.model.block_count();
+  known.zero_bubble = plan.zero_bubble;
   io.records("gpu_types", known.devices, Presence::kSome,
              [](FieldReader& entry, cluster::GpuType& device, std::size_t) { fields(entry, device); });
   read_list(io, "islands", plan.islands, known);

@@ -29,6 +29,7 @@ struct References {
   std::int64_t stages = 0;
   std::int64_t ranks = 0;
   std::int64_t blocks = 0;
+  bool zero_bubble = false;  ///< whether weight gradients are put off
   std::vector<cluster::GpuType> devices = {};
   std::vector<std::int64_t> parts = {};  ///< of the stages
 
@@ -143,6 +144,9 @@ void execution_fields(Io& io, Of<Io, LaunchPlan>& plan) {
   if (io.has("interleaving", plan.is_interleaved())) {
     io.object("interleaving", [&](Io& inner) { inner.integer("group", plan.group, {1, kMost}); });
   }
+  if (io.has("schedule", plan.zero_bubble)) {
+    io.template choice<bool>("schedule", plan.zero_bubble, {{"zero-bubble", true}});
+  }
   io.repeats("transfers", [&] { return to_string(plan.semantics().transfers); });
   io.repeats("warmup", [&] { return to_string(plan.semantics().warmup); });
 }
@@ -191,7 +195,7 @@ void fields(Io& io, Of<Io, Pipeline>& pipeline, const References& known, std::si
 }
 
 template <class Io>
-void fields(Io& io, Of<Io, PartPrediction>& predicted) {
+void fields(Io& io, Of<Io, PartPrediction>& predicted, const References& known) {
   using cost::Provenance;
   io.milliseconds("forward_ms", predicted.forward);
   io.milliseconds("backward_ms", predicted.backward);
@@ -213,6 +217,10 @@ void fields(Io& io, Of<Io, PartPrediction>& predicted) {
     entry.milliseconds("backward_ms", chunk.backward);
     entry.bytes("activation_bytes", chunk.activation);
   });
+  if (io.has("weight_gradient_ms", known.zero_bubble)) {
+    io.milliseconds("weight_gradient_ms", predicted.weight_gradient);
+  }
+  if (io.has("put_off_bytes", known.zero_bubble)) io.bytes("put_off_bytes", predicted.put_off);
 }
 
 template <class Io>
@@ -284,7 +292,7 @@ void fields(Io& io, Of<Io, Part>& part, const References& known) {
   fields(io, part.strategy.policy);
   io.text_or("parallelizer", part.parallelizer);
   io.text_if("opaque", part.opaque);
-  io.object("predicted", [&](Io& inner) { fields(inner, part.predicted); });
+  io.object("predicted", [&](Io& inner) { fields(inner, part.predicted, known); });
 }
 
 /// `blocks` are those from the first to the last that the stage holds; `chunks` say which of them, where others are
@@ -309,7 +317,10 @@ void fields(Io& io, Of<Io, Stage>& stage, const References& known, std::size_t p
   chunk_fields(io, stage, known);
   io.boolean("embedding", stage.embedding);
   io.boolean("head", stage.head);
-  io.object("schedule", [&](Io& inner) { inner.integer("warmup", stage.warmup, {0, kMost}); });
+  io.object("schedule", [&](Io& inner) {
+    inner.integer("warmup", stage.warmup, {0, kMost});
+    if (inner.has("put_off", known.zero_bubble)) inner.integer("put_off", stage.put_off, {0, kMost});
+  });
   io.records("parts", stage.parts, Presence::kSome,
              [&](Io& entry, auto& part, std::size_t) { fields(entry, part, known); });
 }

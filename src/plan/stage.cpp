@@ -5,6 +5,10 @@
 
 namespace tangram::plan {
 
+bool Stage::puts_off() const {
+  return std::ranges::any_of(parts, [](const Part& p) { return p.predicted.weight_gradient > Nanoseconds(0); });
+}
+
 int Stage::block_count() const {
   int count = 0;
   for (const model::BlockRange& chunk : chunks) count += chunk.count();

@@ -114,9 +114,17 @@ class Rules {
   return std::ranges::any_of(stage.parts, [](const Part& p) { return p.samples % p.strategy.degrees.dp != 0; });
 }
 
+/// Runtimes whose backward passes are whole.
+inline void refuse_zero_bubble(Rules& rules, const LaunchPlan& plan, const std::string& prefix) {
+  if (plan.zero_bubble) {
+    rules.refuse(prefix + "_ZERO_BUBBLE", {}, "weight gradients are part of backward passes: none is put off");
+  }
+}
+
 /// Rules that no runtime but the generic one is free of.
 inline void refuse_general(Rules& rules, const LaunchPlan& plan, const std::string& prefix) {
   const auto stages = all_stages(plan);
+  refuse_zero_bubble(rules, plan, prefix);
   rules.none(
       stages, [](const Stage& s) { return s.parts.size() > 1; }, prefix + "_MIXED_STAGE",
       "a stage on several islands splits a microbatch unevenly");

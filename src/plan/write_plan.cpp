@@ -53,6 +53,7 @@ Json profile_entry(const cost::Profile& profile, const std::vector<cluster::GpuT
 Json body_json(const LaunchPlan& plan) {
   References known;
   known.devices = distinct_devices(plan);
+  known.zero_bubble = plan.zero_bubble;
   Json body;
   FieldWriter writer(body);
   body["fleet"] = {{"name", plan.fleet_name}, {"gpus", plan.fleet_gpus}};

@@ -43,12 +43,13 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
   searched.steps = found.steps;
   searched.found = std::move(found.effort);
   for (const objective::Shown& shown : found.plans) {
-    plan::LaunchPlan candidate = planning.assemble(shown.plan);
-    if (auto done = predict(candidate, fleet); !done) return fail(std::move(done.error()));
-    if (auto done = complete_choice(candidate, fleet, model, searched, options); !done) {
+    auto candidate = planning.assemble(shown.plan);
+    if (!candidate) continue;  // no memory for its schedule: it was not simulated either
+    if (auto done = predict(*candidate, fleet); !done) return fail(std::move(done.error()));
+    if (auto done = complete_choice(*candidate, fleet, model, searched, options); !done) {
       return fail(std::move(done.error()));
     }
-    choices.plans.push_back(std::move(candidate));
+    choices.plans.push_back(std::move(*candidate));
   }
   choices.parallelizers = std::move(searched.found.parallelizers);
   return choices;

@@ -33,6 +33,7 @@ class Explainer {
   Explainer(const plan::LaunchPlan& plan, const cluster::Fleet& fleet, const PlanOptions& options,
             const compose::ProgressCallback& progress)
       : plan_(plan), fleet_(fleet), options_(options), progress_(progress) {
+    options_.search.schedule = schedule_for(plan, options);
     options_.target = target_for(plan, options);
     options_.look_at_runtimes = false;
   }

@@ -53,6 +53,13 @@ Diagnostics refusals(const std::vector<plan::TargetReason>& reasons, runtime::Ta
   return diagnostics;
 }
 
+Diagnostic no_room_to_put_off() {
+  return problem(ErrorKind::kInfeasible, "zero-bubble-memory",
+                 "no stage of the best plans has memory for weight gradients that are put off",
+                 "--forbid recompute-full leaves out the plans that have least room for them, --top simulates more "
+                 "plans, --schedule any plans without");
+}
+
 /// Part of the label budget that the search for pipelines that are not alike may use beside the search itself.
 constexpr std::int64_t kUnequalShare = 4;
 
@@ -91,17 +98,23 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
                                  const cluster::Fleet& fleet, const PlanOptions& options) {
   Simulated simulated;
   std::vector<plan::TargetReason> refused;
+  bool no_room = false;
   for (std::size_t i = 0; i < compositions.size(); ++i) {
     if (!simulated.plans.empty() && options.search.deadline.has_passed()) break;
-    plan::LaunchPlan candidate = planning.assemble(compositions[i]);
-    if (auto reasons = reasons_against(candidate, options.target); !reasons.empty()) {
+    auto candidate = planning.assemble(compositions[i]);
+    if (!candidate) {
+      no_room = true;
+      continue;
+    }
+    if (auto reasons = reasons_against(*candidate, options.target); !reasons.empty()) {
       if (refused.empty()) refused = std::move(reasons);
       continue;
     }
-    if (auto added = simulated.add(std::move(candidate), i, fleet, options.request.objective); !added) {
+    if (auto added = simulated.add(std::move(*candidate), i, fleet, options.request.objective); !added) {
       return fail(std::move(added.error()));
     }
   }
+  if (simulated.plans.empty() && no_room) return fail(no_room_to_put_off());
   if (simulated.plans.empty())
     return fail(refusals(refused, options.target, "run the best plans that were found, which break",
                          "simulate more plans with --top, or plan for --target generic"));
@@ -141,7 +154,9 @@ Expected<ensemble::EnsembleSearch> add_unequal(const Planning& planning, const c
   limits.label_budget /= kUnequalShare;
   ensemble::EnsembleSearch search = planning.search_ensemble(limits, found.best.front().microbatch);
   if (search.best) {
-    auto added = simulated.add(planning.assemble(*search.best), number, fleet, options.request.objective);
+    auto plan = planning.assemble(*search.best);
+    if (!plan) return search;
+    auto added = simulated.add(std::move(*plan), number, fleet, options.request.objective);
     if (!added) return fail(std::move(added.error()));
   }
   return search;
@@ -166,6 +181,17 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
   if (number == 0) return "";
   return fmt::format("number {} by closed form, the {} of {} simulated", number + 1,
                      objective == objective::Objective::kThroughput ? "fastest" : "best", equal);
+}
+
+/// What the search has proven is of 1F1B.
+void speak_of_zero_bubble(const Planning& planning, objective::RequestResult& searched) {
+  compose::SearchResult& found = searched.found;
+  found.optimal = false;
+  found.relaxed_bound = std::min(found.relaxed_bound, planning.zero_bubble_bound());
+  found.search_bound = found.relaxed_bound;
+  for (compose::LevelReport& level : found.levels) level.bound = std::min(level.bound, found.relaxed_bound);
+  searched.bound = to_seconds(found.search_bound);
+  found.space.rules.emplace_back("schedule: zero-bubble, of the best plans under 1F1B");
 }
 
 std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
@@ -223,6 +249,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   }
 
   const std::vector<compose::Composition> shortlist = found.shortlist();
+  if (wants_zero_bubble(options)) speak_of_zero_bubble(planning, searched);
   Planned planned;
   planned.candidates = shortlist.size();
   planned.search_finished = found.finished;

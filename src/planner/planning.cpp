@@ -1,11 +1,17 @@
 #include "planning.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "prediction.hpp"
+#include "put_off.hpp"
 #include "runtime_look.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/plan/assemble.hpp"
+#include "tangram/plan/zero_bubble.hpp"
 #include "tangram/planner/search_cache.hpp"
+#include "tangram/relax/relaxed_bound.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::planner {
@@ -22,7 +28,9 @@ Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const
   if (parallelizers_.empty()) parallelizers_.push_back(enumerator_.get());
 }
 
-compose::SearchResult Planning::search(const compose::SearchOptions& limits) const {
+// Zero bubble is what a plan under 1F1B becomes: the search is for those.
+compose::SearchResult Planning::search(compose::SearchOptions limits) const {
+  if (wants_zero_bubble(options_)) limits.schedule.reset();
   if (options_.cache != nullptr) {
     return options_.cache->search({options_.target, model_, hierarchy_, parallelizers_, limits}, progress_);
   }
@@ -55,23 +63,35 @@ ensemble::EnsembleSearch Planning::search_ensemble(const compose::SearchOptions&
                                    ensemble::EnsembleEffort::kLook);
 }
 
-plan::LaunchPlan Planning::assemble(const compose::Composition& composition) const {
+std::optional<plan::LaunchPlan> Planning::assemble(const compose::Composition& composition) const {
   plan::LaunchPlan plan =
       plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles, options_.near);
+  return scheduled(std::move(plan));
+}
+
+std::optional<plan::LaunchPlan> Planning::assemble(const compose::Ensemble& ensemble) const {
+  return scheduled(plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles));
+}
+
+std::optional<plan::LaunchPlan> Planning::scheduled(plan::LaunchPlan plan) const {
   plan.runtime = options_.target;
+  if (!wants_zero_bubble(options_)) return plan;
+  if (!plan::put_off_weight_gradients(plan)) return std::nullopt;
+  choose_put_off(plan);
   return plan;
 }
 
-plan::LaunchPlan Planning::assemble(const compose::Ensemble& ensemble) const {
-  plan::LaunchPlan plan = plan::assemble(ensemble, fleet_, level_at(ensemble.level), model_, options_.search.profiles);
-  plan.runtime = options_.target;
-  return plan;
+Nanoseconds Planning::zero_bubble_bound() const {
+  const bool modelled =
+      std::ranges::all_of(parallelizers_, [](const parallelizer::Parallelizer* each) { return each->info().modelled; });
+  return relax::relaxed_bound(model_, hierarchy_, modelled, options_.search.profiles, options_.search.tuning.bound, 1,
+                              options_.search.deadline, true);
 }
 
 std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& composition) const {
-  const plan::LaunchPlan candidate = assemble(composition);
-  if (!reasons_against(candidate, options_.target).empty()) return std::nullopt;
-  const simulate::Result result = simulate::simulate(simulate::schedule_of(candidate));
+  const auto candidate = assemble(composition);
+  if (!candidate || !reasons_against(*candidate, options_.target).empty()) return std::nullopt;
+  const simulate::Result result = simulate::simulate(simulate::schedule_of(*candidate));
   return result.deadlock ? std::nullopt : std::optional(result.iteration);
 }
 
@@ -79,6 +99,7 @@ const cluster::IslandLevel& Planning::level_at(int level) const { return at(hier
 
 PlanOptions for_any_runtime(PlanOptions options) {
   options.target = runtime::Target::kGeneric;
+  if (wants_zero_bubble(options)) options.search.schedule.reset();
   options.look_at_runtimes = false;
   options.choose = {};
   return options;
@@ -91,7 +112,8 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
   if (found.best.empty()) return;
   if (looks_at_runtimes(options, fleet)) {
     const std::vector<compose::Composition> near = found.shortlist();
-    static_cast<void>(look_at_runtimes(planning.assemble(near.front()), near, fleet, model, options, progress));
+    const auto plan = planning.assemble(near.front());
+    if (plan) static_cast<void>(look_at_runtimes(*plan, near, fleet, model, options, progress));
   }
   if (options.target == runtime::Target::kGeneric) return;
   make_searches(fleet, model, for_any_runtime(options), progress);

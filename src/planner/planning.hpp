@@ -32,11 +32,16 @@ class Planning {
   /// nullopt: the target cannot run it, or it does not finish.
   [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
 
-  [[nodiscard]] plan::LaunchPlan assemble(const compose::Composition& composition) const;
-  [[nodiscard]] plan::LaunchPlan assemble(const compose::Ensemble& ensemble) const;
+  /// Under the schedule that is wanted; 1F1B, where the target leaves the choice. nullopt: no stage has memory for it.
+  [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Composition& composition) const;
+  [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Ensemble& ensemble) const;
+
+  /// No plan under zero bubble is faster, nor any under 1F1B.
+  [[nodiscard]] Nanoseconds zero_bubble_bound() const;
 
  private:
-  [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const;
+  [[nodiscard]] compose::SearchResult search(compose::SearchOptions limits) const;
+  [[nodiscard]] std::optional<plan::LaunchPlan> scheduled(plan::LaunchPlan plan) const;
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const;
 
   const cluster::Fleet& fleet_;
@@ -47,6 +52,10 @@ class Planning {
   std::unique_ptr<parallelizer::Parallelizer> enumerator_;
   std::vector<const parallelizer::Parallelizer*> parallelizers_;
 };
+
+[[nodiscard]] inline bool wants_zero_bubble(const PlanOptions& options) {
+  return options.search.schedule == runtime::Schedule::kZeroBubble;
+}
 
 /// The plan that a target's is compared with is planned with these.
 [[nodiscard]] PlanOptions for_any_runtime(PlanOptions options);

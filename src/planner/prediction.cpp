@@ -21,6 +21,11 @@ runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& opti
   return options.target == runtime::Target::kGeneric ? plan.runtime : options.target;
 }
 
+std::optional<runtime::Schedule> schedule_for(const plan::LaunchPlan& plan, const PlanOptions& options) {
+  const bool free = !options.search.schedule && target_for(plan, options) == runtime::Target::kGeneric;
+  return free && plan.zero_bubble ? runtime::Schedule::kZeroBubble : options.search.schedule;
+}
+
 void price_for(runtime::Target target, plan::LaunchPlan& plan) {
   if (plan.runtime == target) return;
   plan.runtime = target;

@@ -2,6 +2,7 @@
 // runtime refuses, what the plan is worth, and mistakes of ours that its check found.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ namespace tangram::planner {
 
 /// What a plan that is there already is judged for: its own runtime, where none in particular is asked for.
 [[nodiscard]] runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options);
+
+/// The schedule that plans beside it are sought for: where none in particular is asked for and it puts weight gradients
+/// off, they do.
+[[nodiscard]] std::optional<runtime::Schedule> schedule_for(const plan::LaunchPlan& plan, const PlanOptions& options);
 
 /// The plan under the semantics of a runtime that does not refuse it.
 void price_for(runtime::Target target, plan::LaunchPlan& plan);

@@ -18,6 +18,7 @@ class Replanner {
   Replanner(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model, PlanOptions options,
             double min_gain)
       : fleet_(fleet), model_(model), options_(replan_options(std::move(options))) {
+    options_.search.schedule = schedule_for(old, options_);
     options_.target = target_for(old, options_);
     result_.old = std::move(old);
     result_.min_gain = min_gain;

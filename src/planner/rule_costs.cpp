@@ -36,9 +36,10 @@ std::optional<Nanoseconds> time_without(runtime::Rule rule, const plan::LaunchPl
   const Planning planning(fleet, now.model, relaxed, progress);
   std::optional<Nanoseconds> fastest;
   for (const compose::Composition& composition : planning.search_by_time().shortlist()) {
-    const plan::LaunchPlan plan = planning.assemble(composition);
-    const runtime::Transfers transfers = runtime.semantics_of(plan.schedule()).transfers;
-    const simulate::Result result = simulate::simulate(simulate::schedule_of(plan, transfers));
+    const auto plan = planning.assemble(composition);
+    if (!plan) continue;
+    const runtime::Transfers transfers = runtime.semantics_of(plan->schedule()).transfers;
+    const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan, transfers));
     if (!result.deadlock) fastest = std::min(fastest.value_or(Nanoseconds::max()), result.iteration);
   }
   return fastest;

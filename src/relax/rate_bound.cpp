@@ -85,9 +85,19 @@ struct RangeRate {
   std::size_t item = 0;
   double latency = 0;      // seconds by which a block delays what comes behind it
   double gpu_seconds = 0;  // of a sample, with its part of the gradients' synchronisation
-  double total = 0;        // seconds of a microbatch
+  double passage = 0;      // seconds of a microbatch on its way there and back
   double delay = 1;        // at most this share of a stage's part of the iteration delays what comes behind it
 };
+
+// Under zero bubble backward passes may all be weight gradients, for all that a block rate says.
+double passage_of(const BlockRate& block_rate, const RateProblem& problem) {
+  return problem.zero_bubble ? block_rate.forward : block_rate.total();
+}
+
+double latency_of(const BlockRate& block_rate, const RateProblem& problem, double share) {
+  if (problem.zero_bubble) return block_rate.forward;
+  return (block_rate.forward + (1 - share) * block_rate.backward) / problem.chunks;
+}
 
 // `share` of the synchronisation is counted, and that much of backward does not count as delay.
 std::optional<RangeRate> rate_of(const BlockRate& block_rate, const Range& range, const RateProblem& problem,
@@ -104,8 +114,8 @@ std::optional<RangeRate> rate_of(const BlockRate& block_rate, const Range& range
   const double sync = exposed * block_rate.sync(copies) / last;
   RangeRate rate;
   rate.item = block_rate.item;
-  rate.total = block_rate.total();
-  rate.latency = (block_rate.forward + (1 - share) * block_rate.backward) / problem.chunks;
+  rate.passage = passage_of(block_rate, problem);
+  rate.latency = latency_of(block_rate, problem, share);
   rate.gpu_seconds = block_rate.gpu_seconds(hidden, samples) + block_rate.gpus * sync / samples;
   if (block_rate.samples == block_rate.last) {
     rate.delay = std::min(1.0, rate.latency / (block_rate.forward + (1 - hidden) * block_rate.backward + sync));
@@ -284,7 +294,8 @@ class Solver {
     for (std::size_t k = 0; k < block_rates_.size(); ++k) {
       double most = 0;
       for (const BlockRate& block_rate : block_rates_[k]) {
-        if (block_rate.item != reference_ || problem_.counts[reference_] * block_rate.total() > seconds) continue;
+        if (block_rate.item != reference_ || problem_.counts[reference_] * passage_of(block_rate, problem_) > seconds)
+          continue;
         most = std::max(most, static_cast<double>(std::min(block_rate.last, problem_.batch)) / block_rate.gpus);
       }
       sum += most * problem_.gpus[k];
@@ -419,7 +430,7 @@ class Solver {
     std::vector<double> least(problem_.counts.size(), kInfinity);
     for (std::size_t k = 0; k < rates.size(); ++k) {
       for (const RangeRate& rate : rates[k]) {
-        least[rate.item] = std::min(least[rate.item], prices.classes[k] * rate.gpu_seconds + time * rate.total);
+        least[rate.item] = std::min(least[rate.item], prices.classes[k] * rate.gpu_seconds + time * rate.passage);
       }
     }
     double sum = 0;

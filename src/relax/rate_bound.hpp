@@ -21,8 +21,10 @@ struct RateProblem {
   std::int64_t batch = 1;                           ///< samples
   double gathered = 0;                              ///< bytes of a parameter to those of its gradient, at most 1
   BoundTuning tuning = {};
-  double chunks = 1;  ///< model chunks of a stage, at most: what comes behind a stage waits for one of them
+  double chunks = 1;       ///< model chunks of a stage, at most: what comes behind a stage waits for such a part of it
   Deadline deadline = {};  ///< what is proven by then counts
+  bool zero_bubble =
+      false;  ///< what comes behind a stage, and the way of a microbatch, wait for its forward pass alone
 };
 
 /// Numbers of microbatches that are looked at together.

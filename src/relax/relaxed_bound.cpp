@@ -111,9 +111,20 @@ Nanoseconds rounded_down(double seconds) {
   return Nanoseconds(static_cast<std::int64_t>(std::floor(std::min(seconds * kBelowRounding, kMostSeconds) * 1e9)));
 }
 
+// The least part of any block's time that is its forward pass.
+double forward_share(const RateProblem& problem) {
+  double share = 1;
+  for (const auto& own : problem.block_rates) {
+    for (const BlockRate& rate : own) {
+      if (rate.total() > 0) share = std::min(share, rate.forward / rate.total());
+    }
+  }
+  return share;
+}
+
 double at_block_rates(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                      const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks,
-                      const Deadline& deadline) {
+                      const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks, const Deadline& deadline,
+                      bool zero_bubble) {
   RateProblem problem{block_rates_of(model, hierarchy, profiles, tuning),
                       {},
                       item_counts(model),
@@ -121,10 +132,13 @@ double at_block_rates(const model::Model& model, const cluster::IslandHierarchy&
                       gathered_share(model.job),
                       tuning,
                       static_cast<double>(chunks),
-                      deadline};
+                      deadline,
+                      zero_bubble};
   for (const cluster::IslandClass& c : hierarchy.levels.front().classes) problem.gpus.push_back(c.gpu_count());
+  const double share = zero_bubble ? forward_share(problem) : 1;
+  if (share > 0) problem.chunks /= share;
   const double thin = rate_bound(problem);
-  const bool goes_on = tuning.whole_blocks && !deadline.has_passed();
+  const bool goes_on = tuning.whole_blocks && share > 0 && !deadline.has_passed();
   const double seconds = goes_on ? whole_blocks_bound(problem, thin) : thin;
   return std::isfinite(seconds) ? seconds * kBelowRounding : 0;  // where nothing fits, the search says why
 }
@@ -133,9 +147,10 @@ double at_block_rates(const model::Model& model, const cluster::IslandHierarchy&
 
 Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy, bool modelled,
                           const cost::ProfileSet* profiles, const BoundTuning& tuning, int chunks,
-                          const Deadline& deadline) {
+                          const Deadline& deadline, bool zero_bubble) {
   double seconds = work_over_speed(model, hierarchy.levels.front(), profiles);
-  if (modelled) seconds = std::max(seconds, at_block_rates(model, hierarchy, profiles, tuning, chunks, deadline));
+  if (modelled)
+    seconds = std::max(seconds, at_block_rates(model, hierarchy, profiles, tuning, chunks, deadline, zero_bubble));
   return Nanoseconds(static_cast<std::int64_t>(std::floor(seconds * 1e9)));
 }
 

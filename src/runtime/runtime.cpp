@@ -17,7 +17,7 @@ constexpr RuleSet kStages{Rule::kAlikeBlocks,  Rule::kSequenceParallel,  Rule::k
 constexpr RuleSet kUniform = kStages.with({Rule::kSameDegrees, Rule::kSameRecompute});
 
 constexpr std::array kRuntimes{
-    Runtime{.target = Target::kGeneric, .name = "generic", .title = "no runtime in particular"},
+    Runtime{.target = Target::kGeneric, .name = "generic", .title = "no runtime in particular", .zero_bubble = true},
     Runtime{.target = Target::kMegatron,
             .name = "megatron",
             .title = "Megatron-LM",
@@ -111,7 +111,7 @@ std::optional<Target> target_named(std::string_view name) {
 }
 
 std::optional<Schedule> schedule_named(std::string_view name) {
-  return named(name, std::array{Schedule::k1F1B, Schedule::kInterleaved});
+  return named(name, std::array{Schedule::k1F1B, Schedule::kInterleaved, Schedule::kZeroBubble});
 }
 
 std::string_view to_string(Target target) { return runtime_of(target).name; }
@@ -127,7 +127,14 @@ std::vector<Rule> rules_of(const Runtime& runtime) {
 std::string_view to_string(Rule rule) { return words_of(rule).name; }
 std::string_view in_words(Rule rule) { return words_of(rule).text; }
 
-std::string_view to_string(Schedule schedule) { return schedule == Schedule::kInterleaved ? "interleaved" : "1f1b"; }
+std::string_view to_string(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::k1F1B: break;
+    case Schedule::kInterleaved: return "interleaved";
+    case Schedule::kZeroBubble: return "zero-bubble";
+  }
+  return "1f1b";
+}
 
 std::string_view to_string(Transfers transfers) {
   switch (transfers) {

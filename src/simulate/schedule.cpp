@@ -9,9 +9,11 @@ namespace {
 SimStage stage_of(const plan::Stage& stage) {
   SimStage result;
   result.warmup = stage.warmup;
+  result.deferrable = stage.put_off;
   for (const plan::Part& part : stage.parts) {
     result.parts.push_back({part.predicted.forward, part.predicted.backward, part.predicted.gradient_sync_exposed,
                             part.predicted.optimizer_step});
+    result.parts.back().weight_gradient = part.predicted.weight_gradient;
     for (const plan::ChunkPrediction& chunk : part.predicted.chunks) {
       result.parts.back().chunks.push_back({chunk.forward, chunk.backward});
     }
@@ -33,6 +35,7 @@ Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers) {
       run.kind = ScheduleKind::kInterleaved;
       run.group = plan.group;
     }
+    if (plan.zero_bubble) run.kind = ScheduleKind::kZeroBubble;
     for (const int id : pipeline.stages) {
       SimStage stage = stage_of(plan.stage(id));
       const auto boundary = std::find_if(plan.boundaries.begin(), plan.boundaries.end(),

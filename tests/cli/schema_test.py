@@ -34,6 +34,7 @@ def written_plans(binary, configs, inputs):
     runs = {
         "a dense plan": (tiny, inputs / "mini.yaml"),
         "a plan of experts": (tiny, inputs / "moe.yaml"),
+        "a plan of zero bubble": (tiny, inputs / "mini.yaml", "--schedule", "zero-bubble"),
         "a measured plan": (geo, configs / "models" / "gpt-350m-tf32.yaml", "--profile", profiles),
     }
     for title, arguments in runs.items():

@@ -34,6 +34,9 @@ CASES = [(cluster, model, ()) for cluster in ("two-desktops", "rtx-mixed-hosts",
 # What else a plan may be: unequal pipelines, mixed stages.
 MORE = [("rtx-mixed-hosts", "gpt2-medium", ("--pipelines", "any")), ("azure-mixed", "opt-350m", ("--pipelines", "any")),
         ("nvlink-pairs", "mixtral-8x7b", ())]
+# Whose order of passes both work out, each for itself.
+MORE += [(cluster, model, ("--schedule", "zero-bubble"))
+         for cluster, model in (("two-desktops", "gpt2-xl"), ("amp", "gpt-6.7b"), ("azure-mixed", "llama-3.2-3b"))]
 PASS = 0.05  # seconds that a pass is stretched or pressed to, in the mean: a rank needs about 0.5 ms to begin one
 LEAST = 6.0  # seconds of an iteration: its start and its end take some milliseconds, too
 TRIES = 3

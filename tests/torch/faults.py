@@ -9,6 +9,7 @@ import tangram_torch.flat
 import tangram_torch.optimizer
 import tangram_torch.parallel
 import tangram_torch.pipeline
+import tangram_torch.weight_gradients
 
 OFF = 1 + 1e-6
 
@@ -65,6 +66,27 @@ def _router_load():
     return mock.patch.object(tangram_torch.experts.Router, "correct", lambda self, load: right(self, -load))
 
 
+def _without_beside():
+    right = tangram_torch.flat.FlatWeights.take
+
+    def wrong(self):
+        right(self)
+        return []
+
+    return mock.patch.object(tangram_torch.flat.FlatWeights, "take", wrong)
+
+
+def _products(change):
+    """Works out other products than those that were put off."""
+    right = tangram_torch.weight_gradients.PutOff.work_out
+
+    def wrong(self):
+        self.products = change(self.products)
+        right(self)
+
+    return mock.patch.object(tangram_torch.weight_gradients.PutOff, "work_out", wrong)
+
+
 def planted():
     """(what is wrong, the plan in which it is, how)."""
     p, flat = tangram_torch.parallel, tangram_torch.flat.FlatWeights
@@ -92,6 +114,12 @@ def planted():
         tangram_torch.communication.Group, "all_gather_into")
     for name in ("mixed stage", "two unequal pipelines", "tied table over two stages, unlike tp"):
         yield "sums over parts", name, _skipped(tangram_torch.pipeline.RankProgram, "_sum_over_parts")
+    for zero_bubble in ("zero bubble, four stages", "zero bubble, ZeRO 0 to 3 over two copies"):
+        yield "a weight gradient that is dropped", zero_bubble, _products(lambda products: products[1:])
+        yield "a weight gradient that is added twice", zero_bubble, _products(lambda products: products + products[:1])
+    yield "weight gradients that nobody works out", "zero bubble, four stages", _skipped(
+        tangram_torch.pipeline.RankProgram, "_run_weight_gradients")
+    yield "what waits beside weight gradients", "zero bubble, ZeRO 0 to 3 over two copies", _without_beside()
     yield "the norm of gradients", "mixed stage", _skipped_norm()
     yield "the load of experts", "latent attention, router correction", _router_load()
 

@@ -83,7 +83,7 @@ def differences(plan, rank, folder, steps=STEPS):
     """What a rank has that one process has not: lines, none if all is equal."""
     run = start(plan, rank)
     found = steps_beside(run, range(steps), folder)
-    return found + _in_flight(plan, rank, run.program.most_in_flight)
+    return found + _in_flight(plan, rank, run.program)
 
 
 def steps_beside(run, steps, folder):
@@ -113,8 +113,13 @@ def steps_beside(run, steps, folder):
     return found
 
 
-def _in_flight(plan, rank, counted):
+def _in_flight(plan, rank, program):
     stage = plan.stages[plan.ranks[rank].stage]
     passes = plan.pipelines[stage.pipeline].microbatches * len(stage.chunks)
-    planned = min(stage.warmup + 1, passes)
-    return [] if counted == planned else [f"rank {rank} held {counted} passes at once, not {planned}"]
+    planned, most = min(stage.warmup + 1, passes), min(stage.warmup + 1 + stage.put_off, passes)
+    found = []
+    if program.most_in_flight != planned:
+        found.append(f"rank {rank} held {program.most_in_flight} passes at once, not {planned}")
+    if program.most_held > most:
+        found.append(f"rank {rank} held {program.most_held} microbatches with those put off, more than {most}")
+    return found

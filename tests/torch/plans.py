@@ -1,5 +1,6 @@
 """Small launch plans by hand: every technique, every way in which stages and pipelines may be unlike."""
 
+import copy
 import itertools
 
 from tangram_torch.config import details_of
@@ -131,7 +132,72 @@ def two_stages(left, right, microbatch=4, samples=8, **more):
         architecture, [(samples, microbatch, [(one_chunk(0, 2), left), (one_chunk(2, 4), right)])], **more, **options)
 
 
+def zero_bubble(plan, put_off=None, times=(3.0, 6.0, 2.5)):
+    """The plan with its weight gradients put off: as many as the stage's place says, or `put_off`. Times of passes, in
+    milliseconds, differ from part to part, so that stages wait here and there."""
+    plan["execution"]["schedule"] = "zero-bubble"
+    for stage in plan["stages"]:
+        position = plan["pipelines"][stage["pipeline"]]["stages"].index(stage["id"])
+        stage["schedule"]["put_off"] = position if put_off is None else put_off
+        for number, record in enumerate(stage["parts"]):
+            slower = 1 + 0.25 * ((stage["id"] + number) % 3)
+            record["predicted"] = dict(zip(("forward_ms", "backward_ms", "weight_gradient_ms"),
+                                           (slower * time for time in times)))
+    for boundary in plan["boundaries"]:
+        boundary.update(latency_ms=0.7, occupancy_ms=0.4)
+    return plan
+
+
+def zero_bubble_cases():
+    """(name, plan)."""
+
+    def like(name):
+        return zero_bubble(dict(usual_cases())[name])
+
+    def row(architecture, microbatches, *stages):
+        cuts = [[[i, i + 1]] for i in range(4)]
+        return make(architecture, [(2 * microbatches, 2, list(zip(cuts, map(copy.deepcopy, stages))))])
+
+    plain = [part(2)]
+    yield "zero bubble, four stages", zero_bubble(row(LLAMA, 6, plain, plain, plain, plain))
+    yield "zero bubble, all weight gradients at the end", zero_bubble(row(LLAMA, 5, plain, plain, plain, plain), 5)
+    yield "zero bubble, nothing beyond 1F1B is held", zero_bubble(row(LLAMA, 5, plain, plain, plain, plain), 0)
+    yield "zero bubble, ZeRO 0 to 3 over two copies", zero_bubble(
+        row(LLAMA, 5, *([part(2, dp=2, zero=zero)] for zero in range(4))))
+    yield "zero bubble, tensor parallel with and without sequence parallel", zero_bubble(
+        row(QWEN, 5, [part(2, tp=2)], [part(2, tp=2, sp=False)], [part(2, tp=4)], [part(2, tp=2, zero=1)]))
+    yield "zero bubble, context parallel", zero_bubble(
+        row(QWEN, 4, [part(2, cp=2)], [part(2, cp=2, tp=2)], plain, [part(2, cp=2, zero=2)]))
+    yield "zero bubble, recompute block by block", zero_bubble(
+        row(LLAMA, 5, [part(2, recompute="full")], [part(2, recompute="selective")],
+            [part(2, dp=2, zero=3, recompute="full")], [part(2, tp=2, recompute="full")]))
+    yield "zero bubble, experts", zero_bubble(
+        row(MIXTRAL, 5, [part(2, dp=2, ep=2, zero=2)], [part(2, tp=2, etp=2)], [part(2, tp=2, ep=2, zero=3)], plain))
+    yield "zero bubble, shared experts with a gate", zero_bubble(
+        row(QWEN_MOE, 4, plain, [part(2, tp=2, ep=2)], [part(2, dp=2, ep=2, recompute="full")], plain))
+    yield "zero bubble, latent attention, router correction", zero_bubble(
+        row(DEEPSEEK, 4, plain, [part(2, tp=2, ep=2)], [part(2, dp=2, ep=2, zero=1)], plain))
+    yield "zero bubble, a projected embedding, biases", zero_bubble(
+        row(OPT_350M, 4, [part(2, dp=2, zero=3)], [part(2, tp=2)], plain, [part(2, dp=2, zero=3)]))
+    partly = zero_bubble(row(LLAMA, 5, plain, [part(2, dp=2, zero=3, recompute="full")], [part(2, dp=2)], plain))
+    for record in partly["stages"][1]["parts"]:
+        record["predicted"]["weight_gradient_ms"] = 0.0
+    partly["stages"][1]["schedule"]["put_off"] = 0
+    yield "zero bubble, a stage whose backward passes are whole", partly
+    for name in ("mixed stage", "mixed stage with experts under ZeRO", "runs of blocks under unlike ZeRO",
+                 "two unequal pipelines with experts", "three pipelines, mixed stages, unlike degrees",
+                 "a smaller last microbatch that leaves a replica idle", "tied table over two stages, unlike tp",
+                 "more microbatches in flight", "four norms, windows"):
+        yield "zero bubble, " + name, like(name)
+
+
 def cases():
+    """(name, plan)."""
+    yield from usual_cases()
+    yield from zero_bubble_cases()
+
+
+def usual_cases():
     """(name, plan)."""
     yield "one rank", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2)])])])
     yield "tensor parallel, replicated key-value heads", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4)])])])

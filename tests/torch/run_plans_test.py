@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans in real processes against one process, and the same with each path of communication doing something wrong:
 
-    run_plans_test.py plans|faults FOLDER_OF_TANGRAM_TORCH [NAME...]     exit 77 where no Python here has PyTorch
+    run_plans_test.py plans|zero-bubble|faults FOLDER_OF_TANGRAM_TORCH [NAME...]     exit 77 where no Python here has PyTorch
 """
 
 import sys
@@ -50,10 +50,10 @@ def judge_fault(what, name, patch):
 
 def main():
     wanted = sys.argv[3:]
-    cases = plans.cases() if sys.argv[1] == "plans" else faults.planted()
-    judge = judge_plan if sys.argv[1] == "plans" else judge_fault
-    results = [judge(*case) for case in cases if not wanted or case[0] in wanted]
-    print(f"{sum(results)} of {len(results)} {'as one process' if sys.argv[1] == 'plans' else 'faults found'}")
+    cases, judge = {"plans": (plans.usual_cases, judge_plan), "zero-bubble": (plans.zero_bubble_cases, judge_plan),
+                    "faults": (faults.planted, judge_fault)}[sys.argv[1]]
+    results = [judge(*case) for case in cases() if not wanted or case[0] in wanted]
+    print(f"{sum(results)} of {len(results)} {'faults found' if judge is judge_fault else 'as one process'}")
     return 0 if results and all(results) else 1
 
 

@@ -22,8 +22,9 @@ from .boundary import Receiver, Route, routes_of, sides_of
 from .communication import Group, Groups
 from .launch_plan import LaunchPlan, plan_of
 from .recorder import Recorder
-from .schedule import Pass, passes
+from .schedule import Kind, Pass
 from .topology import Ranks, place_of
+from .zero_bubble import passes_of
 
 PAYLOAD = 256  # 8-byte words of a message, the first one the time at which it has arrived
 READY = 0.05  # seconds from when all ranks are ready to the start of an iteration
@@ -40,15 +41,21 @@ class Times:
     """Of a part, in seconds; of passes one for each chunk."""
 
     forward: tuple[float, ...]
-    backward: tuple[float, ...]
+    backward: tuple[float, ...]  # under zero bubble without weight gradients
+    weight: tuple[float, ...]
     exposed_sync: float
     optimizer: float
     gpu: str
 
     def scaled(self, compute: float, all_times: float) -> Times:
         passes_factor = compute * all_times
-        return Times(tuple(t * passes_factor for t in self.forward), tuple(t * passes_factor for t in self.backward),
-                     self.exposed_sync * all_times, self.optimizer * passes_factor, self.gpu)
+        forward, backward, weight = (tuple(t * passes_factor for t in times)
+                                     for times in (self.forward, self.backward, self.weight))
+        return Times(forward, backward, weight, self.exposed_sync * all_times, self.optimizer * passes_factor, self.gpu)
+
+    def of(self, step: Pass) -> float:
+        times = {Kind.FORWARD: self.forward, Kind.BACKWARD: self.backward, Kind.WEIGHT: self.weight}
+        return times[step.kind][step.chunk]
 
 
 @dataclass(frozen=True)
@@ -75,8 +82,11 @@ def emulated_of(record: dict[str, Any]) -> Emulated:
 
 def _times_of(predicted: dict[str, Any], gpu: str) -> Times:
     chunks = predicted.get("chunks", [predicted])
-    return Times(tuple(c["forward_ms"] / 1000 for c in chunks), tuple(c["backward_ms"] / 1000 for c in chunks),
-                 predicted["gradient_sync_exposed_ms"] / 1000, predicted["optimizer_step_ms"] / 1000, gpu)
+    weights = [c.get("weight_gradient_ms", 0.0) for c in chunks]
+    return Times(tuple(c["forward_ms"] / 1000 for c in chunks),
+                 tuple((c["backward_ms"] - weight) / 1000 for c, weight in zip(chunks, weights)),
+                 tuple(weight / 1000 for weight in weights), predicted["gradient_sync_exposed_ms"] / 1000,
+                 predicted["optimizer_step_ms"] / 1000, gpu)
 
 
 class Clock(Protocol):
@@ -172,7 +182,7 @@ class EmulatedRank:
         self._stage = plan.stages[record.stage]
         self._pipeline = plan.pipelines[self._stage.pipeline]
         self._stage_group = groups.of(stage_ranks(plan, self._stage.id))
-        self._passes = passes(self._pipeline.microbatches, self._stage.warmup, len(self._stage.chunks), plan.group)
+        self._passes = passes_of(plan, rank)
         self._wires = self._make_wires(emulated, rank, slowdown)
 
     def _make_wires(self, emulated: Emulated, rank: int, slowdown: float) -> dict[tuple[bool, bool], _Wire]:
@@ -190,10 +200,9 @@ class EmulatedRank:
         receiver = Receiver([self._call_of(step) for step in self._passes])
         for number, step in enumerate(self._passes):
             receiver.take(number)
-            kind = "backward" if step.backward else "forward"
-            with self._recorder.span(kind, str(step.microbatch), chunk=step.chunk):
-                self._compute((self._times.backward if step.backward else self._times.forward)[step.chunk])
-            wire = self._wires.get((step.backward, False))
+            with self._recorder.span(step.kind.value, str(step.microbatch), chunk=step.chunk):
+                self._compute(self._times.of(step))
+            wire = None if step.kind is Kind.WEIGHT else self._wires.get((step.backward, False))
             if wire is not None and not self._is_end(step, sends=True):
                 wire.send()
         for wire in self._wires.values():
@@ -225,7 +234,9 @@ class EmulatedRank:
         return self._stage.ends_with(step.chunk)
 
     def _call_of(self, step: Pass) -> Optional[Callable[[], Callable[[], torch.Tensor]]]:
-        return None if self._is_end(step, sends=False) else self._wires[step.backward, True].expect
+        if step.kind is Kind.WEIGHT or self._is_end(step, sends=False):
+            return None
+        return self._wires[step.backward, True].expect
 
 
 def groups_of_stages(plan: LaunchPlan) -> list[Ranks]:

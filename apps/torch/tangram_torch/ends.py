@@ -7,9 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .launch_plan import Model
-from .layers import Weights, cap, norm
+from .layers import cap, norm
 from .parallel import Parallel
 from .topology import piece
+from .weight_gradients import Weights
 from .weights import TOKENS
 
 
@@ -21,7 +22,7 @@ def embed(p: Parallel, model: Model, w: Weights, tokens: Tensor) -> Tensor:
     rows = F.embedding((tokens - held.start).where(inside, torch.zeros_like(tokens)), table)
     x = p.leave(rows * inside.unsqueeze(-1).to(rows.dtype)) * model.details.embedding_scale
     if model.embedding_projection:
-        x = F.linear(x, w["embedding.projection"])
+        x = w.linear(x, "embedding.projection")
     if model.learned_positions:
         own, offset = p.local_range, model.details.position_offset
         x = x + w["embedding.positions"][own.start + offset:own.stop + offset]
@@ -33,8 +34,8 @@ def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor)
     if model.final_norm:
         x = norm(model.details, w, "head.norm", x)
     if model.embedding_projection:
-        x = F.linear(x, w["head.projection"])
-    logits = F.linear(p.enter(x), w[TOKENS if model.tied else "head.output"])
+        x = w.linear(x, "head.projection")
+    logits = w.linear(p.enter(x), TOKENS if model.tied else "head.output")
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
     logits = cap(logits, model.details.logit_cap)

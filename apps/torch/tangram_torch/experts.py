@@ -7,13 +7,13 @@ Every chosen expert gets its token: there is no capacity.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .details import Details
 from .launch_plan import FeedForward
-from .layers import Weights, feed_forward
+from .layers import feed_forward
 from .parallel import Parallel
+from .weight_gradients import Weights
 
 CORRECTION_STEP = 0.001  # of DeepSeek-V3's router, arXiv 2412.19437, section 4.2
 
@@ -29,9 +29,9 @@ class Router:
         self.load = torch.zeros(shape.experts, dtype=dtype, device=device)  # tokens since the last step
         self.counting = True  # not where a forward pass is run again for its gradient
 
-    def choose(self, weight: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Gates and experts, both (rows, experts per token)."""
-        logits = F.linear(rows, weight)
+        kind = logits.dtype
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         scores = logits.sigmoid() if self.shape.router_bias else logits.softmax(dim=-1)
@@ -39,7 +39,7 @@ class Router:
         gates = scores.gather(-1, chosen)
         if self.details.gates_sum_to_one:
             gates = gates / gates.sum(-1, keepdim=True)
-        return (gates * self.details.gate_scale).to(rows.dtype), chosen
+        return (gates * self.details.gate_scale).to(kind), chosen
 
     def _of_best_groups(self, scores: Tensor) -> Tensor:
         """Those of other groups become -inf. A group is as good as its best expert (arXiv 2405.04434, section 2.2.2)
@@ -67,7 +67,7 @@ class Router:
 def run_experts(p: Parallel, w: Weights, router: Router, x: Tensor) -> Tensor:
     """On rows that no other rank of the expert group has."""
     rows = x.flatten(0, 1)
-    gates, chosen = router.choose(w["router"], rows)
+    gates, chosen = router.choose(w.linear(rows, "router"))
     router.count(chosen)
     order = chosen.flatten().argsort(stable=True)
     token = order.div(chosen.shape[1], rounding_mode="floor")

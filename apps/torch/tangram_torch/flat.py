@@ -124,6 +124,15 @@ class FlatWeights:
         shard = self.copies.reduce_scatter(flat)
         self.gradient = shard.clone() if self.gradient is None else self.gradient.add_(shard)
 
+    def take(self) -> list[tuple[Tensor, Tensor]]:
+        """Weights and the gradients that autograd left at them, which it takes away."""
+        taken = []
+        for parameter in self.parameters.values():
+            if parameter.grad is not None:
+                taken.append((parameter, parameter.grad))
+                parameter.grad = None
+        return taken
+
     def _collect(self, into: Tensor) -> None:
         for slot in self.slots:
             parameter = self.parameters[slot.held.name]

@@ -122,6 +122,8 @@ class Part:
     degrees: Degrees
     zero_of_ends: int
     policies: tuple[BlockPolicy, ...]  # of the stage's blocks, in the order of its chunks
+    # Nanoseconds of a forward and a backward pass, and what of the latter are weight gradients that can be put off.
+    times: tuple[int, int, int]
 
     @property
     def ranks(self) -> range:
@@ -136,7 +138,13 @@ class Stage:
     embedding: bool
     head: bool
     warmup: int
+    put_off: int  # microbatches beyond warmup + 1 that are held for their weight gradients, under zero bubble
     parts: tuple[Part, ...]
+
+    @property
+    def puts_off(self) -> bool:
+        """Whether backward passes leave weight gradients for later. Without room for them they are whole."""
+        return any(part.times[2] > 0 for part in self.parts)
 
     @property
     def blocks(self) -> list[int]:
@@ -191,9 +199,11 @@ class LaunchPlan:
     model: Model
     training: Training
     group: int  # microbatches that take turns in the chunks of a stage; 0: one chunk a stage
+    zero_bubble: bool  # weight gradients are put off
     pipelines: tuple[Pipeline, ...]
     stages: tuple[Stage, ...]
     boundaries: dict[tuple[int, int], tuple[Transfer, ...]]  # by the ids of the stages
+    links: dict[tuple[int, int], tuple[int, int]]  # nanoseconds: latency of a transfer, and how long it takes the link
     ranks: tuple[Rank, ...]
     predicted_iteration: float  # seconds
 
@@ -230,6 +240,10 @@ def plan_of(json_plan: Json) -> LaunchPlan:
                                   tuple(p["stages"])))
     training = json_plan["model"]["training"]
     gpus = {island["id"]: island["gpu_type"] for island in json_plan["islands"]}
+    schedule = json_plan["execution"].get("schedule", "1f1b")
+    if schedule not in ("1f1b", "zero-bubble"):
+        raise PlanError(f"the schedule {schedule} is not one that this runtime has: 1f1b, zero-bubble")
+    zero_bubble = schedule == "zero-bubble"
     return LaunchPlan(
         id=json_plan["plan_id"],
         model=_model_of(json_plan["model"]),
@@ -237,9 +251,12 @@ def plan_of(json_plan: Json) -> LaunchPlan:
                           training["optimizer"]["name"]),
         group=json_plan["execution"].get("interleaving", {}).get("group", 0),
         pipelines=tuple(pipelines),
-        stages=tuple(_stage_of(stage) for stage in json_plan["stages"]),
+        zero_bubble=zero_bubble,
+        stages=tuple(_stage_of(stage, zero_bubble) for stage in json_plan["stages"]),
         boundaries={(b["from"], b["to"]): tuple(_transfer_of(t) for t in b["transfers"])
                     for b in json_plan["boundaries"]},
+        links={(b["from"], b["to"]): (_nanoseconds(b["latency_ms"]), _nanoseconds(b["occupancy_ms"]))
+               for b in json_plan["boundaries"]} if zero_bubble else {},
         ranks=tuple(Rank(r["host"], gpus[r["island"]], r["stage"], r["part"]) for r in json_plan["ranks"]),
         predicted_iteration=json_plan["predicted"]["iteration_s"],
     )
@@ -269,7 +286,17 @@ def _block_type_of(t: Json, architecture: Json) -> BlockType:
                      t["parallel_attention"])
 
 
-def _stage_of(s: Json) -> Stage:
+def _nanoseconds(milliseconds: float) -> int:
+    return round(1e6 * milliseconds)
+
+
+def _times_of(predicted: Json) -> tuple[int, int, int]:
+    forward, backward, weight = (_nanoseconds(predicted[key])
+                                 for key in ("forward_ms", "backward_ms", "weight_gradient_ms"))
+    return forward, backward, weight
+
+
+def _stage_of(s: Json, zero_bubble: bool) -> Stage:
     chunks = tuple(range(*chunk) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
     parts: list[Part] = []
     for p in s["parts"]:
@@ -278,8 +305,9 @@ def _stage_of(s: Json) -> Stage:
             p["samples"], sum(other.samples for other in parts), p["ranks"]["first"],
             Degrees(degrees["tp"], degrees["cp"], degrees["dp"], degrees["ep"], degrees["etp"],
                     degrees["sequence_parallel"]),
-            p["zero"], tuple(_policies_of(p, chunks))))
-    return Stage(s["id"], s["pipeline"], chunks, s["embedding"], s["head"], s["schedule"]["warmup"], tuple(parts))
+            p["zero"], tuple(_policies_of(p, chunks)), _times_of(p["predicted"]) if zero_bubble else (0, 0, 0)))
+    return Stage(s["id"], s["pipeline"], chunks, s["embedding"], s["head"], s["schedule"]["warmup"],
+                 s["schedule"].get("put_off", 0), tuple(parts))
 
 
 def _policies_of(part: Json, chunks: tuple[range, ...]) -> list[BlockPolicy]:

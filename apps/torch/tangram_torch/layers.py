@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
@@ -18,9 +18,8 @@ from .details import Details, Rotary, frequencies
 from .launch_plan import Attention, BlockType
 from .parallel import Parallel
 from .topology import piece
+from .weight_gradients import Weights
 from .weights import KeyValueHeads, key_value_heads
-
-Weights = Mapping[str, Tensor]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu, "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
@@ -88,7 +87,7 @@ def attention(p: Parallel, d: Details, block: BlockType, w: Weights, x: Tensor, 
         out = checkpoint(attend, q, k, v, mask, d.attention_cap, use_reentrant=False)
     else:
         out = attend(q, k, v, mask, d.attention_cap)
-    return F.linear(out.transpose(1, 2).flatten(2), w["attention.output"])
+    return w.linear(out.transpose(1, 2).flatten(2), "attention.output")
 
 
 def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
@@ -96,7 +95,7 @@ def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
     """Queries, keys and values of the rank's heads, keys and values repeated for queries that share them."""
 
     def project(name: str) -> Tensor:
-        return F.linear(x, w["attention." + name], w.get(f"attention.{name}_bias")).unflatten(-1, (-1, a.head_dim))
+        return w.linear(x, "attention." + name, f"attention.{name}_bias").unflatten(-1, (-1, a.head_dim))
 
     query, key, value = project("query"), project("key"), project("value")
     if a.qk_norm:
@@ -117,13 +116,13 @@ def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
     """Multi-head latent attention, arXiv 2405.04434, section 2.1; the rotary part of keys is one for all heads."""
     source = x
     if a.q_lora_rank:
-        source = F.linear(x, w["attention.query_down"], w.get("attention.query_down_bias"))
+        source = w.linear(x, "attention.query_down", "attention.query_down_bias")
         source = norm(d, w, "attention.query_down_norm", source, d.latent_epsilon)
-    query = F.linear(source, w["attention.query"]).unflatten(-1, (-1, a.qk_nope_head_dim + a.qk_rope_head_dim))
-    down = F.linear(x, w["attention.key_value_down"], w.get("attention.key_value_down_bias"))
+    query = w.linear(source, "attention.query").unflatten(-1, (-1, a.qk_nope_head_dim + a.qk_rope_head_dim))
+    down = w.linear(x, "attention.key_value_down", "attention.key_value_down_bias")
     latent, shared = down.split((a.kv_lora_rank, a.qk_rope_head_dim), dim=-1)
     latent = norm(d, w, "attention.key_value_down_norm", latent, d.latent_epsilon)
-    up = F.linear(latent, w["attention.key_value_up"])
+    up = w.linear(latent, "attention.key_value_up")
     key, value = up.unflatten(-1, (-1, a.qk_nope_head_dim + a.v_head_dim)).split(
         (a.qk_nope_head_dim, a.v_head_dim), dim=-1)
     plain, turned = query.split((a.qk_nope_head_dim, a.qk_rope_head_dim), dim=-1)
@@ -136,11 +135,11 @@ def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
 
 def feed_forward(d: Details, w: Weights, prefix: str, x: Tensor, adds_bias: bool = False) -> Tensor:
     """The rank's part of the sum over the ranks that split it; the last bias is added by one of them at most."""
-    up = F.linear(x, w[prefix + "up"], w.get(prefix + "up_bias"))
-    gate = w.get(prefix + "gate")
-    activation = ACTIVATIONS[d.activation or ("gelu_tanh" if gate is None else "silu")]
-    inner = activation(up) if gate is None else activation(F.linear(x, gate, w.get(prefix + "gate_bias"))) * up
-    return F.linear(inner, w[prefix + "down"], w.get(prefix + "down_bias") if adds_bias else None)
+    up = w.linear(x, prefix + "up", prefix + "up_bias")
+    gated = prefix + "gate" in w
+    activation = ACTIVATIONS[d.activation or ("silu" if gated else "gelu_tanh")]
+    inner = activation(w.linear(x, prefix + "gate", prefix + "gate_bias")) * up if gated else activation(up)
+    return w.linear(inner, prefix + "down", prefix + "down_bias" if adds_bias else None)
 
 
 def plus(x: Tensor, bias: Optional[Tensor]) -> Tensor:
@@ -183,7 +182,7 @@ def run_feed_forwards(p: Parallel, d: Details, block: BlockType, w: Weights, nar
         terms.append(plus(p.leave(feed_forward(d, w, "feed_forward.", wide)), w.get("feed_forward.down_bias")))
     if f.shared_hidden:
         shared = plus(p.leave(feed_forward(d, w, "shared.", wide)), w.get("shared.down_bias"))
-        terms.append(shared * F.linear(narrow, w["shared_gate"]).sigmoid() if f.shared_gate else shared)
+        terms.append(shared * w.linear(narrow, "shared_gate").sigmoid() if f.shared_gate else shared)
     if experts is not None:
         terms.append(p.from_own_rows(experts(p.to_own_rows(narrow))))
     out = terms[0]

@@ -18,10 +18,12 @@ from .holders import Bucket
 from .launch_plan import LaunchPlan
 from .parallel import Parallel
 from .recorder import Recorder
-from .schedule import Pass, passes
+from .schedule import Kind, Pass
 from .topology import place_of
 from .unit import Ends, Layer, Precision, UnitWeights, block_layer
+from .weight_gradients import Later, PutOff
 from .weights import Held, units_of
+from .zero_bubble import passes_of
 
 
 class TokenSource(Protocol):
@@ -59,12 +61,15 @@ class RankProgram:
         self.units = [UnitWeights(unit, self.place, groups, precision, device) for unit in units_of(plan, rank)]
         self._ends = Ends(self.parallel, plan.model, self._end("embedding"), self._end("head"))
         self.loss_scale = 1.0
+        self._later = Later() if self.stage.puts_off else None
         self._layers = self._make_layers()
-        self._passes = passes(self.pipeline.microbatches, self.stage.warmup, len(self.stage.chunks), plan.group)
+        self._passes = passes_of(plan, rank)
         self._boundaries = self._make_boundaries()
         self._buckets = [bucket for bucket in buckets if rank in bucket[0]]
         self._kept: dict[tuple[int, int], _Kept] = {}
+        self._put_off: dict[int, list[tuple[Layer, PutOff, int]]] = {}  # of microbatches, with their samples
         self.most_in_flight = 0
+        self.most_held = 0  # of microbatches, those among them whose weight gradients are put off
 
     # Making
 
@@ -75,7 +80,8 @@ class RankProgram:
         """Of each chunk."""
         blocks = dict(zip(self.stage.blocks, self.place.part.policies))
         by_name = {unit.name: unit for unit in self.units}
-        layers = [[block_layer(self.parallel, self.plan.model, b, blocks[b], by_name[f"blocks.{b}"]) for b in chunk]
+        layers = [[block_layer(self.parallel, self.plan.model, b, blocks[b], by_name[f"blocks.{b}"],
+                              self._later) for b in chunk]
                   for chunk in self.stage.chunks]
         tokens = self.plan.training.batch * self.plan.training.sequence_length
         if self.stage.embedding:
@@ -101,11 +107,13 @@ class RankProgram:
         for number, step in enumerate(self._passes):
             arrived = receiver.take(number)
             self._ends.tokens = self._tokens_of(step)
-            with self.recorder.span("backward" if step.backward else "forward", str(step.microbatch), chunk=step.chunk):
-                if step.backward:
+            with self.recorder.span(step.kind.value, str(step.microbatch), chunk=step.chunk):
+                if step.kind is Kind.FORWARD:
+                    self._run_forward(step, arrived)
+                elif step.kind is Kind.BACKWARD:
                     self._run_backward(step, arrived)
                 else:
-                    self._run_forward(step, arrived)
+                    self._run_weight_gradients(step)
         for boundary in self._boundaries.values():
             boundary.finish()
         with self.recorder.span("sync", "gradients"):
@@ -117,7 +125,8 @@ class RankProgram:
         return self.place.samples(self.pipeline.samples_of(microbatch))
 
     def _tokens_of(self, step: Pass) -> Tensor:
-        if not self.stage.begins_with(step.chunk) and not self.stage.ends_with(step.chunk):
+        at_end = self.stage.begins_with(step.chunk) or self.stage.ends_with(step.chunk)
+        if not at_end or step.kind is Kind.WEIGHT:
             return self._ends.tokens
         if step.backward:
             return self._kept[step.chunk, step.microbatch].tokens
@@ -128,6 +137,8 @@ class RankProgram:
 
     def _call_of(self, step: Pass) -> Optional[Callable[[], Callable[[], Tensor]]]:
         """Calls for what a pass receives; None where it receives nothing."""
+        if step.kind is Kind.WEIGHT:
+            return None
         if self.stage.ends_with(step.chunk) if step.backward else self.stage.begins_with(step.chunk):
             return None
         shape = (len(self._samples_of(step.microbatch)), len(self.parallel.shard_range), self.plan.model.hidden)
@@ -139,6 +150,7 @@ class RankProgram:
         kept = _Kept(len(self._samples_of(step.microbatch)), self._ends.tokens)
         self._kept[step.chunk, step.microbatch] = kept
         self.most_in_flight = max(self.most_in_flight, len(self._kept))
+        self.most_held = max(self.most_held, len(self._kept) + len(self._put_off))
         for layer in self._layers[step.chunk]:
             x = x.detach().requires_grad_(x.is_floating_point())
             layer.gather()
@@ -161,13 +173,26 @@ class RankProgram:
             gradient = torch.full_like(loss, self.loss_scale)
         for layer, (x, out) in zip(reversed(self._layers[step.chunk]), reversed(kept.layers)):
             layer.gather()
+            put_off = None if self._later is None else self._later.collect()
             with self._unit_span("backward", layer, kept.samples):
                 torch.autograd.backward(self._run_again(layer, x) if out is None else out, gradient)
-            layer.accumulate()
+            if put_off is None:
+                layer.accumulate()
+            else:
+                layer.accumulate_beside(put_off)
+                self._put_off.setdefault(step.microbatch, []).append((layer, put_off, kept.samples))
             layer.release()
             gradient = x.grad if x.grad is not None else torch.zeros_like(x)
         if not self.stage.begins_with(step.chunk):
             self._boundaries[True, False].send(gradient)
+
+    def _run_weight_gradients(self, step: Pass) -> None:
+        for layer, put_off, samples in self._put_off.pop(step.microbatch):
+            if not put_off.products:
+                continue
+            with self._unit_span(step.kind.value, layer, samples):
+                put_off.work_out()
+            layer.accumulate()
 
     def _unit_span(self, kind: str, layer: Layer, samples: int) -> AbstractContextManager[None]:
         return self.recorder.span(kind, layer.name, unit=layer.name, samples=samples)

@@ -20,7 +20,7 @@ import torch
 
 @dataclass(frozen=True)
 class Span:
-    kind: str  # forward, backward, sync, optimizer
+    kind: str  # forward, backward, weight gradient, sync, optimizer
     name: str  # of a unit, or of the pass
     detail: dict[str, Any]
     start: float  # seconds since the epoch

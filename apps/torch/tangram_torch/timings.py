@@ -11,6 +11,7 @@ from typing import Any
 
 from .launch_plan import LaunchPlan, Model
 from .recorder import Span
+from .schedule import Kind
 from .topology import place_of
 from .weights import weights_of_block
 
@@ -30,6 +31,15 @@ def forward_flops(model: Model, unit: str, positions: int) -> float:
     return 2.0 * weights + a.heads * width * positions
 
 
+def _factor(kind: Kind, unit: str, again: bool, puts_off: bool) -> float:
+    """Forward passes that a pass is worth: a backward pass is two, and one more where the forward pass is run again.
+    Blocks may put one of them off."""
+    put_off = puts_off and unit.startswith("blocks.")
+    if kind is Kind.WEIGHT:
+        return 1.0 if put_off else 0.0
+    return 1.0 if kind is Kind.FORWARD else 2.0 + again - put_off
+
+
 def spans_of_units(plan: LaunchPlan, rank: int, spans: list[Span], slowdown: float) -> list[Span]:
     """Passes of an emulation shared out among their units by FLOPs, in times of the plan."""
     stage, place = plan.stages[plan.ranks[rank].stage], place_of(plan, rank)
@@ -37,13 +47,13 @@ def spans_of_units(plan: LaunchPlan, rank: int, spans: list[Span], slowdown: flo
     again = {f"blocks.{block}" for block, policy in zip(stage.blocks, place.part.policies)
              if policy.recompute == "full"}
     made = []
-    for span in (s for s in spans if s.kind in ("forward", "backward")):
+    kinds = {kind.value: kind for kind in Kind}
+    for span in (s for s in spans if s.kind in kinds):
         chunk = span.detail["chunk"]
         units = [f"blocks.{block}" for block in stage.chunks[chunk]]
         if stage.ends_with(chunk):
             units.append("head")
-        # A backward pass is two forward passes, and one more where the forward pass is run again.
-        factors = [1.0 if span.kind == "forward" else 2.0 + (unit in again) for unit in units]
+        factors = [_factor(kinds[span.kind], unit, unit in again, stage.puts_off) for unit in units]
         flops = [factor * forward_flops(plan.model, unit, plan.training.sequence_length)
                  for factor, unit in zip(factors, units)]
         samples = len(place.samples(pipeline.samples_of(int(span.name))))
@@ -92,8 +102,9 @@ class TimingsFile:
             recompute = part.policies[stage.blocks.index(block)].recompute
         row.update({"samples": samples, "tp": d.tp, "cp": d.cp, "ep": d.ep, "etp": d.etp,
                     "sequence_parallel": d.sequence_parallel, "recompute": recompute})
-        for kind in ("forward", "backward"):
-            row[kind + "_ms"] = round(1000 * sum(kinds[kind]) / len(kinds[kind]), 6)
+        mean = {kind: sum(seconds) / len(seconds) for kind, seconds in kinds.items() if seconds}
+        row["forward_ms"] = round(1000 * mean["forward"], 6)
+        row["backward_ms"] = round(1000 * (mean["backward"] + mean.get(Kind.WEIGHT.value, 0.0)), 6)
         return row
 
     def _write(self, rows: list[dict[str, Any]], mode: str) -> None:

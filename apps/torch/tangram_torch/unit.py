@@ -15,9 +15,10 @@ from .ends import embed, head_loss
 from .experts import Router, run_experts
 from .flat import FlatWeights
 from .launch_plan import BlockPolicy, Model
-from .layers import Weights, run_block
+from .layers import run_block
 from .parallel import Parallel
 from .topology import Place
+from .weight_gradients import Later, PutOff, Weights
 from .weights import TOKENS, Unit, held_by
 
 
@@ -71,17 +72,26 @@ class Layer:
         for flat in self.flats:
             flat.accumulate()
 
+    def accumulate_beside(self, put_off: PutOff) -> None:
+        """Adds what is not put off, and leaves it with the rest where each microbatch is summed over copies."""
+        for flat in self.flats:
+            if flat.zero < 2 or not put_off.products:
+                flat.accumulate()
+            else:
+                put_off.beside += flat.take()
 
-def short_names(weights: Iterable[UnitWeights], prefix: str) -> Weights:
+
+def short_names(weights: Iterable[UnitWeights], prefix: str, later: Optional[Later] = None) -> Weights:
     names: dict[str, Tensor] = {}
     for unit in weights:
         names.update((name[len(prefix):], parameter) for name, parameter in unit.parameters.items())
-    return names
+    return Weights(names, later)
 
 
-def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolicy, unit: UnitWeights) -> Layer:
+def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolicy, unit: UnitWeights,
+                later: Optional[Later]) -> Layer:
     block = model.blocks[index]
-    w = short_names([unit], f"blocks.{index}.")
+    w = short_names([unit], f"blocks.{index}.", later)
     any_weight = next(iter(unit.parameters.values()))
     router = None
     experts: Optional[Callable[[Tensor], Tensor]] = None

@@ -31,6 +31,7 @@ enum class Fault : std::uint8_t {
   kSwappedChunks,
   kMissingWraparound,
   kWrongGroup,
+  kDroppedWeightGradient,
 };
 
 struct FaultName {

@@ -101,6 +101,7 @@ struct Techniques {
   bool replicas = true;      ///< several pipelines in data parallel
   bool pipeline = true;      ///< more than one stage
   bool interleaving = true;  ///< several model chunks a stage
+  bool zero_bubble = true;   ///< weight gradients that are put off
 
   bool operator==(const Techniques&) const = default;
 };

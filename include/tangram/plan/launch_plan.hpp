@@ -55,12 +55,16 @@ struct PartPrediction {
   Nanoseconds optimizer_step;
   Bytes static_memory;
   Bytes transient;
-  Bytes activation;   ///< per in-flight microbatch
-  Bytes peak_memory;  ///< static + transient + what activations take at their peak: in_flight * activation under 1F1B
+  Bytes activation;  ///< per in-flight microbatch
+  /// static + transient + what activations take at their peak: in_flight * activation under 1F1B; under zero bubble
+  /// what put_off.hpp of cost says.
+  Bytes peak_memory;
   Bytes usable_memory;
   std::int64_t in_flight = 1;  ///< capped at M, at M v where v chunks are interleaved
   cost::Provenance provenance = cost::Provenance::kModelled;
-  std::vector<ChunkPrediction> chunks = {};  ///< as the stage has them; none under 1F1B
+  std::vector<ChunkPrediction> chunks = {};      ///< as the stage has them; none under 1F1B
+  Nanoseconds weight_gradient = Nanoseconds(0);  ///< under zero bubble: of `backward`, what is put off
+  Bytes put_off = Bytes(0);                      ///< and what a microbatch holds meanwhile
   bool operator==(const PartPrediction&) const = default;
 };
 
@@ -88,7 +92,11 @@ struct Stage {
   bool head = false;
   std::vector<Part> parts;
   std::int64_t warmup = 0;  ///< forward passes (of any chunk) before the first backward: in_flight - 1
+  /// Under zero bubble: microbatches that it holds beyond warmup + 1, as their weight gradients are put off.
+  std::int64_t put_off = 0;
 
+  /// Whether its backward passes leave weight gradients for later; without room for them they are whole.
+  [[nodiscard]] bool puts_off() const;
   /// Blocks [first, last), between whose chunks other stages have theirs.
   [[nodiscard]] int first() const { return chunks.front().first; }
   [[nodiscard]] int last() const { return chunks.back().last; }
@@ -174,8 +182,8 @@ struct Breakdown {  ///< of the critical stage, in seconds of the iteration
 };
 
 struct Predicted {
-  Nanoseconds iteration;  ///< simulated
-  Nanoseconds closed_form;
+  Nanoseconds iteration;    ///< simulated
+  Nanoseconds closed_form;  ///< under zero bubble: of its stages under 1F1B
   double tokens_per_s = 0;
   double mfu = 0;              ///< model FLOPs over the dense peak of the GPUs the plan uses
   double mfu_fleet = 0;        ///< over the dense peak of all GPUs of the fleet
@@ -244,6 +252,7 @@ struct LaunchPlan {
   runtime::Target runtime = runtime::Target::kGeneric;  ///< whose semantics all predictions speak of
   /// Microbatches that go through a chunk in a row before the next chunk's turn; 0: chunks are not interleaved.
   std::int64_t group = 0;
+  bool zero_bubble = false;  ///< weight gradients are put off
   std::vector<PlanIsland> islands;
   std::vector<Pipeline> pipelines;
   std::vector<Stage> stages;
@@ -256,7 +265,8 @@ struct LaunchPlan {
 
   [[nodiscard]] bool is_interleaved() const { return group > 0; }
   [[nodiscard]] runtime::Schedule schedule() const {
-    return is_interleaved() ? runtime::Schedule::kInterleaved : runtime::Schedule::k1F1B;
+    if (is_interleaved()) return runtime::Schedule::kInterleaved;
+    return zero_bubble ? runtime::Schedule::kZeroBubble : runtime::Schedule::k1F1B;
   }
   /// Of its schedule; of 1F1B where the runtime knows no other.
   [[nodiscard]] runtime::Semantics semantics() const { return runtime::runtime_of(runtime).semantics_of(schedule()); }

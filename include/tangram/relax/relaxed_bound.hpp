@@ -25,10 +25,12 @@
 namespace tangram::relax {
 
 /// `modelled`: all plans of stages are those of parallelizers whose info says so. `chunks`: model chunks that a stage
-/// may have at most, 1 under 1F1B. What is proven by the deadline counts.
+/// may have at most, 1 under 1F1B. What is proven by the deadline counts. `zero_bubble`: weight gradients may be put
+/// off; what holds then holds of 1F1B as well.
 [[nodiscard]] Nanoseconds relaxed_bound(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                         bool modelled, const cost::ProfileSet* profiles = nullptr,
-                                        const BoundTuning& tuning = {}, int chunks = 1, const Deadline& deadline = {});
+                                        const BoundTuning& tuning = {}, int chunks = 1, const Deadline& deadline = {},
+                                        bool zero_bubble = false);
 
 /// The same for money: dollars that an iteration costs at least, all work on the class where it is cheapest. Zero where
 /// a class has no price.

@@ -31,6 +31,7 @@ enum class Target : std::uint8_t {
 enum class Schedule : std::uint8_t {
   k1F1B,         ///< one forward, one backward, over one range of blocks a stage
   kInterleaved,  ///< 1F1B over several model chunks a stage (Narayanan et al., arXiv 2104.04473, section 2.2)
+  kZeroBubble,   ///< 1F1B whose weight gradients wait for gaps (ZB-H1, Qi et al., arXiv 2401.10241, section 2)
 };
 
 /// What a stage does while its transfers are under way.
@@ -102,6 +103,7 @@ struct Runtime {
   std::string_view title;                     ///< as people know it
   Semantics semantics = {};                   ///< of 1F1B
   std::optional<Semantics> interleaved = {};  ///< of kInterleaved; none: it has no such schedule
+  bool zero_bubble = false;                   ///< whether it has kZeroBubble, with the semantics of 1F1B
   RuleSet rules = {};
   std::string_view in_words = {};  ///< of its rules, for compose::Space::rules; empty: it has none
 
@@ -109,7 +111,14 @@ struct Runtime {
   /// The runtime as it would be without this rule.
   [[nodiscard]] Runtime without(Rule rule) const;
 
-  [[nodiscard]] bool knows(Schedule schedule) const { return schedule == Schedule::k1F1B || interleaved; }
+  [[nodiscard]] bool knows(Schedule schedule) const {
+    switch (schedule) {
+      case Schedule::k1F1B: break;
+      case Schedule::kInterleaved: return interleaved.has_value();
+      case Schedule::kZeroBubble: return zero_bubble;
+    }
+    return true;
+  }
   /// Of a schedule it knows; of 1F1B otherwise.
   [[nodiscard]] const Semantics& semantics_of(Schedule schedule) const {
     return schedule == Schedule::kInterleaved && interleaved ? *interleaved : semantics;
@@ -133,7 +142,7 @@ struct Runtime {
 [[nodiscard]] std::string_view to_string(Rule rule);
 /// "one set of degrees for all stages", ...
 [[nodiscard]] std::string_view in_words(Rule rule);
-/// "1f1b", "interleaved".
+/// "1f1b", "interleaved", "zero-bubble".
 [[nodiscard]] std::string_view to_string(Schedule schedule);
 /// "overlapped", "blocking", "forward-blocking".
 [[nodiscard]] std::string_view to_string(Transfers transfers);

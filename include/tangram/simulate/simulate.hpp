@@ -133,7 +133,7 @@ struct Result {
 [[nodiscard]] Result simulate(const Schedule& schedule, bool record = false);
 
 /// The written times, chunks, warm-ups and boundaries, taken as they are, with the transfers of the plan's runtime.
-/// `transfers`: not kBlocking where the plan's chunks are interleaved.
+/// `transfers`: not kBlocking where the plan's chunks are interleaved or its weight gradients put off.
 [[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan);
 [[nodiscard]] Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers);
 

@@ -96,8 +96,9 @@ auto members(S& s) {
 
 template <Of<model::Techniques> S>
 auto members(S& s) {
-  auto& [tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline, interleaving] = s;
-  return std::tie(tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline, interleaving);
+  auto& [tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline, interleaving, bubble] = s;
+  return std::tie(tp, sp, cp, ep, dp, zero1, zero2, zero3, selective, full, mixed, replicas, pipeline, interleaving,
+                  bubble);
 }
 
 template <Of<model::Optimizer> S>

@@ -6,6 +6,7 @@
 
 #include "result_text.hpp"
 #include "tangram/base/digest.hpp"
+#include "tangram/compose/target.hpp"
 
 namespace tangram::planner {
 

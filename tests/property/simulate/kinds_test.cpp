@@ -209,6 +209,28 @@ TEST_CASE("property simulate: a split backward pass is never slower than 1F1B, a
   CHECK(faster > 5'000);
 }
 
+TEST_CASE("property simulate: no split backward pass beats a stage's work behind the forward passes in front of it") {
+  Draws draws(8);
+  int close = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const SimPipeline pipeline = draw_plain(draws, ScheduleKind::kZeroBubble);
+    Nanoseconds fill;
+    Nanoseconds passage;
+    Nanoseconds least;
+    for (const SimStage& stage : pipeline.stages) {
+      const SimPart& part = stage.parts[0];
+      least = std::max(least, fill + (part.forward + part.backward) * pipeline.microbatches);
+      const bool last = &stage == &pipeline.stages.back();
+      fill += part.forward + (last ? Nanoseconds(0) : stage.latency);
+      passage += part.forward + part.backward - part.weight_gradient + (last ? Nanoseconds(0) : stage.latency * 2);
+    }
+    const Result result = simulate::simulate(Schedule{{pipeline}});
+    REQUIRE(result.last_backward >= std::max(least, passage));
+    close += result.last_backward * 10 < std::max(least, passage) * 11 ? 1 : 0;
+  }
+  CHECK(close > 1'000);
+}
+
 TEST_CASE("property simulate: equal stages and thirds have the bubble of ZB-H1") {
   // (p - 1) (F + B - W) (arXiv 2401.10241, table 2), with no more than p microbatches in flight anywhere.
   for (Int p = 1; p <= 8; ++p) {

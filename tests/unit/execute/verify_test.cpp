@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "pass_order.hpp"
 #include "support/catch.hpp"
 #include "unit/execute/tiny_plan.hpp"
 
@@ -47,6 +48,15 @@ plan::LaunchPlan three_stages() {
                                            {{2, {{{2, 1, 2, 1, 1, true}, 4}}},
                                             {4, {{{1, 1, 4, 2, 1, false}, 4, {1, RecomputeMode::kNone, 0}}}},
                                             {6, {{{2, 1, 1, 1, 1, false}, 1}, {{1, 1, 3, 1, 1, false}, 3}}}}}});
+}
+
+plan::LaunchPlan zero_bubble(plan::LaunchPlan plan, std::int64_t put_off) {
+  plan.zero_bubble = true;
+  for (plan::Stage& stage : plan.stages) {
+    stage.put_off = put_off;
+    for (plan::Part& part : stage.parts) part.predicted.weight_gradient = Nanoseconds(1);
+  }
+  return plan;
 }
 
 }  // namespace
@@ -247,4 +257,42 @@ TEST_CASE("mistakes in interleaved chunks are found by their names") {
     // A plan without chunks has nothing of the kind.
     CHECK_FALSE(verify(three_stages(), {fault}));
   }
+}
+
+TEST_CASE("weight gradients that are put off add up to what one process computes") {
+  for (const std::int64_t put_off : {0, 1, 3}) {
+    CAPTURE(put_off);
+    check_good(zero_bubble(three_stages(), put_off));
+    for (int zero = 0; zero <= 3; ++zero) {
+      const PartSpec sharded{{1, 1, 2, 1, 1, false}, 2, {zero, RecomputeMode::kNone, 0}};
+      const PartSpec recomputed{{2, 1, 2, 1, 1, true}, 2, {zero, RecomputeMode::kFull, 2}};
+      const PartSpec context{{1, 2, 1, 1, 1, false}, 2, {zero, RecomputeMode::kSelective, 0}};
+      check_good(zero_bubble(
+          make_plan(make_model("dgmlsp"), {{2, 6, {{2, {sharded}}, {4, {recomputed}}, {6, {context}}}}}), put_off));
+    }
+  }
+  const PartSpec one{{}, 2};
+  check_good(
+      zero_bubble(make_plan(make_model("dddd", true), {{2, 5, {{2, {one}}, {4, {one}}}}, {2, 2, {{4, {one}}}}}), 1));
+}
+
+TEST_CASE("weight gradients come where a stage is full, and at the end") {
+  const auto order = [](std::int64_t put_off) {
+    std::string text;
+    for (const Pass& pass : zero_bubble_passes(4, 1, put_off)) {
+      text += (pass.weights ? "W" : pass.backward ? "B" : "F") + std::to_string(pass.microbatch);
+    }
+    return text;
+  };
+  CHECK(order(0) == "F0F1B0W0F2B1W1F3B2B3W2W3");
+  CHECK(order(1) == "F0F1B0F2B1W0F3B2B3W1W2W3");
+  CHECK(order(9) == "F0F1B0F2B1F3B2B3W0W1W2W3");
+}
+
+TEST_CASE("weight gradients that a stage forgets are found") {
+  const plan::LaunchPlan plan = zero_bubble(three_stages(), 1);
+  const Report report = verified(plan, {Fault::kDroppedWeightGradient});
+  INFO(listing(report));
+  CHECK(std::ranges::any_of(report.findings, [](const Finding& f) { return f.code == "gradient-differs"; }));
+  CHECK_FALSE(verify(three_stages(), {Fault::kDroppedWeightGradient}));
 }

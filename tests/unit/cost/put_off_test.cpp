@@ -20,11 +20,11 @@ PutOffCost put_off_of(const model::Model& model, const Degrees& degrees, int sam
 }  // namespace
 
 TEST_CASE("zero bubble, arXiv 2401.10241, table 1: a layer's weight gradients wait for 32 s b h bytes") {
-  constexpr double kSbh = 2048.0 * 4 * 6144;
+  constexpr double kTokenValues = 2048.0 * 4 * 6144;
   const model::Model model = megatron_22b();
-  CHECK(put_off_bytes(model.types.front(), model.job, tensor(1, false), 4) == Approx(32 * kSbh));
+  CHECK(put_off_bytes(model.types.front(), model.job, tensor(1, false), 4) == Approx(32 * kTokenValues));
   // Heads and feed-forward columns are split; what four projections read or give of width h is not: 8 s b h.
-  CHECK(put_off_bytes(model.types.front(), model.job, tensor(8, true), 4) == Approx(kSbh * (8 + 24.0 / 8)));
+  CHECK(put_off_bytes(model.types.front(), model.job, tensor(8, true), 4) == Approx(kTokenValues * (8 + 24.0 / 8)));
 }
 
 TEST_CASE("put off of grouped queries and gated feed-forwards, by hand") {

@@ -55,13 +55,6 @@ std::vector<cost::Degrees> common_degrees(const model::Model& model, const clust
   return degrees;
 }
 
-std::vector<RecomputeMode> modes_of(const model::Techniques& allow) {
-  std::vector<RecomputeMode> modes{RecomputeMode::kNone};
-  if (allow.recompute_selective) modes.push_back(RecomputeMode::kSelective);
-  if (allow.recompute_full) modes.push_back(RecomputeMode::kFull);
-  return modes;
-}
-
 /// What is demanded of all stages, whatever the case.
 Constraints common_demands(const Runtime& runtime, const model::Job& job) {
   Constraints constraints;
@@ -161,8 +154,9 @@ std::vector<std::optional<cost::Degrees>> degrees_of_cases(const Runtime& runtim
 
 std::vector<std::optional<RecomputeMode>> recompute_of_cases(const Runtime& runtime, const model::Techniques& allow) {
   if (!runtime.has(Rule::kSameRecompute)) return {std::nullopt};
-  std::vector<std::optional<RecomputeMode>> modes;
-  std::ranges::copy(modes_of(allow), std::back_inserter(modes));
+  std::vector<std::optional<RecomputeMode>> modes{RecomputeMode::kNone};
+  if (allow.recompute_selective) modes.emplace_back(RecomputeMode::kSelective);
+  if (allow.recompute_full) modes.emplace_back(RecomputeMode::kFull);
   return modes;
 }
 
@@ -209,16 +203,6 @@ Diagnostics nothing_to_search() {
   return {problem(ErrorKind::kInfeasible, "schedule-forbidden",
                   "the wanted schedule, or the wanted GPU types and degrees, are not among what the job allows",
                   "allow the techniques interleaving and pipeline, or take --schedule any")};
-}
-
-/// One case per set of degrees.
-std::vector<Constraints> homogeneous_cases(const model::Model& model, const cluster::IslandHierarchy& hierarchy) {
-  std::vector<Constraints> cases;
-  for (const cost::Degrees& degrees : common_degrees(model, hierarchy)) {
-    cases.emplace_back();
-    cases.back().demands.degrees = degrees;
-  }
-  return cases;
 }
 
 /// What a placement of encoders adds to the cases of a target.
@@ -306,10 +290,10 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
   return true;
 }
 
-std::vector<Constraints> cases_of(const Runtime& runtime, const model::Model& model,
-                                  const cluster::IslandHierarchy& hierarchy, EncoderPlacement placement) {
+std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                                  EncoderPlacement placement) {
   if (runtime.target == Target::kGeneric && placement == EncoderPlacement::kHomogeneous) {
-    return placed(homogeneous_cases(model, hierarchy), placement);
+    runtime.rules = runtime.rules.with({Rule::kSameDegrees});
   }
   std::vector<Constraints> cases;
   Constraints constraints = common_demands(runtime, model.job);

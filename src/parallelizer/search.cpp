@@ -60,12 +60,29 @@ struct ChainState {
 /// Whether degrees are fast enough without ZeRO and recompute.
 enum class Speed : std::uint8_t { kUnknown, kTooSlow, kOfUse };
 
+/// Blocks before each that is the first of its type, the slice's first left out, and all blocks.
+std::vector<int> ends_of_types(const model::SliceSignature& slice) {
+  std::vector<int> ends;
+  std::vector<int> seen;
+  int before = 0;
+  for (const auto& [type, count] : slice.runs) {
+    if (std::ranges::find(seen, type) == seen.end()) {
+      if (before > 0) ends.push_back(before);
+      seen.push_back(type);
+    }
+    before += count;
+  }
+  ends.push_back(before);
+  return ends;
+}
+
 class Search {
  public:
   Search(const StrategySpace& space, const Query& query)
       : space_(space),
         query_(query),
         blocks_(query.slice.block_count()),
+        ends_of_types_(ends_of_types(query.slice)),
         speeds_(space.units.size(), Speed::kUnknown),
         chains_(space.chains) {
     constexpr std::size_t kUsualPlans = 256;
@@ -265,7 +282,7 @@ class Search {
     sweep.most = most_in_flight(chains_[family.chain], sweep.current, sweep.leanest.cost.activation);
     look_and_keep(sweep, std::numeric_limits<std::int64_t>::min());
     int before = 0;
-    for (const int until : ends_of_types()) {
+    for (const int until : ends_of_types_) {
       if (before > 0) advance(sweep, evaluate_in(sweep, before + 1));
       if (!worth_more(sweep, sweep.leanest)) break;
       before = until;
@@ -274,22 +291,6 @@ class Search {
       while (worth_more(sweep, last)) advance(sweep, fewest(sweep, last, sweep.covered));
     }
     chains_[family.chain].full = sweep.covered >= sweep.leanest.vector.n_max;
-  }
-
-  /// Blocks before each that is the first of its type, the slice's first left out, and all blocks.
-  [[nodiscard]] std::vector<int> ends_of_types() const {
-    std::vector<int> ends;
-    std::vector<int> seen;
-    int before = 0;
-    for (const auto& [type, count] : query_.slice.runs) {
-      if (std::ranges::find(seen, type) == seen.end()) {
-        if (before > 0) ends.push_back(before);
-        seen.push_back(type);
-      }
-      before += count;
-    }
-    ends.push_back(before);
-    return ends;
   }
 
   Trial evaluate_in(const Sweep& sweep, int layers) {
@@ -365,6 +366,7 @@ class Search {
   const StrategySpace& space_;
   const Query& query_;
   const int blocks_;
+  const std::vector<int> ends_of_types_;
   std::vector<Speed> speeds_;  ///< by units
   std::vector<ChainState> chains_;
   std::vector<cost::StageCoster> costers_;

@@ -81,11 +81,6 @@ void check_cuts(const LaunchPlan& plan, const Stage& stage, Findings& findings) 
 }  // namespace
 
 void check_interleaving(const LaunchPlan& plan, Findings& findings) {
-  const runtime::Runtime& runtime = runtime::runtime_of(plan.runtime);
-  if (!runtime.knows(plan.schedule())) {
-    findings.add("schedule-unknown", "execution",
-                 std::string(runtime.title) + " has no schedule " + std::string(to_string(plan.schedule())));
-  }
   if (!plan.is_interleaved()) return;
   for (const Pipeline& pipeline : plan.pipelines) check_groups(plan, pipeline, findings);
   for (const Stage& stage : plan.stages) check_cuts(plan, stage, findings);

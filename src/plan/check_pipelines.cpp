@@ -174,12 +174,8 @@ void check_stages_listed(const LaunchPlan& plan, Findings& findings) {
   }
 }
 
-}  // namespace
-
-void check_pipelines(const LaunchPlan& plan, Findings& findings) {
-  check_batch(plan, findings);
-  check_stages_listed(plan, findings);
-  for (const auto& pipeline : plan.pipelines) check_blocks(plan, pipeline, findings);
+/// Of the whole plan.
+void check_techniques(const LaunchPlan& plan, Findings& findings) {
   const auto& allow = plan.model.job.allow;
   if (!allow.replicas && plan.pipelines.size() > 1) {
     findings.add("technique-forbidden", "plan", "several pipelines are not allowed by the job");
@@ -193,9 +189,25 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
   if (!allow.zero_bubble && plan.zero_bubble) {
     findings.add("technique-forbidden", "plan", "the job does not allow that weight gradients are put off");
   }
+}
+
+void check_runtime(const LaunchPlan& plan, Findings& findings) {
+  const runtime::Runtime& runtime = runtime::runtime_of(plan.runtime);
+  if (runtime.knows(plan.schedule())) return;
+  findings.add("schedule-unknown", "execution",
+               std::string(runtime.title) + " has no schedule " + std::string(to_string(plan.schedule())));
+}
+
+}  // namespace
+
+void check_pipelines(const LaunchPlan& plan, Findings& findings) {
+  check_batch(plan, findings);
+  check_stages_listed(plan, findings);
+  for (const auto& pipeline : plan.pipelines) check_blocks(plan, pipeline, findings);
+  check_techniques(plan, findings);
   for (const auto& stage : plan.stages) {
     check_samples(plan, stage, findings);
-    if (!allow.mixed_stages && stage.parts.size() > 1) {
+    if (!plan.model.job.allow.mixed_stages && stage.parts.size() > 1) {
       findings.add("technique-forbidden", at_stage(stage.id), "mixed stages are not allowed by the job");
     }
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
@@ -205,6 +217,7 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
       check_allowed(plan, stage.parts[p], where, findings);
     }
   }
+  check_runtime(plan, findings);
 }
 
 }  // namespace tangram::plan

@@ -55,7 +55,7 @@ class Findings {
 /// Identifiers, references and ranges that everything else relies on. False: the other steps cannot run.
 [[nodiscard]] bool check_references(const LaunchPlan& plan, Findings& findings);
 
-/// Blocks, embedding and head, degrees, techniques, samples.
+/// Blocks, embedding and head, degrees, techniques, samples; a schedule that the runtime has.
 void check_pipelines(const LaunchPlan& plan, Findings& findings);
 
 /// Islands, hosts and GPUs; ranks and their coordinates.
@@ -76,7 +76,7 @@ using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
 /// In-flight microbatches, warm-up, period and closed form (src/chain/README.md). Returns the closed form.
 [[nodiscard]] Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed, Findings& findings);
 
-/// A schedule that the runtime knows, groups of microbatches that it takes, chunks that hand over alike.
+/// Groups of microbatches that the runtime takes, chunks that hand over alike.
 void check_interleaving(const LaunchPlan& plan, Findings& findings);
 
 /// Bytes that the chunks' activations take at their peak, where the microbatches go through them in groups and the

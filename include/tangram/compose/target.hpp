@@ -24,7 +24,7 @@ void restrict_to(const runtime::Runtime& runtime, model::Job& job);
 
 /// At least one. Full recompute is of whole stages where it has to be the same for all; sequence parallelism and ZeRO-1
 /// are used wherever they can be. Homogeneous plans of no target are cases by their degrees.
-[[nodiscard]] std::vector<Constraints> cases_of(const runtime::Runtime& runtime, const model::Model& model,
+[[nodiscard]] std::vector<Constraints> cases_of(runtime::Runtime runtime, const model::Model& model,
                                                 const cluster::IslandHierarchy& hierarchy,
                                                 EncoderPlacement placement = EncoderPlacement::kAny);
 

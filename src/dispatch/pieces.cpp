@@ -1,23 +1,17 @@
 #include "pieces.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <string>
 
 #include "tangram/base/at.hpp"
 
 namespace tangram::dispatch {
 
-Pieces::Pieces(const kernels::KernelGraph& graph, std::span<const kernels::Access> more) {
-  std::map<std::string, int> shared;
-  std::vector<std::set<std::int64_t>> borders;  // by storage
-  for (const kernels::Buffer& buffer : graph.buffers) {
-    const int next = static_cast<int>(borders.size());
-    const int storage = buffer.storage.empty() ? next : shared.emplace(buffer.storage, next).first->second;
-    if (storage == next) borders.emplace_back();
-    at(borders, storage).insert({0, buffer.bytes.value()});
-    storage_of_.push_back(storage);
+Pieces::Pieces(const kernels::KernelGraph& graph, std::span<const kernels::Access> more)
+    : storages_(kernels::storages_of(graph)) {
+  std::vector<std::set<std::int64_t>> borders(static_cast<std::size_t>(storage_count()));
+  for (std::size_t b = 0; b < graph.buffers.size(); ++b) {
+    at(borders, storages_.of[b]).insert({0, graph.buffers[b].bytes.value()});
   }
   const auto cut = [&](std::span<const kernels::Access> accesses) {
     for (const kernels::Access& access : accesses) {
@@ -30,27 +24,32 @@ Pieces::Pieces(const kernels::KernelGraph& graph, std::span<const kernels::Acces
     cut(kernel.updates);
   }
   cut(more);
-  for (int s = 0; s < static_cast<int>(borders.size()); ++s) {
+  for (int s = 0; s < storage_count(); ++s) {
     first_.push_back(count());
     const std::set<std::int64_t>& of = at(borders, s);
     for (auto next = of.begin(); std::next(next) != of.end(); ++next) pieces_.push_back({s, *next, *std::next(next)});
   }
+  first_.push_back(count());
 }
 
 const Piece& Pieces::piece(int number) const { return at(pieces_, number); }
 
-int Pieces::storage_of(int buffer) const { return at(storage_of_, buffer); }
+int Pieces::storage_of(int buffer) const { return at(storages_.of, buffer); }
 
 std::int64_t Pieces::bytes_of_storage(int storage) const {
-  const int end = storage + 1 < storage_count() ? at(first_, storage + 1) : count();
+  const int end = at(first_, storage + 1);
   return end == at(first_, storage) ? 0 : at(pieces_, end - 1).end;
 }
 
-PieceRange Pieces::range(int buffer, std::int64_t offset, std::int64_t end) const {
+PieceRange Pieces::storage_around(int buffer) const {
   const int storage = storage_of(buffer);
-  const int behind = storage + 1 < storage_count() ? at(first_, storage + 1) : count();
-  const auto begin_of = pieces_.begin() + at(first_, storage);
-  const auto end_of = pieces_.begin() + behind;
+  return {buffer, at(first_, storage), at(first_, storage + 1)};
+}
+
+PieceRange Pieces::range(int buffer, std::int64_t offset, std::int64_t end) const {
+  const PieceRange all = storage_around(buffer);
+  const auto begin_of = pieces_.begin() + all.first;
+  const auto end_of = pieces_.begin() + all.last;
   const auto first = std::partition_point(begin_of, end_of, [&](const Piece& p) { return p.end <= offset; });
   const auto last = std::partition_point(first, end_of, [&](const Piece& p) { return p.begin < end; });
   return {buffer, static_cast<int>(first - pieces_.begin()), static_cast<int>(last - pieces_.begin())};

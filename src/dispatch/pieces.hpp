@@ -29,16 +29,18 @@ class Pieces {
 
   [[nodiscard]] int count() const { return static_cast<int>(pieces_.size()); }
   [[nodiscard]] const Piece& piece(int number) const;
-  [[nodiscard]] int storage_count() const { return static_cast<int>(first_.size()); }
+  [[nodiscard]] int storage_count() const { return storages_.count; }
   [[nodiscard]] int storage_of(int buffer) const;
   [[nodiscard]] std::int64_t bytes_of_storage(int storage) const;
+  /// All of the storage that the buffer lies in.
+  [[nodiscard]] PieceRange storage_around(int buffer) const;
   /// That cover [offset, end) of the buffer; those that it cuts count whole.
   [[nodiscard]] PieceRange range(int buffer, std::int64_t offset, std::int64_t end) const;
 
  private:
-  std::vector<int> storage_of_;  ///< by buffer
-  std::vector<Piece> pieces_;    ///< by storage, then offset
-  std::vector<int> first_;       ///< by storage
+  kernels::Storages storages_;
+  std::vector<Piece> pieces_;  ///< by storage, then offset
+  std::vector<int> first_;     ///< by storage, and behind the last one
 };
 
 /// What a kernel needs and what it leaves. A write that is not exact needs what was there.

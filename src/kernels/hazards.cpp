@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 
 #include "tangram/base/at.hpp"
@@ -60,16 +59,8 @@ class SegmentMap {
 
 class HazardSweep {
  public:
-  explicit HazardSweep(const KernelGraph& graph) : graph_(graph) {
-    std::map<std::string, int> shared;
-    for (std::size_t b = 0; b < graph.buffers.size(); ++b) {
-      const std::string& storage = graph.buffers[b].storage;
-      const int next = static_cast<int>(segments_.size());
-      const int place = storage.empty() ? next : shared.emplace(storage, next).first->second;
-      if (place == next) segments_.emplace_back();
-      storage_of_.push_back(place);
-    }
-  }
+  explicit HazardSweep(const KernelGraph& graph)
+      : graph_(graph), storages_(storages_of(graph)), segments_(static_cast<std::size_t>(storages_.count)) {}
 
   void launch(int number) {
     const Kernel& kernel = at(graph_.kernels, number);
@@ -88,7 +79,7 @@ class HazardSweep {
   std::vector<Hazard> finished() && { return std::move(hazards_); }
 
  private:
-  SegmentMap& segments_of(const Access& access) { return at(segments_, at(storage_of_, access.buffer)); }
+  SegmentMap& segments_of(const Access& access) { return at(segments_, at(storages_.of, access.buffer)); }
 
   /// Whether the kernel overwrites all of the buffer, and reads none of it.
   bool starts_afresh(const Kernel& kernel, const Access& write) const {
@@ -154,9 +145,9 @@ class HazardSweep {
   using Key = std::tuple<int, HazardKind, int, bool>;  // from, kind, buffer, storage
 
   const KernelGraph& graph_;
-  std::vector<int> storage_of_;
-  std::vector<SegmentMap> segments_;
-  std::map<Key, Hazard> found_;  ///< of the kernel that is launched
+  Storages storages_;
+  std::vector<SegmentMap> segments_;  ///< by storage
+  std::map<Key, Hazard> found_;       ///< of the kernel that is launched
   std::vector<Hazard> hazards_;
 };
 

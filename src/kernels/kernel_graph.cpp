@@ -1,5 +1,7 @@
 #include "tangram/kernels/kernel_graph.hpp"
 
+#include <map>
+
 #include "names.hpp"
 #include "tangram/base/at.hpp"
 
@@ -17,6 +19,18 @@ std::int64_t Phase::passes_of(int kernel) const {
     if (repeat.first <= kernel && kernel < repeat.first + repeat.kernels) return repeat.times;
   }
   return 1;
+}
+
+Storages storages_of(const KernelGraph& graph) {
+  Storages storages;
+  std::map<std::string, int> named;
+  for (const Buffer& buffer : graph.buffers) {
+    const int next = storages.count;
+    const int storage = buffer.storage.empty() ? next : named.emplace(buffer.storage, next).first->second;
+    if (storage == next) ++storages.count;
+    storages.of.push_back(storage);
+  }
+  return storages;
 }
 
 }  // namespace tangram::kernels

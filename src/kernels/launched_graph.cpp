@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "place.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/ptx/analysis.hpp"
 
@@ -109,13 +111,10 @@ class LaunchedGraph {
     if (!buffer.integers.empty()) at(has_integers_, place->second) = 1;
     const std::int64_t bytes = at(graph_.buffers, place->second).bytes.value();
     if (bytes == buffer.bytes) return;
-    Diagnostic wrong;
-    wrong.code = "inconsistent-value";
-    wrong.where = {file_, line, 1};
-    wrong.message =
-        fmt::format("\"{}\" has {} bytes here, and {} in an earlier launch", buffer.name, buffer.bytes, bytes);
-    wrong.hint = "allocations of other sizes need other names";
-    mistakes_.push_back(std::move(wrong));
+    mistakes_.push_back(mistake_at(
+        file_, line, 1, "inconsistent-value",
+        fmt::format("\"{}\" has {} bytes here, and {} in an earlier launch", buffer.name, buffer.bytes, bytes),
+        "allocations of other sizes need other names"));
   }
 
   void add_range(const ptx::Launch& launch, const ptx::BufferRange& range, Kernel& kernel) const {

@@ -159,4 +159,11 @@ struct KernelGraph {
   bool operator==(const KernelGraph&) const = default;
 };
 
+/// The memory that buffers lie in (Buffer::storage), numbered in the order of the first buffer of each.
+struct Storages {
+  int count = 0;
+  std::vector<int> of;  ///< by buffer
+};
+[[nodiscard]] Storages storages_of(const KernelGraph& graph);
+
 }  // namespace tangram::kernels

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "tangram/base/at.hpp"
+#include "tangram/streams/streams.hpp"
 
 namespace tangram::dispatch {
 
@@ -13,6 +15,16 @@ namespace {
 
 int link_resource(const Schedule& schedule, int from, int to) {
   return static_cast<int>(schedule.devices.size()) * (1 + from) + to;
+}
+
+/// By resource: how many there are alike.
+std::vector<int> servers_of(const Schedule& schedule) {
+  std::vector<int> servers;
+  const auto count = schedule.devices.size();
+  for (const Device& device : schedule.devices) servers.push_back(device.count);
+  servers.resize(count + count * count, 1);
+  for (const Lanes& lanes : schedule.links) at(servers, link_resource(schedule, lanes.from, lanes.to)) = lanes.count;
+  return servers;
 }
 
 /// Segments of a phase, and the messages that they send.
@@ -45,42 +57,36 @@ std::vector<streams::Segment> pass_of(const Schedule& schedule, int phase) {
   return segments;
 }
 
-double latency_of(const Schedule& schedule, int phase) {
-  streams::Schedule one;
-  one.servers = timeline_of(schedule, 1).servers;
+/// Of one pass alone.
+double latency_of(std::vector<streams::Segment> segments, const std::vector<int>& servers) {
+  if (segments.empty()) return 0;
   streams::PassKind kind;
-  kind.ways.push_back(pass_of(schedule, phase));
+  kind.ways.push_back(std::move(segments));
   kind.passes = 1;
-  if (kind.ways.front().empty()) return 0;
+  streams::Schedule one;
+  one.servers = servers;
   one.kinds.push_back(std::move(kind));
   return streams::run(one).end;
 }
 
 double allowed_period(const Schedule& schedule) {
-  const streams::Schedule resources = timeline_of(schedule, 1);
-  std::vector<double> busy(resources.servers.size(), 0);
+  const std::vector<int> servers = servers_of(schedule);
+  std::vector<double> busy(servers.size(), 0);
   double period = 0;
   for (int f = 0; f < static_cast<int>(schedule.phases.size()); ++f) {
     const Phase& phase = at(schedule.phases, f);
-    for (const streams::Segment& segment : pass_of(schedule, f)) {
-      at(busy, segment.resource) += phase.passes * segment.seconds;
-    }
-    period = std::max(period, phase.passes * latency_of(schedule, f) / phase.in_flight);
+    std::vector<streams::Segment> pass = pass_of(schedule, f);
+    for (const streams::Segment& segment : pass) at(busy, segment.resource) += phase.passes * segment.seconds;
+    period = std::max(period, phase.passes * latency_of(std::move(pass), servers) / phase.in_flight);
   }
-  for (std::size_t r = 0; r < busy.size(); ++r) period = std::max(period, busy[r] / resources.servers[r]);
+  for (std::size_t r = 0; r < busy.size(); ++r) period = std::max(period, busy[r] / servers[r]);
   return period;
 }
 
-}  // namespace
-
-streams::Schedule timeline_of(const Schedule& schedule, int rounds) {
+/// Resources are the devices, then the links by sending and receiving device; kinds the phases.
+streams::Schedule timeline_of(const Schedule& schedule, double rounds) {
   streams::Schedule result;
-  const auto count = schedule.devices.size();
-  for (const Device& device : schedule.devices) result.servers.push_back(device.count);
-  result.servers.resize(count + count * count, 1);
-  for (const Lanes& lanes : schedule.links) {
-    at(result.servers, link_resource(schedule, lanes.from, lanes.to)) = lanes.count;
-  }
+  result.servers = servers_of(schedule);
   for (int f = 0; f < static_cast<int>(schedule.phases.size()); ++f) {
     const Phase& phase = at(schedule.phases, f);
     streams::PassKind kind;
@@ -91,6 +97,8 @@ streams::Schedule timeline_of(const Schedule& schedule, int rounds) {
   }
   return result;
 }
+
+}  // namespace
 
 Periods periods_of(Schedule schedule, int in_flight, int least_rounds) {
   double wanted = least_rounds;
@@ -103,7 +111,7 @@ Periods periods_of(Schedule schedule, int in_flight, int least_rounds) {
     passes += phase.passes;
   }
   constexpr double kMostPasses = 1e6;  // some seconds
-  const int rounds = static_cast<int>(std::max(1.0, std::min(wanted, kMostPasses / passes)));
+  const double rounds = std::max(1.0, std::floor(std::min(wanted, kMostPasses / passes)));
   Periods result;
   result.allowed = allowed_period(schedule);
   const streams::Schedule timeline = timeline_of(schedule, rounds);

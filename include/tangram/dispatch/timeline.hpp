@@ -1,14 +1,10 @@
-// How long a schedule takes. Goes in: a schedule with its seconds. Comes out: its resources and segments for `streams`,
-// and the period from round to round: what resources allow, and what is left in a simulation.
+// How long a schedule takes. Goes in: a schedule with its seconds. Comes out: the period from round to round: what
+// resources allow, and what is left in a simulation by `streams`.
 #pragma once
 
 #include "tangram/dispatch/schedule.hpp"
-#include "tangram/streams/streams.hpp"
 
 namespace tangram::dispatch {
-
-/// Resources are the devices, then the links by sending and receiving device; kinds the phases.
-[[nodiscard]] streams::Schedule timeline_of(const Schedule& schedule, int rounds);
 
 /// Seconds of one round.
 struct Periods {

@@ -12,12 +12,12 @@ namespace {
 
 class Blame {
  public:
-  Blame(const Scene& scene, const Wrong& wrong) : scene_(scene), wrong_(wrong) {
-    const Piece& first = scene.pieces.piece(wrong.range.first);
-    const kernels::Buffer& buffer = at(scene.graph.buffers, wrong.range.buffer);
+  Blame(const Scene& scene, const Wrong& wrong) : scene_(scene), setting_(scene.setting), wrong_(wrong) {
+    const Piece& first = setting_.pieces.piece(wrong.range.first);
+    const kernels::Buffer& buffer = at(setting_.graph.buffers, wrong.range.buffer);
     found_.buffer = buffer.id;
     found_.offset = first.begin;
-    found_.bytes = scene.pieces.piece(wrong.range.last - 1).end - first.begin;
+    found_.bytes = setting_.pieces.piece(wrong.range.last - 1).end - first.begin;
     found_.device = device(wrong.device);
     found_.kernel = wrong.reader >= 0 ? kernel(wrong.reader) : kernel(wrong.wanted);
     found_.from_device = wrong.wanted >= 0 ? device(device_of(wrong.wanted)) : found_.device;
@@ -37,11 +37,11 @@ class Blame {
 
  private:
   [[nodiscard]] int device_of(RunNumber run) const {
-    return at(scene_.device_of, at(scene_.reference.runs, run).kernel);
+    return at(setting_.device_of, at(setting_.reference.runs, run).kernel);
   }
-  [[nodiscard]] const std::string& device(int number) const { return at(scene_.schedule.devices, number).name; }
+  [[nodiscard]] const std::string& device(int number) const { return at(setting_.schedule.devices, number).name; }
   [[nodiscard]] const std::string& kernel(RunNumber run) const {
-    return at(scene_.graph.kernels, at(scene_.reference.runs, run).kernel).id;
+    return at(setting_.graph.kernels, at(setting_.reference.runs, run).kernel).id;
   }
   [[nodiscard]] std::string bytes() const {
     return fmt::format("bytes [{}, {}) of {} on {}", found_.offset, found_.offset + found_.bytes, found_.buffer,
@@ -81,7 +81,7 @@ class Blame {
   void from_elsewhere() {
     const int copy = copy_that_brings();
     if (copy < 0) {
-      const bool is_cache = at(scene_.graph.buffers, wrong_.range.buffer).kind == kernels::BufferKind::kKv;
+      const bool is_cache = at(setting_.graph.buffers, wrong_.range.buffer).kind == kernels::BufferKind::kKv;
       found_.fault = is_cache && wrong_.held != kNothing ? Fault::kStale : Fault::kNotCopied;
       found_.message = fmt::format("{} reads {}, which {} writes on {}: no copy brings them, {}", found_.kernel,
                                    bytes(), kernel(wrong_.wanted), found_.from_device, left_by(wrong_.held));
@@ -98,9 +98,9 @@ class Blame {
 
   [[nodiscard]] int copy_that_brings() const {
     const int from = device_of(wrong_.wanted);
-    for (int c = 0; c < static_cast<int>(scene_.copies.size()); ++c) {
-      const Copy& copy = at(scene_.schedule.copies, c);
-      const bool covers = std::ranges::any_of(at(scene_.copies, c), [&](const PieceRange& range) {
+    for (int c = 0; c < static_cast<int>(setting_.copies.size()); ++c) {
+      const Copy& copy = at(setting_.schedule.copies, c);
+      const bool covers = std::ranges::any_of(at(setting_.copies, c), [&](const PieceRange& range) {
         return range.first <= wrong_.range.first && wrong_.range.first < range.last;
       });
       if (copy.from == from && copy.to == wrong_.device && covers && sends(c)) return c;
@@ -110,7 +110,7 @@ class Blame {
 
   /// Whether a segment sends the copy behind the kernel that wrote what is wanted.
   [[nodiscard]] bool sends(int copy) const {
-    for (const Segment& segment : scene_.schedule.segments) {
+    for (const Segment& segment : setting_.schedule.segments) {
       if (std::ranges::find(segment.sends, copy) == segment.sends.end()) continue;
       if (std::ranges::find(segment.kernels, kernel(wrong_.wanted)) != segment.kernels.end()) return true;
     }
@@ -118,6 +118,7 @@ class Blame {
   }
 
   const Scene& scene_;
+  const Setting& setting_;
   const Wrong& wrong_;
   Finding found_;
 };

@@ -1,26 +1,17 @@
 // Why a device does not have what a kernel reads.
 #pragma once
 
-#include <functional>
 #include <span>
-#include <vector>
 
-#include "order.hpp"
-#include "pieces.hpp"
-#include "reference.hpp"
+#include "setting.hpp"
 
 namespace tangram::dispatch {
 
 /// What is known when a piece turns out wrong.
 struct Scene {
-  const kernels::KernelGraph& graph;
-  const Schedule& schedule;
-  const Pieces& pieces;
-  const Reference& reference;
-  std::span<const int> device_of;                   ///< by kernel
-  std::span<const char> has_run;                    ///< by run
-  std::span<const std::vector<PieceRange>> copies;  ///< by copy: what it brings
-  std::span<const char> has_come;                   ///< by copy: unpacked in this pass
+  const Setting& setting;
+  std::span<const char> has_run;   ///< by run
+  std::span<const char> has_come;  ///< by copy: unpacked in this pass
 };
 
 struct Wrong {

@@ -6,7 +6,6 @@
 
 #include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/ptx/launches.hpp"
 
 namespace tangram::dispatch {

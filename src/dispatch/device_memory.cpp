@@ -30,6 +30,10 @@ std::span<std::uint8_t> DeviceMemory::bytes(const Piece& piece) {
       .subspan(static_cast<std::size_t>(piece.begin), static_cast<std::size_t>(piece.end - piece.begin));
 }
 
+void DeviceMemory::place(const Piece& piece, const Contents& contents) {
+  std::copy_n(at(contents, piece.storage).begin() + piece.begin, piece.end - piece.begin, bytes(piece).begin());
+}
+
 std::vector<std::uint8_t> DeviceMemory::read(const PieceRange& range) {
   std::vector<std::uint8_t> result;
   for (int p = range.first; p < range.last; ++p) {
@@ -71,10 +75,10 @@ std::span<const interpret::Touched> DeviceMemory::touched(int storage) const {
   return memory_.touched(at(addresses_, storage));
 }
 
-std::vector<std::vector<std::uint8_t>> first_contents(const kernels::KernelGraph& graph, const Pieces& pieces,
-                                                      const Code& code, std::uint64_t seed) {
+Contents contents_at_first(const kernels::KernelGraph& graph, const Pieces& pieces, const Code& code,
+                           std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<std::vector<std::uint8_t>> contents;
+  Contents contents;
   for (int s = 0; s < pieces.storage_count(); ++s) {
     std::vector<std::uint8_t>& of = contents.emplace_back(static_cast<std::size_t>(pieces.bytes_of_storage(s)));
     for (std::size_t i = 0; i + sizeof(float) <= of.size(); i += sizeof(float)) {

@@ -12,12 +12,14 @@
 
 namespace tangram::dispatch {
 
+using Contents = std::vector<std::vector<std::uint8_t>>;  ///< bytes by storage
+
 class DeviceMemory {
  public:
   /// All storages, filled with 0xff.
   explicit DeviceMemory(const Pieces& pieces);
 
-  [[nodiscard]] std::span<std::uint8_t> bytes(const Piece& piece);
+  void place(const Piece& piece, const Contents& contents);
   /// A copy of the bytes of these pieces, one behind the other.
   [[nodiscard]] std::vector<std::uint8_t> read(const PieceRange& range);
   void write(const PieceRange& range, std::span<const std::uint8_t> bytes);
@@ -27,14 +29,15 @@ class DeviceMemory {
   [[nodiscard]] std::span<const interpret::Touched> touched(int storage) const;
 
  private:
+  [[nodiscard]] std::span<std::uint8_t> bytes(const Piece& piece);
+
   const Pieces& pieces_;
   interpret::Memory memory_;
   std::vector<std::uint64_t> addresses_;  // by storage
 };
 
 /// What storages hold at the beginning: integers where launches list them, else floats from -2 to 2.
-[[nodiscard]] std::vector<std::vector<std::uint8_t>> first_contents(const kernels::KernelGraph& graph,
-                                                                    const Pieces& pieces, const Code& code,
-                                                                    std::uint64_t seed);
+[[nodiscard]] Contents contents_at_first(const kernels::KernelGraph& graph, const Pieces& pieces, const Code& code,
+                                         std::uint64_t seed);
 
 }  // namespace tangram::dispatch

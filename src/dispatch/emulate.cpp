@@ -4,73 +4,15 @@
 
 #include <algorithm>
 #include <random>
-#include <unordered_map>
 #include <utility>
 
 #include "blame.hpp"
-#include "device_memory.hpp"
-#include "order.hpp"
-#include "pieces.hpp"
-#include "reference.hpp"
+#include "setting.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::dispatch {
 
 namespace {
-
-/// What the runs of all timings have in common.
-struct Setting {
-  const kernels::KernelGraph& graph;
-  const Schedule& schedule;
-  const EmulationOptions& options;
-  std::vector<std::vector<PieceRange>> copies;
-  Pieces pieces;
-  std::vector<Touches> touches;  // by kernel
-  std::unordered_map<std::string, int> kernel_named;
-  std::vector<int> device_of;            // by kernel
-  std::vector<std::vector<Step>> steps;  // by phase
-  Reference reference;
-  std::vector<std::vector<std::uint8_t>> first;  // with PTX: contents of storages
-
-  [[nodiscard]] bool has_code() const { return options.code != nullptr; }
-};
-
-std::vector<kernels::Access> copied(const kernels::KernelGraph& graph, const Schedule& schedule) {
-  std::vector<kernels::Access> accesses;
-  for (const Copy& copy : schedule.copies) {
-    const auto buffer = std::ranges::find(graph.buffers, copy.buffer, &kernels::Buffer::id);
-    const int number = static_cast<int>(buffer - graph.buffers.begin());
-    for (const ByteRange& range : copy.ranges) accesses.push_back({number, range.offset, range.bytes, true});
-  }
-  return accesses;
-}
-
-Expected<Setting> set_up(const kernels::KernelGraph& graph, const Schedule& schedule, const EmulationOptions& options) {
-  const auto accesses = copied(graph, schedule);
-  Setting setting{graph, schedule, options, {}, Pieces(graph, accesses), {}, {}, {}, {}, {}, {}};
-  auto next = accesses.begin();
-  for (const Copy& copy : schedule.copies) {
-    auto& ranges = setting.copies.emplace_back();
-    for (std::size_t r = 0; r < copy.ranges.size(); ++r, ++next) {
-      ranges.push_back(setting.pieces.range(next->buffer, next->offset, next->end()));
-    }
-  }
-  for (int k = 0; k < graph.kernel_count(); ++k) {
-    setting.kernel_named.emplace(at(graph.kernels, k).id, k);
-    setting.touches.push_back(touches_of(at(graph.kernels, k), setting.pieces));
-  }
-  setting.device_of.assign(graph.kernels.size(), 0);
-  for (const Segment& segment : schedule.segments) {
-    for (const std::string& name : segment.kernels)
-      at(setting.device_of, setting.kernel_named.at(name)) = segment.device;
-  }
-  for (int f = 0; f < static_cast<int>(graph.phases.size()); ++f) setting.steps.push_back(steps_of(schedule, f));
-  auto reference = run_reference(graph, setting.pieces, setting.touches, options);
-  if (!reference) return fail(std::move(reference.error()));
-  setting.reference = *std::move(reference);
-  if (options.code != nullptr) setting.first = first_contents(graph, setting.pieces, *options.code, options.seed);
-  return setting;
-}
 
 /// One timing.
 class Timing {
@@ -78,13 +20,10 @@ class Timing {
   Timing(const Setting& setting, int number)
       : at_(setting),
         random_(setting.options.seed * 1'000'003 + static_cast<std::uint64_t>(number)),
-        holds_(setting.schedule.devices.size(),
-               std::vector<RunNumber>(static_cast<std::size_t>(setting.pieces.count()), kNothing)),
+        holds_(setting.first_holds),
         packed_(setting.copies.size()),
-        packed_bytes_(setting.copies.size()),
         has_run_(setting.reference.runs.size(), 0) {
-    for (std::size_t d = 0; setting.has_code() && d < holds_.size(); ++d) memories_.emplace_back(setting.pieces);
-    place_first_contents();
+    if (setting.has_code()) place_first_contents();
   }
 
   /// Adds to `result`; false: the end, with a finding.
@@ -101,23 +40,18 @@ class Timing {
   }
 
  private:
-  void place_first_contents() {
-    for (int k = 0; k < at_.graph.kernel_count(); ++k) {
-      const int device = at(at_.device_of, k);
-      for (const auto* ranges : {&at(at_.touches, k).reads, &at(at_.touches, k).writes}) {
-        for (const PieceRange& range : *ranges) place(device, at_.pieces.storage_of(range.buffer));
-      }
-    }
-  }
+  /// One range of a copy, as it was packed.
+  struct Packed {
+    std::vector<RunNumber> holds;
+    std::vector<std::uint8_t> bytes;  // with PTX
+  };
 
-  void place(int device, int storage) {
-    for (int p = 0; p < at_.pieces.count(); ++p) {
-      const Piece& piece = at_.pieces.piece(p);
-      if (piece.storage != storage || at(at(holds_, device), p) == kFirst) continue;
-      at(at(holds_, device), p) = kFirst;
-      if (!at_.has_code()) continue;
-      std::copy_n(at(at_.first, storage).begin() + piece.begin, piece.end - piece.begin,
-                  at(memories_, device).bytes(piece).begin());
+  void place_first_contents() {
+    for (const std::vector<RunNumber>& holds : holds_) {
+      DeviceMemory& memory = memories_.emplace_back(at_.pieces);
+      for (int p = 0; p < at_.pieces.count(); ++p) {
+        if (at(holds, p) == kFirst) memory.place(at_.pieces.piece(p), at_.first_contents);
+      }
     }
   }
 
@@ -132,21 +66,23 @@ class Timing {
   }
 
   void pack(int copy, int device) {
-    at(packed_, copy).clear();
-    at(packed_bytes_, copy).clear();
+    std::vector<Packed>& packed = at(packed_, copy);
+    packed.clear();
+    const std::vector<RunNumber>& holds = at(holds_, device);
     for (const PieceRange& range : at(at_.copies, copy)) {
-      const auto& holds = at(holds_, device);
-      at(packed_, copy).emplace_back(holds.begin() + range.first, holds.begin() + range.last);
-      if (at_.has_code()) at(packed_bytes_, copy).push_back(at(memories_, device).read(range));
+      Packed& one = packed.emplace_back();
+      one.holds.assign(holds.begin() + range.first, holds.begin() + range.last);
+      if (at_.has_code()) one.bytes = at(memories_, device).read(range);
     }
   }
 
   void unpack(int copy, int device) {
     at(has_come_, copy) = 1;
-    for (std::size_t r = 0; r < at(packed_, copy).size(); ++r) {
+    const std::vector<Packed>& packed = at(packed_, copy);
+    for (std::size_t r = 0; r < packed.size(); ++r) {
       const PieceRange& range = at(at_.copies, copy)[r];
-      std::ranges::copy(at(packed_, copy)[r], at(holds_, device).begin() + range.first);
-      if (at_.has_code()) at(memories_, device).write(range, at(packed_bytes_, copy)[r]);
+      std::ranges::copy(packed[r].holds, at(holds_, device).begin() + range.first);
+      if (at_.has_code()) at(memories_, device).write(range, packed[r].bytes);
     }
   }
 
@@ -187,9 +123,7 @@ class Timing {
   }
 
   void found(const Wrong& wrong, Emulation& result) const {
-    const Scene scene{at_.graph,     at_.schedule, at_.pieces, at_.reference,
-                      at_.device_of, has_run_,     at_.copies, has_come_};
-    result.finding = blame(scene, wrong);
+    result.finding = blame({at_, has_run_, has_come_}, wrong);
     result.finding->timing = result.timings + 1;
   }
 
@@ -217,13 +151,13 @@ class Timing {
 
   /// What each run left last is where it ran.
   bool look_at_the_end(Emulation& result) const {
+    if (at_.options.by_bytes_alone) return false;
     for (int p = 0; p < at_.pieces.count(); ++p) {
       const RunNumber want = at(at_.reference.end, p);
       if (want < 0) continue;
       const int kernel = at(at_.reference.runs, want).kernel;
       const int device = at(at_.device_of, kernel);
       if (at(at(holds_, device), p) == want) continue;
-      if (at_.options.by_bytes_alone) continue;
       const auto& writes = at(at_.touches, kernel).writes;
       const auto write = std::ranges::find_if(writes, [&](const PieceRange& w) { return w.first <= p && p < w.last; });
       found({kNothing, device, {write->buffer, p, p + 1}, want, at(at(holds_, device), p)}, result);
@@ -234,10 +168,9 @@ class Timing {
 
   const Setting& at_;
   std::mt19937_64 random_;
-  std::vector<std::vector<RunNumber>> holds_;                // by device and piece
-  std::vector<DeviceMemory> memories_;                       // with PTX
-  std::vector<std::vector<std::vector<RunNumber>>> packed_;  // by copy and range
-  std::vector<std::vector<std::vector<std::uint8_t>>> packed_bytes_;
+  std::vector<std::vector<RunNumber>> holds_;  // by device and piece
+  std::vector<DeviceMemory> memories_;         // with PTX
+  std::vector<std::vector<Packed>> packed_;    // by copy and range
   std::vector<char> has_run_;
   std::vector<char> has_come_;
 };
@@ -280,13 +213,10 @@ Expected<Emulation> emulate(const kernels::KernelGraph& graph, const Schedule& s
   Emulation result;
   result.finding = deadlock(*setting);
   if (!result.finding) result.finding = setting->reference.unlisted;
-  for (; !result.finding && result.timings < options.timings; ++result.timings) {
-    const auto going = Timing(*setting, result.timings).run(result);
-    if (!going) return fail(going.error());
-    if (!*going) {
-      ++result.timings;
-      break;
-    }
+  while (!result.finding && result.timings < options.timings) {
+    const auto done = Timing(*setting, result.timings).run(result);
+    if (!done) return fail(done.error());
+    ++result.timings;
   }
   return result;
 }

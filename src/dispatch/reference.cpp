@@ -14,19 +14,14 @@ namespace {
 class ReferenceDevice {
  public:
   ReferenceDevice(const kernels::KernelGraph& graph, const Pieces& pieces, const std::vector<Touches>& touches,
-                  const EmulationOptions& options)
+                  const Contents& contents, const EmulationOptions& options)
       : graph_(graph), pieces_(pieces), touches_(touches), options_(options) {
     const auto count = static_cast<std::size_t>(pieces.count());
     result_.end.assign(count, kFirst);
     buffer_of_.assign(count, -1);
     if (options.code == nullptr) return;
     memory_.emplace(pieces);
-    const auto contents = first_contents(graph, pieces, *options.code, options.seed);
-    for (int p = 0; p < pieces.count(); ++p) {
-      const Piece& piece = pieces.piece(p);
-      std::copy_n(at(contents, piece.storage).begin() + piece.begin, piece.end - piece.begin,
-                  memory_->bytes(piece).begin());
-    }
+    for (int p = 0; p < pieces.count(); ++p) memory_->place(pieces.piece(p), contents);
   }
 
   Expected<Reference> run() && {
@@ -115,8 +110,9 @@ class ReferenceDevice {
 }  // namespace
 
 Expected<Reference> run_reference(const kernels::KernelGraph& graph, const Pieces& pieces,
-                                  const std::vector<Touches>& touches, const EmulationOptions& options) {
-  return ReferenceDevice(graph, pieces, touches, options).run();
+                                  const std::vector<Touches>& touches, const Contents& contents,
+                                  const EmulationOptions& options) {
+  return ReferenceDevice(graph, pieces, touches, contents, options).run();
 }
 
 }  // namespace tangram::dispatch

@@ -37,7 +37,9 @@ struct Reference {
   std::optional<Finding> unlisted;
 };
 
+/// `contents`: with PTX, of all storages at the beginning.
 [[nodiscard]] Expected<Reference> run_reference(const kernels::KernelGraph& graph, const Pieces& pieces,
-                                                const std::vector<Touches>& touches, const EmulationOptions& options);
+                                                const std::vector<Touches>& touches, const Contents& contents,
+                                                const EmulationOptions& options);
 
 }  // namespace tangram::dispatch

@@ -25,7 +25,6 @@
 #include <utility>
 
 #include "tangram/base/at.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/dispatch/document.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"

@@ -6,13 +6,13 @@
 #include "support/cases.hpp"
 #include "support/catch.hpp"
 #include "support/random.hpp"
+#include "support/schedules.hpp"
 #include "tangram/dispatch/emulate.hpp"
 #include "tangram/dispatch/lower.hpp"
 
 using namespace tangram;
 using namespace tangram::dispatch;
-using tangram::testing::cases;
-using tangram::testing::pick;
+using namespace tangram::testing;
 
 namespace {
 
@@ -58,11 +58,7 @@ kernels::KernelGraph random_graph(std::mt19937_64& random) {
 
 Schedule random_schedule(const kernels::KernelGraph& graph, std::mt19937_64& random) {
   const int count = pick(random, 1, 3);
-  std::vector<Device> devices;
-  for (int d = 0; d < count; ++d) devices.push_back({std::string(1, static_cast<char>('A' + d)), 1});
-  std::vector<int> on;
-  for (int k = 0; k < graph.kernel_count(); ++k) on.push_back(pick(random, 0, count - 1));
-  return lowered(graph, on, devices);
+  return lowered(graph, random_placement(graph, count, random), devices(count));
 }
 
 std::string found_in(const kernels::KernelGraph& graph, const Schedule& schedule, int timings) {
@@ -92,24 +88,15 @@ TEST_CASE("property: hardly a wait and no copy of a lowered placement is one too
   for (int i = 0; i < cases(400); ++i) {
     const auto graph = random_graph(random);
     const Schedule schedule = random_schedule(graph, random);
-    for (std::size_t s = 0; s < schedule.segments.size(); ++s) {
-      for (std::size_t w = 0; w < schedule.segments[s].waits.size(); ++w) {
-        Schedule mutant = schedule;
-        auto& of = mutant.segments[s].waits;
-        of.erase(of.begin() + static_cast<std::ptrdiff_t>(w));
-        ++waits;
-        idle += found_in(graph, mutant, 200).empty() ? 1 : 0;
-      }
+    for (const Schedule& mutant : without_each_wait(schedule)) {
+      ++waits;
+      idle += found_in(graph, mutant, 200).empty() ? 1 : 0;
     }
-    for (int c = 0; c < static_cast<int>(schedule.copies.size()); ++c) {
-      Schedule mutant = schedule;
-      for (Segment& segment : mutant.segments) {
-        std::erase(segment.takes, c);
-        std::erase(segment.sends, c);
-      }
+    const auto mutants = without_each_copy(schedule);
+    for (std::size_t c = 0; c < mutants.size(); ++c) {
       ++copies;
       INFO("case " << i << ", copy " << c);
-      CHECK_FALSE(found_in(graph, mutant, 20).empty());
+      CHECK_FALSE(found_in(graph, mutants[c], 20).empty());
     }
   }
   INFO(waits << " waits, " << copies << " copies, " << idle << " waits that nothing shows");

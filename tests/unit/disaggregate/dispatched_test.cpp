@@ -2,9 +2,8 @@
 #include "tangram/disaggregate/dispatched.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -14,6 +13,7 @@
 #include "tangram/disaggregate/timeline.hpp"
 #include "tangram/dispatch/emulate.hpp"
 #include "tangram/dispatch/timeline.hpp"
+#include "tangram/io/file.hpp"
 #include "tangram/kernels/synth.hpp"
 #include "tangram/kernels/unroll.hpp"
 
@@ -23,11 +23,9 @@ using namespace tangram::disaggregate;
 namespace {
 
 std::string text_of_file(const std::string& name) {
-  std::ifstream in(TANGRAM_SOURCE_DIR "/configs/" + name);
-  REQUIRE(in);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  auto text = io::read_file(TANGRAM_SOURCE_DIR "/configs/" + name);
+  REQUIRE(text);
+  return *std::move(text);
 }
 
 kernels::KernelGraph llama(const std::vector<kernels::PhaseLoad>& loads) {

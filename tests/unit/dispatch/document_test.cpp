@@ -6,6 +6,7 @@
 
 #include "small_model.hpp"
 #include "support/catch.hpp"
+#include "support/schedules.hpp"
 #include "tangram/dispatch/lower.hpp"
 #include "tangram/dispatch/timeline.hpp"
 

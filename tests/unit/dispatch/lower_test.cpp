@@ -5,6 +5,7 @@
 
 #include "small_model.hpp"
 #include "support/catch.hpp"
+#include "support/schedules.hpp"
 
 using namespace tangram;
 using namespace tangram::dispatch;

@@ -1,11 +1,7 @@
-// A transformer of two layers in PTX (tests/data/dispatch), and schedules of it with something missing.
+// A transformer of two layers in PTX (tests/data/dispatch).
 #pragma once
 
-#include <random>
-#include <vector>
-
 #include "tangram/dispatch/code.hpp"
-#include "tangram/dispatch/schedule.hpp"
 #include "tangram/kernels/kernel_graph.hpp"
 
 namespace tangram::testing {
@@ -17,13 +13,5 @@ struct SmallModel {
 
 /// Its 26 kernels on `streams` streams by turns.
 [[nodiscard]] SmallModel small_model(int streams = 1);
-
-[[nodiscard]] std::vector<dispatch::Device> devices(int count);
-[[nodiscard]] std::vector<int> random_placement(const kernels::KernelGraph& graph, int devices,
-                                                std::mt19937_64& random);
-
-/// One schedule without each wait, and one without each copy.
-[[nodiscard]] std::vector<dispatch::Schedule> without_each_wait(const dispatch::Schedule& schedule);
-[[nodiscard]] std::vector<dispatch::Schedule> without_each_copy(const dispatch::Schedule& schedule);
 
 }  // namespace tangram::testing

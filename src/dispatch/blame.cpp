@@ -27,6 +27,8 @@ class Blame {
   Finding run() && {
     if (wrong_.held > wrong_.wanted) {
       overwritten();
+    } else if (wrong_.wanted == kFirst) {
+      overwritten_by_copy();
     } else if (device_of(wrong_.wanted) == wrong_.device) {
       from_here();
     } else {
@@ -61,6 +63,14 @@ class Blame {
     }
     found_.message = fmt::format("{} are overwritten by {} before {} reads them: it does not wait for that", bytes(),
                                  found_.other, found_.kernel);
+  }
+
+  /// The only way from what was there at the beginning to nothing.
+  void overwritten_by_copy() {
+    found_.fault = Fault::kOverwritten;
+    found_.message =
+        fmt::format("{} are overwritten before {} reads them: a copy brings them from where they never were", bytes(),
+                    found_.kernel);
   }
 
   /// Written on the device itself.

@@ -121,6 +121,20 @@ TEST_CASE("dispatch: a cache that nobody sends on is stale") {
         "are as at the beginning");
 }
 
+TEST_CASE("dispatch: a copy from a device that never had the bytes") {
+  // read: x on B, as it is at the beginning. A touches y alone, and sends x.
+  const auto graph = graph_of({{"x", 64}, {"y", 64}}, {{"other", {}, {{1, 0, 64}}}, {"read", {{0, 0, 64}}, {}}});
+  Schedule schedule = lowered(graph, std::vector<int>{0, 1}, devices(2));
+  REQUIRE(schedule.segments.size() == 2);
+  schedule.copies.push_back({"x", {{0, 64}}, 0, 1, 0, 0});
+  schedule.segments[0].sends = {0};
+  schedule.segments[1].takes = {0};
+  REQUIRE(check_against(graph, schedule, "s"));
+  CHECK(found_in(graph, schedule) ==
+        "overwritten: bytes [0, 64) of x on B are overwritten before read reads them: a copy brings them from where "
+        "they never were");
+}
+
 TEST_CASE("dispatch: streams of one device that do not wait for each other") {
   // The first writes, the second reads on another stream, the third overwrites on the first one's.
   const auto graph = graph_of(

@@ -87,7 +87,9 @@ Expected<Adapted> adapted(const AdaptTo& what) {
     }
   }
   constexpr int kDraws = 5;
-  const auto decode = std::ranges::find_if(what.graphs, [](const auto& g) { return g.phases.back().name == "decode"; });
+  const auto decode = std::ranges::find_if(what.graphs, [](const kernels::KernelGraph& graph) {
+    return std::ranges::find(graph.phases, "decode", &kernels::Phase::name) != graph.phases.end();
+  });
   const Problem& placed = what.batches[static_cast<std::size_t>(decode - what.graphs.begin())].problem;
   for (const double noise : {0.05, 0.1, 0.2}) {
     result.recoveries.push_back(recovery_from(placed, noise, kDraws, what.seed));

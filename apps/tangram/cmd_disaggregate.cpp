@@ -9,16 +9,13 @@
 #include "disaggregate_verify.hpp"
 #include "disaggregation_view.hpp"
 #include "inputs.hpp"
-#include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/disaggregate/adapt.hpp"
 #include "tangram/disaggregate/bind.hpp"
 #include "tangram/disaggregate/dispatched.hpp"
-#include "tangram/dispatch/document.hpp"
 #include "tangram/dispatch/timeline.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/io/json_writer.hpp"
-#include "tangram/kernels/document.hpp"
 
 namespace tangram::app {
 
@@ -97,16 +94,10 @@ Expected<Inputs> load_inputs(const DisaggregateArguments& a, const Context& cont
   Diagnostics mistakes;
   take(load_fleet(a.files.front(), context.edits), inputs.fleet, mistakes);
   for (std::size_t i = 1; i < a.files.size(); ++i) {
-    const std::string& path = a.files[i];
-    auto text = io::read_file(path);
-    if (!text) {
-      mistakes.insert(mistakes.end(), text.error().begin(), text.error().end());
-      continue;
-    }
-    inputs.digests.push_back(digest(*text));
-    kernels::KernelGraph graph;
-    take(kernels::read_kernel_graph(std::move(*text), path), graph, mistakes);
-    inputs.graphs.push_back(std::move(graph));
+    KernelGraphFile file;
+    take(load_kernel_graph(a.files[i]), file, mistakes);
+    inputs.digests.push_back(std::move(file.digest));
+    inputs.graphs.push_back(std::move(file.graph));
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   const disaggregate::Deployment deployment{static_cast<int>(a.in_flight), static_cast<double>(a.generated),
@@ -145,12 +136,11 @@ Expected<PlacedKernels> placed(const DisaggregateArguments& a, const Inputs& inp
                       "fewer requests, fewer --in-flight, or more GPUs (--add)"));
 }
 
-/// Nothing, or why the action cannot have that many files.
+constexpr std::size_t kAnyCount = 1000;  // of files
+
 std::optional<Diagnostics> wrong_files(const DisaggregateArguments& a, std::size_t least, std::size_t most,
                                        std::string_view what) {
-  if (a.files.size() >= least && a.files.size() <= most) return std::nullopt;
-  return usage_mistake(a.files.size() < least ? "missing-argument" : "extra-argument",
-                       fmt::format("disaggregate {} takes {}", a.action, what));
+  return wrong_file_count("disaggregate " + a.action, a.files.size(), least, most, what);
 }
 
 ExitCode run_plan(const DisaggregateArguments& a, const Context& context) {
@@ -169,8 +159,7 @@ ExitCode run_plan(const DisaggregateArguments& a, const Context& context) {
 }
 
 ExitCode run_compare(const DisaggregateArguments& a, const Context& context) {
-  constexpr std::size_t kAny = 1000;
-  if (const auto wrong = wrong_files(a, 2, kAny, "CLUSTER and GRAPHs")) return failed(context, *wrong);
+  if (const auto wrong = wrong_files(a, 2, kAnyCount, "CLUSTER and GRAPHs")) return failed(context, *wrong);
   const auto inputs = load_inputs(a, context);
   if (!inputs) return failed(context, inputs.error());
   disaggregate::Terms terms;
@@ -187,11 +176,7 @@ ExitCode run_compare(const DisaggregateArguments& a, const Context& context) {
 
 /// That is read, or planned now.
 Expected<dispatch::ScheduleFile> schedule_to_simulate(const DisaggregateArguments& a, const Context& context) {
-  if (a.files.size() == 1) {
-    auto text = io::read_file(a.files.front());
-    if (!text) return fail(std::move(text.error()));
-    return dispatch::read_schedule(std::move(*text), a.files.front());
-  }
+  if (a.files.size() == 1) return load_schedule(a.files.front());
   const auto inputs = load_inputs(a, context);
   if (!inputs) return fail(inputs.error());
   auto plan = placed(a, *inputs);
@@ -240,8 +225,7 @@ Expected<std::vector<disaggregate::Request>> arrivals_of(const DisaggregateArgum
 }
 
 ExitCode run_adapt(const DisaggregateArguments& a, const Context& context) {
-  constexpr std::size_t kAny = 1000;
-  if (const auto wrong = wrong_files(a, 2, kAny, "CLUSTER and GRAPHs of prefill and decode")) {
+  if (const auto wrong = wrong_files(a, 2, kAnyCount, "CLUSTER and GRAPHs of prefill and decode")) {
     return failed(context, *wrong);
   }
   const auto inputs = load_inputs(a, context);

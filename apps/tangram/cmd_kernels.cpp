@@ -65,12 +65,6 @@ Parameters parameters_of(KernelsArguments& a) {
 
 // Inputs
 
-Expected<kernels::KernelGraph> load_graph(const std::string& path) {
-  auto text = io::read_file(path);
-  if (!text) return fail(std::move(text.error()));
-  return kernels::read_kernel_graph(std::move(*text), path);
-}
-
 /// The GPU types of --gpu, or every mistake in their names.
 Expected<std::vector<cluster::GpuType>> gpus_of(const std::vector<std::string>& names,
                                                 const std::vector<cluster::GpuType>& devices) {
@@ -112,12 +106,9 @@ Expected<std::vector<kernels::OperatorTable>> load_tables(const std::vector<std:
 
 ExitCode failed(const Context& context, const Diagnostics& why) { return report(context.terminal, context.json, why); }
 
-/// Nothing, or why the action cannot have that many files.
 std::optional<Diagnostics> wrong_files(const KernelsArguments& a, std::size_t least, std::size_t most,
                                        std::string_view what) {
-  if (a.files.size() >= least && a.files.size() <= most) return std::nullopt;
-  return usage_mistake(a.files.empty() ? "missing-argument" : "extra-argument",
-                       fmt::format("kernels {} takes {}", a.action, what));
+  return wrong_file_count("kernels " + a.action, a.files.size(), least, most, what);
 }
 
 std::optional<Diagnostics> overwrites(const KernelsArguments& a) {
@@ -186,7 +177,7 @@ ExitCode run_import(const KernelsArguments& a, const Context& context) {
   }
   std::vector<cluster::GpuType> devices;
   std::vector<kernels::RecordingFile> files;
-  std::optional<kernels::KernelGraph> onto;
+  std::optional<KernelGraphFile> onto;
   Diagnostics mistakes;
   take(load_devices(a.catalogue), devices, mistakes);
   for (const std::string& path : a.files) {
@@ -194,7 +185,7 @@ ExitCode run_import(const KernelsArguments& a, const Context& context) {
     take(io::read_file(path), text, mistakes);
     files.push_back({path, std::move(text)});
   }
-  if (!a.onto.empty()) take(load_graph(a.onto), onto, mistakes);
+  if (!a.onto.empty()) take(load_kernel_graph(a.onto), onto, mistakes);
   if (!mistakes.empty()) return failed(context, mistakes);
   auto recording = kernels::import_recording(files, a.gpus.empty() ? "" : a.gpus.front(), devices);
   if (!recording) return failed(context, recording.error());
@@ -202,26 +193,27 @@ ExitCode run_import(const KernelsArguments& a, const Context& context) {
     for (const std::string& note : recording->notes) context.terminal.note(note);
     return finish_graph(a, context, recording->graph);
   }
-  const auto both = kernels::aligned(*onto, recording->graph);
+  const auto both = kernels::aligned(onto->graph, recording->graph);
   if (!both) return failed(context, both.error());
   return finish_graph(a, context, *both);
 }
 
 ExitCode run_show(const KernelsArguments& a, const Context& context) {
   if (const auto wrong = wrong_files(a, 1, 1, "one GRAPH")) return failed(context, *wrong);
-  const auto graph = load_graph(a.files.front());
-  if (!graph) return failed(context, graph.error());
-  return print_result(context, graph_for_people(*graph, context.terminal), kernels::kernel_graph_json(*graph));
+  const auto file = load_kernel_graph(a.files.front());
+  if (!file) return failed(context, file.error());
+  return print_result(context, graph_for_people(file->graph, context.terminal),
+                      kernels::kernel_graph_json(file->graph));
 }
 
 ExitCode run_check(const KernelsArguments& a, const Context& context) {
   if (const auto wrong = wrong_files(a, 1, 1, "one GRAPH")) return failed(context, *wrong);
-  const auto graph = load_graph(a.files.front());
-  if (!graph) return failed(context, graph.error());
-  const auto findings = kernels::check(*graph);
-  const auto document = findings_document(*graph, findings);
+  const auto file = load_kernel_graph(a.files.front());
+  if (!file) return failed(context, file.error());
+  const auto findings = kernels::check(file->graph);
+  const auto document = findings_document(file->graph, findings);
   const bool ok = document["status"] == "ok";
-  return print_result(context, findings_for_people(*graph, findings, context.terminal), document,
+  return print_result(context, findings_for_people(file->graph, findings, context.terminal), document,
                       ok ? ExitCode::kOk : ExitCode::kInfeasible);
 }
 

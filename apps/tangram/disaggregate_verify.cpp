@@ -6,13 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "inputs.hpp"
 #include "table.hpp"
-#include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/dispatch/document.hpp"
 #include "tangram/dispatch/emulate.hpp"
 #include "tangram/io/file.hpp"
-#include "tangram/kernels/document.hpp"
 #include "tangram/kernels/unroll.hpp"
 #include "tangram/ptx/parse.hpp"
 #include "words.hpp"
@@ -45,22 +43,17 @@ Expected<std::optional<dispatch::Code>> code_for(const VerifySchedule& what, con
 
 Expected<Verified> verified(const VerifySchedule& what) {
   Verified done;
-  auto text = io::read_file(what.schedule);
-  if (!text) return fail(std::move(text.error()));
-  auto file = dispatch::read_schedule(std::move(*text), what.schedule);
-  if (!file) return fail(std::move(file.error()));
-  done.schedule = std::move(file->schedule);
-  auto graph_text = io::read_file(what.graph);
-  if (!graph_text) return fail(std::move(graph_text.error()));
-  const std::string found = digest(*graph_text);
-  auto graph = kernels::read_kernel_graph(std::move(*graph_text), what.graph);
-  if (!graph) return fail(std::move(graph.error()));
-  if (std::ranges::find(file->graphs, found) == file->graphs.end()) {
+  auto planned = load_schedule(what.schedule);
+  if (!planned) return fail(std::move(planned.error()));
+  done.schedule = std::move(planned->schedule);
+  const auto file = load_kernel_graph(what.graph);
+  if (!file) return fail(file.error());
+  if (std::ranges::find(planned->graphs, file->digest) == planned->graphs.end()) {
     return fail(problem(ErrorKind::kInput, "other-graph",
                         fmt::format("{} is not the graph that {} was made of", what.graph, what.schedule),
                         "its digest differs: plan again, or name the graph that was planned"));
   }
-  done.graph = kernels::unrolled(*graph);
+  done.graph = kernels::unrolled(file->graph);
   if (auto same = dispatch::check_against(done.graph, done.schedule, what.schedule); !same) {
     return fail(std::move(same.error()));
   }

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "shipped.hpp"
+#include "tangram/base/digest.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/kernels/document.hpp"
 
 namespace tangram::app {
 
@@ -83,6 +85,23 @@ Expected<std::vector<accuracy::Measurement>> load_measurements(const std::string
 Expected<plan::LaunchPlan> load_plan(const std::string& path) {
   return load(path,
               [](std::string text, std::string file) { return plan::read_plan(std::move(text), std::move(file)); });
+}
+
+Expected<dispatch::ScheduleFile> load_schedule(const std::string& path) {
+  return load(path, [](std::string text, std::string file) {
+    return dispatch::read_schedule(std::move(text), std::move(file));
+  });
+}
+
+Expected<KernelGraphFile> load_kernel_graph(const std::string& path) {
+  return load(path, [](std::string text, std::string file) -> Expected<KernelGraphFile> {
+    KernelGraphFile result;
+    result.digest = digest(text);
+    auto graph = kernels::read_kernel_graph(std::move(text), std::move(file));
+    if (!graph) return fail(std::move(graph.error()));
+    result.graph = *std::move(graph);
+    return result;
+  });
 }
 
 }  // namespace tangram::app

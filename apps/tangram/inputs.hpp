@@ -10,6 +10,8 @@
 #include "tangram/cluster/edits.hpp"
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/cost/profile.hpp"
+#include "tangram/dispatch/document.hpp"
+#include "tangram/kernels/kernel_graph.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
@@ -39,5 +41,12 @@ void take(Loaded loaded, Target& target, Diagnostics& mistakes) {
 [[nodiscard]] Expected<std::vector<cluster::GpuType>> load_devices(const std::string& path);
 [[nodiscard]] Expected<std::vector<accuracy::Measurement>> load_measurements(const std::string& path);
 [[nodiscard]] Expected<plan::LaunchPlan> load_plan(const std::string& path);
+[[nodiscard]] Expected<dispatch::ScheduleFile> load_schedule(const std::string& path);
+
+struct KernelGraphFile {
+  kernels::KernelGraph graph;
+  std::string digest;  ///< of its text
+};
+[[nodiscard]] Expected<KernelGraphFile> load_kernel_graph(const std::string& path);
 
 }  // namespace tangram::app

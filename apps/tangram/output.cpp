@@ -108,6 +108,13 @@ Diagnostics unknown_action(std::string_view command, const std::string& action, 
                        suggestion(action, known, listing("actions", known)));
 }
 
+std::optional<Diagnostics> wrong_file_count(const std::string& command, std::size_t count, std::size_t least,
+                                            std::size_t most, std::string_view takes) {
+  if (count >= least && count <= most) return std::nullopt;
+  return usage_mistake(count < least ? "missing-argument" : "extra-argument",
+                       fmt::format("{} takes {}", command, takes));
+}
+
 std::optional<Diagnostics> overwritten_input(const std::string& output, const std::vector<std::string>& inputs,
                                              std::string hint) {
   const auto is_output = [&](const std::string& input) { return io::same_file(output, input); };

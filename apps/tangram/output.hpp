@@ -53,6 +53,10 @@ void report_assumptions(const Context& context, const cluster::Fleet& fleet, con
 [[nodiscard]] Diagnostics unknown_action(std::string_view command, const std::string& action,
                                          const std::vector<std::string>& known);
 
+/// Nothing, or why a command (or its action) cannot have so many files; `takes` says in words which it takes.
+[[nodiscard]] std::optional<Diagnostics> wrong_file_count(const std::string& command, std::size_t count,
+                                                          std::size_t least, std::size_t most, std::string_view takes);
+
 /// Whether --output names one of the inputs; `hint` says what else to name.
 [[nodiscard]] std::optional<Diagnostics> overwritten_input(const std::string& output,
                                                            const std::vector<std::string>& inputs,

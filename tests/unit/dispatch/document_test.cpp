@@ -102,4 +102,7 @@ TEST_CASE("dispatch: the period of two segments and a copy, by hand") {
   CHECK(periods_of(schedule).simulated == Approx(21e-6));
   CHECK(periods_of(schedule, 2).allowed == Approx(11e-6));
   CHECK(periods_of(schedule, 2).simulated == Approx(11e-6));
+  // One pass in a million rounds: that all places are taken several times takes more rounds than an int counts.
+  schedule.phases.front().passes = 1e-6;
+  CHECK(periods_of(schedule, 1000).simulated == Approx(11e-12));
 }

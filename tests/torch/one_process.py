@@ -12,7 +12,8 @@ from tangram_torch.weights import Held, units_of
 STEPS = 3
 TOLERANCE = 1e-9
 INITIAL = {"seed": 7, "deviation": 0.3, "vectors": 0.2}
-OPTIONS = Options(precision="fp64", learning_rate=1e-2, timeout=60)
+DEVICE = torch.device(os.environ.get("TANGRAM_TEST_DEVICE", "cpu"))  # cuda: all ranks share the machine's first GPU
+OPTIONS = Options(precision="fp64", learning_rate=1e-2, timeout=60, device=DEVICE)
 
 
 class Tokens:
@@ -91,6 +92,7 @@ def steps_beside(run, steps, folder):
     found = []
 
     def compare(what, got, right):
+        got = got.cpu()
         error = float((got - right).abs().max()) / max(1e-3, float(right.abs().max())) if right.numel() else 0.0
         if not error <= TOLERANCE:
             found.append(f"step {step}, rank {run.groups.rank}: {what} differs by {error:.2g}")

@@ -84,14 +84,16 @@ class Group:
 class Groups:
     """All groups of a run. Every rank makes all of them in the same order, as torch.distributed wants it."""
 
+    group_type = Group
+
     def __init__(self, rank: int, world: int, wanted: Iterable[Ranks], timeout: timedelta) -> None:
         self.rank = rank
-        self.world = Group(tuple(range(world)), rank, None)
+        self.world = self.group_type(tuple(range(world)), rank, None)
         self._groups: dict[Ranks, Group] = {}
         for ranks in sorted({ranks for ranks in wanted if len(ranks) > 1}):
             handle = dist.new_group(list(ranks), timeout=timeout)
             if rank in ranks:
-                self._groups[ranks] = Group(ranks, rank, handle)
+                self._groups[ranks] = self.group_type(ranks, rank, handle)
         # Messages of two ranks share one queue in NCCL and must be called for in one order: each direction of the
         # pipeline has a queue for messages up and for messages down the ranks.
         self._queues = {(backward, up): dist.new_group(list(range(world)), timeout=timeout) if world > 1 else None

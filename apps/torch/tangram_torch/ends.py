@@ -46,6 +46,8 @@ def cross_entropy(p: Parallel, vocabulary: int, logits: Tensor, targets: Tensor)
     """Of each token, from logits of the rank's piece of the vocabulary: log sum exp z - z_target."""
     if logits.numel() == 0:
         return logits.sum(-1)
+    if p.tensor.size == 1:
+        return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none").view_as(targets)
     held = piece(vocabulary, p.place.tp, p.place.degrees.tp)
     highest = logits.detach().amax(-1)
     p.tensor.all_reduce(highest, highest=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Optional
 
 import torch
@@ -25,6 +26,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu, "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
 
 FUSED: Any = getattr(F, "scaled_dot_product_attention", None)  # from PyTorch 2.0 on
+FUSED_RMS_NORM: Any = getattr(F, "rms_norm", None)  # from PyTorch 2.4 on
 
 
 def norm(d: Details, w: Weights, name: str, x: Tensor, epsilon: Optional[float] = None) -> Tensor:
@@ -32,6 +34,8 @@ def norm(d: Details, w: Weights, name: str, x: Tensor, epsilon: Optional[float] 
     epsilon = d.epsilon if epsilon is None else epsilon
     if bias is not None:
         return F.layer_norm(x, weight.shape, weight, bias, epsilon)
+    if FUSED_RMS_NORM is not None and not d.norm_offset:
+        return FUSED_RMS_NORM(x, weight.shape, weight, epsilon)
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     normed = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
     if d.norm_offset:  # in full precision, as 1 + w is close to 1
@@ -43,14 +47,22 @@ def rotate(rotary: Rotary, x: Tensor, positions: range) -> Tensor:
     """Rotary positions of (samples, positions, heads, width): halves of what turns lie beside each other, and before
     what does not turn."""
     half = int(x.shape[-1] * rotary.fraction) // 2
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    radians = torch.tensor(frequencies(rotary, 2 * half), dtype=wide, device=x.device)
-    steps = torch.arange(positions.start, positions.stop, dtype=wide, device=x.device)
-    angles = torch.outer(steps, radians)[None, :, None, :]
-    cosine, sine = ((rotary.magnitude * wave).to(x.dtype) for wave in (angles.cos(), angles.sin()))
+    cosine, sine = waves(rotary, half, positions, x.dtype, x.device)
     first, second = x[..., :half], x[..., half:2 * half]
     turned = (first * cosine - second * sine, second * cosine + first * sine)
     return torch.cat((*turned, x[..., 2 * half:]), dim=-1)
+
+
+@lru_cache(maxsize=8)
+def waves(rotary: Rotary, half: int, positions: range, dtype: torch.dtype,
+          device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of (1, positions, 1, half), the same for all layers and microbatches."""
+    wide = torch.float64 if dtype is torch.float64 else torch.float32
+    radians = torch.tensor(frequencies(rotary, 2 * half), dtype=wide, device=device)
+    steps = torch.arange(positions.start, positions.stop, dtype=wide, device=device)
+    angles = torch.outer(steps, radians)[None, :, None, :]
+    cosine, sine = ((rotary.magnitude * wave).to(dtype) for wave in (angles.cos(), angles.sin()))
+    return cosine, sine
 
 
 def causal_mask(queries: range, keys: int, window: int, device: torch.device) -> Tensor:

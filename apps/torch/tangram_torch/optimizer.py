@@ -11,6 +11,7 @@ from .communication import Group
 from .flat import FlatWeights, Slot
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as torch.optim names them
+SUMMED_AT_ONCE = 1 << 24  # elements that are copied to fp64 for the norm: more costs memory and gains no time
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Optimizer:
         for flat in self._flats:
             for slot, first, last in flat.own_pieces():
                 if flat.gradient is not None and self.is_counted(flat, slot):
-                    squares += flat.gradient[first:last].to(torch.float64).pow(2).sum()
+                    for piece in flat.gradient[first:last].split(SUMMED_AT_ONCE):
+                        squares += piece.to(torch.float64).pow(2).sum()
         self._world.all_reduce(squares)
         return float(squares.sqrt())
 

@@ -133,7 +133,10 @@ class RankProgram:
         own = self._samples_of(step.microbatch)
         first = self.pipeline.first_sample + step.microbatch * self.pipeline.microbatch
         samples = range(first + own.start, first + own.stop)
-        return self.source.tokens(samples, self.plan.training.sequence_length + 1).to(self.device)
+        tokens = self.source.tokens(samples, self.plan.training.sequence_length + 1)
+        if self.device.type == "cuda":  # so that the host need not wait for the passes before
+            return tokens.pin_memory().to(self.device, non_blocking=True)
+        return tokens
 
     def _call_of(self, step: Pass) -> Optional[Callable[[], Callable[[], Tensor]]]:
         """Calls for what a pass receives; None where it receives nothing."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import torch
+import torch.distributed as dist
 
 from .communication import Groups
 from .holders import buckets_of, first_part, shared_pieces
@@ -14,6 +15,7 @@ from .launch_plan import LaunchPlan, PlanError
 from .optimizer import AdamSettings, Optimizer
 from .pipeline import RankProgram, TokenSource
 from .recorder import OFF, Recorder
+from .staged import StagedGroups
 from .topology import Place, Ranks
 from .unit import Precision
 from .weights import held_by, units_of
@@ -89,7 +91,8 @@ class Run:
             raise PlanError(f"the optimizer {plan.training.optimizer} is not one that this runtime has: adam")
         buckets = buckets_of(shared_pieces(plan))
         wanted = groups_wanted(plan) + [ranks for ranks, _ in buckets]
-        self.groups = Groups(rank, len(plan.ranks), wanted, timedelta(seconds=options.timeout))
+        made = StagedGroups if options.device.type == "cuda" and dist.get_backend() == "gloo" else Groups
+        self.groups: Groups = made(rank, len(plan.ranks), wanted, timedelta(seconds=options.timeout))
         self.program = RankProgram(plan, rank, self.groups, PRECISIONS[options.precision], options.device, source,
                                    buckets, recorder)
         load(self.program.flats, self.program.routers, initial)

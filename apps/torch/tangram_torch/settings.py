@@ -36,6 +36,7 @@ class Settings:
     slower: dict[str, float]
     timeout: float
     device: Optional[str]
+    share_gpus: bool
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,6 +72,8 @@ def parser() -> argparse.ArgumentParser:
     add("--timeout", type=float, default=45.0, metavar="S",
         help="seconds of silence after which a rank is taken for lost, and the run ends (45)")
     add("--device", choices=("cpu", "cuda"), help="default: cuda where there is a GPU")
+    add("--share-gpus", action="store_true", help="ranks share this machine's GPUs, and send through host memory: to try a "
+        "plan where there are fewer GPUs than ranks")
     return options
 
 

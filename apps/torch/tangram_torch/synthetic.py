@@ -20,9 +20,9 @@ class Synthetic:
 
     def _sample(self, sample: int, length: int) -> Tensor:
         generator = torch.Generator().manual_seed(hash((self._seed, self.iteration, sample)) % (1 << 63))
-        noise = torch.randint(self._vocabulary, (length,), generator=generator)
-        follows = torch.rand(length, generator=generator) < 0.75
-        tokens = [int(noise[0])]
+        noise = torch.randint(self._vocabulary, (length,), generator=generator).tolist()
+        follows = (torch.rand(length, generator=generator) < 0.75).tolist()
+        tokens = noise[:1]
         for i in range(1, length):
-            tokens.append((tokens[-1] * 5 + 7) % self._vocabulary if follows[i] else int(noise[i]))
+            tokens.append((tokens[-1] * 5 + 7) % self._vocabulary if follows[i] else noise[i])
         return torch.tensor(tokens)

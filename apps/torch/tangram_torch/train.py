@@ -71,10 +71,17 @@ def check_precision(precision: str, device: torch.device) -> None:
 
 def device_of(settings: Settings, local_rank: int) -> torch.device:
     name = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and local_rank >= torch.cuda.device_count():
-        raise SettingsError(f"local rank {local_rank} has no GPU: this host shows {torch.cuda.device_count()}; start the "
-                            "plan's node scripts, or give --device cpu")
-    return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+    if name == "cpu":
+        return torch.device(name)
+    count = torch.cuda.device_count()
+    if count == 0 or (local_rank >= count and not settings.share_gpus):
+        raise SettingsError(f"local rank {local_rank} has no GPU: this host shows {count}; start the plan's node scripts, "
+                            "or give --share-gpus, or --device cpu")
+    return torch.device(name, local_rank % count)
+
+
+def backend_of(settings: Settings, device: torch.device) -> str:
+    return "gloo" if device.type == "cpu" or settings.share_gpus else "nccl"
 
 
 def environment(name: str) -> int:
@@ -227,13 +234,13 @@ def process_of(plan: LaunchPlan) -> Process:
     return process
 
 
-def connect(process: Process, device: torch.device, patience: float) -> Optional[Watch]:
+def connect(process: Process, device: torch.device, backend: str, patience: float) -> Optional[Watch]:
     """Joins the ranks; None where there is one alone."""
     if device.type == "cuda":
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // process.local_world))
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=COLLECTIVE_TIMEOUT)
+    dist.init_process_group(backend, timeout=COLLECTIVE_TIMEOUT)
     if process.world == 1:
         return None
     store = dist.TCPStore(os.environ["MASTER_ADDR"], environment("MASTER_PORT"), is_master=False,
@@ -249,7 +256,7 @@ def run_rank(settings: Settings) -> int:
         plan = plan_to_train(settings)
         process = process_of(plan)
         device = device_of(settings, process.local_rank)
-        watch = connect(process, device, settings.timeout)
+        watch = connect(process, device, backend_of(settings, device), settings.timeout)
         if settings.emulate:
             run_emulation(settings, process)
         else:

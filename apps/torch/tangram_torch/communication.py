@@ -81,6 +81,12 @@ class Group:
         return out
 
 
+def barrier() -> None:
+    """Of all ranks."""
+    nccl = dist.get_backend() == "nccl"
+    dist.barrier(device_ids=[torch.cuda.current_device()] if nccl else None)
+
+
 class Groups:
     """All groups of a run. Every rank makes all of them in the same order, as torch.distributed wants it."""
 
@@ -104,7 +110,7 @@ class Groups:
 
     def barrier(self) -> None:
         if self.world.size > 1:
-            dist.barrier()
+            barrier()
 
     def send(self, tensor: Tensor, to: int, backward: bool) -> Any:
         """Returns what has to be waited for before the tensor may change."""

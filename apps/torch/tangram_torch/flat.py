@@ -54,6 +54,7 @@ class FlatWeights:
         self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full)) for slot in self.slots}
         self.gradient_dtype = gradient_dtype
         self.gradient: Optional[Tensor] = None  # accumulated: of all of it up to ZeRO 1, of the shard from ZeRO 2 on
+        self._pieces: list[Tensor] = []  # of a gradient that microbatches are added to, by slot
 
     def _partial_ranges(self, groups: Groups) -> Iterator[tuple[Group, int, int]]:
         """Neighbours whose gradients are parts of sums over the same ranks."""
@@ -116,10 +117,11 @@ class FlatWeights:
         if self.zero < 2:
             if self.gradient is None:
                 self.gradient = self._zeros(self.size)
-            self._collect(self.gradient)
+                self._pieces = self._pieces_of(self.gradient)
+            self._collect(self._pieces)
             return
         flat = self._zeros(self.size)
-        self._collect(flat)
+        self._collect(self._pieces_of(flat))
         self._sum_parts(flat)
         shard = self.copies.reduce_scatter(flat)
         self.gradient = shard.clone() if self.gradient is None else self.gradient.add_(shard)
@@ -133,12 +135,16 @@ class FlatWeights:
                 parameter.grad = None
         return taken
 
-    def _collect(self, into: Tensor) -> None:
-        for slot in self.slots:
-            parameter = self.parameters[slot.held.name]
-            if parameter.grad is not None:
-                slot.of(into).add_(parameter.grad)
-                parameter.grad = None
+    def _pieces_of(self, flat: Tensor) -> list[Tensor]:
+        return [slot.of(flat) for slot in self.slots]
+
+    def _collect(self, pieces: list[Tensor]) -> None:
+        found = [(piece, weight, weight.grad) for piece, weight in zip(pieces, self.parameters.values())
+                 if weight.grad is not None]
+        if found:  # in one call, as the host may be what is short of time
+            torch._foreach_add_([piece for piece, _, _ in found], [gradient for _, _, gradient in found])
+        for _, weight, _ in found:
+            weight.grad = None
 
     def _sum_parts(self, flat: Tensor) -> None:
         for group, first, last in self._partial:
@@ -146,6 +152,7 @@ class FlatWeights:
 
     def reduce(self) -> None:
         """Sums over the copies, after the last microbatch: the gradient is that of `own` then."""
+        self._pieces = []
         if self.gradient is None or self.zero >= 2:
             return
         self._sum_parts(self.gradient)
@@ -171,6 +178,7 @@ class FlatWeights:
 
     def set_sum(self, flat: Tensor) -> None:
         """Takes the gradient from sums over every rank."""
+        self._pieces = []
         self.gradient = flat[self.own.start:self.own.stop].clone()
 
     @property

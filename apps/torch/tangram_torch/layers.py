@@ -13,6 +13,7 @@ from typing import Any, Optional
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
 from .details import Details, Rotary, frequencies
@@ -145,12 +146,32 @@ def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
     return torch.cat((plain, turned), dim=-1), key, value
 
 
+class Gated(Function):
+    """activation(gate) * up, which keeps for its gradient what fused kernels keep: gate and up."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any, **_: Any) -> Tensor:
+        gate, up, ctx.activation = arguments
+        ctx.save_for_backward(gate, up)
+        out: Tensor = ctx.activation(gate) * up
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
+        gate, up = ctx.saved_tensors
+        with torch.enable_grad():
+            again = gate.detach().requires_grad_()
+            activated = ctx.activation(again)
+        of_gate, = torch.autograd.grad(activated, again, gradients[0] * up)
+        return of_gate, gradients[0] * activated.detach(), None
+
+
 def feed_forward(d: Details, w: Weights, prefix: str, x: Tensor, adds_bias: bool = False) -> Tensor:
     """The rank's part of the sum over the ranks that split it; the last bias is added by one of them at most."""
     up = w.linear(x, prefix + "up", prefix + "up_bias")
     gated = prefix + "gate" in w
     activation = ACTIVATIONS[d.activation or ("silu" if gated else "gelu_tanh")]
-    inner = activation(w.linear(x, prefix + "gate", prefix + "gate_bias")) * up if gated else activation(up)
+    inner = Gated.apply(w.linear(x, prefix + "gate", prefix + "gate_bias"), up, activation) if gated else activation(up)
     return w.linear(inner, prefix + "down", prefix + "down_bias" if adds_bias else None)
 
 

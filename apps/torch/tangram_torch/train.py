@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from . import checkpoint
 from .checkpoint import CheckpointError, Position
-from .communication import Groups
+from .communication import Groups, barrier
 from .config import read_details
 from .data import TokenFile, open_tokens
 from .emulate import EmulatedRank, WallClock, groups_of_stages, read_emulated, run_iteration
@@ -82,6 +82,14 @@ def device_of(settings: Settings, local_rank: int) -> torch.device:
 
 def backend_of(settings: Settings, device: torch.device) -> str:
     return "gloo" if device.type == "cpu" or settings.share_gpus else "nccl"
+
+
+def grow_segments() -> None:
+    """Lets the allocator grow what it has instead of leaving gaps between tensors of unlike sizes, unless the environment
+    says otherwise: without, some 8 GiB of 80 were lost to gaps with samples of 65,536 tokens."""
+    set_allocator = getattr(torch.cuda.memory, "_set_allocator_settings", None)  # from PyTorch 2.1 on
+    if set_allocator and not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & os.environ.keys():
+        set_allocator("expandable_segments:True")
 
 
 def environment(name: str) -> int:
@@ -238,6 +246,7 @@ def connect(process: Process, device: torch.device, backend: str, patience: floa
     """Joins the ranks; None where there is one alone."""
     if device.type == "cuda":
         torch.cuda.set_device(device)
+        grow_segments()
     else:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // process.local_world))
     dist.init_process_group(backend, timeout=COLLECTIVE_TIMEOUT)
@@ -263,7 +272,7 @@ def run_rank(settings: Settings) -> int:
             Training(settings, plan, process.rank, device).train()
         if watch is not None:
             watch.stop()
-        dist.barrier()
+        barrier()
         dist.destroy_process_group()
         return 0
     except Exception as failure:  # whatever it is, who started the run has to see which rank it was, and why

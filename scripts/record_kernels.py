@@ -435,7 +435,7 @@ def device_of(name: str) -> Any:
         built = torch.version.cuda or getattr(torch.version, "hip", None)
         reason = "finds no GPU" if built else "was built without CUDA"
         raise Problem(f"no GPU: PyTorch {torch.__version__} {reason}", "--device cpu tries the script without one", 1)
-    if name == "cuda" and not torch.profiler.kineto_available():
+    if name == "cuda" and not torch.autograd.kineto_available():
         raise Problem(f"PyTorch {torch.__version__} was built without Kineto, which traces kernels",
                       "its own packages have it", 1)
     return torch.device(name)

@@ -14,7 +14,11 @@ import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, NoReturn
+from typing import Any, Callable, Iterator
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import profile_gpu
+from profile_gpu import Problem, note, positive
 
 EXAMPLES = """\
 examples:
@@ -43,24 +47,12 @@ what is written:
   launches.jsonl   their launches, for `tangram kernels analyze|import step.ptx --launch launches.jsonl`
   entries.json     what else a launch takes: bytes of shared memory and warps of each entry of step.ptx
   Kernels that are not Triton's are in the traces alone. Graphs of CUDA hide operators: record without them.
+On a machine without Tangram it needs profile_gpu.py beside it.
 exit status: 0 done, 1 nothing could be recorded, 4 invalid input, 64 usage
 """
 
 MOST_INTEGER_BYTES = 4096  # of a buffer whose integers are kept: tokens, positions and block tables of a small step
 THREADS_OF_A_WARP = 32
-
-
-class Problem(Exception):
-    """Ends the program with a message, a hint and an exit status."""
-
-    def __init__(self, message: str, hint: str = "", status: int = 4):
-        super().__init__(message)
-        self.hint = hint
-        self.status = status
-
-
-def note(text: str) -> None:
-    print(f"record_kernels.py: {text}", file=sys.stderr, flush=True)
 
 
 # PTX of several modules as one ----------------------------------------------------------------------------------------
@@ -320,14 +312,7 @@ class Step:
 
 def read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json" if path.is_dir() else path
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Problem(f"{file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise Problem(f"{file}: no UTF-8: {error.reason} at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise Problem(f"{file}:{error.lineno}:{error.colno}: {error.msg}") from error
+    values = profile_gpu.parse(file)
     if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
         raise Problem(f"{file} is no model of Hugging Face",
                       "its config.json has a \"model_type\"; other models can be recorded with --script")
@@ -422,23 +407,16 @@ def step_of_script(path: Path) -> Step:
 
 def import_torch() -> None:
     global torch
-    try:
-        import torch as module
-    except ImportError as error:
-        raise Problem(f"PyTorch cannot be imported: {error}", "install it for this interpreter, " + sys.executable,
-                      1) from error
-    torch = module
+    profile_gpu.import_torch()
+    torch = profile_gpu.torch
 
 
-def device_of(name: str) -> Any:
-    if name == "cuda" and not torch.cuda.is_available():
-        built = torch.version.cuda or getattr(torch.version, "hip", None)
-        reason = "finds no GPU" if built else "was built without CUDA"
-        raise Problem(f"no GPU: PyTorch {torch.__version__} {reason}", "--device cpu tries the script without one", 1)
-    if name == "cuda" and not torch.autograd.kineto_available():
+def device_for(args: argparse.Namespace) -> Any:
+    device = profile_gpu.device_here(args, profile_gpu.Fleet.here())
+    if device.type == "cuda" and not torch.autograd.kineto_available():
         raise Problem(f"PyTorch {torch.__version__} was built without Kineto, which traces kernels",
                       "its own packages have it", 1)
-    return torch.device(name)
+    return device
 
 
 def run_step(step: Step, device: Any) -> None:
@@ -516,19 +494,8 @@ def next_commands(folder: Path, kernels: int, ptx: bool) -> str:
 # The command line -----------------------------------------------------------------------------------------------------
 
 
-def positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"\"{text}\" is no positive integer")
-    return int(text)
-
-
-class Parser(argparse.ArgumentParser):
-    def format_help(self) -> str:
-        return EXAMPLES + super().format_help()
-
-    def error(self, message: str) -> NoReturn:
-        print(f"record_kernels.py: error: {message}\n  hint: see --help for examples", file=sys.stderr)
-        raise SystemExit(64)
+class Parser(profile_gpu.Parser):
+    examples = EXAMPLES
 
 
 def arguments() -> argparse.Namespace:
@@ -581,7 +548,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(plan)
         return 0
     import_torch()
-    device = device_of(args.device)
+    device = device_for(args)
     args.output.mkdir(parents=True, exist_ok=True)
     log = LaunchLog({})
     if args.ptx:
@@ -600,23 +567,5 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def main() -> int:
-    try:
-        return run(arguments())
-    except Problem as problem:
-        note(f"error: {problem}")
-        if problem.hint:
-            print(f"  hint: {problem.hint}", file=sys.stderr)
-        return problem.status
-    except OSError as error:
-        note(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}")
-        return 4
-    except RuntimeError as error:  # of PyTorch or its drivers
-        note(f"error: {error}")
-        return 1
-    except KeyboardInterrupt:
-        return 130
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(profile_gpu.exit_status(lambda: run(arguments())))

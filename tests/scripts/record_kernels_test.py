@@ -167,7 +167,8 @@ def check_launches(folder: Path, python: str) -> None:
                                    {"buffer": "tokens", "bytes": 16, "integers": [3, 17, 8, 21]},
                                    {"buffer": "buffer2", "bytes": 256}, {"value": 16}], str(embed))
     half = {"buffer": "buffer3", "bytes": 512, "offset": 256}
-    require(add["arguments"] == other["arguments"] == [{"buffer": "buffer2", "bytes": 256}, half, {"value": 16}], str(add))
+    expected = [{"buffer": "buffer2", "bytes": 256}, half, {"value": 16}]
+    require(add["arguments"] == other["arguments"] == expected, str(add))
     require(add["grid"] == [4, 1, 1] and add["block"] == [128, 1, 1], str(add))
     require(add["entry"] != other["entry"] and add["entry"].startswith("add_"), f"{add}, {other}")
     entries = json.loads((folder / "ptx/entries.json").read_text(encoding="utf-8"))

@@ -53,6 +53,7 @@ exit status: 0 done, 1 nothing could be recorded, 4 invalid input, 64 usage
 
 MOST_INTEGER_BYTES = 4096  # of a buffer whose integers are kept: tokens, positions and block tables of a small step
 THREADS_OF_A_WARP = 32
+CACHE_QUANTUM = 64  # tokens: attention of PyTorch copies masks whose rows are not aligned
 
 
 # PTX of several modules as one ----------------------------------------------------------------------------------------
@@ -286,8 +287,10 @@ def watch_triton(log: LaunchLog) -> None:
 
     def load_and_watch(kernel: Any) -> None:
         load(kernel)
-        if not isinstance(kernel._run, Watched):
-            kernel._run = Watched(kernel._run, kernel, log)
+        name = "_run" if "_run" in vars(kernel) else "run"  # before Triton 3.4
+        launcher = vars(kernel)[name]
+        if not isinstance(launcher, Watched):
+            setattr(kernel, name, Watched(launcher, kernel, log))
 
     CompiledKernel._init_handles = load_and_watch
     if not hasattr(torch, "compile"):
@@ -377,7 +380,8 @@ def step_of_model(args: argparse.Namespace, device: Any) -> Step:
     forward = torch.compile(model) if args.compile else model
     if args.phase == "prefill":
         return Step(lambda: forward(input_ids=prompt, use_cache=True, logits_to_keep=1), tensors)
-    cache = cache_for(model, args.context + args.warmup + 8)  # a token for each step: warm-up, traces, launches
+    steps = args.warmup + 3  # a token for each: warm-up, traces twice, launches
+    cache = cache_for(model, -(-(args.context + steps) // CACHE_QUANTUM) * CACHE_QUANTUM)
     model(input_ids=prompt, past_key_values=cache, use_cache=True, logits_to_keep=1)
     last = prompt[:, -1:].contiguous()
     return Step(lambda: forward(input_ids=last, past_key_values=cache, use_cache=True), tensors)
@@ -535,7 +539,7 @@ def plan_text(args: argparse.Namespace) -> str:
         values = layers_of(args, read_config(args.model))
         layers = values.get("num_hidden_layers", values.get("n_layer", "all"))
         what = (f"{args.phase} of {args.model} ({values['model_type']}, {layers} layers, {args.dtype}), "
-                f"{args.requests} requests of {args.context} tokens")
+                f"{args.requests} {'request' if args.requests == 1 else 'requests'} of {args.context} tokens")
     files = ["kineto.json", "execution.json"] + ["step.ptx", "launches.jsonl", "entries.json"] * args.ptx
     return f"{what}\nafter {args.warmup} steps to warm up, on {args.device}: {', '.join(files)}\n"
 

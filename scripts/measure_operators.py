@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import profile_gpu
@@ -269,13 +269,8 @@ def written(document: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + ",\n  \"rows\": [\n" + rows + "\n  ]\n}\n"
 
 
-class Parser(argparse.ArgumentParser):
-    def format_help(self) -> str:
-        return EXAMPLES + super().format_help()
-
-    def error(self, message: str) -> NoReturn:
-        print(f"measure_operators.py: error: {message}\n  hint: see --help for examples", file=sys.stderr)
-        raise SystemExit(64)
+class Parser(profile_gpu.Parser):
+    examples = EXAMPLES
 
 
 def operators(text: str) -> list[str]:
@@ -338,20 +333,5 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def main() -> int:
-    try:
-        return run(arguments())
-    except Problem as problem:
-        note(f"error: {problem}")
-        if problem.hint:
-            print(f"  hint: {problem.hint}", file=sys.stderr)
-        return problem.status
-    except RuntimeError as error:  # of PyTorch or its drivers
-        note(f"error: {error}")
-        return 1
-    except KeyboardInterrupt:
-        return 130
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(profile_gpu.exit_status(lambda: run(arguments())))

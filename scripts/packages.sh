@@ -11,7 +11,7 @@ packages_test=(
   catch2 librapidcheck-dev python3 python3-jsonschema python3-yaml shellcheck
   munge openmpi-bin slurm-client slurmctld slurmd
 )
-packages_torch=(python3-torch) # 150 MB to load, 640 MB installed: for the test of scripts/profile_gpu.py alone
+packages_torch=(python3-torch) # 150 MB to load, 640 MB installed: for tests of profile_gpu.py, record_kernels.py
 packages_bench=(libbenchmark-dev)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_coverage=(gcovr)

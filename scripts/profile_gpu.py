@@ -57,7 +57,7 @@ class Problem(Exception):
 
 
 def note(text: str) -> None:
-    print(f"profile_gpu.py: {text}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr, flush=True)
 
 
 # Models ---------------------------------------------------------------------------------------------------------------
@@ -1281,11 +1281,13 @@ def day(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
+    examples = EXAMPLES
+
     def format_help(self) -> str:
-        return EXAMPLES + super().format_help()
+        return self.examples + super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        print(f"profile_gpu.py: error: {message}\n  hint: see --help for examples", file=sys.stderr)
+        print(f"{self.prog}: error: {message}\n  hint: see --help for examples", file=sys.stderr)
         raise SystemExit(64)
 
 
@@ -1387,14 +1389,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def main() -> int:
+def exit_status(work: Callable[[], int]) -> int:
+    """Of the work, or of what stopped it."""
     try:
-        return run(arguments())
+        return work()
     except Problem as problem:
         note(f"error: {problem}")
         if problem.hint:
             print(f"  hint: {problem.hint}", file=sys.stderr)
         return problem.status
+    except OSError as error:
+        note(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}")
+        return 4
     except RuntimeError as error:  # of PyTorch or its drivers
         note(f"error: {error}")
         return 1
@@ -1403,4 +1409,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(lambda: run(arguments())))

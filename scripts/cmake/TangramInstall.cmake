@@ -69,7 +69,7 @@ install(DIRECTORY configs/clusters configs/models configs/gpus configs/schemas c
         DESTINATION "${data}" COMPONENT runtime)
 install(DIRECTORY scripts/plugin_sdk DESTINATION "${data}" COMPONENT runtime USE_SOURCE_PERMISSIONS
         PATTERN __pycache__ EXCLUDE)
-install(PROGRAMS scripts/replan.py scripts/sweep.py scripts/profile_gpu.py scripts/measure_operators.py
+install(PROGRAMS scripts/replan.py scripts/sweep.py scripts/profile_gpu.py scripts/measure_operators.py scripts/record_kernels.py
         DESTINATION "${data}/scripts" COMPONENT runtime)
 # `import tangram`: under /usr where the python3 of Debian looks, elsewhere for PYTHONPATH.
 install(FILES apps/python/tangram.py DESTINATION lib/python3/dist-packages COMPONENT runtime)

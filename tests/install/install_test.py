@@ -93,7 +93,8 @@ def check_documents(installed):
         assert path.read_text() == installed.tangram("completion", shell), path
     for schema in installed.share("tangram", "schemas").glob("*.schema.json"):
         assert schema.read_text() == installed.tangram("schema", schema.name.split(".")[0])
-    for name in ("replan.py", "sweep.py", "profile_gpu.py", "measure_operators.py"):
+    for name in ("replan.py", "sweep.py", "profile_gpu.py", "measure_operators.py",
+                 "record_kernels.py"):
         assert os.access(installed.share("tangram", "scripts", name), os.X_OK), name
 
 

@@ -8,7 +8,10 @@ SKIPPED = 77
 
 
 def need_torch():
-    """Returns where this Python has PyTorch; else starts the test anew with that of Debian."""
+    """Returns where this Python has PyTorch; else starts the test anew with that of Debian. Tests run on processors unless
+    TANGRAM_TEST_DEVICE says cuda."""
+    if "TANGRAM_TEST_DEVICE" not in os.environ:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
         import torch  # noqa: F401
         return

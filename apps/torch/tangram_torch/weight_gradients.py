@@ -30,6 +30,7 @@ class PutOff:
     products: list[_Product] = field(default_factory=list)
     beside: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # weights, and gradients that wait with them
 
+    @torch.no_grad()
     def work_out(self) -> None:
         """Leaves the gradients at the weights, and lets go of what was kept for them."""
         for weight, gradient in self.beside:

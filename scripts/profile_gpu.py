@@ -1151,6 +1151,7 @@ def measure_curve(setting: Setting, operation: str, group: Any, members: list[in
 def measure_collectives(setting: Setting, fleet: Fleet) -> list[dict[str, Any]]:
     """Curves, complete on rank 0. One group exchanges at a time. Gloo, on processors, knows all_reduce alone."""
     cuda = setting.device.type == "cuda"
+    os.environ.setdefault("USE_LIBUV", "0")  # Debian's PyTorch is built without, and would ask for it all the same
     torch.distributed.init_process_group("nccl" if cuda else "gloo")
     operations = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"] if cuda else ["all_reduce"]
     curves = []

@@ -5,6 +5,7 @@
 import contextlib
 import getpass
 import os
+import re
 import shutil
 import signal
 import socket
@@ -54,6 +55,11 @@ def missing():
     return f"there is no Slurm (Debian: {' '.join(packages)})" if packages else ""
 
 
+def version():
+    said = subprocess.run([find("slurmctld"), "-V"], capture_output=True, text=True, check=True).stdout
+    return tuple(int(part) for part in re.search(r"(\d+)\.(\d+)", said).groups())
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
@@ -82,6 +88,8 @@ def running(folder, cores):
     configuration = folder / "slurm.conf"
     configuration.write_text(CONFIGURATION.format(host=socket.gethostname(), user=getpass.getuser(), folder=folder,
                                                   ports=free_ports(3), each=(cores + 1) // 2))
+    if version() >= (23, 11):  # slurmd may do without control groups since then, and would look for them otherwise
+        (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
     log = folder / "log"
     started = []
 

@@ -250,11 +250,13 @@ def connect(process: Process, device: torch.device, backend: str, patience: floa
         grow_segments()
     else:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // process.local_world))
+    os.environ.setdefault("USE_LIBUV", "0")  # Debian's PyTorch is built without, and would ask for it all the same
     dist.init_process_group(backend, timeout=COLLECTIVE_TIMEOUT)
     if process.world == 1:
         return None
+    asks_for_libuv = {"use_libuv": False} if "use_libuv" in (dist.TCPStore.__init__.__doc__ or "") else {}
     store = dist.TCPStore(os.environ["MASTER_ADDR"], environment("MASTER_PORT"), is_master=False,
-                          wait_for_workers=False)
+                          wait_for_workers=False, **asks_for_libuv)
     return Watch(store, process.rank, process.world, patience)
 
 

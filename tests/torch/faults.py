@@ -6,6 +6,7 @@ import tangram_torch.boundary
 import tangram_torch.communication
 import tangram_torch.experts
 import tangram_torch.flat
+import tangram_torch.gradient_sums
 import tangram_torch.optimizer
 import tangram_torch.parallel
 import tangram_torch.pipeline
@@ -76,6 +77,12 @@ def _without_beside():
     return mock.patch.object(tangram_torch.flat.FlatWeights, "take", wrong)
 
 
+def _too_early():
+    right = tangram_torch.gradient_sums.GradientSums.begin
+    return mock.patch.object(tangram_torch.gradient_sums.GradientSums, "begin",
+                             lambda self, expected: right(self, expected[1:]))
+
+
 def _products(change):
     """Works out other products than those that were put off."""
     right = tangram_torch.weight_gradients.PutOff.work_out
@@ -108,6 +115,8 @@ def planted():
     for zero in range(3):
         yield f"gradients over copies, ZeRO {zero}", f"ZeRO {zero} over unequal samples", (
             _skipped(flat, "reduce") if zero < 2 else _without_group(flat, "accumulate", "copies"))
+    for zero in range(2):
+        yield f"gradients summed before the last microbatch, ZeRO {zero}", f"ZeRO {zero} over unequal samples", _too_early()
     yield "weights over copies, ZeRO 1", "ZeRO 1 over unequal samples", _stale(
         tangram_torch.communication.Group, "all_gather_into")
     yield "weights over copies, ZeRO 3", "ZeRO 3 over unequal samples", _stale(

@@ -14,6 +14,7 @@ from .boundary import Boundary, Receiver, routes_of, sides_of
 from .communication import Groups
 from .experts import Router
 from .flat import FlatWeights
+from .gradient_sums import GradientSums
 from .holders import Bucket
 from .launch_plan import LaunchPlan
 from .parallel import Parallel
@@ -68,6 +69,7 @@ class RankProgram:
         self._buckets = [bucket for bucket in buckets if rank in bucket[0]]
         self._kept: dict[tuple[int, int], _Kept] = {}
         self._put_off: dict[int, list[tuple[Layer, PutOff, int]]] = {}  # of microbatches, with their samples
+        self._sums = GradientSums(self._own_flats(), device)
         self.most_in_flight = 0
         self.most_held = 0  # of microbatches, those among them whose weight gradients are put off
 
@@ -102,6 +104,7 @@ class RankProgram:
 
     def run(self) -> float:
         """One iteration up to the gradients. Returns the rank's share of the loss."""
+        self._sums.begin(self._expected_gradients())
         self._loss = torch.zeros((), dtype=self.precision.master, device=self.device)
         receiver = Receiver([self._call_of(step) for step in self._passes])
         for number, step in enumerate(self._passes):
@@ -184,6 +187,7 @@ class RankProgram:
             else:
                 layer.accumulate_beside(put_off)
                 self._put_off.setdefault(step.microbatch, []).append((layer, put_off, kept.samples))
+            self._sums.came(layer.flats)
             layer.release()
             gradient = x.grad if x.grad is not None else torch.zeros_like(x)
         if not self.stage.begins_with(step.chunk):
@@ -191,11 +195,11 @@ class RankProgram:
 
     def _run_weight_gradients(self, step: Pass) -> None:
         for layer, put_off, samples in self._put_off.pop(step.microbatch):
-            if not put_off.products:
-                continue
-            with self._unit_span(step.kind.value, layer, samples):
-                put_off.work_out()
-            layer.accumulate()
+            if put_off.products:
+                with self._unit_span(step.kind.value, layer, samples):
+                    put_off.work_out()
+                layer.accumulate()
+            self._sums.came(layer.flats)
 
     def _unit_span(self, kind: str, layer: Layer, samples: int) -> AbstractContextManager[None]:
         return self.recorder.span(kind, layer.name, unit=layer.name, samples=samples)
@@ -223,13 +227,21 @@ class RankProgram:
     def flats(self) -> list[FlatWeights]:
         return [flat for unit in self.units for flat in unit.flats]
 
-    def _sum_gradients(self) -> None:
+    def _own_flats(self) -> list[FlatWeights]:
+        """Of units that no other part of the plan has."""
         shared = {piece.name for _, pieces in self._buckets for piece in pieces}
-        of_several = [flat for flat in self.flats if flat.slots[0].held.name in shared]
-        for flat in self.flats:
-            if flat not in of_several:
-                flat.reduce()
-        self._sum_over_parts(of_several)
+        return [flat for flat in self.flats if flat.slots[0].held.name not in shared]
+
+    def _expected_gradients(self) -> list[FlatWeights]:
+        """Each as often as an iteration adds to it."""
+        twice = 1 if self._later is None else 2
+        return [flat for step in self._passes if step.kind is Kind.BACKWARD
+                for layer in self._layers[step.chunk] for flat in layer.flats * twice]
+
+    def _sum_gradients(self) -> None:
+        self._sums.finish()
+        own = self._own_flats()
+        self._sum_over_parts([flat for flat in self.flats if flat not in own])
 
     def _sum_over_parts(self, flats: list[FlatWeights]) -> None:
         sums = [flat.contribution() for flat in flats]

@@ -9,10 +9,10 @@
 #include "command.hpp"
 #include "compare_view.hpp"
 #include "inputs.hpp"
+#include "page_output.hpp"
 #include "planning_inputs.hpp"
 #include "tangram/baseline/planner_files.hpp"
 #include "tangram/compose/encoder_placement.hpp"
-#include "tangram/io/file.hpp"
 
 namespace tangram::app {
 
@@ -51,7 +51,7 @@ Parameters parameters_of(CompareArguments& a) {
             /*list=*/true},
            {"mode", "MODE", "faithful, repaired or both (default: both)", &a.mode, {"faithful", "repaired", "both"}},
            {"plan", "FILE", "add a launch plan, or the output of Metis, Sailor, AMP or FlashFlex", &a.plans},
-           {"html", "FILE", "write an HTML report to FILE", &a.html},
+           html_option("write a page for browsers to FILE", a.html),
            {"write-inputs", "FOLDER", "write the input files of Metis and Sailor to FOLDER, and stop", &a.inputs},
            {"no-ablation", "", "skip planning without each technique", &a.no_ablation}}};
 }
@@ -110,17 +110,13 @@ Expected<std::vector<planner::GivenPlan>> given_plans(const std::vector<std::str
   return plans;
 }
 
-std::optional<Diagnostics> complaint(const CompareArguments& arguments) {
+std::optional<Diagnostics> complaint(const CompareArguments& arguments, const Context& context) {
   if (arguments.cluster == "-" && arguments.model == "-") {
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
   std::vector<std::string> inputs = arguments.plans;
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model});
-  for (const std::string& input : inputs) {
-    if (arguments.html.empty() || !io::same_file(arguments.html, input)) continue;
-    return usage_mistake("overwrites-input", fmt::format("--html {} would overwrite an input", arguments.html));
-  }
-  return std::nullopt;
+  return page_complaint(context, arguments.html, "", inputs);
 }
 
 /// Hosts, profiles and the rest, for the programs themselves.
@@ -149,7 +145,7 @@ ExitCode write_inputs(const std::string& path, const PlanningInputs& inputs, con
 
 ExitCode run_compare(const CompareArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
-  if (const auto wrong = complaint(arguments)) return refuse(*wrong);
+  if (const auto wrong = complaint(arguments, context)) return refuse(*wrong);
   auto compared = compared_with(arguments);
   if (!compared) return refuse(compared.error());
   const auto modes = modes_of(arguments.mode);
@@ -160,12 +156,8 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
   if (!arguments.inputs.empty()) return write_inputs(arguments.inputs, *inputs, context);
   auto plans = given_plans(arguments.plans);
   if (!plans) return refuse(plans.error());
-  std::optional<io::OutputFile> html;
-  if (!arguments.html.empty()) {
-    auto opened = context.signals.open(arguments.html);
-    if (!opened) return refuse(opened.error());
-    html.emplace(std::move(*opened));
-  }
+  auto html = open_output(context, arguments.html);
+  if (!html) return refuse(html.error());
   std::optional<tbb::global_control> threads;
   if (const auto jobs = context.settings.count("jobs")) {
     threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(*jobs));
@@ -183,15 +175,13 @@ ExitCode run_compare(const CompareArguments& arguments, const Context& context) 
       });
   context.terminal.clear_progress();
   if (!comparison) return refuse(comparison.error());
-  if (html) {
-    if (auto written = html->commit(comparison_html(*comparison)); !written) return refuse(written.error());
-    context.signals.release();
-    context.terminal.note(fmt::format("wrote {}", arguments.html));
-  }
+  const ExitCode code = comparison->time_limit > 0 ? ExitCode::kStoppedEarly : ExitCode::kOk;
+  const std::string page = arguments.html.empty() ? "" : comparison_html(*comparison);
+  if (const auto written = write_output(context, *html, page); !written) return refuse(written.error());
+  if (arguments.html == "-") return print_text(context, page, code);
   nlohmann::ordered_json document{{"schema", "tangram.comparison/1"}, {"status", "ok"}};
   document.update(comparison_json(*comparison));
-  return print_result(context, comparison_for_people(*comparison, context.terminal), document,
-                      comparison->time_limit > 0 ? ExitCode::kStoppedEarly : ExitCode::kOk);
+  return print_result(context, comparison_for_people(*comparison, context.terminal), document, code);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "command.hpp"
 #include "inputs.hpp"
 #include "objective_settings.hpp"
+#include "page_output.hpp"
 #include "parallelizers.hpp"
+#include "plan_page.hpp"
 #include "plan_view.hpp"
 #include "planning_inputs.hpp"
 #include "replan_view.hpp"
@@ -32,6 +34,7 @@ struct PlanArguments {
   std::string model;
   std::string output;   ///< empty: the plan is not written
   std::string against;  ///< a plan that runs already; empty: none
+  std::string html;     ///< empty: no page is written
   bool detailed_exitcode = false;
 };
 
@@ -39,6 +42,7 @@ Parameters parameters_of(PlanArguments& a) {
   return {{{"CLUSTER", "cluster.json, or the name of a shipped cluster", &a.cluster},
            {"MODEL", "model.yaml, config.json, or the name of a shipped model", &a.model}},
           {output_option("FILE", "write the plan to FILE; with --pareto: to a folder, one plan per row", a.output),
+           html_option("write a page for browsers to FILE", a.html),
            {"against", "PLAN", "keep this running plan unless another is worth the change", &a.against},
            {"detailed-exitcode", "", "exit 2 if the plan of --against changes", &a.detailed_exitcode}}};
 }
@@ -70,7 +74,8 @@ Expected<PlanInputs> load_inputs(const PlanArguments& arguments, const Context& 
   return inputs;
 }
 
-std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Settings& settings) {
+std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Context& context) {
+  const Settings& settings = context.settings;
   if (arguments.cluster == "-" && arguments.model == "-") {
     return usage_mistake("two-standard-inputs", "only one of CLUSTER and MODEL can be standard input");
   }
@@ -90,8 +95,13 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Setti
   if (!arguments.against.empty() && settings.count("pareto")) {
     return usage_mistake("two-questions", "--pareto lists plans, --against decides about one", "leave one of them out");
   }
+  if (!arguments.html.empty() && settings.count("pareto")) {
+    return usage_mistake("two-questions", "--html draws one plan, --pareto lists several",
+                         "write the list with -o, and draw one of its plans with tangram show");
+  }
   std::vector<std::string> inputs = settings.files("profile");
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model, arguments.against});
+  if (auto wrong = page_complaint(context, arguments.html, arguments.output, inputs)) return wrong;
   return overwritten_input(arguments.output, inputs, "give the plan a name of its own");
 }
 
@@ -116,14 +126,31 @@ struct PlanOutput {
   std::string json;     // what --json prints
   std::string for_people;
   ExitCode code = ExitCode::kOk;
+  std::string page;  // where --html asks for it
 };
 
-/// The file first, then what is to be read.
-ExitCode deliver(const Context& context, const PlanArguments& arguments, std::optional<io::OutputFile>& output,
-                 const PlanOutput& made) {
-  if (const auto written = write_output(context, output, made.written); !written) {
-    return report(context.terminal, context.json, written.error());
-  }
+struct OutputFiles {
+  std::optional<io::OutputFile> plan;
+  std::optional<io::OutputFile> page;
+};
+
+Expected<OutputFiles> open_files(const Context& context, const PlanArguments& arguments) {
+  OutputFiles files;
+  auto plan = open_output(context, context.settings.count("pareto") ? "" : arguments.output);
+  if (!plan) return fail(std::move(plan.error()));
+  auto page = open_output(context, arguments.html);
+  if (!page) return fail(std::move(page.error()));
+  files.plan = std::move(*plan);
+  files.page = std::move(*page);
+  return files;
+}
+
+/// The files first, then what is to be read.
+ExitCode deliver(const Context& context, const PlanArguments& arguments, OutputFiles& files, const PlanOutput& made) {
+  auto written = write_output(context, files.plan, made.written);
+  if (written) written = write_output(context, files.page, made.page);
+  if (!written) return report(context.terminal, context.json, written.error());
+  if (arguments.html == "-") return print_text(context, made.page, made.code);
   const bool to_stdout = arguments.output == "-" && !context.json;
   return print_text(context, context.json ? made.json : to_stdout ? made.written : made.for_people, made.code);
 }
@@ -154,7 +181,7 @@ void report_effort(const Context& context, const compose::SearchStatistics& s) {
 
 Expected<PlanOutput> plan_best(const PlanningInputs& inputs, const planner::PlanOptions& options,
                                const SearchResources& resources, const compose::ProgressCallback& progress,
-                               const Context& context) {
+                               const PlanArguments& arguments, const Context& context) {
   auto planned = planner::make_plan(inputs.fleet, inputs.model, options, progress);
   context.terminal.clear_progress();
   resources.report_use(context);
@@ -165,7 +192,8 @@ Expected<PlanOutput> plan_best(const PlanningInputs& inputs, const planner::Plan
     code = ExitCode::kStoppedEarly;
   const auto text = planner::checked_text(planned->plan, inputs.fleet, inputs.model);
   if (!text) return fail(text.error());
-  return PlanOutput{*text, *text, plan_for_people(planned->plan, context.terminal), code};
+  return PlanOutput{*text, *text, plan_for_people(planned->plan, context.terminal), code,
+                    arguments.html.empty() ? "" : plan_page(planned->plan)};
 }
 
 /// Where the old plan is kept, its text is written as it was: nothing changed. Where its figures are no longer those
@@ -174,6 +202,12 @@ Expected<std::string> text_of(planner::Replanned& replanned, const PlanInputs& i
   if (replanned.change) return planner::checked_text(replanned.next, inputs.fleet, inputs.model);
   if (!replanned.now || planner::full_check(inputs.old).ok()) return inputs.old_text;
   return planner::checked_text(*replanned.now, inputs.fleet, inputs.model);
+}
+
+/// The plan of that text.
+const plan::LaunchPlan& plan_of(const planner::Replanned& replanned, const PlanInputs& inputs) {
+  if (replanned.change) return replanned.next;
+  return !replanned.now || planner::full_check(inputs.old).ok() ? inputs.old : *replanned.now;
 }
 
 Expected<PlanOutput> plan_against(const PlanInputs& inputs, const planner::PlanOptions& options,
@@ -190,7 +224,8 @@ Expected<PlanOutput> plan_against(const PlanInputs& inputs, const planner::PlanO
   auto text = text_of(*replanned, inputs);
   if (!text) return fail(std::move(text.error()));
   return PlanOutput{std::move(*text), io::write_canonical(replanned_json(*replanned)),
-                    replanned_for_people(*replanned, context.terminal), code};
+                    replanned_for_people(*replanned, context.terminal), code,
+                    arguments.html.empty() ? "" : plan_page(plan_of(*replanned, inputs))};
 }
 
 Expected<PlanOutput> plan_choices(const PlanningInputs& inputs, const planner::PlanOptions& options, std::int64_t most,
@@ -218,7 +253,7 @@ Expected<PlanOutput> plan_choices(const PlanningInputs& inputs, const planner::P
     context.terminal.note(
         fmt::format("wrote {} plans and choices.json to {}", choices->plans.size(), arguments.output));
   }
-  return PlanOutput{text, text, choices_for_people(*choices, writes, context.terminal), code};
+  return PlanOutput{text, text, choices_for_people(*choices, writes, context.terminal), code, ""};
 }
 
 /// Searches have to be kept, by parallelizers whose searches can be.
@@ -282,14 +317,14 @@ void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const planner:
 
 ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const auto refuse = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
-  if (const auto wrong = complaint(arguments, context.settings)) return refuse(*wrong);
+  if (const auto wrong = complaint(arguments, context)) return refuse(*wrong);
   if (const auto wrong = request_conflict(context.settings)) return refuse(*wrong);
   const auto inputs = load_inputs(arguments, context);
   if (!inputs) return refuse(inputs.error());
   report_assumptions(context, inputs->fleet, &inputs->model);
   const auto most = context.settings.count("pareto");
-  auto output = open_output(context, most ? "" : arguments.output);
-  if (!output) return refuse(output.error());
+  auto files = open_files(context, arguments);
+  if (!files) return refuse(files.error());
 
   std::optional<tbb::global_control> threads;
   if (const auto jobs = context.settings.count("jobs")) {
@@ -317,14 +352,14 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   const SearchResources resources{cache, *planners};
   const auto made = most ? plan_choices(*inputs, options, *most, resources, progress, arguments, context)
                     : arguments.against.empty()
-                        ? plan_best(*inputs, options, resources, progress, context)
+                        ? plan_best(*inputs, options, resources, progress, arguments, context)
                         : plan_against(*inputs, options, resources, progress, arguments, context);
   if (!made) {
     Diagnostics why = made.error();
     add_remedies(why, *inputs, options, context);
     return refuse(why);
   }
-  const ExitCode code = deliver(context, arguments, *output, *made);
+  const ExitCode code = deliver(context, arguments, *files, *made);
   if (ahead && code != ExitCode::kInternal) {
     look_ahead(*inputs, arguments.against.empty() ? options : planner::replan_options(options), progress, context);
   }
@@ -342,6 +377,7 @@ Command plan_command() {
   tangram plan fleet.json model.yaml --forbid ep,zero3 --json | jq .predicted
   tangram plan fleet.json model.yaml --add gpu=H100,nodes=2 --drop rack=r3
   tangram plan fleet.json model.yaml --against plan.json -o next.json
+  tangram plan fleet.json model.yaml --html plan.html
 )",
           .details = R"(Decides which GPUs form which pipeline stage, how many layers each stage holds
 and how each stage is parallelized. Every plan is checked and simulated before

@@ -72,18 +72,8 @@ std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& res
 /// What is simulated is what is written, so that a plan changed by hand shows what the change would do; but nobody
 /// should take it for a plan that runs.
 std::string warning_of(const plan::CheckReport& judged, const Terminal& terminal) {
-  if (judged.ok()) return "";
-  const plan::Violation& first = judged.violations.front();
-  const std::size_t others = judged.violations.size() - 1;
-  std::string text = fmt::format("the plan does not pass its check: {}: {}", first.where, first.message);
-  if (others > 0) text += fmt::format(", and {} more; see tangram check", others);
-  std::string out = "\n";
-  const char* label = "warning";
-  for (const std::string& line : wrapped(text, terminal.text_width() - 10)) {
-    out += fmt::format("{:<8}  {}\n", label, line);
-    label = "";
-  }
-  return out;
+  const std::string text = failed_check_text(judged);
+  return text.empty() ? "" : "\n" + labelled(terminal, "warning", text);
 }
 
 Json document_of(const plan::LaunchPlan& plan, const plan::CheckReport& judged, const simulate::Result& result) {

@@ -6,6 +6,7 @@
 #define TANGRAM_COMMANDS(ROW) \
   ROW(init)                   \
   ROW(plan)                   \
+  ROW(show)                   \
   ROW(islands)                \
   ROW(cluster)                \
   ROW(gpus)                   \

@@ -26,7 +26,7 @@ namespace tangram::app {
 /// Of what a formula claims; "-" where it has no words for the plan.
 [[nodiscard]] std::string claim_text(const std::optional<double>& seconds);
 
-/// Self-contained: inline styles and SVG, light and dark, no script.
+/// A page for browsers that needs nothing else and has no script.
 [[nodiscard]] std::string comparison_html(const planner::Comparison& comparison);
 
 }  // namespace tangram::app

@@ -78,8 +78,9 @@ Expected<std::optional<io::OutputFile>> open_output(const Context& context, cons
 Expected<void> write_output(const Context& context, std::optional<io::OutputFile>& output, std::string_view text,
                             std::string_view advice) {
   if (!output) return {};
+  const std::string temporary = output->temporary();
   if (auto written = output->commit(text); !written) return written;
-  context.signals.release();
+  context.signals.release(temporary);
   context.terminal.note(fmt::format("wrote {}{}", output->path(), advice));
   return {};
 }

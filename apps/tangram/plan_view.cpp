@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 
+#include "plan_sentences.hpp"
 #include "table.hpp"
 #include "tangram/base/at.hpp"
-#include "tangram/export/export.hpp"
-#include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
 
@@ -19,76 +16,11 @@ constexpr int kBarWidth = 6;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr double kTight = 0.95;  // of the usable memory: worth a color
 
-std::string billions(std::int64_t parameters) {
-  const auto p = static_cast<double>(parameters);
-  return p >= 1e12  ? fmt::format("{:.2f} T", p / 1e12)
-         : p >= 1e9 ? fmt::format("{:.1f} B", p / 1e9)
-                    : fmt::format("{:.0f} M", p / 1e6);
-}
-
-std::string model_line(const model::Model& model) {
-  std::string text =
-      fmt::format("{}: {} layers, {} parameters", model.name, model.block_count(), billions(model.total_parameters()));
-  if (model.active_parameters() != model.total_parameters()) {
-    text += fmt::format(" ({} active)", billions(model.active_parameters()));
-  }
-  return text +
-         fmt::format("; {} tokens a sample, {}", thousands(model.job.sequence_length), to_string(model.job.precision));
-}
-
-std::string batch_line(const plan::LaunchPlan& plan) {
-  const plan::Pipeline& first = plan.pipelines.front();
-  std::int64_t fewest = first.last_microbatch();
-  for (const plan::Pipeline& pipeline : plan.pipelines) fewest = std::min(fewest, pipeline.last_microbatch());
-  const std::string last = fewest < first.microbatch ? fmt::format(", the last of {}", fewest) : "";
-  return fmt::format("{} = {} x {} of {}{}", counted(plan.model.job.global_batch, "sample"),
-                     counted(static_cast<std::int64_t>(plan.pipelines.size()), "pipeline"),
-                     counted(first.microbatches, "microbatch"), first.microbatch, last);
-}
-
-std::string islands_line(const plan::LaunchPlan& plan) {
-  struct Use {
-    int islands = 0;
-    std::int64_t gpus = 0;
-  };
-  std::map<std::string, Use> by_class;
-  std::vector<std::string> order;
-  for (const plan::PlanIsland& island : plan.islands) {
-    Use& use = by_class[island.island_class];
-    if (use.islands++ == 0) order.push_back(island.island_class);
-    for (const plan::HostGpus& node : island.nodes) use.gpus += static_cast<std::int64_t>(node.gpus.size());
-  }
-  std::vector<std::string> parts;
-  for (const std::string& alias : order) {
-    const Use& use = by_class[alias];
-    parts.push_back(fmt::format("{} ({} in {})", alias, counted(use.gpus, "GPU"), counted(use.islands, "island")));
-  }
-  return fmt::format("level \"{}\": {}", plan.provenance.level, fmt::join(parts, ", "));
-}
-
-Nanoseconds pass_time(const plan::Part& part) { return part.predicted.forward + part.predicted.backward; }
-
-/// The longest T of all stages: what the others are measured against.
-Nanoseconds slowest_pass(const plan::LaunchPlan& plan) {
-  Nanoseconds slowest(1);
-  for (const plan::Stage& stage : plan.stages) {
-    for (const plan::Part& part : stage.parts) slowest = std::max(slowest, pass_time(part));
-  }
-  return slowest;
-}
-
 Cell memory_cell(const plan::PartPrediction& predicted) {
   const double share = predicted.peak_memory.as_double() / predicted.usable_memory.as_double();
   return {fmt::format("{} {:.1f}/{:.1f}", bar(share, kBarWidth), predicted.peak_memory.as_double() / kGiB,
                       predicted.usable_memory.as_double() / kGiB),
           share > kTight ? Style::kYellow : Style::kPlain};
-}
-
-std::string pass_text(const plan::PartPrediction& predicted) {
-  const double forward = to_seconds(predicted.forward) * 1e3;
-  const double backward = to_seconds(predicted.backward) * 1e3;
-  const int decimals = backward >= 100 ? 0 : backward >= 10 ? 1 : 2;
-  return fmt::format("{:.{}f}+{:.{}f}", forward, decimals, backward, decimals);
 }
 
 std::string stage_table(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline, Nanoseconds slowest,
@@ -142,128 +74,12 @@ bool alike(const plan::LaunchPlan& plan, const plan::Pipeline& a, const plan::Pi
 std::string stage_tables(const plan::LaunchPlan& plan, const Terminal& terminal) {
   const Nanoseconds slowest = slowest_pass(plan);
   std::string out;
-  for (std::size_t p = 0; p < plan.pipelines.size();) {
-    std::size_t end = p + 1;
-    while (end < plan.pipelines.size() && alike(plan, plan.pipelines[p], plan.pipelines[end])) ++end;
-    if (plan.pipelines.size() > 1) {
-      out += end - p > 1 ? fmt::format("pipelines {} to {}, each:\n", p, end - 1) : fmt::format("pipeline {}:\n", p);
-    }
-    out += stage_table(plan, plan.pipelines[p], slowest, terminal) + "\n";
-    p = end;
+  for (const PipelineGroup& group : pipeline_groups(plan)) {
+    if (plan.pipelines.size() > 1) out += pipelines_text(group) + ":\n";
+    out += stage_table(plan, at(plan.pipelines, group.first), slowest, terminal) + "\n";
   }
   return out;
 }
-
-std::string result_line(const plan::Predicted& p) {
-  std::string text = fmt::format("{} an iteration, {} tokens/s, MFU {:.1f} %", people_time(to_seconds(p.iteration)),
-                                 thousands(static_cast<std::int64_t>(p.tokens_per_s)), p.mfu * 100);
-  if (p.mfu_fleet < p.mfu * 0.999) text += fmt::format(" ({:.1f} % of the whole fleet's peak)", p.mfu_fleet * 100);
-  if (p.cost_per_mtoken > 0) text += fmt::format(", ${:.3f} per million tokens", p.cost_per_mtoken);
-  return text;
-}
-
-std::string order_text(const plan::LaunchPlan& plan) {
-  switch (plan.schedule()) {
-    case runtime::Schedule::k1F1B: break;
-    case runtime::Schedule::kInterleaved:
-      return fmt::format("interleaved 1F1B ({} model chunks a stage, groups of {})", plan.chunks(), plan.group);
-    case runtime::Schedule::kZeroBubble: {
-      std::int64_t most = 0;
-      for (const plan::Stage& stage : plan.stages) most = std::max(most, stage.put_off);
-      if (most == 0) return "zero bubble (holds no more microbatches than 1F1B)";
-      return fmt::format("zero bubble (for weight gradients a stage holds up to {} more)", counted(most, "microbatch"));
-    }
-  }
-  return "1F1B";
-}
-
-/// What the times are promised for.
-std::string schedule_line(const plan::LaunchPlan& plan) {
-  const runtime::Semantics semantics = plan.semantics();
-  const std::string text = fmt::format("{}, {} transfers, {} warm-up", order_text(plan), to_string(semantics.transfers),
-                                       to_string(semantics.warmup));
-  if (plan.runtime == runtime::Target::kGeneric) {
-    return text + (exporting::torch_refusals(plan).empty() ? ", as `export --to torch` runs it"
-                                                           : ": on paper; no runtime runs it so");
-  }
-  return fmt::format("{}, as {} runs it", text, runtime::runtime_of(plan.runtime).title);
-}
-
-/// Whether somebody looked, or would have on a smaller fleet.
-bool says_what_runs_it(const plan::LaunchPlan& plan) {
-  const bool searched = plan.provenance.search_bound > Nanoseconds(0);
-  const bool large = plan.fleet_gpus > planner::kMostGpusLookedAt;
-  return !plan.provenance.runs_on.empty() || (searched && large && plan.runtime == runtime::Target::kGeneric);
-}
-
-std::string runs_on_line(const plan::LaunchPlan& plan) {
-  if (plan.provenance.runs_on.empty()) return "--target says: no look is taken at fleets as large";
-  std::string text;
-  for (const plan::RuntimeLook& look : plan.provenance.runs_on) {
-    const auto target = runtime::target_named(look.runtime);
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
-                        target ? runtime::runtime_of(*target).title : std::string_view(look.runtime),
-                        look.why_not.empty() ? people_time(to_seconds(look.iteration)) : look.why_not);
-  }
-  return text + " (a first look; --target finds the best)";
-}
-
-std::string bottleneck_line(const plan::LaunchPlan& plan) {
-  const plan::Breakdown& b = plan.predicted.breakdown;
-  const plan::Stage& stage = plan.stage(plan.predicted.bottleneck_stage);
-  const auto& stages = at(plan.pipelines, stage.pipeline).stages;
-  const auto index = std::find(stages.begin(), stages.end(), stage.id) - stages.begin();
-  const double total = to_seconds(plan.predicted.iteration);
-  const auto percent = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / total); };
-  return fmt::format("stage {}: computes {}, bubble {}, exposed gradient sync {}, optimizer {}", index,
-                     percent(b.compute), percent(b.bubble), percent(b.exposed_sync), percent(b.optimizer));
-}
-
-std::string space_name(const std::string& space) {
-  const auto parsed = nlohmann::json::parse(space, nullptr, false);
-  return parsed.is_object() && parsed.contains("name") ? parsed["name"].get<std::string>() : "its space";
-}
-
-/// Under zero bubble the search's own bound is another schedule's.
-std::string gap_line(const plan::LaunchPlan& plan) {
-  const plan::PlanProvenance& p = plan.provenance;
-  if (plan.zero_bubble) {
-    return fmt::format("at most {} slower than any plan of the listed degrees, under zero bubble or 1F1B",
-                       people_percent(p.relaxed_gap));
-  }
-  if (p.objective != "throughput") {
-    return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
-                       p.objective);
-  }
-  std::string text = p.optimal ? fmt::format("optimal in {}", space_name(p.space))
-                               : fmt::format("by closed form at most {} slower than the best of {}",
-                                             people_percent(p.search_gap), space_name(p.space));
-  text += fmt::format("; at most {} slower than any plan of the listed degrees", people_percent(p.relaxed_gap));
-  return text;
-}
-
-/// "12 out-of-memory, 3 negative (forward_ns is -1)": each with how often, the first with its example.
-std::string reasons_text(const std::vector<parallelizer::CountedReason>& reasons) {
-  std::string text;
-  for (const parallelizer::CountedReason& reason : reasons) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", thousands(reason.count), reason.code);
-    if (&reason == &reasons.front()) text += fmt::format(" ({})", reason.example);
-  }
-  return text;
-}
-
-std::string outsider_line(const parallelizer::Tally& tally) {
-  std::string text = fmt::format("{} {}: {}, {} accepted", tally.info.name, tally.info.version,
-                                 thousands(tally.queries) + " queries", counted(tally.plans, "plan"));
-  if (!tally.info.deterministic) text += ", not deterministic";
-  if (!tally.rejected.empty()) text += fmt::format("; rejected: {}", reasons_text(tally.rejected));
-  if (!tally.failed.empty()) text += fmt::format("; failed: {}", reasons_text(tally.failed));
-  return text;
-}
-
-}  // namespace
-
-namespace {
 
 /// Of a mixture: how many blocks are under each ZeRO stage and recompute mode.
 void add_runs(const cost::MemoryPolicy& policy, std::vector<std::string>& words) {
@@ -290,6 +106,40 @@ void add_runs(const cost::MemoryPolicy& policy, std::vector<std::string>& words)
 }
 
 }  // namespace
+
+Nanoseconds pass_time(const plan::Part& part) { return part.predicted.forward + part.predicted.backward; }
+
+Nanoseconds slowest_pass(const plan::LaunchPlan& plan) {
+  Nanoseconds slowest(1);
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) slowest = std::max(slowest, pass_time(part));
+  }
+  return slowest;
+}
+
+std::string pass_text(const plan::PartPrediction& predicted) {
+  const double forward = to_seconds(predicted.forward) * 1e3;
+  const double backward = to_seconds(predicted.backward) * 1e3;
+  const int decimals = backward >= 100 ? 0 : backward >= 10 ? 1 : 2;
+  return fmt::format("{:.{}f}+{:.{}f}", forward, decimals, backward, decimals);
+}
+
+std::vector<PipelineGroup> pipeline_groups(const plan::LaunchPlan& plan) {
+  std::vector<PipelineGroup> groups;
+  for (int p = 0; p < static_cast<int>(plan.pipelines.size()); ++p) {
+    if (!groups.empty() && alike(plan, at(plan.pipelines, groups.back().first), at(plan.pipelines, p))) {
+      groups.back().last = p;
+    } else {
+      groups.push_back({p, p});
+    }
+  }
+  return groups;
+}
+
+std::string pipelines_text(const PipelineGroup& group) {
+  return group.last > group.first ? fmt::format("pipelines {} to {}, each", group.first, group.last)
+                                  : fmt::format("pipeline {}", group.first);
+}
 
 std::string strategy_text(const cost::Strategy& strategy) {
   const cost::Degrees& d = strategy.degrees;
@@ -324,31 +174,22 @@ std::string layers_text(const plan::Stage& stage) {
   return fmt::format("{}({})", layers, stage.block_count());
 }
 
+std::string failed_check_text(const plan::CheckReport& judged) {
+  if (judged.ok()) return "";
+  const plan::Violation& first = judged.violations.front();
+  const std::size_t others = judged.violations.size() - 1;
+  std::string text = fmt::format("the plan does not pass its check: {}: {}", first.where, first.message);
+  if (others > 0) text += fmt::format(", and {} more; see tangram check", others);
+  return text;
+}
+
 std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal) {
-  std::string out;
-  out += labelled(terminal, "fleet",
-                  fmt::format("{}: {}, the plan uses {}", plan.fleet_name, counted(plan.fleet_gpus, "GPU"),
-                              thousands(static_cast<std::int64_t>(plan.ranks.size()))));
-  out += labelled(terminal, "model", model_line(plan.model));
-  out += labelled(terminal, "batch", batch_line(plan));
-  out += labelled(terminal, "islands", islands_line(plan)) + "\n";
-  out += stage_tables(plan, terminal);
-  out += labelled(terminal, "result", result_line(plan.predicted));
-  out += labelled(terminal, "schedule", schedule_line(plan));
-  if (says_what_runs_it(plan)) out += labelled(terminal, "runs on", runs_on_line(plan));
-  out += labelled(terminal, "slowest", bottleneck_line(plan));
-  // An imported plan was not searched for: nothing bounds it.
-  if (plan.provenance.search_bound > Nanoseconds(0)) out += labelled(terminal, "gap", gap_line(plan));
-  for (const parallelizer::Tally& tally : plan.provenance.outsiders) {
-    out += labelled(terminal, "outside", outsider_line(tally));
-  }
-  for (const plan::IdleGpus& idle : plan.idle) {
-    out += labelled(
-        terminal, "idle",
-        fmt::format("{} x {}{}{}", idle.gpus, idle.island_class, idle.reason.empty() ? "" : ": ", idle.reason));
-  }
-  if (!plan.provenance.note.empty()) out += labelled(terminal, "note", plan.provenance.note);
-  return out;
+  const auto lines_of = [&](const std::vector<Sentence>& sentences) {
+    std::string lines;
+    for (const Sentence& sentence : sentences) lines += labelled(terminal, sentence.label, sentence.text);
+    return lines;
+  };
+  return lines_of(plan_subject(plan)) + "\n" + stage_tables(plan, terminal) + lines_of(plan_outcome(plan));
 }
 
 }  // namespace tangram::app

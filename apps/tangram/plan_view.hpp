@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "terminal.hpp"
 
@@ -19,5 +21,25 @@ namespace tangram::app {
 
 /// "0-12 (13)": first, last, count.
 [[nodiscard]] std::string layers_text(const plan::Stage& stage);
+
+/// "64+134": milliseconds forward and backward.
+[[nodiscard]] std::string pass_text(const plan::PartPrediction& predicted);
+
+/// Forward and backward of one microbatch.
+[[nodiscard]] Nanoseconds pass_time(const plan::Part& part);
+/// The longest of all parts: what the load of the others is measured against.
+[[nodiscard]] Nanoseconds slowest_pass(const plan::LaunchPlan& plan);
+
+/// Pipelines [first, last] whose stages are alike: they are shown once.
+struct PipelineGroup {
+  int first = 0;
+  int last = 0;
+};
+[[nodiscard]] std::vector<PipelineGroup> pipeline_groups(const plan::LaunchPlan& plan);
+/// "pipelines 0 to 3, each"
+[[nodiscard]] std::string pipelines_text(const PipelineGroup& group);
+
+/// Of a plan that does not pass its check: the first violation, and how many more there are. Empty where it does.
+[[nodiscard]] std::string failed_check_text(const plan::CheckReport& judged);
 
 }  // namespace tangram::app

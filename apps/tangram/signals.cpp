@@ -76,20 +76,26 @@ SignalGuard::~SignalGuard() {
 Expected<io::OutputFile> SignalGuard::open(const std::string& path) {
   const std::lock_guard lock(mutex_);  // the waiting thread cannot end the process between the file and its name
   auto output = io::OutputFile::open(path);
-  if (output) temporary_ = output->temporary();
+  if (output) temporaries_.push_back(output->temporary());
   return output;
 }
 
 Expected<io::OutputFolder> SignalGuard::open_folder(const std::string& path) {
   const std::lock_guard lock(mutex_);
   auto output = io::OutputFolder::open(path);
-  if (output) temporary_ = output->temporary();
+  if (output) temporaries_.push_back(output->temporary());
   return output;
+}
+
+void SignalGuard::release(std::string_view temporary) {
+  const std::lock_guard lock(mutex_);
+  std::erase(temporaries_, temporary);
+  written_ = true;
 }
 
 void SignalGuard::release() {
   const std::lock_guard lock(mutex_);
-  temporary_.clear();
+  temporaries_.clear();
   written_ = true;
 }
 
@@ -98,7 +104,9 @@ void SignalGuard::wait() {
   if (sigwait(&signals_, &signal) != 0 || stopping_) return;
   const std::lock_guard lock(mutex_);
   std::error_code failure;
-  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, failure);
+  for (const std::string& temporary : temporaries_) {
+    if (!temporary.empty()) std::filesystem::remove_all(temporary, failure);
+  }
   constexpr std::string_view kNothing = "\ninterrupted: nothing was written\n";
   constexpr std::string_view kAfter = "\ninterrupted: what was written before stays\n";
   const std::string_view message = written_ ? kAfter : kNothing;

@@ -7,7 +7,9 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "tangram/base/expected.hpp"
 #include "tangram/io/file.hpp"
@@ -24,10 +26,11 @@ class SignalGuard {
   ~SignalGuard();
 
   /// Opens an output whose temporary file is removed when a signal ends the process, at whatever moment it comes.
-  /// Commands have one output file or folder.
   [[nodiscard]] Expected<io::OutputFile> open(const std::string& path);
   [[nodiscard]] Expected<io::OutputFolder> open_folder(const std::string& path);
-  /// The output is written: nothing is to be removed any more.
+  /// The output with this temporary name is written, it is not to be removed any more.
+  void release(std::string_view temporary);
+  /// All outputs are.
   void release();
 
  private:
@@ -35,7 +38,7 @@ class SignalGuard {
 
   sigset_t signals_{};
   std::mutex mutex_;
-  std::string temporary_;
+  std::vector<std::string> temporaries_;
   bool written_ = false;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

@@ -27,8 +27,14 @@ std::vector<int> servers_of(const Schedule& schedule) {
   return servers;
 }
 
-/// Segments of a phase, and the messages that they send.
-std::vector<streams::Segment> pass_of(const Schedule& schedule, int phase) {
+/// What a segment of a simulated pass stands for.
+struct Origin {
+  int segment = -1;
+  int copy = -1;
+};
+
+/// Segments of a phase, and the messages that they send. `origins`, unless it is null, has one for each.
+std::vector<streams::Segment> pass_of(const Schedule& schedule, int phase, std::vector<Origin>* origins = nullptr) {
   std::vector<streams::Segment> segments;
   std::map<int, int> place_of;                 // by segment of the schedule
   std::map<std::pair<int, int>, int> last_of;  // by device and stream
@@ -48,10 +54,12 @@ std::vector<streams::Segment> pass_of(const Schedule& schedule, int phase) {
     const int place = static_cast<int>(segments.size());
     last->second = place_of[s] = place;
     segments.push_back(std::move(added));
+    if (origins != nullptr) origins->push_back({.segment = s});
     for (const int c : segment.sends) {
       const Copy& copy = at(schedule.copies, c);
       sent[c] = static_cast<int>(segments.size());
       segments.push_back({link_resource(schedule, copy.from, copy.to), copy.seconds, {place}});
+      if (origins != nullptr) origins->push_back({.copy = c});
     }
   }
   return segments;
@@ -120,6 +128,22 @@ Periods periods_of(Schedule schedule, int in_flight, int least_rounds) {
                          ? run.end / rounds
                          : schedule.phases.front().passes * run.mean_latency(0) / timeline.kinds.front().in_flight;
   result.simulated = std::max(result.simulated, result.allowed);
+  return result;
+}
+
+Recording recorded(const Schedule& schedule, double rounds) {
+  const streams::Run run = streams::run(timeline_of(schedule, rounds), streams::Priority::kOldestPass, true);
+  std::vector<std::vector<Origin>> origins;  // by kind: phases without segments have none
+  for (int f = 0; f < static_cast<int>(schedule.phases.size()); ++f) {
+    std::vector<Origin> of_phase;
+    if (!pass_of(schedule, f, &of_phase).empty()) origins.push_back(std::move(of_phase));
+  }
+  Recording result;
+  result.end = run.end;
+  for (const streams::Work& work : run.work) {
+    const Origin& origin = at(at(origins, work.kind), work.segment);
+    result.work.push_back({origin.segment, origin.copy, work.pass, work.server, work.begin, work.end});
+  }
   return result;
 }
 

@@ -25,8 +25,11 @@ struct Place {
 
 class Simulation {
  public:
-  Simulation(const Schedule& schedule, Priority priority)
-      : schedule_(schedule), priority_(priority), result_{{}, std::vector<double>(schedule.servers.size(), 0), 0} {
+  Simulation(const Schedule& schedule, Priority priority, bool record)
+      : schedule_(schedule),
+        priority_(priority),
+        record_(record),
+        result_{{}, std::vector<double>(schedule.servers.size(), 0), 0} {
     for (const int servers : schedule.servers) {
       TANGRAM_ASSERT(servers > 0);
       first_server_.push_back(static_cast<int>(ready_.size()));
@@ -142,8 +145,17 @@ class Simulation {
       const Ready next = queue.top();
       queue.pop();
       at(is_busy_, server) = 1;
-      events_.push({now + segment_of(next.place, next.segment).seconds, serial_++, next.place, next.segment});
+      const double end = now + segment_of(next.place, next.segment).seconds;
+      events_.push({end, serial_++, next.place, next.segment});
+      if (record_) record(next, now, end);
     }
+  }
+
+  void record(const Ready& begun, double begin, double end) {
+    const Place& place = at(places_, begun.place);
+    const int resource = segment_of(begun.place, begun.segment).resource;
+    const int server = server_of(begun.place, resource) - at(first_server_, resource);
+    result_.work.push_back({place.kind, place.pass, begun.segment, server, begin, end});
   }
 
   void end_segment(const Event& event, double now) {
@@ -162,6 +174,7 @@ class Simulation {
 
   const Schedule& schedule_;
   const Priority priority_;
+  const bool record_;
   Run result_;
   std::vector<Place> places_;
   std::vector<std::int64_t> begun_;                                    // by kind
@@ -209,6 +222,8 @@ double Run::mean_latency(int kind) const {
   return all.empty() ? 0 : sum / static_cast<double>(all.size());
 }
 
-Run run(const Schedule& schedule, Priority priority) { return Simulation(schedule, priority).run(); }
+Run run(const Schedule& schedule, Priority priority, bool record) {
+  return Simulation(schedule, priority, record).run();
+}
 
 }  // namespace tangram::streams

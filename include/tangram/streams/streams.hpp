@@ -42,10 +42,21 @@ struct PassTimes {
   double end = 0;
 };
 
+/// A segment as it ran.
+struct Work {
+  int kind = 0;
+  std::int64_t pass = 0;  ///< of the kind
+  int segment = 0;        ///< of the way that the pass goes
+  int server = 0;         ///< of the segment's resource
+  double begin = 0;
+  double end = 0;
+};
+
 struct Run {
   std::vector<std::vector<PassTimes>> passes;  ///< by kind
   std::vector<double> busy;                    ///< by resource: seconds of all its servers
   double end = 0;
+  std::vector<Work> work = {};  ///< only with record = true; in the order in which it began
 
   /// Seconds from one end of a pass to the next of a kind while all its places are taken: from a third of these passes
   /// on, until the last one begins. Of one pass alone its latency.
@@ -57,6 +68,6 @@ struct Run {
 
 /// Passes begin in their order as places come free, kinds that are ready at once in theirs. What happens at one time
 /// happens together before anything starts. O(segments * passes * log).
-[[nodiscard]] Run run(const Schedule& schedule, Priority priority = Priority::kOldestPass);
+[[nodiscard]] Run run(const Schedule& schedule, Priority priority = Priority::kOldestPass, bool record = false);
 
 }  // namespace tangram::streams

@@ -1,0 +1,143 @@
+#include "plan_picture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "table.hpp"
+#include "tangram/base/at.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+/// Forward and backward, of all pipelines that differ: what is simulated and recorded in a second.
+constexpr std::int64_t kMostPassesRecorded = 1'000'000;
+
+/// Stages of plans that are alike differ in nothing else that their schedule has.
+bool runs_alike(const simulate::SimPipeline& a, const simulate::SimPipeline& b) {
+  return std::ranges::equal(a.stages, b.stages, [](const simulate::SimStage& x, const simulate::SimStage& y) {
+    return x.warmup == y.warmup && x.deferrable == y.deferrable && x.latency == y.latency && x.occupancy == y.occupancy;
+  });
+}
+
+/// Groups of the plan's view, cut where boundaries take other times.
+std::vector<PipelineGroup> groups_of(const plan::LaunchPlan& plan, const simulate::Schedule& schedule) {
+  std::vector<PipelineGroup> groups;
+  for (const PipelineGroup& alike : pipeline_groups(plan)) {
+    groups.push_back({alike.first, alike.first});
+    for (int p = alike.first + 1; p <= alike.last; ++p) {
+      if (runs_alike(at(schedule.pipelines, groups.back().first), at(schedule.pipelines, p))) {
+        groups.back().last = p;
+      } else {
+        groups.push_back({p, p});
+      }
+    }
+  }
+  return groups;
+}
+
+std::int64_t passes_of(const simulate::Schedule& schedule) {
+  std::int64_t passes = 0;
+  for (const simulate::SimPipeline& pipeline : schedule.pipelines) {
+    std::int64_t executors = 0;
+    for (const simulate::SimStage& stage : pipeline.stages) executors += static_cast<std::int64_t>(stage.parts.size());
+    passes += 2 * executors * simulate::chunks_of(pipeline) * pipeline.microbatches;
+  }
+  return passes;
+}
+
+/// At least one.
+std::size_t drawn_groups(const PlanPicture& picture) {
+  std::size_t stages = 0;
+  std::size_t groups = 0;
+  for (; groups < picture.groups.size(); ++groups) {
+    stages += picture.pipeline(groups).stages.size();
+    if (groups > 0 && stages > kMostStagesDrawn) break;
+  }
+  return groups;
+}
+
+std::map<std::string, picture::Paint> paints_of(const plan::LaunchPlan& plan) {
+  std::map<std::string, picture::Paint> paints;
+  for (const plan::PlanIsland& island : plan.islands) {
+    paints.try_emplace(island.device.name, picture::series(paints.size()));
+  }
+  return paints;
+}
+
+struct NamedBlocks {
+  std::string name;
+  model::BlockRange blocks;
+};
+
+std::vector<NamedBlocks> modules_in(const model::Model& model) {
+  std::vector<NamedBlocks> modules;
+  for (const model::Module& module : model.graph.modules) modules.push_back({module.name, module.blocks});
+  if (!modules.empty()) return modules;
+  for (const model::BlockRange& encoder : model::encoder_ranges(model)) modules.push_back({"encoder", encoder});
+  if (!modules.empty()) modules.push_back({"language", {modules.back().blocks.last, model.block_count()}});
+  return modules;
+}
+
+bool meets(const model::BlockRange& a, const model::BlockRange& b) { return a.first < b.last && b.first < a.last; }
+
+}  // namespace
+
+std::string clipped(const std::string& text, std::size_t most) {
+  if (display_width(text) <= most) return text;
+  std::size_t bytes = 0;
+  for (std::size_t characters = 0; bytes < text.size(); ++bytes) {
+    const bool begins = (static_cast<unsigned char>(text[bytes]) & 0xC0U) != 0x80U;
+    if (begins && ++characters == most) break;
+  }
+  return text.substr(0, bytes) + "…";
+}
+
+const plan::Pipeline& PlanPicture::pipeline(std::size_t group) const {
+  return at(plan.pipelines, at(groups, group).first);
+}
+
+std::vector<std::size_t> PlanPicture::stages(std::size_t group) const {
+  const std::size_t count = pipeline(group).stages.size();
+  std::vector<std::size_t> places;
+  for (std::size_t s = 0; s < count; ++s) {
+    const bool is_at_an_end = s < kMostStagesDrawn / 2 || s >= count - std::min(count, kMostStagesDrawn / 2);
+    if (count <= kMostStagesDrawn || is_at_an_end) places.push_back(s);
+  }
+  return places;
+}
+
+const plan::Stage& PlanPicture::stage(std::size_t group, std::size_t place) const {
+  return plan.stage(at(pipeline(group).stages, place));
+}
+
+picture::Paint PlanPicture::paint_of(const plan::Part& part) const {
+  return paints.at(plan.island(part.island).device.name);
+}
+
+std::vector<std::string> PlanPicture::modules_of(const plan::Stage& stage) const {
+  const auto modules = modules_in(plan.model);
+  std::vector<std::string> names;
+  if (modules.size() < 2) return names;
+  for (const NamedBlocks& module : modules) {
+    const auto has = [&](const model::BlockRange& chunk) { return meets(chunk, module.blocks); };
+    if (std::ranges::any_of(stage.chunks, has)) names.push_back(clipped(module.name, 40));
+  }
+  return names;
+}
+
+PlanPicture picture_of(const plan::LaunchPlan& plan) {
+  simulate::Schedule all = simulate::schedule_of(plan);
+  PlanPicture picture{plan, groups_of(plan, all), 0, {}, std::nullopt, paints_of(plan)};
+  for (const PipelineGroup& group : picture.groups) {
+    picture.schedule.pipelines.push_back(std::move(at(all.pipelines, group.first)));
+  }
+  picture.drawn = drawn_groups(picture);
+  if (passes_of(picture.schedule) > kMostPassesRecorded) return picture;
+  simulate::Result run = simulate::simulate(picture.schedule, /*record=*/true);
+  if (!run.deadlock) picture.run = std::move(run);
+  return picture;
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,197 @@
+#include "plan_sentences.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "table.hpp"
+#include "tangram/base/at.hpp"
+#include "tangram/export/export.hpp"
+#include "tangram/planner/plan.hpp"
+
+namespace tangram::app {
+
+namespace {
+
+std::string billions(std::int64_t parameters) {
+  const auto p = static_cast<double>(parameters);
+  return p >= 1e12  ? fmt::format("{:.2f} T", p / 1e12)
+         : p >= 1e9 ? fmt::format("{:.1f} B", p / 1e9)
+                    : fmt::format("{:.0f} M", p / 1e6);
+}
+
+std::string model_line(const model::Model& model) {
+  std::string text =
+      fmt::format("{}: {} layers, {} parameters", model.name, model.block_count(), billions(model.total_parameters()));
+  if (model.active_parameters() != model.total_parameters()) {
+    text += fmt::format(" ({} active)", billions(model.active_parameters()));
+  }
+  return text +
+         fmt::format("; {} tokens a sample, {}", thousands(model.job.sequence_length), to_string(model.job.precision));
+}
+
+std::string batch_line(const plan::LaunchPlan& plan) {
+  const plan::Pipeline& first = plan.pipelines.front();
+  std::int64_t fewest = first.last_microbatch();
+  for (const plan::Pipeline& pipeline : plan.pipelines) fewest = std::min(fewest, pipeline.last_microbatch());
+  const std::string last = fewest < first.microbatch ? fmt::format(", the last of {}", fewest) : "";
+  return fmt::format("{} = {} x {} of {}{}", counted(plan.model.job.global_batch, "sample"),
+                     counted(static_cast<std::int64_t>(plan.pipelines.size()), "pipeline"),
+                     counted(first.microbatches, "microbatch"), first.microbatch, last);
+}
+
+std::string islands_line(const plan::LaunchPlan& plan) {
+  struct Use {
+    int islands = 0;
+    std::int64_t gpus = 0;
+  };
+  std::map<std::string, Use> by_class;
+  std::vector<std::string> order;
+  for (const plan::PlanIsland& island : plan.islands) {
+    Use& use = by_class[island.island_class];
+    if (use.islands++ == 0) order.push_back(island.island_class);
+    for (const plan::HostGpus& node : island.nodes) use.gpus += static_cast<std::int64_t>(node.gpus.size());
+  }
+  std::vector<std::string> parts;
+  for (const std::string& alias : order) {
+    const Use& use = by_class[alias];
+    parts.push_back(fmt::format("{} ({} in {})", alias, counted(use.gpus, "GPU"), counted(use.islands, "island")));
+  }
+  return fmt::format("level \"{}\": {}", plan.provenance.level, fmt::join(parts, ", "));
+}
+
+std::string result_line(const plan::Predicted& p) {
+  std::string text = fmt::format("{} an iteration, {} tokens/s, MFU {:.1f} %", people_time(to_seconds(p.iteration)),
+                                 thousands(static_cast<std::int64_t>(p.tokens_per_s)), p.mfu * 100);
+  if (p.mfu_fleet < p.mfu * 0.999) text += fmt::format(" ({:.1f} % of the whole fleet's peak)", p.mfu_fleet * 100);
+  if (p.cost_per_mtoken > 0) text += fmt::format(", ${:.3f} per million tokens", p.cost_per_mtoken);
+  return text;
+}
+
+std::string order_text(const plan::LaunchPlan& plan) {
+  switch (plan.schedule()) {
+    case runtime::Schedule::k1F1B: break;
+    case runtime::Schedule::kInterleaved:
+      return fmt::format("interleaved 1F1B ({} model chunks a stage, groups of {})", plan.chunks(), plan.group);
+    case runtime::Schedule::kZeroBubble: {
+      std::int64_t most = 0;
+      for (const plan::Stage& stage : plan.stages) most = std::max(most, stage.put_off);
+      if (most == 0) return "zero bubble (holds no more microbatches than 1F1B)";
+      return fmt::format("zero bubble (for weight gradients a stage holds up to {} more)", counted(most, "microbatch"));
+    }
+  }
+  return "1F1B";
+}
+
+/// What the times are promised for.
+std::string schedule_line(const plan::LaunchPlan& plan) {
+  const runtime::Semantics semantics = plan.semantics();
+  const std::string text = fmt::format("{}, {} transfers, {} warm-up", order_text(plan), to_string(semantics.transfers),
+                                       to_string(semantics.warmup));
+  if (plan.runtime == runtime::Target::kGeneric) {
+    return text + (exporting::torch_refusals(plan).empty() ? ", as `export --to torch` runs it"
+                                                           : ": on paper; no runtime runs it so");
+  }
+  return fmt::format("{}, as {} runs it", text, runtime::runtime_of(plan.runtime).title);
+}
+
+/// Whether somebody looked, or would have on a smaller fleet.
+bool says_what_runs_it(const plan::LaunchPlan& plan) {
+  const bool searched = plan.provenance.search_bound > Nanoseconds(0);
+  const bool large = plan.fleet_gpus > planner::kMostGpusLookedAt;
+  return !plan.provenance.runs_on.empty() || (searched && large && plan.runtime == runtime::Target::kGeneric);
+}
+
+std::string runs_on_line(const plan::LaunchPlan& plan) {
+  if (plan.provenance.runs_on.empty()) return "--target says: no look is taken at fleets as large";
+  std::string text;
+  for (const plan::RuntimeLook& look : plan.provenance.runs_on) {
+    const auto target = runtime::target_named(look.runtime);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
+                        target ? runtime::runtime_of(*target).title : std::string_view(look.runtime),
+                        look.why_not.empty() ? people_time(to_seconds(look.iteration)) : look.why_not);
+  }
+  return text + " (a first look; --target finds the best)";
+}
+
+std::string bottleneck_line(const plan::LaunchPlan& plan) {
+  const plan::Breakdown& b = plan.predicted.breakdown;
+  const plan::Stage& stage = plan.stage(plan.predicted.bottleneck_stage);
+  const auto& stages = at(plan.pipelines, stage.pipeline).stages;
+  const auto index = std::find(stages.begin(), stages.end(), stage.id) - stages.begin();
+  const double total = to_seconds(plan.predicted.iteration);
+  const auto percent = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / total); };
+  return fmt::format("stage {}: computes {}, bubble {}, exposed gradient sync {}, optimizer {}", index,
+                     percent(b.compute), percent(b.bubble), percent(b.exposed_sync), percent(b.optimizer));
+}
+
+std::string space_name(const std::string& space) {
+  const auto parsed = nlohmann::json::parse(space, nullptr, false);
+  return parsed.is_object() && parsed.contains("name") ? parsed["name"].get<std::string>() : "its space";
+}
+
+/// Under zero bubble the search's own bound is another schedule's.
+std::string gap_line(const plan::LaunchPlan& plan) {
+  const plan::PlanProvenance& p = plan.provenance;
+  if (plan.zero_bubble) {
+    return fmt::format("at most {} slower than any plan of the listed degrees, under zero bubble or 1F1B",
+                       people_percent(p.relaxed_gap));
+  }
+  if (p.objective != "throughput") {
+    return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
+                       p.objective);
+  }
+  std::string text = p.optimal ? fmt::format("optimal in {}", space_name(p.space))
+                               : fmt::format("by closed form at most {} slower than the best of {}",
+                                             people_percent(p.search_gap), space_name(p.space));
+  text += fmt::format("; at most {} slower than any plan of the listed degrees", people_percent(p.relaxed_gap));
+  return text;
+}
+
+/// "12 out-of-memory, 3 negative (forward_ns is -1)": each with how often, the first with its example.
+std::string reasons_text(const std::vector<parallelizer::CountedReason>& reasons) {
+  std::string text;
+  for (const parallelizer::CountedReason& reason : reasons) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", thousands(reason.count), reason.code);
+    if (&reason == &reasons.front()) text += fmt::format(" ({})", reason.example);
+  }
+  return text;
+}
+
+std::string outsider_line(const parallelizer::Tally& tally) {
+  std::string text = fmt::format("{} {}: {}, {} accepted", tally.info.name, tally.info.version,
+                                 thousands(tally.queries) + " queries", counted(tally.plans, "plan"));
+  if (!tally.info.deterministic) text += ", not deterministic";
+  if (!tally.rejected.empty()) text += fmt::format("; rejected: {}", reasons_text(tally.rejected));
+  if (!tally.failed.empty()) text += fmt::format("; failed: {}", reasons_text(tally.failed));
+  return text;
+}
+
+}  // namespace
+
+std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan) {
+  return {{"fleet", fmt::format("{}: {}, the plan uses {}", plan.fleet_name, counted(plan.fleet_gpus, "GPU"),
+                                thousands(static_cast<std::int64_t>(plan.ranks.size())))},
+          {"model", model_line(plan.model)},
+          {"batch", batch_line(plan)},
+          {"islands", islands_line(plan)}};
+}
+
+std::vector<Sentence> plan_outcome(const plan::LaunchPlan& plan) {
+  std::vector<Sentence> out{{"result", result_line(plan.predicted)}, {"schedule", schedule_line(plan)}};
+  if (says_what_runs_it(plan)) out.push_back({"runs on", runs_on_line(plan)});
+  out.push_back({"slowest", bottleneck_line(plan)});
+  // An imported plan was not searched for: nothing bounds it.
+  if (plan.provenance.search_bound > Nanoseconds(0)) out.push_back({"gap", gap_line(plan)});
+  for (const parallelizer::Tally& tally : plan.provenance.outsiders) out.push_back({"outside", outsider_line(tally)});
+  for (const plan::IdleGpus& idle : plan.idle) {
+    out.push_back({"idle", fmt::format("{} x {}{}{}", idle.gpus, idle.island_class, idle.reason.empty() ? "" : ": ",
+                                       idle.reason)});
+  }
+  if (!plan.provenance.note.empty()) out.push_back({"note", plan.provenance.note});
+  return out;
+}
+
+}  // namespace tangram::app

@@ -1,0 +1,22 @@
+// What is said of a launch plan as a whole, for the terminal and for pages alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tangram/plan/launch_plan.hpp"
+
+namespace tangram::app {
+
+struct Sentence {
+  std::string label;  ///< at most nine characters
+  std::string text;
+};
+
+/// What was planned: fleet, model, batch, islands.
+[[nodiscard]] std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan);
+
+/// What came of it: result, schedule, which runtimes run it, the slowest stage, the gap, what is left idle, the note.
+[[nodiscard]] std::vector<Sentence> plan_outcome(const plan::LaunchPlan& plan);
+
+}  // namespace tangram::app

@@ -1,0 +1,45 @@
+#include "tangram/picture/chain.hpp"
+
+#include "tangram/base/assert.hpp"
+#include "tangram/base/at.hpp"
+
+namespace tangram::picture {
+
+namespace {
+
+Markup part_of(const BoxPart& part) {
+  Markup out = element("p", {{"class", "part"}}, element("i", {{"class", css_class(part.mark)}}) + text(part.name));
+  out += facts(part.facts);
+  if (!part.fill_text.empty()) {
+    out += meter(part.fill, part.fill_text) + element("p", {{"class", "filled"}}, part.fill_text);
+  }
+  return out;
+}
+
+Markup box_of(const Box& box) {
+  Markup tags;
+  for (const std::string& tag : box.tags) tags += element("span", {{"class", "tag"}}, tag);
+  Markup out = element("h3", {}, text(box.title) + element("span", {{"class", "dim"}}, box.note) + tags);
+  for (const BoxPart& part : box.parts) out += part_of(part);
+  return element("li", {{"class", box.is_marked ? "box marked" : "box"}}, out);
+}
+
+Markup flow_of(const Flow& flow) {
+  Markup lines;
+  for (const std::string& line : flow.lines) lines += element("span", {}, line);
+  return element("li", {{"class", "flow"}, {"title", flow.title}}, lines);
+}
+
+}  // namespace
+
+Markup chain(const std::vector<Box>& boxes, const std::vector<Flow>& flows) {
+  TANGRAM_ASSERT(boxes.empty() || flows.size() + 1 == boxes.size());
+  Markup items;
+  for (std::size_t b = 0; b < boxes.size(); ++b) {
+    if (b > 0) items += flow_of(at(flows, b - 1));
+    items += box_of(boxes[b]);
+  }
+  return element("ol", {{"class", "chain"}}, items);
+}
+
+}  // namespace tangram::picture

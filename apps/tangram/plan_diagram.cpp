@@ -49,6 +49,7 @@ Box box_of(const PlanPicture& picture, std::size_t group, std::size_t place, Nan
           picture.modules_of(stage),
           {},
           stage.id == picture.plan.predicted.bottleneck_stage};
+  if (box.is_marked) box.tags.emplace_back("slowest");
   if (stage.embedding) box.tags.emplace_back("embedding");
   if (stage.head) box.tags.emplace_back("head");
   for (const plan::Part& part : stage.parts) box.parts.push_back(part_of(picture, part, slowest));
@@ -77,10 +78,10 @@ std::string flow_title(const plan::Boundary& boundary) {
 }
 
 Flow flow_between(const PlanPicture& picture, std::size_t group, std::size_t place, std::size_t next) {
-  if (next != place + 1) return {{"…", fmt::format("{} stages", next - place - 1)}, "stages that are not drawn"};
+  if (next != place + 1) return {fmt::format("{} stages", next - place - 1), "not drawn", ""};
   const auto* boundary = boundary_between(picture.plan, picture.stage(group, place).id, picture.stage(group, next).id);
-  if (boundary == nullptr) return {{"", ""}, ""};
-  return {{people_bytes(bytes_of(*boundary)), rate_text(boundary->link.bandwidth)}, flow_title(*boundary)};
+  if (boundary == nullptr) return {};
+  return {people_bytes(bytes_of(*boundary)), rate_text(boundary->link.bandwidth), flow_title(*boundary)};
 }
 
 /// Where chunks are interleaved the last stage sends to the first.

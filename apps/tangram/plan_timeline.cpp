@@ -90,6 +90,12 @@ picture::SpanLook look_of(const Event& event, Nanoseconds iteration, bool has_ch
   return look;
 }
 
+std::int64_t most_microbatches(const PlanPicture& picture) {
+  std::int64_t most = 0;
+  for (const simulate::SimPipeline& pipeline : picture.schedule.pipelines) most = std::max(most, pipeline.microbatches);
+  return most;
+}
+
 /// Of what there is.
 Markup legend_of(const std::vector<Event>& events, bool has_chunks) {
   std::vector<picture::LegendEntry> entries;
@@ -115,6 +121,7 @@ Markup plan_timeline(const PlanPicture& picture) {
   timeline.description = "when each stage computes, synchronises gradients and runs the optimizer";
   timeline.lanes = lanes.all();
   timeline.end = run.iteration;
+  timeline.label_room = fmt::formatted_size("{}", most_microbatches(picture) - 1);
   std::vector<const Event*> drawn;
   for (const Event& event : run.events) {
     const int lane = lanes.lane_of(event);

@@ -25,9 +25,8 @@ Markup box_of(const Box& box) {
 }
 
 Markup flow_of(const Flow& flow) {
-  Markup lines;
-  for (const std::string& line : flow.lines) lines += element("span", {}, line);
-  return element("li", {{"class", "flow"}, {"title", flow.title}}, lines);
+  return element("li", {{"class", "flow"}, {"title", flow.title}},
+                 element("span", {}, flow.above) + element("i", {}) + element("span", {}, flow.below));
 }
 
 }  // namespace

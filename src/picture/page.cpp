@@ -19,8 +19,6 @@ namespace {
 /// Browsers load nothing from anywhere, even if the page said so.
 constexpr std::string_view kPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-constexpr double kTightMemory = 0.95;  // of a meter: worth a colour
-
 Markup head_of(const Page& page) {
   return element("meta", {{"charset", "utf-8"}}) +
          element("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}}) +
@@ -69,11 +67,7 @@ Markup table(const std::vector<TableColumn>& columns, const std::vector<std::vec
 
 Markup meter(double share, std::string_view title) {
   const std::string width = fmt::format("width:{}%", number(100 * std::clamp(share, 0.0, 1.0)));
-  return element("div",
-                 {{"class", share > kTightMemory ? "meter tight" : "meter"},
-                  {"role", "img"},
-                  {"aria-label", title},
-                  {"title", title}},
+  return element("div", {{"class", "meter"}, {"role", "img"}, {"aria-label", title}, {"title", title}},
                  element("i", {{"style", width}}));
 }
 

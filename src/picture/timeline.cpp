@@ -51,29 +51,29 @@ Markup lane_names(const std::vector<Lane>& lanes, const std::vector<double>& top
     row +=
         element("rect", {{"class", css_class(lane.mark)}, {"x", 0}, {"y", y}, {"width", 5}, {"height", kSpanHeight}});
     row += element("text", {{"class", "name"}, {"x", 14}, {"y", y + 15}}, lane.name);
-    row += element("text", {{"class", "dim"}, {"x", 46}, {"y", y + 15}}, lane.detail);
+    row += element("text", {{"class", "dim"}, {"x", 34}, {"y", y + 15}}, lane.detail);
     out += element("g", {}, row);
   }
   return out;
 }
 
 /// The zoom from which on a label has room: page.css shows it then. Empty: always; nothing where it never has.
-std::optional<std::string_view> shown_from(const std::string& label, double width) {
+std::optional<std::string_view> shown_from(std::size_t characters, double width) {
   constexpr std::pair<double, std::string_view> kZooms[] = {{1, ""}, {2, "z2"}, {4, "z4"}, {8, "z8"}, {16, "z16"}};
-  const double needed = kDigit * static_cast<double>(label.size()) + kInset;
+  const double needed = kDigit * static_cast<double>(characters) + kInset;
   for (const auto& [zoom, name] : kZooms) {
     if (needed <= width * zoom) return name;
   }
   return std::nullopt;
 }
 
-Markup drawn(const SpanLook& look, double left, double right) {
+Markup drawn(const SpanLook& look, std::size_t label_room, double left, double right) {
   const double width = std::max(kThinnest, right - left);
   std::string classes(css_class(look.paint));
   if (look.shade > 0) classes += fmt::format(" c{}", std::min(look.shade, 3));
   Markup bar = element("rect", {{"class", classes}, {"x", left}, {"width", width}, {"height", kSpanHeight}},
                        element("title", {}, look.title));
-  const auto zoom = look.label.empty() ? std::nullopt : shown_from(look.label, width);
+  const auto zoom = look.label.empty() ? std::nullopt : shown_from(label_room, width);
   if (zoom) bar += element("text", {{"class", *zoom}, {"x", (left + right) / 2}, {"y", 15}}, look.label);
   return bar;
 }
@@ -87,7 +87,8 @@ Markup spans_of(const Timeline& run, const TimeAxis& axis, const std::vector<dou
       const Window& window = axis.windows()[w];
       const Nanoseconds start = std::max(span.start, window.from);
       const Nanoseconds end = std::min(span.end, window.to);
-      if (start < end) at(lanes, span.lane) += drawn(run.look(s), axis.place(w, start), axis.place(w, end));
+      if (start < end)
+        at(lanes, span.lane) += drawn(run.look(s), run.label_room, axis.place(w, start), axis.place(w, end));
     }
   }
   Markup out;
@@ -105,8 +106,8 @@ Markup axis_of(const TimeAxis& axis, Nanoseconds end, double height) {
       const std::string label = time_text(tick, end);
       const double half = kDigit * static_cast<double>(label.size()) / 2;
       out += element("path", {{"class", "tick"}, {"d", fmt::format("M{} 0V{}", number(x), number(height))}});
-      if (x - half < 0 || x + half > kPlot) continue;
-      out += element("text", {{"class", "axis"}, {"x", x}, {"y", height + 15}}, label);
+      if (x + half > kPlot) continue;
+      out += element("text", {{"class", x < half ? "axis first" : "axis"}, {"x", x}, {"y", height + 15}}, label);
     }
     if (w == 0) continue;
     const double left = axis.place(w, axis.windows()[w].from) - TimeAxis::kBreak;

@@ -29,7 +29,8 @@ struct Box {
 
 /// From one box to the next.
 struct Flow {
-  std::vector<std::string> lines;
+  std::string above;  ///< the arrow
+  std::string below;
   std::string title;
 };
 

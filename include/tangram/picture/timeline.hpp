@@ -25,7 +25,7 @@ struct Lane {
 struct SpanLook {
   Paint paint = Paint::kForward;
   int shade = 0;      ///< 0 to 3: fainter
-  std::string label;  ///< on it, where it fits
+  std::string label;  ///< on it
   std::string title;
 };
 
@@ -34,6 +34,7 @@ struct Timeline {
   std::vector<Lane> lanes;
   std::vector<Span> spans;
   Nanoseconds end;
+  std::size_t label_room = 1;                 ///< characters of the longest label: labels are shown where that has room
   std::function<SpanLook(std::size_t)> look;  ///< by place in `spans`; asked for those that are drawn
 };
 

@@ -7,8 +7,10 @@
 #include "command.hpp"
 #include "disaggregate_adapt.hpp"
 #include "disaggregate_verify.hpp"
+#include "disaggregation_page.hpp"
 #include "disaggregation_view.hpp"
 #include "inputs.hpp"
+#include "page_output.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/disaggregate/adapt.hpp"
 #include "tangram/disaggregate/bind.hpp"
@@ -39,6 +41,7 @@ struct DisaggregateArguments {
   std::int64_t timings = 50;
   std::int64_t passes = 2;
   std::string output;  ///< empty: not written
+  std::string html;    ///< empty: not written
 };
 
 Parameters parameters_of(DisaggregateArguments& a) {
@@ -58,7 +61,8 @@ Parameters parameters_of(DisaggregateArguments& a) {
            {"seed", "N", "of what is at random: timings, contents, arrivals, noise (default: 1)", &a.seed},
            {"timings", "N", "verify: orders in which streams run (default: 50)", &a.timings},
            {"passes", "N", "verify: passes of the last phase, one after the other (default: 2)", &a.passes},
-           output_option("FILE", "plan: write the schedule to FILE", a.output)}};
+           output_option("FILE", "plan: write the schedule to FILE", a.output),
+           html_option("simulate: write a page for browsers to FILE", a.html)}};
 }
 
 ExitCode failed(const Context& context, const Diagnostics& why) { return report(context.terminal, context.json, why); }
@@ -182,6 +186,7 @@ Expected<dispatch::ScheduleFile> schedule_to_simulate(const DisaggregateArgument
   auto plan = placed(a, *inputs);
   if (!plan) return fail(std::move(plan.error()));
   dispatch::ScheduleFile file;
+  file.cluster = plan->fleet;
   file.requests = plan->requests;
   file.schedule = std::move(plan->schedule);
   return file;
@@ -189,8 +194,11 @@ Expected<dispatch::ScheduleFile> schedule_to_simulate(const DisaggregateArgument
 
 ExitCode run_simulate(const DisaggregateArguments& a, const Context& context) {
   if (const auto wrong = wrong_files(a, 1, 2, "a SCHEDULE, or CLUSTER and one GRAPH")) return failed(context, *wrong);
+  if (const auto wrong = page_complaint(context, a.html, "", a.files)) return failed(context, *wrong);
   const auto file = schedule_to_simulate(a, context);
   if (!file) return failed(context, file.error());
+  auto html = open_output(context, a.html);
+  if (!html) return failed(context, html.error());
   const int most = std::ranges::max_element(file->schedule.devices, {}, &dispatch::Device::count)->count;
   std::vector<InFlight> rows;
   for (const int each : {1, 2, 3, 4, 6, 8}) {
@@ -198,6 +206,9 @@ ExitCode run_simulate(const DisaggregateArguments& a, const Context& context) {
     const dispatch::Periods periods = dispatch::periods_of(file->schedule, each * most, kRounds);
     rows.push_back({each * most, periods.allowed, periods.simulated});
   }
+  const std::string page = a.html.empty() ? "" : schedule_page(*file, rows);
+  if (const auto written = write_output(context, *html, page); !written) return failed(context, written.error());
+  if (a.html == "-") return print_text(context, page);
   return print_result(context, in_flight_for_people(rows, file->requests, context.terminal),
                       in_flight_document(rows, file->requests));
 }
@@ -255,6 +266,10 @@ ExitCode run_disaggregate(const DisaggregateArguments& a, const Context& context
     return failed(context, unknown_action("disaggregate", a.action, names_of(disaggregate_actions())));
   }
   if (const auto wrong = wrong_numbers(a)) return failed(context, *wrong);
+  if (!a.html.empty() && a.action != "simulate") {
+    return failed(context, usage_mistake("wrong-option", fmt::format("disaggregate {} has no --html", a.action),
+                                         "disaggregate simulate draws a schedule"));
+  }
   return action->run(a, context);
 }
 
@@ -268,7 +283,7 @@ Command disaggregate_command() {
     --context 2048 --gpu A100-80GB-SXM,L40S -o decode.json
   tangram disaggregate compare cluster.json decode.json
   tangram disaggregate plan cluster.json decode.json -o placement.json
-  tangram disaggregate simulate placement.json
+  tangram disaggregate simulate placement.json --html placement.html
   tangram disaggregate verify placement.json decode.json
   tangram disaggregate adapt cluster.json prefill.json d1.json d32.json --rate 4
 )",
@@ -284,7 +299,7 @@ each of another number of requests, every arm takes what suits it best.
 plan places the kernels, prints how far that may be from the best, and writes
 tangram.disaggregation/1: segments of each GPU's streams, copies, waits.
 simulate shows what micro-batches in flight make of that file, or of what plan
-finds for CLUSTER GRAPH.
+finds for CLUSTER GRAPH; --html draws streams and links on a page.
 
 verify runs the file on emulated GPUs with memory of their own, in orders at
 random: every kernel must read what it reads on one GPU. What is missing is

@@ -72,7 +72,7 @@ const plan::Boundary* boundary_between(const plan::LaunchPlan& plan, int from, i
 
 std::string flow_title(const plan::Boundary& boundary) {
   return fmt::format("{} of one microbatch forward, the same backward, in {}; {} on the way at {}",
-                     people_bytes(bytes_of(boundary)),
+                     message_bytes(bytes_of(boundary)),
                      counted(static_cast<std::int64_t>(boundary.transfers.size()), "transfer"),
                      people_time(to_seconds(boundary.latency)), rate_text(boundary.link.bandwidth));
 }
@@ -81,7 +81,7 @@ Flow flow_between(const PlanPicture& picture, std::size_t group, std::size_t pla
   if (next != place + 1) return {fmt::format("{} stages", next - place - 1), "not drawn", ""};
   const auto* boundary = boundary_between(picture.plan, picture.stage(group, place).id, picture.stage(group, next).id);
   if (boundary == nullptr) return {};
-  return {people_bytes(bytes_of(*boundary)), rate_text(boundary->link.bandwidth), flow_title(*boundary)};
+  return {message_bytes(bytes_of(*boundary)), rate_text(boundary->link.bandwidth), flow_title(*boundary)};
 }
 
 /// Where chunks are interleaved the last stage sends to the first.

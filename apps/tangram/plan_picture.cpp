@@ -1,10 +1,7 @@
 #include "plan_picture.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "table.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::app {
@@ -83,16 +80,6 @@ std::vector<NamedBlocks> modules_in(const model::Model& model) {
 bool meets(const model::BlockRange& a, const model::BlockRange& b) { return a.first < b.last && b.first < a.last; }
 
 }  // namespace
-
-std::string clipped(const std::string& text, std::size_t most) {
-  if (display_width(text) <= most) return text;
-  std::size_t bytes = 0;
-  for (std::size_t characters = 0; bytes < text.size(); ++bytes) {
-    const bool begins = (static_cast<unsigned char>(text[bytes]) & 0xC0U) != 0x80U;
-    if (begins && ++characters == most) break;
-  }
-  return text.substr(0, bytes) + "…";
-}
 
 const plan::Pipeline& PlanPicture::pipeline(std::size_t group) const {
   return at(plan.pipelines, at(groups, group).first);

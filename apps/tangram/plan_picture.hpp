@@ -7,18 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "page_text.hpp"
 #include "plan_view.hpp"
 #include "tangram/picture/paint.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::app {
 
-/// Of pages of any plan: more than fits on a screen, and what keeps them below 1 MB.
+/// Of a page: more than fits on a screen, and what keeps it below 1 MB.
 inline constexpr std::size_t kMostStagesDrawn = 128;
-inline constexpr std::size_t kLongestText = 160;  ///< characters of a name or a list of names
-
-/// At most so many characters, the last of them an ellipsis where it was longer.
-[[nodiscard]] std::string clipped(const std::string& text, std::size_t most = kLongestText);
 
 struct PlanPicture {
   const plan::LaunchPlan& plan;

@@ -23,7 +23,11 @@ constexpr double kLaneHeight = 28;
 constexpr double kSpanHeight = 22;
 constexpr double kHeading = 26;
 constexpr double kAxis = 22;
+constexpr double kNames = 14;  // of lanes, right of their marks
+constexpr double kNameLetter = 7.6;
+constexpr double kBesideName = 10;
 constexpr double kThinnest = 0.3;
+constexpr double kThin = 2;     // drawn without an edge
 constexpr double kDigit = 6.4;  // width of a character of a label
 constexpr double kInset = 3;    // of a label, on both sides together
 
@@ -41,6 +45,9 @@ std::vector<double> tops_of(const std::vector<Lane>& lanes, double& height) {
 
 Markup lane_names(const std::vector<Lane>& lanes, const std::vector<double>& tops) {
   Markup out;
+  std::size_t longest = 0;
+  for (const Lane& lane : lanes) longest = std::max(longest, lane.name.size());
+  const double beside = kNames + kNameLetter * static_cast<double>(longest) + kBesideName;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     const Lane& lane = lanes[l];
     const double y = at(tops, l);
@@ -50,8 +57,8 @@ Markup lane_names(const std::vector<Lane>& lanes, const std::vector<double>& top
     Markup row = element("title", {}, lane.title);
     row +=
         element("rect", {{"class", css_class(lane.mark)}, {"x", 0}, {"y", y}, {"width", 5}, {"height", kSpanHeight}});
-    row += element("text", {{"class", "name"}, {"x", 14}, {"y", y + 15}}, lane.name);
-    row += element("text", {{"class", "dim"}, {"x", 34}, {"y", y + 15}}, lane.detail);
+    row += element("text", {{"class", "name"}, {"x", kNames}, {"y", y + 15}}, lane.name);
+    row += element("text", {{"class", "dim"}, {"x", beside}, {"y", y + 15}}, lane.detail);
     out += element("g", {}, row);
   }
   return out;
@@ -70,6 +77,7 @@ std::optional<std::string_view> shown_from(std::size_t characters, double width)
 Markup drawn(const SpanLook& look, std::size_t label_room, double left, double right) {
   const double width = std::max(kThinnest, right - left);
   std::string classes(css_class(look.paint));
+  if (width < kThin) classes += " t";
   if (look.shade > 0) classes += fmt::format(" c{}", std::min(look.shade, 3));
   Markup bar = element("rect", {{"class", classes}, {"x", left}, {"width", width}, {"height", kSpanHeight}},
                        element("title", {}, look.title));
@@ -117,16 +125,22 @@ Markup axis_of(const TimeAxis& axis, Nanoseconds end, double height) {
   return out;
 }
 
+/// Four digits of the whole.
+Nanoseconds rounded(Nanoseconds time, Nanoseconds whole) {
+  std::int64_t step = 1;
+  while (whole.value() / step >= 10'000) step *= 10;
+  return Nanoseconds((time.value() + step / 2) / step * step);
+}
+
 /// Nothing where all is drawn.
 Markup left_out(const Timeline& run, const std::vector<Window>& windows) {
   if (windows.size() < 2) return {};
+  const auto words = [&](Nanoseconds time) { return time_text(rounded(time, run.end), run.end); };
   std::vector<std::string> parts;
-  for (const Window& window : windows) {
-    parts.push_back(fmt::format("{} to {}", time_text(window.from, run.end), time_text(window.to, run.end)));
-  }
+  for (const Window& window : windows) parts.push_back(words(window.from) + " to " + words(window.to));
   return element(
       "p", {{"class", "dim"}},
-      fmt::format("Drawn at one scale: {}. What lies between goes on in the same way.", fmt::join(parts, ", ")));
+      fmt::format("Drawn, at one scale: {}. What lies between goes on in the same way.", fmt::join(parts, ", ")));
 }
 
 Nanoseconds last_end(const std::vector<Span>& spans) {

@@ -26,7 +26,7 @@ struct Window {
 
 struct WindowLimits {
   std::size_t most_spans = 4500;     ///< of all windows: about 600 kB of a page
-  std::size_t most_of_a_lane = 360;  ///< that a reader still sees one by one
+  std::size_t most_of_a_lane = 240;  ///< that a reader still sees one by one
 };
 
 /// Ascending and apart. The three windows are each as long as a third of the limits allows.

@@ -12,7 +12,9 @@ namespace {
 /// Also where neither is there yet.
 bool leads_to(const std::string& a, const std::string& b) {
   std::error_code failure;
-  const auto real = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, failure); };
+  const auto real = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, failure), failure);
+  };
   return io::same_file(a, b) || (real(a) == real(b) && !failure);
 }
 

@@ -102,8 +102,9 @@ std::string heading_of(const PlanPicture& picture, std::size_t group) {
   const std::string names = picture.plan.pipelines.size() == 1 ? "One pipeline"
                             : count == 1                       ? fmt::format("Pipeline {}", of.first)
                                          : fmt::format("Pipelines {} to {}, {} alike", of.first, of.last, count);
-  return fmt::format("{}: {} of {}", names, counted(pipeline.microbatches, "microbatch"),
-                     counted(pipeline.microbatch, "sample"));
+  return fmt::format("{}: {} of {}{}", names, counted(pipeline.microbatches, "microbatch"),
+                     counted(pipeline.microbatch, "sample"),
+                     count > 1 ? fmt::format("; hosts are those of pipeline {}", of.first) : "");
 }
 
 Markup chain_of(const PlanPicture& picture, std::size_t group, Nanoseconds slowest) {

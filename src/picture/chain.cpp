@@ -1,7 +1,6 @@
 #include "tangram/picture/chain.hpp"
 
 #include "tangram/base/assert.hpp"
-#include "tangram/base/at.hpp"
 
 namespace tangram::picture {
 
@@ -21,11 +20,11 @@ Markup box_of(const Box& box) {
   for (const std::string& tag : box.tags) tags += element("span", {{"class", "tag"}}, tag);
   Markup out = element("h3", {}, text(box.title) + element("span", {{"class", "dim"}}, box.note) + tags);
   for (const BoxPart& part : box.parts) out += part_of(part);
-  return element("li", {{"class", box.is_marked ? "box marked" : "box"}}, out);
+  return element("div", {{"class", box.is_marked ? "box marked" : "box"}}, out);
 }
 
 Markup flow_of(const Flow& flow) {
-  return element("li", {{"class", "flow"}, {"title", flow.title}},
+  return element("div", {{"class", "flow"}, {"title", flow.title}},
                  element("span", {}, flow.above) + element("i", {}) + element("span", {}, flow.below));
 }
 
@@ -35,8 +34,7 @@ Markup chain(const std::vector<Box>& boxes, const std::vector<Flow>& flows) {
   TANGRAM_ASSERT(boxes.empty() || flows.size() + 1 == boxes.size());
   Markup items;
   for (std::size_t b = 0; b < boxes.size(); ++b) {
-    if (b > 0) items += flow_of(at(flows, b - 1));
-    items += box_of(boxes[b]);
+    items += element("li", {}, box_of(boxes[b]) + (b < flows.size() ? flow_of(flows[b]) : Markup()));
   }
   return element("ol", {{"class", "chain"}}, items);
 }

@@ -1,7 +1,9 @@
 // The simulator against a naive one.
 #include "tangram/streams/streams.hpp"
 
+#include <map>
 #include <random>
+#include <tuple>
 
 #include "naive_run.hpp"
 #include "support/cases.hpp"
@@ -70,5 +72,34 @@ TEST_CASE("streams: every pass begins and ends as in a naive simulation") {
     }
     for (std::size_t r = 0; r < run.busy.size(); ++r) CHECK(run.busy[r] == Approx(naive.busy[r]).margin(1e-9));
     CHECK(run.end == Approx(naive.end).margin(1e-9));
+  }
+}
+
+TEST_CASE(
+    "streams: what is recorded is each segment of each pass once, behind what it waits for, one at a time on a "
+    "server") {
+  std::mt19937_64 random(55);
+  for (int i = 0; i < cases(1000); ++i) {
+    INFO("case " << i);
+    const streams::Schedule schedule = random_schedule(random);
+    const streams::Run run = streams::run(schedule, streams::Priority::kOldestPass, true);
+    CHECK(streams::run(schedule).work.empty());
+    std::map<std::tuple<int, std::int64_t, int>, const streams::Work*> found;  // by kind, pass and segment
+    std::map<std::pair<int, int>, double> free_at;                             // by resource and server
+    std::vector<double> busy(schedule.servers.size(), 0);
+    for (const streams::Work& work : run.work) {
+      const streams::PassKind& kind = schedule.kinds[static_cast<std::size_t>(work.kind)];
+      const auto& segments = kind.ways[static_cast<std::size_t>(kind.way_of(work.pass))];
+      const streams::Segment& segment = segments[static_cast<std::size_t>(work.segment)];
+      CHECK(found.emplace(std::tuple(work.kind, work.pass, work.segment), &work).second);
+      CHECK(work.end == Approx(work.begin + segment.seconds));
+      for (const int before : segment.after) CHECK(found.at({work.kind, work.pass, before})->end <= work.begin);
+      double& free = free_at[{segment.resource, work.server}];
+      CHECK(free <= work.begin);
+      free = work.end;
+      CHECK(work.server < schedule.servers[static_cast<std::size_t>(segment.resource)]);
+      busy[static_cast<std::size_t>(segment.resource)] += segment.seconds;
+    }
+    for (std::size_t r = 0; r < busy.size(); ++r) CHECK(busy[r] == Approx(run.busy[r]).margin(1e-9));
   }
 }

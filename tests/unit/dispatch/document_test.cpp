@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include <algorithm>
 #include "small_model.hpp"
+
 #include "support/catch.hpp"
 #include "support/schedules.hpp"
 #include "tangram/dispatch/lower.hpp"
@@ -105,4 +107,30 @@ TEST_CASE("dispatch: the period of two segments and a copy, by hand") {
   // One pass in a million rounds: that all places are taken several times takes more rounds than an int counts.
   schedule.phases.front().passes = 1e-6;
   CHECK(periods_of(schedule, 1000).simulated == Approx(11e-12));
+}
+
+TEST_CASE("dispatch: what ran when of two segments and a copy, by hand") {
+  // As above, two micro-batches in flight, two rounds: A is busy until 11 and 22 us, the link 4 us behind each, then B
+  // for 6 us.
+  Schedule schedule;
+  schedule.devices = devices(2);
+  schedule.phases = {{"empty", 1, 1}, {"step", 1, 2}};
+  schedule.copies = {{"x", {{0, 8}}, 0, 1, 4e-6, 1e-6}};
+  schedule.segments = {{1, 0, 0, {"a"}, {}, {}, {0}, 10e-6}, {1, 1, 0, {"b"}, {}, {0}, {}, 5e-6}};
+  const Recording recording = recorded(schedule, 2);
+  CHECK(recording.end == Approx(32e-6));
+  REQUIRE(recording.work.size() == 6);
+  struct Expected {
+    int segment, copy, pass;
+    double begin, end;
+  };
+  const Expected expected[] = {{0, -1, 0, 0, 11},  {-1, 0, 0, 11, 15}, {0, -1, 1, 11, 22},
+                               {1, -1, 0, 15, 21}, {-1, 0, 1, 22, 26}, {1, -1, 1, 26, 32}};
+  for (const Expected& e : expected) {
+    const auto same = [&](const Work& w) { return w.segment == e.segment && w.copy == e.copy && w.pass == e.pass; };
+    const auto work = std::find_if(recording.work.begin(), recording.work.end(), same);
+    REQUIRE(work != recording.work.end());
+    CHECK(work->begin == Approx(e.begin * 1e-6));
+    CHECK(work->end == Approx(e.end * 1e-6));
+  }
 }

@@ -8,7 +8,7 @@
 
 namespace tangram::app {
 
-inline constexpr std::size_t kLongestText = 160;  ///< characters of a name or a list of names
+inline constexpr std::size_t kLongestText = 100;  ///< characters of a name or a list of names
 
 /// At most so many characters, the last of them an ellipsis where it was longer.
 [[nodiscard]] std::string clipped(const std::string& text, std::size_t most = kLongestText);

@@ -52,7 +52,9 @@ Box box_of(const PlanPicture& picture, std::size_t group, std::size_t place, Nan
   if (box.is_marked) box.tags.emplace_back("slowest");
   if (stage.embedding) box.tags.emplace_back("embedding");
   if (stage.head) box.tags.emplace_back("head");
-  for (const plan::Part& part : stage.parts) box.parts.push_back(part_of(picture, part, slowest));
+  const std::size_t drawn = parts_drawn(stage);
+  for (std::size_t p = 0; p < drawn; ++p) box.parts.push_back(part_of(picture, stage.parts[p], slowest));
+  if (drawn < stage.parts.size()) box.tags.push_back(fmt::format("{} more parts", stage.parts.size() - drawn));
   return box;
 }
 

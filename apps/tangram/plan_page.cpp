@@ -91,7 +91,7 @@ class StageTable {
     std::vector<std::vector<Markup>> rows;
     for (std::size_t g = 0; g < picture_.drawn; ++g) {
       for (const std::size_t s : picture_.stages(g)) {
-        for (std::size_t p = 0; p < picture_.stage(g, s).parts.size(); ++p) rows.push_back(row_of(g, s, p));
+        for (std::size_t p = 0; p < parts_drawn(picture_.stage(g, s)); ++p) rows.push_back(row_of(g, s, p));
       }
     }
     return picture::table(columns_of(has_pipelines_, has_modules_), rows);

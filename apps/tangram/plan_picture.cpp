@@ -44,13 +44,20 @@ std::int64_t passes_of(const simulate::Schedule& schedule) {
   return passes;
 }
 
+/// Parts of the stage of a pipeline that has most, of those that are drawn.
+std::size_t most_parts(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  std::size_t most = 1;
+  for (const int stage : pipeline.stages) most = std::max(most, parts_drawn(plan.stage(stage)));
+  return most;
+}
+
 /// At least one.
 std::size_t drawn_groups(const PlanPicture& picture) {
-  std::size_t stages = 0;
+  std::size_t rows = 0;
   std::size_t groups = 0;
   for (; groups < picture.groups.size(); ++groups) {
-    stages += picture.pipeline(groups).stages.size();
-    if (groups > 0 && stages > kMostStagesDrawn) break;
+    rows += picture.stages(groups).size() * most_parts(picture.plan, picture.pipeline(groups));
+    if (groups > 0 && rows > kMostRowsDrawn) break;
   }
   return groups;
 }
@@ -81,16 +88,18 @@ bool meets(const model::BlockRange& a, const model::BlockRange& b) { return a.fi
 
 }  // namespace
 
+std::size_t parts_drawn(const plan::Stage& stage) { return std::min(stage.parts.size(), kMostPartsDrawn); }
+
 const plan::Pipeline& PlanPicture::pipeline(std::size_t group) const {
   return at(plan.pipelines, at(groups, group).first);
 }
 
 std::vector<std::size_t> PlanPicture::stages(std::size_t group) const {
   const std::size_t count = pipeline(group).stages.size();
+  const std::size_t room = kMostRowsDrawn / most_parts(plan, pipeline(group));
   std::vector<std::size_t> places;
   for (std::size_t s = 0; s < count; ++s) {
-    const bool is_at_an_end = s < kMostStagesDrawn / 2 || s >= count - std::min(count, kMostStagesDrawn / 2);
-    if (count <= kMostStagesDrawn || is_at_an_end) places.push_back(s);
+    if (count <= room || s < room / 2 || s + room / 2 >= count) places.push_back(s);
   }
   return places;
 }

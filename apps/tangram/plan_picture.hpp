@@ -14,8 +14,12 @@
 
 namespace tangram::app {
 
-/// Of a page: more than fits on a screen, and what keeps it below 1 MB.
-inline constexpr std::size_t kMostStagesDrawn = 128;
+/// Rows of a page's timeline and table: more than fits on a screen, and what keeps it near 1 MB.
+inline constexpr std::size_t kMostRowsDrawn = 128;
+inline constexpr std::size_t kMostPartsDrawn = 8;  ///< of a stage
+
+/// Its first ones, where it has more.
+[[nodiscard]] std::size_t parts_drawn(const plan::Stage& stage);
 
 struct PlanPicture {
   const plan::LaunchPlan& plan;

@@ -60,7 +60,7 @@ class PlanLanes {
   void add_stage(const PlanPicture& picture, std::size_t group, std::size_t place, const std::string& heading) {
     constexpr std::size_t kRoom = 26;  // characters beside the stage's number
     const plan::Stage& stage = picture.stage(group, place);
-    for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+    for (std::size_t p = 0; p < parts_drawn(stage); ++p) {
       const plan::Part& part = stage.parts[p];
       const std::string gpus = gpus_text(picture.plan, part);
       places_[{static_cast<int>(group), static_cast<int>(place), static_cast<int>(p)}] =

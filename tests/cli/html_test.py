@@ -175,6 +175,29 @@ def nasty_names(folder):
     assert warned == [tag for tag, _ in elements_of(usual)]
 
 
+DEEP_CLUSTER = {
+    "schema": "tangram.cluster/1", "name": "deep",
+    "nodes": [{"name": "n-[001-128]", "gpus": [{"type": "T4", "count": 1}],
+               "network": {"bandwidth_gbit_s": 100, "latency_us": 5}}]}
+DEEP_MODEL = """schema: tangram.model/1
+name: deep
+architecture: {vocabulary: 32000, hidden: 4096, layers: 128, heads: 32, ffn_hidden: 16384}
+training: {sequence_length: 2048, global_batch_samples: 600}
+"""
+
+
+def as_many_as_are_drawn(folder):
+    """128 stages of one layer, 600 microbatches, and a GPU whose name is as long in a page as it can be."""
+    (folder / "deep.json").write_text(json.dumps(DEEP_CLUSTER), encoding="utf-8")
+    (folder / "deep.yaml").write_text(DEEP_MODEL, encoding="utf-8")
+    plan, page = planned(folder, "deepest", folder / "deep.json", folder / "deep.yaml", "--forbid",
+                         "tp,dp,cp,ep,mixed,replicas", "--microbatch", 1, again=False)
+    assert page.count('class="box') == 128 and page.count("<title>stage 127: 1 x T4") == 1
+    text = plan.read_text(encoding="utf-8").replace('"T4"', json.dumps("&" * 3000))
+    plan.write_text(text, encoding="utf-8")
+    check_plan_page(plan, run("show", plan, "--html", "-").stdout)
+
+
 def long_names(folder):
     """Names of any length leave the page small."""
     plan = json.loads((INPUTS / "interleaved.plan.json").read_text(encoding="utf-8"))
@@ -219,6 +242,7 @@ def main():
         kinds_of_plans(folder)
         many_microbatches(folder)
         nasty_names(folder)
+        as_many_as_are_drawn(folder)
         long_names(folder)
         kernels(folder)
         comparison(folder)

@@ -25,7 +25,7 @@ struct Window {
 };
 
 struct WindowLimits {
-  std::size_t most_spans = 4500;     ///< of all windows: about 600 kB of a page
+  std::size_t most_spans = 4000;     ///< of all windows: about 550 kB of a page
   std::size_t most_of_a_lane = 240;  ///< that a reader still sees one by one
 };
 

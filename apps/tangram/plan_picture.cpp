@@ -1,7 +1,10 @@
 #include "plan_picture.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "table.hpp"
 #include "tangram/base/at.hpp"
 
 namespace tangram::app {
@@ -125,14 +128,22 @@ std::vector<std::string> PlanPicture::modules_of(const plan::Stage& stage) const
 
 PlanPicture picture_of(const plan::LaunchPlan& plan) {
   simulate::Schedule all = simulate::schedule_of(plan);
-  PlanPicture picture{plan, groups_of(plan, all), 0, {}, std::nullopt, paints_of(plan)};
+  PlanPicture picture{plan, groups_of(plan, all), 0, {}, std::nullopt, "", paints_of(plan)};
   for (const PipelineGroup& group : picture.groups) {
     picture.schedule.pipelines.push_back(std::move(at(all.pipelines, group.first)));
   }
   picture.drawn = drawn_groups(picture);
-  if (passes_of(picture.schedule) > kMostPassesRecorded) return picture;
+  if (const std::int64_t passes = passes_of(picture.schedule); passes > kMostPassesRecorded) {
+    picture.why_no_run =
+        fmt::format("Not drawn: {} passes, more than {}.", thousands(passes), thousands(kMostPassesRecorded));
+    return picture;
+  }
   simulate::Result run = simulate::simulate(picture.schedule, /*record=*/true);
-  if (!run.deadlock) picture.run = std::move(run);
+  if (run.deadlock) {
+    picture.why_no_run = "Not drawn: the schedule cannot finish, two stages wait for each other.";
+  } else {
+    picture.run = std::move(run);
+  }
   return picture;
 }
 

@@ -26,9 +26,9 @@ struct PlanPicture {
   std::vector<PipelineGroup> groups;  ///< all, in the plan's order
   std::size_t drawn = 0;              ///< groups at the front that are drawn
   simulate::Schedule schedule;        ///< the first pipeline of each group
-  /// Of that schedule, which takes as long as that of all pipelines. None where it has too many passes, or cannot
-  /// finish.
+  /// Of that schedule, which takes as long as that of all pipelines.
   std::optional<simulate::Result> run;
+  std::string why_no_run;                        ///< a sentence
   std::map<std::string, picture::Paint> paints;  ///< of GPU types
 
   [[nodiscard]] const plan::Pipeline& pipeline(std::size_t group) const;

@@ -111,9 +111,7 @@ Markup legend_of(const std::vector<Event>& events, bool has_chunks) {
 }  // namespace
 
 Markup plan_timeline(const PlanPicture& picture) {
-  if (!picture.run) {
-    return picture::paragraph("Not drawn: the schedule has too many passes, or stages that wait for each other.");
-  }
+  if (!picture.run) return picture::paragraph(picture.why_no_run);
   const simulate::Result& run = *picture.run;
   const PlanLanes lanes(picture);
   const bool has_chunks = picture.plan.is_interleaved();

@@ -76,6 +76,8 @@ Markup loads_table(const dispatch::Schedule& schedule, double period) {
                     text(message_bytes(ceil_to_bytes(loads.bytes.at(pair))) + " a round"),
                     text(people_time(seconds / count)), share_of(seconds, count, period)});
   }
+  constexpr std::size_t kMostRows = 200;
+  if (rows.size() > kMostRows) rows.resize(kMostRows);
   return picture::table({{"GPUs and links"}, {"count", true}, {"what"}, {"busy in a period", true}, {"load"}}, rows);
 }
 
@@ -145,7 +147,9 @@ std::vector<picture::Fact> facts_of(const dispatch::ScheduleFile& file, const di
     gpus.push_back(fmt::format("{} x {}", device.count, clipped(device.name)));
   }
   facts.push_back({"GPUs", clipped(fmt::format("{}", fmt::join(gpus, ", ")), 4 * kLongestText)});
+  constexpr std::size_t kMostPhases = 16;
   for (const dispatch::Phase& phase : file.schedule.phases) {
+    if (facts.size() > kMostPhases) break;
     facts.push_back({"phase", fmt::format("{}: {:.4g} {} a round, {} in flight", clipped(phase.name), phase.passes,
                                           phase.passes == 1 ? "pass" : "passes", phase.in_flight)});
   }

@@ -120,12 +120,20 @@ Markup chain_of(const PlanPicture& picture, std::size_t group, Nanoseconds slowe
   return picture::paragraph(heading_of(picture, group)) + picture::chain(boxes, flows) + wraparound_of(picture, group);
 }
 
+/// GPU types with their colours; of very many the first.
+std::vector<picture::LegendEntry> types_of(const PlanPicture& picture) {
+  constexpr std::size_t kMostTypes = 24;
+  std::vector<picture::LegendEntry> types;
+  for (const auto& [name, paint] : picture.paints) {
+    if (types.size() < kMostTypes) types.push_back({paint, clipped(name)});
+  }
+  return types;
+}
+
 }  // namespace
 
 Markup plan_diagram(const PlanPicture& picture) {
-  std::vector<picture::LegendEntry> types;
-  for (const auto& [name, paint] : picture.paints) types.push_back({paint, clipped(name)});
-  Markup out = picture::legend(types);
+  Markup out = picture::legend(types_of(picture));
   const Nanoseconds slowest = slowest_pass(picture.plan);
   for (std::size_t g = 0; g < picture.drawn; ++g) out += chain_of(picture, g, slowest);
   if (picture.drawn < picture.groups.size()) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "plan_page_parts.hpp"
 #include "plan_sentences.hpp"
 #include "table.hpp"
@@ -17,13 +20,18 @@ using picture::element;
 using picture::Markup;
 using picture::text;
 
-constexpr std::size_t kLongestSentence = 2000;  // of a page: notes name whatever there is
+// Of a page: notes name whatever there is.
+constexpr std::size_t kLongestSentence = 1000;
+constexpr std::size_t kMostSentences = 32;
 
 std::vector<picture::Fact> facts_of(const std::vector<Sentence>& sentences) {
-  constexpr std::size_t kMostSentences = 40;
   std::vector<picture::Fact> facts;
   for (const Sentence& sentence : sentences) {
-    if (facts.size() < kMostSentences) facts.push_back({sentence.label, clipped(sentence.text, kLongestSentence)});
+    if (facts.size() == kMostSentences) {
+      facts.push_back({"", counted(static_cast<std::int64_t>(sentences.size() - facts.size()), "more line")});
+      break;
+    }
+    facts.push_back({sentence.label, clipped(sentence.text, kLongestSentence)});
   }
   return facts;
 }

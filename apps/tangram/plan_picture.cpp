@@ -14,6 +14,10 @@ namespace {
 /// Forward and backward, of all pipelines that differ: what is simulated and recorded in a second.
 constexpr std::int64_t kMostPassesRecorded = 1'000'000;
 
+// Of a stage, on a page.
+constexpr std::size_t kMostModules = 8;
+constexpr std::size_t kLongestModule = 40;  // characters
+
 /// Stages of plans that are alike differ in nothing else that their schedule has.
 bool runs_alike(const simulate::SimPipeline& a, const simulate::SimPipeline& b) {
   return std::ranges::equal(a.stages, b.stages, [](const simulate::SimStage& x, const simulate::SimStage& y) {
@@ -121,7 +125,9 @@ std::vector<std::string> PlanPicture::modules_of(const plan::Stage& stage) const
   if (modules.size() < 2) return names;
   for (const NamedBlocks& module : modules) {
     const auto has = [&](const model::BlockRange& chunk) { return meets(chunk, module.blocks); };
-    if (std::ranges::any_of(stage.chunks, has)) names.push_back(clipped(module.name, 40));
+    if (!std::ranges::any_of(stage.chunks, has)) continue;
+    names.push_back(names.size() < kMostModules ? clipped(module.name, kLongestModule) : "…");
+    if (names.size() > kMostModules) break;
   }
   return names;
 }

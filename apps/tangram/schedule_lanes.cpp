@@ -12,7 +12,8 @@ namespace tangram::app {
 
 namespace {
 
-constexpr int kMostLanes = 24;  // about: what fits on a screen
+constexpr int kLanesWanted = 24;         // what fits on a screen
+constexpr std::size_t kMostLanes = 128;  // however many streams and links there are
 constexpr std::size_t kNameRoom = 24;
 
 using Pair = std::pair<int, int>;
@@ -54,7 +55,7 @@ int links_between(const dispatch::Schedule& schedule, int from, int to) {
 }
 
 ScheduleLanes::ScheduleLanes(const dispatch::Schedule& schedule) : schedule_(schedule) {
-  const int shown = std::max(1, kMostLanes / least_lanes(schedule));
+  const int shown = std::max(1, kLanesWanted / least_lanes(schedule));
   for (int d = 0; d < static_cast<int>(schedule.devices.size()); ++d) {
     add_device(d, std::min(shown, at(schedule.devices, d).count));
   }
@@ -66,6 +67,7 @@ void ScheduleLanes::add_device(int device, int shown) {
   std::string heading = heading_of(clipped(of.name, kNameRoom), shown, of.count);
   for (int server = 0; server < shown; ++server) {
     for (const int stream : streams_of(schedule_, device)) {
+      if (lanes_.size() == kMostLanes) return;
       streams_[{device, server, stream}] = static_cast<int>(lanes_.size());
       lanes_.push_back({fmt::format("GPU {}", server), fmt::format("stream {}", stream),
                         fmt::format("{}, GPU {}, stream {}", clipped(of.name), server, stream), heading,
@@ -82,6 +84,7 @@ void ScheduleLanes::add_links(int shown) {
     const std::string from = at(schedule_.devices, pair.first).name;
     const std::string to = at(schedule_.devices, pair.second).name;
     for (int server = 0; server < std::min(shown, count); ++server) {
+      if (lanes_.size() == kMostLanes) return;
       links_[{pair.first, pair.second, server}] = static_cast<int>(lanes_.size());
       lanes_.push_back({fmt::format("link {}", server), clipped(fmt::format("{} to {}", from, to), kNameRoom),
                         clipped(fmt::format("link {} of {} from {} to {}", server, count, from, to)), heading,

@@ -19,7 +19,7 @@ enum class Paint : std::uint8_t {
   kOptimizer,
   kOurs,
   kTheirs,
-  kNone,  ///< a dashed outline
+  kNone,  ///< no fill; in a bar chart a dashed outline
   // Colours that are told apart, without a meaning of their own.
   kSeries0,
   kSeries1,

@@ -29,7 +29,7 @@ std::string hosts_text(const plan::LaunchPlan& plan, const plan::Part& part) {
 }
 
 BoxPart part_of(const PlanPicture& picture, const plan::Part& part, Nanoseconds slowest) {
-  const plan::PartPrediction& predicted = part.predicted;
+  const MemoryUse memory = memory_use(part.predicted);
   BoxPart drawn;
   drawn.name = clipped(gpus_text(picture.plan, part));
   drawn.mark = picture.paint_of(part);
@@ -37,8 +37,8 @@ BoxPart part_of(const PlanPicture& picture, const plan::Part& part, Nanoseconds 
                  {"parallel", strategy_text(part.strategy)},
                  {"samples", fmt::format("{} a replica", part.samples_per_replica())},
                  {"load", people_percent(pass_time(part).as_double() / slowest.as_double())}};
-  drawn.fill = predicted.peak_memory.as_double() / std::max(1.0, predicted.usable_memory.as_double());
-  drawn.fill_text = fmt::format("{} of {}", people_bytes(predicted.peak_memory), people_bytes(predicted.usable_memory));
+  drawn.fill = memory.share;
+  drawn.fill_text = memory.text;
   return drawn;
 }
 

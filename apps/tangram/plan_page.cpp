@@ -81,10 +81,8 @@ std::vector<picture::TableColumn> columns_of(bool has_pipelines, bool has_module
 }
 
 Markup memory_of(const plan::PartPrediction& predicted) {
-  const std::string words =
-      fmt::format("{} of {}", people_bytes(predicted.peak_memory), people_bytes(predicted.usable_memory));
-  return text(words) +
-         picture::meter(predicted.peak_memory.as_double() / std::max(1.0, predicted.usable_memory.as_double()), words);
+  const MemoryUse memory = memory_use(predicted);
+  return text(memory.text) + picture::meter(memory.share, memory.text);
 }
 
 class StageTable {

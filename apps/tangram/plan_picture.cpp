@@ -97,6 +97,11 @@ bool meets(const model::BlockRange& a, const model::BlockRange& b) { return a.fi
 
 std::size_t parts_drawn(const plan::Stage& stage) { return std::min(stage.parts.size(), kMostPartsDrawn); }
 
+MemoryUse memory_use(const plan::PartPrediction& predicted) {
+  return {predicted.peak_memory.as_double() / std::max(1.0, predicted.usable_memory.as_double()),
+          fmt::format("{} of {}", people_bytes(predicted.peak_memory), people_bytes(predicted.usable_memory))};
+}
+
 const plan::Pipeline& PlanPicture::pipeline(std::size_t group) const {
   return at(plan.pipelines, at(groups, group).first);
 }

@@ -21,6 +21,12 @@ inline constexpr std::size_t kMostPartsDrawn = 8;  ///< of a stage
 /// Its first ones, where it has more.
 [[nodiscard]] std::size_t parts_drawn(const plan::Stage& stage);
 
+struct MemoryUse {
+  double share = 0;  ///< of what is usable
+  std::string text;  ///< "73.8 GiB of 74.1 GiB"
+};
+[[nodiscard]] MemoryUse memory_use(const plan::PartPrediction& predicted);
+
 struct PlanPicture {
   const plan::LaunchPlan& plan;
   std::vector<PipelineGroup> groups;  ///< all, in the plan's order

@@ -6,9 +6,11 @@
 
 #include "command.hpp"
 #include "disaggregate_adapt.hpp"
+#include "disaggregate_serve.hpp"
 #include "disaggregate_verify.hpp"
 #include "disaggregation_page.hpp"
 #include "disaggregation_view.hpp"
+#include "export_files.hpp"
 #include "inputs.hpp"
 #include "page_output.hpp"
 #include "tangram/base/problem.hpp"
@@ -40,6 +42,8 @@ struct DisaggregateArguments {
   std::int64_t seed = 1;
   std::int64_t timings = 50;
   std::int64_t passes = 2;
+  std::string to;      ///< compare; empty: nothing is written
+  std::string arm;     ///< of --to; empty: the recommended one
   std::string output;  ///< empty: not written
   std::string html;    ///< empty: not written
 };
@@ -61,7 +65,9 @@ Parameters parameters_of(DisaggregateArguments& a) {
            {"seed", "N", "of what is at random: timings, contents, arrivals, noise (default: 1)", &a.seed},
            {"timings", "N", "verify: orders in which streams run (default: 50)", &a.timings},
            {"passes", "N", "verify: passes of the last phase, one after the other (default: 2)", &a.passes},
-           output_option("FILE", "plan: write the schedule to FILE", a.output),
+           {"to", "FORMAT", "compare: write what starts the recommended arm: vllm", &a.to, {"vllm"}},
+           {"arm", "NAME", "compare: write this arm instead", &a.arm},
+           output_option("FILE", "plan: write the schedule to FILE; compare --to: folder to create", a.output),
            html_option("simulate: write a page for browsers to FILE", a.html)}};
 }
 
@@ -162,8 +168,32 @@ ExitCode run_plan(const DisaggregateArguments& a, const Context& context) {
   return print_result(context, placement_for_people(*plan, context.terminal), document);
 }
 
+std::optional<Diagnostics> wrong_format(const DisaggregateArguments& a) {
+  if (a.to.empty() && !a.arm.empty()) return usage_mistake("unused-option", "--arm is for --to");
+  if (a.to.empty()) return std::nullopt;
+  if (a.to != "vllm") {
+    return usage_mistake("unknown-format", fmt::format("--to {}: no such format", a.to), "formats: vllm");
+  }
+  if (a.output.empty()) return usage_mistake("missing-argument", "--to vllm needs -o FOLDER");
+  return std::nullopt;
+}
+
+/// Writes what starts the arm. What people are told of it; nothing where nothing was asked for.
+Expected<std::string> serve(const DisaggregateArguments& a, const Context& context, const Inputs& inputs,
+                            const disaggregate::Comparison& comparison) {
+  if (a.to.empty()) return std::string();
+  auto folder = context.signals.open_folder(a.output);
+  if (!folder) return fail(std::move(folder.error()));
+  const auto made = serving_files(inputs.fleet, inputs.batches.front().problem, comparison, a.arm);
+  if (!made) return fail(made.error());
+  if (const auto written = write_files(*made, *folder); !written) return fail(written.error());
+  context.signals.release();
+  return "\n" + files_for_people(a.output, *made);
+}
+
 ExitCode run_compare(const DisaggregateArguments& a, const Context& context) {
   if (const auto wrong = wrong_files(a, 2, kAnyCount, "CLUSTER and GRAPHs")) return failed(context, *wrong);
+  if (const auto wrong = wrong_format(a)) return failed(context, *wrong);
   const auto inputs = load_inputs(a, context);
   if (!inputs) return failed(context, inputs.error());
   disaggregate::Terms terms;
@@ -174,8 +204,10 @@ ExitCode run_compare(const DisaggregateArguments& a, const Context& context) {
   for (int m = 1; m <= a.in_flight; ++m) terms.in_flight.push_back(m * each);
   const disaggregate::Comparison comparison = disaggregate::compare(inputs->batches, terms);
   const bool fits = comparison.decision.rule != disaggregate::Rule::kNothingFits;
-  return print_result(context, comparison_for_people(comparison, context.terminal), comparison_document(comparison),
-                      fits ? ExitCode::kOk : ExitCode::kInfeasible);
+  const auto written = fits ? serve(a, context, *inputs, comparison) : std::string();
+  if (!written) return failed(context, written.error());
+  return print_result(context, comparison_for_people(comparison, context.terminal) + *written,
+                      comparison_document(comparison), fits ? ExitCode::kOk : ExitCode::kInfeasible);
 }
 
 /// That is read, or planned now.
@@ -282,6 +314,7 @@ Command disaggregate_command() {
           .examples = R"(  tangram kernels synth llama-3-8b --phase decode --requests 32 \
     --context 2048 --gpu A100-80GB-SXM,L40S -o decode.json
   tangram disaggregate compare cluster.json decode.json
+  tangram disaggregate compare cluster.json decode.json --to vllm -o serve
   tangram disaggregate plan cluster.json decode.json -o placement.json
   tangram disaggregate simulate placement.json --html placement.html
   tangram disaggregate verify placement.json decode.json
@@ -294,7 +327,10 @@ compare is the place to begin: one GPU, replicas, a split by layers, by prefill
 and decode, by attention and feed-forward, and by single kernels, each with what
 no plan of its kind exceeds, what errors of the times leave of it, and its rate
 in a simulation; then which to run, and which rule decided. Of several graphs,
-each of another number of requests, every arm takes what suits it best.
+each of another number of requests, every arm takes what suits it best. --to
+vllm writes scripts that start the recommended arm, or --arm, as servers of
+vLLM: one GPU, replicas behind nginx, or prefill and decode apart; other arms
+have no engine that runs them.
 
 plan places the kernels, prints how far that may be from the best, and writes
 tangram.disaggregation/1: segments of each GPU's streams, copies, waits.

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "command.hpp"
+#include "export_files.hpp"
 #include "inputs.hpp"
-#include "table.hpp"
 #include "tangram/export/export.hpp"
 
 namespace tangram::app {
@@ -79,13 +79,6 @@ Expected<exporting::Options> options_of(const ExportArguments& arguments, export
   return options;
 }
 
-Expected<void> write(const exporting::Export& made, io::OutputFolder& folder) {
-  for (const exporting::File& file : made.files) {
-    if (auto added = folder.add(file.path, file.text, file.executable); !added) return added;
-  }
-  return folder.commit();
-}
-
 Json document_of(const ExportArguments& arguments, const exporting::Export& made) {
   Json json;
   json["schema"] = "tangram.export/1";
@@ -96,13 +89,6 @@ Json document_of(const ExportArguments& arguments, const exporting::Export& made
   for (const exporting::File& file : made.files) json["files"].push_back(file.path);
   json["notes"] = made.notes;
   return json;
-}
-
-std::string for_people(const ExportArguments& arguments, const exporting::Export& made) {
-  std::string out =
-      fmt::format("{}: {}\n", arguments.output, counted(static_cast<std::int64_t>(made.files.size()), "file"));
-  for (const std::string& note : made.notes) out += fmt::format("  {}\n", note);
-  return out;
 }
 
 ExitCode run_export(const ExportArguments& arguments, const Context& context) {
@@ -118,9 +104,9 @@ ExitCode run_export(const ExportArguments& arguments, const Context& context) {
   if (!folder) return refuse(folder.error());
   const auto made = exporting::export_plan(*plan, *format, *options);
   if (!made) return refuse(made.error());
-  if (const auto written = write(*made, *folder); !written) return refuse(written.error());
+  if (const auto written = write_files(*made, *folder); !written) return refuse(written.error());
   context.signals.release();
-  return print_result(context, for_people(arguments, *made), document_of(arguments, *made));
+  return print_result(context, files_for_people(arguments.output, *made), document_of(arguments, *made));
 }
 
 }  // namespace

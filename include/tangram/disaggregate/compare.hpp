@@ -62,6 +62,7 @@ struct Arm {
   double token_seconds = 0;
   std::vector<double> memory;     ///< bytes of one GPU of each class
   std::vector<Share> placements;  ///< one, or several of a shared arm; of replicas one for each class that takes part
+  std::vector<int> replica_requests;  ///< of replicas and one GPU: in memory of one GPU, by placement
 };
 
 /// What decided.

@@ -99,6 +99,7 @@ class Comparing {
       at(arm.memory, part.on) = at(usage.memory, part.on);
       const double share = part.gpus * batch.requests / usage.period / plan.rate;
       arm.placements.push_back({share, Placement(batch.problem.kernels.size(), part.on)});
+      arm.replica_requests.push_back(batch.requests);
     }
     return arm;
   }

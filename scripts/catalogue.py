@@ -31,7 +31,7 @@ class Catalogue:
             die(f"{folder}: no GPU types")
 
     def part(self, name, key):
-        """calibration or pcie of a GPU type, with what it takes over from another."""
+        """An object of a GPU type (calibration, pcie), with what it takes over from another."""
         record = self.records[name]
         above = self.part(record["like"], key) if "like" in record else {}
         return {**above, **record.get(key, {})}
@@ -39,6 +39,10 @@ class Catalogue:
     def figure(self, name, figure):
         key, inner = split(figure)
         return self.part(name, key)[inner]
+
+    def peak(self, name, dtype):
+        """Dense, in FLOP/s."""
+        return self.part(name, "peak_tflops")[dtype] * 1e12
 
     def changed(self, name, figures):
         """The GPU type as it is, but for these figures: a record of tangram.gpus/1."""

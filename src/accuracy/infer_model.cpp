@@ -180,6 +180,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.fused_accumulation = fuses_accumulation(m, device);
   model->job.blocking_launches = m.launch_blocking;
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
+  if (m.attention_kernel == "native") model->job.attention_kernel = model::AttentionKernel::kNative;
   model->job.dropout = !is_recent(device);
   const std::string variant = lower(m.variant);
   model->job.overlap_tp = contains(variant, "async tp") || contains(variant, "asynctp");

@@ -219,9 +219,17 @@ void read_degrees(const Row& row, Measurement& out) {
   out.fully_sharded = row.count("fsdp").value_or(0) > 0;
 }
 
+std::string read_attention_kernel(const Row& row) {
+  std::string kernel = row.text("attention_kernel");
+  if (kernel.empty() || kernel == "flash-2" || kernel == "native") return kernel;
+  row.wrong("attention_kernel", *row.find("attention_kernel"), "\"flash-2\" or \"native\"");
+  return {};
+}
+
 void read_options(const Row& row, Measurement& out) {
   out.sequence_parallel = row.boolean("sp");
   out.flash_attention = row.boolean("flash_attention");
+  out.attention_kernel = read_attention_kernel(row);
   out.offloads_activations = row.boolean("act_offload").value_or(false);
   out.recompute = row.text("recompute");
   out.precision = row.text("precision");

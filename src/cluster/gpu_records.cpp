@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "link_values.hpp"
@@ -129,12 +130,31 @@ class RecordReader {
     compute.gemm_efficiency = calibration->number_or("gemm_efficiency", compute.gemm_efficiency, kShare);
     compute.attention_forward = calibration->number_or("attention_forward", compute.attention_forward, kShare);
     compute.attention_backward = calibration->number_or("attention_backward", compute.attention_backward, kShare);
+    read_native_attention(*calibration, compute.native_attention);
     compute.memory_efficiency = calibration->number_or("memory_efficiency", compute.memory_efficiency, kShare);
     compute.kernel_launch =
         from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), kOverhead));
     compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), kOverhead));
     compute.source = calibration->string_or("source", compute.source);
     calibration->finish();
+  }
+
+  static void read_native_attention(io::ObjectReader& calibration, std::optional<NativeAttention>& out) {
+    auto record = calibration.object_if("native_attention");
+    if (!record) return;
+    constexpr io::NumberRange kShare = io::number_limit("forward");
+    constexpr io::NumberRange kKeys = io::number_limit("forward_extra_keys");
+    NativeAttention native = out.value_or(NativeAttention{});
+    const auto number = [&](std::string_view key, double fallback, io::NumberRange range) {
+      return out ? record->number_or(key, fallback, range) : record->number(key, range);
+    };
+    native.forward = number("forward", native.forward, kShare);
+    native.backward = number("backward", native.backward, kShare);
+    native.forward_extra_keys = number("forward_extra_keys", native.forward_extra_keys, kKeys);
+    native.backward_extra_keys = number("backward_extra_keys", native.backward_extra_keys, kKeys);
+    native.source = record->string_or("source", native.source);
+    record->finish();
+    out = std::move(native);
   }
 
   io::ObjectReader& reader_;
@@ -165,6 +185,20 @@ const GpuType* find_gpu(io::ObjectReader& reader, std::string_view at, const std
   return nullptr;
 }
 
+namespace {
+
+nlohmann::ordered_json native_attention_json(const NativeAttention& native) {
+  nlohmann::ordered_json record;
+  record["forward"] = native.forward;
+  record["backward"] = native.backward;
+  record["forward_extra_keys"] = native.forward_extra_keys;
+  record["backward_extra_keys"] = native.backward_extra_keys;
+  if (!native.source.empty()) record["source"] = native.source;
+  return record;
+}
+
+}  // namespace
+
 nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) {
   nlohmann::ordered_json record;
   if (type.name != key) record["name"] = type.name;
@@ -188,6 +222,9 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
   calibration["gemm_efficiency"] = type.compute.gemm_efficiency;
   calibration["attention_forward"] = type.compute.attention_forward;
   calibration["attention_backward"] = type.compute.attention_backward;
+  if (type.compute.native_attention) {
+    calibration["native_attention"] = native_attention_json(*type.compute.native_attention);
+  }
   calibration["memory_efficiency"] = type.compute.memory_efficiency;
   calibration["kernel_launch_us"] = to_us(type.compute.kernel_launch);
   calibration["host_issue_us"] = to_us(type.compute.host_issue);

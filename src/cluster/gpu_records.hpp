@@ -12,7 +12,10 @@
 //                    // a mesh, no switch: "pair_gb_s", the part of bandwidth_gb_s that leads to one other GPU
 //       "pcie": { "bandwidth_gb_s": 32, "latency_us": 5 },                    // one direction
 //       "calibration": { "gemm_efficiency": 0.79, "attention_forward": 0.5, "attention_backward": 0.26,
-//                        "memory_efficiency": 0.72, "kernel_launch_us": 1, "host_issue_us": 70, "source": "..." },
+//                        "memory_efficiency": 0.72, "kernel_launch_us": 1, "host_issue_us": 70, "source": "...",
+//                        "native_attention": { "forward": 0.722, "backward": 0.627,   // left out: not known
+//                                              "forward_extra_keys": 470, "backward_extra_keys": 670,
+//                                              "source": "..." } },
 //       "price_per_hour_usd": 3.43, "source": "NVIDIA A100 datasheet"
 //     },
 //     "A100-cut": { "like": "A100-80GB-SXM", "memory_gib": 40 }   // everything else as there

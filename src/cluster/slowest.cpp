@@ -1,6 +1,7 @@
 #include "tangram/cluster/slowest.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace tangram::cluster {
 
@@ -9,6 +10,18 @@ namespace {
 // A mesh is slower than a switch, 0.
 BytesPerSecond slower_pair(BytesPerSecond a, BytesPerSecond b) {
   return a.value() > 0 && b.value() > 0 ? std::min(a, b) : std::max(a, b);
+}
+
+// A GPU without figures has kernels of all generations alone.
+std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttention>& a,
+                                              const std::optional<NativeAttention>& b) {
+  if (!a || !b) return std::nullopt;
+  NativeAttention slower = *a;
+  slower.forward = std::min(a->forward, b->forward);
+  slower.backward = std::min(a->backward, b->backward);
+  slower.forward_extra_keys = std::max(a->forward_extra_keys, b->forward_extra_keys);
+  slower.backward_extra_keys = std::max(a->backward_extra_keys, b->backward_extra_keys);
+  return slower;
 }
 
 }  // namespace
@@ -30,6 +43,7 @@ GpuType slower_of(const GpuType& a, const GpuType& b) {
   slower.compute.gemm_efficiency = std::min(a.compute.gemm_efficiency, b.compute.gemm_efficiency);
   slower.compute.attention_forward = std::min(a.compute.attention_forward, b.compute.attention_forward);
   slower.compute.attention_backward = std::min(a.compute.attention_backward, b.compute.attention_backward);
+  slower.compute.native_attention = slower_kernels(a.compute.native_attention, b.compute.native_attention);
   slower.compute.host_issue = std::max(a.compute.host_issue, b.compute.host_issue);
   slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
   slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);

@@ -216,7 +216,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   degrees,
                   exchanges,
                   local_block(block, job, degrees, samples_per_replica),
-                  device_rates(shape.device, job.precision),
+                  device_rates(shape.device, job),
                   static_cast<double>(job.gradient_bytes),
                   job.flash_attention};
   const model::Attention& attention = block.attention;
@@ -264,7 +264,7 @@ BlockTime connector_time(const model::BlockType& block, const model::Job& job, c
   BlockTime time;
   if (!block.connector) return time;
   const model::Connector& connector = *block.connector;
-  const DeviceRates rates = device_rates(shape.device, job.precision);
+  const DeviceRates rates = device_rates(shape.device, job);
   const double element = activation_element(job.precision);
   const double gradient = static_cast<double>(job.gradient_bytes);
   const double samples = samples_per_replica / degrees.cp;
@@ -300,7 +300,7 @@ BlockTime connector_time(const model::BlockType& block, const model::Job& job, c
 
 BlockTime embedding_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
                          const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves) {
-  const DeviceRates rates = device_rates(shape.device, model.job.precision);
+  const DeviceRates rates = device_rates(shape.device, model.job);
   const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
   const double width = vocabulary_width(model);
   const double hidden = static_cast<double>(model.hidden);
@@ -330,7 +330,7 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   // Passes over the logits, bytes a value: cast to fp32 (e + 4), maximum (4), exponential and sum (8), division (8);
   // backward scaling in place (8), cast back (4 + e). Operators of Megatron-LM's vocabulary-parallel cross-entropy.
   constexpr double kLossForward = 24, kLossBackward = 12;
-  const DeviceRates rates = device_rates(shape.device, model.job.precision);
+  const DeviceRates rates = device_rates(shape.device, model.job);
   const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
   const double hidden = static_cast<double>(model.hidden);
   const double width = vocabulary_width(model);

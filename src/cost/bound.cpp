@@ -20,9 +20,10 @@ double at_most(double modelled, double measured, const model::Gradients& gradien
 
 double least_gpu_seconds(const model::Model& model, const model::BlockType& block, const cluster::GpuType& device,
                          const ProfileSet* profiles) {
-  const DeviceRates rates = device_rates(device, model.job.precision);
+  const DeviceRates rates = device_rates(device, model.job);
   const double attention = attention_forward_flops(block).value();
   const double linear = model::forward_flops(model::plain(block)).value() - attention;
+  // Extra keys only add to it.
   const double core = std::max({rates.attention, rates.fused_forward, rates.fused_backward});
   const model::Gradients& gradients = block.gradients;
   const double products = seconds(linear, rates.matrix);
@@ -36,7 +37,7 @@ double least_gpu_seconds(const model::Model& model, const model::BlockType& bloc
 }
 
 double least_gpu_seconds_head(const model::Model& model, const cluster::GpuType& device, const ProfileSet* profiles) {
-  const DeviceRates rates = device_rates(device, model.job.precision);
+  const DeviceRates rates = device_rates(device, model.job);
   const double flops = model::head_forward_flops(model).value();
   const model::Gradients gradients = model.end_gradients();
   const double modelled = (1 + gradients.products()) * seconds(flops, rates.attention);

@@ -90,7 +90,7 @@ FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
   return FlopsPerSecond(peak);
 }
 
-DeviceRates device_rates(const cluster::GpuType& device, DType precision) {
+DeviceRates device_rates(const cluster::GpuType& device, DType precision, model::AttentionKernel kernel) {
   const double efficiency = device.compute.gemm_efficiency;
   const DType wide = precision == DType::kFp8 ? DType::kBf16 : precision;
   DeviceRates rates;
@@ -99,12 +99,23 @@ DeviceRates device_rates(const cluster::GpuType& device, DType precision) {
   const double wide_peak = matrix_peak(device, wide).value();
   rates.fused_forward = wide_peak * device.compute.attention_forward;
   rates.fused_backward = wide_peak * device.compute.attention_backward;
+  if (kernel == model::AttentionKernel::kNative && device.compute.native_attention) {
+    const cluster::NativeAttention& native = *device.compute.native_attention;
+    rates.fused_forward = wide_peak * native.forward;
+    rates.fused_backward = wide_peak * native.backward;
+    rates.forward_extra_keys = native.forward_extra_keys;
+    rates.backward_extra_keys = native.backward_extra_keys;
+  }
   rates.host_issue = to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;
   rates.narrow = matrix_format(device, precision) == DType::kFp8;
   rates.memory = device.memory_bandwidth.value() * device.compute.memory_efficiency;
   rates.launch = to_seconds(device.compute.kernel_launch);
   return rates;
+}
+
+DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) {
+  return device_rates(device, job.precision, job.attention_kernel);
 }
 
 double gemm_seconds(const Gemm& gemm, double element, double result, double rate, const DeviceRates& device) {
@@ -152,12 +163,14 @@ Passes linear_seconds(double rows, double in, double out, double count, double e
 }
 
 Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
-  const double pairs = core.samples * core.heads * core.queries * core.visible;
+  const auto pairs = [&](double extra_keys) {
+    return core.samples * core.heads * core.queries * (core.visible + extra_keys);
+  };
   const double query = core.samples * core.queries * core.heads * (core.qk_dim + core.v_dim);  // Q and O
   const double key = core.samples * core.queries * core.kv_heads * (core.qk_dim + core.v_dim);
   const double bytes = element * (query + key);
-  const double forward = 2 * pairs * (core.qk_dim + core.v_dim);
-  const double backward = 2 * pairs * (3 * core.qk_dim + 2 * core.v_dim);
+  const double forward = 2 * pairs(device.forward_extra_keys) * (core.qk_dim + core.v_dim);
+  const double backward = 2 * pairs(device.backward_extra_keys) * (3 * core.qk_dim + 2 * core.v_dim);
   return {fused_seconds(forward, bytes, device.fused_forward, device),
           fused_seconds(backward, 2 * bytes, device.fused_backward, device), 1, 2};
 }

@@ -100,7 +100,7 @@ void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, cons
     scatter = sharded_collective(Collective::kReduceScatter, trained_of(unit), units.gradient_bytes, units);
   }
   if (!units.shape.methods.gathered_once) {
-    const DeviceRates rates = device_rates(units.shape.device, job.precision);
+    const DeviceRates rates = device_rates(units.shape.device, job);
     gather += pass_seconds(all_of(unit), kGatherCopies * units.parameter_bytes, rates);
     if (is_trained(unit)) scatter += pass_seconds(trained_of(unit), kScatterCopies * units.gradient_bytes, rates);
   }
@@ -120,7 +120,7 @@ void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& un
   if (job.fused_accumulation || !is_trained(unit)) return;
   const bool converted = units.gradient_bytes > units.parameter_bytes;
   const std::int64_t conversion = converted ? units.parameter_bytes + units.gradient_bytes : 0;
-  const DeviceRates rates = device_rates(units.shape.device, job.precision);
+  const DeviceRates rates = device_rates(units.shape.device, job);
   unit.backward += pass_seconds(trained_of(unit), conversion + 3 * units.gradient_bytes, rates);
 }
 

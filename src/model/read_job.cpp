@@ -133,6 +133,12 @@ DType read_precision(io::ObjectReader& reader) {
                                   {"tf32", DType::kTf32}});
 }
 
+AttentionKernel read_attention_kernel(io::ObjectReader& reader) {
+  return reader.choice_or<AttentionKernel>(
+      "attention_kernel", AttentionKernel::kFlash2,
+      {{"flash-2", AttentionKernel::kFlash2}, {"native", AttentionKernel::kNative}});
+}
+
 std::string read_loss_normalization(io::ObjectReader& reader, const std::string& fallback) {
   return std::string(reader.choice_or<std::string_view>("loss_normalization", fallback,
                                                         {{"global_token_mean", "global_token_mean"},
@@ -183,6 +189,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
                                          io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
+  job.attention_kernel = read_attention_kernel(reader);
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);

@@ -83,6 +83,7 @@
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with
 //       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
 //     flash_attention: true
+//     attention_kernel: flash-2       # or native: made for the GPU's generation (FlashAttention-3, cuDNN)
 //     dropout: true                   # of models with LayerNorm and biases; others train without
 //     fused_gradient_accumulation: true # weight-gradient products add into the main gradients, else extra kernels do
 //     blocking_launches: false        # the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)

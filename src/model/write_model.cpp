@@ -169,6 +169,7 @@ ordered_json training_json(const Job& job) {
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
   out["flash_attention"] = job.flash_attention;
+  if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = "native";
   out["dropout"] = job.dropout;
   out["overlap_tp_communication"] = job.overlap_tp;
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;

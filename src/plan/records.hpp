@@ -51,10 +51,20 @@ void link_field(Io& io, std::string_view key, Of<Io, cluster::Link>& link) {
 }
 
 template <class Io>
+void fields(Io& io, Of<Io, cluster::NativeAttention>& native) {
+  io.number("forward", native.forward, {0.0, 1.0, true});
+  io.number("backward", native.backward, {0.0, 1.0, true});
+  io.number("forward_extra_keys", native.forward_extra_keys, io::kNotNegative);
+  io.number("backward_extra_keys", native.backward_extra_keys, io::kNotNegative);
+  io.text_or("source", native.source);
+}
+
+template <class Io>
 void fields(Io& io, Of<Io, cluster::ComputeCalibration>& compute) {
   io.number("gemm_efficiency", compute.gemm_efficiency, {0.0, 1.0, true});
   io.number("attention_forward", compute.attention_forward, io::kPositive);
   io.number("attention_backward", compute.attention_backward, io::kPositive);
+  io.object_if("native_attention", compute.native_attention, [](Io& inner, auto& native) { fields(inner, native); });
   io.number("memory_efficiency", compute.memory_efficiency, {0.0, 1.0, true});
   io.milliseconds("kernel_launch_ms", compute.kernel_launch);
   io.milliseconds("host_issue_ms", compute.host_issue);

@@ -49,6 +49,12 @@ Json profile_entry(const cost::Profile& profile, const std::vector<cluster::GpuT
   return Json{{"gpu_type_record", record - devices.begin()}, {"profile", cost::profile_json(profile)}};
 }
 
+/// Without the figures of kernels that the job does not run.
+cluster::GpuType needed_of(cluster::GpuType device, const model::Job& job) {
+  if (job.attention_kernel != model::AttentionKernel::kNative) device.compute.native_attention.reset();
+  return device;
+}
+
 /// Everything but plan_id and provenance.
 Json body_json(const LaunchPlan& plan) {
   References known;
@@ -61,7 +67,9 @@ Json body_json(const LaunchPlan& plan) {
   writer.object("execution", [&](FieldWriter& io) { execution_fields(io, plan); });
   writer.object("batch", [&](FieldWriter& io) { batch_fields(io, plan); });
   body["gpu_types"] = Json::array();
-  for (const cluster::GpuType& device : known.devices) body["gpu_types"].push_back(record_json(device));
+  for (const cluster::GpuType& device : known.devices) {
+    body["gpu_types"].push_back(record_json(needed_of(device, plan.model.job)));
+  }
   body["islands"] = list_json(plan.islands, known);
   body["pipelines"] = list_json(plan.pipelines, known);
   body["stages"] = list_json(plan.stages, known);

@@ -41,6 +41,14 @@ cluster::GpuType draw_device() {
   gpu.compute.host_issue = Nanoseconds(pick(0, 100'000));
   gpu.compute.memory_efficiency = pick(50, 100) / 100.0;
   gpu.compute.kernel_launch = Nanoseconds(pick(0, 10'000));
+  if (coin()) {
+    cluster::NativeAttention native;
+    native.forward = pick(5, 100) / 100.0;
+    native.backward = pick(5, 100) / 100.0;
+    native.forward_extra_keys = pick(0, 2'000);
+    native.backward_extra_keys = pick(0, 2'000);
+    gpu.compute.native_attention = native;
+  }
   return gpu;
 }
 
@@ -91,6 +99,7 @@ model::Model draw_model() {
   model.job.global_batch = 64;
   model.job.precision = one_of({DType::kBf16, DType::kFp16, DType::kFp8});
   model.job.flash_attention = pick(0, 3) != 0;
+  model.job.attention_kernel = one_of({model::AttentionKernel::kFlash2, model::AttentionKernel::kNative});
   return model;
 }
 

@@ -27,7 +27,9 @@ GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_g
        "peak_tflops": {"fp32": 20, "tf32": 100, "fp16": 300, "bf16": 300, "fp8": 600},
        "peer_link": {"bandwidth_gb_s": 300, "latency_us": 3, "reach": 8, "pair_gb_s": 50}, "pcie": dict(LINK),
        "calibration": {"gemm_efficiency": 0.6, "attention_forward": 0.4, "attention_backward": 0.3, "memory_efficiency": 0.8,
-                       "kernel_launch_us": 5, "host_issue_us": 5},
+                       "kernel_launch_us": 5, "host_issue_us": 5,
+                       "native_attention": {"forward": 0.7, "backward": 0.6, "forward_extra_keys": 500,
+                                            "backward_extra_keys": 600}},
        "price_per_hour_usd": 2}
 CLUSTER = {
     "schema": "tangram.cluster/1", "name": "odd", "gpus": {"Odd": GPU},
@@ -48,7 +50,7 @@ CLUSTER = {
 MLA = {"q_lora_rank": 64, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
 MOE = {"experts": 8, "experts_per_token": 2, "expert_hidden": 128, "shared_hidden": 128}
 MOE_RUN = {**MOE, "first_dense_layers": 1, "every": 1}
-TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4,
+TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4, "attention_kernel": "native",
             "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}
 DENSE = {"schema": "tangram.model/1", "name": "dense",
          "architecture": {"hidden": 256, "layers": 4, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512,

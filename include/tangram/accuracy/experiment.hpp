@@ -9,6 +9,8 @@
 //   precision   as printed; else bf16 where the GPU's matrix units have it, fp16 elsewhere
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
 //               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
+//   kernel      of fused attention: as printed, else FlashAttention-2; "native" where the software that ran is known to
+//               take cuDNN's on Hopper and later
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
 //               that nothing runs beside, and lets parameters go after each pass, a recomputed one included

@@ -62,6 +62,7 @@ struct Measurement {
   int virtual_stages = 1;             ///< per pipeline rank
   std::optional<bool> sequence_parallel;
   std::optional<bool> flash_attention;
+  std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed
   bool offloads_activations = false;
   std::optional<int> zero;
   bool fully_sharded = false;  ///< FSDP with a group of its own

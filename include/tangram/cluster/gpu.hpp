@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
 #include "tangram/base/at.hpp"
@@ -21,11 +22,25 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+/// Fused attention by kernels made for the GPU's generation. A tile of queries takes as long as if each query saw some
+/// keys more than it does (prologue, epilogue, the masked half of the tiles on the diagonal), so that the rate rises
+/// with the keys that queries see: FLOPs x (1 + extra keys / visible keys) at a constant share of the dense peak.
+struct NativeAttention {
+  double forward = 0;  ///< share of the dense peak, (0, 1], that very long sequences come near
+  double backward = 0;
+  double forward_extra_keys = 0;
+  double backward_extra_keys = 0;
+  std::string source;
+
+  bool operator==(const NativeAttention&) const = default;
+};
+
 /// How far real kernels stay below the datasheet. Few parameters with physical meaning, per GPU generation or type.
 struct ComputeCalibration {
   double gemm_efficiency = 0.70;     ///< share of the dense peak that a large matrix product sustains, (0, 1]
   double attention_forward = 0.60;   ///< share of the dense peak that fused attention sustains, (0, 1]
   double attention_backward = 0.50;  ///< the same of its backward pass
+  std::optional<NativeAttention> native_attention;
   double memory_efficiency = 0.80;   ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
   Nanoseconds kernel_launch{4'000};  ///< between the end of a kernel and the start of the next in the device's queue
   Nanoseconds host_issue{10'000};    ///< what the host needs to put one kernel into the queue

@@ -34,15 +34,20 @@ struct DeviceRates {
   double matrix = 0;  ///< FLOP/s of a large matrix product of a linear layer
   double attention =
       0;  ///< the same inside attention and the head, which stay in 16 bits under fp8 (Transformer Engine)
-  double fused_forward = 0;   ///< FLOP/s of fused attention
-  double fused_backward = 0;  ///< the same of its backward pass
-  double memory = 0;          ///< bytes/s of a streaming kernel
-  double launch = 0;          ///< seconds from one kernel to the next
-  double host_issue = 0;      ///< seconds the host needs for one kernel
+  double fused_forward = 0;        ///< FLOP/s of fused attention
+  double fused_backward = 0;       ///< the same of its backward pass
+  double forward_extra_keys = 0;   ///< keys that fused attention computes beyond those that a query sees
+  double backward_extra_keys = 0;  ///< the same of its backward pass
+  double memory = 0;               ///< bytes/s of a streaming kernel
+  double launch = 0;               ///< seconds from one kernel to the next
+  double host_issue = 0;           ///< seconds the host needs for one kernel
   double multiprocessors = 0;
   bool narrow = false;  ///< linear layers run in fp8: their inputs are cast
 };
-[[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, DType precision);
+[[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, DType precision,
+                                       model::AttentionKernel kernel = model::AttentionKernel::kFlash2);
+/// Of a job: its precision and its attention kernel.
+[[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job);
 
 /// `count` products of m x k with k x n in one kernel (batched in attention, grouped in experts).
 struct Gemm {
@@ -98,7 +103,8 @@ struct AttentionCore {
 };
 
 /// Fused (flash) attention: forward two products over the visible pairs; backward five (recomputed scores, dV, dP, dQ,
-/// dK; Dao et al., arXiv 2205.14135, algorithm 4). Traffic is Q, K, V, O and their gradients only.
+/// dK; Dao et al., arXiv 2205.14135, algorithm 4). Traffic is Q, K, V, O and their gradients only. Kernels made for the
+/// GPU's generation pay for extra keys (cluster::NativeAttention), once for each query, however cp cuts the keys.
 [[nodiscard]] Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device);
 
 /// Unfused attention: all pairs are computed, the causal half included; softmax, mask and dropout stream the scores

@@ -112,6 +112,12 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
+/// Which fused attention runs.
+enum class AttentionKernel {
+  kFlash2,  ///< one for all generations of GPUs (FlashAttention-2)
+  kNative,  ///< made for the GPU's own (FlashAttention-3, cuDNN); where the GPU's record has no figures, as kFlash2
+};
+
 struct Job {
   std::int64_t sequence_length = 0;
   std::int64_t global_batch = 0;   ///< samples per iteration
@@ -119,6 +125,7 @@ struct Job {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;
+  AttentionKernel attention_kernel = AttentionKernel::kFlash2;  ///< with flash_attention
   bool dropout = true;      ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
   bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
   /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and

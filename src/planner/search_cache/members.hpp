@@ -22,10 +22,16 @@ auto members(S& s) {
   return std::tie(bandwidth, latency);
 }
 
+template <Of<cluster::NativeAttention> S>
+auto members(S& s) {
+  auto& [forward, backward, forward_extra, backward_extra, source] = s;
+  return std::tie(forward, backward, forward_extra, backward_extra, source);
+}
+
 template <Of<cluster::ComputeCalibration> S>
 auto members(S& s) {
-  auto& [gemm, forward, backward, memory, launch, issue, source] = s;
-  return std::tie(gemm, forward, backward, memory, launch, issue, source);
+  auto& [gemm, forward, backward, native, memory, launch, issue, source] = s;
+  return std::tie(gemm, forward, backward, native, memory, launch, issue, source);
 }
 
 template <Of<cluster::GpuType> S>
@@ -109,10 +115,10 @@ auto members(S& s) {
 
 template <Of<model::Job> S>
 auto members(S& s) {
-  auto& [sequence, batch, precision, parameter, gradient, flash, dropout, overlap, fused, blocking, optimizer, loss,
-         allow, microbatch] = s;
-  return std::tie(sequence, batch, precision, parameter, gradient, flash, dropout, overlap, fused, blocking, optimizer,
-                  loss, allow, microbatch);
+  auto& [sequence, batch, precision, parameter, gradient, flash, kernel, dropout, overlap, fused, blocking, optimizer,
+         loss, allow, microbatch] = s;
+  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, dropout, overlap, fused, blocking,
+                  optimizer, loss, allow, microbatch);
 }
 
 template <Of<model::Model> S>

@@ -175,6 +175,13 @@ TEST_CASE("fused kernels do not take 4-byte activations") {
   CHECK_FALSE(find_model(m, device("A100"))->job.flash_attention);
 }
 
+TEST_CASE("the attention kernel is printed, or FlashAttention-2") {
+  Measurement m = fixtures::complete();
+  CHECK(find_model(m, device("H100"))->job.attention_kernel == model::AttentionKernel::kFlash2);
+  m.attention_kernel = "native";
+  CHECK(find_model(m, device("H100"))->job.attention_kernel == model::AttentionKernel::kNative);
+}
+
 TEST_CASE("sequence parallelism is printed, or of its time where stages are alike") {
   Measurement m;
   CHECK_FALSE(uses_sequence_parallelism(m, device("A100")));

@@ -46,7 +46,7 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
     "model": {"name": "GPT", "hidden": 1024, "ffn": 4096, "vocab": 50257, "layers": 24, "heads": 16, "kv_heads": 4,
               "params_b": 0.35},
     "seq": 2048, "gbs": 512, "mbs": 4, "tp": 2, "pp": 3, "dp": 5, "cp": 6, "ep": 7, "vpp": 8, "zero": 1, "sp": true,
-    "flash_attention": false, "act_offload": true, "recompute": "full", "precision": "bf16", "variant": "compile",
+    "flash_attention": false, "attention_kernel": "native", "act_offload": true, "recompute": "full", "precision": "bf16", "variant": "compile",
     "fsdp": 64, "iter_time_s": 1.5)");
   CHECK(m.id == "a");
   CHECK(m.dataset == "d");
@@ -67,6 +67,7 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
   CHECK(m.zero == 1);
   CHECK(m.sequence_parallel == true);
   CHECK(m.flash_attention == false);
+  CHECK(m.attention_kernel == "native");
   CHECK(m.offloads_activations);
   CHECK(m.fully_sharded);
   CHECK(m.recompute == "full");
@@ -150,6 +151,8 @@ TEST_CASE("text that is no JSON is refused at its place") {
 
 TEST_CASE("every type is checked where it stands") {
   CHECK(mistakes(R"("id": 5)") == "1:9 \"id\" must be a string\n");
+  CHECK(mistakes(R"("attention_kernel": "flash-3")") ==
+        "1:23 \"attention_kernel\" must be \"flash-2\" or \"native\"\n");
   CHECK(mistakes(R"("iter_time_s": "1")") == "1:18 \"iter_time_s\" must be 0, or a number from 1e-09 to 1e+18\n");
   CHECK(mistakes(R"("tokens_per_s": -1)") == "1:19 \"tokens_per_s\" must be 0, or a number from 1e-09 to 1e+18\n");
   CHECK(mistakes(R"("seq": 1.5)") == "1:10 \"seq\" must be a whole number up to 1,000,000,000\n");

@@ -54,6 +54,12 @@ TEST_CASE("catalogue: figures are of hardware") {
     CHECK(type.compute.gemm_efficiency <= 1.0);
     CHECK(type.compute.attention_forward <= type.compute.gemm_efficiency + 0.15);
     CHECK(type.compute.attention_backward <= type.compute.attention_forward);
+    if (const auto& native = type.compute.native_attention) {
+      CHECK_FALSE(native->source.empty());
+      CHECK(native->forward > type.compute.attention_forward);
+      CHECK(native->forward <= 0.9);
+      CHECK(native->backward <= native->forward);
+    }
     CHECK(type.compute.kernel_launch >= 1_us);
     CHECK(type.compute.host_issue >= type.compute.kernel_launch);
   }

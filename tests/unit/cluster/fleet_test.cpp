@@ -2,6 +2,7 @@
 #include "tangram/cluster/fleet.hpp"
 
 #include "support/catch.hpp"
+#include "tangram/cluster/slowest.hpp"
 
 using namespace tangram;
 using namespace tangram::cluster;
@@ -117,6 +118,46 @@ TEST_CASE("fleet: own GPU types, from scratch and like others") {
   CHECK(toy.usable() == 18_GiB);
   CHECK(toy.peer_link.bandwidth.value() == 0);
   CHECK(fleet.nodes[0].host_link == Link{8_GBps, 6_us});
+}
+
+TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed in part, and written") {
+  const Fleet fleet = read(R"({ "schema": "tangram.cluster/1",
+      "gpus": { "like": { "like": "H200-141GB-SXM" },
+                "part": { "like": "H200-141GB-SXM",
+                          "calibration": { "native_attention": { "forward": 0.5, "source": "mine" } } },
+                "none": { "like": "A100-80GB-SXM" } },
+      "nodes": [ { "name": "n", "gpus": [ { "type": "like", "count": 1 }, { "type": "part", "count": 1 },
+                                          { "type": "none", "count": 1 } ] } ] })");
+  const auto native = [](const Fleet& from, int group) {
+    return from.nodes[0].groups[static_cast<std::size_t>(group)].device.compute.native_attention;
+  };
+  REQUIRE(native(fleet, 0));
+  REQUIRE(native(fleet, 1));
+  CHECK_FALSE(native(fleet, 2));
+  NativeAttention changed = *native(fleet, 0);
+  changed.forward = 0.5;
+  changed.source = "mine";
+  CHECK(*native(fleet, 1) == changed);
+  const Fleet again = read(write_fleet(fleet));
+  for (int group = 0; group < 3; ++group) CHECK(native(again, group) == native(fleet, group));
+}
+
+TEST_CASE("fleet: attention made for a GPU's generation needs all its figures") {
+  const auto wrong = read_fleet(R"({ "schema": "tangram.cluster/1",
+      "gpus": { "mine": { "like": "A100-80GB-SXM", "calibration": { "native_attention": { "forward": 0.5 } } } },
+      "nodes": [ { "name": "n", "gpus": [ { "type": "mine", "count": 1 } ] } ] })",
+                                "cluster.json");
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().size() == 3);
+}
+
+TEST_CASE("fleet: the slower of two GPU types has the slower attention of both, or none") {
+  GpuType a;
+  GpuType b;
+  a.compute.native_attention = NativeAttention{0.7, 0.5, 400, 700, "a"};
+  CHECK_FALSE(slower_of(a, b).compute.native_attention);
+  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b"};
+  CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a"});
 }
 
 TEST_CASE("fleet: measurements replace the datasheet") {

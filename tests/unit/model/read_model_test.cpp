@@ -191,7 +191,9 @@ TEST_CASE("read: the written form keeps what is not a default") {
       " router_bias: true}",
       kTraining +
           ", precision: fp32, optimizer: {name: mine, state_bytes_per_parameter: 5}, flash_attention: false,"
-          " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero]");
+          " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero],"
+          " attention_kernel: native");
+  CHECK(model.job.attention_kernel == AttentionKernel::kNative);
   const Model again = valid(read_model(write_model(model), "copy.json"));
   CHECK(again.types == model.types);
   CHECK(again.job == model.job);

@@ -60,6 +60,22 @@ Diagnostic first_error(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("attention made for the GPU's generation is written where the job runs it") {
+  LaunchPlan plan = example_plan();
+  for (auto& island : plan.islands) {
+    island.device.compute.native_attention = cluster::NativeAttention{0.7, 0.6, 500, 600, "made up"};
+  }
+  const auto read_back = [&] {
+    auto read = read_plan(write_plan(plan), "plan.json");
+    if (!read) FAIL(render(read.error()));
+    return *std::move(read);
+  };
+  CHECK_FALSE(read_back().islands.front().device.compute.native_attention);
+  CHECK(write_plan(plan).find("native") == std::string::npos);
+  plan.model.job.attention_kernel = model::AttentionKernel::kNative;
+  check_equal(read_back(), plan);
+}
+
 TEST_CASE("what is written is read back") {
   LaunchPlan plan = example_plan();
   const std::string text = write_plan(plan);

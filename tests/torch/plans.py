@@ -197,6 +197,14 @@ def cases():
     yield from zero_bubble_cases()
 
 
+def staged_cases():
+    """(name, plan): every kind of message."""
+    usual = dict(usual_cases())
+    for name in ("odd sequence under tensor parallel", "context parallel with experts", "ZeRO 3 over unequal samples",
+                 "three pipelines, mixed stages, unlike degrees"):
+        yield name, usual[name]
+
+
 def usual_cases():
     """(name, plan)."""
     yield "one rank", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2)])])])

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Plans in real processes against one process, and the same with each path of communication doing something wrong:
 
-    run_plans_test.py plans|zero-bubble|faults FOLDER_OF_TANGRAM_TORCH [NAME...]     exit 77 where no Python here has PyTorch
+    run_plans_test.py plans|zero-bubble|staged|faults FOLDER_OF_TANGRAM_TORCH [NAME...]
+
+staged: some of the plans with every message through host memory, as of ranks that share a GPU. Exit 77 where no Python here
+has PyTorch.
 """
 
 import sys
@@ -11,10 +14,14 @@ sys.path.insert(0, sys.argv[2])
 from with_torch import need_torch
 
 need_torch()
+from unittest import mock
+
 import faults
 import plans
+import tangram_torch.run
 from one_process import STEPS, differences, write_expected
 from processes import run_plan
+from tangram_torch.staged import StagedGroups
 
 
 STEPS_TO_A_FAULT = 2  # what goes wrong in the first step shows in the second at the latest
@@ -42,6 +49,11 @@ def judge_plan(name, record):
     return said(not found, f"{name}, {len(record['ranks'])} ranks", found)
 
 
+def judge_staged(name, record):
+    with mock.patch.object(tangram_torch.run, "Groups", StagedGroups):
+        return judge_plan(name, record)
+
+
 def judge_fault(what, name, patch):
     with patch:
         found = differences_of(dict(plans.cases())[name], STEPS_TO_A_FAULT)
@@ -51,7 +63,7 @@ def judge_fault(what, name, patch):
 def main():
     wanted = sys.argv[3:]
     cases, judge = {"plans": (plans.usual_cases, judge_plan), "zero-bubble": (plans.zero_bubble_cases, judge_plan),
-                    "faults": (faults.planted, judge_fault)}[sys.argv[1]]
+                    "staged": (plans.staged_cases, judge_staged), "faults": (faults.planted, judge_fault)}[sys.argv[1]]
     results = [judge(*case) for case in cases() if not wanted or case[0] in wanted]
     print(f"{sum(results)} of {len(results)} {'faults found' if judge is judge_fault else 'as one process'}")
     return 0 if results and all(results) else 1

@@ -5,6 +5,7 @@ operator, which `tangram kernels synth --times` takes."""
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import statistics
@@ -137,19 +138,15 @@ def stream(setting: Setting, shape: Shape) -> list[list[Launch]]:
     norm = getattr(functional, "rms_norm", None)
     if norm is not None and setting.device.type == "cuda":
         kinds.append([lambda: norm(x, (width,), scale)])
-    gated = compiled_gate(setting)
-    if gated is not None:
+    if setting.device.type == "cuda" and hasattr(torch, "compile"):
+        gated = compiled_gate()
         kinds.append([lambda: gated(a, b)])
     return kinds
 
 
-def compiled_gate(setting: Setting) -> Any:
-    if setting.device.type != "cuda" or not hasattr(torch, "compile"):
-        return None
-    return GATE.setdefault("gate", torch.compile(lambda gate, up: functional.silu(gate) * up, dynamic=True))
-
-
-GATE: dict[str, Any] = {}
+@functools.cache
+def compiled_gate() -> Any:
+    return torch.compile(lambda gate, up: functional.silu(gate) * up, dynamic=True)
 
 
 def tables() -> dict[str, Table]:

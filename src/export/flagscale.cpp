@@ -161,12 +161,12 @@ std::string training_file(const plan::LaunchPlan& plan, const Stages& stages, co
 void add_visible_devices(const plan::LaunchPlan& plan, const plan::LaunchOrder& order, Json& environment) {
   std::map<std::pair<std::string, std::string>, int> uses;
   for (const plan::HostRanks& host : order.hosts) {
-    ++uses[{visible_devices_variable(device_of(plan, order, host)), joined(host.gpus)}];
+    ++uses[{visible_devices_variable(device_of(plan, order, host).vendor), joined(host.gpus)}];
   }
   const auto usual = std::ranges::max_element(uses, {}, [](const auto& entry) { return entry.second; })->first;
   environment[usual.first] = usual.second;
   for (const plan::HostRanks& host : order.hosts) {
-    const std::string name = visible_devices_variable(device_of(plan, order, host));
+    const std::string name = visible_devices_variable(device_of(plan, order, host).vendor);
     const std::string gpus = joined(host.gpus);
     if (name == usual.first && gpus == usual.second) continue;
     environment["node_specific"][host.host][name] = gpus;

@@ -34,7 +34,7 @@ std::string node_script(const plan::LaunchPlan& plan, const plan::LaunchOrder& o
       "here=$(cd -- \"$(dirname -- \"${{BASH_SOURCE[0]}}\")/..\" && pwd)\n",
       node, order.hosts.size(), ranks_text(host.ranks), host.host, device.name, host.host, program.usage);
   for (const auto& [name, value] : environment) text += fmt::format("export {}={}\n", name, shell_word(value));
-  text += fmt::format("export {}={}\n", visible_devices_variable(device), joined(host.gpus));
+  text += fmt::format("export {}={}\n", visible_devices_variable(device.vendor), joined(host.gpus));
   text += fmt::format("export NODE_RANK={}\n", node);
   text += fmt::format("export LOCAL_RANKS='{}'\n", joined(host.ranks, " "));
   return text + "exec \"$here/start.sh\" \"$@\"\n";
@@ -109,8 +109,8 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-std::string visible_devices_variable(const cluster::GpuType& device) {
-  return device.vendor == "amd" ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
+std::string visible_devices_variable(std::string_view vendor) {
+  return vendor == "amd" ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
 }
 
 const cluster::GpuType& device_of(const plan::LaunchPlan& plan, const plan::LaunchOrder& order,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tangram/export/export.hpp"
@@ -48,7 +49,7 @@ struct Program {
 [[nodiscard]] std::string shell_word(const std::string& word);
 
 /// The vendor's variable that says which GPUs a process sees.
-[[nodiscard]] std::string visible_devices_variable(const cluster::GpuType& device);
+[[nodiscard]] std::string visible_devices_variable(std::string_view vendor);
 
 /// "0,1,2,3".
 [[nodiscard]] std::string joined(const std::vector<int>& numbers, const char* separator = ",");

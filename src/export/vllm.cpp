@@ -38,8 +38,7 @@ std::string_view role_words(VllmRole role) {
 }
 
 std::string start_of(const VllmServer& server) {
-  const std::string_view variable = server.vendor == "amd" ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
-  std::string environment = fmt::format("{}={}", variable, server.gpu);
+  std::string environment = fmt::format("{}={}", visible_devices_variable(server.vendor), server.gpu);
   std::string connector;
   if (server.role != VllmRole::kWhole) {
     environment += fmt::format(" VLLM_NIXL_SIDE_CHANNEL_HOST={} VLLM_NIXL_SIDE_CHANNEL_PORT={}",

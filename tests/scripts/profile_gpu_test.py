@@ -17,7 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-SKIPPED = 77
+sys.dont_write_bytecode = True
+from torch_python import python_with_torch
+
 TANGRAM, CONFIGS, SCRIPT = sys.argv[2], Path(sys.argv[3]), sys.argv[4]
 
 TOKENS, HIDDEN = 16, 64
@@ -131,16 +133,6 @@ def check_names() -> None:
     # PyTorch leaves out the "OAM" of AMD's driver.
     missing = [name for name, usual in driver_names if f'"{name.removesuffix(" OAM")}": "{usual}"' not in script]
     require(not missing, f"DRIVER_NAMES of profile_gpu.py lacks {missing}, which gpu_names.cpp has")
-
-
-def python_with_torch() -> str:
-    for python in (sys.executable, "/usr/bin/python3"):
-        if not Path(python).exists():
-            continue
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    print("skipped: no Python here has PyTorch (scripts/setup torch: 150 MB to load, 640 MB installed)")
-    raise SystemExit(SKIPPED)
 
 
 def measure(folder: Path, python: str, path: str, *options: str) -> dict:

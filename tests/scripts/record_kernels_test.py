@@ -15,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-SKIPPED = 77
+sys.dont_write_bytecode = True
+from torch_python import python_with_torch
+
 TANGRAM, SOURCE, SCRIPT = sys.argv[2], Path(sys.argv[3]), sys.argv[4]
 CONFIG = str(SOURCE / "configs/models/hf/llama-3-8b.json")
 MODEL_PTX = SOURCE / "tests/data/dispatch/model.ptx"
@@ -123,16 +125,6 @@ def check_errors(folder: Path) -> None:
         require(said and not failed.stdout, f"{arguments}: {failed.stderr}")
     failed = call([sys.executable, SCRIPT, CONFIG], folder, 64)
     require("-o FOLDER is missing" in failed.stderr, failed.stderr)
-
-
-def python_with_torch() -> str:
-    for python in (sys.executable, "/usr/bin/python3"):
-        if not Path(python).exists():
-            continue
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    print("skipped: no Python here has PyTorch (scripts/setup torch: 150 MB to load, 640 MB installed)")
-    raise SystemExit(SKIPPED)
 
 
 def make_step(folder: Path) -> None:

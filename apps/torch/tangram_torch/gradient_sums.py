@@ -17,7 +17,7 @@ class GradientSums:
     """Of the flat tensors that one part of the plan holds."""
 
     def __init__(self, flats: Iterable[FlatWeights], device: torch.device) -> None:
-        self._flats = dict.fromkeys(flats)
+        self._flats = frozenset(flats)
         self._stream: Optional[torch.cuda.Stream] = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._missing: Counter[FlatWeights] = Counter()
         self._read: list[Tensor] = []  # what sums under way read must not be given to others
@@ -45,9 +45,6 @@ class GradientSums:
 
     def finish(self) -> None:
         """What follows reads the sums."""
-        for flat in self._flats:
-            if self._missing[flat] > 0:  # nothing came: a pipeline without microbatches
-                self._start(flat)
         if self._stream is not None:
             torch.cuda.current_stream().wait_stream(self._stream)
         self._read = []

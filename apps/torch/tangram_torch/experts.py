@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from . import grouped_experts
 from .details import Details
 from .launch_plan import FeedForward
 from .layers import feed_forward
@@ -100,9 +101,13 @@ def _run_held(p: Parallel, d: Details, w: Weights, held: int, rows: Tensor, coun
     """The rank's experts on rows that came by member and, of each member, by expert: counts (members, held)."""
     expert = torch.arange(held, device=rows.device).repeat(counts.shape[0]).repeat_interleave(counts.flatten())
     by_expert = expert.argsort(stable=True)
-    sizes = counts.sum(0).tolist()
     first = p.place.ep * held
-    answers = [feed_forward(d, w, f"experts.{first + e}.", share, adds_bias=p.place.etp == 0)
-               for e, share in enumerate(rows[by_expert].split(sizes))]
-    return torch.zeros_like(rows).index_copy(0, by_expert, torch.cat(answers))
+    prefixes = [f"experts.{first + e}." for e in range(held)]
+    if grouped_experts.can_group(w, prefixes, rows):
+        answers = grouped_experts.feed_forwards(d, w, prefixes, rows[by_expert], counts.sum(0))
+    else:
+        shares = rows[by_expert].split(counts.sum(0).tolist())
+        answers = torch.cat([feed_forward(d, w, prefix, share, adds_bias=p.place.etp == 0)
+                             for prefix, share in zip(prefixes, shares)])
+    return torch.zeros_like(rows).index_copy(0, by_expert, answers)
 

@@ -88,9 +88,13 @@ class Weights(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._tensors)
 
+    @property
+    def puts_off_gradients(self) -> bool:
+        return self._later is not None and torch.is_grad_enabled()
+
     def linear(self, x: Tensor, name: str, bias: Optional[str] = None) -> Tensor:
         """Of a matrix, and of a bias where the layer has one of this name."""
         weight, added = self._tensors[name], None if bias is None else self._tensors.get(bias)
-        if self._later is None or not torch.is_grad_enabled():
+        if not self.puts_off_gradients:
             return F.linear(x, weight, added)
         return _Linear.apply(x, weight, added, self._later)

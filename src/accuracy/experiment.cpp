@@ -11,8 +11,10 @@
 
 #include "cut.hpp"
 #include "infer.hpp"
+#include "number_scanner.hpp"
 #include "placement.hpp"
 #include "reason.hpp"
+#include "tangram/cost/compute.hpp"
 #include "tangram/runtime/runtime.hpp"
 
 namespace tangram::accuracy {
@@ -185,12 +187,37 @@ Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& 
   return std::nullopt;
 }
 
+/// "full 24/52 layers", "full, 15 of 61 layers": a part of them; else all.
+double fully_recomputed_share(const Measurement& m) {
+  const std::vector<TextNumber> numbers = numbers_in(m.recompute);
+  if (numbers.size() != 2 || numbers[0].value > numbers[1].value) return 1;
+  return numbers[0].value / numbers[1].value;
+}
+
+/// Of a block's forward pass, what the printed modules compute again. Norms and gates are what selective recompute is.
+double recomputed_share(const model::BlockType& block, const Measurement& m) {
+  const double all = model::forward_flops(block).value();
+  const double attention = cost::attention_forward_flops(block).value();
+  const model::FeedForward& f = block.feed_forward;
+  const double width =
+      static_cast<double>(f.is_moe() ? f.experts_per_token * f.expert_hidden + f.shared_hidden : f.hidden);
+  const double feed_forward = 2.0 * (f.gated ? 3 : 2) * width * static_cast<double>(block.hidden * block.tokens);
+  const auto names = [&](std::string_view module) { return std::ranges::count(m.recompute_modules, module) > 0; };
+  const bool core = names("core_attn") || (m.recompute == "selective" && m.recompute_modules.empty());
+  const bool experts = f.is_moe() ? names("moe") : names("mlp");
+  return all > 0 ? ((core ? attention : 0) + (experts ? feed_forward : 0)) / all : 0;
+}
+
 /// Blocks of a position recomputed in full and in their attention core alone, where the cut does not say so.
 /// "selective-op" keeps every second product.
-void set_recompute(Chunk& chunk, const Measurement& m, cost::RecomputeMode mode) {
+void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experiment) {
+  const cost::RecomputeMode mode = experiment.recompute;
   const double blocks = chunk.last - chunk.first;
-  if (mode == cost::RecomputeMode::kFull) chunk.recomputed = blocks;
+  if (mode == cost::RecomputeMode::kFull) chunk.recomputed = blocks * fully_recomputed_share(m);
   if (m.recompute == "selective-op") chunk.recomputed = blocks / 2;
+  if (mode == cost::RecomputeMode::kSelective && experiment.model.job.flash_attention) {
+    chunk.recomputed += blocks * recomputed_share(experiment.model.types.back(), m);
+  }
   if (mode == cost::RecomputeMode::kSelective) chunk.selective = blocks - chunk.recomputed;
 }
 
@@ -205,7 +232,7 @@ void add_chunks(Experiment& experiment, const Measurement& m, const Cut& cut) {
     chunk.embedding = position == 0;
     chunk.head = position + 1 == cut.blocks.size();
     if (cut.recomputed.empty()) {
-      set_recompute(chunk, m, experiment.recompute);
+      set_recompute(chunk, m, experiment);
     } else {
       chunk.recomputed = cut.recomputed[position];
       chunk.selective = cut.selective[position];

@@ -75,6 +75,7 @@ double parameter_estimate(const ModelFacts& facts, bool gated) {
 }
 
 bool is_gated(const ModelFacts& facts) {
+  if (facts.gated) return *facts.gated;
   if (names_gated_family(lower(facts.name)) || facts.kv_heads > 0) return true;
   if (facts.ffn == 0 || facts.parameters <= 0) return false;
   const auto miss = [&](bool gated) { return std::abs(std::log(parameter_estimate(facts, gated) / facts.parameters)); };
@@ -152,9 +153,14 @@ bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& dev
   return is_recent(device) && m.stage_replicas.empty();
 }
 
+/// Low-rank adapters: the weights of blocks are frozen. The adapters' own products are below a hundredth and left out.
+void freeze_weights(model::Model& model) {
+  for (model::BlockType& block : model.types) block.gradients = {false, true};
+}
+
 model::RecomputeMode find_recompute(const Measurement& m) {
-  if (m.recompute == "full") return model::RecomputeMode::kFull;
-  if (m.recompute.starts_with("selective")) return model::RecomputeMode::kSelective;
+  if (m.recompute.starts_with("full")) return model::RecomputeMode::kFull;
+  if (m.recompute.starts_with("selective") || !m.recompute_modules.empty()) return model::RecomputeMode::kSelective;
   return model::RecomputeMode::kNone;
 }
 
@@ -180,10 +186,9 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.fused_accumulation = fuses_accumulation(m, device);
   model->job.blocking_launches = m.launch_blocking;
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
-  if (m.attention_kernel == "native") model->job.attention_kernel = model::AttentionKernel::kNative;
+  set_kernels(model->job, m, device);
   model->job.dropout = !is_recent(device);
-  const std::string variant = lower(m.variant);
-  model->job.overlap_tp = contains(variant, "async tp") || contains(variant, "asynctp");
+  if (contains(m.task, "LoRA")) freeze_weights(*model);
   return model;
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "number_scanner.hpp"
@@ -109,6 +110,31 @@ class Row {
     return value == nullptr ? std::vector<int>() : counts_of(key, *value);
   }
 
+  /// A string, or an array of strings; empty when absent.
+  std::vector<std::string> words(std::string_view key) const {
+    const Node* value = find(key);
+    if (value == nullptr) return {};
+    if (value->kind == NodeKind::kString) return {value->text};
+    std::vector<std::string> result;
+    for (const Node* item : items_of(key, *value)) {
+      if (item->kind == NodeKind::kString) {
+        result.push_back(item->text);
+      } else {
+        wrong(key, *item, "a string, or an array of strings");
+      }
+    }
+    return result;
+  }
+
+  /// The object under a key, where there is one.
+  std::optional<Row> object(std::string_view key) const {
+    const Node* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (value->kind == NodeKind::kObject) return row(*value);
+    wrong(key, *value, "an object");
+    return std::nullopt;
+  }
+
   std::vector<std::vector<int>> nested_counts(std::string_view key) const {
     std::vector<std::vector<int>> all;
     for (const Node* item : items(key)) all.push_back(counts_of(key, *item));
@@ -180,6 +206,7 @@ ModelFacts read_model_facts(const Row& row) {
   facts.heads = row.count("heads").value_or(0);
   facts.kv_heads = row.count("kv_heads").value_or(0);
   facts.parameters = row.number("params_b").value_or(0) * kGiga;
+  facts.gated = row.boolean("gated");
   return facts;
 }
 
@@ -226,16 +253,34 @@ std::string read_attention_kernel(const Row& row) {
   return {};
 }
 
+GraphFacts read_graphs(const Row& row) {
+  const auto graphs = row.object("cuda_graph");
+  return graphs ? GraphFacts{graphs->text("impl"), graphs->words("scope")} : GraphFacts{};
+}
+
+ExpertFacts read_routing(const Row& row) {
+  ExpertFacts facts;
+  facts.dispatcher = row.text("dispatcher");
+  if (const auto experts = row.object("moe")) facts.balance = experts->text("balance");
+  facts.overlapped = std::ranges::count(row.words("overlap"), "overlap_moe_expert_parallel_comm") > 0;
+  return facts;
+}
+
 void read_options(const Row& row, Measurement& out) {
   out.sequence_parallel = row.boolean("sp");
   out.flash_attention = row.boolean("flash_attention");
   out.attention_kernel = read_attention_kernel(row);
   out.offloads_activations = row.boolean("act_offload").value_or(false);
   out.recompute = row.text("recompute");
+  out.recompute_modules = row.words("recompute_modules");
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
   out.variant = row.text("variant");
   out.framework = row.text("framework");
+  out.source = fmt::format("{} {} {}", row.text("source"), row.text("seen"), row.text("recipe"));
+  out.task = row.text("task");
+  out.graphs = read_graphs(row);
+  out.routing = read_routing(row);
   out.launch_blocking = row.boolean("launch_blocking").value_or(false);
 }
 

@@ -132,11 +132,28 @@ class RecordReader {
     compute.attention_backward = calibration->number_or("attention_backward", compute.attention_backward, kShare);
     read_native_attention(*calibration, compute.native_attention);
     compute.memory_efficiency = calibration->number_or("memory_efficiency", compute.memory_efficiency, kShare);
+    read_fused_kernels(*calibration, compute.fused_kernels);
     compute.kernel_launch =
         from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), kOverhead));
     compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), kOverhead));
     compute.source = calibration->string_or("source", compute.source);
     calibration->finish();
+  }
+
+  static void read_fused_kernels(io::ObjectReader& calibration, std::optional<FusedKernels>& out) {
+    auto record = calibration.object_if("fused_kernels");
+    if (!record) return;
+    constexpr io::NumberRange kShare = io::number_limit("gemm_efficiency");
+    FusedKernels fused = out.value_or(FusedKernels{});
+    const auto share = [&](std::string_view key, double fallback) {
+      return out ? record->number_or(key, fallback, kShare) : record->number(key, kShare);
+    };
+    fused.gemm_efficiency = share("gemm_efficiency", fused.gemm_efficiency);
+    fused.fp8_efficiency = share("fp8_efficiency", fused.fp8_efficiency);
+    fused.memory_efficiency = share("memory_efficiency", fused.memory_efficiency);
+    fused.source = record->string_or("source", fused.source);
+    record->finish();
+    out = std::move(fused);
   }
 
   static void read_native_attention(io::ObjectReader& calibration, std::optional<NativeAttention>& out) {
@@ -187,6 +204,15 @@ const GpuType* find_gpu(io::ObjectReader& reader, std::string_view at, const std
 
 namespace {
 
+nlohmann::ordered_json fused_kernels_json(const FusedKernels& fused) {
+  nlohmann::ordered_json record;
+  record["gemm_efficiency"] = fused.gemm_efficiency;
+  record["fp8_efficiency"] = fused.fp8_efficiency;
+  record["memory_efficiency"] = fused.memory_efficiency;
+  if (!fused.source.empty()) record["source"] = fused.source;
+  return record;
+}
+
 nlohmann::ordered_json native_attention_json(const NativeAttention& native) {
   nlohmann::ordered_json record;
   record["forward"] = native.forward;
@@ -226,6 +252,9 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
     calibration["native_attention"] = native_attention_json(*type.compute.native_attention);
   }
   calibration["memory_efficiency"] = type.compute.memory_efficiency;
+  if (type.compute.fused_kernels) {
+    calibration["fused_kernels"] = fused_kernels_json(*type.compute.fused_kernels);
+  }
   calibration["kernel_launch_us"] = to_us(type.compute.kernel_launch);
   calibration["host_issue_us"] = to_us(type.compute.host_issue);
   if (!type.compute.source.empty()) calibration["source"] = type.compute.source;

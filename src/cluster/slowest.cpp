@@ -24,6 +24,15 @@ std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttentio
   return slower;
 }
 
+std::optional<FusedKernels> slower_kernels(const std::optional<FusedKernels>& a, const std::optional<FusedKernels>& b) {
+  if (!a || !b) return std::nullopt;
+  FusedKernels slower = *a;
+  slower.gemm_efficiency = std::min(a->gemm_efficiency, b->gemm_efficiency);
+  slower.fp8_efficiency = std::min(a->fp8_efficiency, b->fp8_efficiency);
+  slower.memory_efficiency = std::min(a->memory_efficiency, b->memory_efficiency);
+  return slower;
+}
+
 }  // namespace
 
 Link slower_of(const Link& a, const Link& b) {
@@ -44,6 +53,7 @@ GpuType slower_of(const GpuType& a, const GpuType& b) {
   slower.compute.attention_forward = std::min(a.compute.attention_forward, b.compute.attention_forward);
   slower.compute.attention_backward = std::min(a.compute.attention_backward, b.compute.attention_backward);
   slower.compute.native_attention = slower_kernels(a.compute.native_attention, b.compute.native_attention);
+  slower.compute.fused_kernels = slower_kernels(a.compute.fused_kernels, b.compute.fused_kernels);
   slower.compute.host_issue = std::max(a.compute.host_issue, b.compute.host_issue);
   slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
   slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);

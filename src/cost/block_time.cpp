@@ -15,6 +15,11 @@ constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product;
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
 
+// What the host needs for one local expert, in kernels of the model's count: Transformer Engine's GroupedLinear issues
+// products and casts expert by expert. As many as the runs of Qwen3-30B-A3B on 16 H100 with and without overlap need
+// (Megatron-Bridge, perf skills), 8 experts a rank.
+constexpr double kExpertForward = 1, kExpertBackward = 2;
+
 /// The groups of a stage, and what one collective in them takes.
 struct Exchanges {
   const cluster::DeviceShape& shape;
@@ -122,14 +127,30 @@ struct ExpertExchange {
   double tensor = 0;  // among the expert-tp ranks
 };
 
-ExpertExchange expert_exchange(const Context& c) {
+/// Of one way: to the experts, or back.
+double dispatch(const Context& c, const model::Job& job) {
   const LocalBlock& l = c.local;
   const Exchanges& e = c.exchanges;
-  // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
+  if (job.expert_dispatch == model::ExpertDispatch::kAllToAll) {
+    // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
+    return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.hidden / c.degrees.etp, e.groups.expert);
+  }
+  const double imbalance = l.routed > 0 ? l.expert_rows / (l.routed * c.degrees.etp) : 1;
+  return imbalance * dispatch_seconds(l.element * l.rows * l.hidden, c.block.feed_forward.experts_per_token,
+                                      e.groups.expert, e.shape);
+}
+
+ExpertExchange expert_exchange(const Context& c, const model::Job& job) {
+  const LocalBlock& l = c.local;
+  const Exchanges& e = c.exchanges;
   const double received = l.element * l.expert_rows * l.hidden;
-  return {2 * e.seconds(Collective::kAllToAll, received / c.degrees.etp, e.groups.expert),
-          e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
-              e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
+  return {2 * dispatch(c, job), e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
+                                    e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
+}
+
+/// What dispatch and combine add in one direction; `free` is compute that hides nothing else.
+double exposed_routes(double routes, double free, const model::Job& job) {
+  return job.overlap_experts ? seconds_beside(routes, free) : routes;
 }
 
 /// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism.
@@ -161,13 +182,16 @@ double selective_seconds(const Context& c, const Projection& projection, const P
   return seconds;
 }
 
-/// Exchanges of tensor parallelism beside the products they feed; what hides them hides nothing else.
-void hide_tensor_exchange(BlockTime& time) {
+/// Exchanges of tensor parallelism beside the products they feed, cut into one chunk a rank: the first has no product
+/// to run beside yet. What hides them hides nothing else.
+void hide_tensor_exchange(BlockTime& time, int tp) {
   const Passes free{time.compute.forward - time.overlapped.forward, time.compute.backward - time.overlapped.backward};
-  time.overlapped.forward += std::min(time.tensor.forward, free.forward);
-  time.overlapped.backward += std::min(time.tensor.backward, free.backward);
-  time.tensor = {seconds_beside(time.tensor.forward, free.forward),
-                 seconds_beside(time.tensor.backward, free.backward)};
+  const double beside = (tp - 1.0) / tp;
+  const Passes hidden{std::min(beside * time.tensor.forward, free.forward),
+                      std::min(beside * time.tensor.backward, free.backward)};
+  time.overlapped.forward += hidden.forward;
+  time.overlapped.backward += hidden.backward;
+  time.tensor = {time.tensor.forward - hidden.forward, time.tensor.backward - hidden.backward};
 }
 
 /// Learned queries attend to the tokens of their item, as one head of the inner width.
@@ -185,6 +209,19 @@ Passes resampler_attention(const model::Connector& connector, double element, do
 void drop_backward(BlockTime& time) {
   for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.overlapped}) passes->backward = 0;
   time.selective_compute = 0;
+}
+
+/// A block's compute as long as the host lets it take.
+Passes host_bound_block(const Passes& rest, const Passes& routed, const Context& c, const model::Job& job) {
+  Passes issued = rest;
+  if (job.cuda_graphs == model::CudaGraphs::kBlocks) issued.forward_kernels = issued.backward_kernels = 0;
+  issued += routed;
+  Passes all = host_bound(issued, c.rates, job.blocking_launches);
+  if (!c.block.feed_forward.is_moe()) return all;
+  // The host reads how many tokens each expert got and issues its products; the device has nothing to do meanwhile.
+  all.forward += c.local.experts * kExpertForward * c.rates.host_issue;
+  all.backward += c.local.experts * kExpertBackward * c.rates.host_issue;
+  return all;
 }
 
 double vocabulary_width(const model::Model& model) {
@@ -234,13 +271,15 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   time.compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
   const double columns = c.local.dense + c.local.shared;
   if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, columns);
-  if (block.feed_forward.is_moe()) time.compute += experts(c);
-  const Passes device = time.compute;
-  time.compute = host_bound(device, c.rates, job.blocking_launches);
+  const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
+  const Passes rest = time.compute;
+  Passes device = rest;
+  device += routed;
+  time.compute = host_bound_block(rest, routed, c, job);
   time.selective_compute = selective_seconds(c, projection, attend);
 
   const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;
-  const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c) : ExpertExchange{};
+  const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = ring(c);
   const double hiding = shape.methods.overlapped ? (degrees.cp - 1.0) / degrees.cp : 0;
@@ -251,9 +290,15 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                            std::min(travel.backward, hiding * free.backward)};
   time.overlapped = hidden_ring;
   time.tensor = {tensor, tensor};
-  if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time);
-  time.communication = {time.tensor.forward + experts_exchange.routes + travel.forward - hidden_ring.forward,
-                        time.tensor.backward + experts_exchange.routes + travel.backward - hidden_ring.backward};
+  if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time, degrees.tp);
+  const Passes routes{exposed_routes(experts_exchange.routes, time.compute.forward - time.overlapped.forward, job),
+                      exposed_routes(experts_exchange.routes, time.compute.backward - time.overlapped.backward, job)};
+  time.communication = {time.tensor.forward + routes.forward + travel.forward - hidden_ring.forward,
+                        time.tensor.backward + routes.backward + travel.backward - hidden_ring.backward};
+  if (job.overlap_experts) {
+    time.overlapped.forward += std::min(experts_exchange.routes, time.compute.forward - time.overlapped.forward);
+    time.overlapped.backward += std::min(experts_exchange.routes, time.compute.backward - time.overlapped.backward);
+  }
   if (!block.gradients.any()) drop_backward(time);
   return time;
 }
@@ -330,6 +375,8 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   // Passes over the logits, bytes a value: cast to fp32 (e + 4), maximum (4), exponential and sum (8), division (8);
   // backward scaling in place (8), cast back (4 + e). Operators of Megatron-LM's vocabulary-parallel cross-entropy.
   constexpr double kLossForward = 24, kLossBackward = 12;
+  // Fused: the logits are read twice and their gradient is written in their place, then scaled.
+  constexpr double kFusedLossForward = 3, kFusedLossBackward = 2;
   const DeviceRates rates = device_rates(shape.device, model.job);
   const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
   const double hidden = static_cast<double>(model.hidden);
@@ -348,8 +395,11 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   }
   time.compute +=
       linear_seconds(edge.tokens, width, columns, 1, edge.element, gradient, rates.attention, rates, gradients);
-  time.compute += Passes{streaming_seconds((edge.element + kLossForward) * edge.tokens * columns, rates),
-                         streaming_seconds((edge.element + kLossBackward) * edge.tokens * columns, rates)};
+  const bool fused = model.job.fused_kernels;
+  const double loss_forward = fused ? kFusedLossForward * edge.element : edge.element + kLossForward;
+  const double loss_backward = fused ? kFusedLossBackward * edge.element : edge.element + kLossBackward;
+  time.compute += Passes{streaming_seconds(loss_forward * edge.tokens * columns, rates),
+                         streaming_seconds(loss_backward * edge.tokens * columns, rates)};
 
   const double bytes = edge.element * edge.tokens * hidden;
   const Group tp = place_group(degrees.tp, 1, shape);

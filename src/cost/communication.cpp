@@ -1,6 +1,7 @@
 #include "tangram/cost/communication.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tangram::cost {
 namespace {
@@ -70,9 +71,16 @@ double reduce_everywhere(double bytes, const Group& group, const cluster::Device
   return std::min(flat, layered);
 }
 
+/// The network as exchanges of tokens use it.
+Tier dispatch_tier(const Group& group, const cluster::DeviceShape& shape) {
+  Tier network = network_tier(group, shape);
+  network.rate *= kDispatchShare / kNetworkShare;
+  return network;
+}
+
 double all_to_all(double bytes, const Group& group, const cluster::DeviceShape& shape) {
   const Tier inside = inside_tier(group, shape);
-  const Tier network = network_tier(group, shape);
+  const Tier network = dispatch_tier(group, shape);
   const double n = group.size();
   const double g = group.inside;
   const double out = n - g;  // ranks in other members
@@ -98,6 +106,18 @@ double collective_seconds(Collective kind, double bytes, const Group& group, con
     case Collective::kAllToAll: seconds = all_to_all(bytes, group, shape); break;
   }
   return std::max(seconds, to_seconds(shape.device.compute.kernel_launch));
+}
+
+double dispatch_seconds(double bytes, double copies, const Group& group, const cluster::DeviceShape& shape) {
+  if (group.size() <= 1 || !(bytes > 0)) return 0;
+  const Tier inside = inside_tier(group, shape);
+  const Tier network = dispatch_tier(group, shape);
+  // Of n places those other than one's own that `copies` draws reach.
+  const auto others = [&](double n) { return (n - 1) * (1 - std::pow(1 - 1 / n, copies)); };
+  const double to_gpus = bytes * others(group.size()) / inside.rate;
+  const double to_nodes = group.members > 1 ? group.inside * bytes * others(group.members) / network.rate : 0;
+  const double latency = inside.alpha + (group.members > 1 ? network.alpha : 0);
+  return std::max({latency + to_gpus, latency + to_nodes, to_seconds(shape.device.compute.kernel_launch)});
 }
 
 double seconds_beside(double communication, double compute, double loss) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 
 namespace tangram::cost {
 namespace {
@@ -90,32 +91,55 @@ FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision) {
   return FlopsPerSecond(peak);
 }
 
-DeviceRates device_rates(const cluster::GpuType& device, DType precision, model::AttentionKernel kernel) {
-  const double efficiency = device.compute.gemm_efficiency;
-  const DType wide = precision == DType::kFp8 ? DType::kBf16 : precision;
+namespace {
+
+using Fused = std::optional<cluster::FusedKernels>;
+
+double matrix_rate(const cluster::GpuType& device, DType precision, const Fused& fused) {
+  const DType format = matrix_format(device, precision);
+  const double peak = device.peak_of(format).value();
+  if (!fused) return peak * device.compute.gemm_efficiency;
+  return peak * (format == DType::kFp8 ? fused->fp8_efficiency : fused->gemm_efficiency);
+}
+
+void set_fused_attention(DeviceRates& rates, const cluster::ComputeCalibration& compute, double peak,
+                         model::AttentionKernel kernel) {
+  rates.fused_forward = peak * compute.attention_forward;
+  rates.fused_backward = peak * compute.attention_backward;
+  if (kernel != model::AttentionKernel::kNative || !compute.native_attention) return;
+  const cluster::NativeAttention& native = *compute.native_attention;
+  rates.fused_forward = peak * native.forward;
+  rates.fused_backward = peak * native.backward;
+  rates.forward_extra_keys = native.forward_extra_keys;
+  rates.backward_extra_keys = native.backward_extra_keys;
+}
+
+double memory_rate(const cluster::GpuType& device, const Fused& fused) {
+  return device.memory_bandwidth.value() * (fused ? fused->memory_efficiency : device.compute.memory_efficiency);
+}
+
+}  // namespace
+
+DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) {
+  const DType wide = job.precision == DType::kFp8 ? DType::kBf16 : job.precision;
+  const Fused fused = job.fused_kernels ? device.compute.fused_kernels : std::nullopt;
   DeviceRates rates;
-  rates.matrix = matrix_peak(device, precision).value() * efficiency;
-  rates.attention = matrix_peak(device, wide).value() * efficiency;
-  const double wide_peak = matrix_peak(device, wide).value();
-  rates.fused_forward = wide_peak * device.compute.attention_forward;
-  rates.fused_backward = wide_peak * device.compute.attention_backward;
-  if (kernel == model::AttentionKernel::kNative && device.compute.native_attention) {
-    const cluster::NativeAttention& native = *device.compute.native_attention;
-    rates.fused_forward = wide_peak * native.forward;
-    rates.fused_backward = wide_peak * native.backward;
-    rates.forward_extra_keys = native.forward_extra_keys;
-    rates.backward_extra_keys = native.backward_extra_keys;
-  }
-  rates.host_issue = to_seconds(device.compute.host_issue);
+  rates.matrix = matrix_rate(device, job.precision, fused);
+  rates.attention = matrix_rate(device, wide, fused);
+  set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), job.attention_kernel);
+  rates.host_issue = job.cuda_graphs == model::CudaGraphs::kStep ? 0 : to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;
-  rates.narrow = matrix_format(device, precision) == DType::kFp8;
-  rates.memory = device.memory_bandwidth.value() * device.compute.memory_efficiency;
+  rates.narrow = matrix_format(device, job.precision) == DType::kFp8;
+  rates.memory = memory_rate(device, fused);
   rates.launch = to_seconds(device.compute.kernel_launch);
   return rates;
 }
 
-DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) {
-  return device_rates(device, job.precision, job.attention_kernel);
+DeviceRates device_rates(const cluster::GpuType& device, DType precision, model::AttentionKernel kernel) {
+  model::Job job;
+  job.precision = precision;
+  job.attention_kernel = kernel;
+  return device_rates(device, job);
 }
 
 double gemm_seconds(const Gemm& gemm, double element, double result, double rate, const DeviceRates& device) {
@@ -139,14 +163,13 @@ Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking
 
 namespace {
 
-/// fp8: inputs, weights and output gradients are written twice narrow, once transposed for backward (Transformer
-/// Engine's cast-transpose). Inputs are cast by the norm or activation that makes them; the others are read for it.
+/// fp8: inputs and output gradients are written twice narrow, once transposed for backward (Transformer Engine's
+/// cast-transpose). Inputs are cast by the norm or activation that makes them; output gradients are read for it.
+/// Weights are cast once an iteration (UnitCosts::weight_cast_bytes).
 Passes cast_seconds(double rows, double in, double out, double count, double element, const DeviceRates& device) {
   constexpr double kNarrowCopies = 2;
-  const auto cast = [&](double values, double read) {
-    return streaming_seconds(count * values * (read + kNarrowCopies), device);
-  };
-  return {cast(rows * in, 0) + cast(in * out, element), cast(rows * out, element), 2, 1};
+  return {streaming_seconds(count * rows * in * kNarrowCopies, device),
+          streaming_seconds(count * rows * out * (element + kNarrowCopies), device), 1, 1};
 }
 
 }  // namespace
@@ -162,6 +185,23 @@ Passes linear_seconds(double rows, double in, double out, double count, double e
   return time;
 }
 
+namespace {
+
+/// What each step of a ring but the first adds to what those before it left: forward its output to one of fp32, with
+/// the sums of exponentials, backward its gradients of Q, K and V to theirs (Transformer Engine, context_parallel.py).
+Passes merge_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
+  constexpr double kRead = 1, kAccumulated = 2 * 4;  // the step's own; read and written in 4 bytes
+  const double tokens = core.samples * core.queries;
+  const double output = tokens * core.heads * core.v_dim;
+  const double inputs = tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
+  const double bytes = kRead * element + kAccumulated;
+  const int more = static_cast<int>(core.steps) - 1;
+  return {more * streaming_seconds(output * bytes, device), more * streaming_seconds(inputs * bytes, device), more,
+          2 * more};
+}
+
+}  // namespace
+
 Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
   const auto pairs = [&](double extra_keys) {
     return core.samples * core.heads * core.queries * (core.visible + extra_keys);
@@ -169,10 +209,12 @@ Passes fused_attention_seconds(const AttentionCore& core, double element, const 
   const double query = core.samples * core.queries * core.heads * (core.qk_dim + core.v_dim);  // Q and O
   const double key = core.samples * core.queries * core.kv_heads * (core.qk_dim + core.v_dim);
   const double bytes = element * (query + key);
-  const double forward = 2 * pairs(device.forward_extra_keys) * (core.qk_dim + core.v_dim);
-  const double backward = 2 * pairs(device.backward_extra_keys) * (3 * core.qk_dim + 2 * core.v_dim);
-  return {fused_seconds(forward, bytes, device.fused_forward, device),
-          fused_seconds(backward, 2 * bytes, device.fused_backward, device), 1, 2};
+  const double forward = 2 * pairs(core.steps * device.forward_extra_keys) * (core.qk_dim + core.v_dim);
+  const double backward = 2 * pairs(core.steps * device.backward_extra_keys) * (3 * core.qk_dim + 2 * core.v_dim);
+  Passes time{fused_seconds(forward, bytes, device.fused_forward, device),
+              fused_seconds(backward, 2 * bytes, device.fused_backward, device), 1, 2};
+  if (core.steps > 1) time += merge_seconds(core, element, device);
+  return time;
 }
 
 Passes unfused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {

@@ -40,11 +40,13 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   local.core.qk_dim = latent ? attention.qk_nope_head_dim + attention.qk_rope_head_dim : attention.head_dim;
   local.core.v_dim = latent ? attention.v_head_dim : attention.head_dim;
   local.core.dropout = local.dropout;
+  // Transformer Engine's context parallelism is a ring of kernels; others gather the keys and run one.
+  local.core.steps = job.fused_kernels ? degrees.cp : 1;
 
   local.dense = static_cast<double>(feed_forward.hidden) / tp;
   local.shared = static_cast<double>(feed_forward.shared_hidden) / tp;
   if (feed_forward.is_moe()) {
-    const double imbalance = degrees.ep > 1 ? kRoutingImbalance : 1;
+    const double imbalance = degrees.ep > 1 ? job.routing_imbalance : 1;
     local.routed = local.rows * feed_forward.experts_per_token;
     local.expert_rows = local.routed * degrees.etp * imbalance;
     local.experts = static_cast<double>(feed_forward.experts) / degrees.ep;

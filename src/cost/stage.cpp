@@ -214,19 +214,6 @@ double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
   return seconds > 0 ? seconds + kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0;
 }
 
-double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& units) {
-  if (owned <= 0) return 0;
-  const cluster::GpuType& device = units.shape.device;
-  // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
-  const double bytes =
-      owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
-  const double rate = device.memory_bandwidth.value() * device.compute.memory_efficiency;
-  const double seconds = std::max(bytes / rate, to_seconds(device.compute.kernel_launch));
-  const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,
-                         sums[1].trained.expert + sums[2].trained.expert};
-  return seconds + collective_of(Collective::kAllGather, gathered, units.parameter_bytes, units);
-}
-
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
 double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, const ProcessGroups& groups,
             std::int64_t whole = 1, std::int64_t shard = 1) {
@@ -237,6 +224,21 @@ double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, 
         zero >= from_stage ? own.shard(groups) * static_cast<double>(shard) : own.whole() * static_cast<double>(whole);
   }
   return bytes;
+}
+
+double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& units) {
+  if (owned <= 0) return 0;
+  // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
+  const double updated =
+      owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
+  constexpr int kNeverSharded = 4;
+  const double cast =
+      held(sums, &Sums::held, kNeverSharded, units.groups) * static_cast<double>(units.weight_cast_bytes);
+  const double seconds =
+      std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
+  const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,
+                         sums[1].trained.expert + sums[2].trained.expert};
+  return seconds + collective_of(Collective::kAllGather, gathered, units.parameter_bytes, units);
 }
 
 /// Bytes of the state of parameters on one GPU.

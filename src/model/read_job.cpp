@@ -139,6 +139,19 @@ AttentionKernel read_attention_kernel(io::ObjectReader& reader) {
       {{"flash-2", AttentionKernel::kFlash2}, {"native", AttentionKernel::kNative}});
 }
 
+CudaGraphs read_cuda_graphs(io::ObjectReader& reader) {
+  return reader.choice_or<CudaGraphs>(
+      "cuda_graphs", CudaGraphs::kNone,
+      {{"none", CudaGraphs::kNone}, {"blocks", CudaGraphs::kBlocks}, {"step", CudaGraphs::kStep}});
+}
+
+ExpertDispatch read_expert_dispatch(io::ObjectReader& reader) {
+  return reader.choice_or<ExpertDispatch>("expert_dispatch", ExpertDispatch::kAllToAll,
+                                          {{"all-to-all", ExpertDispatch::kAllToAll},
+                                           {"deepep", ExpertDispatch::kDeepEp},
+                                           {"hybridep", ExpertDispatch::kHybridEp}});
+}
+
 std::string read_loss_normalization(io::ObjectReader& reader, const std::string& fallback) {
   return std::string(reader.choice_or<std::string_view>("loss_normalization", fallback,
                                                         {{"global_token_mean", "global_token_mean"},
@@ -190,6 +203,12 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.attention_kernel = read_attention_kernel(reader);
+  job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
+  job.cuda_graphs = read_cuda_graphs(reader);
+  job.expert_dispatch = read_expert_dispatch(reader);
+  job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
+  job.routing_imbalance =
+      reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);

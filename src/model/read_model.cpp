@@ -84,6 +84,11 @@
 //       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
 //     flash_attention: true
 //     attention_kernel: flash-2       # or native: made for the GPU's generation (FlashAttention-3, cuDNN)
+//     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)
+//     cuda_graphs: none               # or blocks, step: kernels are captured, and the host need not issue them
+//     expert_dispatch: all-to-all     # or deepep, hybridep: a token crosses to a node once, whatever its experts there
+//     overlap_expert_communication: false # dispatch and combine run beside the passes of another microbatch
+//     routing_imbalance: 1.15         # load of the busiest expert-parallel rank over the mean
 //     dropout: true                   # of models with LayerNorm and biases; others train without
 //     fused_gradient_accumulation: true # weight-gradient products add into the main gradients, else extra kernels do
 //     blocking_launches: false        # the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)

@@ -160,6 +160,12 @@ ordered_json forbidden_json(const Techniques& allow) {
   return out;
 }
 
+std::string_view name_of(ExpertDispatch dispatch) {
+  return dispatch == ExpertDispatch::kDeepEp ? "deepep" : "hybridep";
+}
+
+std::string_view name_of(CudaGraphs graphs) { return graphs == CudaGraphs::kBlocks ? "blocks" : "step"; }
+
 ordered_json training_json(const Job& job) {
   ordered_json out;
   out["sequence_length"] = job.sequence_length;
@@ -170,6 +176,11 @@ ordered_json training_json(const Job& job) {
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = "native";
+  if (job.fused_kernels) out["fused_kernels"] = true;
+  if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = name_of(job.cuda_graphs);
+  if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = name_of(job.expert_dispatch);
+  if (job.overlap_experts) out["overlap_expert_communication"] = true;
+  if (job.routing_imbalance != Job{}.routing_imbalance) out["routing_imbalance"] = job.routing_imbalance;
   out["dropout"] = job.dropout;
   out["overlap_tp_communication"] = job.overlap_tp;
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;

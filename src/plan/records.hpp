@@ -60,12 +60,21 @@ void fields(Io& io, Of<Io, cluster::NativeAttention>& native) {
 }
 
 template <class Io>
+void fields(Io& io, Of<Io, cluster::FusedKernels>& fused) {
+  io.number("gemm_efficiency", fused.gemm_efficiency, {0.0, 1.0, true});
+  io.number("fp8_efficiency", fused.fp8_efficiency, {0.0, 1.0, true});
+  io.number("memory_efficiency", fused.memory_efficiency, {0.0, 1.0, true});
+  io.text_or("source", fused.source);
+}
+
+template <class Io>
 void fields(Io& io, Of<Io, cluster::ComputeCalibration>& compute) {
   io.number("gemm_efficiency", compute.gemm_efficiency, {0.0, 1.0, true});
   io.number("attention_forward", compute.attention_forward, io::kPositive);
   io.number("attention_backward", compute.attention_backward, io::kPositive);
   io.object_if("native_attention", compute.native_attention, [](Io& inner, auto& native) { fields(inner, native); });
   io.number("memory_efficiency", compute.memory_efficiency, {0.0, 1.0, true});
+  io.object_if("fused_kernels", compute.fused_kernels, [](Io& inner, auto& fused) { fields(inner, fused); });
   io.milliseconds("kernel_launch_ms", compute.kernel_launch);
   io.milliseconds("host_issue_ms", compute.host_issue);
   io.text_or("source", compute.source);

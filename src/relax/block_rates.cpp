@@ -198,7 +198,7 @@ class Walker {
     const cost::LocalParameters local = cost::local_trained_parameters(model_.types[item_], degrees);
     const std::int64_t bytes =
         2 * job.gradient_bytes + 2 * job.optimizer.state_bytes_per_parameter + job.parameter_bytes;
-    const double rate = class_.device.memory_bandwidth.value() * class_.device.compute.memory_efficiency;
+    const double rate = cost::device_rates(class_.device, job).memory;
     return rate > 0 ? (local.shared + local.expert) * static_cast<double>(bytes) / rate : 0;
   }
 

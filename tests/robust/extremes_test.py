@@ -28,6 +28,7 @@ GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_g
        "peer_link": {"bandwidth_gb_s": 300, "latency_us": 3, "reach": 8, "pair_gb_s": 50}, "pcie": dict(LINK),
        "calibration": {"gemm_efficiency": 0.6, "attention_forward": 0.4, "attention_backward": 0.3, "memory_efficiency": 0.8,
                        "kernel_launch_us": 5, "host_issue_us": 5,
+                       "fused_kernels": {"gemm_efficiency": 0.6, "fp8_efficiency": 0.5, "memory_efficiency": 0.8},
                        "native_attention": {"forward": 0.7, "backward": 0.6, "forward_extra_keys": 500,
                                             "backward_extra_keys": 600}},
        "price_per_hour_usd": 2}
@@ -66,7 +67,7 @@ EXPERTS = {"schema": "tangram.model/1", "name": "experts",
                             "moe": MOE_RUN,
                             "encoders": [{"name": "v", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "mla": MLA,
                                           "moe": MOE_RUN, "tokens_per_sample": 128}]},
-           "training": {"sequence_length": 512, "global_batch_tokens": 8192}}
+           "training": {"sequence_length": 512, "global_batch_tokens": 8192, "routing_imbalance": 1.5}}
 BLOCK = {"hidden": 256, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512, "norms_per_block": 2,
          "sliding_window": 128}
 BLOCKS = {"schema": "tangram.model/1", "name": "blocks",

@@ -9,8 +9,19 @@
 //   precision   as printed; else bf16 where the GPU's matrix units have it, fp16 elsewhere
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
 //               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
-//   kernel      of fused attention: as printed, else FlashAttention-2; "native" where the software that ran is known to
-//               take cuDNN's on Hopper and later
+//   kernels     of fused attention as printed; else made for the GPU's generation, and others fused, on Hopper and
+//   later
+//               under NVIDIA's and AMD's trainers (NeMo, Megatron, MaxText, Primus, submissions to MLPerf), whose
+//               blocks are Transformer Engine's or a compiler's; before Hopper FlashAttention-2 under trainers that are
+//               younger than it. Exchanges of tp run beside products under NeMo and Megatron-Bridge, whose recipes say
+//               so
+//   graphs      as printed: those of Transformer Engine that hold attention capture blocks, others the step;
+//   submissions
+//               to MLPerf on NVIDIA's GPUs capture the step
+//   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the
+//               busiest rank of natural routing has 1.4 times the mean (Qwen3-30B-A3B on 16 H100 takes 1.5 times as
+//               long as with forced balance)
+//   adapters    LoRA: weights of blocks are frozen; the adapters' own products are below a hundredth and left out
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
 //               that nothing runs beside, and lets parameters go after each pass, a recomputed one included
@@ -26,8 +37,10 @@
 //               "400 Gb/s RDMA per GPU", "measured ... GB/s inter-node"; else of the vendor's reference system of the
 //               GPU
 //   dropout     not on Hopper and later: large models train without by then
-//   recompute   as printed ("selective-op", which keeps every second product: half of the blocks in full, the others'
-//               attention core); of operators: the four of the attention core first, then whole blocks
+//   recompute   as printed: "selective-op", which keeps every second product, is half of the blocks in full and the
+//               others' attention core; "full 24/52 layers" that part of the blocks; of modules the share of a block's
+//               forward FLOPs that attention core, feed-forward or experts have; of operators the four of the attention
+//               core first, then whole blocks
 //   sharding    FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until the last microbatch
 //               (torchtitan's default), as ZeRO-1 does
 //   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups

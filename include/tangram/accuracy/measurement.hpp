@@ -33,6 +33,7 @@ struct ModelFacts {
   int heads = 0;
   int kv_heads = 0;
   double parameters = 0;
+  std::optional<bool> gated;  ///< the feed-forward
   bool operator==(const ModelFacts&) const = default;
 };
 
@@ -41,6 +42,22 @@ struct ReplicaFacts {
   std::string gpu;
   int tp = 1;
   bool operator==(const ReplicaFacts&) const = default;
+};
+
+/// Captured CUDA graphs as published: what captures them ("none", "transformer_engine", "local", "full_iteration"), and
+/// what ("attn", "moe_router", "full_iteration").
+struct GraphFacts {
+  std::string captured_by;  ///< "": not printed
+  std::vector<std::string> scope;
+  bool operator==(const GraphFacts&) const = default;
+};
+
+/// How tokens reach their experts, as published.
+struct ExpertFacts {
+  std::string dispatcher;   ///< "alltoall", "deepep", "hybridep"; "": not printed
+  std::string balance;      ///< "forced", "natural"; "": not printed
+  bool overlapped = false;  ///< exchanges run beside the passes of another microbatch
+  bool operator==(const ExpertFacts&) const = default;
 };
 
 struct Measurement {
@@ -67,10 +84,15 @@ struct Measurement {
   std::optional<int> zero;
   bool fully_sharded = false;  ///< FSDP with a group of its own
   std::string recompute;       ///< as published; "": not printed
+  std::vector<std::string> recompute_modules;
   std::string precision;
   std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision
   std::string variant;
-  std::string framework;         ///< as published: "Megatron-DeepSpeed"; "": not printed
+  std::string framework;  ///< as published: "Megatron-DeepSpeed"; "": not printed
+  std::string source;     ///< what published it, and the files that were read there
+  std::string task;       ///< "pretrain", "LoRA fine-tune"; "": not printed
+  GraphFacts graphs;
+  ExpertFacts routing;
   bool launch_blocking = false;  ///< CUDA_LAUNCH_BLOCKING=1
 
   // Plans that are not uniform.

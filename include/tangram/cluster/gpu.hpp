@@ -35,13 +35,26 @@ struct NativeAttention {
   bool operator==(const NativeAttention&) const = default;
 };
 
+/// Operators that move memory as kernels written for them (Transformer Engine's norms, gates and casts, or what a
+/// compiler fuses), where a framework's own run one for each arithmetic step. Products then take nearly all of the
+/// time, and the power limit lowers the clock that they run at.
+struct FusedKernels {
+  double gemm_efficiency = 0;    ///< share of the dense peak that products sustain between them, (0, 1]
+  double fp8_efficiency = 0;     ///< the same of products in fp8
+  double memory_efficiency = 0;  ///< share of the memory bandwidth that they sustain, (0, 1]
+  std::string source;
+
+  bool operator==(const FusedKernels&) const = default;
+};
+
 /// How far real kernels stay below the datasheet. Few parameters with physical meaning, per GPU generation or type.
 struct ComputeCalibration {
   double gemm_efficiency = 0.70;     ///< share of the dense peak that a large matrix product sustains, (0, 1]
   double attention_forward = 0.60;   ///< share of the dense peak that fused attention sustains, (0, 1]
   double attention_backward = 0.50;  ///< the same of its backward pass
   std::optional<NativeAttention> native_attention;
-  double memory_efficiency = 0.80;   ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
+  double memory_efficiency = 0.80;  ///< share of the memory bandwidth that streaming kernels sustain, (0, 1]
+  std::optional<FusedKernels> fused_kernels;
   Nanoseconds kernel_launch{4'000};  ///< between the end of a kernel and the start of the next in the device's queue
   Nanoseconds host_issue{10'000};    ///< what the host needs to put one kernel into the queue
   std::string source;                ///< where the numbers come from

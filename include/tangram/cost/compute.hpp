@@ -42,12 +42,13 @@ struct DeviceRates {
   double launch = 0;               ///< seconds from one kernel to the next
   double host_issue = 0;           ///< seconds the host needs for one kernel
   double multiprocessors = 0;
-  bool narrow = false;  ///< linear layers run in fp8: their inputs are cast
+  bool narrow = false;  ///< linear layers run in fp8: their inputs and gradients are cast
 };
+/// Of a job's precision and kernels.
+[[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job);
+/// The same of kernels that all generations of GPUs have, or of this fused attention.
 [[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, DType precision,
                                        model::AttentionKernel kernel = model::AttentionKernel::kFlash2);
-/// Of a job: its precision and its attention kernel.
-[[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job);
 
 /// `count` products of m x k with k x n in one kernel (batched in attention, grouped in experts).
 struct Gemm {
@@ -100,11 +101,12 @@ struct AttentionCore {
   double qk_dim = 0;
   double v_dim = 0;
   bool dropout = false;
+  double steps = 1;  ///< of a ring, each of which sees its part of the keys (context parallelism)
 };
 
 /// Fused (flash) attention: forward two products over the visible pairs; backward five (recomputed scores, dV, dP, dQ,
 /// dK; Dao et al., arXiv 2205.14135, algorithm 4). Traffic is Q, K, V, O and their gradients only. Kernels made for the
-/// GPU's generation pay for extra keys (cluster::NativeAttention), once for each query, however cp cuts the keys.
+/// GPU's generation pay for extra keys (cluster::NativeAttention), once for each query and step of a ring.
 [[nodiscard]] Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device);
 
 /// Unfused attention: all pairs are computed, the causal half included; softmax, mask and dropout stream the scores

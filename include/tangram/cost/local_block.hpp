@@ -11,11 +11,6 @@
 
 namespace tangram::cost {
 
-/// Load of the busiest expert-parallel rank over the mean. An assumption, to be calibrated: balancing losses and biases
-/// keep single experts near the mean (Wang et al., arXiv 2408.15664, measure the rest as MaxVio), a rank averages over
-/// its experts, but a microbatch is a small sample.
-inline constexpr double kRoutingImbalance = 1.15;
-
 struct LocalBlock {
   double element = 2;  ///< bytes of an activation
   double samples = 0;

@@ -62,7 +62,9 @@ struct UnitCosts {
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
   std::int64_t sharded_optimizer_bytes = 12;  ///< from ZeRO-1 on
-  std::vector<Provenance> block_provenance;   ///< of forward and backward, by block type; empty: modelled
+  double memory_rate = 0;                     ///< bytes/s of streaming kernels (DeviceRates::memory)
+  std::int64_t weight_cast_bytes = 0;  ///< moved a parameter when weights are cast to fp8, twice, once an iteration
+  std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
   Provenance head_provenance = Provenance::kModelled;
 };

@@ -118,6 +118,20 @@ enum class AttentionKernel {
   kNative,  ///< made for the GPU's own (FlashAttention-3, cuDNN); where the GPU's record has no figures, as kFlash2
 };
 
+/// How tokens travel to the experts of other GPUs and back.
+enum class ExpertDispatch {
+  kAllToAll,  ///< a copy for each expert that a token is sent to
+  kDeepEp,    ///< one for each GPU, of which one crosses to each node (DeepEP, github.com/deepseek-ai/DeepEP)
+  kHybridEp,  ///< the same, by its kernels for NVLink domains
+};
+
+/// Which kernels a captured CUDA graph replays, so that the host does not issue them one by one.
+enum class CudaGraphs {
+  kNone,
+  kBlocks,  ///< those of blocks but for routed experts, whose shapes depend on the routing
+  kStep,    ///< all of an iteration
+};
+
 struct Job {
   std::int64_t sequence_length = 0;
   std::int64_t global_batch = 0;   ///< samples per iteration
@@ -126,6 +140,15 @@ struct Job {
   std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::kFlash2;  ///< with flash_attention
+  bool fused_kernels =
+      false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
+  CudaGraphs cuda_graphs = CudaGraphs::kNone;
+  ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
+  bool overlap_experts = false;  ///< dispatch and combine run beside the passes of another microbatch
+  /// Load of the busiest expert-parallel rank over the mean. An assumption: balancing losses and biases keep single
+  /// experts near the mean (Wang et al., arXiv 2408.15664, measure the rest as MaxVio), a rank averages over its
+  /// experts, but a microbatch is a small sample.
+  double routing_imbalance = 1.15;
   bool dropout = true;      ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
   bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
   /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and

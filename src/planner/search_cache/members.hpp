@@ -28,10 +28,16 @@ auto members(S& s) {
   return std::tie(forward, backward, forward_extra, backward_extra, source);
 }
 
+template <Of<cluster::FusedKernels> S>
+auto members(S& s) {
+  auto& [gemm, fp8, memory, source] = s;
+  return std::tie(gemm, fp8, memory, source);
+}
+
 template <Of<cluster::ComputeCalibration> S>
 auto members(S& s) {
-  auto& [gemm, forward, backward, native, memory, launch, issue, source] = s;
-  return std::tie(gemm, forward, backward, native, memory, launch, issue, source);
+  auto& [gemm, forward, backward, native, memory, fused, launch, issue, source] = s;
+  return std::tie(gemm, forward, backward, native, memory, fused, launch, issue, source);
 }
 
 template <Of<cluster::GpuType> S>
@@ -115,10 +121,10 @@ auto members(S& s) {
 
 template <Of<model::Job> S>
 auto members(S& s) {
-  auto& [sequence, batch, precision, parameter, gradient, flash, kernel, dropout, overlap, fused, blocking, optimizer,
-         loss, allow, microbatch] = s;
-  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, dropout, overlap, fused, blocking,
-                  optimizer, loss, allow, microbatch);
+  auto& [sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, graphs, dispatch,
+         overlap_experts, imbalance, dropout, overlap, fused, blocking, optimizer, loss, allow, microbatch] = s;
+  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, graphs, dispatch,
+                  overlap_experts, imbalance, dropout, overlap, fused, blocking, optimizer, loss, allow, microbatch);
 }
 
 template <Of<model::Model> S>

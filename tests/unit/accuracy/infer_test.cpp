@@ -175,11 +175,72 @@ TEST_CASE("fused kernels do not take 4-byte activations") {
   CHECK_FALSE(find_model(m, device("A100"))->job.flash_attention);
 }
 
-TEST_CASE("the attention kernel is printed, or FlashAttention-2") {
+TEST_CASE("the attention kernel is printed, or what the software is known to take") {
   Measurement m = fixtures::complete();
-  CHECK(find_model(m, device("H100"))->job.attention_kernel == model::AttentionKernel::kFlash2);
+  const auto kernel = [&](const char* gpu) { return find_model(m, device(gpu))->job.attention_kernel; };
+  CHECK(kernel("H100") == model::AttentionKernel::kFlash2);
+  m.source = "NVIDIA NeMo performance summary";
+  CHECK(kernel("H100") == model::AttentionKernel::kNative);
+  CHECK(kernel("A100") == model::AttentionKernel::kFlash2);
+  m.attention_kernel = "flash-2";
+  CHECK(kernel("H100") == model::AttentionKernel::kFlash2);
   m.attention_kernel = "native";
-  CHECK(find_model(m, device("H100"))->job.attention_kernel == model::AttentionKernel::kNative);
+  CHECK(kernel("A100") == model::AttentionKernel::kNative);
+  m.attention_kernel.clear();
+  m.source = "XTuner";
+  CHECK(kernel("A100") == model::AttentionKernel::kNative);
+}
+
+TEST_CASE("kernels are fused by the vendor's software and by compilers") {
+  Measurement m = fixtures::complete();
+  const auto job = [&](const char* gpu) { return find_model(m, device(gpu))->job; };
+  CHECK_FALSE(job("H100").fused_kernels);
+  m.variant = "compile";
+  CHECK(job("H100").fused_kernels);
+  m.variant.clear();
+  m.framework = "Megatron-LM";
+  CHECK(job("H100").fused_kernels);
+  CHECK_FALSE(job("A100").fused_kernels);
+  CHECK_FALSE(job("H100").overlap_tp);
+  m.framework = "NeMo";
+  CHECK(job("H100").overlap_tp);
+}
+
+TEST_CASE("CUDA graphs capture what is printed") {
+  Measurement m = fixtures::complete();
+  const auto graphs = [&](const char* by, std::vector<std::string> scope) {
+    m.graphs = {by, std::move(scope)};
+    return find_model(m, device("H100"))->job.cuda_graphs;
+  };
+  CHECK(graphs("", {}) == model::CudaGraphs::kNone);
+  CHECK(graphs("none", {"full_iteration"}) == model::CudaGraphs::kNone);
+  CHECK(graphs("transformer_engine", {"attn", "moe_router"}) == model::CudaGraphs::kBlocks);
+  CHECK(graphs("transformer_engine", {}) == model::CudaGraphs::kBlocks);
+  CHECK(graphs("transformer_engine", {"moe_router"}) == model::CudaGraphs::kNone);
+  CHECK(graphs("local", {"full_iteration"}) == model::CudaGraphs::kStep);
+  m.source = "MLPerf Training v5.1";
+  CHECK(graphs("", {}) == model::CudaGraphs::kStep);
+}
+
+TEST_CASE("how tokens reach their experts is printed") {
+  Measurement m = fixtures::complete();
+  const auto job = [&] { return find_model(m, device("H100"))->job; };
+  CHECK(job().expert_dispatch == model::ExpertDispatch::kAllToAll);
+  CHECK(job().routing_imbalance == model::Job{}.routing_imbalance);
+  m.routing = {"deepep", "forced", true};
+  CHECK(job().expert_dispatch == model::ExpertDispatch::kDeepEp);
+  CHECK(job().overlap_experts);
+  CHECK(job().routing_imbalance == 1);
+  m.routing = {"hybridep", "natural", false};
+  CHECK(job().expert_dispatch == model::ExpertDispatch::kHybridEp);
+  CHECK(job().routing_imbalance > 1.15);
+}
+
+TEST_CASE("adapters freeze the weights of blocks") {
+  Measurement m = fixtures::complete();
+  CHECK(find_model(m, device("H100"))->types.front().gradients == model::Gradients{});
+  m.task = "LoRA fine-tune";
+  CHECK(find_model(m, device("H100"))->types.front().gradients == model::Gradients{false, true});
 }
 
 TEST_CASE("sequence parallelism is printed, or of its time where stages are alike") {

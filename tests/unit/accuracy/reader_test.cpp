@@ -44,17 +44,25 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
   const Measurement m = row(R"("id": "a", "dataset": "d", "quality": "A-", "notes": "n", "interconnect": "i",
     "gpus": [{"type": "A100", "count": 16, "per_node": 8}, {"type": "V100", "count": 4}],
     "model": {"name": "GPT", "hidden": 1024, "ffn": 4096, "vocab": 50257, "layers": 24, "heads": 16, "kv_heads": 4,
-              "params_b": 0.35},
+              "params_b": 0.35, "gated": true},
     "seq": 2048, "gbs": 512, "mbs": 4, "tp": 2, "pp": 3, "dp": 5, "cp": 6, "ep": 7, "vpp": 8, "zero": 1, "sp": true,
     "flash_attention": false, "attention_kernel": "native", "act_offload": true, "recompute": "full", "precision": "bf16", "variant": "compile",
+    "source": "s", "seen": "t", "recipe": "r", "task": "SFT", "cuda_graph": {"impl": "local", "scope": "step"},
+    "dispatcher": "deepep", "moe": {"balance": "forced"}, "recompute_modules": ["mlp", "moe"],
+    "overlap": ["param_gather", "overlap_moe_expert_parallel_comm"],
     "fsdp": 64, "iter_time_s": 1.5)");
+  CHECK(m.source == "s t r");
+  CHECK(m.task == "SFT");
+  CHECK(m.graphs == GraphFacts{"local", {"step"}});
+  CHECK(m.routing == ExpertFacts{"deepep", "forced", true});
+  CHECK(m.recompute_modules == std::vector<std::string>{"mlp", "moe"});
   CHECK(m.id == "a");
   CHECK(m.dataset == "d");
   CHECK(m.quality == "A-");
   CHECK(m.notes == "n");
   CHECK(m.interconnect == "i");
   CHECK(m.gpus == std::vector<GpuGroup>{{"A100", 16, 8}, {"V100", 4, 0}});
-  CHECK(m.model == ModelFacts{"GPT", 1024, 4096, 50257, 24, 16, 4, 0.35e9});
+  CHECK(m.model == ModelFacts{"GPT", 1024, 4096, 50257, 24, 16, 4, 0.35e9, true});
   CHECK(m.sequence == 2048);
   CHECK(m.global_batch == 512);
   CHECK(m.microbatch == 4);
@@ -82,7 +90,7 @@ TEST_CASE("a flat row has a number of GPUs in one node, and is graded A") {
   const Measurement m =
       row(R"("gpu": "A100", "gpus": 4, "hidden": 2048, "layers": 12, "heads": 16, "iter_time_ms": 250)");
   CHECK(m.gpus == std::vector<GpuGroup>{{"A100", 4, 4}});
-  CHECK(m.model == ModelFacts{"", 2048, 0, 0, 12, 16, 0, 0});
+  CHECK(m.model == ModelFacts{"", 2048, 0, 0, 12, 16, 0, 0, std::nullopt});
   CHECK(m.quality == "A");
   CHECK(m.iteration_s == 0.25);
   CHECK(row(R"("model": {"name": "GPT"})").quality.empty());
@@ -95,7 +103,7 @@ TEST_CASE("a row's own vocabulary stands for one that its model lacks") {
 
 TEST_CASE("null is absent, and keys of the publication are passed over") {
   const Measurement m = row(R"("id": null, "gpus": null, "model": null, "seq": null, "tp": null, "sp": null,
-    "iter_time_s": null, "stage_gpus": null, "stage_replicas": null, "dp": null, "zero": null, "seen": [1, {}], "mfu": "x")");
+    "iter_time_s": null, "stage_gpus": null, "stage_replicas": null, "dp": null, "zero": null, "hfu": [1, {}], "mfu": "x")");
   const Measurement empty = row("");
   CHECK(m.id == empty.id);
   CHECK(m.gpus.empty());
@@ -153,6 +161,8 @@ TEST_CASE("every type is checked where it stands") {
   CHECK(mistakes(R"("id": 5)") == "1:9 \"id\" must be a string\n");
   CHECK(mistakes(R"("attention_kernel": "flash-3")") ==
         "1:23 \"attention_kernel\" must be \"flash-2\" or \"native\"\n");
+  CHECK(mistakes(R"("overlap": [1])") == "1:15 \"overlap\" must be a string, or an array of strings\n");
+  CHECK(mistakes(R"("moe": 1)") == "1:10 \"moe\" must be an object\n");
   CHECK(mistakes(R"("iter_time_s": "1")") == "1:18 \"iter_time_s\" must be 0, or a number from 1e-09 to 1e+18\n");
   CHECK(mistakes(R"("tokens_per_s": -1)") == "1:19 \"tokens_per_s\" must be 0, or a number from 1e-09 to 1e+18\n");
   CHECK(mistakes(R"("seq": 1.5)") == "1:10 \"seq\" must be a whole number up to 1,000,000,000\n");

@@ -125,7 +125,7 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
       "gpus": { "like": { "like": "H200-141GB-SXM" },
                 "part": { "like": "H200-141GB-SXM",
                           "calibration": { "native_attention": { "forward": 0.5, "source": "mine" } } },
-                "none": { "like": "A100-80GB-SXM" } },
+                "none": { "like": "V100-16GB-SXM" } },
       "nodes": [ { "name": "n", "gpus": [ { "type": "like", "count": 1 }, { "type": "part", "count": 1 },
                                           { "type": "none", "count": 1 } ] } ] })");
   const auto native = [](const Fleet& from, int group) {
@@ -144,7 +144,7 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
 
 TEST_CASE("fleet: attention made for a GPU's generation needs all its figures") {
   const auto wrong = read_fleet(R"({ "schema": "tangram.cluster/1",
-      "gpus": { "mine": { "like": "A100-80GB-SXM", "calibration": { "native_attention": { "forward": 0.5 } } } },
+      "gpus": { "mine": { "like": "V100-16GB-SXM", "calibration": { "native_attention": { "forward": 0.5 } } } },
       "nodes": [ { "name": "n", "gpus": [ { "type": "mine", "count": 1 } ] } ] })",
                                 "cluster.json");
   REQUIRE_FALSE(wrong);
@@ -158,6 +158,26 @@ TEST_CASE("fleet: the slower of two GPU types has the slower attention of both, 
   CHECK_FALSE(slower_of(a, b).compute.native_attention);
   b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b"};
   CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a"});
+}
+
+TEST_CASE("fleet: figures of fused kernels are taken over, changed in part, and written") {
+  const Fleet fleet = read(R"({ "schema": "tangram.cluster/1",
+      "gpus": { "part": { "like": "H200-141GB-SXM",
+                          "calibration": { "fused_kernels": { "memory_efficiency": 0.5, "source": "mine" } } } },
+      "nodes": [ { "name": "n", "gpus": [ { "type": "part", "count": 1 } ] } ] })");
+  const auto fused = fleet.nodes[0].groups[0].device.compute.fused_kernels;
+  REQUIRE(fused);
+  CHECK(*fused == FusedKernels{0.7, 0.64, 0.5, "mine"});
+  CHECK(read(write_fleet(fleet)).nodes[0].groups[0].device.compute.fused_kernels == fused);
+}
+
+TEST_CASE("fleet: the slower of two GPU types has the slower fused kernels of both, or none") {
+  GpuType a;
+  GpuType b;
+  a.compute.fused_kernels = FusedKernels{0.7, 0.5, 0.9, "a"};
+  CHECK_FALSE(slower_of(a, b).compute.fused_kernels);
+  b.compute.fused_kernels = FusedKernels{0.6, 0.6, 0.8, "b"};
+  CHECK(slower_of(a, b).compute.fused_kernels == FusedKernels{0.6, 0.5, 0.8, "a"});
 }
 
 TEST_CASE("fleet: measurements replace the datasheet") {

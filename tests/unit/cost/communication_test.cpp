@@ -80,8 +80,10 @@ TEST_CASE("groups that share a card divide it") {
 
 TEST_CASE("all-to-all loads the network with what leaves the member") {
   // 2 members x 4 ranks, 80 MB a rank: half of each rank's data leaves, 4 * 40 MB over 10 GB/s = 16 ms, 3 steps of 1 us
-  // and 4 of 10 us. In two phases: 3 us + 0.6 ms inside, 10 us + 16 ms between, which is 0.6 ms - 30 us more.
-  CHECK(collective_seconds(Collective::kAllToAll, 80e6, {4, 2, 1}, tiers(2, 4)) == Approx(16.043e-3));
+  // and 4 of 10 us. In two phases: 3 us + 0.6 ms inside, 10 us + 16 ms between, which is 0.6 ms - 30 us more. The
+  // network gives such exchanges a larger share than it gives other collectives.
+  CHECK(collective_seconds(Collective::kAllToAll, 80e6, {4, 2, 1}, tiers(2, 4)) ==
+        Approx(16e-3 * kNetworkShare / kDispatchShare + 0.043e-3));
 }
 
 TEST_CASE("nothing to do takes no time") {

@@ -64,7 +64,7 @@ TEST_CASE("experts keep what they received, computed and got back") {
   Degrees degrees = data(4);
   degrees.ep = 4;
   const ActivationBytes bytes = block_activation(model.types.front(), model.job, degrees, 1);
-  const double received = 2048 * kRoutingImbalance;
+  const double received = 2048 * model::Job{}.routing_imbalance;
   const double attention = 1024.0 * (8192 + 6144 + 2048 + 32);
   const double experts = 2048 * (received + 2048) + 12288 * received + 1024 * 8 * 4;
   CHECK(bytes.none == Approx(attention + experts));

@@ -58,7 +58,7 @@ TEST_CASE("experts put off what they received, and the router's products") {
   Degrees degrees = data(4);
   degrees.ep = 4;
   const double attention = 1024.0 * (1024 + 3 * 1024 + 1024 + 1024);
-  const double experts = 2048 * kRoutingImbalance * (2 * 1024 + 3 * 2048) + 1024.0 * (1024 + 8);
+  const double experts = 2048 * model::Job{}.routing_imbalance * (2 * 1024 + 3 * 2048) + 1024.0 * (1024 + 8);
   CHECK(put_off_bytes(model.types.front(), model.job, degrees, 1) == Approx(2 * (attention + experts)));
 }
 

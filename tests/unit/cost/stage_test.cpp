@@ -130,7 +130,7 @@ TEST_CASE("expert parallelism dispatches and combines") {
   Degrees degrees = data(4);
   degrees.ep = 4;
   const cluster::DeviceShape shape = shape_of(round_gpu(), 1, 4);
-  const double bytes = 2048.0 * 2048 * kRoutingImbalance;
+  const double bytes = 2048.0 * 2048 * model::Job{}.routing_imbalance;
   const BlockTime time = block_time(model.types.front(), model.job, degrees, 1, shape);
   CHECK(time.communication.forward == Approx(2 * collective_seconds(Collective::kAllToAll, bytes, {4, 1, 1}, shape)));
 }

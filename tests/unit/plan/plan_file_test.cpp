@@ -76,6 +76,18 @@ TEST_CASE("attention made for the GPU's generation is written where the job runs
   check_equal(read_back(), plan);
 }
 
+TEST_CASE("figures of fused kernels are written where the job runs them") {
+  LaunchPlan plan = example_plan();
+  for (auto& island : plan.islands) {
+    island.device.compute.fused_kernels = cluster::FusedKernels{0.7, 0.6, 0.9, "made up"};
+  }
+  CHECK(write_plan(plan).find("fused_kernels") == std::string::npos);
+  plan.model.job.fused_kernels = true;
+  auto read = read_plan(write_plan(plan), "plan.json");
+  if (!read) FAIL(render(read.error()));
+  check_equal(*read, plan);
+}
+
 TEST_CASE("what is written is read back") {
   LaunchPlan plan = example_plan();
   const std::string text = write_plan(plan);

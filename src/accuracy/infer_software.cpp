@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <cctype>
+
+#include "infer.hpp"
+
+namespace tangram::accuracy {
+namespace {
+
+bool names_any(std::string text, std::initializer_list<std::string_view> names) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::any_of(names, [&](std::string_view name) { return text.find(name) != std::string::npos; });
+}
+
+/// Blocks of Transformer Engine, as NVIDIA's and AMD's trainers and what is made of them have them, or of a compiler.
+bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
+  if (!is_recent(device)) return false;
+  const std::string software = m.framework + " " + m.source + " " + m.precision;
+  return names_any(software, {"nemo", "megatron", "dgxc-benchmarking", "dgx cloud", "mlperf", "maxtext", "paxml",
+                              "primus", "transformer engine", "(te"});
+}
+
+/// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
+/// tp_comm_overlap = tp > 1 in scripts/performance).
+bool overlaps_tensor_exchange(const Measurement& m) {
+  return names_any(m.variant, {"async tp", "asynctp"}) ||
+         names_any(m.framework + " " + m.source, {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+}
+
+/// As printed. Submissions to MLPerf capture the iteration where NVIDIA's kernels run (its reference of v5.0 and
+/// later).
+model::CudaGraphs find_graphs(const Measurement& m, const cluster::GpuType& device) {
+  const GraphFacts& facts = m.graphs;
+  const bool mlperf = names_any(m.source, {"mlperf"}) && device.vendor == "nvidia" && is_recent(device);
+  if (facts.captured_by.empty() && mlperf) return model::CudaGraphs::kStep;
+  if (facts.captured_by.empty() || facts.captured_by == "none") return model::CudaGraphs::kNone;
+  if (facts.captured_by != "transformer_engine") return model::CudaGraphs::kStep;
+  const bool attention = facts.scope.empty() || std::ranges::count(facts.scope, "attn") > 0;
+  return attention ? model::CudaGraphs::kBlocks : model::CudaGraphs::kNone;
+}
+
+/// Trainers younger than FlashAttention-2, which they take from its authors' package or from PyTorch.
+bool is_young(const Measurement& m) {
+  return names_any(m.framework + " " + m.source, {"xtuner", "torchtune", "axolotl", "llama-factory", "llamafactory",
+                                                  "unsloth", "prime-rl", "verl", "huggingface/trl"});
+}
+
+model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {
+  if (facts.dispatcher == "hybridep") return model::ExpertDispatch::kHybridEp;
+  return facts.dispatcher == "deepep" || facts.dispatcher == "flex" ? model::ExpertDispatch::kDeepEp
+                                                                    : model::ExpertDispatch::kAllToAll;
+}
+
+/// Forced: tokens are spread evenly whatever the router says; dropped beyond a capacity of 1: no rank has more.
+/// Natural: the busiest rank of a run without either.
+double find_imbalance(const ExpertFacts& facts, double usual) {
+  constexpr double kNatural = 1.4;
+  if (names_any(facts.balance, {"forced", "auxiliary loss"})) return 1;
+  return facts.balance == "natural" ? kNatural : usual;
+}
+
+}  // namespace
+
+void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& device) {
+  const bool vendor = has_vendor_kernels(m, device);
+  const bool generation = vendor || (is_young(m) && !is_recent(device));
+  const bool native = m.attention_kernel.empty() ? generation : m.attention_kernel == "native";
+  job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
+  job.fused_kernels = vendor || names_any(m.variant, {"compile"});
+  job.cuda_graphs = find_graphs(m, device);
+  job.overlap_tp = overlaps_tensor_exchange(m);
+  job.expert_dispatch = find_dispatch(m.routing);
+  job.overlap_experts = m.routing.overlapped;
+  job.routing_imbalance = find_imbalance(m.routing, job.routing_imbalance);
+}
+
+}  // namespace tangram::accuracy

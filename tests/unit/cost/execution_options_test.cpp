@@ -1,0 +1,188 @@
+// What the software of a run brings: fused kernels, CUDA graphs, dispatchers of experts, exchanges beside products.
+#include <array>
+
+#include "support/catch.hpp"
+#include "tangram/cost/block_time.hpp"
+#include "tangram/cost/communication.hpp"
+#include "tangram/cost/compute.hpp"
+#include "unit/cost/samples.hpp"
+
+using namespace tangram;
+using namespace tangram::cost;
+using namespace tangram::cost::samples;
+using model::CudaGraphs;
+using model::ExpertDispatch;
+
+namespace {
+
+cluster::GpuType fused_gpu() {
+  cluster::GpuType gpu = round_gpu();
+  gpu.peak[static_cast<std::size_t>(DType::kFp8)] = 200_TFLOPs;
+  gpu.compute.gemm_efficiency = 0.8;
+  gpu.compute.memory_efficiency = 0.4;
+  gpu.compute.fused_kernels = cluster::FusedKernels{0.7, 0.6, 0.9, ""};
+  return gpu;
+}
+
+model::Job job_of(DType precision, bool fused) {
+  model::Job job;
+  job.precision = precision;
+  job.fused_kernels = fused;
+  return job;
+}
+
+/// A block on one GPU whose host needs 10 ms a kernel, or nothing.
+BlockTime on_host(const model::BlockType& block, CudaGraphs graphs, Nanoseconds issue = 10'000'000_ns) {
+  cluster::GpuType gpu = round_gpu();
+  gpu.compute.host_issue = issue;
+  model::Job job;
+  job.cuda_graphs = graphs;
+  return block_time(block, job, Degrees{}, 1, shape_of(gpu, 1, 1));
+}
+
+model::BlockType dense_block() {
+  model::BlockType block;
+  block.hidden = 1024;
+  block.tokens = 512;
+  block.attention.heads = 8;
+  block.attention.kv_heads = 8;
+  block.attention.head_dim = 128;
+  block.feed_forward.hidden = 4096;
+  return block;
+}
+
+model::BlockType expert_block() {
+  model::BlockType block = dense_block();
+  block.feed_forward.hidden = 0;
+  block.feed_forward.experts = 8;
+  block.feed_forward.experts_per_token = 2;
+  block.feed_forward.expert_hidden = 1024;
+  return block;
+}
+
+/// Nodes of eight H100: NVLink 450 GB/s, 400 Gbit/s a GPU.
+cluster::DeviceShape h100_nodes(int nodes) {
+  cluster::DeviceShape shape = shape_of(round_gpu(), nodes, 8);
+  shape.intra = {450_GBps, 3_us};
+  shape.inter = {400_GBps, 5_us};
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("fused kernels have shares of their own where the GPU's record has them") {
+  const cluster::GpuType gpu = fused_gpu();
+  const DeviceRates eager = device_rates(gpu, job_of(DType::kBf16, false));
+  CHECK(eager.matrix == Approx(80e12));
+  CHECK(eager.memory == Approx(400e9));
+  const DeviceRates fused = device_rates(gpu, job_of(DType::kBf16, true));
+  CHECK(fused.matrix == Approx(70e12));
+  CHECK(fused.memory == Approx(900e9));
+  const DeviceRates narrow = device_rates(gpu, job_of(DType::kFp8, true));
+  CHECK(narrow.matrix == Approx(120e12));
+  CHECK(narrow.attention == Approx(70e12));
+  CHECK(device_rates(gpu, job_of(DType::kFp8, false)).matrix == Approx(160e12));
+  CHECK(device_rates(round_gpu(), job_of(DType::kBf16, true)).memory == Approx(1000e9));
+}
+
+TEST_CASE("weights are cast to fp8 once an iteration, inputs and gradients in each pass") {
+  const DeviceRates wide = device_rates(fused_gpu(), job_of(DType::kBf16, true));
+  DeviceRates narrow = wide;
+  narrow.narrow = true;
+  const Passes plain = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, wide);
+  const Passes cast = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, narrow);
+  CHECK(cast.forward - plain.forward == Approx(512.0 * 1024 * 2 / 900e9));
+  CHECK(cast.backward - plain.backward == Approx(512.0 * 4096 * (2 + 2) / 900e9));
+}
+
+TEST_CASE("what CUDA graphs hold, the host does not issue") {
+  const BlockTime device = on_host(dense_block(), CudaGraphs::kNone, 0_ns);
+  const BlockTime issued = on_host(dense_block(), CudaGraphs::kNone);
+  CHECK(issued.compute.forward == Approx(10e-3 * device.compute.forward_kernels));
+  CHECK(on_host(dense_block(), CudaGraphs::kBlocks).compute.forward == Approx(device.compute.forward));
+  CHECK(on_host(dense_block(), CudaGraphs::kStep).compute.forward == Approx(device.compute.forward));
+}
+
+TEST_CASE("routed experts are issued one by one, also beside captured blocks") {
+  const BlockTime device = on_host(expert_block(), CudaGraphs::kNone, 0_ns);
+  const BlockTime captured = on_host(expert_block(), CudaGraphs::kBlocks);
+  CHECK(captured.compute.forward > 10e-3 * 8);
+  CHECK(captured.compute.backward > 10e-3 * 16);
+  CHECK(captured.compute.forward < on_host(expert_block(), CudaGraphs::kNone).compute.forward);
+  CHECK(on_host(expert_block(), CudaGraphs::kStep).compute.forward == Approx(device.compute.forward));
+}
+
+// DeepEP's repository, docs of HybridEP: microseconds of one dispatch of 4,096 tokens of 7,168 values in bf16 to 8 of
+// 256 experts on nodes of eight H100. The larger ones chose among fewer nodes than evenly drawn experts have.
+TEST_CASE("exchanges of tokens take about what was published for H100") {
+  struct Published {
+    int nodes;
+    double all_to_all;
+    double hybrid;
+  };
+  constexpr std::array<Published, 4> kPublished{{{1, 1265, 661}, {2, 5774, 1485}, {4, 8059, 3064}, {8, 9164, 4626}}};
+  constexpr double kBytes = 4096.0 * 7168 * 2;
+  constexpr double kExperts = 8;
+  for (const auto& [nodes, all_to_all, hybrid] : kPublished) {
+    const cluster::DeviceShape shape = h100_nodes(nodes);
+    const Group group{8, nodes, 1};
+    const double copies = 1e6 * collective_seconds(Collective::kAllToAll, kExperts * kBytes, group, shape);
+    CHECK(copies == Approx(all_to_all).epsilon(0.1));
+    const double once = 1e6 * dispatch_seconds(kBytes, kExperts, group, shape);
+    CHECK(once > 0.9 * hybrid);
+    CHECK(once < 1.4 * hybrid);
+    CHECK(once < copies);
+  }
+}
+
+TEST_CASE("a token that goes to one expert is sent once by any dispatcher") {
+  const cluster::DeviceShape shape = h100_nodes(2);
+  CHECK(dispatch_seconds(1e9, 1, {8, 2, 1}, shape) ==
+        Approx(collective_seconds(Collective::kAllToAll, 1e9, {8, 2, 1}, shape)).epsilon(0.01));
+  CHECK(dispatch_seconds(1e9, 1, {1, 1, 1}, shape) == 0);
+}
+
+TEST_CASE("exchanges of experts beside another microbatch leave what sticks out and a loss") {
+  model::Job job;
+  const Degrees degrees{.dp = 8, .ep = 8};
+  const cluster::DeviceShape shape = h100_nodes(1);
+  const auto time_of = [&] { return block_time(expert_block(), job, degrees, 8, shape); };
+  const BlockTime exposed = time_of();
+  job.overlap_experts = true;
+  const BlockTime hidden = time_of();
+  CHECK(hidden.compute.forward == exposed.compute.forward);
+  CHECK(hidden.communication.forward < exposed.communication.forward);
+  CHECK(hidden.communication.forward >= kOverlapLoss * exposed.communication.forward * 0.99);
+  job.expert_dispatch = ExpertDispatch::kDeepEp;
+  job.overlap_experts = false;
+  CHECK(time_of().communication.forward < exposed.communication.forward);
+  job.routing_imbalance = 2;
+  CHECK(time_of().compute.forward > exposed.compute.forward);
+}
+
+TEST_CASE("each step of a ring is a kernel of its own, added to those before it") {
+  DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  rates.forward_extra_keys = 500;
+  AttentionCore core{1, 8, 8, 4096, 4096, 2048, 128, 128, false};
+  const Passes whole = fused_attention_seconds(core, 2, rates);
+  core.steps = 2;
+  const Passes ring = fused_attention_seconds(core, 2, rates);
+  const double products = 2.0 * 8 * 4096 * (2048 + 2 * 500) * 256 / 80e12;
+  const double merged = 4096.0 * 8 * 128 * (2 + 8) / 1000e9;
+  CHECK(ring.forward == Approx(products + merged));
+  CHECK(ring.forward > whole.forward);
+  CHECK(ring.backward > whole.backward);
+}
+
+TEST_CASE("products hide all but the first chunk of the exchanges of tp") {
+  model::Job job;
+  const Degrees degrees{.tp = 4, .sequence_parallel = true};
+  const cluster::DeviceShape shape = h100_nodes(1);
+  cluster::DeviceShape four = shape;
+  four.per_node = 4;
+  const BlockTime exposed = block_time(dense_block(), job, degrees, 8, four);
+  job.overlap_tp = true;
+  const BlockTime hidden = block_time(dense_block(), job, degrees, 8, four);
+  CHECK(hidden.tensor.forward >= exposed.tensor.forward / 4 * 0.999);
+  CHECK(hidden.tensor.forward < exposed.tensor.forward);
+}

@@ -17,6 +17,7 @@ void FinalLocalSearch::run() {
   while (take_other_size(fastest)) {
   }
   if (fastest.timed.time < before) record_.take_improved(fastest);
+  if (!batches_.cuts().are_everywhere()) move_single_blocks(fastest);
 }
 
 bool FinalLocalSearch::take_other_size(PlacedChain& fastest) {
@@ -49,6 +50,28 @@ void FinalLocalSearch::improve_among_all_shapes(PlacedChain& fastest) {
   if (among_all.timed.time == kNoTime) return;
   batches_.improve(among_all, effort());
   if (among_all.timed.time < fastest.timed.time) fastest = std::move(among_all);
+}
+
+void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
+  const CutPoints& cuts = batches_.cuts();
+  std::vector<int> ends;
+  for (const chain::ChainStage& stage : fastest.timed.chain.stages) ends.push_back(cuts.block(stage.last));
+  // As many segments as a model may have blocks that is cut anywhere, and no further than to the cuts beside each.
+  const auto windows = static_cast<int>(2 * ends.size());
+  const int reach = std::min(cuts.longest_segment(), options_.cuts.blocks / windows);
+  if (ends.size() == 1 || reach == 0) return;
+  const BatchMaker near(model_, hierarchy_, parallelizers_, options_, CutPoints::near(model_, ends, reach));
+  PlacedChain start = fastest;
+  for (chain::ChainStage& stage : start.timed.chain.stages) {
+    stage.first = near.cuts().cut_at(cuts.block(stage.first));
+    stage.last = near.cuts().cut_at(cuts.block(stage.last));
+  }
+  const std::int64_t microbatch = fastest.candidate->setting.microbatch;
+  const PlacedChain moved = near.among_own_shapes(start, microbatch, 2 * reach, effort());
+  if (moved.store) record_.count_queries(*moved.store);
+  if (moved.timed.time >= fastest.timed.time) return;
+  record_.take_timed(
+      {Nanoseconds(moved.timed.time), near.composition_of(*moved.candidate, *moved.store, moved.timed.chain)});
 }
 
 std::int64_t FinalLocalSearch::effort() const {

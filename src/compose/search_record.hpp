@@ -41,6 +41,8 @@ class SearchRecord {
   void take(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store, OpenProgram& program);
   /// Of a program that was searched for timetables alone.
   void take_timed(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store);
+  /// One that is no plan of the space: nothing is proven of it, and no other plan is measured by it.
+  void take_timed(TimedComposition composition);
   /// A plan that was made of one found before.
   void take_improved(const PlacedChain& improved);
 

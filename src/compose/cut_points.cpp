@@ -89,7 +89,7 @@ int CutPoints::longest_segment() const {
 int cut_spacing(const model::Model& model, const CutLimits& limits) {
   const int blocks = model.block_count();
   if (blocks <= limits.blocks) return 1;
-  int spacing = 2;
+  int spacing = 1;
   while (spacing < blocks && CutPoints(model, spacing).segments() > limits.segments) ++spacing;
   return spacing;
 }

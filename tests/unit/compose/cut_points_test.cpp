@@ -34,6 +34,7 @@ model::Model model_of_types(const std::vector<int>& types) {
 TEST_CASE("a model of few blocks may be cut between any two") {
   const model::Model model = model_of(256);
   CHECK(cut_spacing(model, {}) == 1);
+  CHECK(cut_spacing(model, {.blocks = 100, .segments = 256}) == 1);
   CHECK(CutPoints(model, 1) == CutPoints(model));
   CHECK(CutPoints(model).are_everywhere());
   CHECK(CutPoints(model_of(3)).block(2) == 2);

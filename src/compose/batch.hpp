@@ -94,9 +94,9 @@ class BatchMaker {
   /// The chain with microbatches of another size, improved among the shapes that it has. Time kNoTime: they can not be
   /// run; without a store: nobody was asked.
   [[nodiscard]] PlacedChain with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const;
-  /// The same for slices that are up to `reach` segments longer or shorter than the chain's stages.
-  [[nodiscard]] PlacedChain among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach,
-                                             std::int64_t effort) const;
+  /// The same before it is improved. Slices are asked for that are up to `reach` segments longer or shorter than the
+  /// chain's stages.
+  [[nodiscard]] PlacedChain among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach) const;
   /// The chain in the program of its setting, which has all shapes. Time kNoTime: it is not of those of interest
   /// below `incumbent`.
   [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const;

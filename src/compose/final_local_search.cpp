@@ -52,6 +52,7 @@ void FinalLocalSearch::improve_among_all_shapes(PlacedChain& fastest) {
   if (among_all.timed.time < fastest.timed.time) fastest = std::move(among_all);
 }
 
+// Many stages are as slow as the slowest: to move one boundary after the other makes none of them faster.
 void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
   const CutPoints& cuts = batches_.cuts();
   std::vector<int> ends;
@@ -66,12 +67,16 @@ void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
     stage.first = near.cuts().cut_at(cuts.block(stage.first));
     stage.last = near.cuts().cut_at(cuts.block(stage.last));
   }
-  const std::int64_t microbatch = fastest.candidate->setting.microbatch;
-  const PlacedChain moved = near.among_own_shapes(start, microbatch, 2 * reach, effort());
+  PlacedChain moved = near.among_own_shapes(start, fastest.candidate->setting.microbatch, 2 * reach);
   if (moved.store) record_.count_queries(*moved.store);
-  if (moved.timed.time >= fastest.timed.time) return;
-  record_.take_timed(
-      {Nanoseconds(moved.timed.time), near.composition_of(*moved.candidate, *moved.store, moved.timed.chain)});
+  if (moved.timed.time == kNoTime) return;
+  const Goal goal{moved.timed.chain.time, 0, options_.tuning.programs.first_pass, moved.timed.time};
+  near.solve(*moved.candidate, *moved.store, goal);
+  for (const chain::TimedChain& timed : moved.candidate->solved.timed) {
+    if (timed.time < moved.timed.time) moved.timed = timed;
+  }
+  near.improve(moved, effort());
+  if (moved.timed.time < fastest.timed.time) record_.take_moved(near, moved);
 }
 
 std::int64_t FinalLocalSearch::effort() const {

@@ -33,8 +33,8 @@ class FinalLocalSearch {
   [[nodiscard]] bool take_other_size(PlacedChain& fastest);
   [[nodiscard]] std::vector<std::int64_t> sizes_beside(const Setting& setting) const;
   void improve_among_all_shapes(PlacedChain& fastest);
-  /// Of a model that is not cut between any two blocks: stages that end at any block near those where they did. What
-  /// comes of it is no plan of the space.
+  /// Of a model that is not cut between any two blocks: the same search in a corridor of cuts around those of the
+  /// plan, on its shapes. What comes of it is no plan of the space.
   void move_single_blocks(const PlacedChain& fastest);
   /// Passes of timetables: a few hundredths of what the search took.
   [[nodiscard]] std::int64_t effort() const;

@@ -80,11 +80,12 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
 }
 
 PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const {
-  return among_own_shapes(chain, microbatch, options_.tuning.programs.boundary_reach, effort);
+  PlacedChain other = among_own_shapes(chain, microbatch, options_.tuning.programs.boundary_reach);
+  if (other.timed.time != kNoTime) improve(other, effort);
+  return other;
 }
 
-PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach,
-                                         std::int64_t effort) const {
+PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach) const {
   const PricedProgram& from = chain.candidate->priced;
   PlacedChain other{std::make_shared<CandidateProgram>(), nullptr, {{}, kNoTime}};
   Setting& setting = other.candidate->setting;
@@ -120,7 +121,6 @@ PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, std::int64_t 
   auto start = fitted(chain, other);
   if (!start) return other;
   other.timed = std::move(*start);
-  improve(other, effort);
   return other;
 }
 

@@ -85,8 +85,13 @@ void SearchRecord::take_timed(CandidateProgram& candidate, const std::shared_ptr
   fastest_.note(std::move(candidate), store);
 }
 
-void SearchRecord::take_timed(TimedComposition composition) {
-  result_.timed.push_back(std::move(composition));
+void SearchRecord::take_moved(const BatchMaker& cuts, const PlacedChain& moved) {
+  result_.statistics.labels += moved.candidate->solved.labels;
+  keep_timed(cuts.composition_of(*moved.candidate, *moved.store, moved.timed.chain), moved.timed.time);
+}
+
+void SearchRecord::keep_timed(Composition composition, std::int64_t time) {
+  result_.timed.push_back({Nanoseconds(time), std::move(composition)});
   keep_fastest(result_.timed, options_.top);
 }
 
@@ -100,7 +105,7 @@ void SearchRecord::take_improved(const PlacedChain& improved) {
     result_.best.push_back(better);
     keep_best(result_.best, options_.top);
   }
-  take_timed({Nanoseconds(improved.timed.time), std::move(better)});
+  keep_timed(std::move(better), improved.timed.time);
 }
 
 void SearchRecord::sort_out(const OpenProgram& program, std::vector<OpenProgram>& open) {

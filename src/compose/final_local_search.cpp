@@ -58,8 +58,8 @@ void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
   std::vector<int> ends;
   for (const chain::ChainStage& stage : fastest.timed.chain.stages) ends.push_back(cuts.block(stage.last));
   // As many segments as a model may have blocks that is cut anywhere, and no further than to the cuts beside each.
-  const auto windows = static_cast<int>(2 * ends.size());
-  const int reach = std::min(cuts.longest_segment(), options_.cuts.blocks / windows);
+  const int most = options_.cuts.blocks / static_cast<int>(2 * ends.size());
+  const int reach = std::min(cuts.longest_segment(), most);
   if (ends.size() == 1 || reach == 0) return;
   const BatchMaker near(model_, hierarchy_, parallelizers_, options_, CutPoints::near(model_, ends, reach));
   PlacedChain start = fastest;
@@ -70,7 +70,7 @@ void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
   PlacedChain moved = near.among_own_shapes(start, fastest.candidate->setting.microbatch, 2 * reach);
   if (moved.store) record_.count_queries(*moved.store);
   if (moved.timed.time == kNoTime) return;
-  const Goal goal{moved.timed.chain.time, 0, options_.tuning.programs.first_pass, moved.timed.time};
+  const Goal goal{moved.timed.chain.time, 0, options_.tuning.programs.first_pass, fastest.timed.time};
   near.solve(*moved.candidate, *moved.store, goal);
   for (const chain::TimedChain& timed : moved.candidate->solved.timed) {
     if (timed.time < moved.timed.time) moved.timed = timed;

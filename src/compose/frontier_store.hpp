@@ -73,8 +73,7 @@ struct ShapePlans {
   std::vector<std::vector<StoredPlan>> plans;
   /// Of `plans`; of slices that were not asked for, those of shorter ones that make them up.
   std::vector<std::vector<prune::Candidate>> staircases;
-  double one_segment =
-      0;  ///< ns, fastest segment in the middle of the model, however slow; 0: none fits. Splits samples
+  double one_segment = 0;  ///< ns, fastest in the middle of the model, however slow; 0: none fits. Splits samples
   std::vector<double> least_seconds;  ///< GPU-seconds of a block and sample at least, by block type
   std::vector<std::uint8_t> dead;     ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest

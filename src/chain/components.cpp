@@ -81,6 +81,7 @@ Component restrict(const Program& program, std::vector<int> options) {
   Component part;
   Program& inner = part.program;
   inner.blocks = program.blocks;
+  inner.blocks_before = program.blocks_before;
   inner.microbatches = program.microbatches;
   inner.inventory.assign(program.inventory.size(), 0);
   inner.unit_spend = program.unit_spend;

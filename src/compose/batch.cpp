@@ -13,16 +13,16 @@ namespace tangram::compose {
 
 namespace {
 
-std::vector<int> all_lengths(int blocks) {
-  std::vector<int> lengths(static_cast<std::size_t>(blocks));
+std::vector<int> all_lengths(int segments) {
+  std::vector<int> lengths(static_cast<std::size_t>(segments));
   std::iota(lengths.begin(), lengths.end(), 1);
   return lengths;
 }
 
 // Enough to say how fast the others can be at most, see FrontierStore.
-std::vector<int> few_lengths(int blocks, int dense) {
+std::vector<int> few_lengths(int segments, int dense) {
   std::vector<int> lengths;
-  for (int length = 1; length <= blocks; length += length < dense ? 1 : length) lengths.push_back(length);
+  for (int length = 1; length <= segments; length += length < dense ? 1 : length) lengths.push_back(length);
   return lengths;
 }
 
@@ -71,9 +71,9 @@ std::vector<std::vector<char>> wanted_by(const std::vector<CandidateProgram>& ca
   return wanted;
 }
 
-bool fits_a_block(const std::vector<std::vector<OptionPart>>& options, const FrontierStore& store) {
+bool fits_a_segment(const std::vector<std::vector<OptionPart>>& options, const FrontierStore& store) {
   return std::ranges::any_of(options, [&](const std::vector<OptionPart>& parts) {
-    return std::ranges::all_of(parts, [&](const OptionPart& part) { return store.at(part.entry).one_block > 0; });
+    return std::ranges::all_of(parts, [&](const OptionPart& part) { return store.at(part.entry).one_segment > 0; });
   });
 }
 
@@ -97,12 +97,13 @@ bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelize
 }
 
 BatchMaker::BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                       std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options)
+                       std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
+                       CutPoints cuts)
     : model_(model),
       hierarchy_(hierarchy),
       parallelizers_(parallelizers),
       options_(options),
-      signatures_(model),
+      signatures_(model, std::move(cuts)),
       shares_(hierarchy, options.constraints.gpu_types) {}
 
 const cluster::IslandLevel& BatchMaker::level_of(const Setting& setting) const {
@@ -162,10 +163,10 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
   take_fast(groups, incumbent, batch);
   if (may_drop(incumbent)) {
     batch.store->ask(entries_of(batch.candidates),
-                     few_lengths(model_.block_count(), options_.tuning.programs.dense_slices));
+                     few_lengths(signatures_.segments(), options_.tuning.programs.dense_slices));
     relax_programs(batch, incumbent);
     if (give_up_if_late(batch)) return batch;
-    batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()),
+    batch.store->ask(entries_of(batch.candidates), all_lengths(signatures_.segments()),
                      wanted_by(batch.candidates, *batch.store));
   }
   if (give_up_if_late(batch)) return batch;
@@ -183,7 +184,7 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   add_options(group, slowest_of_interest(setting, time), *batch.store);
   ask_first(entries_of(std::span(&group, 1)), incumbent, *batch.store);
   take_fast(std::span(&group, 1), incumbent, batch);
-  batch.store->ask(entries_of(batch.candidates), all_lengths(model_.block_count()));
+  batch.store->ask(entries_of(batch.candidates), all_lengths(signatures_.segments()));
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
   give_up_if_late(batch);
@@ -211,7 +212,7 @@ void BatchMaker::add_options(OptionGroup& group, std::int64_t slowest, FrontierS
   group.options = single_options(level_of(setting), group.shares, setting.microbatch, slowest, store);
 }
 
-// Their samples are split by the times of single blocks.
+// Their samples are split by the times of single segments.
 void BatchMaker::add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const {
   const std::size_t pairs = mixed_pairs(model_.job, hierarchy_, options_);
   if (pairs == 0) return;
@@ -226,19 +227,19 @@ void BatchMaker::add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& gro
   ask_first(distinct(std::move(entries)), incumbent, store);
 }
 
-// Single blocks, which say what programs are too slow, where longer slices take no less than their blocks; all else.
+// Single segments, which say what programs are too slow, where longer slices take no less than theirs; all else.
 void BatchMaker::ask_first(std::span<const int> entries, std::int64_t incumbent, FrontierStore& store) const {
-  if (may_drop(incumbent)) return store.ask_blocks(entries);
-  store.ask(entries, all_lengths(model_.block_count()));
+  if (may_drop(incumbent)) return store.ask_segments(entries);
+  store.ask(entries, all_lengths(signatures_.segments()));
 }
 
-// Whether stages that are as fast as plans of interest need them to be can not hold all blocks. The first block and the
-// last one may be of other types than the others.
+// Whether stages that are as fast as plans of interest need them to be can not hold all segments. The first one and the
+// last may be of other types than the others.
 bool BatchMaker::is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const {
   if (!may_drop(incumbent) || !options_.tuning.programs.screening) return false;
   const std::int64_t slowest = slowest_of_interest(group.settings.front(), incumbent - 1);
-  const auto times = [&](int entry) { return store.at(entry).one_block; };
-  return most_blocks(group.shares, group.options, slowest, times) < model_.block_count() - 2;
+  const auto times = [&](int entry) { return store.at(entry).one_segment; };
+  return most_blocks(group.shares, group.options, slowest, times) < signatures_.segments() - 2;
 }
 
 void BatchMaker::take_fast(std::span<const OptionGroup> groups, std::int64_t incumbent, Batch& batch) const {
@@ -250,7 +251,7 @@ void BatchMaker::take_fast(std::span<const OptionGroup> groups, std::int64_t inc
       continue;
     }
     batch.cut.insert(batch.cut.end(), group.settings.begin(), group.settings.end());
-    if (fits_a_block(group.options, *batch.store)) batch.some_slice_fits = true;
+    if (fits_a_segment(group.options, *batch.store)) batch.some_slice_fits = true;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "cut_points.hpp"
 #include "frontier_store.hpp"
 #include "pricing.hpp"
 #include "space.hpp"
@@ -70,9 +71,12 @@ struct PlacedChain {
 /// Prepares and solves batches. Its functions may run beside each other, on different batches.
 class BatchMaker {
  public:
-  /// All must outlive it.
+  /// All but the cuts must outlive it.
   BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-             std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options);
+             std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
+             CutPoints cuts);
+
+  [[nodiscard]] const CutPoints& cuts() const { return signatures_.cuts(); }
 
   /// Asks for all that the programs of one size need, and relaxes them. Those are cut first that can not be of
   /// interest however fast the slices are that were not asked for.
@@ -90,6 +94,9 @@ class BatchMaker {
   /// The chain with microbatches of another size, improved among the shapes that it has. Time kNoTime: they can not be
   /// run; without a store: nobody was asked.
   [[nodiscard]] PlacedChain with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const;
+  /// The same before it is improved. Slices are asked for that are up to `reach` segments longer or shorter than the
+  /// chain's stages.
+  [[nodiscard]] PlacedChain among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach) const;
   /// The chain in the program of its setting, which has all shapes. Time kNoTime: it is not of those of interest
   /// below `incumbent`.
   [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const;

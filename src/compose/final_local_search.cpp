@@ -17,6 +17,7 @@ void FinalLocalSearch::run() {
   while (take_other_size(fastest)) {
   }
   if (fastest.timed.time < before) record_.take_improved(fastest);
+  if (!batches_.cuts().are_everywhere()) move_single_blocks(fastest);
 }
 
 bool FinalLocalSearch::take_other_size(PlacedChain& fastest) {
@@ -49,6 +50,33 @@ void FinalLocalSearch::improve_among_all_shapes(PlacedChain& fastest) {
   if (among_all.timed.time == kNoTime) return;
   batches_.improve(among_all, effort());
   if (among_all.timed.time < fastest.timed.time) fastest = std::move(among_all);
+}
+
+// Many stages are as slow as the slowest: to move one boundary after the other makes none of them faster.
+void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
+  const CutPoints& cuts = batches_.cuts();
+  std::vector<int> ends;
+  for (const chain::ChainStage& stage : fastest.timed.chain.stages) ends.push_back(cuts.block(stage.last));
+  // As many segments as a model may have blocks that is cut anywhere, and no further than to the cuts beside each.
+  const int most = options_.cuts.blocks / static_cast<int>(2 * ends.size());
+  const int reach = std::min(cuts.longest_segment(), most);
+  if (ends.size() == 1 || reach == 0) return;
+  const BatchMaker near(model_, hierarchy_, parallelizers_, options_, CutPoints::near(model_, ends, reach));
+  PlacedChain start = fastest;
+  for (chain::ChainStage& stage : start.timed.chain.stages) {
+    stage.first = near.cuts().cut_at(cuts.block(stage.first));
+    stage.last = near.cuts().cut_at(cuts.block(stage.last));
+  }
+  PlacedChain moved = near.among_own_shapes(start, fastest.candidate->setting.microbatch, 2 * reach);
+  if (moved.store) record_.count_queries(*moved.store);
+  if (moved.timed.time == kNoTime) return;
+  const Goal goal{moved.timed.chain.time, 0, options_.tuning.programs.first_pass, fastest.timed.time};
+  near.solve(*moved.candidate, *moved.store, goal);
+  for (const chain::TimedChain& timed : moved.candidate->solved.timed) {
+    if (timed.time < moved.timed.time) moved.timed = timed;
+  }
+  near.improve(moved, effort());
+  if (moved.timed.time < fastest.timed.time) record_.take_moved(near, moved);
 }
 
 std::int64_t FinalLocalSearch::effort() const {

@@ -3,20 +3,28 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "batch.hpp"
 #include "search_record.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/parallelizer/parallelizer.hpp"
 
 namespace tangram::compose {
 
 class FinalLocalSearch {
  public:
-  FinalLocalSearch(const model::Model& model, const cluster::IslandHierarchy& hierarchy, const BatchMaker& batches,
+  FinalLocalSearch(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                   std::span<const parallelizer::Parallelizer* const> parallelizers, const BatchMaker& batches,
                    const SearchOptions& options, SearchRecord& record)
-      : model_(model), hierarchy_(hierarchy), batches_(batches), options_(options), record_(record) {}
+      : model_(model),
+        hierarchy_(hierarchy),
+        parallelizers_(parallelizers),
+        batches_(batches),
+        options_(options),
+        record_(record) {}
 
   void run();
 
@@ -25,11 +33,15 @@ class FinalLocalSearch {
   [[nodiscard]] bool take_other_size(PlacedChain& fastest);
   [[nodiscard]] std::vector<std::int64_t> sizes_beside(const Setting& setting) const;
   void improve_among_all_shapes(PlacedChain& fastest);
+  /// Of a model that is not cut between any two blocks: the same search in a corridor of cuts around those of the
+  /// plan, on its shapes. What comes of it is no plan of the space.
+  void move_single_blocks(const PlacedChain& fastest);
   /// Passes of timetables: a few hundredths of what the search took.
   [[nodiscard]] std::int64_t effort() const;
 
   const model::Model& model_;
   const cluster::IslandHierarchy& hierarchy_;
+  std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const BatchMaker& batches_;
   const SearchOptions& options_;
   SearchRecord& record_;

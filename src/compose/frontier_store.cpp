@@ -29,40 +29,55 @@ bool leaves_open(const parallelizer::Outcome& outcome, bool modelled) {
 using SliceKey = std::tuple<bool, bool, int, std::int64_t, std::int64_t>;  // ends, types, bytes of the cuts
 
 // [cut] 0 at the ends of the model.
-std::vector<std::int64_t> bytes_of_cuts(const model::Model& model) {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(model.block_count()) + 1, 0);
-  for (int cut = 1; cut < model.block_count(); ++cut) bytes[static_cast<std::size_t>(cut)] = cut_bytes(model, cut);
+std::vector<std::int64_t> bytes_of_cuts(const model::Model& model, const CutPoints& cuts) {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(cuts.segments()) + 1, 0);
+  for (int cut = 1; cut < cuts.segments(); ++cut)
+    bytes[static_cast<std::size_t>(cut)] = cut_bytes(model, cuts.block(cut));
   return bytes;
 }
 
-// Slices have the same types of blocks in the same order where those that are a block shorter have, and the last block
-// is of the same type. `kinds` [first]: equal numbers for equal slices of `length` - 1 blocks, then of `length`.
-void lengthen(std::vector<int>& kinds, const model::Model& model, int length) {
+// [segment] equal numbers where blocks are of the same types in the same order.
+std::vector<int> kinds_of_segments(const model::Model& model, const CutPoints& cuts) {
+  std::map<std::vector<int>, int> known;
+  std::vector<int> kinds;
+  for (int segment = 0; segment < cuts.segments(); ++segment) {
+    const std::vector<int> types(model.blocks.begin() + cuts.block(segment),
+                                 model.blocks.begin() + cuts.block(segment + 1));
+    kinds.push_back(known.try_emplace(types, static_cast<int>(known.size())).first->second);
+  }
+  return kinds;
+}
+
+// Slices have the same types of blocks in the same order where those that are a segment shorter have, and the last
+// segment is of the same kind. `kinds` [first]: equal numbers for equal slices of `length` - 1 segments, then of
+// `length`.
+void lengthen(std::vector<int>& kinds, const std::vector<int>& segments, int length) {
   std::map<std::pair<int, int>, int> known;
-  for (int first = 0; first + length <= model.block_count(); ++first) {
-    int& kind = kinds[static_cast<std::size_t>(first)];
-    const int added = model.blocks[static_cast<std::size_t>(first + length - 1)];
-    kind = known.try_emplace({kind, added}, static_cast<int>(known.size())).first->second;
+  for (std::size_t last = static_cast<std::size_t>(length); last <= segments.size(); ++last) {
+    int& kind = kinds[last - static_cast<std::size_t>(length)];
+    kind = known.try_emplace({kind, segments[last - 1]}, static_cast<int>(known.size())).first->second;
   }
 }
 
 }  // namespace
 
-SignatureTable::SignatureTable(const model::Model& model) : chunked_(model), blocks_(model.block_count()) {
-  ids_.assign(static_cast<std::size_t>(blocks_ + 1) * static_cast<std::size_t>(blocks_ + 1), -1);
-  by_length_.resize(static_cast<std::size_t>(blocks_) + 1);
-  const std::vector<std::int64_t> cuts = bytes_of_cuts(model);
-  std::vector<int> kinds(static_cast<std::size_t>(blocks_), 0);  // [first] of slices of the length
-  for (int length = 1; length <= blocks_; ++length) {
-    lengthen(kinds, model, length);
+SignatureTable::SignatureTable(const model::Model& model, CutPoints cuts)
+    : cuts_(std::move(cuts)), chunked_(model), segments_(cuts_.segments()) {
+  ids_.assign(static_cast<std::size_t>(segments_ + 1) * static_cast<std::size_t>(segments_ + 1), -1);
+  by_length_.resize(static_cast<std::size_t>(segments_) + 1);
+  const std::vector<std::int64_t> bytes = bytes_of_cuts(model, cuts_);
+  const std::vector<int> segments = kinds_of_segments(model, cuts_);
+  std::vector<int> kinds(static_cast<std::size_t>(segments_), 0);  // [first] of slices of the length
+  for (int length = 1; length <= segments_; ++length) {
+    lengthen(kinds, segments, length);
     std::map<SliceKey, int> known;
-    for (int first = 0; first + length <= blocks_; ++first) {
+    for (int first = 0; first + length <= segments_; ++first) {
       const int last = first + length;
-      const SliceKey key{first == 0, last == blocks_, kinds[static_cast<std::size_t>(first)],
-                         cuts[static_cast<std::size_t>(first)], cuts[static_cast<std::size_t>(last)]};
+      const SliceKey key{first == 0, last == segments_, kinds[static_cast<std::size_t>(first)],
+                         bytes[static_cast<std::size_t>(first)], bytes[static_cast<std::size_t>(last)]};
       const auto [entry, created] = known.try_emplace(key, size());
       if (created) {
-        entries_.push_back({model::signature(model, first, last), first, last});
+        entries_.push_back({model::signature(model, cuts_.block(first), cuts_.block(last)), first, last});
         by_length_[static_cast<std::size_t>(length)].push_back(entry->second);
       }
       ids_[at(first, last)] = entry->second;
@@ -110,7 +125,8 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
           continue;
         }
         round.queries.push_back({signatures_.entry(id).signature, entry.shape, entry.samples, limits_.max_in_flight,
-                                 limits_.allow, limits_.demands, is_typical_block(id) ? Nanoseconds::max() : slowest});
+                                 limits_.allow, limits_.demands,
+                                 is_typical_segment(id) ? Nanoseconds::max() : slowest});
         round.owners.emplace_back(static_cast<std::size_t>(index), id);
       }
     }
@@ -118,7 +134,7 @@ FrontierStore::Round FrontierStore::make_round(std::span<const int> entries, std
   return round;
 }
 
-void FrontierStore::ask_blocks(std::span<const int> entries) { ask_rounds(entries, std::array{1}, {}); }
+void FrontierStore::ask_segments(std::span<const int> entries) { ask_rounds(entries, std::array{1}, {}); }
 
 void FrontierStore::ask(std::span<const int> entries, std::span<const int> lengths,
                         const std::vector<std::vector<char>>& wanted) {
@@ -166,7 +182,7 @@ void FrontierStore::fill_staircases(ShapePlans& entry) const {
   }
 }
 
-// The longest part that is known and leaves out two blocks at least, and the rest. What a stage sends and receives
+// The longest part that is known and leaves out two segments at least, and the rest. What a stage sends and receives
 // takes memory beside its blocks, but at the ends of the model; two blocks' inputs take as much.
 std::vector<prune::Candidate> FrontierStore::staircase_of_unknown(const ShapePlans& entry,
                                                                   const SignatureTable::Entry& slice) const {
@@ -191,7 +207,7 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   if (parallelizer::are_inherited(limits_.demands) && shorter > 0) {
     if (dead(slice.first, slice.first + shorter) || dead(slice.last - shorter, slice.last)) return false;
   }
-  if (is_typical_block(signature)) return true;  // the split of mixed stages needs its time, however slow
+  if (is_typical_segment(signature)) return true;  // the split of mixed stages needs its time, however slow
   double least = 0;
   for (const auto& [type, count] : slice.signature.runs) {
     least += count * entry.least_seconds[static_cast<std::size_t>(type)];
@@ -200,18 +216,18 @@ bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) cons
   return seconds * 1e9 <= static_cast<double>(entry.slowest);
 }
 
-bool FrontierStore::is_typical_block(int signature) const {
+bool FrontierStore::is_typical_segment(int signature) const {
   const std::vector<int>& single = signatures_.by_length()[1];
   const SignatureTable::Entry& slice = signatures_.entry(signature);
   const bool inner = !slice.signature.embedding && !slice.signature.head;
-  return slice.blocks() == 1 && (inner || single.size() <= 2);
+  return slice.segments() == 1 && (inner || single.size() <= 2);
 }
 
 void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author) {
   const bool open = leaves_open(outcome, parallelizers_[static_cast<std::size_t>(author)]->info().modelled);
   add_plans(entry, signature, outcome.plans, author);
   const bool short_of_memory = outcome.status == parallelizer::OutcomeStatus::kInfeasible &&
-                               outcome.shortage > Bytes(0) && signatures_.entry(signature).blocks() == 1;
+                               outcome.shortage > Bytes(0) && signatures_.entry(signature).segments() == 1;
   if (short_of_memory && (entry.shortage == Bytes(0) || outcome.shortage < entry.shortage)) {
     entry.shortage = outcome.shortage;
   }
@@ -222,10 +238,10 @@ void FrontierStore::record(ShapePlans& entry, int signature, parallelizer::Outco
 void FrontierStore::add_plans(ShapePlans& entry, int signature, std::vector<parallelizer::PartialPlan>& plans,
                               int author) {
   const auto is_too_slow = [&](const parallelizer::PartialPlan& plan) { return time_of(plan) > entry.slowest; };
-  if (is_typical_block(signature)) {
+  if (is_typical_segment(signature)) {
     for (const parallelizer::PartialPlan& plan : plans) {
       const auto time = static_cast<double>(time_of(plan));
-      if (entry.one_block == 0 || time < entry.one_block) entry.one_block = time;
+      if (entry.one_segment == 0 || time < entry.one_segment) entry.one_segment = time;
     }
   }
   std::vector<StoredPlan>& kept = entry.plans[static_cast<std::size_t>(signature)];

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cut_points.hpp"
 #include "interleaving.hpp"
 #include "tangram/base/deadline.hpp"
 #include "tangram/chain/program.hpp"
@@ -18,35 +19,39 @@
 
 namespace tangram::compose {
 
-/// The distinct slice signatures of a model.
+/// The distinct signatures of a model's slices between cuts. Places and lengths are those of segments.
 class SignatureTable {
  public:
-  explicit SignatureTable(const model::Model& model);
+  explicit SignatureTable(const model::Model& model) : SignatureTable(model, CutPoints(model)) {}
+  SignatureTable(const model::Model& model, CutPoints cuts);
 
   struct Entry {
     model::SliceSignature signature;
     int first = 0;  ///< one slice that has it
     int last = 0;
-    [[nodiscard]] int blocks() const { return last - first; }
+    [[nodiscard]] int segments() const { return last - first; }
   };
+  [[nodiscard]] const CutPoints& cuts() const { return cuts_; }
+  [[nodiscard]] int segments() const { return segments_; }
   [[nodiscard]] int size() const { return static_cast<int>(entries_.size()); }
   [[nodiscard]] const Entry& entry(int id) const { return entries_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] int id(int first, int last) const { return ids_[at(first, last)]; }
-  [[nodiscard]] const std::vector<int>& ids() const { return ids_; }  ///< [first * (blocks + 1) + last], -1 elsewhere
+  [[nodiscard]] const std::vector<int>& ids() const { return ids_; }  ///< [first * (segments + 1) + last], -1 elsewhere
   /// Whether slices of the signature may be stages of so many model chunks.
   [[nodiscard]] bool is_stage(int id, int chunks) const {
-    return chunks == 1 || chunked_.has(entry(id).first, entry(id).last, chunks);
+    return chunks == 1 || chunked_.has(cuts_.block(entry(id).first), cuts_.block(entry(id).last), chunks);
   }
   [[nodiscard]] const ChunkedSlices& chunked() const { return chunked_; }
-  /// Ids by number of blocks, ascending; equal numbers together.
+  /// Ids by number of segments, ascending; equal numbers together.
   [[nodiscard]] const std::vector<std::vector<int>>& by_length() const { return by_length_; }
 
  private:
   [[nodiscard]] std::size_t at(int first, int last) const {
-    return static_cast<std::size_t>(first) * static_cast<std::size_t>(blocks_ + 1) + static_cast<std::size_t>(last);
+    return static_cast<std::size_t>(first) * static_cast<std::size_t>(segments_ + 1) + static_cast<std::size_t>(last);
   }
+  CutPoints cuts_;
   ChunkedSlices chunked_;
-  int blocks_ = 0;
+  int segments_ = 0;
   std::vector<Entry> entries_;
   std::vector<int> ids_;
   std::vector<std::vector<int>> by_length_;
@@ -68,13 +73,13 @@ struct ShapePlans {
   std::vector<std::vector<StoredPlan>> plans;
   /// Of `plans`; of slices that were not asked for, those of shorter ones that make them up.
   std::vector<std::vector<prune::Candidate>> staircases;
-  double one_block = 0;  ///< ns, fastest block in the middle of the model, however slow; 0: none fits. Splits samples
+  double one_segment = 0;  ///< ns, fastest in the middle of the model, however slow; 0: none fits. Splits samples
   std::vector<double> least_seconds;  ///< GPU-seconds of a block and sample at least, by block type
   std::vector<std::uint8_t> dead;     ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest
-  std::vector<std::uint8_t> asked;    ///< [blocks] whether slices of so many were asked for
-  std::vector<std::uint8_t> stepped;  ///< [blocks] whether their staircases are those of plans
-  Bytes shortage;                     ///< smallest memory shortage of a one-block slice that did not fit; 0: none
+  std::vector<std::uint8_t> asked;    ///< [segments] whether slices of so many were asked for
+  std::vector<std::uint8_t> stepped;  ///< [segments] whether their staircases are those of plans
+  Bytes shortage;                     ///< smallest memory shortage of one segment that did not fit; 0: none
 };
 
 struct StoreLimits {
@@ -99,13 +104,13 @@ class FrontierStore {
   /// Index of the entry, added if new. `slowest`: partial plans with a larger T (ns) are of no interest; the largest of
   /// all calls before ask() counts.
   int want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest);
-  /// Asks every parallelizer for the entries' slices of one block, as far as they were not asked for: `one_block` of
-  /// the entries is then known, their staircases are not.
-  void ask_blocks(std::span<const int> entries);
-  /// Asks every parallelizer for the entries' slices of so many blocks, ascending, as far as they were not asked for;
+  /// Asks every parallelizer for the entries' slices of one segment, as far as they were not asked for: `one_segment`
+  /// of the entries is then known, their staircases are not.
+  void ask_segments(std::span<const int> entries);
+  /// Asks every parallelizer for the entries' slices of so many segments, ascending, as far as they were not asked for;
   /// plans are kept in the order of parallelizers. One that fails takes nothing away from the others. Where not all
-  /// lengths are asked for, those of 1 to 4 blocks must be. `wanted`: [entry][signature] of the slices that are of use;
-  /// empty: all are. Once the deadline has passed nothing is asked, and what the store holds is of no use.
+  /// lengths are asked for, those of 1 to 4 segments must be. `wanted`: [entry][signature] of the slices that are of
+  /// use; empty: all are. Once the deadline has passed nothing is asked, and what the store holds is of no use.
   void ask(std::span<const int> entries, std::span<const int> lengths,
            const std::vector<std::vector<char>>& wanted = {});
 
@@ -130,7 +135,7 @@ class FrontierStore {
   [[nodiscard]] std::vector<prune::Candidate> staircase_of_unknown(const ShapePlans& entry,
                                                                    const SignatureTable::Entry& slice) const;
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
-  [[nodiscard]] bool is_typical_block(int signature) const;
+  [[nodiscard]] bool is_typical_segment(int signature) const;
   void record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author);
   void add_plans(ShapePlans& entry, int signature, std::vector<parallelizer::PartialPlan>& plans, int author);
 

@@ -30,13 +30,13 @@ bool same_parts(const std::vector<OptionPart>& a, const std::vector<OptionPart>&
 }
 
 // Those near the chain's, and the short ones.
-std::vector<int> lengths_near(const chain::Chain& chain, int blocks, const ProgramTuning& tuning) {
+std::vector<int> lengths_near(const chain::Chain& chain, int segments, int reach, const ProgramTuning& tuning) {
   std::set<int> lengths;
-  for (int length = 1; length <= std::min(tuning.short_slices, blocks); ++length) lengths.insert(length);
+  for (int length = 1; length <= std::min(tuning.short_slices, segments); ++length) lengths.insert(length);
   for (const chain::ChainStage& stage : chain.stages) {
     const int length = stage.last - stage.first;
-    for (int near = length - tuning.boundary_reach; near <= length + tuning.boundary_reach; ++near) {
-      if (near >= 1 && near <= blocks) lengths.insert(near);
+    for (int near = length - reach; near <= length + reach; ++near) {
+      if (near >= 1 && near <= segments) lengths.insert(near);
     }
   }
   return {lengths.begin(), lengths.end()};
@@ -80,6 +80,12 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
 }
 
 PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const {
+  PlacedChain other = among_own_shapes(chain, microbatch, options_.tuning.programs.boundary_reach);
+  if (other.timed.time != kNoTime) improve(other, effort);
+  return other;
+}
+
+PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach) const {
   const PricedProgram& from = chain.candidate->priced;
   PlacedChain other{std::make_shared<CandidateProgram>(), nullptr, {{}, kNoTime}};
   Setting& setting = other.candidate->setting;
@@ -105,7 +111,7 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   std::ranges::sort(entries);
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
   other.store = std::move(store);
-  other.store->ask(entries, lengths_near(chain.timed.chain, model_.block_count(), options_.tuning.programs));
+  other.store->ask(entries, lengths_near(chain.timed.chain, signatures_.segments(), reach, options_.tuning.programs));
   if (options_.deadline.has_passed()) return other;
   other.candidate->shares = chain.candidate->shares;
   other.candidate->priced =
@@ -115,7 +121,6 @@ PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microba
   auto start = fitted(chain, other);
   if (!start) return other;
   other.timed = std::move(*start);
-  improve(other, effort);
   return other;
 }
 

@@ -67,7 +67,7 @@ std::vector<std::vector<OptionPart>> mixed_options(const cluster::IslandLevel& l
       const OptionPart& b = second.front();
       if (a.placement.island_class >= b.placement.island_class) continue;
       if (a.is_with_next() || b.is_with_next()) continue;
-      const std::int64_t samples = split(microbatch, store.at(a.entry).one_block, store.at(b.entry).one_block);
+      const std::int64_t samples = split(microbatch, store.at(a.entry).one_segment, store.at(b.entry).one_segment);
       if (samples > 0) pairs.push_back({&a, &b, samples});
     }
   }

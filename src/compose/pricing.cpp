@@ -212,13 +212,14 @@ void add_interleaving(PricedProgram& priced, const cluster::IslandLevel& level, 
   }
 }
 
-void add_prices(PricedProgram& priced, const model::Model& model, const cluster::IslandLevel& level) {
+void add_prices(PricedProgram& priced, const model::Model& model, const CutPoints& cuts,
+                const cluster::IslandLevel& level) {
   chain::Program& program = priced.program;
   std::map<std::int64_t, int> kinds;
   std::vector<Bytes> bytes_of_kind;
   program.cut_kind.assign(static_cast<std::size_t>(program.blocks) + 1, 0);
   for (int cut = 1; cut < program.blocks; ++cut) {
-    const Bytes bytes = boundary_bytes(model, priced.setting, cut);
+    const Bytes bytes = boundary_bytes(model, priced.setting, cuts.block(cut));
     const auto [entry, created] = kinds.try_emplace(bytes.value(), static_cast<int>(kinds.size()));
     if (created) bytes_of_kind.push_back(bytes);
     program.cut_kind[static_cast<std::size_t>(cut)] = entry->second;
@@ -246,7 +247,7 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
   for (std::size_t option = 0; option < priced.parts.size(); ++option) {
     const std::vector<OptionPart>& parts = priced.parts[option];
     for (int s = 0; s < signatures.size(); ++s) {
-      const bool whole = signatures.entry(s).blocks() == model.block_count();
+      const bool whole = signatures.entry(s).segments() == signatures.segments();
       if (!model.job.allow.pipeline && !whole) continue;
       if (!signatures.is_stage(s, priced.setting.chunks)) continue;
       const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(s)];
@@ -280,8 +281,8 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
   for_each_key(priced, model, signatures, store,
                [&](std::size_t option, std::size_t s, const auto& first, const auto& last) {
                  const SignatureTable::Entry& slice = signatures.entry(static_cast<int>(s));
-                 const int blocks = slice.blocks();
-                 if (signatures.id(0, blocks) != static_cast<int>(s)) return;
+                 const int segments = slice.segments();
+                 if (signatures.id(0, segments) != static_cast<int>(s)) return;
                  const std::vector<OptionPart>& parts = priced.parts[option];
                  const Nanoseconds crossing =
                      crossing_sync(model, level, priced.setting.replicas, priced.setting.reach, placements_of(parts),
@@ -289,7 +290,7 @@ void add_drains(PricedProgram& priced, const model::Model& model, const cluster:
                  const Passes passes(priced.setting.chunks);
                  std::vector<chain::Drain> drains = drains_of(first, crossing, passes);
                  if (parts.size() > 1) drains = drains_of_both(drains, drains_of(last, crossing, passes));
-                 priced.program.drains(option, blocks) = std::move(drains);
+                 priced.program.drains(option, segments) = std::move(drains);
                });
 }
 
@@ -320,7 +321,7 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
   for (std::size_t option = 0; option < priced.parts.size(); ++option) {
     const std::vector<OptionPart>& parts = priced.parts[option];
     for (std::size_t s = 0; s < count; ++s) {
-      const bool whole = signatures.entry(static_cast<int>(s)).blocks() == model.block_count();
+      const bool whole = signatures.entry(static_cast<int>(s)).segments() == signatures.segments();
       if (!model.job.allow.pipeline && !whole) continue;
       if (!signatures.is_stage(static_cast<int>(s), priced.setting.chunks)) continue;
       const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
@@ -329,6 +330,13 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
           Passes(priced.setting.chunks).steps(parts.size() == 1 ? first : staircase_of_both(first, last));
     }
   }
+}
+
+// As chain::Program says it; nothing where segments are blocks.
+std::vector<int> blocks_in_front(const CutPoints& cuts) {
+  std::vector<int> blocks;
+  for (int cut = 0; cut <= cuts.segments() && !cuts.are_everywhere(); ++cut) blocks.push_back(cuts.block(cut));
+  return blocks;
 }
 
 // Stages that share a member with the next one: a number for each run.
@@ -353,13 +361,14 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   priced.parts = std::move(options);
   priced.shares = shares;
   chain::Program& program = priced.program;
-  program.blocks = model.block_count();
+  program.blocks = signatures.segments();
+  program.blocks_before = blocks_in_front(signatures.cuts());
   program.microbatches = setting.microbatches * setting.chunks;
   for (const ClassShare& share : shares) program.inventory.push_back(share.units);
   program.signatures = signatures.size();
   program.signature = {program.blocks + 1, signatures.ids()};
   add_options(priced, shares);
-  add_prices(priced, model, level);
+  add_prices(priced, model, signatures.cuts(), level);
   if (setting.chunks > 1) add_interleaving(priced, level, signatures.chunked().cut_bytes());
   program.frontiers = {priced.parts.size(), signatures.size()};
   program.least_forward = {priced.parts.size(), signatures.size(), INT64_MAX};
@@ -417,8 +426,9 @@ std::optional<Handover> handover_behind(const model::Model& model, const cluster
   if (is_last && priced.setting.chunks == 1) return std::nullopt;
   const std::vector<OptionPart>& from = at(priced.parts, chain.stages[s].option);
   const std::vector<OptionPart>& to = at(priced.parts, chain.stages[is_last ? 0 : s + 1].option);
-  const Bytes bytes = priced.setting.chunks > 1 ? Bytes(signatures.chunked().cut_bytes() * priced.setting.microbatch)
-                                                : boundary_bytes(model, priced.setting, chain.stages[s].last);
+  const Bytes bytes = priced.setting.chunks > 1
+                          ? Bytes(signatures.chunked().cut_bytes() * priced.setting.microbatch)
+                          : boundary_bytes(model, priced.setting, signatures.cuts().block(chain.stages[s].last));
   return handover_between(level, priced.shares, from, to, !is_last && from.front().is_with_next(), bytes);
 }
 
@@ -467,8 +477,8 @@ Composition to_composition(const model::Model& model, const cluster::IslandLevel
     const std::array<int, 2>& source = priced.sources[option * static_cast<std::size_t>(signatures.size()) + signature]
                                                      [static_cast<std::size_t>(from.candidate.source)];
     StageChoice stage;
-    stage.first = from.first;
-    stage.last = from.last;
+    stage.first = signatures.cuts().block(from.first);
+    stage.last = signatures.cuts().block(from.last);
     for (std::size_t p = 0; p < priced.parts[option].size(); ++p) {
       const OptionPart& part = priced.parts[option][p];
       stage.parts.push_back(

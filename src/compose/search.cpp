@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "batch.hpp"
+#include "cut_points.hpp"
 #include "final_local_search.hpp"
 #include "open_programs.hpp"
 #include "ordered_pipeline.hpp"
@@ -34,7 +35,7 @@ class Searcher {
         parallelizers_(parallelizers),
         options_(options),
         tuning_(options.tuning.programs),
-        batches_(model, hierarchy, parallelizers, options),
+        batches_(model, hierarchy, parallelizers, options, CutPoints(model, cut_spacing(model, options.cuts))),
         record_(batches_, options, progress, is_small() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
@@ -84,7 +85,8 @@ class Searcher {
     solve_sizes(unfinished);
     OpenPrograms(batches_, options_, record_).finish(std::move(unfinished));
     if (is_worth_timetables()) look_for_timetables();
-    if (tuning_.last_local_search) FinalLocalSearch(model_, hierarchy_, batches_, options_, record_).run();
+    if (tuning_.last_local_search)
+      FinalLocalSearch(model_, hierarchy_, parallelizers_, batches_, options_, record_).run();
   }
 
   // ---- the first look: one pipeline on the largest shapes, whose plan spares most questions about the others ----

@@ -19,6 +19,7 @@ SearchRecord::SearchRecord(const BatchMaker& batches, const SearchOptions& optio
 
 void SearchRecord::begin(const model::Model& model, const cluster::IslandHierarchy& hierarchy, int programs) {
   result_.space = name_space(model.job, hierarchy, options_);
+  if (!batches_.cuts().are_everywhere()) result_.space.rules.push_back(cut_rule(batches_.cuts()));
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     int islands = 0;
     for (const cluster::IslandClass& c : level.classes) islands += static_cast<int>(c.islands.size());
@@ -84,6 +85,16 @@ void SearchRecord::take_timed(CandidateProgram& candidate, const std::shared_ptr
   fastest_.note(std::move(candidate), store);
 }
 
+void SearchRecord::take_moved(const BatchMaker& cuts, const PlacedChain& moved) {
+  result_.statistics.labels += moved.candidate->solved.labels;
+  keep_timed(cuts.composition_of(*moved.candidate, *moved.store, moved.timed.chain), moved.timed.time);
+}
+
+void SearchRecord::keep_timed(Composition composition, std::int64_t time) {
+  result_.timed.push_back({Nanoseconds(time), std::move(composition)});
+  keep_fastest(result_.timed, options_.top);
+}
+
 void SearchRecord::take_improved(const PlacedChain& improved) {
   Composition better = batches_.composition_of(*improved.candidate, *improved.store, improved.timed.chain);
   LevelReport& report = level_of(improved.candidate->setting);
@@ -94,8 +105,7 @@ void SearchRecord::take_improved(const PlacedChain& improved) {
     result_.best.push_back(better);
     keep_best(result_.best, options_.top);
   }
-  result_.timed.push_back({Nanoseconds(improved.timed.time), std::move(better)});
-  keep_fastest(result_.timed, options_.top);
+  keep_timed(std::move(better), improved.timed.time);
 }
 
 void SearchRecord::sort_out(const OpenProgram& program, std::vector<OpenProgram>& open) {

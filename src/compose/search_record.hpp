@@ -41,6 +41,8 @@ class SearchRecord {
   void take(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store, OpenProgram& program);
   /// Of a program that was searched for timetables alone.
   void take_timed(CandidateProgram& candidate, const std::shared_ptr<FrontierStore>& store);
+  /// A plan with other cuts than the space has: nothing is proven of it, and no other plan is measured by it.
+  void take_moved(const BatchMaker& cuts, const PlacedChain& moved);
   /// A plan that was made of one found before.
   void take_improved(const PlacedChain& improved);
 
@@ -70,6 +72,7 @@ class SearchRecord {
 
  private:
   void take_chains(const CandidateProgram& candidate, const FrontierStore& store);
+  void keep_timed(Composition composition, std::int64_t time);
   void note_shortage(const FrontierStore& store);
   void report(const Setting& setting);
   void conclude_without_plan(const model::Model& model, const cluster::IslandLevel& finest);

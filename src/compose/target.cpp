@@ -17,6 +17,7 @@
 #include "tangram/chain/program.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 #include "tangram/relax/state_memory.hpp"
+#include "target_cases.hpp"
 
 namespace tangram::compose {
 
@@ -314,9 +315,9 @@ std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, co
   return placed(std::move(cases), placement);
 }
 
-SearchResult search_target(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                           std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
-                           const ProgressCallback& progress) {
+SearchResult search_cases(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                          std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
+                          const ProgressCallback& progress) {
   const EncoderPlacement placement = options.placement;
   const Runtime& row = runtime::runtime_of(target);
   const Runtime runtime = options.lifted ? row.without(*options.lifted) : row;

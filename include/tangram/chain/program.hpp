@@ -41,7 +41,9 @@ struct Drain {
 };
 
 struct Program {
-  int blocks = 0;
+  int blocks = 0;  ///< of a model or, where it is cut at some places alone, what lies between two of these
+  /// [cut] Blocks of the model in front of it, cuts 0 .. blocks; empty: as many as its number says.
+  std::vector<int> blocks_before;
   std::int64_t microbatches = 1;  ///< M
   std::vector<int> inventory;     ///< units per class
   /// What the units of a chain may cost altogether, in any currency (GPUs, micro-dollars per hour), and one unit of
@@ -97,6 +99,10 @@ struct Program {
   /// By how many microbatches (interleaved: passes) a classic warm-up is longer than that of the stage behind.
   [[nodiscard]] std::int64_t warmup_step() const { return is_interleaved() ? 2 : 1; }
   [[nodiscard]] int signature_of(int first, int last) const { return signature(first, last); }
+  /// Of the model, between two cuts.
+  [[nodiscard]] int blocks_between(int first, int last) const {
+    return blocks_before.empty() ? last - first : at(blocks_before, last) - at(blocks_before, first);
+  }
   [[nodiscard]] const std::vector<Candidate>& frontier(int option, int signature_id) const {
     return frontiers(option, signature_id);
   }

@@ -42,6 +42,12 @@ struct SpendLimit {
 /// finish takes many times as many: these bring most within 2.5 % of the best.
 [[nodiscard]] std::int64_t usual_label_budget(int gpus, const ProgramTuning& tuning = {});
 
+/// How finely a model is cut. What a search takes grows with the square of the places where a stage may end.
+struct CutLimits {
+  int blocks = 256;    ///< models of up to so many may be cut between any two: seconds to a minute on 64 GPUs
+  int segments = 128;  ///< that deeper ones are cut into, at most
+};
+
 struct SearchOptions {
   bool timed = false;  ///< also look for plans that are faster pass by pass: SearchResult::timed
   int top = 4;         ///< compositions returned by closed form, and as many by timetable
@@ -50,6 +56,7 @@ struct SearchOptions {
   int max_replicas = 1 << 20;  ///< --max-pipelines
   int max_parts = 2;           ///< partial plans in a mixed stage; 1: none
   Constraints constraints;
+  CutLimits cuts;
   std::optional<SpendLimit> spend;
   Nanoseconds incumbent = Nanoseconds::max();  ///< only plans with a smaller closed form are of interest
   double accepted_gap = 0;                     ///< the search ends once no plan can be faster by more than this share

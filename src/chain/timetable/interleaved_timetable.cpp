@@ -46,7 +46,7 @@ class InterleavedRun {
     for (std::int64_t s = 0; s < count; ++s) {
       const Candidate& plan = at(chain.stages, s).candidate;
       ChunkedStage worker;
-      const int blocks = at(chain.stages, s).last - at(chain.stages, s).first;
+      const int blocks = program.blocks_between(at(chain.stages, s).first, at(chain.stages, s).last);
       for (std::int64_t c = 0; c < chunks_; ++c) {
         worker.forward.push_back(program.interleaving.pass_of(plan.F, blocks, c));
         worker.backward.push_back(program.interleaving.pass_of(plan.T - plan.F, blocks, c));

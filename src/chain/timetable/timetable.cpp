@@ -114,7 +114,7 @@ StageWork work_of(const Program& program, const ChainStage& stage) {
   if (!program.is_interleaved()) return {program.microbatches * plan.T, plan.T};
   const Interleaving& interleaving = program.interleaving;
   const auto of_chunk = [&](std::int64_t chunk) {
-    const int blocks = stage.last - stage.first;
+    const int blocks = program.blocks_between(stage.first, stage.last);
     return interleaving.pass_of(plan.F, blocks, chunk) + interleaving.pass_of(plan.T - plan.F, blocks, chunk);
   };
   StageWork work{0, of_chunk(0)};

@@ -50,12 +50,13 @@ Json hierarchy_json(const cluster::IslandHierarchy& hierarchy) {
 
 Json options_json(const compose::SearchOptions& options) {
   // The deadline is no part of it: what it ends is not stored.
-  const auto& [timed, top, label_budget, deadline, max_replicas, max_parts, constraints, spend, incumbent, accepted_gap,
-               near_degrees, schedule, placement, lifted, profiles, relaxed_bound, tuning] = options;
+  const auto& [timed, top, label_budget, deadline, max_replicas, max_parts, constraints, cuts, spend, incumbent,
+               accepted_gap, near_degrees, schedule, placement, lifted, profiles, relaxed_bound, tuning] = options;
   return Json::array({timed, top, label_budget, max_replicas, max_parts, search_cache::to_json(constraints),
-                      search_cache::to_json(spend), search_cache::to_json(incumbent),
-                      search_cache::to_json(accepted_gap), search_cache::to_json(near_degrees),
-                      search_cache::to_json(schedule), to_string(placement), search_cache::to_json(lifted),
+                      Json::array({cuts.blocks, cuts.segments}), search_cache::to_json(spend),
+                      search_cache::to_json(incumbent), search_cache::to_json(accepted_gap),
+                      search_cache::to_json(near_degrees), search_cache::to_json(schedule), to_string(placement),
+                      search_cache::to_json(lifted),
                       profiles == nullptr ? Json() : search_cache::to_json(profiles->profiles()),
                       search_cache::to_json(relaxed_bound)});
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include "property/chain/brute_force.hpp"
 #include "property/chain/closed_form.hpp"
@@ -123,14 +125,26 @@ std::vector<parallelizer::PartialPlan> SearchTruth::plans(std::size_t at, const 
   return job_.parallelizer.plans(model::signature(model_, first, last), shape, part.samples);
 }
 
-// Fastest time of any block between the first and the last one, or of any block where there is none between.
-std::int64_t SearchTruth::one_block(std::size_t at, const Part& part) const {
-  const int blocks = model_.block_count();
-  const int from = blocks > 2 ? 1 : 0;
-  const int to = blocks > 2 ? blocks - 1 : blocks;
+SearchTruth::SearchTruth(const SearchCase& job, runtime::Semantics semantics, std::vector<int> cuts)
+    : model_(*job.model), job_(job), semantics_(semantics), cuts_(std::move(cuts)) {
+  if (!cuts_.empty()) return;
+  cuts_.resize(static_cast<std::size_t>(model_.block_count()) + 1);
+  std::iota(cuts_.begin(), cuts_.end(), 0);
+}
+
+bool SearchTruth::is_between_cuts(int first, int last) const {
+  return std::ranges::binary_search(cuts_, first) && std::ranges::binary_search(cuts_, last);
+}
+
+// Fastest time of all between two cuts in a row but what is at the ends of the model; of those where there are no
+// others.
+std::int64_t SearchTruth::one_segment(std::size_t at, const Part& part) const {
+  const std::size_t segments = cuts_.size() - 1;
+  const std::size_t from = segments > 2 ? 1 : 0;
+  const std::size_t to = segments > 2 ? segments - 1 : segments;
   std::int64_t fastest = 0;
-  for (int i = from; i < to; ++i) {
-    for (const parallelizer::PartialPlan& plan : plans(at, part, i, i + 1)) {
+  for (std::size_t i = from; i < to; ++i) {
+    for (const parallelizer::PartialPlan& plan : plans(at, part, cuts_[i], cuts_[i + 1])) {
       const std::int64_t time = (plan.cost.forward + plan.cost.backward).value();
       if (fastest == 0 || time < fastest) fastest = time;
     }
@@ -140,8 +154,8 @@ std::int64_t SearchTruth::one_block(std::size_t at, const Part& part) const {
 
 // Samples in proportion to speed, rounded half up to eighths of the microbatch.
 std::optional<Parts> SearchTruth::mixed(std::size_t at, Part a, Part b) const {
-  const std::int64_t time_a = one_block(at, a);
-  const std::int64_t time_b = one_block(at, b);
+  const std::int64_t time_a = one_segment(at, a);
+  const std::int64_t time_b = one_segment(at, b);
   if (time_a == 0 || time_b == 0 || time_a > 8 * time_b || time_b > 8 * time_a) return std::nullopt;
   const int whole = a.samples;
   const int step = std::max(1, whole / 8);
@@ -412,8 +426,8 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
     program.options.push_back(option);
     std::vector<std::vector<prune::Candidate>> frontiers;
     for (const auto& [first, last] : slices) {
-      const bool allowed =
-          (model_.job.allow.pipeline || last - first == program.blocks) && can_be_stage(space, first, last);
+      const bool allowed = (model_.job.allow.pipeline || last - first == program.blocks) &&
+                           is_between_cuts(first, last) && can_be_stage(space, first, last);
       frontiers.push_back(allowed ? stages(space, parts, first, last) : std::vector<prune::Candidate>{});
     }
     program.frontiers.add_row(frontiers);
@@ -508,7 +522,7 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
   int next_block = 0;
   for (const compose::StageChoice& stage : composition.stages) {
     if (stage.first != next_block || stage.last <= stage.first) return {};
-    if (!can_be_stage(space, stage.first, stage.last)) return {};
+    if (!is_between_cuts(stage.first, stage.last) || !can_be_stage(space, stage.first, stage.last)) return {};
     next_block = stage.last;
     Parts parts;
     std::int64_t samples = 0;

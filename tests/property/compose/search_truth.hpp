@@ -18,8 +18,9 @@ namespace tangram::tests {
 
 class SearchTruth {
  public:
-  explicit SearchTruth(const SearchCase& job, runtime::Semantics semantics = {})
-      : model_(*job.model), job_(job), semantics_(semantics) {}
+  /// `cuts`: blocks in front of the places where stages may begin and end, both ends of the model among them; empty:
+  /// anywhere.
+  explicit SearchTruth(const SearchCase& job, runtime::Semantics semantics = {}, std::vector<int> cuts = {});
 
   /// nullopt: no plan at all.
   [[nodiscard]] std::optional<std::int64_t> best(const compose::SearchOptions& options = {}) const;
@@ -52,7 +53,8 @@ class SearchTruth {
   [[nodiscard]] bool in_one_member(const Space& space, int k) const;
   [[nodiscard]] std::vector<Parts> options(const Space& space, const compose::SearchOptions& options) const;
   [[nodiscard]] std::optional<Parts> mixed(std::size_t at, Part a, Part b) const;
-  [[nodiscard]] std::int64_t one_block(std::size_t at, const Part& part) const;
+  [[nodiscard]] std::int64_t one_segment(std::size_t at, const Part& part) const;
+  [[nodiscard]] bool is_between_cuts(int first, int last) const;
   [[nodiscard]] std::vector<parallelizer::PartialPlan> plans(std::size_t at, const Part& part, int first,
                                                              int last) const;
   [[nodiscard]] std::vector<prune::Candidate> stages(const Space& space, const Parts& parts, int first, int last) const;
@@ -80,6 +82,7 @@ class SearchTruth {
   const model::Model& model_;
   const SearchCase& job_;
   runtime::Semantics semantics_;
+  std::vector<int> cuts_;
 };
 
 }  // namespace tangram::tests

@@ -137,6 +137,8 @@ TEST_CASE("search cache: whatever a search reads is in its key") {
   check_change([](Asked& a) { ++a.options.label_budget; });
   check_change([](Asked& a) { --a.options.max_replicas; });
   check_change([](Asked& a) { --a.options.max_parts; });
+  check_change([](Asked& a) { --a.options.cuts.blocks; });
+  check_change([](Asked& a) { --a.options.cuts.segments; });
   check_change([](Asked& a) { a.options.constraints.demands.degrees.emplace(); });
   check_change([](Asked& a) { a.options.spend = SpendLimit{Currency::kGpus, 3}; });
   check_change([](Asked& a) { a.options.incumbent = Nanoseconds(7); });

@@ -95,7 +95,7 @@ LaneShare lane_share(const Composition& plan, EncoderTurns turns, int tp) {
   LaneShare share;
   std::int64_t gpus = 0;
   for (const StageChoice& stage : plan.stages) gpus += only_part(stage).gpus;
-  share.lanes = gpus / tp;
+  share.lanes = std::max<std::int64_t>(1, gpus / tp);  // too few GPUs: cost() says so
   share.all = share.lanes * plan.replicas;
   share.samples = ceil_of(round_samples(plan, turns), share.lanes);
   return share;

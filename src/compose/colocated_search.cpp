@@ -63,7 +63,7 @@ std::vector<std::string> rules_of() {
       "placement colocated: encoders on all GPUs of the language model, in three phases or, without pipelines, per "
       "microbatch",
       fmt::format("encoders: tp of 1, 2, 4, 8 inside a member, ZeRO-1 over all lanes, recompute none, selective or "
-                  "full; per-microbatch turns of 1, 2, 4, ... samples"),
+                  "full; per-microbatch turns of 1, 2, 4, ... 64 samples"),
       "no mixed stages"};
 }
 
@@ -87,7 +87,8 @@ class ColocatedSearch {
 
   SearchResult run(std::span<const parallelizer::Parallelizer* const> parallelizers) {
     if (!choose_parallelizers(parallelizers)) return std::move(all_);
-    const std::vector<EncoderCase> cases = encoder_cases(model_, hierarchy_.levels.front(), pricing_);
+    const std::vector<EncoderCase> cases =
+        encoder_cases(model_, hierarchy_.levels.front(), pricing_, options_.constraints.gpu_types);
     for (const EncoderCase& one : cases) {
       if (!first_ && options_.deadline.has_passed()) {
         open_ = Nanoseconds(0);
@@ -149,6 +150,7 @@ class ColocatedSearch {
 
   [[nodiscard]] SearchResult search_language(const EncoderCase& one, Bytes more) const {
     SearchOptions limits = options_;
+    limits.constraints.gpu_types = one.gpu_types;
     if (best() != Nanoseconds::max()) limits.incumbent = best() - one.least_time;
     limits.label_budget = std::max<std::int64_t>(1, options_.label_budget - all_.statistics.labels);
     return search(model_of(one), with_reserve(hierarchy_, one.reserve, more), parallelizers_, limits, progress_);
@@ -167,14 +169,20 @@ class ColocatedSearch {
     }
   }
 
+  // Of three phases, whose microbatches have any size, on most types.
+  void note_space(const EncoderCase& one, const SearchResult& found) {
+    const std::pair width(one.turns == EncoderTurns::kThreePhases, one.gpu_types.size());
+    if (!first_ && width <= width_) return;
+    all_.space = found.space;
+    all_.space.name = "tangram/colocated-1";
+    all_.levels = found.levels;
+    width_ = width;
+    first_ = false;
+  }
+
   // What the case may still have: its first search takes no more memory than any of its plans keeps.
   void note_bound(const EncoderCase& one, const SearchResult& found) {
-    if (first_ || (is_of_one_size_ && one.turns == EncoderTurns::kThreePhases)) {
-      all_.space = found.space;
-      all_.levels = found.levels;
-      is_of_one_size_ = one.turns == EncoderTurns::kPerMicrobatch;
-      first_ = false;
-    }
+    note_space(one, found);
     if (found.best.empty()) {
       if (all_.infeasible.empty()) all_.infeasible = found.infeasible;
       if (!found.is_out_of_budget()) return;
@@ -252,7 +260,7 @@ class ColocatedSearch {
   Nanoseconds open_ = Nanoseconds::max();
   Nanoseconds language_bound_;
   bool first_ = true;
-  bool is_of_one_size_ = true;  ///< the space so far is that of a case with one size of microbatches
+  std::pair<bool, std::size_t> width_;  ///< of the case whose space is told
 };
 
 }  // namespace

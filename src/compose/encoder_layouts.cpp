@@ -1,10 +1,12 @@
 #include "encoder_layouts.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "space.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::compose {
 
@@ -48,114 +50,157 @@ std::vector<EncoderLayouts> combinations(const std::vector<cost::EncoderLayout>&
   return all;
 }
 
-/// Of one encoder in one layout on the whole fleet.
-struct Least {
-  double seconds = 0;
-  std::vector<Bytes> reserve;  ///< without working buffers, of which only the largest encoder's count
-  std::vector<Bytes> transient;
+/// The GPUs of some types.
+struct TypeSet {
+  std::vector<std::string> types;
+  int gpus = 0;
 };
 
-class LeastCosts {
+/// What all encoders take on one class, of a batch.
+struct ClassTime {
+  double seconds = 0;
+  Bytes reserve;
+};
+
+/// Layouts of all encoders with turns.
+struct Tried {
+  EncoderTurns turns = EncoderTurns::kThreePhases;
+  EncoderLayouts layouts;
+  std::int64_t microbatch = 0;
+};
+
+class CaseMaker {
  public:
-  LeastCosts(const model::Model& model, const cluster::IslandLevel& level, const EncoderPricing& pricing)
-      : level_(level), pricing_(pricing), gpus_(gpu_count(level)), batch_(model.job.global_batch) {}
+  CaseMaker(const model::Model& model, const cluster::IslandLevel& level, const EncoderPricing& pricing,
+            const std::vector<std::string>& gpu_types)
+      : level_(level), pricing_(pricing), gpu_types_(gpu_types), batch_(model.job.global_batch) {}
 
-  /// The whole batch at once, on all lanes that there may be: with fewer of them each has more samples.
-  [[nodiscard]] std::optional<Least> of_batch(std::size_t encoder, const cost::EncoderLayout& layout) const {
-    LaneShare share;
-    share.all = std::max(1, gpus_ / layout.tp);
-    share.lanes = share.all;
-    share.samples = (batch_ + share.all - 1) / share.all;
-    return of(encoder, layout, EncoderTurns::kThreePhases, share, 1);
-  }
-
-  /// A microbatch at a time. However many lanes share it, the samples of one take no less than at the best number.
-  [[nodiscard]] std::optional<Least> of_microbatches(std::size_t encoder, const cost::EncoderLayout& layout,
-                                                     std::int64_t microbatch) const {
-    std::optional<Least> least;
-    for (std::int64_t samples = 1; samples <= microbatch; ++samples) {
-      LaneShare share;
-      share.all = std::max(1, gpus_ / layout.tp);
-      share.lanes = std::max<std::int64_t>(1, microbatch / samples);
-      share.samples = samples;
-      const double passes = static_cast<double>(batch_) / static_cast<double>(share.all * samples);
-      const auto each = of(encoder, layout, EncoderTurns::kPerMicrobatch, share, passes);
-      if (!each) continue;
-      if (!least) {
-        least = each;  // with one sample: the least memory
-      } else {
-        least->seconds = std::min(least->seconds, each->seconds);
-      }
+  /// A plan's encoders take what its slowest GPUs take: a case for each type that may be the slowest.
+  void add(const Tried& tried, std::vector<EncoderCase>& cases) {
+    TypeSet set;
+    for (const int c : fastest_first(tried)) {
+      const std::string& type = at(level_.classes, c).device.name;
+      if (std::ranges::find(set.types, type) != set.types.end()) continue;
+      set.types.push_back(type);
+      set.gpus = gpu_count(level_, set.types);
+      if (auto one = case_of(tried, set, c)) cases.push_back(std::move(*one));
     }
-    return least;
   }
 
  private:
-  [[nodiscard]] std::optional<Least> of(std::size_t encoder, const cost::EncoderLayout& layout, EncoderTurns turns,
-                                        const LaneShare& share, double passes) const {
-    Least least;
-    least.seconds = std::numeric_limits<double>::infinity();
-    for (const cluster::IslandClass& c : level_.classes) {
-      const auto cost = pricing_.cost(encoder, cluster::make_shape(c, c.gpus_per_member), layout, turns, share);
+  /// Classes that run the encoders.
+  [[nodiscard]] std::vector<int> fastest_first(const Tried& tried) {
+    std::vector<std::pair<double, int>> order;
+    for (int c = 0; c < std::ssize(level_.classes); ++c) {
+      const std::string& type = at(level_.classes, c).device.name;
+      if (!gpu_types_.empty() && std::ranges::find(gpu_types_, type) == gpu_types_.end()) continue;
+      if (const auto time = time_on(tried, c, gpu_count(level_))) order.emplace_back(time->seconds, c);
+    }
+    std::ranges::sort(order);
+    std::vector<int> classes;
+    for (const auto& [seconds, c] : order) classes.push_back(c);
+    return classes;
+  }
+
+  /// Where the slowest of them are of class `slowest`.
+  [[nodiscard]] std::optional<EncoderCase> case_of(const Tried& tried, const TypeSet& set, int slowest) {
+    const auto time = time_on(tried, slowest, set.gpus);
+    if (!time) return std::nullopt;
+    EncoderCase out{tried.turns, tried.layouts, tried.microbatch, set.types, {}, {}};
+    // Rounded down: it is a bound.
+    out.least_time = Nanoseconds(static_cast<std::int64_t>(time->seconds * 1e9 * (1 - 1e-12)));
+    for (int c = 0; c < std::ssize(level_.classes); ++c) {
+      const auto own = time_on(tried, c, set.gpus);
+      out.reserve.push_back(own ? own->reserve : time->reserve);
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::optional<ClassTime> time_on(const Tried& tried, int island_class, int gpus) {
+    ClassTime sum;
+    Bytes transient;
+    for (std::size_t e = 0; e < tried.layouts.size(); ++e) {
+      const auto own = tried.turns == EncoderTurns::kThreePhases ? of_batch(tried, e, island_class, gpus)
+                                                                 : of_microbatches(tried, e, island_class, gpus);
+      if (!own) return std::nullopt;
+      sum.seconds += own->seconds;
+      sum.reserve += own->cost.static_memory + own->cost.held;
+      transient = std::max(transient, own->cost.transient);
+    }
+    sum.reserve += transient;
+    return sum;
+  }
+
+  struct Least {
+    double seconds = 0;
+    cost::EncoderCost cost;  ///< of the least memory
+  };
+
+  /// The whole batch at once, on all lanes that there may be: with fewer of them each has more samples.
+  [[nodiscard]] std::optional<Least> of_batch(const Tried& tried, std::size_t e, int island_class, int gpus) {
+    LaneShare share;
+    share.all = std::max(1, gpus / tried.layouts[e].tp);
+    share.lanes = share.all;
+    share.samples = (batch_ + share.all - 1) / share.all;
+    const auto cost = cost_on(tried, e, island_class, share);
+    return cost ? std::optional(Least{to_seconds(cost->forward + cost->backward), *cost}) : std::nullopt;
+  }
+
+  /// A microbatch at a time. However many lanes share it, the samples of one take no less than at the best number, and
+  /// hold no less than a single one.
+  [[nodiscard]] std::optional<Least> of_microbatches(const Tried& tried, std::size_t e, int island_class, int gpus) {
+    std::optional<Least> least;
+    for (std::int64_t samples = 1; samples <= tried.microbatch; ++samples) {
+      LaneShare share;
+      share.all = std::max(1, gpus / tried.layouts[e].tp);
+      share.lanes = std::max<std::int64_t>(1, tried.microbatch / samples);
+      share.samples = samples;
+      const auto cost = cost_on(tried, e, island_class, share);
       if (!cost) return std::nullopt;
-      least.seconds = std::min(least.seconds, to_seconds(cost->forward + cost->backward) * passes);
-      least.reserve.push_back(cost->static_memory + cost->held);
-      least.transient.push_back(cost->transient);
+      const double passes = static_cast<double>(batch_) / static_cast<double>(share.all * samples);
+      const double seconds = to_seconds(cost->forward + cost->backward) * passes;
+      if (!least) least = Least{seconds, *cost};
+      least->seconds = std::min(least->seconds, seconds);
     }
     return least;
   }
 
+  [[nodiscard]] std::optional<cost::EncoderCost> cost_on(const Tried& tried, std::size_t e, int island_class,
+                                                         const LaneShare& share) {
+    const Key key{e, tried.layouts[e], tried.turns, island_class, share.all, share.lanes, share.samples};
+    const auto known = costs_.find(key);
+    if (known != costs_.end()) return known->second;
+    const cluster::IslandClass& c = at(level_.classes, island_class);
+    auto cost = pricing_.cost(e, cluster::make_shape(c, c.gpus_per_member), tried.layouts[e], tried.turns, share);
+    return costs_.emplace(key, std::move(cost)).first->second;
+  }
+
+  using Key = std::tuple<std::size_t, cost::EncoderLayout, EncoderTurns, int, std::int64_t, std::int64_t, std::int64_t>;
+
   const cluster::IslandLevel& level_;
   const EncoderPricing& pricing_;
-  int gpus_;
+  const std::vector<std::string>& gpu_types_;
   std::int64_t batch_;
+  std::map<Key, std::optional<cost::EncoderCost>> costs_;  // cases differ in few of them
 };
-
-/// nullopt: some encoder does not run in its layout.
-template <class Of>
-std::optional<EncoderCase> case_of(EncoderTurns turns, const EncoderLayouts& layouts, std::int64_t microbatch,
-                                   std::size_t classes, Of least_of) {
-  EncoderCase out{turns, layouts, microbatch, {}, std::vector<Bytes>(classes)};
-  std::vector<Bytes> transient(classes);
-  double seconds = 0;
-  for (std::size_t e = 0; e < layouts.size(); ++e) {
-    const std::optional<Least> least = least_of(e, layouts[e]);
-    if (!least) return std::nullopt;
-    seconds += least->seconds;
-    for (std::size_t c = 0; c < classes; ++c) {
-      out.reserve[c] += least->reserve[c];
-      transient[c] = std::max(transient[c], least->transient[c]);
-    }
-  }
-  for (std::size_t c = 0; c < classes; ++c) out.reserve[c] += transient[c];
-  // Rounded down: it is a bound.
-  out.least_time = Nanoseconds(static_cast<std::int64_t>(seconds * 1e9 * (1 - 1e-12)));
-  return out;
-}
 
 std::vector<std::int64_t> microbatches_of(const model::Job& job) {
   if (job.microbatch > 0) return {job.microbatch};
   std::vector<std::int64_t> sizes;
-  for (std::int64_t b = 1; b <= job.global_batch; b *= 2) sizes.push_back(b);
+  for (std::int64_t b = 1; b <= std::min(job.global_batch, kMostTurnSamples); b *= 2) sizes.push_back(b);
   return sizes;
 }
 
 }  // namespace
 
 std::vector<EncoderCase> encoder_cases(const model::Model& model, const cluster::IslandLevel& level,
-                                       const EncoderPricing& pricing) {
-  const LeastCosts costs(model, level, pricing);
+                                       const EncoderPricing& pricing, const std::vector<std::string>& gpu_types) {
+  CaseMaker maker(model, level, pricing, gpu_types);
   std::vector<EncoderCase> cases;
-  const auto add = [&](std::optional<EncoderCase> one) {
-    if (one) cases.push_back(std::move(*one));
-  };
   for (const EncoderLayouts& layouts : combinations(layouts_of(model.job.allow, level), pricing.encoders())) {
-    add(case_of(EncoderTurns::kThreePhases, layouts, 0, level.classes.size(),
-                [&](std::size_t e, const cost::EncoderLayout& layout) { return costs.of_batch(e, layout); }));
+    maker.add({EncoderTurns::kThreePhases, layouts, 0}, cases);
     for (const std::int64_t b : microbatches_of(model.job)) {
-      add(case_of(
-          EncoderTurns::kPerMicrobatch, layouts, b, level.classes.size(),
-          [&](std::size_t e, const cost::EncoderLayout& layout) { return costs.of_microbatches(e, layout, b); }));
+      maker.add({EncoderTurns::kPerMicrobatch, layouts, b}, cases);
     }
   }
   std::ranges::stable_sort(cases, {}, &EncoderCase::least_time);

@@ -34,13 +34,13 @@ TurnsCase random_turns(Draws& draws, const TurnsFlavour& flavour) {
   SimTurns turns;
   turns.rounds = each ? microbatches : 1;
   turns.gather = Nanoseconds(draws.sometimes(500));
-  turns.broadcast = Nanoseconds(draws.sometimes(500));
+  const bool frozen = draws.pick(0, 3) == 0;
+  turns.broadcast = Nanoseconds(frozen ? 0 : draws.sometimes(500));  // of no gradients
   multimodal::SuperLane& own = out.plan.super_lanes.emplace_back();
   own.gather = turns.gather.value();
   own.broadcast = turns.broadcast.value();
   own.language.microbatches = microbatches / turns.rounds;
   const std::int64_t alike = draws.pick(100, 400);
-  const bool frozen = draws.pick(0, 3) == 0;
   for (std::int64_t s = 0; s < stages; ++s) {
     const std::int64_t f = flavour.alike ? alike : draws.pick(100, 400);
     const std::int64_t encoder = flavour.alike ? 5 * alike : draws.pick(50, 3000);
@@ -102,8 +102,7 @@ TEST_CASE("turns: events of every round, encoders around the pipeline") {
     const SimTurns& turns = *one.pipeline.turns;
     const auto stages = std::ssize(one.pipeline.stages);
     CHECK(std::ranges::count(result.events, EventKind::kEncoderForward, &Event::kind) == turns.rounds * stages);
-    CHECK(std::ranges::count(result.events, EventKind::kForward, &Event::kind) ==
-          one.pipeline.microbatches * stages);
+    CHECK(std::ranges::count(result.events, EventKind::kForward, &Event::kind) == one.pipeline.microbatches * stages);
     // No GPU does two things at once.
     for (std::int64_t s = 0; s < stages; ++s) {
       Nanoseconds free;

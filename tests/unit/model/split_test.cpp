@@ -1,4 +1,5 @@
-// A multimodal model taken apart: parameters of the parts are those of the whole, and what cannot be taken apart is said.
+// A multimodal model taken apart: parameters of the parts are those of the whole, and what cannot be taken apart is
+// said.
 #include "tangram/model/split.hpp"
 
 #include <cmath>
@@ -12,10 +13,12 @@ using namespace tangram::model::test;
 namespace {
 
 Model multimodal(const std::string& vision, const std::string& rest = "") {
-  return valid(read_model("schema: tangram.model/1\nname: m\narchitecture:\n  vocabulary: 1000\n  hidden: 64\n  layers: 3\n"
-              "  heads: 4\n  ffn_hidden: 128\n  encoders:\n    - {name: vision, hidden: 32, layers: 2, heads: 2, "
-              "ffn_hidden: 64, gated: false" +
-              vision + "}\n" + rest + "training: {sequence_length: 256, global_batch_samples: 8}\n", "m.yaml"));
+  return valid(
+      read_model("schema: tangram.model/1\nname: m\narchitecture:\n  vocabulary: 1000\n  hidden: 64\n  layers: 3\n"
+                 "  heads: 4\n  ffn_hidden: 128\n  encoders:\n    - {name: vision, hidden: 32, layers: 2, heads: 2, "
+                 "ffn_hidden: 64, gated: false" +
+                     vision + "}\n" + rest + "training: {sequence_length: 256, global_batch_samples: 8}\n",
+                 "m.yaml"));
 }
 
 }  // namespace
@@ -46,9 +49,10 @@ TEST_CASE("split: a frozen encoder is frozen in its own model, and its language 
 }
 
 TEST_CASE("split: what is no encoder in front of a language model is named") {
-  CHECK(why_not_split(valid(read_model("schema: tangram.model/1\nname: m\narchitecture: {vocabulary: 100, hidden: 64, layers: 2, "
-                           "heads: 4, ffn_hidden: 128}\ntraining: {sequence_length: 8, global_batch_samples: 8}\n", "t.yaml"))) ==
-        "it has no encoders");
+  CHECK(why_not_split(
+            valid(read_model("schema: tangram.model/1\nname: m\narchitecture: {vocabulary: 100, hidden: 64, layers: 2, "
+                             "heads: 4, ffn_hidden: 128}\ntraining: {sequence_length: 8, global_batch_samples: 8}\n",
+                             "t.yaml"))) == "it has no encoders");
   JobOverrides freeze;
   freeze.freeze = {"language"};
   const Model whole = multimodal(", tokens_in: 64, tokens_out: 16, connector: {kind: merger, widths: [128, 64]}");
@@ -64,5 +68,5 @@ TEST_CASE("split: the variation of samples is that of the lognormal with their 9
   const EncoderSpread spread = encoder_spread(data, 0);
   CHECK(std::abs(spread.variation - 0.6) < 0.01);
   CHECK(spread.none == 0.25);
-  CHECK(encoder_spread(multimodal(""), 0).variation == 0);
+  CHECK(encoder_spread(multimodal(", tokens_per_sample: 64"), 0).variation == 0);
 }

@@ -79,11 +79,13 @@ TEST_CASE("colocated: mistakes are found") {
     return plan;
   };
   using Plan = plan::LaunchPlan;
-  const auto encoders = [](Plan& plan) -> plan::EncoderPrediction& { return *plan.stages.back().parts.front().encoders; };
+  const auto encoders = [](Plan& plan) -> plan::EncoderPrediction& {
+    return *plan.stages.back().parts.front().encoders;
+  };
   CHECK(finds(with([&](Plan& p) { encoders(p).forward += Nanoseconds(1); }), "encoders-differ"));
   CHECK(finds(with([&](Plan& p) { encoders(p).held -= Bytes(1); }), "encoders-differ"));
-  CHECK(finds(with([&](Plan& p) { p.stages.back().parts.front().predicted.peak_memory -= Bytes(1); }),
-              "memory-differs"));
+  CHECK(
+      finds(with([&](Plan& p) { p.stages.back().parts.front().predicted.peak_memory -= Bytes(1); }), "memory-differs"));
   CHECK(finds(with([](Plan& p) { p.colocated->gather += Nanoseconds(1); }), "encoders-differ"));
   CHECK(finds(with([](Plan& p) { p.colocated->encoders.front().layout.tp = 3; }), "encoder-lanes"));
   CHECK(finds(with([](Plan& p) { p.colocated->encoders.front().module = "sound"; }), "encoder-module"));

@@ -92,6 +92,7 @@ class ColocatedSearch {
     for (const EncoderCase& one : cases) {
       if (!first_ && options_.deadline.has_passed()) {
         open_ = Nanoseconds(0);
+        finished_ = false;
         break;
       }
       if (!is_worth(one)) continue;
@@ -187,6 +188,7 @@ class ColocatedSearch {
       if (all_.infeasible.empty()) all_.infeasible = found.infeasible;
       if (!found.is_out_of_budget()) return;
     }
+    finished_ = finished_ && found.finished;
     open_ = std::min(open_, found.search_bound + one.least_time);
   }
 
@@ -232,7 +234,7 @@ class ColocatedSearch {
     }
     const Nanoseconds best = all_.best.front().closed_form;
     all_.search_bound = std::min(best, std::max({std::min(open_, best), least, all_.relaxed_bound}));
-    all_.finished = open_ > Nanoseconds(0);
+    all_.finished = finished_;
     all_.optimal = all_.search_bound == best;
   }
 
@@ -260,6 +262,7 @@ class ColocatedSearch {
   Nanoseconds open_ = Nanoseconds::max();
   Nanoseconds language_bound_;
   bool first_ = true;
+  bool finished_ = true;
   std::pair<bool, std::size_t> width_;  ///< of the case whose space is told
 };
 

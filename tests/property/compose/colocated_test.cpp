@@ -51,7 +51,7 @@ cluster::IslandHierarchy tiny_islands(std::mt19937_64& random) {
 
 model::Model tiny_model(std::mt19937_64& random) {
   std::string encoders;
-  const int count = pick(random, 1, 2);
+  const int count = pick(random, 0, 4) == 0 ? 2 : 1;
   for (int e = 0; e < count; ++e) {
     encoders += fmt::format(
         "    - {{name: e{}, hidden: 256, layers: {}, heads: 4, ffn_hidden: {}, gated: false, tokens_in: {}, "

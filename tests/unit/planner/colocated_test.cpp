@@ -70,6 +70,22 @@ TEST_CASE("colocated: a plan is read as it was written") {
   CHECK(full_check(*read).ok());
 }
 
+TEST_CASE("colocated: samples that differ cost what the slowest lane takes") {
+  auto model = model_of_file("tests/cli/inputs/two_encoders.yaml");
+  PlanOptions options;
+  options.search.placement = compose::EncoderPlacement::kColocated;
+  const auto even = make_plan(tiny_fleet(), model, options);
+  for (model::Module& module : model.graph.modules) {
+    if (module.kind == model::ModuleKind::kEncoder) module.items.p95 = 2.13 * module.items.mean;
+  }
+  const auto uneven = make_plan(tiny_fleet(), model, options);
+  REQUIRE(even);
+  REQUIRE(uneven);
+  CHECK(full_check(uneven->plan).ok());
+  CHECK(uneven->plan.predicted.iteration > even->plan.predicted.iteration);
+  CHECK(uneven->plan.provenance.search_bound > even->plan.provenance.search_bound);
+}
+
 TEST_CASE("colocated: mistakes are found") {
   const plan::LaunchPlan good = colocated(true);
   const auto with = [&](auto change) {

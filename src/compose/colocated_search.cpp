@@ -184,9 +184,10 @@ class ColocatedSearch {
   // What the case may still have: its first search takes no more memory than any of its plans keeps.
   void note_bound(const EncoderCase& one, const SearchResult& found) {
     note_space(one, found);
+    least_reserve_ = std::min(least_reserve_, *std::ranges::min_element(one.reserve));
     if (found.best.empty()) {
-      if (all_.infeasible.empty()) all_.infeasible = found.infeasible;
       if (!found.is_out_of_budget()) return;
+      all_.infeasible = found.infeasible;
     }
     finished_ = finished_ && found.finished;
     open_ = std::min(open_, found.search_bound + one.least_time);
@@ -244,10 +245,13 @@ class ColocatedSearch {
     return language_bound_ + Nanoseconds(static_cast<std::int64_t>(encoders * 1e9));
   }
 
-  [[nodiscard]] static Diagnostics no_room() {
+  [[nodiscard]] Diagnostics no_room() const {
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
     return {problem(ErrorKind::kInfeasible, "colocated-memory",
-                    "no plan of the language model leaves room for the encoders on its GPUs",
-                    "take --placement any, more GPUs, or allow full recompute")};
+                    fmt::format("no plan of the language model leaves room for its encoders, which keep at least "
+                                "{:.1f} GiB on every GPU",
+                                least_reserve_.as_double() / kGiB),
+                    "take --placement any or disjoint, more GPUs, or a smaller --global-batch")};
   }
 
   const model::Model& model_;
@@ -261,6 +265,7 @@ class ColocatedSearch {
   SearchResult all_;
   Nanoseconds open_ = Nanoseconds::max();
   Nanoseconds language_bound_;
+  Bytes least_reserve_ = Bytes::max();  ///< of the cases that were searched
   bool first_ = true;
   bool finished_ = true;
   std::pair<bool, std::size_t> width_;  ///< of the case whose space is told

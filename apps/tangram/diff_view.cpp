@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "plan_sentences.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
 
@@ -225,6 +226,8 @@ std::string switch_for_people(const plan::LaunchPlan& before, const plan::Launch
     out += fmt::format("schedule  {}, before {}\n", to_string(after.schedule()), to_string(before.schedule()));
   } else if (before.group != after.group) {
     out += "schedule  other groups of microbatches in interleaved chunks\n";
+  } else if (!d.same_schedule) {
+    out += fmt::format("encoders  {}, before {}\n", encoder_line(after), encoder_line(before));
   }
   if (!d.same_batching) out += "batches   other pipelines or microbatches\n";
   if (d.same_structure()) return out + "changes   predictions alone: every GPU goes on as it is\n";

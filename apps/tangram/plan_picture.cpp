@@ -126,11 +126,12 @@ picture::Paint PlanPicture::paint_of(const plan::Part& part) const {
 
 std::vector<std::string> PlanPicture::modules_of(const plan::Stage& stage) const {
   const auto modules = modules_in(plan.model);
+  const std::vector<model::BlockRange> held = plan.blocks_held(stage);
   std::vector<std::string> names;
   if (modules.size() < 2) return names;
   for (const NamedBlocks& module : modules) {
     const auto has = [&](const model::BlockRange& chunk) { return meets(chunk, module.blocks); };
-    if (!std::ranges::any_of(stage.chunks, has)) continue;
+    if (!std::ranges::any_of(held, has)) continue;
     names.push_back(names.size() < kMostModules ? clipped(module.name, kLongestModule) : "…");
     if (names.size() > kMostModules) break;
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "plan_view.hpp"
 #include "table.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/export/export.hpp"
@@ -82,7 +83,9 @@ std::string order_text(const plan::LaunchPlan& plan) {
       return fmt::format("zero bubble (for weight gradients a stage holds up to {} more)", counted(most, "microbatch"));
     }
   }
-  return "1F1B";
+  if (!plan.colocated) return "1F1B";
+  return plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch ? "one microbatch after the other"
+                                                                     : "three phases, 1F1B in the second";
 }
 
 /// What the times are promised for.
@@ -169,14 +172,60 @@ std::string outsider_line(const parallelizer::Tally& tally) {
   return text;
 }
 
+std::string layout_text(const cost::EncoderLayout& layout) {
+  cost::Strategy strategy;
+  strategy.degrees.tp = layout.tp;
+  strategy.degrees.sequence_parallel = layout.sequence_parallel;
+  strategy.policy.zero = layout.zero1 ? 1 : 0;
+  std::string text = strategy_text(strategy);
+  if (layout.recompute == model::RecomputeMode::kSelective) text += " rc-selective";
+  if (layout.recompute == model::RecomputeMode::kFull) text += " rc-full";
+  return text;
+}
+
+/// On the part whose encoders take longest.
+const plan::EncoderPrediction& slowest_encoders(const plan::LaunchPlan& plan) {
+  const auto time = [](const plan::Stage& s) {
+    return s.parts.front().encoders->forward + s.parts.front().encoders->backward;
+  };
+  return *std::ranges::max_element(plan.stages, {}, time)->parts.front().encoders;
+}
+
+std::string encoder_times_text(const plan::LaunchPlan& plan) {
+  const plan::EncoderPrediction& slowest = slowest_encoders(plan);
+  const bool each = plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+  return fmt::format("{} forward and {} backward{}", people_time(to_seconds(slowest.forward)),
+                     people_time(to_seconds(slowest.backward)), each ? " for each microbatch" : "");
+}
+
 }  // namespace
 
+std::string encoder_line(const plan::LaunchPlan& plan) {
+  if (!plan.colocated) return "in the pipelines";
+  std::string text = "on all GPUs, ";
+  text += plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch ? "in turn with the language model"
+                                                                      : "before and after the language model";
+  const char* separator = ": ";
+  for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
+    const plan::EncoderLanes lanes = plan.lanes_of(encoder.layout);
+    text += fmt::format("{}{} {}, {} of {}", separator, encoder.module, layout_text(encoder.layout),
+                        counted(lanes.of_plan, "lane"), counted(lanes.samples, "sample"));
+    separator = "; ";
+  }
+  return text;
+}
+
 std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan) {
-  return {{"fleet", fmt::format("{}: {}, the plan uses {}", plan.fleet_name, counted(plan.fleet_gpus, "GPU"),
-                                thousands(static_cast<std::int64_t>(plan.ranks.size())))},
-          {"model", model_line(plan.model)},
-          {"batch", batch_line(plan)},
-          {"islands", islands_line(plan)}};
+  std::vector<Sentence> subject{
+      {"fleet", fmt::format("{}: {}, the plan uses {}", plan.fleet_name, counted(plan.fleet_gpus, "GPU"),
+                            thousands(static_cast<std::int64_t>(plan.ranks.size())))},
+      {"model", model_line(plan.model)},
+      {"batch", batch_line(plan)},
+      {"islands", islands_line(plan)}};
+  if (plan.colocated) {
+    subject.push_back({"encoders", encoder_line(plan) + "; " + encoder_times_text(plan)});
+  }
+  return subject;
 }
 
 std::vector<Sentence> plan_outcome(const plan::LaunchPlan& plan) {

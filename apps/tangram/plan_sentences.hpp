@@ -13,7 +13,10 @@ struct Sentence {
   std::string text;
 };
 
-/// What was planned: fleet, model, batch, islands.
+/// Where encoders run: "in the pipelines", or how they are laid out on all GPUs.
+[[nodiscard]] std::string encoder_line(const plan::LaunchPlan& plan);
+
+/// What was planned: fleet, model, batch, islands, colocated encoders.
 [[nodiscard]] std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan);
 
 /// What came of it: result, schedule, which runtimes run it, the slowest stage, the gap, what is left idle, the note.

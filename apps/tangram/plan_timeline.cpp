@@ -28,6 +28,8 @@ struct Kind {
 constexpr Kind kKinds[] = {{EventKind::kForward, Paint::kForward, "forward", true},
                            {EventKind::kBackward, Paint::kBackward, "backward", true},
                            {EventKind::kWeightGradient, Paint::kWeightGradient, "weight gradient", true},
+                           {EventKind::kEncoderForward, Paint::kSeries4, "encoders forward", true},
+                           {EventKind::kEncoderBackward, Paint::kSeries5, "encoders backward", true},
                            {EventKind::kGradientSync, Paint::kSync, "gradient sync, exposed", false},
                            {EventKind::kOptimizer, Paint::kOptimizer, "optimizer", false}};
 

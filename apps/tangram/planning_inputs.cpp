@@ -9,6 +9,7 @@
 #include "inputs.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/compose/search_tuning.hpp"
+#include "tangram/model/split.hpp"
 #include "tangram/model/techniques.hpp"
 
 namespace tangram::app {
@@ -104,6 +105,20 @@ std::optional<Diagnostic> placement_complaint(const planner::PlanOptions& option
   if (placement == compose::EncoderPlacement::kHomogeneous && runtime.has(runtime::Rule::kWholeEncoders)) {
     return mistake("placement-unknown", fmt::format("{} runs encoders on GPUs of their own", runtime.title),
                    fmt::format("take {} disjoint, or another --target", option));
+  }
+  if (placement != compose::EncoderPlacement::kColocated) return std::nullopt;
+  if (const std::string why = model::why_not_split(model); !why.empty()) {
+    return mistake("colocated-model", fmt::format("{}: {}", model.name, why), fmt::format("take {} disjoint", option));
+  }
+  if (options.target != runtime::Target::kGeneric) {
+    return mistake("placement-unknown",
+                   fmt::format("{} runs no encoders in turn with the language model", runtime.title),
+                   fmt::format("take {} disjoint, or --target generic", option));
+  }
+  if (options.search.schedule && *options.search.schedule != runtime::Schedule::k1F1B) {
+    return mistake("placement-schedule",
+                   fmt::format("its pipelines run 1f1b, not {}", to_string(*options.search.schedule)),
+                   "leave --schedule out");
   }
   return std::nullopt;
 }

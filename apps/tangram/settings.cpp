@@ -57,7 +57,7 @@ std::vector<SettingDefinition> make_definitions() {
              {"1f1b", "interleaved", "zero-bubble", "any"}, "any"),
       choice(kTarget, "placement", "KIND",
              "of encoders: homogeneous (one set of degrees for all stages, encoders in the first), disjoint (each "
-             "encoder a stage of its own) or any",
+             "encoder a stage of its own), colocated (on all GPUs of the language model, in turn with it) or any",
              placements, "any"),
       {kJob, kCount, "global-batch", "SAMPLES", "samples per iteration, instead of the model file's"},
       {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},

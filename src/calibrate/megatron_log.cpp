@@ -33,7 +33,7 @@ struct ModelledPart {
 
 cost::StageCost stage_cost_of(const plan::LaunchPlan& plan, const plan::Stage& stage, const plan::Part& part,
                               const cost::UnitCosts& units) {
-  const auto chunks = stage.signatures(plan.model);
+  const auto chunks = stage.signatures(plan.pipelined());
   if (chunks.size() == 1) return cost::stage_cost(units, chunks.front(), part.strategy.policy);
   return cost::chunked_cost(units, chunks, part.strategy.policy).all;
 }
@@ -145,13 +145,13 @@ class LogShares {
   ModelledPart made(const plan::Stage& stage, const plan::Part& part) {
     const cluster::DeviceShape shape = plan::shape_of(plan_, part);
     const auto units =
-        cost::unit_costs(plan_.model, shape, part.strategy.degrees, static_cast<int>(part.samples), nullptr);
+        cost::unit_costs(plan_.pipelined(), shape, part.strategy.degrees, static_cast<int>(part.samples), nullptr);
     ModelledPart whole;
     if (!units) return whole;  // a plan that check refuses: nothing is shared out
     const cost::StageCost cost = stage_cost_of(plan_, stage, part, *units);
     whole.forward = to_seconds(cost.forward);
     whole.backward = to_seconds(cost.backward);
-    const model::Model& model = plan_.model;
+    const model::Model& model = plan_.pipelined();
     std::set<int> types;
     for (const int block : stage.blocks()) types.insert(at(model.blocks, block));
     for (const int type : types) {

@@ -7,7 +7,8 @@ namespace tangram::compose {
 
 namespace {
 
-constexpr std::array kPlacements{EncoderPlacement::kHomogeneous, EncoderPlacement::kDisjoint};
+constexpr std::array kPlacements{EncoderPlacement::kHomogeneous, EncoderPlacement::kDisjoint,
+                                 EncoderPlacement::kColocated};
 
 }  // namespace
 
@@ -23,6 +24,7 @@ std::string_view to_string(EncoderPlacement placement) {
     case EncoderPlacement::kAny: break;
     case EncoderPlacement::kHomogeneous: return "homogeneous";
     case EncoderPlacement::kDisjoint: return "disjoint";
+    case EncoderPlacement::kColocated: return "colocated";
   }
   return "any";
 }

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "colocated_search.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/chain/program.hpp"
@@ -323,6 +324,9 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   const Runtime runtime = options.lifted ? row.without(*options.lifted) : row;
   if (target == Target::kGeneric && placement == EncoderPlacement::kAny) {
     return search(model, hierarchy, parallelizers, options, progress);
+  }
+  if (placement == EncoderPlacement::kColocated) {
+    return search_colocated(model, hierarchy, parallelizers, options, progress);
   }
   model::Model restricted = model;
   restrict_to(runtime, restricted.job);

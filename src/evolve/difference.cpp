@@ -27,10 +27,10 @@ std::map<Gpu, int> stages_by_gpu(const plan::LaunchPlan& plan) {
   return stages;
 }
 
-int common_layers(const plan::Stage& a, const plan::Stage& b) {
+int common_layers(const std::vector<model::BlockRange>& a, const std::vector<model::BlockRange>& b) {
   int common = 0;
-  for (const model::BlockRange& x : a.chunks) {
-    for (const model::BlockRange& y : b.chunks) {
+  for (const model::BlockRange& x : a) {
+    for (const model::BlockRange& y : b) {
       common += std::max(0, std::min(x.last, y.last) - std::max(x.first, y.first));
     }
   }
@@ -56,7 +56,9 @@ std::vector<Likeness> likenesses(const plan::LaunchPlan& before, const plan::Lau
   std::vector<Likeness> all;
   all.reserve(common.size());
   for (const auto& [pair, gpus] : common) {
-    all.push_back({gpus, common_layers(before.stage(pair.first), after.stage(pair.second)), pair.first, pair.second});
+    all.push_back(
+        {gpus, common_layers(before.blocks_held(before.stage(pair.first)), after.blocks_held(after.stage(pair.second))),
+         pair.first, pair.second});
   }
   std::ranges::sort(all, {}, &Likeness::order);
   return all;
@@ -69,8 +71,9 @@ void pair_by_layers(const plan::LaunchPlan& before, const plan::LaunchPlan& afte
   for (const plan::Stage& stage : after.stages) {
     int& mine = at(old_of, stage.id);
     if (mine >= 0) continue;
+    const auto layers = after.blocks_held(stage);
     const auto found = std::ranges::find_if(
-        before.stages, [&](const plan::Stage& old) { return !at(taken, old.id) && old.chunks == stage.chunks; });
+        before.stages, [&](const plan::Stage& old) { return !at(taken, old.id) && before.blocks_held(old) == layers; });
     if (found == before.stages.end()) continue;
     mine = found->id;
     at(taken, found->id) = true;
@@ -88,7 +91,7 @@ StagePair compared(const plan::LaunchPlan& before, const plan::LaunchPlan& after
   if (old_id < 0 || new_id < 0) return pair;
   const plan::Stage& a = before.stage(old_id);
   const plan::Stage& b = after.stage(new_id);
-  pair.layers = a.chunks != b.chunks;
+  pair.layers = before.blocks_held(a) != after.blocks_held(b);
   std::vector<Gpu> old_gpus = gpus_of(before, a);
   const std::vector<Gpu> new_gpus = gpus_of(after, b);
   pair.gpus = old_gpus != new_gpus;
@@ -127,6 +130,18 @@ bool same_pipelines(const plan::LaunchPlan& a, const plan::LaunchPlan& b) {
   });
 }
 
+std::vector<cost::EncoderLayout> layouts_of(const plan::LaunchPlan& plan) {
+  std::vector<cost::EncoderLayout> layouts;
+  if (!plan.colocated) return layouts;
+  for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) layouts.push_back(encoder.layout);
+  return layouts;
+}
+
+bool same_turns(const plan::LaunchPlan& a, const plan::LaunchPlan& b) {
+  if (!a.colocated || !b.colocated) return !a.colocated && !b.colocated;
+  return a.colocated->turns == b.colocated->turns && a.colocated->encoders == b.colocated->encoders;
+}
+
 }  // namespace
 
 std::map<Gpu, Role> roles_of(const plan::LaunchPlan& plan) {
@@ -134,7 +149,7 @@ std::map<Gpu, Role> roles_of(const plan::LaunchPlan& plan) {
   for (const plan::Rank& rank : plan.ranks) {
     const plan::Stage& stage = plan.stage(rank.stage);
     const plan::Part& part = at(stage.parts, rank.part);
-    roles[{rank.host, rank.gpu}] = {stage.chunks, part.strategy.degrees};
+    roles[{rank.host, rank.gpu}] = {plan.blocks_held(stage), part.strategy.degrees, layouts_of(plan)};
   }
   return roles;
 }
@@ -178,7 +193,8 @@ Difference difference(const plan::LaunchPlan& before, const plan::LaunchPlan& af
   result.same_model = same_model(before.model, after.model);
   result.same_job = same_job(before.model, after.model);
   result.same_batching = same_pipelines(before, after);
-  result.same_schedule = before.schedule() == after.schedule() && before.group == after.group;
+  result.same_schedule =
+      before.schedule() == after.schedule() && before.group == after.group && same_turns(before, after);
   result.stages = pair_stages(before, after);
   result.gpus = count_roles(roles_of(before), roles_of(after));
   return result;

@@ -61,7 +61,10 @@ std::vector<model::BlockRange> ranges_of(const plan::Stage& stage, int before, i
 class Holder {
  public:
   Holder(const plan::LaunchPlan& plan, const std::set<int>& cuts, Holdings& holdings)
-      : plan_(plan), cuts_(cuts), holdings_(holdings) {}
+      : plan_(plan),
+        cuts_(cuts),
+        holdings_(holdings),
+        offset_(plan.colocated ? model::encoder_blocks(plan.model) : 0) {}
 
   void add(const plan::Rank& rank) {
     const plan::Stage& stage = plan_.stage(rank.stage);
@@ -72,15 +75,35 @@ class Holder {
     for (const cost::BlockRun& run : sharded_alike(strategy.policy, stage)) {
       zero_ = run.policy.zero;
       for (const model::BlockRange& range : ranges_of(stage, before, run.blocks)) {
-        for (auto cut = cuts_.lower_bound(range.first); *cut < range.last; ++cut) blocks(*cut, *std::next(cut));
+        cut_blocks(range.first + offset_, range.last + offset_);
       }
       before += run.blocks;
     }
     zero_ = strategy.policy.zero;
     ends(stage);
+    if (plan_.colocated) encoders(rank, at(stage.parts, rank.part));
   }
 
  private:
+  /// As the model counts them.
+  void cut_blocks(int first, int last) {
+    for (auto cut = cuts_.lower_bound(first); *cut < last; ++cut) blocks(*cut, *std::next(cut));
+  }
+
+  /// The ranks of a part are lanes of tp in their order. What embeds the encoders' input is told of the first stage
+  /// alone, as where they are blocks of the pipeline.
+  void encoders(const plan::Rank& rank, const plan::Part& part) {
+    const std::vector<model::BlockRange> ranges = model::encoder_ranges(plan_.model);
+    for (std::size_t e = 0; e < ranges.size(); ++e) {
+      const cost::EncoderLayout& layout = plan_.colocated->encoders[e].layout;
+      place_ = {};
+      place_.tensor = {(rank.rank - part.first_rank) % layout.tp, layout.tp};
+      place_.replica = {rank.rank / layout.tp, std::max<int>(1, static_cast<int>(std::ssize(plan_.ranks)) / layout.tp)};
+      zero_ = layout.zero1 ? 1 : 0;
+      cut_blocks(ranges[e].first, ranges[e].last);
+    }
+  }
+
   /// Run by run of equal blocks.
   void blocks(int first, int last) {
     for (int begin = first; begin < last;) {
@@ -133,6 +156,7 @@ class Holder {
   const plan::LaunchPlan& plan_;
   const std::set<int>& cuts_;
   Holdings& holdings_;
+  int offset_;  ///< of a stage's blocks in the model
   Gpu gpu_;
   Place place_;
   int zero_ = 0;
@@ -142,12 +166,16 @@ class Holder {
 
 std::set<int> cuts_of(const plan::LaunchPlan& plan) {
   std::set<int> cuts;
+  const int offset = plan.colocated ? model::encoder_blocks(plan.model) : 0;
+  for (const model::BlockRange& range : model::encoder_ranges(plan.model)) {
+    if (plan.colocated) cuts.insert({range.first, range.last});
+  }
   for (const plan::Stage& stage : plan.stages) {
-    for (const model::BlockRange& chunk : stage.chunks) cuts.insert({chunk.first, chunk.last});
+    for (const model::BlockRange& held : plan.blocks_held(stage)) cuts.insert({held.first, held.last});
     for (const plan::Part& part : stage.parts) {
       int before = 0;
       for (const cost::BlockRun& run : part.strategy.policy.runs) {
-        for (const model::BlockRange& range : ranges_of(stage, before, run.blocks)) cuts.insert(range.last);
+        for (const model::BlockRange& range : ranges_of(stage, before, run.blocks)) cuts.insert(range.last + offset);
         before += run.blocks;
       }
     }

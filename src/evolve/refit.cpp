@@ -276,6 +276,11 @@ class Refitter {
 
 Refit refit(const plan::LaunchPlan& old, const cluster::Fleet& fleet, const model::Model& model,
             const RefitOptions& options) {
+  if (old.colocated) {
+    Refit none;
+    none.incompatibilities.push_back({"colocated-encoders", "", "encoders that are colocated are not priced anew"});
+    return none;
+  }
   return Refitter(old, fleet, model, options).run();
 }
 

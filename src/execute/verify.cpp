@@ -101,9 +101,18 @@ std::optional<Diagnostic> frozen(const plan::LaunchPlan& plan) {
                  "tangram check judges such a plan without executing it");
 }
 
+std::optional<Diagnostic> colocated(const plan::LaunchPlan& plan) {
+  if (!plan.colocated) return std::nullopt;
+  return problem(ErrorKind::kUsage, "colocated-encoders",
+                 "the executor runs one module on a rank, and this plan's ranks run encoders in turn with the language "
+                 "model",
+                 "tangram check and simulate judge such a plan; plan with --placement disjoint to have it executed");
+}
+
 }  // namespace
 
 Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& options) {
+  if (auto refused = colocated(written)) return fail(*std::move(refused));
   plan::LaunchPlan plan = written;
   Misbehaviour misbehaviour;
   if (options.fault && !inject(*options.fault, plan, misbehaviour)) {

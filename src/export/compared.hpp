@@ -38,6 +38,12 @@ inline void refuse_zero_bubble(Refusals& refusals, const plan::LaunchPlan& plan,
   refusals.add({prefix + "_ZERO_BUBBLE", {}, "weight gradients are part of backward passes: none is put off"});
 }
 
+/// Encoders in turn with the language model, which none of them knows.
+inline void refuse_colocated(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  if (!plan.colocated) return;
+  refusals.add({prefix + "_COLOCATED", {}, "a GPU holds layers of one stage, and no encoders beside them"});
+}
+
 /// Samples that replicas, microbatches or pipelines do not share equally.
 inline void refuse_uneven_samples(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   const auto uneven = [&](const plan::Stage& s) {

@@ -28,6 +28,7 @@ Refusals refusals_of_flashflex(const plan::LaunchPlan& plan) {
       "data parallelism is several pipelines, never inside a stage");
   refuse_interleaving(refusals, plan, "FLASHFLEX");
   refuse_zero_bubble(refusals, plan, "FLASHFLEX");
+  refuse_colocated(refusals, plan, "FLASHFLEX");
   refuse_uneven_samples(refusals, plan, "FLASHFLEX");
   refuse_context_and_experts(refusals, plan, "FLASHFLEX");
   refuse_mixed_layers(refusals, plan, "FLASHFLEX");

@@ -63,6 +63,7 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
       "layers that are not sharded with ZeRO-3 are all under ZeRO-2, or none is");
   refuse_interleaving(refusals, plan, "GALVATRON");
   refuse_zero_bubble(refusals, plan, "GALVATRON");
+  refuse_colocated(refusals, plan, "GALVATRON");
   refuse_uneven_samples(refusals, plan, "GALVATRON");
   const int of_ends = first.policy.zero;
   refusals.none(

@@ -80,6 +80,7 @@ Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
       "SAILOR_SAMPLES_VARY", "every replica of every stage takes equally many samples");
   refuse_interleaving(refusals, plan, "SAILOR");
   refuse_zero_bubble(refusals, plan, "SAILOR");
+  refuse_colocated(refusals, plan, "SAILOR");
   refuse_uneven_samples(refusals, plan, "SAILOR");
   refuse_context_and_experts(refusals, plan, "SAILOR");
   refuse_mixed_layers(refusals, plan, "SAILOR");

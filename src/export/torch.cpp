@@ -42,6 +42,9 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   if (encoder || model.extra_embedding_parameters > 0 || !model.graph.empty()) {
     refusals.push_back({"text-models", {}, "it trains text models: " + model.name + " has an encoder"});
   }
+  if (plan.colocated) {
+    refusals.push_back({"colocated-encoders", {}, "it runs one module on a GPU, not encoders in turn with it"});
+  }
   if (model.job.precision == DType::kFp8) {
     refusals.push_back({"precision", {}, "it has no fp8 products; plan with precision: bf16"});
   }

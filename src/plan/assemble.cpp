@@ -10,6 +10,7 @@
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
+#include "tangram/model/split.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
@@ -69,6 +70,42 @@ PartPrediction predict_part(const compose::StageChoice& stage, const compose::Pa
   predicted.usable_memory = usable;
   predicted.provenance = cost.provenance;
   return predicted;
+}
+
+bool is_each_microbatch(const compose::ColocatedEncoders& colocated) {
+  return colocated.turns == cost::EncoderTurns::kPerMicrobatch;
+}
+
+/// On a stage's GPUs; the stage is the pipeline's `index`-th.
+void add_encoders(const compose::ColocatedEncoders& colocated, std::size_t index, Part& part) {
+  const cost::EncoderCost& cost = colocated.costs[index];
+  EncoderPrediction predicted;
+  predicted.forward = cost.forward;
+  predicted.backward = cost.backward;
+  predicted.gradient_sync = cost.gradient_sync;
+  predicted.gradient_sync_exposed =
+      is_each_microbatch(colocated) ? cost::exposed_sync(cost.gradient_sync, cost.backward) : cost.gradient_sync;
+  predicted.optimizer_step = cost.optimizer_step;
+  predicted.static_memory = cost.static_memory;
+  predicted.transient = cost.transient;
+  predicted.held = cost.held;
+  if (index == 0) predicted.embeddings = colocated.embeddings;
+  part.predicted.peak_memory += predicted.memory();
+  part.encoders = predicted;
+}
+
+ColocatedEncoders colocated_of(const compose::ColocatedEncoders& from, const model::Model& model) {
+  ColocatedEncoders colocated;
+  colocated.turns = from.turns;
+  for (std::size_t e = 0; e < from.layouts.size(); ++e) {
+    colocated.encoders.push_back({model::encoder_name(model, static_cast<int>(e)), from.layouts[e]});
+  }
+  colocated.handover_link = from.handover_link;
+  colocated.sync_link = from.sync_link;
+  colocated.gather = from.gather;
+  colocated.broadcast = from.broadcast;
+  colocated.language = model::language_of(model);
+  return colocated;
 }
 
 Rank make_rank(int number, int index, const GpuSlot& slot, const cost::Degrees& degrees) {
@@ -132,7 +169,7 @@ class PipelineBuilder {
     stage.chunks = choice.chunks;
     if (stage.chunks.empty()) stage.chunks = {{choice.first, choice.last}};
     stage.embedding = stage.first() == 0;
-    stage.head = stage.last() == plan_.model.block_count();
+    stage.head = stage.last() == plan_.pipelined().block_count();
     stage.warmup = choice.in_flight - 1;
     for (std::size_t p = 0; p < choice.parts.size(); ++p) {
       const auto& from = choice.parts[p];
@@ -146,6 +183,7 @@ class PipelineBuilder {
       part.parallelizer = from.plan.parallelizer;
       part.opaque = from.plan.opaque;
       part.predicted = predict_part(choice, from, at(level_.classes, from.island_class).device.usable());
+      if (composition_.colocated) add_encoders(*composition_.colocated, index, part);
       for (std::size_t i = 0; i < placed[p].gpus.size(); ++i) {
         const auto& slot = placed[p].gpus[i];
         Rank rank = make_rank(static_cast<int>(plan_.ranks.size()), static_cast<int>(i), slot, part.strategy.degrees);
@@ -176,8 +214,8 @@ class PipelineBuilder {
     boundary.target_part = choice.link_target;
     boundary.latency = choice.to_next.latency;
     boundary.occupancy = choice.to_next.occupancy;
-    boundary.transfers = boundary_transfers(from, to, plan_.model.block(from.first_cut() - 1).tokens,
-                                            Bytes(model::cut_bytes(plan_.model, from.first_cut())));
+    boundary.transfers = boundary_transfers(from, to, plan_.pipelined().block(from.first_cut() - 1).tokens,
+                                            Bytes(model::cut_bytes(plan_.pipelined(), from.first_cut())));
     boundary.mode = boundary_mode(boundary.transfers);
     return boundary;
   }
@@ -219,15 +257,28 @@ void add_replicas(const compose::Composition& composition, std::vector<std::vect
   }
 }
 
+void collect_encoders(const LaunchPlan& plan, const cost::ProfileSet& profiles, cost::Selection& used) {
+  for (std::size_t e = 0; e < plan.colocated->encoders.size(); ++e) {
+    const model::Model encoder = model::encoder_of(plan.model, static_cast<int>(e));
+    const cost::EncoderLayout& layout = plan.colocated->encoders[e].layout;
+    for (const Stage& stage : plan.stages) {
+      for (const Part& part : stage.parts) {
+        cost::collect_encoder(profiles, encoder, shape_of(plan, part), layout, plan.lanes_of(layout).samples, used);
+      }
+    }
+  }
+}
+
 cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSet& profiles) {
   cost::Selection used;
   for (const Stage& stage : plan.stages) {
-    const model::SliceSignature slice = model::signature(plan.model, stage.first(), stage.last());
+    const model::SliceSignature slice = model::signature(plan.pipelined(), stage.first(), stage.last());
     for (const Part& part : stage.parts) {
-      cost::collect_used(profiles, plan.model, slice, shape_of(plan, part), part.strategy.degrees,
+      cost::collect_used(profiles, plan.pipelined(), slice, shape_of(plan, part), part.strategy.degrees,
                          static_cast<int>(part.samples), used);
     }
   }
+  if (plan.colocated) collect_encoders(plan, profiles, used);
   return profiles.select(used);
 }
 
@@ -242,7 +293,9 @@ LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster:
   plan.provenance.level = level.name;
   std::map<int, int> island_number;
   plan.islands = used_islands(pipelines, fleet, level, island_number);
-  plan.group = pipelines.front().composition->group;
+  const compose::Composition& first = *pipelines.front().composition;
+  plan.group = first.group;
+  if (first.colocated) plan.colocated = colocated_of(*first.colocated, model);
   for (const PlacedPipeline& pipeline : pipelines) {
     PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number, profiles)
         .add(pipeline.parts, pipeline.samples);

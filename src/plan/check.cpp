@@ -38,6 +38,7 @@ CheckReport judge(const LaunchPlan& plan, Findings& findings) {
   check_interleaving(plan, findings);
   check_ranks(plan, findings);
   check_transfers(plan, findings);
+  if (plan.colocated) check_colocated(plan, findings);
   const Recomputed recomputed = check_costs(plan, findings);
   report.closed_form = check_schedule(plan, recomputed, findings);
   find_tightest(plan, recomputed, report);

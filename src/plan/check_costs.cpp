@@ -12,10 +12,6 @@
 
 namespace tangram::plan {
 
-namespace {
-
-/// The shape the part's ranks form on its island; a part that spills over several islands of a class sees the link
-/// between them.
 cluster::DeviceShape checked_shape(const LaunchPlan& plan, const Part& part) {
   const PlanIsland& island = plan.island(part.island);
   const int gpus = part.strategy.degrees.gpus();
@@ -35,6 +31,8 @@ cluster::DeviceShape checked_shape(const LaunchPlan& plan, const Part& part) {
   for (int i = 0; i < islands; ++i) island_class.islands.push_back(i);
   return cluster::make_shape(island_class, gpus);
 }
+
+namespace {
 
 /// Whether the cost functions' requirements hold; what does not hold is reported by the other steps.
 bool computable(const LaunchPlan& plan, const Part& part) {
@@ -82,7 +80,8 @@ void compare_chunks(const PartPrediction& written, const std::vector<cost::Stage
 void recompute_put_off(const LaunchPlan& plan, const Stage& stage, const cost::UnitCosts& units,
                        const std::string& where, PartPrediction& p, Findings& findings) {
   if (!stage.puts_off() && p.put_off == Bytes(0)) return;
-  const auto cost = cost::put_off_cost(plan.model, units, model::signature(plan.model, stage.chunks.front()));
+  const auto cost =
+      cost::put_off_cost(plan.pipelined(), units, model::signature(plan.pipelined(), stage.chunks.front()));
   const Nanoseconds weight_gradient = std::min(cost.weight_gradient, p.backward);
   compare(p.weight_gradient, weight_gradient, "weight_gradient (ns)", where, findings);
   compare(p.put_off, cost.held, "put off (bytes)", where, findings);
@@ -116,13 +115,18 @@ void check_whole_sync(const Stage& stage, const std::vector<RecomputedPart>& par
   }
 }
 
+/// Three phases synchronise when all of them are over.
+bool hides_sync(const LaunchPlan& plan) {
+  return !plan.colocated || plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+}
+
 // A stage's exposure is how much later than its slowest part's T the last of its synchronisations ends.
 void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<RecomputedPart>& parts,
                 Findings& findings) {
   const auto time = [](const PartPrediction& p) { return sum(p.forward.value(), p.backward.value()); };
   if (!std::ranges::all_of(parts, &RecomputedPart::known)) return;  // reported already
   const bool alone = plan.pipelines.size() == 1 && parts.size() == 1 &&
-                     !model::signature(plan.model, stage.first(), stage.last()).tied_elsewhere;
+                     !model::signature(plan.pipelined(), stage.first(), stage.last()).tied_elsewhere;
   check_whole_sync(stage, parts, alone, findings);
   std::int64_t slowest = 0;
   std::int64_t last = 0;
@@ -130,7 +134,8 @@ void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<Re
     const PartPrediction& computed = parts[p].predicted;
     const Nanoseconds whole = stage.parts[p].predicted.gradient_sync;
     slowest = std::max(slowest, time(computed));
-    last = std::max(last, sum(time(computed), cost::exposed_sync(whole, computed.backward).value()));
+    const Nanoseconds exposed = hides_sync(plan) ? cost::exposed_sync(whole, computed.backward) : whole;
+    last = std::max(last, sum(time(computed), exposed.value()));
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const std::int64_t written = stage.parts[p].predicted.gradient_sync_exposed.value();
@@ -161,6 +166,10 @@ void check_memory(const LaunchPlan& plan, const Stage& stage, const Part& part, 
   p.usable_memory = plan.island(part.island).device.usable();
   p.peak_memory =
       Bytes(sum(sum(p.static_memory.value(), p.transient.value()), held_of(plan, stage, p, part.predicted.in_flight)));
+  if (plan.colocated) {
+    recomputed.encoders = recomputed.known ? check_encoders(plan, stage, part, where, findings) : *part.encoders;
+    p.peak_memory = Bytes(sum(p.peak_memory.value(), recomputed.encoders.memory().value()));
+  }
   if (part.predicted.usable_memory != p.usable_memory) {
     findings.add("usable-differs", where,
                  "the GPU record leaves " + std::to_string(p.usable_memory.value()) + " bytes to a plan, not " +
@@ -182,23 +191,25 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
                          Findings& findings) {
   RecomputedPart recomputed{false, part.predicted};
   if (!computable(plan, part)) return recomputed;
-  const auto units = cost::unit_costs(plan.model, checked_shape(plan, part), part.strategy.degrees,
+  const auto units = cost::unit_costs(plan.pipelined(), checked_shape(plan, part), part.strategy.degrees,
                                       static_cast<int>(part.samples), &plan.profiles);
   if (!units) {  // degrees that the model cannot run at are reported with the stage's structure
-    const std::string why = cost::why_unsupported(plan.model, part.strategy.degrees, static_cast<int>(part.samples));
+    const std::string why =
+        cost::why_unsupported(plan.pipelined(), part.strategy.degrees, static_cast<int>(part.samples));
     if (why.empty()) findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;
   }
   cost::StageCost computed;
   if (plan.is_interleaved()) {
-    const cost::ChunkedCost chunked = cost::chunked_cost(*units, stage.signatures(plan.model), part.strategy.policy);
+    const cost::ChunkedCost chunked =
+        cost::chunked_cost(*units, stage.signatures(plan.pipelined()), part.strategy.policy);
     compare_chunks(part.predicted, chunked.chunks, where, findings);
     std::ranges::transform(chunked.chunks, recomputed.predicted.chunks.begin(), [](const cost::StageCost& chunk) {
       return ChunkPrediction{chunk.forward, chunk.backward, chunk.activation};
     });
     computed = chunked.all;
   } else {
-    computed = cost::stage_cost(*units, model::signature(plan.model, stage.chunks.front()), part.strategy.policy);
+    computed = cost::stage_cost(*units, model::signature(plan.pipelined(), stage.chunks.front()), part.strategy.policy);
   }
   compare_costs(part.predicted, computed, where, findings);
   if (plan.zero_bubble) recompute_put_off(plan, stage, *units, where, recomputed.predicted, findings);
@@ -217,11 +228,11 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
 void check_boundary(const LaunchPlan& plan, const Boundary& boundary, Findings& findings) {
   const Stage& from = plan.stage(boundary.from);
   const Stage& to = plan.stage(boundary.to);
-  if (from.first_cut() >= plan.model.block_count()) return;
+  if (from.first_cut() >= plan.pipelined().block_count()) return;
   const Part& source = at(from.parts, boundary.source_part);
   const Part& target = at(to.parts, boundary.target_part);
   const std::int64_t microbatch = at(plan.pipelines, from.pipeline).microbatch;
-  const Bytes bytes(product(model::cut_bytes(plan.model, from.first_cut()), microbatch));
+  const Bytes bytes(product(model::cut_bytes(plan.pipelined(), from.first_cut()), microbatch));
   const auto price = cost::boundary_cost(bytes, boundary.link, source.members, source.strategy.degrees.gpus(),
                                          target.members, target.strategy.degrees.gpus());
   if (boundary.latency != price.latency) {

@@ -67,10 +67,10 @@ void check_groups(const LaunchPlan& plan, const Pipeline& pipeline, Findings& fi
 /// A boundary has one list of transfers and one price: what crosses it behind each chunk is alike.
 void check_cuts(const LaunchPlan& plan, const Stage& stage, Findings& findings) {
   const auto crosses = [&](int cut) {
-    return std::pair(plan.model.block(cut - 1).tokens, model::cut_bytes(plan.model, cut));
+    return std::pair(plan.pipelined().block(cut - 1).tokens, model::cut_bytes(plan.pipelined(), cut));
   };
   for (const model::BlockRange& chunk : stage.chunks) {
-    if (chunk.last == plan.model.block_count() || stage.first_cut() == plan.model.block_count()) continue;
+    if (chunk.last == plan.pipelined().block_count() || stage.first_cut() == plan.pipelined().block_count()) continue;
     if (crosses(chunk.last) == crosses(stage.first_cut())) continue;
     findings.add("cuts-differ", at_stage(stage.id),
                  "hands over other activations behind block " + std::to_string(chunk.last) + " than behind block " +

@@ -19,7 +19,7 @@ void check_ends(const LaunchPlan& plan, const Stage& stage, Findings& findings) 
   if (stage.embedding != (stage.first() == 0)) {
     findings.add("embedding-misplaced", at_stage(stage.id), "the embedding belongs to the stage of block 0 alone");
   }
-  if (stage.head != (stage.last() == plan.model.block_count())) {
+  if (stage.head != (stage.last() == plan.pipelined().block_count())) {
     findings.add("head-misplaced", at_stage(stage.id), "the head belongs to the stage of the last block alone");
   }
 }
@@ -45,9 +45,9 @@ void check_blocks(const LaunchPlan& plan, const Pipeline& pipeline, Findings& fi
       if (c == 0) check_ends(plan, stage, findings);
     }
   }
-  if (next != plan.model.block_count()) {
+  if (next != plan.pipelined().block_count()) {
     findings.add("blocks-not-covered", at_pipeline(pipeline.id),
-                 "ends before block " + std::to_string(next) + " of " + std::to_string(plan.model.block_count()));
+                 "ends before block " + std::to_string(next) + " of " + std::to_string(plan.pipelined().block_count()));
   }
 }
 
@@ -212,7 +212,7 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
     }
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const std::string where = at_part(stage.id, p);
-      check_degrees(plan.model, stage.parts[p], where, findings);
+      check_degrees(plan.pipelined(), stage.parts[p], where, findings);
       check_recompute(stage, stage.parts[p], where, findings);
       check_allowed(plan, stage.parts[p], where, findings);
     }

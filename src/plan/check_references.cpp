@@ -4,6 +4,7 @@
 
 #include "findings.hpp"
 #include "saturating.hpp"
+#include "tangram/model/split.hpp"
 
 namespace tangram::plan {
 
@@ -21,11 +22,12 @@ class References {
   bool hold() {
     require(!plan_.islands.empty() && !plan_.pipelines.empty() && !plan_.stages.empty() && !plan_.ranks.empty(), "plan",
             "a plan has islands, pipelines, stages and ranks");
-    require(plan_.model.block_count() > 0, "model", "the model has no blocks");
+    require(plan_.pipelined().block_count() > 0, "model", "the model has no blocks");
     islands();
     pipelines();
     stages();
     if (good_) schedules();
+    if (good_) encoders();
     if (good_) boundaries();  // boundaries refer to parts of stages
     ranks();
     require(inside(plan_.predicted.bottleneck_stage, plan_.stages), "predicted", "bottleneck_stage is no stage");
@@ -40,6 +42,26 @@ class References {
   void refuse(const char* code, const std::string& where, const std::string& message) {
     good_ = false;
     findings_.add(code, where, message);
+  }
+
+  // Each part of a colocated plan tells of them, and no other.
+  void encoders() {
+    for (const Stage& stage : plan_.stages) {
+      for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+        require(stage.parts[p].encoders.has_value() == plan_.colocated.has_value(), at_part(stage.id, p),
+                "tells of encoders where they are colocated, and only there");
+      }
+    }
+    if (!plan_.colocated) return;
+    const std::string why = model::why_not_split(plan_.model);
+    require(why.empty(), "colocated", "the encoders of the model cannot be colocated: " + why);
+    if (!why.empty()) return;
+    require(plan_.colocated->encoders.size() == model::encoder_ranges(plan_.model).size(), "colocated",
+            "lists as many encoders as the model has");
+    for (const ColocatedEncoders::Encoder& encoder : plan_.colocated->encoders) {
+      require(encoder.layout.tp > 0, "colocated", "tp is positive");
+    }
+    require(plan_.schedule() == runtime::Schedule::k1F1B, "colocated", "its pipelines run 1F1B");
   }
 
   void islands() {
@@ -131,7 +153,7 @@ class References {
       if (chunk.first < behind || chunk.first >= chunk.last) return false;
       behind = chunk.last;
     }
-    return !stage.chunks.empty() && behind <= plan_.model.block_count();
+    return !stage.chunks.empty() && behind <= plan_.pipelined().block_count();
   }
 
   void part(const Stage& stage, std::size_t index) {

@@ -14,6 +14,10 @@
 // Under zero bubble the closed form is that of 1F1B, which its stages could run as well, and what no iteration is
 // shorter than is zero_bubble_least().
 //
+// Where encoders are colocated, in rounds of k microbatches:
+//   t = rounds (max E_f + gather + Lat + (k - 1) P + broadcast + max E_b) + max exposed sync + max o
+// with the encoders' synchronisation and optimizer steps beside those of the stage.
+//
 // Where the runtime blocks for transfers, both stages of a boundary stop for c: P is the largest T plus the c of both
 // boundaries of a stage, and stage s of S holds S - s microbatches.
 #include <algorithm>
@@ -286,6 +290,55 @@ InterleavedStage chunk_times(const StageTime& time, const std::vector<Recomputed
   return stage;
 }
 
+/// The encoders of a pipeline's GPUs, and what both synchronise.
+struct EncoderTimes {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+  std::int64_t exposed = 0;
+  std::int64_t step = 0;
+};
+
+EncoderTimes encoder_times(const std::vector<StageTime>& stages, const Recomputed& recomputed) {
+  EncoderTimes times;
+  for (const StageTime& stage : stages) {
+    for (const RecomputedPart& part : at(recomputed, stage.id)) {
+      const EncoderPrediction& own = part.encoders;
+      times.forward = std::max(times.forward, own.forward.value());
+      times.backward = std::max(times.backward, own.backward.value());
+      times.exposed = std::max(times.exposed, sum(stage.A - stage.T, own.gradient_sync_exposed.value()));
+      times.step = std::max(times.step, sum(stage.o, own.optimizer_step.value()));
+    }
+  }
+  return times;
+}
+
+PipelineTime colocated_time(const LaunchPlan& plan, const Pipeline& pipeline, std::vector<StageTime> stages,
+                            const Recomputed& recomputed, Findings& findings) {
+  const bool each = plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+  const std::int64_t rounds = each ? pipeline.microbatches : 1;
+  const std::int64_t microbatches = each ? 1 : pipeline.microbatches;
+  const EncoderTimes encoders = encoder_times(stages, recomputed);
+  stages.back().c = 0;
+  stages.back().occupancy = 0;
+  for (StageTime& stage : stages) {
+    stage.A = stage.T;
+    if (each) stage.in_flight = 1;
+  }
+  const ClosedForm form = closed_form(stages, microbatches, plan.semantics().transfers);
+  if (!form.feasible) {
+    findings.add("in-flight-low", at_pipeline(pipeline.id),
+                 "no period is long enough for so few microbatches in flight");
+  }
+  const std::int64_t turns = sum(sum(encoders.forward, encoders.backward),
+                                 sum(plan.colocated->gather.value(), plan.colocated->broadcast.value()));
+  const std::int64_t round = sum(sum(form.first_out, product(microbatches - 1, form.period)), turns);
+  PipelineTime time;
+  time.last_backward = sum(product(rounds, round), encoders.exposed);
+  time.optimizer = encoders.step;
+  time.least = product(rounds, sum(encoders.forward, lower_bound(stages, microbatches)));
+  return time;
+}
+
 PipelineTime interleaved_time(const LaunchPlan& plan, const Pipeline& pipeline, const std::vector<StageTime>& times,
                               const Recomputed& recomputed, Findings& findings) {
   const auto chunks = static_cast<std::int64_t>(plan.chunks());
@@ -322,8 +375,9 @@ Nanoseconds check_schedule(const LaunchPlan& plan, const Recomputed& recomputed,
       check_put_off(plan.stage(id), pipeline.microbatches, findings);
       stages.push_back(time_of(plan, plan.stage(id), at(recomputed, id)));
     }
-    const PipelineTime time = plan.is_interleaved() ? interleaved_time(plan, pipeline, stages, recomputed, findings)
-                                                    : classic_time(plan, pipeline, stages, findings);
+    const PipelineTime time = plan.colocated          ? colocated_time(plan, pipeline, stages, recomputed, findings)
+                              : plan.is_interleaved() ? interleaved_time(plan, pipeline, stages, recomputed, findings)
+                                                      : classic_time(plan, pipeline, stages, findings);
     last_backward = std::max(last_backward, time.last_backward);
     step = std::max(step, time.optimizer);
     if (plan.predicted.iteration.value() != 0 && plan.predicted.iteration.value() < time.least) {

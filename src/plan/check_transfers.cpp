@@ -65,8 +65,8 @@ class BoundaryJudge {
         boundary_(boundary),
         findings_(findings),
         where_(at_boundary(boundary)),
-        tokens_(plan.model.block(plan.stage(boundary.from).first_cut() - 1).tokens),
-        bytes_(model::cut_bytes(plan.model, plan.stage(boundary.from).first_cut())) {}
+        tokens_(plan.pipelined().block(plan.stage(boundary.from).first_cut() - 1).tokens),
+        bytes_(model::cut_bytes(plan.pipelined(), plan.stage(boundary.from).first_cut())) {}
 
   void judge() {
     std::map<int, std::vector<Shard>> received;
@@ -183,7 +183,7 @@ void check_transfers(const LaunchPlan& plan, Findings& findings) {
   check_one_each(plan, findings);
   for (const auto& boundary : plan.boundaries) {
     // Behind the last block there is nothing to hand over; such a boundary is already reported.
-    if (plan.stage(boundary.from).first_cut() >= plan.model.block_count()) continue;
+    if (plan.stage(boundary.from).first_cut() >= plan.pipelined().block_count()) continue;
     BoundaryJudge(plan, boundary, findings).judge();
   }
 }

@@ -68,8 +68,20 @@ void check_transfers(const LaunchPlan& plan, Findings& findings);
 struct RecomputedPart {
   bool known = false;  ///< false: degrees the cost model refuses; the written figures stand in
   PartPrediction predicted;
+  EncoderPrediction encoders = {};  ///< colocated ones
 };
 using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
+
+/// The shape the part's ranks form on its island; a part that spills over several islands of a class sees the link
+/// between them.
+[[nodiscard]] cluster::DeviceShape checked_shape(const LaunchPlan& plan, const Part& part);
+
+/// Colocated encoders: their layouts, lanes, turns, and what they hand over.
+void check_colocated(const LaunchPlan& plan, Findings& findings);
+
+/// What they take on a part's GPUs, worked out anew and compared.
+[[nodiscard]] EncoderPrediction check_encoders(const LaunchPlan& plan, const Stage& stage, const Part& part,
+                                               const std::string& where, Findings& findings);
 
 [[nodiscard]] Recomputed check_costs(const LaunchPlan& plan, Findings& findings);
 

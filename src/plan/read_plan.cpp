@@ -11,6 +11,7 @@
 #include "tangram/io/json_writer.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/schema.hpp"
+#include "tangram/model/split.hpp"
 #include "tangram/plan/launch_plan.hpp"
 
 namespace tangram::plan {
@@ -31,6 +32,16 @@ void read_model_into(LaunchPlan& plan, io::ObjectReader& reader) {
   } else {
     for (auto& diagnostic : model.error()) reader.sink().push_back(std::move(diagnostic));
   }
+}
+
+/// The stages' blocks are then counted in the language model.
+void read_colocated(FieldReader& io, LaunchPlan& plan) {
+  if (!io.reader().has("colocated")) return;
+  plan.colocated.emplace();
+  io.object("colocated", [&](FieldReader& inner) { fields(inner, *plan.colocated); });
+  const std::string why = plan.model.blocks.empty() ? "it has no blocks" : model::why_not_split(plan.model);
+  io.check(why.empty(), "colocated", "inconsistent", "the model's encoders cannot be colocated: " + why);
+  plan.colocated->language = why.empty() ? model::language_of(plan.model) : plan.model;
 }
 
 void read_profile(FieldReader& io, cost::ProfileSet& profiles, const References& known) {
@@ -66,7 +77,8 @@ void read_document(FieldReader& io, LaunchPlan& plan, References known) {
   });
   read_model_into(plan, io.reader());
   if (io.reader().has("execution")) io.object("execution", [&](FieldReader& inner) { execution_fields(inner, plan); });
-  known.blocks = plan.model.block_count();
+  read_colocated(io, plan);
+  known.blocks = plan.pipelined().block_count();
   known.zero_bubble = plan.zero_bubble;
   io.records("gpu_types", known.devices, Presence::kSome,
              [](FieldReader& entry, cluster::GpuType& device, std::size_t) { fields(entry, device); });

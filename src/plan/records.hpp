@@ -170,6 +170,32 @@ void execution_fields(Io& io, Of<Io, LaunchPlan>& plan) {
   io.repeats("warmup", [&] { return to_string(plan.semantics().warmup); });
 }
 
+template <class Io>
+void fields(Io& io, Of<Io, ColocatedEncoders::Encoder>& encoder) {
+  using cost::RecomputeMode;
+  io.text("module", encoder.module);
+  io.integer("tp", encoder.layout.tp, kDegree);
+  io.boolean("sequence_parallel", encoder.layout.sequence_parallel);
+  io.boolean("zero1", encoder.layout.zero1);
+  io.template choice<RecomputeMode>(
+      "recompute", encoder.layout.recompute,
+      {{"none", RecomputeMode::kNone}, {"selective", RecomputeMode::kSelective}, {"full", RecomputeMode::kFull}});
+}
+
+template <class Io>
+void fields(Io& io, Of<Io, ColocatedEncoders>& colocated) {
+  using cost::EncoderTurns;
+  io.template choice<EncoderTurns>(
+      "turns", colocated.turns,
+      {{"per-microbatch", EncoderTurns::kPerMicrobatch}, {"three-phase", EncoderTurns::kThreePhases}});
+  io.records("encoders", colocated.encoders, Presence::kSome,
+             [](Io& entry, auto& encoder, std::size_t) { fields(entry, encoder); });
+  link_field(io, "handover_link", colocated.handover_link);
+  link_field(io, "sync_link", colocated.sync_link);
+  io.milliseconds("gather_ms", colocated.gather);
+  io.milliseconds("broadcast_ms", colocated.broadcast);
+}
+
 /// What the model and the pipelines say.
 template <class Io>
 void batch_fields(Io& io, const LaunchPlan& plan) {
@@ -295,6 +321,19 @@ void fields(Io& io, Of<Io, cost::MemoryPolicy>& policy) {
 }
 
 template <class Io>
+void fields(Io& io, Of<Io, EncoderPrediction>& predicted) {
+  io.milliseconds("forward_ms", predicted.forward);
+  io.milliseconds("backward_ms", predicted.backward);
+  io.milliseconds("gradient_sync_ms", predicted.gradient_sync);
+  io.milliseconds("gradient_sync_exposed_ms", predicted.gradient_sync_exposed);
+  io.milliseconds("optimizer_step_ms", predicted.optimizer_step);
+  io.bytes("static_bytes", predicted.static_memory);
+  io.bytes("transient_bytes", predicted.transient);
+  io.bytes("held_bytes", predicted.held);
+  io.bytes("embeddings_bytes", predicted.embeddings);
+}
+
+template <class Io>
 void fields(Io& io, Of<Io, Part>& part, const References& known) {
   io.index("island", part.island, known.islands);
   io.integer("samples", part.samples, {1, kMost});
@@ -312,6 +351,7 @@ void fields(Io& io, Of<Io, Part>& part, const References& known) {
   io.text_or("parallelizer", part.parallelizer);
   io.text_if("opaque", part.opaque);
   io.object("predicted", [&](Io& inner) { fields(inner, part.predicted, known); });
+  io.object_if("encoders", part.encoders, [](Io& inner, auto& encoders) { fields(inner, encoders); });
 }
 
 /// `blocks` are those from the first to the last that the stage holds; `chunks` say which of them, where others are

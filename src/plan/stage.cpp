@@ -27,12 +27,41 @@ std::vector<model::SliceSignature> Stage::signatures(const model::Model& model) 
   return all;
 }
 
+std::int64_t LaunchPlan::round_samples() const {
+  const bool each = colocated && colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+  std::int64_t samples = 0;
+  for (const Pipeline& pipeline : pipelines) {
+    samples = std::max(samples, each ? pipeline.microbatch : pipeline.samples);
+  }
+  return samples;
+}
+
+EncoderLanes LaunchPlan::lanes_of(const cost::EncoderLayout& layout) const {
+  EncoderLanes lanes;
+  std::int64_t gpus = 0;
+  for (const int id : pipelines.front().stages) {
+    for (const Part& part : stage(id).parts) gpus += part.strategy.degrees.gpus();
+  }
+  lanes.of_pipeline = std::max<std::int64_t>(1, gpus / layout.tp);
+  lanes.of_plan = lanes.of_pipeline * std::ssize(pipelines);
+  lanes.samples = (round_samples() + lanes.of_pipeline - 1) / lanes.of_pipeline;
+  return lanes;
+}
+
 std::vector<std::size_t> LaunchPlan::places_of(const Stage& stage) const {
   const std::vector<int>& ids = at(pipelines, stage.pipeline).stages;
   const auto depth = static_cast<std::size_t>(std::ranges::find(ids, stage.id) - ids.begin());
   std::vector<std::size_t> places;
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) places.push_back(c * ids.size() + depth);
   return places;
+}
+
+std::vector<model::BlockRange> LaunchPlan::blocks_held(const Stage& stage) const {
+  if (!colocated) return stage.chunks;
+  const int encoders = model::encoder_blocks(model);
+  std::vector<model::BlockRange> held{{0, encoders}};
+  for (const model::BlockRange& chunk : stage.chunks) held.push_back({encoders + chunk.first, encoders + chunk.last});
+  return held;
 }
 
 std::vector<int> Stage::blocks() const {

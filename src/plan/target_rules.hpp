@@ -68,7 +68,7 @@ class Rules {
   std::vector<const Stage*> found;
   for (const Stage* stage : stages) {
     bool experts = false;
-    for (const int b : stage->blocks()) experts = experts || plan.model.block(b).feed_forward.is_moe();
+    for (const int b : stage->blocks()) experts = experts || plan.pipelined().block(b).feed_forward.is_moe();
     if (experts) found.push_back(stage);
   }
   return found;

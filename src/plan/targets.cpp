@@ -6,6 +6,11 @@ namespace tangram::plan {
 namespace {
 
 TargetVerdict verdict_of(const LaunchPlan& plan, runtime::Target target) {
+  if (plan.colocated && target != runtime::Target::kGeneric) {
+    Rules rules{std::string(to_string(target))};
+    rules.refuse("COLOCATED_ENCODERS", {}, "no GPU runs encoders and language model in turn: take another --placement");
+    return std::move(rules).verdict();
+  }
   switch (target) {
     case runtime::Target::kGeneric: break;
     case runtime::Target::kMegatron: return megatron_verdict(plan);

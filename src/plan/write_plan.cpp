@@ -66,6 +66,7 @@ Json body_json(const LaunchPlan& plan) {
   body["fleet"] = {{"name", plan.fleet_name}, {"gpus", plan.fleet_gpus}};
   body["model"] = Json::parse(model::write_model(plan.model));
   writer.object("execution", [&](FieldWriter& io) { execution_fields(io, plan); });
+  if (plan.colocated) writer.object("colocated", [&](FieldWriter& io) { fields(io, *plan.colocated); });
   writer.object("batch", [&](FieldWriter& io) { batch_fields(io, plan); });
   body["gpu_types"] = Json::array();
   for (const cluster::GpuType& device : known.devices) {

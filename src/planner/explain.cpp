@@ -39,6 +39,7 @@ class Explainer {
   }
 
   Expected<Explanation> run() {
+    if (plan_.colocated) return fail(is_colocated());
     evolve::Refit now = evolve::refit(plan_, fleet_, plan_.model, refit_options());
     plan::LaunchPlan* const plan = now.fitting();
     if (plan == nullptr) return fail(plan_does_not_fit(now));
@@ -61,6 +62,13 @@ class Explainer {
  private:
   [[nodiscard]] evolve::RefitOptions refit_options() const {
     return {options_.island_tolerance, options_.search.profiles};
+  }
+
+  static Diagnostics is_colocated() {
+    return {problem(ErrorKind::kInfeasible, "colocated-encoders",
+                    "what other cuts and degrees would take is not known of plans with colocated encoders",
+                    "tangram show and simulate say what the plan takes, tangram compare --with colocated,disjoint how "
+                    "it stands beside others")};
   }
 
   static Diagnostics plan_does_not_fit(const evolve::Refit& refit) {
@@ -173,7 +181,7 @@ class Explainer {
   /// So many blocks in a row as the stage has in its chunks, with the end of the model that it has.
   [[nodiscard]] model::SliceSignature slice_like(const plan::Stage& stage) const {
     const int first = stage.head ? stage.last() - stage.block_count() : stage.first();
-    return model::signature(plan_.model, first, first + stage.block_count());
+    return model::signature(plan_.pipelined(), first, first + stage.block_count());
   }
 
   /// The fastest strategy of each other set of degrees, the fastest few of them.
@@ -186,7 +194,7 @@ class Explainer {
     query.max_in_flight = stage.warmup + 1;
     query.allow = plan_.model.job.allow;
     std::vector<parallelizer::Query> queries;
-    const auto traits = parallelizer::traits_of(plan_.model, query.slice);
+    const auto traits = parallelizer::traits_of(plan_.pipelined(), query.slice);
     for (const cost::Degrees& degrees :
          parallelizer::enumerate_degrees(query.shape, query.samples, traits, query.allow)) {
       // Sequence parallelism is free where there is tensor parallelism: leaving it out is no other way to divide a
@@ -197,7 +205,7 @@ class Explainer {
       queries.push_back(query);
     }
     const auto time_of_plan = [](const parallelizer::PartialPlan& p) { return p.cost.forward + p.cost.backward; };
-    const auto enumerator = parallelizer::make_enumerator(plan_.model, options_.search.profiles);
+    const auto enumerator = parallelizer::make_enumerator(plan_.pipelined(), options_.search.profiles);
     std::vector<parallelizer::PartialPlan> fastest;
     for (const parallelizer::Outcome& outcome : enumerator->solve(queries)) {
       if (outcome.plans.empty()) continue;

@@ -8,6 +8,7 @@
 #include "runtime_look.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/compose/target.hpp"
+#include "tangram/model/split.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/zero_bubble.hpp"
 #include "tangram/planner/search_cache.hpp"
@@ -97,6 +98,25 @@ std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& 
 
 const cluster::IslandLevel& Planning::level_at(int level) const { return at(hierarchy_.levels, level); }
 
+bool looks_at_colocated(const PlanOptions& options, const cluster::Fleet& fleet, const model::Model& model) {
+  const bool asked_for_time = options.request.objective == objective::Objective::kThroughput &&
+                              !options.request.budget && !options.search.spend;
+  const bool any_plan = options.target == runtime::Target::kGeneric && !options.search.schedule &&
+                        options.search.placement == compose::EncoderPlacement::kAny && !options.search.lifted;
+  const bool built_in = std::ranges::all_of(options.parallelizers, [](const auto* p) { return p->info().built_in; });
+  return options.look_at_colocated && asked_for_time && any_plan && built_in && !options.choose &&
+         options.near == nullptr && fleet.gpu_count() <= kMostGpusLookedAtColocated &&
+         model::encoder_blocks(model) > 0 && model::why_not_split(model).empty();
+}
+
+PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form) {
+  options.search.placement = compose::EncoderPlacement::kColocated;
+  options.search.incumbent = closed_form;
+  options.look_at_runtimes = false;
+  options.pipelines = Pipelines::kEqual;
+  return options;
+}
+
 PlanOptions for_any_runtime(PlanOptions options) {
   options.target = runtime::Target::kGeneric;
   if (wants_zero_bubble(options)) options.search.schedule.reset();
@@ -110,6 +130,9 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
   const Planning planning(fleet, model, options, progress);
   const compose::SearchResult found = planning.search_best().found;
   if (found.best.empty()) return;
+  if (looks_at_colocated(options, fleet, model)) {
+    make_searches(fleet, model, for_colocated(options, found.best.front().closed_form), progress);
+  }
   if (looks_at_runtimes(options, fleet)) {
     const std::vector<compose::Composition> near = found.shortlist();
     const auto plan = planning.assemble(near.front());

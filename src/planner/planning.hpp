@@ -57,6 +57,13 @@ class Planning {
   return options.search.schedule == runtime::Schedule::kZeroBubble;
 }
 
+/// Whether a plan with colocated encoders is looked for beside those of any placement.
+[[nodiscard]] bool looks_at_colocated(const PlanOptions& options, const cluster::Fleet& fleet,
+                                      const model::Model& model);
+
+/// Such a plan is planned with these: it is of interest where its closed form is smaller.
+[[nodiscard]] PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form);
+
 /// The plan that a target's is compared with is planned with these.
 [[nodiscard]] PlanOptions for_any_runtime(PlanOptions options);
 

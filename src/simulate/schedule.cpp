@@ -21,6 +21,18 @@ SimStage stage_of(const plan::Stage& stage) {
   return result;
 }
 
+SimTurns turns_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
+  SimTurns turns;
+  turns.rounds = plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch ? pipeline.microbatches : 1;
+  turns.gather = plan.colocated->gather;
+  turns.broadcast = plan.colocated->broadcast;
+  for (const int id : pipeline.stages) {
+    const plan::EncoderPrediction& own = *plan.stage(id).parts.front().encoders;
+    turns.encoders.push_back({own.forward, own.backward, own.gradient_sync_exposed, own.optimizer_step});
+  }
+  return turns;
+}
+
 }  // namespace
 
 Schedule schedule_of(const plan::LaunchPlan& plan) { return schedule_of(plan, plan.semantics().transfers); }
@@ -36,6 +48,7 @@ Schedule schedule_of(const plan::LaunchPlan& plan, Transfers transfers) {
       run.group = plan.group;
     }
     if (plan.zero_bubble) run.kind = ScheduleKind::kZeroBubble;
+    if (plan.colocated) run.turns = turns_of(plan, pipeline);
     for (const int id : pipeline.stages) {
       SimStage stage = stage_of(plan.stage(id));
       const auto boundary = std::find_if(plan.boundaries.begin(), plan.boundaries.end(),

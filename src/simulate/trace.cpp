@@ -25,6 +25,8 @@ const char* category(EventKind kind) {
     case EventKind::kSendGradient: return "gradient";
     case EventKind::kGradientSync: return "gradient sync";
     case EventKind::kOptimizer: return "optimizer";
+    case EventKind::kEncoderForward: return "encoder forward";
+    case EventKind::kEncoderBackward: return "encoder backward";
   }
   return "";
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tangram/chain/cut_yield.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/colocated.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
@@ -48,6 +50,18 @@ struct StageChoice {
   int link_target = 0;
 };
 
+/// Encoders on all GPUs of the pipelines, whose stages then have the blocks of the language model alone.
+struct ColocatedEncoders {
+  cost::EncoderTurns turns = cost::EncoderTurns::kThreePhases;
+  std::vector<cost::EncoderLayout> layouts;  ///< of each encoder
+  cluster::Link handover_link;               ///< slowest between the GPUs of a pipeline (cost::EncoderHandover)
+  cluster::Link sync_link;                   ///< slowest between any two members that the plan uses
+  Nanoseconds gather;                        ///< of one round: what encoders made, to the first stage
+  Nanoseconds broadcast;                     ///< of its gradients
+  Bytes embeddings;                          ///< that a GPU of the first stage holds of a round, with their gradients
+  std::vector<cost::EncoderCost> costs;      ///< on a GPU of each stage
+};
+
 /// R equal pipelines with aligned cuts.
 struct Composition {
   int level = 0;  ///< index into IslandHierarchy::levels
@@ -58,8 +72,9 @@ struct Composition {
   int chunks = 1;                 ///< model chunks of a stage; more than one: interleaved
   std::int64_t group = 0;         ///< microbatches that pass a chunk in a row, interleaved
   std::vector<StageChoice> stages;
+  std::optional<ColocatedEncoders> colocated = {};
   Nanoseconds period;       ///< from one microbatch to the next; interleaved: from one pass to the next
-  Nanoseconds closed_form;  ///< t of src/chain/README.md
+  Nanoseconds closed_form;  ///< t of src/chain/README.md; colocated: of src/multimodal/README.md
 };
 
 /// Equal pipelines on GPUs of their own. Its gradients are reduced with those of all other groups, so that the stages'

@@ -8,11 +8,12 @@
 
 namespace tangram::compose {
 
-/// As in Karnati et al., arXiv 2605.27678, of plans in which no GPU runs two modules in turn.
+/// As in Karnati et al., arXiv 2605.27678.
 enum class EncoderPlacement : std::uint8_t {
-  kAny,
+  kAny,          ///< a chain: encoders are the first blocks of the pipeline, wherever it is cut
   kHomogeneous,  ///< all modules have one set of degrees, and the first stage has all encoders
   kDisjoint,     ///< each encoder is a stage of its own, with GPUs and degrees of its own
+  kColocated,    ///< encoders run on all GPUs of the language model, in turn with it, with degrees of their own
 };
 
 /// Those that fix something: all but kAny.
@@ -20,6 +21,7 @@ enum class EncoderPlacement : std::uint8_t {
 
 /// nullopt: "any", and what is no placement.
 [[nodiscard]] std::optional<EncoderPlacement> placement_named(std::string_view name);
-[[nodiscard]] std::string_view to_string(EncoderPlacement placement);  ///< "any", "homogeneous", "disjoint"
+[[nodiscard]] std::string_view to_string(
+    EncoderPlacement placement);  ///< "any", "homogeneous", "disjoint", "colocated"
 
 }  // namespace tangram::compose

@@ -30,7 +30,7 @@ void restrict_to(const runtime::Runtime& runtime, model::Job& job);
 
 /// search() over all cases of a target and of options.placement: the best of all, with a bound for all. Later cases
 /// look for plans that are better than those of earlier ones only. Where there is no plan with the cuts that options
-/// allow, with finer ones.
+/// allow, with finer ones. Colocated encoders are for no target in particular.
 [[nodiscard]] SearchResult search_target(Target target, const model::Model& model,
                                          const cluster::IslandHierarchy& hierarchy,
                                          std::span<const parallelizer::Parallelizer* const> parallelizers,

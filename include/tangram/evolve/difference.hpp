@@ -17,6 +17,7 @@ namespace tangram::evolve {
 struct Role {
   std::vector<model::BlockRange> chunks;
   cost::Degrees degrees;
+  std::vector<cost::EncoderLayout> encoders = {};  ///< colocated ones
   auto operator<=>(const Role&) const = default;
 };
 
@@ -54,7 +55,7 @@ struct Difference {
   bool same_model = false;        ///< the same parameters and optimizer, whatever they are trained on
   bool same_job = false;          ///< also sequence length, batch, precision; what a plan may use is no part of it
   bool same_batching = false;     ///< pipelines, their microbatch and shares
-  bool same_schedule = false;     ///< and groups of microbatches, where chunks are interleaved
+  bool same_schedule = false;     ///< and groups of microbatches where chunks are interleaved, turns of encoders
   std::vector<StagePair> stages;  ///< in the order of the new plan, then those that are gone
   GpuCounts gpus;
   /// Nothing that a process notices differs; predictions may.

@@ -9,6 +9,7 @@
 
 #include "tangram/base/at.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/colocated.hpp"
 #include "tangram/cost/stage.hpp"
 #include "tangram/model/model.hpp"
 #include "tangram/model/slice.hpp"
@@ -68,6 +69,21 @@ struct PartPrediction {
   bool operator==(const PartPrediction&) const = default;
 };
 
+/// What colocated encoders, all of them, take on a part's GPUs.
+struct EncoderPrediction {
+  Nanoseconds forward;   ///< of a lane's samples in one round, the slowest lane's
+  Nanoseconds backward;  ///< of the same
+  Nanoseconds gradient_sync;
+  Nanoseconds gradient_sync_exposed;  ///< of that, what their backward passes do not hide
+  Nanoseconds optimizer_step;
+  Bytes static_memory;
+  Bytes transient;
+  Bytes held;        ///< activations of a lane's samples
+  Bytes embeddings;  ///< of the first stage: what they made for a replica in one round, and its gradients
+  [[nodiscard]] Bytes memory() const { return static_memory + transient + held + embeddings; }
+  bool operator==(const EncoderPrediction&) const = default;
+};
+
 /// A stage on one island; a mixed stage has several.
 struct Part {
   int island = 0;
@@ -77,7 +93,8 @@ struct Part {
   int members = 1;     ///< shape: members x gpus / members
   std::string parallelizer;
   std::string opaque;
-  PartPrediction predicted;
+  PartPrediction predicted;  ///< of the stage's own blocks; peak_memory is of all that its GPUs hold
+  std::optional<EncoderPrediction> encoders = {};  ///< colocated ones
   /// Of the fullest replica: cost::Degrees says how samples are split.
   [[nodiscard]] std::int64_t samples_per_replica() const { return strategy.degrees.most_samples(samples); }
   bool operator==(const Part&) const = default;
@@ -243,6 +260,30 @@ struct PlanProvenance {
   std::string note;                  ///< why not optimal, restrictions that decided, re-ranking
 };
 
+/// Encoders on all GPUs of all pipelines, in turn with the language model, whose blocks alone the stages hold. The
+/// ranks of a part are lanes of tp each, in their order.
+struct ColocatedEncoders {
+  struct Encoder {
+    std::string module;
+    cost::EncoderLayout layout;
+    bool operator==(const Encoder&) const = default;
+  };
+  cost::EncoderTurns turns = cost::EncoderTurns::kThreePhases;
+  std::vector<Encoder> encoders;  ///< as model::encoder_ranges() has them
+  cluster::Link handover_link;    ///< slowest between the GPUs of a pipeline, per member, reduced to the shapes' shares
+  cluster::Link sync_link;        ///< slowest between any two members of the plan, the same
+  Nanoseconds gather;             ///< of one round: what encoders made, to the first stage
+  Nanoseconds broadcast;          ///< of its gradients
+  model::Model language;          ///< what the stages hold: follows from the model
+};
+
+/// Lanes of an encoder, and the samples of the fullest in one round.
+struct EncoderLanes {
+  std::int64_t of_pipeline = 0;
+  std::int64_t of_plan = 0;
+  std::int64_t samples = 0;
+};
+
 struct LaunchPlan {
   std::string plan_id;  ///< digest of the canonical body
   PlanProvenance provenance;
@@ -253,6 +294,7 @@ struct LaunchPlan {
   /// Microbatches that go through a chunk in a row before the next chunk's turn; 0: chunks are not interleaved.
   std::int64_t group = 0;
   bool zero_bubble = false;  ///< weight gradients are put off
+  std::optional<ColocatedEncoders> colocated;
   std::vector<PlanIsland> islands;
   std::vector<Pipeline> pipelines;
   std::vector<Stage> stages;
@@ -263,6 +305,12 @@ struct LaunchPlan {
   Predicted predicted;
   std::vector<TargetVerdict> targets;
 
+  /// What the pipelines train, whose blocks the stages count: the model, or its language model.
+  [[nodiscard]] const model::Model& pipelined() const { return colocated ? colocated->language : model; }
+  /// Of one of the colocated encoders; the pipelines' samples may differ by one: of the fullest.
+  [[nodiscard]] EncoderLanes lanes_of(const cost::EncoderLayout& layout) const;
+  /// Samples that a pipeline's encoders take before its language model has its turn: of the fullest pipeline.
+  [[nodiscard]] std::int64_t round_samples() const;
   [[nodiscard]] bool is_interleaved() const { return group > 0; }
   [[nodiscard]] runtime::Schedule schedule() const {
     if (is_interleaved()) return runtime::Schedule::kInterleaved;
@@ -274,6 +322,8 @@ struct LaunchPlan {
   [[nodiscard]] std::size_t chunks() const { return stages.empty() ? 1 : stages.front().chunks.size(); }
   /// Positions of a stage's chunks in the chain of its pipeline: chunk c of stage s of S stands at c S + s.
   [[nodiscard]] std::vector<std::size_t> places_of(const Stage& stage) const;
+  /// Blocks on a stage's GPUs, as the model counts them: the encoders', where they are colocated, then its chunks.
+  [[nodiscard]] std::vector<model::BlockRange> blocks_held(const Stage& stage) const;
   [[nodiscard]] const PlanIsland& island(int id) const { return at(islands, id); }
   [[nodiscard]] const Stage& stage(int id) const { return at(stages, id); }
   /// The part's i-th rank.

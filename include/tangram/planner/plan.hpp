@@ -26,6 +26,9 @@ class SearchCache;
 /// On larger fleets a look at what runtimes make of a job takes as long as its plan: there is none.
 inline constexpr int kMostGpusLookedAt = 256;
 
+/// On larger fleets nobody looks at colocated encoders without being asked to.
+inline constexpr int kMostGpusLookedAtColocated = 64;
+
 /// Which pipelines train the model beside each other.
 enum class Pipelines : std::uint8_t {
   kEqual,  ///< alike in shapes, cuts and shares of the batch
@@ -40,6 +43,8 @@ struct PlanOptions {
   objective::Request request;
   Pipelines pipelines = Pipelines::kEqual;
   bool look_at_runtimes = false;  ///< a plan for no runtime in particular says what each makes of the job (runs_on)
+  /// A plan for no runtime in particular may have colocated encoders, where that is faster.
+  bool look_at_colocated = false;
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
   SearchCache* cache = nullptr;            ///< searches are looked up and stored there; those for unequal pipelines not
   const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
@@ -48,7 +53,7 @@ struct PlanOptions {
 };
 
 /// What `tangram plan` plans with where it is told nothing: effort by the size of the fleet and the depth of the model,
-/// a look at unequal pipelines, and at what the runtimes make of the job.
+/// a look at unequal pipelines, at colocated encoders, and at what the runtimes make of the job.
 [[nodiscard]] PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model);
 
 struct Planned {

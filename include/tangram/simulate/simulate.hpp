@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,24 @@ struct SimStage {
   std::int64_t deferrable = 0;  ///< of kZeroBubble: microbatches held beyond warmup + 1, their weight gradients put off
 };
 
+/// Encoders on the GPUs of a stage: passes of the slowest lane in one round.
+struct SimEncoders {
+  Nanoseconds forward;
+  Nanoseconds backward;
+  Nanoseconds exposed_sync;
+  Nanoseconds optimizer_step;
+};
+
+/// Turns of encoders and language model, of k1F1B alone. In each round all encoders run forward, what they made is
+/// gathered, the pipeline runs its microbatches of the round, its gradients are broadcast once the first stage is
+/// through, and the encoders run backward.
+struct SimTurns {
+  std::int64_t rounds = 1;  ///< divides the microbatches
+  Nanoseconds gather;
+  Nanoseconds broadcast;
+  std::vector<SimEncoders> encoders;  ///< on each stage, which has one part
+};
+
 /// Under 1F1B and kZeroBubble no stage warms up longer than the one before it.
 struct SimPipeline {
   std::vector<SimStage> stages;
@@ -64,6 +83,7 @@ struct SimPipeline {
   ScheduleKind kind = ScheduleKind::k1F1B;
   std::int64_t group = 0;  ///< of kInterleaved: microbatches that pass a chunk in a row; 0: as many as stages
   Transfers transfers = Transfers::kOverlapped;
+  std::optional<SimTurns> turns = {};
 };
 
 /// Model chunks of each stage.
@@ -94,7 +114,9 @@ enum class EventKind : std::uint8_t {
   kSendActivation,
   kSendGradient,
   kGradientSync,
-  kOptimizer
+  kOptimizer,
+  kEncoderForward,  ///< of colocated encoders; `microbatch`: the round
+  kEncoderBackward
 };
 
 struct Event {
@@ -129,7 +151,8 @@ struct Result {
 };
 
 /// Gradient synchronisation of a stage starts when its last backward ends; the optimizer step starts everywhere when
-/// all synchronisations have ended (the gradient norm is a barrier). O(n log p) for n microbatch passes and p parts.
+/// all synchronisations have ended (the gradient norm is a barrier). With colocated encoders it starts when the whole
+/// pipeline is through. O(n log p) for n microbatch passes and p parts.
 [[nodiscard]] Result simulate(const Schedule& schedule, bool record = false);
 
 /// The written times, chunks, warm-ups and boundaries, taken as they are, with the transfers of the plan's runtime.

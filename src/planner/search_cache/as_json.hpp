@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 
 // The last of each enumeration that is read back.
 constexpr auto last_of(cost::RecomputeMode) { return cost::RecomputeMode::kFull; }
+constexpr auto last_of(cost::EncoderTurns) { return cost::EncoderTurns::kThreePhases; }
 constexpr auto last_of(cost::Provenance) { return cost::Provenance::kModelled; }
 constexpr auto last_of(parallelizer::FailureKind) { return parallelizer::FailureKind::kNotCached; }
 constexpr auto last_of(ErrorKind) { return ErrorKind::kInternal; }

@@ -278,10 +278,29 @@ auto members(S& s) {
   return std::tie(first, last, chunks, parts, t, f, a, o, crossing, in_flight, to_next, link, source, target);
 }
 
+template <Of<cost::EncoderLayout> S>
+auto members(S& s) {
+  auto& [tp, sequence_parallel, zero1, recompute] = s;
+  return std::tie(tp, sequence_parallel, zero1, recompute);
+}
+
+template <Of<cost::EncoderCost> S>
+auto members(S& s) {
+  auto& [forward, backward, sync, step, state, transient, held] = s;
+  return std::tie(forward, backward, sync, step, state, transient, held);
+}
+
+template <Of<compose::ColocatedEncoders> S>
+auto members(S& s) {
+  auto& [turns, layouts, handover, sync, gather, broadcast, embeddings, costs] = s;
+  return std::tie(turns, layouts, handover, sync, gather, broadcast, embeddings, costs);
+}
+
 template <Of<compose::Composition> S>
 auto members(S& s) {
-  auto& [level, replicas, microbatch, microbatches, samples, chunks, group, stages, period, closed_form] = s;
-  return std::tie(level, replicas, microbatch, microbatches, samples, chunks, group, stages, period, closed_form);
+  auto& [level, replicas, microbatch, microbatches, samples, chunks, group, stages, colocated, period, closed_form] = s;
+  return std::tie(level, replicas, microbatch, microbatches, samples, chunks, group, stages, colocated, period,
+                  closed_form);
 }
 
 template <Of<compose::TimedComposition> S>

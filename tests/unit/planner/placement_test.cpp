@@ -76,5 +76,6 @@ TEST_CASE("placement: words") {
   CHECK(compose::placement_named("disjoint") == compose::EncoderPlacement::kDisjoint);
   CHECK(compose::placement_named("homogeneous") == compose::EncoderPlacement::kHomogeneous);
   CHECK_FALSE(compose::placement_named("any"));
-  CHECK_FALSE(compose::placement_named("colocated"));
+  CHECK(compose::placement_named("colocated") == compose::EncoderPlacement::kColocated);
+  CHECK_FALSE(compose::placement_named("elsewhere"));
 }

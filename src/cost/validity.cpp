@@ -11,6 +11,9 @@ std::string indivisible(std::int64_t value, const char* what, std::int64_t divis
 }
 
 std::string why_block_indivisible(const model::BlockType& block, const Degrees& degrees) {
+  if (const std::string_view other = beyond_transformer(block); !other.empty()) {
+    return "layers with " + std::string(other) + " are not planned";
+  }
   const model::Attention& attention = block.attention;
   if (attention.heads % degrees.tp != 0) return indivisible(attention.heads, "attention heads", degrees.tp, "tp");
   const int kv_heads = attention.kind == model::AttentionKind::kLatent ? degrees.tp : attention.kv_heads;

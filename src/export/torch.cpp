@@ -42,6 +42,10 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   if (encoder || model.extra_embedding_parameters > 0 || !model.graph.empty()) {
     refusals.push_back({"text-models", {}, "it trains text models: " + model.name + " has an encoder"});
   }
+  if (const std::string_view other = beyond_transformer(model); !other.empty()) {
+    refusals.push_back(
+        {"transformer-layers", {}, fmt::format("it trains transformers: layers of {} have {}", model.name, other)});
+  }
   if (model.job.precision == DType::kFp8) {
     refusals.push_back({"precision", {}, "it has no fp8 products; plan with precision: bf16"});
   }

@@ -279,7 +279,7 @@ def _refuse_hybrid(t: Json) -> None:
         if key in t:
             raise PlanError(f'blocks of type {t["name"]} have "{key}": transformer layers alone are trained')
     if t.get("moe", {}).get("latent_hidden", 0) > 0:
-        raise PlanError(f'experts of type {t["name"]} have "latent_hidden": those as wide as the block alone are trained')
+        raise PlanError(f'experts of type {t["name"]} have "latent_hidden": those as wide as it alone are trained')
 
 
 def _block_type_of(t: Json, architecture: Json) -> BlockType:

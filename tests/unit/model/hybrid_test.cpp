@@ -1,4 +1,7 @@
 // Layers of hybrid models: recurrences, layers of one part, experts in a latent width, gated attention.
+#include <cctype>
+#include <cmath>
+
 #include "files.hpp"
 #include "models.hpp"
 #include "tangram/model/block_record.hpp"
@@ -19,6 +22,22 @@ Model read_hybrid(const std::string& architecture) {
 }
 
 BlockType only_block(const std::string& keys) { return read_hybrid("layers: 2, " + keys).types.at(0); }
+
+double in_billions(std::int64_t count) { return static_cast<double>(count) / 1e9; }
+
+/// "M-M*": a letter a layer, as Nemotron-H has them, D for the gated delta rule, lower case with a feed-forward behind.
+std::string letters(const Model& model) {
+  std::string out;
+  for (int i = 0; i < model.block_count(); ++i) {
+    const BlockType& block = model.block(i);
+    char letter = block.feed_forward.is_moe() ? 'E' : '-';
+    if (block.attends()) letter = '*';
+    if (block.recurrence) letter = block.recurrence->kind == RecurrenceKind::kMamba2 ? 'M' : 'D';
+    const bool both = block.mixes() && block.feeds_forward();
+    out += both ? static_cast<char>(std::tolower(letter)) : letter;
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -105,4 +124,57 @@ TEST_CASE("hybrid: what is written reads as the same model") {
   CHECK(again.types == model.types);
   CHECK(again.blocks == model.blocks);
   CHECK(again.digest == model.digest);
+}
+
+// Model cards: 31.6B with 3.6B active, embeddings included (3.2B without the input embedding's 0.35B); 120.6B with
+// 12.7B active; arXiv 2504.03624: 8B.
+TEST_CASE("hybrid: Nemotron-3-Nano, Nemotron-3-Super and Nemotron-H-8B as published") {
+  const Model nano = hf_model("nemotron-3-nano");
+  CHECK(letters(nano) == "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME");
+  CHECK(std::abs(in_billions(nano.total_parameters()) - 31.6) < 0.05);
+  CHECK(std::abs(in_billions(nano.active_parameters()) - 3.6) < 0.05);
+  CHECK(std::abs(in_billions(nano.active_parameters() - nano.embedding_parameters()) - 3.2) < 0.05);
+  const Model super = hf_model("nemotron-3-super");
+  CHECK(super.block_count() == 88);
+  CHECK(std::abs(in_billions(super.total_parameters()) - 120.6) < 0.1);
+  CHECK(std::abs(in_billions(super.active_parameters()) - 12.7) < 0.1);
+  const Model dense = hf_model("nemotron-h-8b");
+  CHECK(letters(dense) == "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-");
+  CHECK(std::abs(in_billions(dense.total_parameters()) - 8.1) < 0.05);
+}
+
+// Model cards: 80B with 3B active, 79B without embeddings; 32B with 9B active.
+TEST_CASE("hybrid: Qwen3-Next-80B-A3B and Granite-4.0-H-Small as published") {
+  const Model qwen = hf_model("qwen3-next-80b-a3b");
+  CHECK(letters(qwen).substr(0, 8) == "ddd*ddd*");
+  CHECK(std::abs(in_billions(qwen.total_parameters()) - 80) < 0.5);
+  const std::int64_t ends = qwen.embedding_parameters() + qwen.head_parameters();
+  CHECK(std::abs(in_billions(qwen.total_parameters() - ends) - 79) < 0.5);
+  CHECK(std::abs(in_billions(qwen.active_parameters() - ends) - 3) < 0.5);
+  const Model granite = hf_model("granite-4.0-h-small");
+  CHECK(letters(granite).substr(0, 10) == "mmmmm*mmmm");
+  CHECK(std::abs(in_billions(granite.total_parameters()) - 32) < 0.5);
+  CHECK(std::abs(in_billions(granite.active_parameters()) - 9) < 0.5);
+}
+
+// arXiv 2405.21060, appendix D: 64 layers of 2560, 80 heads of 64, one group, a state of 128: 2.7B.
+TEST_CASE("hybrid: Mamba2-2.7B as published") {
+  const Model model = valid(read_hf_config(R"({"model_type": "mamba2", "hidden_size": 2560, "num_hidden_layers": 64,
+    "num_heads": 80, "head_dim": 64, "n_groups": 1, "state_size": 128, "vocab_size": 50288,
+    "tie_word_embeddings": true})",
+                                           "mamba2.json"));
+  CHECK(letters(model) == std::string(64, 'M'));
+  CHECK(std::abs(in_billions(model.total_parameters()) - 2.7) < 0.05);
+}
+
+// Model card of ibm-ai-platform/Bamba-9B-v2: 32 layers, three of which attend, 9.78B parameters.
+TEST_CASE("hybrid: Bamba-9B as published") {
+  const Model model = valid(read_hf_config(R"({"model_type": "bamba", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "attn_layer_indices": [9, 18, 27], "mamba_n_heads": 128, "mamba_d_head": "auto", "mamba_n_groups": 1,
+    "mamba_d_state": 128})",
+                                           "bamba.json"));
+  CHECK(letters(model) == "mmmmmmmmm*mmmmmmmm*mmmmmmmm*mmmm");
+  CHECK(model.block(0).recurrence->head_dim == 64);
+  CHECK(std::abs(in_billions(model.total_parameters()) - 9.78) < 0.05);
 }

@@ -101,14 +101,6 @@ std::optional<Diagnostic> frozen(const plan::LaunchPlan& plan) {
                  "tangram check judges such a plan without executing it");
 }
 
-std::optional<Diagnostic> hybrid(const plan::LaunchPlan& plan) {
-  const std::string_view other = beyond_transformer(plan.model);
-  if (other.empty()) return std::nullopt;
-  return problem(ErrorKind::kUsage, "hybrid-layers",
-                 fmt::format("the executor runs transformers, and layers have {}", other),
-                 "tangram check judges such a plan without executing it");
-}
-
 }  // namespace
 
 Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& options) {
@@ -123,7 +115,6 @@ Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& op
   if (!report.ok()) return report;
   if (auto refused = too_large(plan)) return fail(*std::move(refused));
   if (auto refused = frozen(plan)) return fail(*std::move(refused));
-  if (auto refused = hybrid(plan)) return fail(*std::move(refused));
 
   Replay order = replay(plan);
   for (StageReport& stage : report.stages) {

@@ -1,4 +1,4 @@
-// The layers of a small transformer, forward and backward by hand, each on a rank's share. A forward pass keeps in its
+// The layers of a small model, forward and backward by hand, each on a rank's share. A forward pass keeps in its
 // "kept" value what the backward pass needs; a backward pass adds to the gradients of the weights and returns the
 // gradient of the input. Nothing here knows of pipelines.
 #pragma once

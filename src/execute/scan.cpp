@@ -27,7 +27,7 @@ void add_product_with(const Matrix& state, const double* y, double* out) {
 }
 
 /// What a position writes, times its key: strength * value, of the delta rule less what the decayed state recalls.
-std::vector<double> written(RecurrenceKind kind, const HeadInputs& in, int t, const Matrix& decayed) {
+std::vector<double> write_of(RecurrenceKind kind, const HeadInputs& in, int t, const Matrix& decayed) {
   std::vector<double> out(in.value.row(t), in.value.row(t) + in.value.columns());
   if (kind == RecurrenceKind::kGatedDelta) {
     const std::vector<double> known = recall(decayed, in.key.row(t));
@@ -49,7 +49,7 @@ std::vector<Matrix> states(RecurrenceKind kind, const HeadInputs& in) {
   Matrix state(in.key.columns(), in.value.columns());
   for (int t = 0; t < in.positions(); ++t) {
     state *= std::exp(at(in.log_decay, t));
-    const std::vector<double> what = written(kind, in, t, state);
+    const std::vector<double> what = write_of(kind, in, t, state);
     write(state, in.key.row(t), what);
     all.push_back(state);
   }
@@ -92,7 +92,7 @@ HeadInputs stepwise_scan_backward(RecurrenceKind kind, const HeadInputs& in, con
     write(to_state, in.query.row(t), std::vector<double>(dy, dy + gradient.columns()));
     Matrix decayed = t > 0 ? at(all, t - 1) : Matrix(to_state.rows(), to_state.columns());
     decayed *= std::exp(at(in.log_decay, t));
-    const std::vector<double> what = written(kind, in, t, decayed);
+    const std::vector<double> what = write_of(kind, in, t, decayed);
     const std::vector<double> to_what = recall(to_state, in.key.row(t));
     add_product_with(to_state, what.data(), out.key.row(t));
     const double strength = at(in.strength, t);

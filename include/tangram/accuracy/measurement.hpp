@@ -42,7 +42,7 @@ struct ModelFacts {
   int heads = 0;
   int kv_heads = 0;
   double parameters = 0;
-  PrintedDims dims;
+  PrintedDims dims = {};
   bool operator==(const ModelFacts&) const = default;
 };
 

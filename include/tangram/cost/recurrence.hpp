@@ -2,33 +2,33 @@
 // kernels between its two projections, and what they keep.
 //
 // Training computes it by chunks of c tokens: inside a chunk tokens meet as in attention, between chunks only states
-// travel. With T tokens, H heads of width P, G groups, keys of width N, and S = T/c H N P values of states, one a
-// chunk:
+// travel. T tokens, H heads of width P in G groups, keys of width N; products are of each of the T/c chunks, bytes of
+// all: K = e T G N of keys, V = e T H P of values, L = e T H N of a key for each head, A = T c G and B = T c H scores,
+// S = T/c H N P values of states; states and scores of Mamba-2 and recalls of the delta rule are fp32.
 //
-//   Mamba-2 (arXiv 2405.21060, section 6 and listing 1)                products, each T/c times        bytes
-//     scores of a group      C B^T                                     G (c x c x N)                   2 e T G N + 4 T
-//     c G states of the chunks   B^T X                                     H (N x P x c)                   e T (G N + H
-//     P) + 4 S states in front        each from the one before, read, written                                   8 S
-//     outputs                (L o scores) X + C states                 H (c x P x c), H (c x P x N)    e T (G N + 2 H
-//     P)
-//                                                                                                      + 4 T c G + 4 S
+//   Mamba-2 (arXiv 2405.21060, section 6 and listing 1)
+//     scores of a group     C B^T                     G (c x c x N)                                2 K + 4 A
+//     states of chunks      B^T X                     H (N x P x c)                                K + V + 4 S
+//     states in front       each from the one before                                               8 S
+//     outputs               (L o scores) X + C S      H (c x P x c), H (c x P x N)                 K + 2 V + 4 A + 4 S
+//
 //   gated delta rule (arXiv 2412.06464, section 3.3; the form of Yang et al., arXiv 2406.06484)
-//     recalls                K K^T, decayed; its unit triangle inverted  H (c x c x N), H (c x c x c)  e T G N + 8 T c
-//     H corrected keys, values  inverse times K, V                       H (c x N x c), H (c x P x c)    e T (G N + H N
-//     + 2 H P + c H) states                 V - W S, then K^T of it                   H (c x P x N), H (N x P x c)    e
-//     T (G N + H N + 2 H P) + e S outputs                Q K^T V + Q S                             H (c x c x N), H (c
-//     x P x c),   e T (2 G N + 2 H P) + e S
-//                                                                      H (c x P x N)
+//     recalls               K K^T, decayed            H (c x c x N)                                K + 4 B
+//     their inverse         of a unit triangle        H (c x c x c)                                (4 + e) B
+//     corrected keys, values  inverse times K, V      H (c x N x c), H (c x P x c)                 K + L + 2 V + e B
+//     states                V - W S, K^T of it        H (c x P x N), H (N x P x c)                 K + L + 2 V + e S
+//     outputs               Q K^T V + Q S             H (c x c x N), H (c x P x c), H (c x P x N)  2 K + 2 V + e S
 //
 // A kernel takes the longer of its products, in 16 bits at the rate of large ones with tiles and waves as compute.hpp
 // has them, and its bytes; that states of the delta rule come one after the other is not charged. Backward works states
 // out again and has two products for each of forward, with twice the bytes. Around them stream the convolution (with
 // Mamba-2 it runs again in backward), the scalars of a head, the norms of keys and queries of the delta rule, and the
-// gated norm.
+// gated norm. The FLOPs that MFU counts do not depend on chunks: model/recurrence.hpp has them.
 //
 // tp shards heads and groups (2405.21060, section 8.1); cp exchanges tokens for heads in front of the convolution and
 // back in front of the projection back (an all-to-all each, as DeepSpeed-Ulysses has for attention, arXiv 2309.14509),
-// so that a GPU sees all tokens of H / (tp cp) heads.
+// so that a GPU sees all tokens of H / (tp cp) heads. Neither exchange hides under compute, as each is waited for at
+// once.
 //
 // Kept for backward, u tokens of the GPU, columns on a tp rank: Mamba-2 what the input's projection gives, the outputs
 // of the heads, and these normalised, e u (projected + 2 inner): the rest is worked out again (state-spaces/mamba,

@@ -66,8 +66,8 @@ void draw_hybrid(model::BlockType& block) {
   if (coin()) {
     model::Recurrence recurrence;
     recurrence.kind = one_of({model::RecurrenceKind::kMamba2, model::RecurrenceKind::kGatedDelta});
-    recurrence.heads = one_of({8, 32, 64});
-    recurrence.groups = 8;
+    recurrence.heads = one_of({16, 64});
+    recurrence.groups = 16;
     recurrence.head_dim = one_of({32, 64, 128});
     recurrence.key_dim = one_of({64, 128});
     recurrence.chunk = one_of({64, 128, 256});

@@ -166,12 +166,17 @@ def moe_of(section: Section, keys: dict[str, str], **others: Any) -> dict[str, A
 
 def block_of(section: Section, defaults: dict[str, Any]) -> dict[str, Any]:
     """One block in tangram.model/1, with both feed-forwards where it names both."""
-    if section.has("mla"):
-        raise Problem(f"{section.where}: latent attention (\"mla\") cannot be measured by this script")
+    unknown = {"mla": "latent attention", "mamba2": "Mamba-2", "gated_delta": "the gated delta rule",
+               "only": "a layer of one part", "output_gate": "gated attention"}
+    for key, what in unknown.items():
+        if section.has(key):
+            raise Problem(f"{section.where}: {what} (\"{key}\") cannot be measured by this script")
     hidden = section.integer("hidden", defaults.get("hidden"))
     moe = None
     if section.has("moe"):
         inner = section.section("moe")
+        if inner.integer("latent_hidden", 0, 0):
+            raise Problem(f"{inner.where}: experts in a latent width cannot be measured by this script")
         same = {key: key for key in ("experts", "experts_per_token", "expert_hidden")}
         moe = moe_of(inner, same, shared_hidden=inner.integer("shared_hidden", 0, 0),
                      shared_gate=inner.boolean("shared_gate", False),

@@ -53,6 +53,9 @@ std::string list_text(std::vector<std::int64_t> numbers) {
 std::string unit_text(const cost::ProfileUnit& unit) {
   switch (unit.kind) {
     case cost::ProfileKind::kBlock:
+      if (unit.block.recurrence) {
+        return fmt::format("block h{} {}", unit.block.hidden, to_string(unit.block.recurrence->kind));
+      }
       return fmt::format("block h{} a{}{}", unit.block.hidden, unit.block.attention.heads,
                          unit.flash_attention ? " flash" : "");
     case cost::ProfileKind::kEmbedding: return fmt::format("embedding h{} V{}", unit.hidden, unit.vocabulary);

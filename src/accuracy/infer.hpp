@@ -52,6 +52,9 @@ void set_kernels(model::Job& job, const Measurement& measurement, const cluster:
 /// The model with its job: sequence, batch, precision, attention.
 [[nodiscard]] Expected<model::Model> find_model(const Measurement& measurement, const cluster::GpuType& device);
 
+/// A model that was found by its name must have the sizes that are printed beside it.
+[[nodiscard]] Expected<void> check_printed_dims(const ModelFacts& facts, const model::Model& model);
+
 /// Hopper, Blackwell, CDNA3 and later: machines of 2023 and after, and software of their time.
 [[nodiscard]] bool is_recent(const cluster::GpuType& device);
 

@@ -111,6 +111,7 @@ Expected<model::Model> known_model(const Measurement& m) {
     if (key_of(file) != key) continue;
     auto model = model::read_any_model(std::string(text), std::string(file), job_of(m));
     if (!model) return fail(reason(model.error().front().message));
+    if (auto agrees = check_printed_dims(m.model, *model); !agrees) return tl::unexpected(agrees.error());
     return model;
   }
   return fail(reason(fmt::format("no dimensions are printed, and configs/models knows no \"{}\"", m.model.name)));

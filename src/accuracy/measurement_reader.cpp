@@ -196,6 +196,16 @@ std::vector<GpuGroup> read_gpus(const Row& row) {
   return groups;
 }
 
+PrintedDims read_dims(const Row& row, const Node& dims) {
+  if (dims.kind != NodeKind::kObject) {
+    row.wrong("dims", dims, "an object");
+    return {};
+  }
+  const Row own = row.row(dims);
+  return {own.integer("hidden").value_or(0), own.count("layers").value_or(0), own.count("experts").value_or(0),
+          own.count("top_k").value_or(0)};
+}
+
 ModelFacts read_model_facts(const Row& row) {
   ModelFacts facts;
   facts.name = row.text("name");
@@ -207,6 +217,7 @@ ModelFacts read_model_facts(const Row& row) {
   facts.kv_heads = row.count("kv_heads").value_or(0);
   facts.parameters = row.number("params_b").value_or(0) * kGiga;
   facts.gated = row.boolean("gated");
+  if (const Node* dims = row.find("dims")) facts.dims = read_dims(row, *dims);
   return facts;
 }
 

@@ -56,10 +56,11 @@ Passes activation(const Context& c, double values) {
                                     : stream(c, values, kPlainForward, kPlainBackward);
 }
 
-Passes feed_forward_part(const Context& c, double rows, double width, double count = 1) {
-  Passes time = linear(c, rows, c.local.hidden, (c.block.feed_forward.gated ? 2 : 1) * width, count);
+/// `input`: width of what it reads and gives.
+Passes feed_forward_part(const Context& c, double rows, double input, double width, double count = 1) {
+  Passes time = linear(c, rows, input, (c.block.feed_forward.gated ? 2 : 1) * width, count);
   time += activation(c, count * rows * width);
-  time += linear(c, rows, width, c.local.hidden, count);
+  time += linear(c, rows, width, input, count);
   return time;
 }
 
@@ -80,7 +81,8 @@ Projection query_key_value(const Context& c) {
   const double tokens = c.local.tokens;
   Projection out;
   if (a.kind == model::AttentionKind::kMultiHead) {
-    out.all = linear(c, tokens, c.local.hidden, (core.heads + 2 * core.kv_heads) * core.qk_dim);
+    const double query_heads = (a.output_gate ? 2 : 1) * core.heads;
+    out.all = linear(c, tokens, c.local.hidden, (query_heads + 2 * core.kv_heads) * core.qk_dim);
     return out;
   }
   Passes up;
@@ -99,16 +101,52 @@ Projection query_key_value(const Context& c) {
   return out;
 }
 
+/// Of what mixes the tokens of the block, what counts beside its compute.
+struct MixerTime {
+  Passes core;            ///< attention itself: exchanges of keys and values hide under it
+  double recomputed = 0;  ///< of forward, what selective recompute runs again
+};
+
+MixerTime add_attention(const Context& c, Passes& compute) {
+  const model::Attention& attention = c.block.attention;
+  const AttentionCore& core = c.local.core;
+  const Projection projection = query_key_value(c);
+  const Passes attend = attention_core(c);
+  compute += projection.all;
+  const double query_key = c.local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
+  compute += stream(c, query_key, kRotaryForward, kRotaryBackward);
+  if (attention.qk_norm) compute += stream(c, query_key, kNormForward, kNormBackward);
+  compute += attend;
+  const double attended = c.local.tokens * core.heads * core.v_dim;
+  if (attention.output_gate) compute += stream(c, attended, kGatedForward, kGatedBackward);
+  compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
+  return {attend, c.fused ? projection.up_forward : attend.forward};
+}
+
+MixerTime add_mixer(const Context& c, Passes& compute) {
+  if (!c.local.recurrence) return c.block.attends() ? add_attention(c, compute) : MixerTime{};
+  const LocalRecurrence& recurrence = *c.local.recurrence;
+  compute += linear(c, c.local.tokens, c.local.hidden, recurrence.projected);
+  compute += recurrence_seconds(recurrence, c.local.element, c.rates);
+  compute += linear(c, c.local.tokens, recurrence.inner, c.local.hidden);
+  return {};
+}
+
 /// Router, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841), un-permutation.
 Passes experts(const Context& c) {
   const LocalBlock& l = c.local;
   const double routes = c.block.feed_forward.experts;
+  const double width = l.expert_input;
   Passes time = linear(c, l.rows, l.hidden, routes);
   time += stream(c, l.rows * routes, 4, 4);  // fp32 softmax, top-k, balancing loss
-  time += stream(c, l.routed * l.hidden, kPermute, kPermute);
-  if (c.degrees.ep > 1) time += stream(c, 2 * l.expert_rows * l.hidden, kPermute, kPermute);  // by expert, and back
-  time += feed_forward_part(c, l.expert_rows / l.experts, l.expert_width, l.experts);
-  time += stream(c, l.routed * l.hidden, kPermute, kPermute);
+  if (c.block.feed_forward.latent_hidden > 0) {
+    time += linear(c, l.rows, l.hidden, width);
+    time += linear(c, l.rows, width, l.hidden);
+  }
+  time += stream(c, l.routed * width, kPermute, kPermute);
+  if (c.degrees.ep > 1) time += stream(c, 2 * l.expert_rows * width, kPermute, kPermute);  // by expert, and back
+  time += feed_forward_part(c, l.expert_rows / l.experts, width, l.expert_width, l.experts);
+  time += stream(c, l.routed * width, kPermute, kPermute);
   return time;
 }
 
@@ -133,17 +171,17 @@ double dispatch(const Context& c, const model::Job& job) {
   const Exchanges& e = c.exchanges;
   if (job.expert_dispatch == model::ExpertDispatch::kAllToAll) {
     // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
-    return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.hidden / c.degrees.etp, e.groups.expert);
+    return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.expert_input / c.degrees.etp, e.groups.expert);
   }
   const double imbalance = l.routed > 0 ? l.expert_rows / (l.routed * c.degrees.etp) : 1;
-  return imbalance * dispatch_seconds(l.element * l.rows * l.hidden, c.block.feed_forward.experts_per_token,
+  return imbalance * dispatch_seconds(l.element * l.rows * l.expert_input, c.block.feed_forward.experts_per_token,
                                       e.groups.expert, e.shape);
 }
 
 ExpertExchange expert_exchange(const Context& c, const model::Job& job) {
   const LocalBlock& l = c.local;
   const Exchanges& e = c.exchanges;
-  const double received = l.element * l.expert_rows * l.hidden;
+  const double received = l.element * l.expert_rows * l.expert_input;
   return {2 * dispatch(c, job), e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
                                     e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
 }
@@ -153,9 +191,15 @@ double exposed_routes(double routes, double free, const model::Job& job) {
   return job.overlap_experts ? seconds_beside(routes, free) : routes;
 }
 
-/// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism.
-Passes ring(const Context& c) {
-  if (c.degrees.cp == 1) return {};
+/// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism, or of
+/// exchanging tokens for heads of a recurrence and back.
+Passes context_exchange(const Context& c) {
+  if (c.degrees.cp == 1 || !c.block.mixes()) return {};
+  if (c.local.recurrence) {
+    const double bytes = recurrence_exchange(*c.local.recurrence, c.local.element);
+    const double seconds = c.exchanges.seconds(Collective::kAllToAll, bytes, c.exchanges.groups.context);
+    return {seconds, seconds};
+  }
   const AttentionCore& a = c.local.core;
   const double all = c.degrees.cp * c.local.element * c.local.tokens * a.kv_heads * (a.qk_dim + a.v_dim);
   const Exchanges& e = c.exchanges;
@@ -168,16 +212,16 @@ Passes residual_stream(const Context& c) {
   const double row = c.local.rows * c.local.hidden;
   Passes time;
   for (int i = 0; i < c.block.norms; ++i) time += stream(c, row, kNormForward, kNormBackward);
-  const int additions = c.block.parallel_attention ? 1 : 2;
+  const int additions = c.block.parallel_attention ? 1 : c.local.parts;
   for (int i = 0; i < additions; ++i) time += stream(c, row, kResidualForward, kResidualBackward);
   return time;
 }
 
-double selective_seconds(const Context& c, const Projection& projection, const Passes& core) {
-  if (!c.fused) return core.forward;
+double selective_seconds(const Context& c, const MixerTime& mixer) {
+  if (!c.fused) return mixer.recomputed;
   const double row = c.local.rows * c.local.hidden;
-  const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : 2;
-  double seconds = norms * stream(c, row, kNormForward, 0).forward + projection.up_forward;
+  const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
+  double seconds = norms * stream(c, row, kNormForward, 0).forward + mixer.recomputed;
   if (c.block.feed_forward.is_moe()) seconds += activation(c, c.local.expert_rows * c.local.expert_width).forward;
   return seconds;
 }
@@ -256,36 +300,27 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   device_rates(shape.device, job),
                   static_cast<double>(job.gradient_bytes),
                   job.flash_attention};
-  const model::Attention& attention = block.attention;
-  const AttentionCore& core = c.local.core;
-  const Projection projection = query_key_value(c);
-  const Passes attend = attention_core(c);
-
   BlockTime time;
   time.compute += residual_stream(c);
-  time.compute += projection.all;
-  const double query_key = c.local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
-  time.compute += stream(c, query_key, kRotaryForward, kRotaryBackward);
-  if (attention.qk_norm) time.compute += stream(c, query_key, kNormForward, kNormBackward);
-  time.compute += attend;
-  time.compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
+  const MixerTime mixer = add_mixer(c, time.compute);
   const double columns = c.local.dense + c.local.shared;
-  if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, columns);
+  if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, c.local.hidden, columns);
   const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
   const Passes rest = time.compute;
   Passes device = rest;
   device += routed;
   time.compute = host_bound_block(rest, routed, c, job);
-  time.selective_compute = selective_seconds(c, projection, attend);
+  time.selective_compute = selective_seconds(c, mixer);
 
-  const int regions = columns > 0 && !block.parallel_attention ? 2 : 1;
+  const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
-  const Passes travel = ring(c);
+  const Passes travel = context_exchange(c);
   const double hiding = shape.methods.overlapped ? (degrees.cp - 1.0) / degrees.cp : 0;
-  // While the device waits for the host, the ring goes on.
-  const Passes free{attend.forward + time.compute.forward - device.forward,
-                    attend.backward + time.compute.backward - device.backward};
+  // While the device waits for the host, the ring goes on. Exchanges of a recurrence's heads are waited for.
+  const Passes free = block.attends() ? Passes{mixer.core.forward + time.compute.forward - device.forward,
+                                               mixer.core.backward + time.compute.backward - device.backward}
+                                      : Passes{};
   const Passes hidden_ring{std::min(travel.forward, hiding * free.forward),
                            std::min(travel.backward, hiding * free.backward)};
   time.overlapped = hidden_ring;

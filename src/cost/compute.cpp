@@ -248,6 +248,7 @@ double visible_keys(const model::Attention& attention, double tokens) {
 }
 
 Flops attention_forward_flops(const model::BlockType& block) {
+  if (block.recurrence) return recurrence_flops(*block.recurrence, block.tokens);
   const model::Attention& attention = block.attention;
   const bool latent = attention.kind == model::AttentionKind::kLatent;
   const double dims =

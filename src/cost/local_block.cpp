@@ -16,9 +16,28 @@ double padded_vocabulary(std::int64_t vocabulary, int tp) {
   return quantum * std::ceil(static_cast<double>(vocabulary) / quantum);
 }
 
+namespace {
+
+AttentionCore local_core(const model::BlockType& block, double tp, const LocalBlock& local) {
+  const model::Attention& attention = block.attention;
+  const bool latent = attention.kind == model::AttentionKind::kLatent;
+  AttentionCore core;
+  core.samples = local.samples;
+  core.heads = attention.heads / tp;
+  core.kv_heads = latent ? core.heads : std::max(1.0, attention.kv_heads / tp);
+  core.queries = local.queries;
+  core.keys = static_cast<double>(block.tokens);
+  core.visible = visible_keys(attention, core.keys);
+  core.qk_dim = latent ? attention.qk_nope_head_dim + attention.qk_rope_head_dim : attention.head_dim;
+  core.v_dim = latent ? attention.v_head_dim : attention.head_dim;
+  core.dropout = local.dropout;
+  return core;
+}
+
+}  // namespace
+
 LocalBlock local_block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
                        double samples_per_replica) {
-  const model::Attention& attention = block.attention;
   const model::FeedForward& feed_forward = block.feed_forward;
   const double tp = degrees.tp;
   LocalBlock local;
@@ -30,18 +49,11 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   local.hidden = static_cast<double>(block.hidden);
   local.dropout = trains_with_dropout(block, job);
 
-  const bool latent = attention.kind == model::AttentionKind::kLatent;
-  local.core.samples = samples_per_replica;
-  local.core.heads = attention.heads / tp;
-  local.core.kv_heads = latent ? local.core.heads : std::max(1.0, attention.kv_heads / tp);
-  local.core.queries = local.queries;
-  local.core.keys = static_cast<double>(block.tokens);
-  local.core.visible = visible_keys(attention, local.core.keys);
-  local.core.qk_dim = latent ? attention.qk_nope_head_dim + attention.qk_rope_head_dim : attention.head_dim;
-  local.core.v_dim = latent ? attention.v_head_dim : attention.head_dim;
-  local.core.dropout = local.dropout;
+  if (block.attends()) local.core = local_core(block, tp, local);
   // Transformer Engine's context parallelism is a ring of kernels; others gather the keys and run one.
   local.core.steps = job.fused_kernels ? degrees.cp : 1;
+  if (block.recurrence) local.recurrence = local_recurrence(block, degrees, samples_per_replica);
+  local.parts = (block.mixes() ? 1 : 0) + (block.feeds_forward() ? 1 : 0);
 
   local.dense = static_cast<double>(feed_forward.hidden) / tp;
   local.shared = static_cast<double>(feed_forward.shared_hidden) / tp;
@@ -51,6 +63,7 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
     local.expert_rows = local.routed * degrees.etp * imbalance;
     local.experts = static_cast<double>(feed_forward.experts) / degrees.ep;
     local.expert_width = static_cast<double>(feed_forward.expert_hidden) / degrees.etp;
+    local.expert_input = static_cast<double>(block.expert_input());
   }
   return local;
 }
@@ -76,11 +89,11 @@ LocalParameters sharded(const model::BlockParameters& all, bool attends, const m
 }  // namespace
 
 LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees) {
-  return sharded(model::parameters(block), true, block, degrees);
+  return sharded(model::parameters(block), block.attends(), block, degrees);
 }
 
 LocalParameters local_trained_parameters(const model::BlockType& block, const Degrees& degrees) {
-  return sharded(model::trained_parameters(block), block.gradients.weights, block, degrees);
+  return sharded(model::trained_parameters(block), block.attends() && block.gradients.weights, block, degrees);
 }
 
 }  // namespace tangram::cost

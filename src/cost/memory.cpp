@@ -27,10 +27,10 @@ Kept residual_stream(const model::BlockType& block, const LocalBlock& local, boo
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
-  const double linear_inputs = block.parallel_attention && block.norms == 1 ? 1 : 2;
+  const double linear_inputs = block.parallel_attention && block.norms == 1 ? 1 : local.parts;
   Kept kept;
   kept.all = local.element * row * (norm_inputs + linear_inputs);
-  if (local.dropout) kept.all += 2 * row;
+  if (local.dropout) kept.all += local.parts * row;
   if (fused) kept.dropped = local.element * row * linear_inputs;
   return kept;
 }
@@ -49,6 +49,8 @@ Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, b
     kept.dropped = scores * (local.dropout ? 2 * local.element + 1 : local.element);
     kept.all += kept.dropped;
   }
+  // The gate, and what it gives.
+  if (attention.output_gate) kept.all += 2 * local.element * local.tokens * core.heads * core.v_dim;
   if (attention.qk_norm) kept.all += local.element * local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
   if (attention.kind == model::AttentionKind::kLatent) {
     const double ranks = attention.q_lora_rank + attention.kv_lora_rank;
@@ -58,13 +60,20 @@ Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, b
   return kept;
 }
 
+Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
+  if (local.recurrence) return {recurrence_bytes(*local.recurrence, local.element).kept, 0};
+  return block.attends() ? attention_tensors(block, local, fused) : Kept{};
+}
+
 Kept feed_forward_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
   const model::FeedForward& feed_forward = block.feed_forward;
   const double factor = gate_factor(feed_forward);
   Kept kept;
   kept.all = local.element * local.tokens * factor * (local.dense + local.shared);
   if (feed_forward.is_moe()) {
-    kept.all += local.element * (local.expert_rows + local.routed) * local.hidden;
+    kept.all += local.element * (local.expert_rows + local.routed) * local.expert_input;
+    // What the shared projection behind the experts reads.
+    if (feed_forward.latent_hidden > 0) kept.all += local.element * local.rows * local.expert_input;
     kept.all += local.element * factor * local.expert_rows * local.expert_width;
     kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
     if (fused) kept.dropped = local.element * local.expert_rows * local.expert_width;
@@ -72,18 +81,24 @@ Kept feed_forward_tensors(const model::BlockType& block, const LocalBlock& local
   return kept;
 }
 
-double working_bytes(const model::BlockType& block, const Degrees& degrees, const LocalBlock& local, bool fused) {
+double attention_working(const Degrees& degrees, const LocalBlock& local, bool fused) {
   const AttentionCore& core = local.core;
-  const double factor = gate_factor(block.feed_forward);
   const double kv = local.element * local.tokens * core.kv_heads * (core.qk_dim + core.v_dim);
-  double attention = local.element * local.tokens * core.heads * (core.qk_dim + core.v_dim) + kv;
-  if (!fused) attention += 2 * local.element * core.samples * core.heads * core.queries * core.keys;
-  if (degrees.cp > 1) attention += 4 * kv;  // the neighbour's K, V and their gradients, double buffered
+  double bytes = local.element * local.tokens * core.heads * (core.qk_dim + core.v_dim) + kv;
+  if (!fused) bytes += 2 * local.element * core.samples * core.heads * core.queries * core.keys;
+  if (degrees.cp > 1) bytes += 4 * kv;  // the neighbour's K, V and their gradients, double buffered
+  return bytes;
+}
+
+double working_bytes(const model::BlockType& block, const Degrees& degrees, const LocalBlock& local, bool fused) {
+  const double factor = gate_factor(block.feed_forward);
+  const double mixer = local.recurrence ? recurrence_bytes(*local.recurrence, local.element).working
+                                        : attention_working(degrees, local, fused);
   const double dense = local.element * local.tokens * factor * (local.dense + local.shared);
-  const double expert = local.element * (2 * (local.routed + local.expert_rows) * local.hidden +
+  const double expert = local.element * (2 * (local.routed + local.expert_rows) * local.expert_input +
                                          factor * local.expert_rows * local.expert_width);
   const double gathered = 2 * local.element * local.tokens * local.hidden;  // rows of all tp ranks, and their gradient
-  return gathered + std::max({attention, dense, block.feed_forward.is_moe() ? expert : 0.0});
+  return gathered + std::max({mixer, dense, block.feed_forward.is_moe() ? expert : 0.0});
 }
 
 /// What a connector keeps, recomputed or not: its input, a norm's output, and both sides of each activation.
@@ -105,7 +120,7 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
   const LocalBlock local = local_block(block, job, degrees, samples_per_replica);
   const bool fused = job.flash_attention;
   Kept kept = residual_stream(block, local, fused);
-  kept += attention_tensors(block, local, fused);
+  kept += mixer_tensors(block, local, fused);
   kept += feed_forward_tensors(block, local, fused);
   ActivationBytes bytes;
   bytes.none = kept.all;

@@ -29,8 +29,9 @@ Wanted wanted_edge(ProfileKind kind, const model::Model& model) {
 }
 
 bool equal_dimensions(const model::BlockType& a, const model::BlockType& b) {
-  return a.hidden == b.hidden && a.attention == b.attention && a.feed_forward == b.feed_forward && a.norms == b.norms &&
-         a.norm_bias == b.norm_bias && a.parallel_attention == b.parallel_attention;
+  return a.hidden == b.hidden && a.attention == b.attention && a.recurrence == b.recurrence &&
+         a.feed_forward == b.feed_forward && a.norms == b.norms && a.norm_bias == b.norm_bias &&
+         a.parallel_attention == b.parallel_attention;
 }
 
 /// Whatever its sequence length.

@@ -26,15 +26,12 @@ double share_of_weight_gradients(const model::BlockType& block, const model::Job
   return all > 0 ? std::clamp(products / all, 0.0, 1.0) : 0;
 }
 
-}  // namespace
-
-double put_off_bytes(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                     double samples_per_replica) {
-  if (!block.gradients.weights) return 0;
-  const LocalBlock local = local_block(block, job, degrees, samples_per_replica);
+/// Values a token of what linear layers of the mixer read and of the gradients of what they gave.
+double mixer_values(const model::BlockType& block, const LocalBlock& local) {
+  if (!block.mixes()) return 0;
+  if (local.recurrence) return 2 * local.hidden + local.recurrence->projected + local.recurrence->inner;
   const model::Attention& attention = block.attention;
   const AttentionCore& core = local.core;
-  const double columns = block.feed_forward.gated ? 2 : 1;  // of the up-projection, for each of the down-projection
   double token = 2 * local.hidden + core.heads * core.v_dim;
   if (attention.kind == model::AttentionKind::kLatent) {
     token += 2.0 * (attention.q_lora_rank + attention.kv_lora_rank) + attention.qk_rope_head_dim;
@@ -42,12 +39,25 @@ double put_off_bytes(const model::BlockType& block, const model::Job& job, const
   } else {
     token += core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim);
   }
+  if (attention.output_gate) token += core.heads * core.v_dim;
+  return token;
+}
+
+}  // namespace
+
+double put_off_bytes(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                     double samples_per_replica) {
+  if (!block.gradients.weights) return 0;
+  const LocalBlock local = local_block(block, job, degrees, samples_per_replica);
+  const double columns = block.feed_forward.gated ? 2 : 1;  // of the up-projection, for each of the down-projection
+  double token = mixer_values(block, local);
   const double dense = local.dense + local.shared;
   if (dense > 0) token += 2 * local.hidden + (columns + 1) * dense;
   double values = local.tokens * token;
   if (block.feed_forward.is_moe()) {
     values += local.rows * (local.hidden + block.feed_forward.experts);
-    values += local.expert_rows * (2 * local.hidden + (columns + 1) * local.expert_width);
+    if (block.feed_forward.latent_hidden > 0) values += local.rows * (local.hidden + 2 * local.expert_input);
+    values += local.expert_rows * (2 * local.expert_input + (columns + 1) * local.expert_width);
   }
   return local.element * values;
 }

@@ -10,13 +10,27 @@ std::string indivisible(std::int64_t value, const char* what, std::int64_t divis
   return std::to_string(value) + " " + what + " cannot be divided by " + degree + " " + std::to_string(divisor);
 }
 
-std::string why_block_indivisible(const model::BlockType& block, const Degrees& degrees) {
+std::string why_heads_indivisible(const model::BlockType& block, const Degrees& degrees) {
+  if (!block.attends()) return {};
   const model::Attention& attention = block.attention;
   if (attention.heads % degrees.tp != 0) return indivisible(attention.heads, "attention heads", degrees.tp, "tp");
   const int kv_heads = attention.kind == model::AttentionKind::kLatent ? degrees.tp : attention.kv_heads;
-  if (kv_heads % degrees.tp != 0 && degrees.tp % kv_heads != 0) {
-    return indivisible(kv_heads, "key-value heads", degrees.tp, "tp");
-  }
+  if (kv_heads % degrees.tp == 0 || degrees.tp % kv_heads == 0) return {};
+  return indivisible(kv_heads, "key-value heads", degrees.tp, "tp");
+}
+
+std::string why_recurrence_indivisible(const model::Recurrence& recurrence, const Degrees& degrees) {
+  const std::int64_t ranks = std::int64_t{degrees.tp} * degrees.cp;
+  const char* divisor = degrees.cp > 1 ? "tp x cp =" : "tp";
+  if (recurrence.heads % ranks != 0) return indivisible(recurrence.heads, "heads of a recurrence", ranks, divisor);
+  if (recurrence.groups % ranks == 0) return {};
+  return indivisible(recurrence.groups, "groups of a recurrence", ranks, divisor);
+}
+
+std::string why_block_indivisible(const model::BlockType& block, const Degrees& degrees) {
+  std::string reason =
+      block.recurrence ? why_recurrence_indivisible(*block.recurrence, degrees) : why_heads_indivisible(block, degrees);
+  if (!reason.empty()) return reason;
   if (block.feed_forward.is_moe() && block.feed_forward.experts % degrees.ep != 0) {
     return indivisible(block.feed_forward.experts, "experts", degrees.ep, "ep");
   }

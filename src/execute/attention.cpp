@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "activations.hpp"
 #include "layers.hpp"
 
 #include "tangram/base/at.hpp"
@@ -117,6 +118,25 @@ void attend_backward(const Place& place, const SmallBlock& shape, const Matrix& 
   }
 }
 
+/// What is projected back: what was attended to, times sigmoid(gate).
+Matrix gated(const KeptAttention& kept) {
+  Matrix out = kept.attended;
+  for (std::size_t i = 0; i < kept.gate.values().size(); ++i) out.values()[i] *= sigmoid(kept.gate.values()[i]);
+  return out;
+}
+
+/// Turns the gradient of gated() into that of what was attended to; the gradient of the gate.
+Matrix gated_backward(const KeptAttention& kept, Matrix& gradient) {
+  Matrix to_gate(kept.gate.rows(), kept.gate.columns());
+  for (std::size_t i = 0; i < kept.gate.values().size(); ++i) {
+    const double open = sigmoid(kept.gate.values()[i]);
+    double& d = gradient.values()[i];
+    to_gate.values()[i] = d * kept.attended.values()[i] * open * (1 - open);
+    d *= open;
+  }
+  return to_gate;
+}
+
 }  // namespace
 
 Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matrix input, bool keep_probabilities,
@@ -137,15 +157,17 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
       if (keep_probabilities) kept.probabilities.push_back(std::move(p));
     }
   }
+  if (weights.gate != nullptr) kept.gate = product(input, weights.gate->value);
   kept.input = std::move(input);
-  co_return product(kept.attended, weights.output->value);
+  co_return product(gated(kept), weights.output->value);
 }
 
 Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weights, const KeptAttention& kept,
                                 const Matrix& gradient) {
   const Heads heads = heads_of(place, weights.shape);
-  add_product(*weights.output, kept.attended, gradient);
-  const Matrix attended = product_transposed(gradient, weights.output->value);
+  add_product(*weights.output, gated(kept), gradient);
+  Matrix attended = product_transposed(gradient, weights.output->value);
+  const Matrix to_gate = gated_backward(kept, attended);
   HeadGradients d{Matrix(kept.query.rows(), kept.query.columns()), Matrix(kept.key.rows(), kept.key.columns()),
                   Matrix(kept.value.rows(), kept.value.columns())};
   for (int s = 0; s < place.samples; ++s) {
@@ -168,6 +190,10 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
   add_product(*weights.key, source, key);
   add_product(*weights.value, source, value);
   Matrix out = product_transposed(d.query, weights.query->value);
+  if (weights.gate != nullptr) {
+    add_product(*weights.gate, kept.input, to_gate);
+    out += product_transposed(to_gate, weights.gate->value);
+  }
   Matrix to_source = product_transposed(key, weights.key->value);
   to_source += product_transposed(value, weights.value->value);
   if (weights.latent == nullptr) {

@@ -7,16 +7,28 @@ namespace tangram::execute {
 
 namespace {
 
-// x -> a = x + attention(norm x) -> a + feed-forward(norm a); with parallel attention both read norm x.
-Task<Matrix> keep_all(const Place& place, const Block& block, Matrix input, KeptBlock& kept) {
-  const Matrix normed = norm_forward(*block.first_norm, input, kept.first_norm);
-  Matrix wide = co_await place.enter(normed);
-  Matrix attended = co_await attention(place, block.attention, wide, block.keep_probabilities, kept.attention);
-  Matrix out = std::move(input);
-  out += co_await place.leave(std::move(attended));
+Task<Matrix> mix(const Place& place, const Block& block, Matrix input, KeptBlock& kept) {
+  if (block.recurrence) co_return co_await recurrence(place, *block.recurrence, std::move(input), kept.recurrence);
+  co_return co_await attention(place, block.attention, std::move(input), block.keep_probabilities, kept.attention);
+}
 
-  Matrix narrow = normed;
-  if (!block.parallel_attention) narrow = norm_forward(*block.second_norm, out, kept.second_norm);
+Task<Matrix> mix_backward(const Place& place, const Block& block, const KeptBlock& kept, const Matrix& gradient) {
+  if (block.recurrence) co_return co_await recurrence_backward(place, *block.recurrence, kept.recurrence, gradient);
+  co_return co_await attention_backward(place, block.attention, kept.attention, gradient);
+}
+
+// x -> a = x + mixer(norm x) -> a + feed-forward(norm a); with parallel attention both read norm x. Blocks may lack one
+// of the two.
+Task<Matrix> keep_all(const Place& place, const Block& block, Matrix input, KeptBlock& kept) {
+  Matrix out = std::move(input);
+  Matrix narrow, wide;
+  if (block.first_norm != nullptr) {
+    narrow = norm_forward(*block.first_norm, out, kept.first_norm);
+    wide = co_await place.enter(narrow);
+    Matrix mixed = co_await mix(place, block, wide, kept);
+    out += co_await place.leave(std::move(mixed));
+  }
+  if (block.second_norm != nullptr) narrow = norm_forward(*block.second_norm, out, kept.second_norm);
   if (!block.wide.empty()) {
     if (!block.parallel_attention) wide = co_await place.enter(narrow);
     kept.wide.resize(block.wide.size());
@@ -63,12 +75,13 @@ Task<Matrix> backward(const Place& place, const Block& block, KeptBlock& kept, M
       to_narrow += co_await place.enter_backward(std::move(to_wide));
     }
   }
-  if (!block.parallel_attention) gradient += norm_backward(*block.second_norm, kept.second_norm, to_narrow);
+  if (block.second_norm != nullptr) gradient += norm_backward(*block.second_norm, kept.second_norm, to_narrow);
+  if (block.first_norm == nullptr) co_return gradient;
 
   const Matrix d = co_await place.leave_backward(gradient);
-  Matrix attended = co_await attention_backward(place, block.attention, kept.attention, d);
-  if (beside_attention) attended += *beside_attention;
-  Matrix to_normed = co_await place.enter_backward(std::move(attended));
+  Matrix mixed = co_await mix_backward(place, block, kept, d);
+  if (beside_attention) mixed += *beside_attention;
+  Matrix to_normed = co_await place.enter_backward(std::move(mixed));
   if (block.parallel_attention) to_normed += to_narrow;
   gradient += norm_backward(*block.first_norm, kept.first_norm, to_normed);
   co_return gradient;

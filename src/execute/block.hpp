@@ -1,20 +1,23 @@
-// One transformer block, and the two ends of the model, on a rank's share.
+// One block, and the two ends of the model, on a rank's share.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "layers.hpp"
+#include "recurrence.hpp"
 
 namespace tangram::execute {
 
 struct Block {
-  bool recompute = false;           ///< in full: only the input is kept
-  bool keep_probabilities = true;   ///< false: selective recompute
-  bool parallel_attention = false;  ///< attention and feed-forward read the same input
-  Parameter* first_norm = nullptr;
-  Parameter* second_norm = nullptr;  ///< null with parallel attention
+  bool recompute = false;            ///< in full: only the input is kept
+  bool keep_probabilities = true;    ///< false: selective recompute
+  bool parallel_attention = false;   ///< attention and feed-forward read the same input
+  Parameter* first_norm = nullptr;   ///< of what mixes positions; null where nothing does
+  Parameter* second_norm = nullptr;  ///< of the feed-forward; null without one, and with parallel attention
   AttentionWeights attention;
-  std::vector<FeedForwardWeights> wide;  ///< dense and shared-expert layers, split over tp
+  std::optional<RecurrenceWeights> recurrence;  ///< in its place
+  std::vector<FeedForwardWeights> wide;         ///< dense and shared-expert layers, split over tp
   ExpertsWeights experts;
   std::vector<Parameter*> weights;  ///< all of them
 };
@@ -23,6 +26,7 @@ struct KeptBlock {
   Matrix input;  ///< under full recompute
   KeptNorm first_norm, second_norm;
   KeptAttention attention;
+  KeptRecurrence recurrence;
   std::vector<KeptFeedForward> wide;
   KeptExperts experts;
 };

@@ -108,7 +108,8 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
   kept.gates = softmax_rows(product(input, weights.router->value));
   kept.rows = route(kept.gates, weights.chosen);
   Contribution outgoing;
-  for (const auto& rows : kept.rows) outgoing.push_back(take_rows(input, rows));
+  const Matrix sent = weights.down != nullptr ? product(input, weights.down->value) : input;
+  for (const auto& rows : kept.rows) outgoing.push_back(take_rows(sent, rows));
   kept.arrived = co_await dispatch(place, weights, std::move(outgoing));
   std::vector<Matrix> answers;
   answers.reserve(weights.held.size());
@@ -117,7 +118,7 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
     answers.push_back(feed_forward(weights.held[e], std::move(kept.arrived.rows[e]), kept.held[e]));
   }
   kept.answers = co_await combine(place, weights, kept.arrived, answers);
-  Matrix out(input.rows(), input.columns());
+  Matrix out(input.rows(), sent.columns());
   for (int e = 0; e < weights.experts; ++e) {
     const auto& rows = at(kept.rows, e);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -126,13 +127,19 @@ Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix i
     }
   }
   kept.input = std::move(input);
-  co_return out;
+  if (weights.up == nullptr) co_return out;
+  kept.latent = std::move(out);
+  co_return product(kept.latent, weights.up->value);
 }
 
 // y = sum over chosen e of g_e f_e(x), g = softmax(x R):  df_e = g_e dy,  dg_e = dy f_e(x),
 // dscore_e = g_e (dg_e - sum over chosen of g dg), also for experts that were not chosen.
 Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights, const KeptExperts& kept,
                               Matrix gradient) {
+  if (weights.up != nullptr) {
+    add_product(*weights.up, kept.latent, gradient);
+    gradient = product_transposed(gradient, weights.up->value);
+  }
   Contribution outgoing;
   Matrix gates(kept.gates.rows(), kept.gates.columns());
   for (int e = 0; e < weights.experts; ++e) {
@@ -163,13 +170,19 @@ Task<Matrix> experts_backward(const Place& place, const ExpertsWeights& weights,
   }
   add_product(*weights.router, kept.input, gates);
   Matrix out = product_transposed(gates, weights.router->value);
+  Matrix to_sent(kept.input.rows(), gradient.columns());
   for (int e = 0; e < weights.experts; ++e) {
     const auto& rows = at(kept.rows, e);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const double* d = at(inputs, e).row(static_cast<int>(i));
-      for (int j = 0; j < out.columns(); ++j) out.at(rows[i], j) += d[j];
+      for (int j = 0; j < to_sent.columns(); ++j) to_sent.at(rows[i], j) += d[j];
     }
   }
+  if (weights.down != nullptr) {
+    add_product(*weights.down, kept.input, to_sent);
+    to_sent = product_transposed(to_sent, weights.down->value);
+  }
+  out += to_sent;
   co_return out;
 }
 

@@ -1,22 +1,17 @@
 #include <cmath>
 
+#include "activations.hpp"
 #include "layers.hpp"
 
 namespace tangram::execute {
 
 namespace {
 
-constexpr double kEpsilon = 1e-6;  // keeps a row of zeros finite
-
 double inverse_rms(const double* row, int columns) {
   double squares = 0;
   for (int j = 0; j < columns; ++j) squares += row[j] * row[j];
   return 1 / std::sqrt(squares / columns + kEpsilon);
 }
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double silu(double x) { return x * sigmoid(x); }
-double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
 
 }  // namespace
 

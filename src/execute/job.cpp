@@ -5,6 +5,9 @@ namespace tangram::execute {
 Job one_process(const Job& job) {
   Job whole;
   whole.model = job.model;
+  for (SmallBlock& block : whole.model.blocks) {
+    if (block.recurrence) block.recurrence->chunk = 0;
+  }
   whole.samples = job.samples;
   JobStage stage;
   stage.chunks = {{0, static_cast<int>(job.model.blocks.size())}};

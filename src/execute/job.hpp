@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,23 @@
 
 namespace tangram::execute {
 
-/// A transformer block with the structure of the model's and small dimensions.
-struct SmallBlock {
-  int index = 0;  ///< in the model
+/// A recurrence with the structure of the model's.
+struct SmallRecurrence {
+  model::RecurrenceKind kind = model::RecurrenceKind::kMamba2;
   int heads = 1;
+  int groups = 1;
+  int head_width = 2;
+  int key_width = 3;
+  int convolution = 3;  ///< positions that it sees
+  int chunk = 3;        ///< positions that are scanned together; 0: one by one
+};
+
+/// A block with the structure of the model's and small dimensions.
+struct SmallBlock {
+  int index = 0;                              ///< in the model
+  int heads = 1;                              ///< of attention; 0: none
+  std::optional<SmallRecurrence> recurrence;  ///< in its place
+  bool output_gate = false;
   int kv_heads = 1;
   int head_width = 2;
   bool latent = false;  ///< keys and values come from a replicated down-projection
@@ -28,7 +42,11 @@ struct SmallBlock {
   int experts = 0;
   int experts_per_token = 0;
   int expert_hidden = 0;
+  bool latent_experts = false;  ///< they read a narrower row, that a replicated projection makes
   bool parallel_attention = false;
+
+  [[nodiscard]] bool mixes() const { return heads > 0 || recurrence.has_value(); }
+  [[nodiscard]] bool feeds_forward() const { return hidden > 0 || experts > 0; }
 };
 
 struct SmallModel {
@@ -102,7 +120,8 @@ struct Job {
   [[nodiscard]] const JobPart& part_of(const JobRank& rank) const { return at(stage_of(rank).parts, rank.part); }
 };
 
-/// The whole batch on one rank, one stage, sample by sample: what every plan is compared with.
+/// The whole batch on one rank, one stage, sample by sample, recurrences position by position: what every plan is
+/// compared with.
 [[nodiscard]] Job one_process(const Job& job);
 
 /// The token at a position of a sample of the batch; both may be anything.

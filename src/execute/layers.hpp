@@ -1,4 +1,4 @@
-// The layers of a small transformer, forward and backward by hand, each on a rank's share. A forward pass keeps in its
+// The layers of a small model, forward and backward by hand, each on a rank's share. A forward pass keeps in its
 // "kept" value what the backward pass needs; a backward pass adds to the gradients of the weights and returns the
 // gradient of the input. Nothing here knows of pipelines.
 #pragma once
@@ -38,10 +38,11 @@ struct AttentionWeights {
   Parameter* query = nullptr;
   Parameter* key = nullptr;
   Parameter* value = nullptr;
+  Parameter* gate = nullptr;  ///< null: what is attended to is not gated
   Parameter* output = nullptr;
 };
 struct KeptAttention {
-  Matrix input, latent, query;
+  Matrix input, latent, query, gate;
   Matrix key, value;  ///< of all positions
   Matrix attended;
   std::vector<Matrix> probabilities;  ///< of each sample and head; empty under selective recompute
@@ -57,6 +58,8 @@ struct ExpertsWeights {
   int experts = 0;  ///< 0: none
   int chosen = 0;   ///< per token
   Parameter* router = nullptr;
+  Parameter* down = nullptr;  ///< to the latent width that they work in, and back; null: they work in the block's
+  Parameter* up = nullptr;
   std::vector<FeedForwardWeights> held;  ///< of this rank
 };
 /// What the members of an expert group sent the experts that this rank holds.
@@ -66,6 +69,7 @@ struct Dispatched {
 };
 struct KeptExperts {
   Matrix input, gates;                 ///< of all experts, softmax
+  Matrix latent;                       ///< the sum of their answers, where they work in another width
   std::vector<std::vector<int>> rows;  ///< of the input, per expert
   std::vector<KeptFeedForward> held;
   Dispatched arrived;           ///< without the rows, which the experts keep

@@ -68,9 +68,9 @@ struct RankProgram::Layout {
     return make(name, rows, rank.job_.model.width, piece(rows, rank.place_.tp, rank.place_.degrees.tp),
                 all(rank.job_.model.width));
   }
-  FeedForwardWeights feed_forward(const std::string& name, int hidden, bool gated, int index, int count,
+  /// `width`: of what it reads and gives.
+  FeedForwardWeights feed_forward(const std::string& name, int width, int hidden, bool gated, int index, int count,
                                   Group* copies) {
-    const int width = rank.job_.model.width;
     const Range own = piece(hidden, index, count);
     FeedForwardWeights weights;
     weights.up = add(name + " up", {width, hidden, all(width), own}, copies);
@@ -102,8 +102,38 @@ struct RankProgram::Layout {
     weights.query = make(name + " query", width, all_heads, all(width), columns(heads));
     weights.key = make(name + " key", source, all_kv_heads, all(source), columns(kv_heads));
     weights.value = make(name + " value", source, all_kv_heads, all(source), columns(kv_heads));
+    if (shape.output_gate) weights.gate = make(name + " output gate", width, all_heads, all(width), columns(heads));
     weights.output = make(name + " output", all_heads, width, columns(heads), all(width));
     if (tp > shape.kv_heads) share_key_values(weights, tp / shape.kv_heads);
+    return weights;
+  }
+  /// Heads and groups are split over tp; of vectors a rank of cp has the gradient of the heads that it scans.
+  RecurrenceWeights recurrence(const std::string& name, const SmallRecurrence& shape) {
+    const int width = rank.job_.model.width;
+    const bool delta = shape.kind == model::RecurrenceKind::kGatedDelta;
+    const auto split = [&](const std::string& what, int rows, int columns) {
+      return make(name + what, rows, columns, all(rows), piece(columns, rank.place_.tp, rank.place_.degrees.tp));
+    };
+    const int inner = shape.heads * shape.head_width;
+    const int keys = shape.groups * shape.key_width;
+    const int taps = shape.convolution + 1;  // and the bias
+    RecurrenceWeights weights;
+    weights.shape = shape;
+    weights.gate = split(" gate", width, inner);
+    weights.value = split(" value", width, inner);
+    weights.key = split(" key", width, keys);
+    weights.query = split(" query", width, keys);
+    weights.step = split(" step", width, shape.heads);
+    if (delta) weights.strength = split(" strength", width, shape.heads);
+    weights.value_convolution = split(" value convolution", taps, inner);
+    weights.key_convolution = split(" key convolution", taps, keys);
+    weights.query_convolution = split(" query convolution", taps, keys);
+    weights.rate = split(" rate", 1, shape.heads);
+    weights.bias = split(" step bias", 1, shape.heads);
+    if (!delta) weights.skip = split(" skip", 1, shape.heads);
+    weights.norm = delta ? replicated(name + " head norm", 1, shape.head_width, true) : split(" head norm", 1, inner);
+    weights.output =
+        make(name + " output", inner, width, piece(inner, rank.place_.tp, rank.place_.degrees.tp), all(width));
     return weights;
   }
   /// Several tp ranks hold the same key-value heads, each with the gradient of its own queries.
@@ -127,18 +157,25 @@ struct RankProgram::Layout {
     block.recompute = policy.recompute == cost::RecomputeMode::kFull;
     block.keep_probabilities = policy.recompute != cost::RecomputeMode::kSelective;
     block.parallel_attention = shape.parallel_attention;
-    block.first_norm = norm(name + " first norm");
-    if (!shape.parallel_attention) block.second_norm = norm(name + " second norm");
-    block.attention = attention(name, shape);
+    if (shape.mixes()) block.first_norm = norm(name + " first norm");
+    if (shape.feeds_forward() && !shape.parallel_attention) block.second_norm = norm(name + " second norm");
+    if (shape.recurrence) block.recurrence = recurrence(name, *shape.recurrence);
+    if (shape.heads > 0) block.attention = attention(name, shape);
     const auto wide = [&](const std::string& what, int hidden) {
       if (hidden == 0) return;
-      block.wide.push_back(feed_forward(name + what, hidden, shape.gated, place.tp, place.degrees.tp, rank.copies_));
+      block.wide.push_back(feed_forward(name + what, rank.job_.model.width, hidden, shape.gated, place.tp,
+                                        place.degrees.tp, rank.copies_));
     };
     wide("", shape.hidden);
     wide(" shared expert", shape.shared_hidden);
     if (shape.experts > 0) block.experts = experts(name, shape);
     if (!rank.stage_.puts_off) return;
     for (Parameter* p : block.weights) p->puts_off = p != block.first_norm && p != block.second_norm;
+    if (!block.recurrence) return;
+    const RecurrenceWeights& r = *block.recurrence;
+    for (Parameter* p : {r.value_convolution, r.key_convolution, r.query_convolution, r.rate, r.bias, r.skip, r.norm}) {
+      if (p != nullptr) p->puts_off = false;  // in no product
+    }
   }
   ExpertsWeights experts(const std::string& name, const SmallBlock& shape) {
     const Place& place = rank.place_;
@@ -146,10 +183,17 @@ struct RankProgram::Layout {
     weights.experts = shape.experts;
     weights.chosen = shape.experts_per_token;
     weights.router = replicated(name + " router", rank.job_.model.width, shape.experts, true);
+    int width = rank.job_.model.width;
+    if (shape.latent_experts) {
+      const int latent = rank.job_.model.latent_width;
+      weights.down = replicated(name + " latent down", width, latent, true);
+      weights.up = replicated(name + " latent up", latent, width, true);
+      width = latent;
+    }
     const Range held = piece(shape.experts, place.ep, place.degrees.ep);
     for (int e = held.first; e < held.last; ++e) {
-      weights.held.push_back(feed_forward(name + " expert " + std::to_string(e), shape.expert_hidden, shape.gated,
-                                          place.etp, place.degrees.etp, rank.expert_copies_));
+      weights.held.push_back(feed_forward(name + " expert " + std::to_string(e), width, shape.expert_hidden,
+                                          shape.gated, place.etp, place.degrees.etp, rank.expert_copies_));
     }
     return weights;
   }

@@ -12,10 +12,11 @@ namespace {
 struct CommonDegrees {
   int tp = 1, ep = 1, etp = 1;  ///< least common multiples
   int positions = 1;            ///< of cp x tp
+  int scanned = 1;              ///< of tp x the cp that is kept
   std::vector<int> tps;
 };
 
-CommonDegrees common_degrees(const plan::LaunchPlan& plan) {
+CommonDegrees common_degrees(const plan::LaunchPlan& plan, int folds) {
   CommonDegrees common;
   for (const plan::Stage& stage : plan.stages) {
     for (const plan::Part& part : stage.parts) {
@@ -24,6 +25,7 @@ CommonDegrees common_degrees(const plan::LaunchPlan& plan) {
       common.ep = std::lcm(common.ep, d.ep);
       common.etp = std::lcm(common.etp, d.etp);
       common.positions = std::lcm(common.positions, d.tp * d.cp);
+      common.scanned = std::lcm(common.scanned, d.tp * (d.cp / folds));
       common.tps.push_back(d.tp);
     }
   }
@@ -33,7 +35,16 @@ CommonDegrees common_degrees(const plan::LaunchPlan& plan) {
 /// The smallest multiple of `unit` that is at least `least`.
 int at_least(int least, int unit) { return (least + unit - 1) / unit * unit; }
 
+void set_recurrence(SmallBlock& small, const model::Recurrence& from, const CommonDegrees& common) {
+  SmallRecurrence own;
+  own.kind = from.kind;
+  own.groups = at_least(2, common.scanned);
+  own.heads = from.heads == from.groups ? own.groups : 2 * own.groups;
+  small.recurrence = own;
+}
+
 void set_heads(SmallBlock& small, const model::Attention& attention, const CommonDegrees& common) {
+  small.output_gate = attention.output_gate;
   small.latent = attention.kind == model::AttentionKind::kLatent;
   const bool all_alike = small.latent || attention.kv_heads == attention.heads;
   const bool replicated =
@@ -52,6 +63,7 @@ void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const C
   small.experts = at_least(std::min(4, from.experts), common.ep);
   small.experts_per_token = std::min({2, from.experts_per_token, small.experts});
   small.expert_hidden = at_least(2, common.etp);
+  small.latent_experts = from.latent_hidden > 0;
 }
 
 }  // namespace
@@ -59,7 +71,7 @@ void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const C
 SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks, int folds) {
   constexpr int kLeastVocabulary = 11;
   constexpr int kLeastPositions = 8;
-  const CommonDegrees common = common_degrees(plan);
+  const CommonDegrees common = common_degrees(plan, folds);
   SmallModel small;
   small.vocabulary = at_least(kLeastVocabulary, common.tp);
   small.positions = at_least(kLeastPositions * folds, common.positions) / folds;
@@ -72,7 +84,9 @@ SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blo
     block.causal = type.attention.causal;
     block.window = type.attention.sliding_window > 0 ? small.positions / 2 : 0;
     block.parallel_attention = type.parallel_attention;
-    set_heads(block, type.attention, common);
+    block.heads = 0;
+    if (type.recurrence) set_recurrence(block, *type.recurrence, common);
+    if (type.attends()) set_heads(block, type.attention, common);
     set_feed_forward(block, type.feed_forward, common);
     // An encoder block attends both ways and has a causal block behind it.
     causal_behind = causal_behind || block.causal;

@@ -18,6 +18,13 @@ template <class Broken>
   return false;
 }
 
+/// Layers of hybrid models, which none of them knows.
+inline void refuse_hybrid_layers(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  const std::string_view other = beyond_transformer(plan.model);
+  if (other.empty()) return;
+  refusals.add({prefix + "_HYBRID", {}, "layers have attention and a feed-forward: some have " + std::string(other)});
+}
+
 /// Mixtures, which most of them do not know.
 inline void refuse_mixed_layers(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   refusals.none(

@@ -61,6 +61,7 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
   refusals.none(
       plan, [&](const auto& s) { return shards_with(s, 2) && default_zero(plan) < 2; }, "GALVATRON_ZERO_VARIES",
       "layers that are not sharded with ZeRO-3 are all under ZeRO-2, or none is");
+  refuse_hybrid_layers(refusals, plan, "GALVATRON");
   refuse_interleaving(refusals, plan, "GALVATRON");
   refuse_zero_bubble(refusals, plan, "GALVATRON");
   refuse_colocated(refusals, plan, "GALVATRON");

@@ -45,6 +45,10 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   if (plan.colocated) {
     refusals.push_back({"colocated-encoders", {}, "it runs one module on a GPU, not encoders in turn with it"});
   }
+  if (const std::string_view other = beyond_transformer(model); !other.empty()) {
+    refusals.push_back(
+        {"transformer-layers", {}, fmt::format("it trains transformers: layers of {} have {}", model.name, other)});
+  }
   if (model.job.precision == DType::kFp8) {
     refusals.push_back({"precision", {}, "it has no fp8 products; plan with precision: bf16"});
   }

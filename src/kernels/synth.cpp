@@ -172,6 +172,10 @@ std::optional<Diagnostic> mistake_in(const model::Model& model, std::span<const 
     return refused("unsupported-model", fmt::format("{} has encoders", model.name),
                    "kernel graphs are made of text models; record one of this model instead");
   }
+  if (const std::string_view other = beyond_transformer(model); !other.empty()) {
+    return refused("unsupported-model", fmt::format("layers of {} have {}", model.name, other),
+                   "kernel graphs are made of transformer layers; record one of this model instead");
+  }
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const PhaseLoad& load = loads[i];
     if (load.requests < 1 || load.requests > kPhaseRequests.max || load.context < 1 ||

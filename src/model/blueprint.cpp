@@ -21,7 +21,13 @@ void fit_to_sequence(BlockType& block, std::int64_t sequence_length) {
 }
 
 std::string own_name(const BlockType& block) {
-  std::string name = block.feed_forward.is_moe() ? "moe" : "dense";
+  std::string name;
+  if (block.recurrence) name = block.recurrence->kind == RecurrenceKind::kMamba2 ? "mamba2" : "gated-delta";
+  if (block.attends() && !block.feeds_forward()) name = "attention";
+  if (block.feeds_forward()) {
+    if (!name.empty()) name += "-";
+    name += block.feed_forward.is_moe() ? "moe" : "dense";
+  }
   if (block.attention.sliding_window > 0) name += "-window";
   return name;
 }

@@ -18,10 +18,15 @@ double multiplied_weights(const BlockType& block) {
   bare.attention.qk_norm = false;
   bare.feed_forward.bias = false;
   bare.feed_forward.router_bias = false;
+  if (bare.recurrence) bare.recurrence->projection_bias = false;
   const BlockParameters all = parameters(bare);
   double weights = number(all.attention + all.replicated + all.feed_forward);
   if (block.attention.kind == AttentionKind::kLatent) {
     weights -= number(std::int64_t{block.attention.q_lora_rank} + block.attention.kv_lora_rank);  // their norms
+  }
+  if (bare.recurrence) {
+    const RecurrenceParameters own = parameters(*bare.recurrence, bare.hidden);
+    weights -= number(own.vectors + own.replicated);
   }
   const FeedForward& f = block.feed_forward;
   if (f.is_moe()) weights += number(all.expert) / f.experts * f.experts_per_token;
@@ -37,7 +42,9 @@ double attended_pairs(const BlockType& block) {
   return block.attention.causal ? s * w - w * w / 2 : s * w;
 }
 
-double attention_flops(const BlockType& block) {
+// Products without weights: of attention, or of a recurrence with its states.
+double mixer_flops(const BlockType& block) {
+  if (block.recurrence) return recurrence_flops(*block.recurrence, block.tokens).value();
   const Attention& a = block.attention;
   // Q K^T costs 2 FLOPs per pair and query-key dimension, the product with V 2 per pair and value dimension.
   const int dims =
@@ -48,18 +55,18 @@ double attention_flops(const BlockType& block) {
 double linear_flops(const BlockType& block) { return 2.0 * number(block.tokens) * multiplied_weights(block); }
 
 // Backward multiplies each activation gradient with the weights for the gradient of the input, and with the activations
-// for that of the weights: each as much as forward. Attention has no weights, but two inputs to each of its products.
-// Forward FLOPs of what is trained in full, of which backward has twice as many, and FLOPs of both directions of what
-// is not.
+// for that of the weights: each as much as forward. Attention and recurrences have no weights there, but two inputs to
+// each product. Forward FLOPs of what is trained in full, of which backward has twice as many, and FLOPs of both
+// directions of what is not.
 struct IterationFlops {
   double trained = 0;
   double partly = 0;
 
-  void add(double linear, double attention, const Gradients& gradients) {
+  void add(double linear, double mixer, const Gradients& gradients) {
     if (gradients == Gradients{}) {
-      trained += linear + attention;
+      trained += linear + mixer;
     } else {
-      partly += linear * (1 + gradients.products()) + attention * (1 + gradients.attention_products());
+      partly += linear * (1 + gradients.products()) + mixer * (1 + gradients.attention_products());
     }
   }
 };
@@ -67,7 +74,7 @@ struct IterationFlops {
 }  // namespace
 
 Flops forward_flops(const BlockType& block) {
-  const double own = linear_flops(block) + attention_flops(block);
+  const double own = linear_flops(block) + mixer_flops(block);
   return block.connector ? Flops(own) + forward_flops(*block.connector) : Flops(own);
 }
 
@@ -87,7 +94,7 @@ Flops model_flops_per_iteration(const Model& model) {
   flops.add(embedding_forward_flops(model).value() + head_forward_flops(model).value(), 0, model.end_gradients());
   for (int i = 0; i < model.block_count(); ++i) {
     const BlockType& block = model.block(i);
-    flops.add(linear_flops(block), attention_flops(block), block.gradients);
+    flops.add(linear_flops(block), mixer_flops(block), block.gradients);
     if (block.connector) flops.add(forward_flops(*block.connector).value(), 0, block.connector->gradients);
   }
   return Flops((3.0 * flops.trained + flops.partly) * number(model.job.global_batch));

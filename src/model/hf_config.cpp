@@ -13,8 +13,8 @@ namespace {
 
 std::vector<HfFamily> all_families() {
   std::vector<HfFamily> all;
-  for (const auto families :
-       {hf_dense_families(), hf_layer_norm_families(), hf_expert_families(), hf_multimodal_families()}) {
+  for (const auto families : {hf_dense_families(), hf_layer_norm_families(), hf_expert_families(), hf_hybrid_families(),
+                              hf_multimodal_families()}) {
     all.insert(all.end(), families.begin(), families.end());
   }
   std::sort(all.begin(), all.end(), [](const HfFamily& a, const HfFamily& b) { return a.model_type < b.model_type; });
@@ -83,8 +83,8 @@ const io::Node* HfConfig::array(std::string_view key) {
 }
 
 const HfFamily* find_hf_family(std::string_view model_type) {
-  for (const auto families : {hf_dense_families(), hf_layer_norm_families(), hf_expert_families(),
-                              hf_multimodal_families(), hf_refused_families()}) {
+  for (const auto families : {hf_dense_families(), hf_layer_norm_families(), hf_expert_families(), hf_hybrid_families(),
+                              hf_multimodal_families(), hf_refused_families(), hf_refused_hybrids()}) {
     const auto found = std::ranges::find(families, model_type, &HfFamily::model_type);
     if (found != families.end()) return &*found;
   }

@@ -86,6 +86,12 @@ void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const H
 /// Reports an activation function that is not one of the known.
 void hf_check_activation(HfConfig& config, std::string_view key);
 
+/// Routed experts, their number and width under the given keys; no dense part.
+void hf_routed_experts(HfConfig& config, std::string_view count_key, std::string_view hidden_key, FeedForward& out);
+
+/// Which of so many layers the array under `key` lists, counted from 0; none without it.
+std::vector<bool> hf_listed_layers(HfConfig& config, std::string_view key, std::int64_t layers);
+
 /// The family of a model_type; null: there is none.
 struct HfFamily;
 [[nodiscard]] const HfFamily* find_hf_family(std::string_view model_type);
@@ -101,6 +107,8 @@ struct HfFamily {
 hf_layer_norm_families();  ///< LayerNorm and biases: GPT-2, GPT-Neo(X), OPT, Falcon
 [[nodiscard]] std::span<const HfFamily> hf_expert_families();
 [[nodiscard]] std::span<const HfFamily> hf_multimodal_families();
+[[nodiscard]] std::span<const HfFamily> hf_hybrid_families();   ///< layers of recurrences, attention, feed-forwards
 [[nodiscard]] std::span<const HfFamily> hf_refused_families();  ///< known, and why not
+[[nodiscard]] std::span<const HfFamily> hf_refused_hybrids();
 
 }  // namespace tangram::model

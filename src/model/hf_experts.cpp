@@ -20,7 +20,9 @@ void check_choice_of_experts(HfConfig& config, const FeedForward& f, std::string
       fmt::format("\"{}\" ({}) is more than \"{}\" ({})", per_token, f.experts_per_token, all, f.experts));
 }
 
-void read_routed_experts(HfConfig& config, std::string_view count_key, std::string_view hidden_key, FeedForward& out) {
+}  // namespace
+
+void hf_routed_experts(HfConfig& config, std::string_view count_key, std::string_view hidden_key, FeedForward& out) {
   constexpr std::string_view kPerToken = "num_experts_per_tok";
   out.hidden = 0;
   out.experts = static_cast<int>(config.integer(count_key, kExperts));
@@ -29,24 +31,7 @@ void read_routed_experts(HfConfig& config, std::string_view count_key, std::stri
   check_choice_of_experts(config, out, kPerToken, count_key);
 }
 
-BlockType attention_block(HfConfig& config, const Blueprint& out, const HfDefaults& defaults) {
-  BlockType block;
-  block.hidden = out.frame.hidden;
-  block.attention = hf_attention(config, {}, block.hidden, defaults);
-  hf_check_activation(config, "hidden_act");
-  return block;
-}
-
-Blueprint import_mixtral(HfConfig& config) {
-  Blueprint out = hf_frame(config, {}, false);
-  BlockType block = attention_block(config, out, {.kv_heads = 8});
-  block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
-  read_routed_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
-  hf_repeat(config, out, block);
-  return out;
-}
-
-std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::int64_t layers) {
+std::vector<bool> hf_listed_layers(HfConfig& config, std::string_view key, std::int64_t layers) {
   std::vector<bool> listed(static_cast<std::size_t>(layers), false);
   const io::Node* list = config.array(key);
   for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
@@ -62,13 +47,32 @@ std::vector<bool> listed_layers(HfConfig& config, std::string_view key, std::int
   return listed;
 }
 
+namespace {
+
+BlockType attention_block(HfConfig& config, const Blueprint& out, const HfDefaults& defaults) {
+  BlockType block;
+  block.hidden = out.frame.hidden;
+  block.attention = hf_attention(config, {}, block.hidden, defaults);
+  hf_check_activation(config, "hidden_act");
+  return block;
+}
+
+Blueprint import_mixtral(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 8});
+  block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
+  hf_routed_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
+  hf_repeat(config, out, block);
+  return out;
+}
+
 // Qwen: layer i is a mixture of experts unless mlp_only_layers lists it or decoder_sparse_step does not divide i + 1.
 Blueprint import_qwen_experts(HfConfig& config, BlockType block, Blueprint out) {
   BlockType dense = block;
-  read_routed_experts(config, "num_experts", "moe_intermediate_size", block.feed_forward);
+  hf_routed_experts(config, "num_experts", "moe_intermediate_size", block.feed_forward);
   const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
   const std::int64_t step = config.integer_or("decoder_sparse_step", 1, kLayers);
-  std::vector<bool> is_dense = listed_layers(config, "mlp_only_layers", layers);
+  std::vector<bool> is_dense = hf_listed_layers(config, "mlp_only_layers", layers);
   for (std::int64_t i = 0; i < layers; ++i) {
     if ((i + 1) % step != 0) at(is_dense, i) = true;
   }
@@ -95,6 +99,44 @@ Blueprint import_qwen3_moe(HfConfig& config) {
   block.attention.qk_norm = true;
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
   return import_qwen_experts(config, block, std::move(out));
+}
+
+// As listed, or every full_attention_interval-th (4), counted from 1.
+bool qwen3_next_attends(const io::Node* listed, std::int64_t interval, std::int64_t layer) {
+  if (listed == nullptr || layer >= std::ssize(listed->items)) return (layer + 1) % interval == 0;
+  return at(listed->items, layer).text == "full_attention";
+}
+
+// Three layers of four have the gated delta rule in place of attention, whose output is gated in the others.
+Blueprint import_qwen3_next(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 2, .head_dim = 256});
+  block.attention.qk_norm = block.attention.output_gate = true;
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.feed_forward.shared_hidden = config.integer("shared_expert_intermediate_size", kInner);
+  block.feed_forward.shared_gate = true;
+  Recurrence delta;
+  delta.kind = RecurrenceKind::kGatedDelta;
+  delta.heads = static_cast<int>(config.integer_or("linear_num_value_heads", 32, kHeads));
+  delta.head_dim = static_cast<int>(config.integer_or("linear_value_head_dim", 128, kHeadDim));
+  delta.groups = static_cast<int>(config.integer_or("linear_num_key_heads", 16, kHeads));
+  delta.key_dim = static_cast<int>(config.integer_or("linear_key_head_dim", 128, kHeadDim));
+  delta.convolution =
+      static_cast<int>(config.integer_or("linear_conv_kernel_dim", 4, io::integer_limit("convolution")));
+  delta.chunk = 64;  // of the class's kernels
+  delta.convolution_bias = false;
+  if (config.clean()) {
+    require_multiple(config.reader(), "linear_num_value_heads", delta.heads, "linear_num_key_heads", delta.groups);
+  }
+  out = import_qwen_experts(config, block, std::move(out));
+  const io::Node* listed = config.array("layer_types");
+  const std::int64_t interval = config.integer_or("full_attention_interval", 4, kLayers);
+  for (std::int64_t i = 0; i < std::ssize(out.chain); ++i) {
+    if (qwen3_next_attends(listed, interval, i)) continue;
+    at(out.chain, i).attention = {};
+    at(out.chain, i).recurrence = delta;
+  }
+  return out;
 }
 
 Attention latent_attention(HfConfig& config) {
@@ -126,7 +168,7 @@ Blueprint import_deepseek(HfConfig& config, bool router_bias) {
   const bool has_experts = config.has("n_routed_experts");
   BlockType expert = dense;
   if (has_experts) {
-    read_routed_experts(config, "n_routed_experts", "moe_intermediate_size", expert.feed_forward);
+    hf_routed_experts(config, "n_routed_experts", "moe_intermediate_size", expert.feed_forward);
     const std::int64_t shared = config.integer_or("n_shared_experts", 0, {0, 64});
     expert.feed_forward.shared_hidden = shared * expert.feed_forward.expert_hidden;
     expert.feed_forward.router_bias = router_bias;
@@ -150,7 +192,7 @@ Blueprint import_deepseek_v3(HfConfig& config) {
 
 // Layer i has experts where interleave_moe_layer_step divides i + 1, or where moe_layers lists it.
 std::vector<bool> llama4_expert_layers(HfConfig& config, std::int64_t layers) {
-  if (config.has("moe_layers")) return listed_layers(config, "moe_layers", layers);
+  if (config.has("moe_layers")) return hf_listed_layers(config, "moe_layers", layers);
   const std::int64_t step = config.integer_or("interleave_moe_layer_step", 1, kLayers);
   std::vector<bool> experts(static_cast<std::size_t>(layers), false);
   for (std::int64_t i = step - 1; i < layers; i += step) at(experts, i) = true;
@@ -172,7 +214,7 @@ Blueprint import_llama4_text(HfConfig& config) {
   BlockType expert = attention_block(config, out, {.kv_heads = 8});
   expert.attention.qkv_bias = expert.attention.output_bias = config.boolean_or("attention_bias", false);
   BlockType dense = expert;
-  read_routed_experts(config, "num_local_experts", "intermediate_size", expert.feed_forward);
+  hf_routed_experts(config, "num_local_experts", "intermediate_size", expert.feed_forward);
   expert.feed_forward.shared_hidden = expert.feed_forward.expert_hidden;
   const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
   for (const bool is_expert : llama4_expert_layers(config, layers)) {
@@ -185,9 +227,10 @@ Blueprint import_llama4_text(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 7> kExpertFamilies{{{"mixtral", import_mixtral},
+constexpr std::array<HfFamily, 8> kExpertFamilies{{{"mixtral", import_mixtral},
                                                    {"qwen2_moe", import_qwen2_moe},
                                                    {"qwen3_moe", import_qwen3_moe},
+                                                   {"qwen3_next", import_qwen3_next},
                                                    {"qwen3_vl_moe_text", import_qwen3_moe},
                                                    {"llama4_text", import_llama4_text},
                                                    {"deepseek_v2", import_deepseek_v2},

@@ -10,9 +10,10 @@ using Count = std::int64_t;
 void add_multi_head(const BlockType& block, BlockParameters& out) {
   const Attention& a = block.attention;
   const Count query = Count{a.heads} * a.head_dim;
+  const Count gate = a.output_gate ? query : 0;
   const Count key_value = 2 * Count{a.kv_heads} * a.head_dim;
-  out.attention += block.hidden * (query + key_value) + query * block.hidden;
-  if (a.qkv_bias) out.attention += query + key_value;
+  out.attention += block.hidden * (query + gate + key_value) + query * block.hidden;
+  if (a.qkv_bias) out.attention += query + gate + key_value;
   if (a.output_bias) out.replicated += block.hidden;
   if (a.qk_norm) out.replicated += 2 * Count{a.head_dim};
 }
@@ -31,6 +32,22 @@ void add_latent(const BlockType& block, BlockParameters& out) {
   out.attention += Count{a.heads} * a.v_head_dim * block.hidden;
   if (a.qkv_bias) out.replicated += a.q_lora_rank + latent;
   if (a.output_bias) out.replicated += block.hidden;
+}
+
+void add_recurrence(const BlockType& block, BlockParameters& out) {
+  const RecurrenceParameters own = parameters(*block.recurrence, block.hidden);
+  out.attention += own.matrices + own.vectors;
+  out.replicated += own.replicated;
+}
+
+void add_mixer(const BlockType& block, BlockParameters& out) {
+  if (block.recurrence) {
+    add_recurrence(block, out);
+  } else if (block.attention.kind == AttentionKind::kLatent) {
+    add_latent(block, out);
+  } else {
+    add_multi_head(block, out);
+  }
 }
 
 // A column-parallel bias is sharded with its matrix; the bias after the row-parallel matrix is on every rank.
@@ -56,9 +73,9 @@ void add_feed_forward(const BlockType& block, BlockParameters& out) {
     out.replicated += part.row_bias;
   }
   if (!f.is_moe()) return;
-  const Perceptron expert = perceptron(block.hidden, f.expert_hidden, f.gated, f.bias);
+  const Perceptron expert = perceptron(block.expert_input(), f.expert_hidden, f.gated, f.bias);
   out.expert += f.experts * (expert.sharded + expert.row_bias);
-  out.replicated += block.hidden * f.experts;
+  out.replicated += block.hidden * f.experts + 2 * block.hidden * f.latent_hidden;
   if (f.router_bias) out.replicated += f.experts;
   if (f.shared_gate) out.replicated += block.hidden;
 }
@@ -77,11 +94,7 @@ namespace {
 
 BlockParameters own_parameters(const BlockType& block) {
   BlockParameters out;
-  if (block.attention.kind == AttentionKind::kLatent) {
-    add_latent(block, out);
-  } else {
-    add_multi_head(block, out);
-  }
+  add_mixer(block, out);
   add_feed_forward(block, out);
   out.replicated += block.norms * norm_size(block.hidden, block.norm_bias);
   return out;

@@ -6,6 +6,7 @@
 
 #include "blueprint.hpp"
 #include "graph.hpp"
+#include "read_mixer.hpp"
 #include "read_modules.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/model/block_record.hpp"
@@ -14,7 +15,6 @@ namespace tangram::model {
 
 namespace {
 
-constexpr io::IntegerRange kRank = io::integer_limit("q_lora_rank");
 constexpr io::IntegerRange kParameters = io::integer_limit("extra_embedding_parameters");
 
 /// As Hugging Face, GPT-2 and Megatron-LM call the same.
@@ -43,56 +43,12 @@ std::int64_t read_width(io::ObjectReader& reader) {
 
 bool clean(const io::ObjectReader& reader, std::size_t before) { return reader.sink().size() == before; }
 
-void read_latent_attention(io::ObjectReader& reader, io::ObjectReader& mla, Attention& out) {
-  out.kind = AttentionKind::kLatent;
-  out.q_lora_rank = static_cast<int>(mla.integer_or("q_lora_rank", 0, kRank));
-  out.kv_lora_rank = static_cast<int>(mla.integer("kv_lora_rank", io::integer_limit("kv_lora_rank")));
-  out.qk_nope_head_dim = static_cast<int>(mla.integer("qk_nope_head_dim", kHeadDim));
-  out.qk_rope_head_dim = static_cast<int>(mla.integer("qk_rope_head_dim", kHeadDim));
-  out.v_head_dim = static_cast<int>(mla.integer("v_head_dim", kHeadDim));
-  mla.finish();
-  out.kv_heads = out.heads;
-  out.head_dim = out.qk_nope_head_dim + out.qk_rope_head_dim;
-  for (const std::string_view key : {"kv_heads", "head_dim", "qk_norm"}) {
-    if (!reader.has(key)) continue;
-    reader.ignore(key);
-    reader.error_at(key, "conflicting-keys", fmt::format("\"{}\" has no meaning with \"mla\"", key), "remove it");
-  }
-}
-
-void read_head_attention(io::ObjectReader& reader, std::int64_t hidden, Attention& out) {
-  const std::size_t before = reader.sink().size();
-  out.kv_heads = static_cast<int>(reader.integer_or("kv_heads", out.heads, kHeads));
-  out.head_dim = static_cast<int>(reader.integer_or("head_dim", 0, kHeadDim));
-  out.qk_norm = reader.boolean_or("qk_norm", false);
-  if (!clean(reader, before)) return;
-  require_multiple(reader, "heads", out.heads, "kv_heads", out.kv_heads,
-                   "every key-value head serves equally many heads");
-  if (out.head_dim > 0 || hidden == 0) return;
-  require_multiple(reader, "hidden", hidden, "heads", out.heads, "give \"head_dim\" when heads do not span hidden");
-  out.head_dim = static_cast<int>(std::max<std::int64_t>(1, hidden / out.heads));
-}
-
-Attention read_attention(io::ObjectReader& reader, std::int64_t hidden, bool causal) {
-  Attention out;
-  out.heads = static_cast<int>(reader.integer("heads", kHeads));
-  if (auto mla = reader.object_if("mla")) {
-    read_latent_attention(reader, *mla, out);
-  } else {
-    read_head_attention(reader, hidden, out);
-  }
-  out.sliding_window = reader.integer_or("sliding_window", 0, kOptionalTokens);
-  out.causal = reader.boolean_or("causal", causal);
-  out.qkv_bias = reader.boolean_or("qkv_bias", false);
-  out.output_bias = reader.boolean_or("output_bias", false);
-  return out;
-}
-
 void read_experts(io::ObjectReader& moe, FeedForward& out) {
   const std::size_t before = moe.sink().size();
   out.experts = static_cast<int>(moe.integer("experts", kExperts));
   out.experts_per_token = static_cast<int>(moe.integer("experts_per_token", kExperts));
   out.expert_hidden = moe.integer("expert_hidden", kInner);
+  out.latent_hidden = moe.integer_or("latent_hidden", 0, io::integer_limit("latent_hidden"));
   out.shared_hidden = moe.integer_or("shared_hidden", 0, io::integer_limit("shared_hidden"));
   out.shared_gate = moe.boolean_or("shared_gate", false);
   out.router_bias = moe.boolean_or("router_bias", false);
@@ -121,21 +77,32 @@ struct BlockDefaults {
   bool norm_given = false;  ///< the section's own "norm" has been read already
 };
 
-// Does not finish the `moe` section: a chain has more keys there than a single type.
-Prototype read_block(io::ObjectReader& reader, const BlockDefaults& defaults) {
-  Prototype out;
-  BlockType& block = out.block;
-  block.hidden = defaults.hidden;
-  block.attention = read_attention(reader, block.hidden, defaults.causal);
-  FeedForward& f = block.feed_forward;
+void read_feed_forward(io::ObjectReader& reader, Prototype& out) {
+  FeedForward& f = out.block.feed_forward;
   out.moe = reader.object_if("moe");
   const bool dense_needed = !reader.has("moe") || reader.has("ffn_hidden");
   f.hidden = dense_needed ? reader.integer("ffn_hidden", kInner) : 0;
   f.gated = reader.boolean_or("gated", true);
   f.bias = reader.boolean_or("ffn_bias", false);
   if (out.moe) read_experts(*out.moe, f);
-  block.norms = static_cast<int>(reader.integer_or("norms_per_block", 2, io::integer_limit("norms_per_block")));
+}
+
+// Does not finish the `moe` section: a chain has more keys there than a single type.
+Prototype read_block(io::ObjectReader& reader, const BlockDefaults& defaults) {
+  Prototype out;
+  BlockType& block = out.block;
+  block.hidden = defaults.hidden;
+  const BlockParts parts = read_parts(reader, !defaults.causal);
+  read_mixer(reader, parts, defaults.causal, block);
+  if (parts == BlockParts::kMixer) {
+    refuse_keys(reader, {"ffn_hidden", "gated", "ffn_bias", "moe"}, "\"only: mixer\"");
+  } else {
+    read_feed_forward(reader, out);
+  }
+  const int norms = parts == BlockParts::kBoth ? 2 : 1;
+  block.norms = static_cast<int>(reader.integer_or("norms_per_block", norms, io::integer_limit("norms_per_block")));
   block.norm_bias = defaults.norm_given ? defaults.norm_bias : read_norm(reader, defaults.norm_bias);
+  if (parts != BlockParts::kBoth) refuse_keys(reader, {"parallel_attention"}, "\"only\"");
   block.parallel_attention = reader.boolean_or("parallel_attention", false);
   return out;
 }

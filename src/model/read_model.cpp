@@ -20,6 +20,7 @@
 //     norms_per_block: 2
 //     final_norm: true
 //     qk_norm: false
+//     output_gate: false              # a projection as wide as the queries gates what attention gives (Qwen3-Next)
 //     qkv_bias: false
 //     output_bias: false
 //     ffn_bias: false
@@ -31,6 +32,7 @@
 //       experts: 128
 //       experts_per_token: 8
 //       expert_hidden: 768
+//       latent_hidden: 0              # width that experts read and write, where it is not hidden (Nemotron-3)
 //       shared_hidden: 0              # all shared experts together
 //       shared_gate: false
 //       router_bias: false
@@ -42,6 +44,25 @@
 //       qk_nope_head_dim: 128
 //       qk_rope_head_dim: 64
 //       v_head_dim: 128
+//     mamba2:                         # a recurrence (arXiv 2405.21060) instead of heads and all keys of attention
+//       heads: 128
+//       head_dim: 64
+//       groups: 8                     # of heads that share B and C
+//       state: 128                    # width of B and of C
+//       convolution: 4                # tokens that the causal convolution sees; default 4
+//       chunk: 128                    # tokens that are multiplied at once; default 256
+//       convolution_bias: true        # default true
+//       projection_bias: false
+//     gated_delta:                    # the same with the gated delta rule (arXiv 2412.06464)
+//       value_heads: 32
+//       value_head_dim: 128
+//       key_heads: 16
+//       key_head_dim: 128
+//       convolution: 4                # default 4
+//       chunk: 64                     # default 64
+//       convolution_bias: false
+//       projection_bias: false
+//     only: mixer                     # or feed_forward: blocks that have one of the two alone, and one norm
 //     encoders:                       # run before the decoder; their output is part of its sequence
 //       - name: vision                # hidden, layers, heads, ... as above, but causal defaults to false, and:
 //         tokens_per_sample: 1024     # or, where what comes out are other tokens than go in, of each image:

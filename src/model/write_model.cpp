@@ -27,11 +27,25 @@ void put_attention(const Attention& a, ordered_json& out) {
     out["kv_heads"] = a.kv_heads;
     out["head_dim"] = a.head_dim;
     out["qk_norm"] = a.qk_norm;
+    if (a.output_gate) out["output_gate"] = true;
   }
   out["sliding_window"] = a.sliding_window;
   out["causal"] = a.causal;
   out["qkv_bias"] = a.qkv_bias;
   out["output_bias"] = a.output_bias;
+}
+
+void put_recurrence(const Recurrence& r, ordered_json& out) {
+  ordered_json& own = out[std::string(to_string(r.kind))];
+  const bool mamba = r.kind == RecurrenceKind::kMamba2;
+  own[mamba ? "heads" : "value_heads"] = r.heads;
+  own[mamba ? "head_dim" : "value_head_dim"] = r.head_dim;
+  own[mamba ? "groups" : "key_heads"] = r.groups;
+  own[mamba ? "state" : "key_head_dim"] = r.key_dim;
+  own["convolution"] = r.convolution;
+  own["chunk"] = r.chunk;
+  own["convolution_bias"] = r.convolution_bias;
+  own["projection_bias"] = r.projection_bias;
 }
 
 void put_feed_forward(const FeedForward& f, ordered_json& out) {
@@ -45,14 +59,18 @@ void put_feed_forward(const FeedForward& f, ordered_json& out) {
                 {"shared_hidden", f.shared_hidden},
                 {"shared_gate", f.shared_gate},
                 {"router_bias", f.router_bias}};
+  if (f.latent_hidden > 0) out["moe"]["latent_hidden"] = f.latent_hidden;
 }
 
 void put_inner(const BlockType& block, ordered_json& out) {
-  put_attention(block.attention, out);
-  put_feed_forward(block.feed_forward, out);
+  if (!block.feeds_forward()) out["only"] = "mixer";
+  if (!block.mixes()) out["only"] = "feed_forward";
+  if (block.recurrence) put_recurrence(*block.recurrence, out);
+  if (block.attends()) put_attention(block.attention, out);
+  if (block.feeds_forward()) put_feed_forward(block.feed_forward, out);
   out["norm"] = norm_name(block.norm_bias);
   out["norms_per_block"] = block.norms;
-  out["parallel_attention"] = block.parallel_attention;
+  if (!out.contains("only")) out["parallel_attention"] = block.parallel_attention;
 }
 
 ordered_json block_json(const BlockType& block, std::int64_t sequence_length) {

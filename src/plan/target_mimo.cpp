@@ -52,6 +52,10 @@ void refuse_mimo_model(Rules& rules, const model::Model& model) {
   if (std::ranges::count(graph.modules, model::ModuleKind::kGenerator, &model::Module::kind) > 0) {
     rules.refuse("MIMO_GENERATOR", {}, "nothing reads what the language model makes: there is no path to a decoder");
   }
+  if (const std::string_view other = beyond_transformer(model); !other.empty()) {
+    rules.refuse("MIMO_HYBRID", {},
+                 "each layer has attention and a feed-forward: some of the model's have " + std::string(other));
+  }
   if (std::ranges::any_of(graph.edges, [](const model::Edge& edge) { return !edge.into_layers.empty(); })) {
     rules.refuse("MIMO_DEEPSTACK", {}, "encoders feed the language model's first layer and no other");
   }

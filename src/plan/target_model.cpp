@@ -1,6 +1,7 @@
 // Which models Megatron-LM's GPT (pretrain_gpt.py, which FlagScale builds on) can be told by its arguments. Rules as in
 // NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py and megatron/core/models/gpt/gpt_layer_specs.py
 // (2026-08): one attention and one norm for all layers, of which some may be of experts and some of a sliding window.
+// Hybrid models have an entry point of their own there (pretrain_mamba.py), whose pattern of layers no export writes.
 #include "target_rules.hpp"
 
 namespace tangram::plan {
@@ -58,6 +59,9 @@ void refuse_model(Rules& rules, const model::Model& model, const std::string& pr
                   }) ||
              model.extra_embedding_parameters > 0 || !model.graph.empty(),
          "ENCODER", "the GPT entry point has no encoder in front of its decoder");
+  const std::string_view other = beyond_transformer(model);
+  refuse(!other.empty(), "HYBRID",
+         "each layer of the GPT entry point has attention and a feed-forward: some have " + std::string(other));
   refuse(model.embedding_projection > 0, "PROJECTED_EMBEDDING", "embeddings are as wide as the layers");
   refuse(any_type(model, [](const BlockType& type) { return type.parallel_attention; }), "PARALLEL_ATTENTION",
          "attention and feed-forward run one after the other");

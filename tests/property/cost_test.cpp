@@ -61,6 +61,33 @@ void draw_latent(model::Attention& attention) {
   attention.v_head_dim = 128;
 }
 
+/// A recurrence, a part less, experts in a latent width or a gate on attention.
+void draw_hybrid(model::BlockType& block) {
+  if (coin()) {
+    model::Recurrence recurrence;
+    recurrence.kind = one_of({model::RecurrenceKind::kMamba2, model::RecurrenceKind::kGatedDelta});
+    recurrence.heads = one_of({16, 64});
+    recurrence.groups = 16;
+    recurrence.head_dim = one_of({32, 64, 128});
+    recurrence.key_dim = one_of({64, 128});
+    recurrence.chunk = one_of({64, 128, 256});
+    block.recurrence = recurrence;
+    block.attention = {};
+  } else if (block.attention.kind == model::AttentionKind::kMultiHead) {
+    block.attention.output_gate = coin();
+  }
+  if (block.feed_forward.is_moe()) block.feed_forward.latent_hidden = one_of({0, 256, 1024});
+  if (coin()) return;
+  block.parallel_attention = false;
+  block.norms = 1;
+  if (coin()) {
+    block.feed_forward = {};
+  } else {
+    block.attention = {};
+    block.recurrence.reset();
+  }
+}
+
 model::BlockType draw_block() {
   model::BlockType block;
   block.name = "drawn";
@@ -85,6 +112,7 @@ model::BlockType draw_block() {
     block.feed_forward.shared_hidden = one_of({0, 2048});
     block.feed_forward.shared_gate = block.feed_forward.shared_hidden > 0;
   }
+  if (pick(0, 2) == 0) draw_hybrid(block);
   return block;
 }
 

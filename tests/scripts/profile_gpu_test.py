@@ -97,6 +97,7 @@ def check_errors(folder: Path) -> None:
     write(folder, "odd.json", {"model_type": "gpt2", "n_embd": 64, "n_head": 5, "vocab_size": 10, "n_positions": 10})
     (folder / "broken.json").write_text('{ "model_type": \n', encoding="utf-8")
     model(folder, "latent.json", {**LLAMA, "mla": {"kv_lora_rank": 16}})
+    model(folder, "hybrid.json", {**LLAMA, "mamba2": {"heads": 8, "head_dim": 16, "groups": 1, "state": 16}})
     write(folder, "untrained.json", {"schema": "tangram.model/1", "architecture": GPT,
                                      "training": {"sequence_length": "2k"}})
     write(folder, "typed.json", {"schema": "tangram.model/1", "architecture": {**GPT, "types": 1}})
@@ -108,6 +109,7 @@ def check_errors(folder: Path) -> None:
         ("short.json", 4, 'short.json: missing key "n_head"'),
         ("odd.json", 4, 'odd.json: 64 is not a multiple of "n_head" (5)'),
         ("latent.json", 4, 'latent.json: "architecture": latent attention ("mla") cannot be measured by this script'),
+        ("hybrid.json", 4, 'hybrid.json: "architecture": Mamba-2 ("mamba2") cannot be measured by this script'),
         ("untrained.json", 4, '"training": "sequence_length" must be an integer of at least 1, not "2k"'),
         ("typed.json", 4, 'typed.json: "architecture": "types" must be an array'),
         ("--hidden=64", 64, "no model file, and --heads, --ffn missing"),

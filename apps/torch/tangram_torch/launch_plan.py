@@ -273,7 +273,17 @@ def _model_of(json_model: Json) -> Model:
                  tuple(blocks))
 
 
+def _refuse_hybrid(t: Json) -> None:
+    """Layers that are not a transformer's, by the keys that say so."""
+    for key in ("mamba2", "gated_delta", "only", "output_gate"):
+        if key in t:
+            raise PlanError(f'blocks of type {t["name"]} have "{key}": transformer layers alone are trained')
+    if t.get("moe", {}).get("latent_hidden", 0) > 0:
+        raise PlanError(f'experts of type {t["name"]} have "latent_hidden": those as wide as it alone are trained')
+
+
 def _block_type_of(t: Json, architecture: Json) -> BlockType:
+    _refuse_hybrid(t)
     if not t["causal"] or t["hidden"] != architecture["hidden"] or "tokens" in t:
         raise PlanError(f"blocks of type {t['name']} are an encoder's: text models alone are trained")
     none = dict.fromkeys(("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 0)

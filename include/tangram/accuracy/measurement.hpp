@@ -23,6 +23,15 @@ struct GpuGroup {
   bool operator==(const GpuGroup&) const = default;
 };
 
+/// Sizes of a model of experts or recurrences, as published beside its name, which alone says the rest; 0: not printed.
+struct PrintedDims {
+  std::int64_t hidden = 0;
+  int layers = 0;
+  int experts = 0;
+  int experts_per_token = 0;
+  bool operator==(const PrintedDims&) const = default;
+};
+
 /// A model as published: a name, and the dimensions where they were printed; 0: not printed.
 struct ModelFacts {
   std::string name;
@@ -34,6 +43,7 @@ struct ModelFacts {
   int kv_heads = 0;
   double parameters = 0;
   std::optional<bool> gated;  ///< the feed-forward
+  PrintedDims dims = {};
   bool operator==(const ModelFacts&) const = default;
 };
 

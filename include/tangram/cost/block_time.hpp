@@ -8,8 +8,10 @@
 //   cp   K and V go once around the ring, backward also their gradients (Liu et al., Ring Attention, arXiv 2310.01889).
 //        Each of the c steps computes one c-th of the attention while the next block travels; only c-1 steps have one,
 //        so that (c-1)/c of the attention hides it: exposed max(0, ring - (c-1)/c attention)
+//        A recurrence exchanges tokens for heads and back, and hides neither (recurrence.hpp)
 //   ep   dispatch and combine, an all-to-all each (Lepikhin et al., GShard, arXiv 2006.16668, section 3.2), and the
-//        same for the gradients; expert-tp all-gathers the received rows and reduce-scatters the results
+//        same for the gradients, of rows as wide as experts read them; expert-tp all-gathers the received rows and
+//        reduce-scatters the results
 // Rank order, fastest first: tp, cp, dp for the dense part; expert-tp, ep, expert replicas for the experts (the
 // tp-cp-ep-dp order of Megatron-Core's parallel_state).
 //

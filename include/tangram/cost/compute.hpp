@@ -116,7 +116,8 @@ struct AttentionCore {
 /// Keys a query sees on average among `tokens`: causal (s+1)/2; causal with window w < s: w - w(w-1)/(2s).
 [[nodiscard]] double visible_keys(const model::Attention& attention, double tokens);
 
-/// The attention core's part of model::forward_flops: two products over the visible pairs of one sample.
+/// The attention core's part of model::forward_flops: two products over the visible pairs of one sample; of a
+/// recurrence its products with states.
 [[nodiscard]] Flops attention_forward_flops(const model::BlockType& block);
 
 }  // namespace tangram::cost

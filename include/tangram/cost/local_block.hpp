@@ -6,7 +6,10 @@
 // section 4.2); cp shards the sequence; ep and expert-tp shard experts (Megatron-Core, MoE parallel folding).
 #pragma once
 
+#include <optional>
+
 #include "tangram/cost/compute.hpp"
+#include "tangram/cost/recurrence.hpp"
 #include "tangram/cost/strategy.hpp"
 
 namespace tangram::cost {
@@ -18,13 +21,16 @@ struct LocalBlock {
   double tokens = 0;   ///< samples * queries
   double rows = 0;     ///< tokens kept between tensor-parallel regions: tokens / tp with sequence parallelism
   double hidden = 0;
-  AttentionCore core;
-  double dense = 0;         ///< local columns of the dense feed-forward, 0: none
-  double shared = 0;        ///< of the shared experts
-  double routed = 0;        ///< (row, expert) pairs this GPU sends
-  double expert_rows = 0;   ///< rows its experts compute, imbalance included
-  double experts = 0;       ///< local experts
-  double expert_width = 0;  ///< local columns of one expert
+  AttentionCore core;                         ///< without heads where the block does not attend
+  std::optional<LocalRecurrence> recurrence;  ///< in its place
+  int parts = 2;                              ///< mixer, feed-forward or both: each reads a norm's output and adds
+  double dense = 0;                           ///< local columns of the dense feed-forward, 0: none
+  double shared = 0;                          ///< of the shared experts
+  double routed = 0;                          ///< (row, expert) pairs this GPU sends
+  double expert_rows = 0;                     ///< rows its experts compute, imbalance included
+  double experts = 0;                         ///< local experts
+  double expert_width = 0;                    ///< local columns of one expert
+  double expert_input = 0;                    ///< width of what an expert reads: hidden, or the latent one
   bool dropout = false;
 };
 

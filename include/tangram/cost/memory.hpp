@@ -13,6 +13,9 @@
 //   dropout masks          r h, one per sub-layer           query-key norm inputs         e u (a + k) q
 //   feed-forward           gated: gate, up and product 3 e u f; plain: input and output of the activation 2 e u f
 //   experts                received rows and their results e (x + t) h, 3 or 2 e x f_e, router logits 4 r E
+//   latent experts         with t and x rows of the latent width l instead of h; input of the projection back e r l
+//   gated attention        the gate and what it gives 2 e u a v
+//   recurrence             recurrence.hpp has it
 //   latent attention       compressed vectors and their norms 2 e r (q_lora + kv_lora) + e r rope
 // x: rows computed by the local experts, t: rows sent. For MHA, f = 4h, dropout, 16 bits: s b h (34 + 5 a s / h).
 //

@@ -5,6 +5,7 @@
 //
 // Indivisible by any runtime:
 //   tp   divides the heads; kv heads divide by tp, or tp by kv heads (then they are replicated)
+//        tp x cp divides the heads and the groups of a recurrence, which cp shards like tp between two exchanges
 //   s    has a position for each of tp x cp ranks, which hand a sample over in as many pieces
 //   ep   divides the experts; ep * expert-tp divides the GPUs
 //   dp   no more than the samples of a microbatch, of which replicas get equally many or one more than others

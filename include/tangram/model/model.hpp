@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tangram/base/at.hpp"
@@ -12,21 +13,25 @@
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/model/modules.hpp"
+#include "tangram/model/recurrence.hpp"
 
 namespace tangram::model {
+
+struct Model;
 
 enum class AttentionKind : std::uint8_t { kMultiHead, kLatent };  // MHA, GQA and MQA differ in kv_heads alone
 
 struct Attention {
   AttentionKind kind = AttentionKind::kMultiHead;
-  int heads = 0;
+  int heads = 0;  ///< 0: the block does not attend
   int kv_heads = 0;
   int head_dim = 0;
   std::int64_t sliding_window = 0;  ///< tokens a query sees; 0: all
   bool causal = true;
   bool qkv_bias = false;
   bool output_bias = false;
-  bool qk_norm = false;  ///< a norm of head_dim on queries and on keys
+  bool qk_norm = false;      ///< a norm of head_dim on queries and on keys
+  bool output_gate = false;  ///< Qwen3-Next: a projection as wide as the queries gates what comes out; not with MLA
   // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434 section 2.1); 0 elsewhere.
   int q_lora_rank = 0;  ///< 0: queries are projected directly
   int kv_lora_rank = 0;
@@ -44,6 +49,9 @@ struct FeedForward {
   int experts = 0;  ///< 0: dense
   int experts_per_token = 0;
   std::int64_t expert_hidden = 0;
+  /// Nemotron-3: routed experts read and write this width; a product in front of the dispatch and one behind it, which
+  /// all experts share, lead there and back. 0: hidden.
+  std::int64_t latent_hidden = 0;
   std::int64_t shared_hidden = 0;  ///< all shared experts together
   bool shared_gate = false;        ///< Qwen2-MoE: a hidden -> 1 gate on the shared expert
   bool router_bias = false;        ///< DeepSeek-V3: one correction value per expert
@@ -52,30 +60,46 @@ struct FeedForward {
   bool operator==(const FeedForward&) const = default;
 };
 
-/// A transformer layer (or encoder layer): the unit the model is cut at.
+/// A layer (of a decoder or an encoder): the unit the model is cut at. It mixes tokens, by attention or by a
+/// recurrence, and has a feed-forward behind that; layers of hybrid models may have one of the two alone.
 struct BlockType {
   std::string name;  ///< "dense", "moe", "vision": unique in the model
   std::int64_t hidden = 0;
   std::int64_t tokens = 0;  ///< tokens of one sample in this block (the sequence length, or image patches)
   Attention attention;
+  std::optional<Recurrence> recurrence;  ///< in place of attention
   FeedForward feed_forward;
-  int norms = 2;                       ///< norms of size hidden in the block (Gemma 2: 4)
+  int norms = 2;                       ///< norms of size hidden in the block (Gemma 2: 4; a block of one part: 1)
   bool norm_bias = false;              ///< LayerNorm has a bias, RMSNorm has not
   bool parallel_attention = false;     ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
   Gradients gradients;                 ///< what backward works out; follows from which modules are trained
   std::optional<Connector> connector;  ///< runs with the block: behind an encoder's last, before a generator's first
 
+  [[nodiscard]] bool attends() const { return attention.heads > 0; }
+  [[nodiscard]] bool mixes() const { return attends() || recurrence.has_value(); }
+  [[nodiscard]] bool feeds_forward() const { return feed_forward.hidden > 0 || feed_forward.is_moe(); }
+  /// Width of what routed experts read and write.
+  [[nodiscard]] std::int64_t expert_input() const {
+    return feed_forward.latent_hidden > 0 ? feed_forward.latent_hidden : hidden;
+  }
   bool operator==(const BlockType&) const = default;
 };
 
 /// Parameters of one block and its connector, split by how parallelism shards them.
 struct BlockParameters {
-  std::int64_t attention = 0;     ///< sharded by tp
-  std::int64_t replicated = 0;    ///< norms, routers, latent down-projections, row biases: on every tp rank
+  std::int64_t attention = 0;     ///< of attention or the recurrence, sharded by tp
+  std::int64_t replicated = 0;    ///< norms, routers, latent projections, row biases: on every tp rank
   std::int64_t feed_forward = 0;  ///< dense and shared experts, sharded by tp
   std::int64_t expert = 0;        ///< ALL routed experts together, sharded by ep and expert-tp
   [[nodiscard]] std::int64_t total() const { return attention + replicated + feed_forward + expert; }
 };
+
+/// What makes a layer another than a transformer's, which has attention and a feed-forward and experts as wide as
+/// itself, for people: "a Mamba-2 recurrence". Empty: nothing does. Runtimes that do not know it refuse it by this
+/// name.
+[[nodiscard]] std::string_view beyond_transformer(const BlockType& block);
+/// The same of the first type that has such a thing.
+[[nodiscard]] std::string_view beyond_transformer(const Model& model);
 
 [[nodiscard]] BlockParameters parameters(const BlockType& block);
 /// Those that are trained: they alone have gradients and optimizer state.
@@ -201,7 +225,7 @@ struct Model {
 [[nodiscard]] std::vector<BlockRange> encoder_ranges(const Model& model);
 
 /// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when
-/// causal; those of a connector included.
+/// causal, or the recurrence; those of a connector included.
 [[nodiscard]] Flops forward_flops(const BlockType& block);
 [[nodiscard]] Flops embedding_forward_flops(const Model& model);  ///< 0 unless the embedding is projected
 [[nodiscard]] Flops head_forward_flops(const Model& model);       ///< logits and projection out

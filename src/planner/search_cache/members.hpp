@@ -52,16 +52,23 @@ auto members(S& s) {
 
 template <Of<model::Attention> S>
 auto members(S& s) {
-  auto& [kind, heads, kv_heads, head_dim, window, causal, qkv_bias, output_bias, qk_norm, q_rank, kv_rank, nope, rope,
-         v_dim] = s;
-  return std::tie(kind, heads, kv_heads, head_dim, window, causal, qkv_bias, output_bias, qk_norm, q_rank, kv_rank,
-                  nope, rope, v_dim);
+  auto& [kind, heads, kv_heads, head_dim, window, causal, qkv_bias, output_bias, qk_norm, gate, q_rank, kv_rank, nope,
+         rope, v_dim] = s;
+  return std::tie(kind, heads, kv_heads, head_dim, window, causal, qkv_bias, output_bias, qk_norm, gate, q_rank,
+                  kv_rank, nope, rope, v_dim);
+}
+
+template <Of<model::Recurrence> S>
+auto members(S& s) {
+  auto& [kind, heads, head_dim, groups, key_dim, convolution, chunk, convolution_bias, projection_bias] = s;
+  return std::tie(kind, heads, head_dim, groups, key_dim, convolution, chunk, convolution_bias, projection_bias);
 }
 
 template <Of<model::FeedForward> S>
 auto members(S& s) {
-  auto& [hidden, gated, bias, experts, per_token, expert_hidden, shared_hidden, shared_gate, router_bias] = s;
-  return std::tie(hidden, gated, bias, experts, per_token, expert_hidden, shared_hidden, shared_gate, router_bias);
+  auto& [hidden, gated, bias, experts, per_token, expert_hidden, latent, shared_hidden, shared_gate, router_bias] = s;
+  return std::tie(hidden, gated, bias, experts, per_token, expert_hidden, latent, shared_hidden, shared_gate,
+                  router_bias);
 }
 
 template <Of<model::Gradients> S>
@@ -102,8 +109,10 @@ auto members(S& s) {
 
 template <Of<model::BlockType> S>
 auto members(S& s) {
-  auto& [name, hidden, tokens, attention, feed_forward, norms, norm_bias, parallel, gradients, connector] = s;
-  return std::tie(name, hidden, tokens, attention, feed_forward, norms, norm_bias, parallel, gradients, connector);
+  auto& [name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients, connector] =
+      s;
+  return std::tie(name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients,
+                  connector);
 }
 
 template <Of<model::Techniques> S>

@@ -30,11 +30,13 @@ std::vector<int> divisors(int number, int most) {
   return result;
 }
 
+char random_type() { return any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w', 'M', 'D', 'a', 'q', 'f'}); }
+
 /// Up to two encoder blocks, then up to four of any other kind.
 std::string random_types() {
   std::string types(static_cast<std::size_t>(pick(0, 3) == 0 ? pick(1, 2) : 0), 'e');
   const int blocks = pick(1, 4);
-  for (int b = 0; b < blocks; ++b) types += any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w'});
+  for (int b = 0; b < blocks; ++b) types += random_type();
   return types;
 }
 
@@ -126,7 +128,7 @@ plan::LaunchPlan random_interleaved_plan() {
   const int rest = pick(0, 1) == 0 ? 0 : pick(stages, group) % group;
   std::string types;
   for (int b = stages * chunks + pick(0, 2); b > 0; --b) {
-    types += any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w'});
+    types += random_type();
   }
   std::vector<PipelineSpec> pipelines;
   const int microbatch = any_of(std::vector<int>{1, 2, 3, 4});

@@ -103,6 +103,23 @@ TEST_CASE("slow networks are TCP, fast ones are not") {
   CHECK(latency("200 Gb/s") == Nanoseconds(5'000));
 }
 
+TEST_CASE("a hybrid model is found by its name, and has to have the sizes that are printed") {
+  Measurement m;
+  m.sequence = 8192;
+  m.global_batch = 512;
+  m.model.name = "Nemotron_3_Nano";
+  m.model.dims = {2688, 52, 128, 6};
+  const auto found = find_model(m, device("GH200-96GB"));
+  REQUIRE(found.has_value());
+  CHECK(found->block_count() == 52);
+  CHECK(found->total_parameters() / 100'000'000 == 315);
+  m.model.dims.layers = 56;
+  const auto other = find_model(m, device("GH200-96GB"));
+  REQUIRE_FALSE(other.has_value());
+  CHECK(other.error().front().message ==
+        "layers of \"Nemotron_3_Nano\" are printed as 56, and are 52 in configs/models");
+}
+
 TEST_CASE("nodes have the GPUs printed, or the vendor's") {
   CHECK(gpus_per_node({"A100", 16, 4}, device("A100")) == 4);
   CHECK(gpus_per_node({"A100", 16, 0}, device("A100")) == 8);

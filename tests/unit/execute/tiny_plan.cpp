@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "tangram/model/slice.hpp"
 #include "tangram/plan/assemble.hpp"
@@ -12,6 +13,33 @@ namespace {
 
 constexpr std::int64_t kTokens = 64;
 constexpr std::int64_t kPatches = 50;
+
+/// "M", "D": a recurrence alone; "q": the gated delta rule with experts in a latent width; "a", "f": attention with a
+/// gate and a feed-forward, alone. All degrees of random plans divide heads and groups.
+void make_hybrid(char letter, model::BlockType& type) {
+  if (letter == 'M' || letter == 'D' || letter == 'q') {
+    const bool mamba = letter == 'M';
+    type.attention = {};
+    type.recurrence = model::Recurrence{};
+    type.recurrence->kind = mamba ? model::RecurrenceKind::kMamba2 : model::RecurrenceKind::kGatedDelta;
+    type.recurrence->groups = 288;
+    type.recurrence->heads = letter == 'D' ? 288 : 576;
+    type.recurrence->head_dim = 64;
+    type.recurrence->key_dim = 16;
+  }
+  if (letter == 'a') type.attention.output_gate = true;
+  if (letter == 'f') type.attention = {};
+  if (letter == 'M' || letter == 'D' || letter == 'a') type.feed_forward = {};
+  if (letter == 'q') {
+    type.feed_forward = {};
+    type.feed_forward.experts = 12;
+    type.feed_forward.experts_per_token = 2;
+    type.feed_forward.expert_hidden = 96;
+    type.feed_forward.latent_hidden = 128;
+  } else {
+    type.norms = 1;
+  }
+}
 
 model::BlockType make_type(char letter) {
   model::BlockType type;
@@ -34,6 +62,7 @@ model::BlockType make_type(char letter) {
   } else {
     type.feed_forward.hidden = 2048;
   }
+  if (std::string_view("MDaqf").find(letter) != std::string_view::npos) make_hybrid(letter, type);
   return type;
 }
 

@@ -140,40 +140,41 @@ TEST_CASE("megatron recomputes up to n layers of each stage") {
 }
 
 TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot say") {
-  expect_refusals("flagscale", {{"FS_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
-                                {"FS_MICROBATCH_DP", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
-                                {"FS_BATCH_UNEVEN", [](LaunchPlan& p) { p.pipelines[0].samples -= 1; }},
-                                {"FS_SEQ_TP", [](LaunchPlan& p) { degrees(p, 1).tp = 3; }},
-                                {"FS_SP_REQUIRED", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
-                                {"FS_EP_MESH", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
-                                {"FS_HOST_MIXED",
-                                 [](LaunchPlan& p) {
-                                   for (auto& rank : p.ranks) rank.host = "a0";
-                                 }},
-                                {"FS_HOST_ORDER",
-                                 [](LaunchPlan& p) {  // a0 has ranks 0-7 and 14
-                                   p.ranks[14].host = "a0";
-                                 }},
-                                {"FS_TIED_TP",
-                                 [](LaunchPlan& p) {
-                                   p.model.tied_embeddings = true;
-                                   degrees(p, 1) = {4, 1, 2, 1, 1, true};
-                                 }},
-                                {"FS_TIED_DP",
-                                 [](LaunchPlan& p) {
-                                   p.model.tied_embeddings = true;
-                                   degrees(p, 1).dp = 3;
-                                 }},
-                                {"FS_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
-                                {"FS_ZERO_LEVEL", [](LaunchPlan& p) { policy(p, 1).zero = 2; }},
-                                {"FS_MODEL_NORMS", [](LaunchPlan& p) { p.model.types[0].norms = 4; }},
-                                {"FS_RECOMPUTE_SELECTIVE",
-                                 [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
-                                {"FS_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
-                                {"FS_TOO_MANY_PATHS", [](LaunchPlan& p) {
-                                   for (int i = 0; i < 65; ++i)
-                                     p.boundaries[0].transfers.push_back(p.boundaries[0].transfers[0]);
-                                 }}});
+  expect_refusals(
+      "flagscale",
+      {{"FS_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
+       {"FS_MICROBATCH_DP", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
+       {"FS_BATCH_UNEVEN", [](LaunchPlan& p) { p.pipelines[0].samples -= 1; }},
+       {"FS_SEQ_TP", [](LaunchPlan& p) { degrees(p, 1).tp = 3; }},
+       {"FS_SP_REQUIRED", [](LaunchPlan& p) { degrees(p, 1).sequence_parallel = false; }},
+       {"FS_EP_MESH", [](LaunchPlan& p) { degrees(p, 1).ep = 2; }},
+       {"FS_HOST_MIXED",
+        [](LaunchPlan& p) {
+          for (auto& rank : p.ranks) rank.host = "a0";
+        }},
+       {"FS_HOST_ORDER",
+        [](LaunchPlan& p) {  // a0 has ranks 0-7 and 14
+          p.ranks[14].host = "a0";
+        }},
+       {"FS_TIED_TP",
+        [](LaunchPlan& p) {
+          p.model.tied_embeddings = true;
+          degrees(p, 1) = {4, 1, 2, 1, 1, true};
+        }},
+       {"FS_TIED_DP",
+        [](LaunchPlan& p) {
+          p.model.tied_embeddings = true;
+          degrees(p, 1).dp = 3;
+        }},
+       {"FS_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
+       {"FS_ZERO_LEVEL", [](LaunchPlan& p) { policy(p, 1).zero = 2; }},
+       {"FS_MODEL_NORMS", [](LaunchPlan& p) { p.model.types[0].norms = 4; }},
+       {"FS_MODEL_HYBRID", [](LaunchPlan& p) { p.model.types[0].recurrence = model::Recurrence{}; }},
+       {"FS_RECOMPUTE_SELECTIVE", [](LaunchPlan& p) { policy(p, 1).recompute = RecomputeMode::kSelective; }},
+       {"FS_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }},
+       {"FS_TOO_MANY_PATHS", [](LaunchPlan& p) {
+          for (int i = 0; i < 65; ++i) p.boundaries[0].transfers.push_back(p.boundaries[0].transfers[0]);
+        }}});
   World world = make_world();
   LaunchPlan plan = plain_plan(world);
   degrees(plan, 1) = {4, 1, 2, 1, 1, true};
@@ -200,6 +201,11 @@ TEST_CASE("megatron takes models that its arguments describe") {
        {"MLM_MODEL_PROJECTED_EMBEDDING", [](LaunchPlan& p) { p.model.embedding_projection = 128; }},
        {"MLM_MODEL_PARALLEL_ATTENTION", [](LaunchPlan& p) { p.model.types[0].parallel_attention = true; }},
        {"MLM_MODEL_NORMS", [](LaunchPlan& p) { p.model.types[1].norms = 4; }},
+       {"MLM_MODEL_HYBRID", [](LaunchPlan& p) { p.model.types[1].recurrence = model::Recurrence{}; }},
+       {"MLM_MODEL_HYBRID", [&](LaunchPlan& p) { attention(p, 0) = {}; }},
+       {"MLM_MODEL_HYBRID", [&](LaunchPlan& p) { attention(p, 1).output_gate = true; }},
+       {"MLM_MODEL_HYBRID", [](LaunchPlan& p) { p.model.types[0].feed_forward = {}; }},
+       {"MLM_MODEL_HYBRID", [](LaunchPlan& p) { p.model.types[1].feed_forward.latent_hidden = 64; }},
        {"MLM_MODEL_FINAL_NORM", [](LaunchPlan& p) { p.model.final_norm = false; }},
        {"MLM_MODEL_LAYERS_DIFFER", [&](LaunchPlan& p) { attention(p, 1).kv_heads = 2; }},
        {"MLM_MODEL_LAYERS_DIFFER",

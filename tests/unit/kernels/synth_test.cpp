@@ -190,7 +190,9 @@ TEST_CASE("what no graph can be made of is refused with a reason") {
   };
   const model::Model llama = shipped_model("llama-3-8b");
   CHECK(code(shipped_model("llava-1.5-7b"), {kDecode}) == "unsupported-model");
-  CHECK(code(shipped_model("nemotron-3-nano"), {kDecode}) == "unsupported-model");
+  model::Model hybrid = llama;
+  hybrid.types.front().recurrence = model::Recurrence{};
+  CHECK(code(hybrid, {kDecode}) == "unsupported-model");
   CHECK(code(llama, {kDecode, kDecode}) == "duplicate-phase");
   CHECK(code(llama, {{PhaseKind::kDecode, 0, 1}}) == "out-of-range");
   CHECK(code(llama, {{PhaseKind::kDecode, 1'000'000, 1'000'000}}) == "out-of-range");

@@ -49,7 +49,9 @@ CLUSTER = {
     "links": [{"between": {"rack": ["r1", "r2"]}, "bandwidth_gbit_s": 10, "latency_us": 50}],
     "measured_links": {"nodes": ["a-1", "a-2"], "bandwidth_gbit_s": [[0, 90], [90, 0]], "latency_us": [[0, 6], [6, 0]]}}
 MLA = {"q_lora_rank": 64, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
-MOE = {"experts": 8, "experts_per_token": 2, "expert_hidden": 128, "shared_hidden": 128}
+MOE = {"experts": 8, "experts_per_token": 2, "expert_hidden": 128, "shared_hidden": 128, "latent_hidden": 64}
+MAMBA2 = {"heads": 8, "head_dim": 32, "groups": 2, "state": 16, "convolution": 4, "chunk": 64}
+GATED_DELTA = {"value_heads": 8, "value_head_dim": 32, "key_heads": 4, "key_head_dim": 32, "convolution": 4, "chunk": 64}
 MOE_RUN = {**MOE, "first_dense_layers": 1, "every": 1}
 TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4, "attention_kernel": "native",
             "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}
@@ -75,6 +77,18 @@ BLOCKS = {"schema": "tangram.model/1", "name": "blocks",
                            "types": [{"name": "t", **BLOCK, "tokens": 512},
                                      {"name": "e", "hidden": 256, "heads": 8, "ffn_hidden": 512, "mla": MLA, "moe": MOE}],
                            "blocks": [{"type": "t", "count": 4}, {"type": "e", "count": 2}]},
+          "training": {"sequence_length": 512, "global_batch_samples": 16}}
+MAMBA = {"schema": "tangram.model/1", "name": "mamba",
+         "architecture": {"hidden": 256, "layers": 4, "only": "mixer", "mamba2": MAMBA2, "vocabulary": 1000},
+         "training": {"sequence_length": 512, "global_batch_samples": 16}}
+DELTA = {"schema": "tangram.model/1", "name": "delta",
+         "architecture": {"hidden": 256, "layers": 4, "gated_delta": GATED_DELTA, "ffn_hidden": 512, "vocabulary": 1000},
+         "training": {"sequence_length": 512, "global_batch_samples": 16}}
+HYBRID = {"schema": "tangram.model/1", "name": "hybrid",
+          "architecture": {"hidden": 256, "vocabulary": 1000,
+                           "types": [{"name": "m", "only": "mixer", "mamba2": MAMBA2},
+                                     {"name": "d", "gated_delta": GATED_DELTA, "ffn_hidden": 512}],
+                           "blocks": [{"type": "m", "count": 4}, {"type": "d", "count": 2}]},
           "training": {"sequence_length": 512, "global_batch_samples": 16}}
 MERGER = {"kind": "merger", "widths": [512, 256, 256], "norm": "layernorm", "norm_width": 512, "extra_parameters": 10}
 VISION = {"name": "vision", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "tokens_in": 64, "tokens_out": 16,
@@ -107,6 +121,10 @@ PROFILE = {"schema": "tangram.profile/1", "gpu": "A10G", "source": "made up", "i
                       "rows": [dict(ROW)]},
                      {"kind": "block", "block": PROFILE_BLOCK, "dtype": "bf16", "flash_attention": True,
                       "sequence_length": 512, "rows": [dict(ROW)]},
+                     {"kind": "block", "block": {"hidden": 256, "only": "mixer", "mamba2": MAMBA2}, "dtype": "bf16",
+                      "flash_attention": True, "sequence_length": 512, "rows": [dict(ROW)]},
+                     {"kind": "block", "block": {"hidden": 256, "gated_delta": GATED_DELTA, "ffn_hidden": 512},
+                      "dtype": "bf16", "flash_attention": True, "sequence_length": 512, "rows": [dict(ROW)]},
                      {"kind": "head", "vocabulary": 1000, "hidden": 256, "dtype": "bf16", "sequence_length": 512,
                       "rows": [dict(ROW)]}],
            "collectives": [{"operation": "all_reduce", "ranks_per_node": 2, "nodes": 1, "sharing": 1,
@@ -253,7 +271,7 @@ def main():
         judge = Judge(binary, root, folder)
         Path(folder, "cluster-base.json").write_text(json.dumps(CLUSTER), encoding="utf-8")
         judge.add("cluster", [CLUSTER], [["islands", "cluster.json"], ["plan", "cluster.json", "dense.json"]])
-        judge.add("model", [DENSE, EXPERTS, BLOCKS, MODULES, EXPLICIT], [["plan", "tiny.json", "model.json"]])
+        judge.add("model", [DENSE, EXPERTS, BLOCKS, MODULES, EXPLICIT, MAMBA, DELTA, HYBRID], [["plan", "tiny.json", "model.json"]])
         judge.add("profile", [PROFILE], [["profile", "show", "profile.json"],
                                          ["plan", "cluster-base.json", "dense.json", "--profile", "profile.json"]])
         measured = json.loads((root / "tests/cli/inputs/measurements.json").read_text(encoding="utf-8"))

@@ -101,8 +101,7 @@ LaneShare lane_share(const Composition& plan, EncoderTurns turns, int tp) {
   return share;
 }
 
-EncoderPricing::EncoderPricing(const model::Model& model, const cost::ProfileSet* profiles)
-    : model_(model), profiles_(profiles) {
+EncoderPricing::EncoderPricing(const model::Model& model, const cost::ProfileSet* profiles) : profiles_(profiles) {
   const auto count = static_cast<int>(model::encoder_ranges(model).size());
   for (int i = 0; i < count; ++i) {
     encoders_.push_back(model::encoder_of(model, i));

@@ -50,7 +50,6 @@ class EncoderPricing {
   void set_handover(Composition& plan, const cluster::IslandLevel& level) const;
   [[nodiscard]] bool is_trained() const;
 
-  const model::Model& model_;
   const cost::ProfileSet* profiles_;
   std::vector<model::Model> encoders_;
   std::vector<std::int64_t> outputs_;  ///< bytes of one sample

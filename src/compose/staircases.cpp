@@ -74,11 +74,11 @@ std::vector<prune::Candidate> staircase_of_both(const std::vector<prune::Candida
 
 std::vector<prune::Candidate> staircase_of_parts(const std::vector<prune::Candidate>& a,
                                                  const std::vector<prune::Candidate>& b, std::int64_t most) {
-  constexpr std::int64_t kRounding = 4;  // ns: once for forward and backward each, and for sums in another order
+  constexpr std::int64_t kSumRounding = 4;  // ns: once for forward and backward each, and for sums in another order
   std::vector<prune::Candidate> steps;
   for_each_level(a, b, [&](std::int64_t x, std::int64_t y, std::int64_t level) {
     if (!steps.empty() && steps.back().n_max >= most) return;
-    steps.push_back(step(x + std::max<std::int64_t>(0, y - kRounding), level < most ? level : INT64_MAX));
+    steps.push_back(step(x + std::max<std::int64_t>(0, y - kSumRounding), level < most ? level : INT64_MAX));
   });
   return steps;
 }

@@ -110,9 +110,11 @@ LocalRecurrence local_recurrence(const model::BlockType& block, const Degrees& d
 Passes recurrence_seconds(const LocalRecurrence& local, double element, const DeviceRates& device) {
   ChunkKernels kernels(local, element, device);
   Passes time = local.kind == model::RecurrenceKind::kMamba2 ? kernels.mamba2() : kernels.gated_delta();
-  constexpr double kNormForward = 3, kNormBackward = 5;  // values, gate -> product; those and d -> two gradients
+  constexpr double kGatedNormForward = 3,
+                   kGatedNormBackward = 5;  // values, gate -> product; those and d -> two gradients
   const double values = element * local.tokens * local.inner;
-  time += {streaming_seconds(kNormForward * values, device), streaming_seconds(kNormBackward * values, device), 1, 1};
+  time += {streaming_seconds(kGatedNormForward * values, device),
+           streaming_seconds(kGatedNormBackward * values, device), 1, 1};
   return time;
 }
 

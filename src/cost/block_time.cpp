@@ -171,7 +171,8 @@ double dispatch(const Context& c, const model::Job& job) {
   const Exchanges& e = c.exchanges;
   if (job.expert_dispatch == model::ExpertDispatch::kAllToAll) {
     // The busiest rank receives the imbalanced share; expert_rows holds it for all expert-tp ranks together.
-    return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.expert_input / c.degrees.etp, e.groups.expert);
+    return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.expert_input / c.degrees.etp,
+                     e.groups.expert);
   }
   const double imbalance = l.routed > 0 ? l.expert_rows / (l.routed * c.degrees.etp) : 1;
   return imbalance * dispatch_seconds(l.element * l.rows * l.expert_input, c.block.feed_forward.experts_per_token,

@@ -14,7 +14,8 @@ namespace {
 /// The vision encoder of 3B: 48 layers of 2304, as a model of its own; gradients of 2 bytes.
 model::Model vision_3b() {
   const auto whole = model::read_model(
-      "schema: tangram.model/1\nname: m\narchitecture:\n  vocabulary: 128000\n  hidden: 8192\n  layers: 80\n  heads: 64\n"
+      "schema: tangram.model/1\nname: m\narchitecture:\n  vocabulary: 128000\n  hidden: 8192\n  layers: 80\n  heads: "
+      "64\n"
       "  ffn_hidden: 28672\n  encoders:\n    - {name: vision, hidden: 2304, layers: 48, heads: 16, ffn_hidden: 9216, "
       "gated: false, tokens_in: 4096, tokens_out: 4096}\n"
       "training: {sequence_length: 8192, global_batch_samples: 16}\n",

@@ -9,6 +9,7 @@
 
 #include "infer.hpp"
 #include "reason.hpp"
+#include "words.hpp"
 
 namespace tangram::accuracy {
 
@@ -16,14 +17,6 @@ namespace tangram::accuracy {
 std::vector<std::pair<std::string_view, std::string_view>> known_models();
 
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 /// "LLAMA3.1_405B" and "llama-3.1-405b.json" are one.
 std::string key_of(std::string_view name) {
@@ -47,11 +40,8 @@ model::JobOverrides job_of(const Measurement& m) {
 }
 
 /// Families after Llama: RMSNorm, gated feed-forward, rotary positions, no biases, an output matrix of its own.
-bool names_gated_family(const std::string& name) {
-  for (const char* family : {"llama", "mistral", "qwen", "gemma", "internlm", "yi-", "baichuan", "deepseek", "olmo"}) {
-    if (contains(name, family)) return true;
-  }
-  return false;
+bool names_gated_family(std::string_view name) {
+  return names_any(name, {"llama", "mistral", "qwen", "gemma", "internlm", "yi-", "baichuan", "deepseek", "olmo"});
 }
 
 std::int64_t inner_width(const ModelFacts& facts, bool gated) {
@@ -76,7 +66,7 @@ double parameter_estimate(const ModelFacts& facts, bool gated) {
 
 bool is_gated(const ModelFacts& facts) {
   if (facts.gated) return *facts.gated;
-  if (names_gated_family(lower(facts.name)) || facts.kv_heads > 0) return true;
+  if (names_gated_family(facts.name) || facts.kv_heads > 0) return true;
   if (facts.ffn == 0 || facts.parameters <= 0) return false;
   const auto miss = [&](bool gated) { return std::abs(std::log(parameter_estimate(facts, gated) / facts.parameters)); };
   return miss(true) < miss(false);
@@ -88,7 +78,7 @@ std::string description(const Measurement& m) {
   const ModelFacts& facts = m.model;
   const bool gated = is_gated(facts);
   const int heads = head_count(facts);
-  const bool biased = !gated && !contains(lower(facts.name), "mpt");
+  const bool biased = !gated && !names_any(facts.name, {"mpt"});
   return fmt::format(
       R"({{"schema": "tangram.model/1", "name": "published", "architecture": {{"vocabulary": {}, "hidden": {}, "layers": {},
       "heads": {}, "kv_heads": {}, "ffn_hidden": {}, "gated": {}, "norm": "{}", "qkv_bias": {}, "output_bias": {},
@@ -122,11 +112,16 @@ bool fuses_accumulation(const Measurement& m, const cluster::GpuType& device) {
   return is_recent(device) || younger;
 }
 
+/// Low-rank adapters: the weights of blocks are frozen. The adapters' own products are below a hundredth and left out.
+void freeze_weights(model::Model& model) {
+  for (model::BlockType& block : model.types) block.gradients = {false, true};
+}
+
 }  // namespace
 
 Expected<DType> find_precision(const Measurement& m, const cluster::GpuType& device) {
   const std::string printed = lower(m.precision.empty() ? m.notes : m.precision);
-  if (contains(printed, "fp4")) return fail(reason("4-bit floating point is not modelled"));
+  if (names_any(printed, {"fp4"})) return fail(reason("4-bit floating point is not modelled"));
   // NVIDIA's containers compute fp32 products as tf32 where the matrix units can.
   const DType single = device.peak_of(DType::kTf32).value() > 0 ? DType::kTf32 : DType::kFp32;
   const std::pair<const char*, DType> names[] = {
@@ -154,11 +149,6 @@ bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& dev
   return is_recent(device) && m.stage_replicas.empty();
 }
 
-/// Low-rank adapters: the weights of blocks are frozen. The adapters' own products are below a hundredth and left out.
-void freeze_weights(model::Model& model) {
-  for (model::BlockType& block : model.types) block.gradients = {false, true};
-}
-
 model::RecomputeMode find_recompute(const Measurement& m) {
   if (m.recompute.starts_with("full")) return model::RecomputeMode::kFull;
   if (m.recompute.starts_with("selective") || !m.recompute_modules.empty()) return model::RecomputeMode::kSelective;
@@ -173,7 +163,7 @@ bool keeps_both_gradients(const Measurement& m, const model::Job& job) {
 
 bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
   const bool could_take_bf16 = device.peak_of(DType::kBf16).value() > 0;
-  return m.zero == 3 && contains(lower(m.precision), "fp16") && could_take_bf16 && !is_recent(device);
+  return m.zero == 3 && names_any(m.precision, {"fp16"}) && could_take_bf16 && !is_recent(device);
 }
 
 Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& device) {
@@ -189,7 +179,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   set_kernels(model->job, m, device);
   model->job.dropout = !is_recent(device);
-  if (contains(m.task, "LoRA")) freeze_weights(*model);
+  if (m.task.find("LoRA") != std::string::npos) freeze_weights(*model);
   return model;
 }
 

@@ -1,29 +1,25 @@
 #include <algorithm>
-#include <cctype>
 
 #include "infer.hpp"
+#include "words.hpp"
 
 namespace tangram::accuracy {
 namespace {
 
-bool names_any(std::string text, std::initializer_list<std::string_view> names) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::ranges::any_of(names, [&](std::string_view name) { return text.find(name) != std::string::npos; });
-}
+std::string software_of(const Measurement& m) { return m.framework + " " + m.source; }
 
 /// Blocks of Transformer Engine, as NVIDIA's and AMD's trainers and what is made of them have them, or of a compiler.
 bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
   if (!is_recent(device)) return false;
-  const std::string software = m.framework + " " + m.source + " " + m.precision;
-  return names_any(software, {"nemo", "megatron", "dgxc-benchmarking", "dgx cloud", "mlperf", "maxtext", "paxml",
-                              "primus", "transformer engine", "(te"});
+  return names_any(software_of(m) + " " + m.precision, {"nemo", "megatron", "dgxc-benchmarking", "dgx cloud", "mlperf",
+                                                        "maxtext", "paxml", "primus", "transformer engine", "(te"});
 }
 
 /// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
 /// tp_comm_overlap = tp > 1 in scripts/performance).
 bool overlaps_tensor_exchange(const Measurement& m) {
   return names_any(m.variant, {"async tp", "asynctp"}) ||
-         names_any(m.framework + " " + m.source, {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+         names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
 }
 
 /// As printed. Submissions to MLPerf capture the iteration where NVIDIA's kernels run (its reference of v5.0 and
@@ -40,8 +36,8 @@ model::CudaGraphs find_graphs(const Measurement& m, const cluster::GpuType& devi
 
 /// Trainers younger than FlashAttention-2, which they take from its authors' package or from PyTorch.
 bool is_young(const Measurement& m) {
-  return names_any(m.framework + " " + m.source, {"xtuner", "torchtune", "axolotl", "llama-factory", "llamafactory",
-                                                  "unsloth", "prime-rl", "verl", "huggingface/trl"});
+  return names_any(software_of(m), {"xtuner", "torchtune", "axolotl", "llama-factory", "llamafactory", "unsloth",
+                                    "prime-rl", "verl", "huggingface/trl"});
 }
 
 model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {

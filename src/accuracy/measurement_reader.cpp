@@ -196,14 +196,9 @@ std::vector<GpuGroup> read_gpus(const Row& row) {
   return groups;
 }
 
-PrintedDims read_dims(const Row& row, const Node& dims) {
-  if (dims.kind != NodeKind::kObject) {
-    row.wrong("dims", dims, "an object");
-    return {};
-  }
-  const Row own = row.row(dims);
-  return {own.integer("hidden").value_or(0), own.count("layers").value_or(0), own.count("experts").value_or(0),
-          own.count("top_k").value_or(0)};
+PrintedDims read_dims(const Row& row) {
+  return {row.integer("hidden").value_or(0), row.count("layers").value_or(0), row.count("experts").value_or(0),
+          row.count("top_k").value_or(0)};
 }
 
 ModelFacts read_model_facts(const Row& row) {
@@ -217,7 +212,7 @@ ModelFacts read_model_facts(const Row& row) {
   facts.kv_heads = row.count("kv_heads").value_or(0);
   facts.parameters = row.number("params_b").value_or(0) * kGiga;
   facts.gated = row.boolean("gated");
-  if (const Node* dims = row.find("dims")) facts.dims = read_dims(row, *dims);
+  if (const auto dims = row.object("dims")) facts.dims = read_dims(*dims);
   return facts;
 }
 
@@ -376,13 +371,10 @@ void read_peak_memory(const Row& row, Measurement& out) {
 
 /// The model's own object, or the keys of a flat row.
 ModelFacts read_model(const Row& row) {
-  const Node* model = row.find("model");
-  if (model == nullptr) return read_model_facts(row);
-  if (model->kind != NodeKind::kObject) {
-    row.wrong("model", *model, "an object");
-    return {};
-  }
-  ModelFacts facts = read_model_facts(row.row(*model));
+  if (row.find("model") == nullptr) return read_model_facts(row);
+  const auto model = row.object("model");
+  if (!model) return {};
+  ModelFacts facts = read_model_facts(*model);
   if (facts.vocabulary == 0) facts.vocabulary = row.integer("vocab").value_or(0);
   return facts;
 }

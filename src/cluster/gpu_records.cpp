@@ -140,38 +140,39 @@ class RecordReader {
     calibration->finish();
   }
 
-  static void read_fused_kernels(io::ObjectReader& calibration, std::optional<FusedKernels>& out) {
-    auto record = calibration.object_if("fused_kernels");
+  /// Figures of kernels with a source of their own. Where the record takes over another's, it need not give all.
+  template <class Figures, class Each>
+  static void read_figures(io::ObjectReader& calibration, std::string_view key, std::optional<Figures>& out,
+                           const Each& each) {
+    auto record = calibration.object_if(key);
     if (!record) return;
-    constexpr io::NumberRange kShare = io::number_limit("gemm_efficiency");
-    FusedKernels fused = out.value_or(FusedKernels{});
-    const auto share = [&](std::string_view key, double fallback) {
-      return out ? record->number_or(key, fallback, kShare) : record->number(key, kShare);
-    };
-    fused.gemm_efficiency = share("gemm_efficiency", fused.gemm_efficiency);
-    fused.fp8_efficiency = share("fp8_efficiency", fused.fp8_efficiency);
-    fused.memory_efficiency = share("memory_efficiency", fused.memory_efficiency);
-    fused.source = record->string_or("source", fused.source);
+    Figures figures = out.value_or(Figures{});
+    each(figures, [&](std::string_view name, double& figure, io::NumberRange range) {
+      figure = out ? record->number_or(name, figure, range) : record->number(name, range);
+    });
+    figures.source = record->string_or("source", figures.source);
     record->finish();
-    out = std::move(fused);
+    out = std::move(figures);
+  }
+
+  static void read_fused_kernels(io::ObjectReader& calibration, std::optional<FusedKernels>& out) {
+    constexpr io::NumberRange kShare = io::number_limit("gemm_efficiency");
+    read_figures(calibration, "fused_kernels", out, [&](FusedKernels& fused, const auto& read) {
+      read("gemm_efficiency", fused.gemm_efficiency, kShare);
+      read("fp8_efficiency", fused.fp8_efficiency, kShare);
+      read("memory_efficiency", fused.memory_efficiency, kShare);
+    });
   }
 
   static void read_native_attention(io::ObjectReader& calibration, std::optional<NativeAttention>& out) {
-    auto record = calibration.object_if("native_attention");
-    if (!record) return;
     constexpr io::NumberRange kShare = io::number_limit("forward");
     constexpr io::NumberRange kKeys = io::number_limit("forward_extra_keys");
-    NativeAttention native = out.value_or(NativeAttention{});
-    const auto number = [&](std::string_view key, double fallback, io::NumberRange range) {
-      return out ? record->number_or(key, fallback, range) : record->number(key, range);
-    };
-    native.forward = number("forward", native.forward, kShare);
-    native.backward = number("backward", native.backward, kShare);
-    native.forward_extra_keys = number("forward_extra_keys", native.forward_extra_keys, kKeys);
-    native.backward_extra_keys = number("backward_extra_keys", native.backward_extra_keys, kKeys);
-    native.source = record->string_or("source", native.source);
-    record->finish();
-    out = std::move(native);
+    read_figures(calibration, "native_attention", out, [&](NativeAttention& native, const auto& read) {
+      read("forward", native.forward, kShare);
+      read("backward", native.backward, kShare);
+      read("forward_extra_keys", native.forward_extra_keys, kKeys);
+      read("backward_extra_keys", native.backward_extra_keys, kKeys);
+    });
   }
 
   io::ObjectReader& reader_;

@@ -174,9 +174,8 @@ double dispatch(const Context& c, const model::Job& job) {
     return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.expert_input / c.degrees.etp,
                      e.groups.expert);
   }
-  const double imbalance = l.routed > 0 ? l.expert_rows / (l.routed * c.degrees.etp) : 1;
-  return imbalance * dispatch_seconds(l.element * l.rows * l.expert_input, c.block.feed_forward.experts_per_token,
-                                      e.groups.expert, e.shape);
+  return job.routing_imbalance * dispatch_seconds(l.element * l.rows * l.expert_input,
+                                                  c.block.feed_forward.experts_per_token, e.groups.expert, e.shape);
 }
 
 ExpertExchange expert_exchange(const Context& c, const model::Job& job) {
@@ -185,11 +184,6 @@ ExpertExchange expert_exchange(const Context& c, const model::Job& job) {
   const double received = l.element * l.expert_rows * l.expert_input;
   return {2 * dispatch(c, job), e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
                                     e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
-}
-
-/// What dispatch and combine add in one direction; `free` is compute that hides nothing else.
-double exposed_routes(double routes, double free, const model::Job& job) {
-  return job.overlap_experts ? seconds_beside(routes, free) : routes;
 }
 
 /// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism, or of
@@ -239,6 +233,16 @@ void hide_tensor_exchange(BlockTime& time, int tp) {
   time.tensor = {time.tensor.forward - hidden.forward, time.tensor.backward - hidden.backward};
 }
 
+/// What dispatch and combine add, beside the passes of another microbatch where the job has it so. What hides them
+/// hides nothing else.
+Passes expose_routes(BlockTime& time, double routes, const model::Job& job) {
+  if (!job.overlap_experts) return {routes, routes};
+  const Passes free{time.compute.forward - time.overlapped.forward, time.compute.backward - time.overlapped.backward};
+  time.overlapped.forward += std::min(routes, free.forward);
+  time.overlapped.backward += std::min(routes, free.backward);
+  return {seconds_beside(routes, free.forward), seconds_beside(routes, free.backward)};
+}
+
 /// Learned queries attend to the tokens of their item, as one head of the inner width.
 Passes resampler_attention(const model::Connector& connector, double element, double samples, int tp,
                            const DeviceRates& rates) {
@@ -262,7 +266,6 @@ Passes host_bound_block(const Passes& rest, const Passes& routed, const Context&
   if (job.cuda_graphs == model::CudaGraphs::kBlocks) issued.forward_kernels = issued.backward_kernels = 0;
   issued += routed;
   Passes all = host_bound(issued, c.rates, job.blocking_launches);
-  if (!c.block.feed_forward.is_moe()) return all;
   // The host reads how many tokens each expert got and issues its products; the device has nothing to do meanwhile.
   all.forward += c.local.experts * kExpertForward * c.rates.host_issue;
   all.backward += c.local.experts * kExpertBackward * c.rates.host_issue;
@@ -327,14 +330,9 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   time.overlapped = hidden_ring;
   time.tensor = {tensor, tensor};
   if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time, degrees.tp);
-  const Passes routes{exposed_routes(experts_exchange.routes, time.compute.forward - time.overlapped.forward, job),
-                      exposed_routes(experts_exchange.routes, time.compute.backward - time.overlapped.backward, job)};
+  const Passes routes = expose_routes(time, experts_exchange.routes, job);
   time.communication = {time.tensor.forward + routes.forward + travel.forward - hidden_ring.forward,
                         time.tensor.backward + routes.backward + travel.backward - hidden_ring.backward};
-  if (job.overlap_experts) {
-    time.overlapped.forward += std::min(experts_exchange.routes, time.compute.forward - time.overlapped.forward);
-    time.overlapped.backward += std::min(experts_exchange.routes, time.compute.backward - time.overlapped.backward);
-  }
   if (!block.gradients.any()) drop_backward(time);
   return time;
 }

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .details import Details
-from .layers import ACTIVATIONS, Gated
+from .layers import activated
 from .weight_gradients import Weights
 
 ALIGNMENT = 8  # values of bf16 in the 16 bytes that a row must be a multiple of
@@ -46,6 +46,5 @@ def feed_forwards(d: Details, w: Weights, prefixes: list[str], rows: Tensor, cou
         return product(x, matrices.transpose(-2, -1), offs=ends)
 
     up = of(rows, "up")
-    gated = prefixes[0] + "gate" in w
-    activation = ACTIVATIONS[d.activation or ("silu" if gated else "gelu_tanh")]
-    return of(Gated.apply(of(rows, "gate"), up, activation) if gated else activation(up), "down")
+    gate = of(rows, "gate") if prefixes[0] + "gate" in w else None
+    return of(activated(d, gate, up), "down")

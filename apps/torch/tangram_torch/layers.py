@@ -166,13 +166,18 @@ class Gated(Function):
         return of_gate, gradients[0] * activated.detach(), None
 
 
+def activated(d: Details, gate: Optional[Tensor], up: Tensor) -> Tensor:
+    """Between the matrices of a feed-forward; without a gate where it has none."""
+    activation = ACTIVATIONS[d.activation or ("gelu_tanh" if gate is None else "silu")]
+    inner: Tensor = activation(up) if gate is None else Gated.apply(gate, up, activation)
+    return inner
+
+
 def feed_forward(d: Details, w: Weights, prefix: str, x: Tensor, adds_bias: bool = False) -> Tensor:
     """The rank's part of the sum over the ranks that split it; the last bias is added by one of them at most."""
     up = w.linear(x, prefix + "up", prefix + "up_bias")
-    gated = prefix + "gate" in w
-    activation = ACTIVATIONS[d.activation or ("silu" if gated else "gelu_tanh")]
-    inner = Gated.apply(w.linear(x, prefix + "gate", prefix + "gate_bias"), up, activation) if gated else activation(up)
-    return w.linear(inner, prefix + "down", prefix + "down_bias" if adds_bias else None)
+    gate = w.linear(x, prefix + "gate", prefix + "gate_bias") if prefix + "gate" in w else None
+    return w.linear(activated(d, gate, up), prefix + "down", prefix + "down_bias" if adds_bias else None)
 
 
 def plus(x: Tensor, bias: Optional[Tensor]) -> Tensor:

@@ -10,14 +10,12 @@
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
 //               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
 //   kernels     of fused attention as printed; else made for the GPU's generation, and others fused, on Hopper and
-//   later
-//               under NVIDIA's and AMD's trainers (NeMo, Megatron, MaxText, Primus, submissions to MLPerf), whose
+//               later under NVIDIA's and AMD's trainers (NeMo, Megatron, MaxText, Primus, submissions to MLPerf), whose
 //               blocks are Transformer Engine's or a compiler's; before Hopper FlashAttention-2 under trainers that are
 //               younger than it. Exchanges of tp run beside products under NeMo and Megatron-Bridge, whose recipes say
 //               so
 //   graphs      as printed: those of Transformer Engine that hold attention capture blocks, others the step;
-//   submissions
-//               to MLPerf on NVIDIA's GPUs capture the step
+//               submissions to MLPerf on NVIDIA's GPUs capture the step
 //   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the
 //               busiest rank of natural routing has 1.4 times the mean (Qwen3-30B-A3B on 16 H100 takes 1.5 times as
 //               long as with forced balance)

@@ -54,6 +54,9 @@ struct ChangeText {
                        thousands(change.moved), thousands(static_cast<std::int64_t>(change.gpus)));
   }
   std::string operator()(const planner::RuleLifted& change) const { return std::string(in_words(change.rule)); }
+  std::string operator()(const planner::OptionChanged& change) const {
+    return fmt::format("{}: {}", change.key, change.value);
+  }
 };
 
 /// What is changed, for programs: "compute", "stage 3", a GPU type, a class, a plan.
@@ -74,6 +77,9 @@ struct ChangedThing {
   std::string operator()(const planner::IslandDropped& change) const { return change.island_class; }
   std::string operator()(const planner::OtherPlan& change) const { return change.plan_id; }
   std::string operator()(const planner::RuleLifted& change) const { return std::string(to_string(change.rule)); }
+  std::string operator()(const planner::OptionChanged& change) const {
+    return fmt::format("{}={}", change.key, change.value);
+  }
 };
 
 std::string change_text_of(const Alternative& alternative) { return std::visit(ChangeText{}, alternative.change); }
@@ -184,6 +190,7 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
   out += section("what memory limits", e.more_memory, e.iteration, terminal);
   out += section("why these cuts", e.cuts, e.iteration, terminal);
   out += section("why these degrees", e.degrees, e.iteration, terminal);
+  out += section("another execution option", e.options, e.iteration, terminal);
   out += section("without this rule of the runtime", e.rules, e.iteration, terminal);
   out += section("what a node more brings", e.more, e.iteration, terminal);
   out += section("what an island is worth", e.fewer, e.iteration, terminal);
@@ -209,6 +216,7 @@ Json explanation_json(const plan::LaunchPlan& plan, const Explanation& e) {
   list("more_memory", e.more_memory);
   list("cuts", e.cuts);
   list("degrees", e.degrees);
+  list("options", e.options);
   list("rules", e.rules);
   json["next_best"] = e.next_best ? alternative_json(*e.next_best, e.iteration) : Json(nullptr);
   list("more", e.more);

@@ -194,20 +194,6 @@ double fully_recomputed_share(const Measurement& m) {
   return numbers[0].value / numbers[1].value;
 }
 
-/// Of a block's forward pass, what the printed modules compute again. Norms and gates are what selective recompute is.
-double recomputed_share(const model::BlockType& block, const Measurement& m) {
-  const double all = model::forward_flops(block).value();
-  const double attention = cost::attention_forward_flops(block).value();
-  const model::FeedForward& f = block.feed_forward;
-  const double width =
-      static_cast<double>(f.is_moe() ? f.experts_per_token * f.expert_hidden + f.shared_hidden : f.hidden);
-  const double feed_forward = 2.0 * (f.gated ? 3 : 2) * width * static_cast<double>(block.hidden * block.tokens);
-  const auto names = [&](std::string_view module) { return std::ranges::count(m.recompute_modules, module) > 0; };
-  const bool core = names("core_attn") || (m.recompute == "selective" && m.recompute_modules.empty());
-  const bool experts = f.is_moe() ? names("moe") : names("mlp");
-  return all > 0 ? ((core ? attention : 0) + (experts ? feed_forward : 0)) / all : 0;
-}
-
 /// Blocks of a position recomputed in full and in their attention core alone, where the cut does not say so.
 /// "selective-op" keeps every second product.
 void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experiment) {
@@ -215,9 +201,6 @@ void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experim
   const double blocks = chunk.last - chunk.first;
   if (mode == cost::RecomputeMode::kFull) chunk.recomputed = blocks * fully_recomputed_share(m);
   if (m.recompute == "selective-op") chunk.recomputed = blocks / 2;
-  if (mode == cost::RecomputeMode::kSelective && experiment.model.job.flash_attention) {
-    chunk.recomputed += blocks * recomputed_share(experiment.model.types.back(), m);
-  }
   if (mode == cost::RecomputeMode::kSelective) chunk.selective = blocks - chunk.recomputed;
 }
 

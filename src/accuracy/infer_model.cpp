@@ -155,6 +155,16 @@ model::RecomputeMode find_recompute(const Measurement& m) {
   return model::RecomputeMode::kNone;
 }
 
+/// Megatron-Core's default is the core of attention.
+model::RecomputeModules find_modules(const Measurement& m) {
+  model::RecomputeModules modules;
+  for (const auto& [name, module] : model::kRecomputeModules) {
+    if (std::ranges::count(m.recompute_modules, name) > 0) modules.add(module);
+  }
+  if (m.recompute == "selective" && m.recompute_modules.empty()) modules.add(model::RecomputeModule::kCoreAttention);
+  return modules;
+}
+
 int zero_stage(const Measurement& m) { return m.zero.value_or(m.fully_sharded ? 3 : 0); }
 
 bool keeps_both_gradients(const Measurement& m, const model::Job& job) {
@@ -178,6 +188,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.blocking_launches = m.launch_blocking;
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   set_kernels(model->job, m, device);
+  model->job.recompute_modules = find_modules(m);
   model->job.dropout = !is_recent(device);
   if (m.task.find("LoRA") != std::string::npos) freeze_weights(*model);
   return model;

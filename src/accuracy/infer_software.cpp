@@ -15,11 +15,14 @@ bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
                                                         "maxtext", "paxml", "primus", "transformer engine", "(te"});
 }
 
+bool follows_recipes(const Measurement& m) {
+  return names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+}
+
 /// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
 /// tp_comm_overlap = tp > 1 in scripts/performance).
 bool overlaps_tensor_exchange(const Measurement& m) {
-  return names_any(m.variant, {"async tp", "asynctp"}) ||
-         names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+  return names_any(m.variant, {"async tp", "asynctp"}) || follows_recipes(m);
 }
 
 /// As printed. Submissions to MLPerf capture the iteration where NVIDIA's kernels run (its reference of v5.0 and
@@ -62,6 +65,8 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   const bool native = m.attention_kernel.empty() ? generation : m.attention_kernel == "native";
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
   job.fused_kernels = vendor || names_any(m.variant, {"compile"});
+  // Their models have cross_entropy_loss_fusion set, by Transformer Engine (GPTModelProvider).
+  job.fused_loss = vendor && follows_recipes(m);
   job.cuda_graphs = find_graphs(m, device);
   job.overlap_tp = overlaps_tensor_exchange(m);
   job.expert_dispatch = find_dispatch(m.routing);

@@ -281,6 +281,7 @@ void read_options(const Row& row, Measurement& out) {
   out.recompute_modules = row.words("recompute_modules");
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
+  if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
   out.variant = row.text("variant");
   out.framework = row.text("framework");
   out.source = fmt::format("{} {} {}", row.text("source"), row.text("seen"), row.text("recipe"));

@@ -140,16 +140,22 @@ class RecordReader {
     calibration->finish();
   }
 
-  /// Figures of kernels with a source of their own. Where the record takes over another's, it need not give all.
+  /// Figures of kernels with a source of their own: `each` is given what reads one, and what reads one that may be left
+  /// out. Where the record takes over another's, it need not give any.
   template <class Figures, class Each>
   static void read_figures(io::ObjectReader& calibration, std::string_view key, std::optional<Figures>& out,
                            const Each& each) {
     auto record = calibration.object_if(key);
     if (!record) return;
     Figures figures = out.value_or(Figures{});
-    each(figures, [&](std::string_view name, double& figure, io::NumberRange range) {
-      figure = out ? record->number_or(name, figure, range) : record->number(name, range);
-    });
+    const auto read_if = [&](std::string_view name, double& figure, io::NumberRange range) {
+      figure = record->number_or(name, figure, range);
+    };
+    const auto read = [&](std::string_view name, double& figure, io::NumberRange range) {
+      if (out) return read_if(name, figure, range);
+      figure = record->number(name, range);
+    };
+    each(figures, read, read_if);
     figures.source = record->string_or("source", figures.source);
     record->finish();
     out = std::move(figures);
@@ -157,7 +163,7 @@ class RecordReader {
 
   static void read_fused_kernels(io::ObjectReader& calibration, std::optional<FusedKernels>& out) {
     constexpr io::NumberRange kShare = io::number_limit("gemm_efficiency");
-    read_figures(calibration, "fused_kernels", out, [&](FusedKernels& fused, const auto& read) {
+    read_figures(calibration, "fused_kernels", out, [&](FusedKernels& fused, const auto& read, const auto&) {
       read("gemm_efficiency", fused.gemm_efficiency, kShare);
       read("fp8_efficiency", fused.fp8_efficiency, kShare);
       read("memory_efficiency", fused.memory_efficiency, kShare);
@@ -167,12 +173,17 @@ class RecordReader {
   static void read_native_attention(io::ObjectReader& calibration, std::optional<NativeAttention>& out) {
     constexpr io::NumberRange kShare = io::number_limit("forward");
     constexpr io::NumberRange kKeys = io::number_limit("forward_extra_keys");
-    read_figures(calibration, "native_attention", out, [&](NativeAttention& native, const auto& read) {
-      read("forward", native.forward, kShare);
-      read("backward", native.backward, kShare);
-      read("forward_extra_keys", native.forward_extra_keys, kKeys);
-      read("backward_extra_keys", native.backward_extra_keys, kKeys);
-    });
+    constexpr io::NumberRange kWidth = io::number_limit("head_dim_multiple");
+    read_figures(calibration, "native_attention", out,
+                 [&](NativeAttention& native, const auto& read, const auto& read_if) {
+                   read("forward", native.forward, kShare);
+                   read("backward", native.backward, kShare);
+                   read("forward_extra_keys", native.forward_extra_keys, kKeys);
+                   read("backward_extra_keys", native.backward_extra_keys, kKeys);
+                   read_if("head_dim_multiple", native.head_dim_multiple, kWidth);
+                   read_if("forward_extra_head_dim", native.forward_extra_head_dim, kWidth);
+                   read_if("backward_extra_head_dim", native.backward_extra_head_dim, kWidth);
+                 });
   }
 
   io::ObjectReader& reader_;
@@ -220,6 +231,12 @@ nlohmann::ordered_json native_attention_json(const NativeAttention& native) {
   record["backward"] = native.backward;
   record["forward_extra_keys"] = native.forward_extra_keys;
   record["backward_extra_keys"] = native.backward_extra_keys;
+  const auto write_if = [&](const char* name, double figure) {
+    if (figure > 0) record[name] = figure;
+  };
+  write_if("head_dim_multiple", native.head_dim_multiple);
+  write_if("forward_extra_head_dim", native.forward_extra_head_dim);
+  write_if("backward_extra_head_dim", native.backward_extra_head_dim);
   if (!native.source.empty()) record["source"] = native.source;
   return record;
 }

@@ -17,6 +17,8 @@
 //                                           "memory_efficiency": 0.85 },            // left out: not known
 //                        "native_attention": { "forward": 0.722, "backward": 0.627,   // left out: not known
 //                                              "forward_extra_keys": 470, "backward_extra_keys": 670,
+//                                              "head_dim_multiple": 64,             // left out: heads are not padded
+//                                              "forward_extra_head_dim": 56, "backward_extra_head_dim": 44,  // or 0
 //                                              "source": "..." } },
 //       "price_per_hour_usd": 3.43, "source": "NVIDIA A100 datasheet"
 //     },

@@ -21,6 +21,9 @@ std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttentio
   slower.backward = std::min(a->backward, b->backward);
   slower.forward_extra_keys = std::max(a->forward_extra_keys, b->forward_extra_keys);
   slower.backward_extra_keys = std::max(a->backward_extra_keys, b->backward_extra_keys);
+  slower.head_dim_multiple = std::max(a->head_dim_multiple, b->head_dim_multiple);
+  slower.forward_extra_head_dim = std::max(a->forward_extra_head_dim, b->forward_extra_head_dim);
+  slower.backward_extra_head_dim = std::max(a->backward_extra_head_dim, b->backward_extra_head_dim);
   return slower;
 }
 

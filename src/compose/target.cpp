@@ -76,13 +76,27 @@ Constraints common_demands(const Runtime& runtime, const model::Job& job) {
 constexpr std::array kUsualChunks{2, 3, 4, 6, 8};
 
 /// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them.
-void add_interleaved(const Runtime& runtime, const model::Job& job, std::vector<Constraints>& cases) {
+void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<const Constraints> plain,
+                     std::vector<Constraints>& cases) {
   if (!runtime.interleaved || !job.allow.interleaving || !job.allow.pipeline) return;
+  for (const Constraints& constraints : plain) {
+    cases.push_back(constraints);
+    cases.back().semantics = *runtime.interleaved;
+    cases.back().chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
+  }
+}
+
+bool overlaps_experts(const model::Job& job) { return job.overlap_experts && job.allow.ep; }
+
+/// Where exchanges of experts run beside passes: of plain 1F1B, what has no such exchanges, and single stages.
+void split_overlapping(const Runtime& runtime, const model::Model& model, std::vector<Constraints>& cases) {
+  if (!runtime.has(Rule::kOverlapInterleaved) || !overlaps_experts(model.job)) return;
+  if (traits_from(model, 0).experts == 0) return;
   const std::size_t plain = cases.size();
   for (std::size_t i = 0; i < plain; ++i) {
     cases.push_back(cases[i]);
-    cases.back().semantics = *runtime.interleaved;
-    cases.back().chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
+    cases.back().pipeline = false;
+    cases[i].expert_parallel = false;
   }
 }
 
@@ -242,6 +256,11 @@ bool keep_wanted(const Types& wanted, std::vector<std::string>& of_case) {
   return !of_case.empty();
 }
 
+/// Whether a case has techniques that the one before it had not: no bound of that one holds for it.
+bool allows_more(const Constraints& constraints, const Constraints& before) {
+  return (constraints.expert_parallel && !before.expert_parallel) || (constraints.pipeline && !before.pipeline);
+}
+
 void merge(SearchResult found, int top, SearchResult& all) {
   for (Composition& composition : found.best) all.best.push_back(std::move(composition));
   keep_best(all.best, top);
@@ -265,6 +284,10 @@ void restrict_to(const Runtime& runtime, model::Job& job) {
   forbid(Rule::kNoContextParallel, allow.cp);
   forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
   if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
+  // Megatron-LM recomputes whole layers neither beside captured graphs of them nor beside exchanges of experts.
+  if (job.cuda_graphs == model::CudaGraphs::kBlocks || overlaps_experts(job)) {
+    forbid(Rule::kOverlapInterleaved, allow.recompute_full);
+  }
   if (runtime.target != Target::kGeneric) allow.interleaving = allow.interleaving && runtime.interleaved.has_value();
 }
 
@@ -281,6 +304,7 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
     case Rule::kSequenceParallel: return allow.tp && allow.sp;
     case Rule::kPowerOfTwoTp: return allow.tp;
     case Rule::kWholeEncoders: return model::encoder_blocks(model) > 0;
+    case Rule::kOverlapInterleaved: return overlaps_experts(model.job) && traits_from(model, 0).experts > 0;
     case Rule::kSameRecompute: return allow.recompute_full || allow.recompute_selective;
     case Rule::kSameDegrees:
     case Rule::kAlikeBlocks:
@@ -312,7 +336,9 @@ std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, co
       }
     }
   }
-  add_interleaved(runtime, model.job, cases);
+  const std::vector<Constraints> plain = cases;
+  split_overlapping(runtime, model, cases);
+  add_interleaved(runtime, model.job, plain, cases);
   return placed(std::move(cases), placement);
 }
 
@@ -351,11 +377,14 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
       break;
     }
     model::Model model_of_case = restricted;
-    model_of_case.job.allow.ep = restricted.job.allow.ep && constraints.expert_parallel;
+    model::Techniques& allow = model_of_case.job.allow;
+    allow.ep = allow.ep && constraints.expert_parallel;
+    allow.pipeline = allow.pipeline && constraints.pipeline;
     options.max_replicas =
         constraints.max_replicas > 0 ? std::min(most_replicas, constraints.max_replicas) : most_replicas;
     const int most_chunks = std::ranges::max(constraints.chunks);
-    if (most_chunks != chunks && !is_bound_given) options.relaxed_bound.reset();
+    const bool is_wider = most_chunks != chunks || allows_more(constraints, options.constraints);
+    if (is_wider && !is_bound_given) options.relaxed_bound.reset();
     chunks = most_chunks;
     options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);

@@ -103,8 +103,8 @@ Projection query_key_value(const Context& c) {
 
 /// Of what mixes the tokens of the block, what counts beside its compute.
 struct MixerTime {
-  Passes core;            ///< attention itself: exchanges of keys and values hide under it
-  double recomputed = 0;  ///< of forward, what selective recompute runs again
+  Passes core;           ///< attention itself: exchanges of keys and values hide under it
+  double latent_up = 0;  ///< forward, of the projections of compressed vectors
 };
 
 MixerTime add_attention(const Context& c, Passes& compute) {
@@ -120,7 +120,7 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   const double attended = c.local.tokens * core.heads * core.v_dim;
   if (attention.output_gate) compute += stream(c, attended, kGatedForward, kGatedBackward);
   compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
-  return {attend, c.fused ? projection.up_forward : attend.forward};
+  return {attend, projection.up_forward};
 }
 
 MixerTime add_mixer(const Context& c, Passes& compute) {
@@ -212,12 +212,40 @@ Passes residual_stream(const Context& c) {
   return time;
 }
 
-double selective_seconds(const Context& c, const MixerTime& mixer) {
-  if (!c.fused) return mixer.recomputed;
-  const double row = c.local.rows * c.local.hidden;
-  const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
-  double seconds = norms * stream(c, row, kNormForward, 0).forward + mixer.recomputed;
-  if (c.block.feed_forward.is_moe()) seconds += activation(c, c.local.expert_rows * c.local.expert_width).forward;
+/// What the host lets a layer's experts take, forward.
+double expert_seconds(const Context& c, const Passes& routed, const model::Job& job) {
+  const double issued = c.local.experts * kExpertForward * c.rates.host_issue;
+  return host_bound(routed, c.rates, job.blocking_launches).forward + issued;
+}
+
+/// Forward, of a dense feed-forward part or of shared experts.
+double dense_seconds(const Context& c, double columns, const model::Job& job) {
+  if (columns <= 0) return 0;
+  const Passes part = feed_forward_part(c, c.local.tokens, c.local.hidden, columns);
+  return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
+}
+
+/// What selective recompute runs again.
+double selective_seconds(const Context& c, const MixerTime& mixer, const Passes& routed, const ExpertExchange& exchange,
+                         const model::Job& job) {
+  using model::RecomputeModule;
+  const model::RecomputeModules again = model::recomputed_modules(c.block, job);
+  double seconds = 0;
+  if (again.has(RecomputeModule::kNorms)) {
+    const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
+    seconds += norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
+  }
+  if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward;
+  if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
+  if (again.has(RecomputeModule::kFeedForward)) seconds += dense_seconds(c, c.local.dense, job);
+  if (again.has(RecomputeModule::kExperts)) {
+    return seconds + dense_seconds(c, c.local.shared, job) + expert_seconds(c, routed, job) + exchange.routes +
+           exchange.tensor;
+  }
+  if (again.has(RecomputeModule::kExpertActivation)) {
+    seconds += activation(c, c.local.expert_rows * c.local.expert_width).forward;
+  }
+  if (again.has(RecomputeModule::kSharedExperts)) seconds += dense_seconds(c, c.local.shared, job);
   return seconds;
 }
 
@@ -314,10 +342,10 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   Passes device = rest;
   device += routed;
   time.compute = host_bound_block(rest, routed, c, job);
-  time.selective_compute = selective_seconds(c, mixer);
 
   const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
+  time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = context_exchange(c);
   const double hiding = shape.methods.overlapped ? (degrees.cp - 1.0) / degrees.cp : 0;

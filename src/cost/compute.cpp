@@ -112,6 +112,9 @@ void set_fused_attention(DeviceRates& rates, const cluster::ComputeCalibration& 
   rates.fused_backward = peak * native.backward;
   rates.forward_extra_keys = native.forward_extra_keys;
   rates.backward_extra_keys = native.backward_extra_keys;
+  rates.head_dim_multiple = native.head_dim_multiple;
+  rates.forward_extra_head_dim = native.forward_extra_head_dim;
+  rates.backward_extra_head_dim = native.backward_extra_head_dim;
 }
 
 double memory_rate(const cluster::GpuType& device, const Fused& fused) {
@@ -202,6 +205,19 @@ Passes merge_seconds(const AttentionCore& core, double element, const DeviceRate
 
 }  // namespace
 
+namespace {
+
+/// The width of a head whose products take as long as this one's: what kernels pad it to, and `extra` for each score,
+/// both beside those of the head that rates of fused attention are stated for.
+double timed_width(double head_dim, double extra, const DeviceRates& device) {
+  constexpr double kStated = 128;
+  const double multiple = device.head_dim_multiple;
+  const double padded = multiple > 0 ? std::ceil(head_dim / multiple) * multiple : head_dim;
+  return (padded + extra) * kStated / (kStated + extra);
+}
+
+}  // namespace
+
 Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
   const auto pairs = [&](double extra_keys) {
     return core.samples * core.heads * core.queries * (core.visible + extra_keys);
@@ -209,8 +225,11 @@ Passes fused_attention_seconds(const AttentionCore& core, double element, const 
   const double query = core.samples * core.queries * core.heads * (core.qk_dim + core.v_dim);  // Q and O
   const double key = core.samples * core.queries * core.kv_heads * (core.qk_dim + core.v_dim);
   const double bytes = element * (query + key);
-  const double forward = 2 * pairs(core.steps * device.forward_extra_keys) * (core.qk_dim + core.v_dim);
-  const double backward = 2 * pairs(core.steps * device.backward_extra_keys) * (3 * core.qk_dim + 2 * core.v_dim);
+  const auto width = [&](double dim) { return timed_width(dim, device.forward_extra_head_dim, device); };
+  const auto backward_width = [&](double dim) { return timed_width(dim, device.backward_extra_head_dim, device); };
+  const double forward = 2 * pairs(core.steps * device.forward_extra_keys) * (width(core.qk_dim) + width(core.v_dim));
+  const double backward = 2 * pairs(core.steps * device.backward_extra_keys) *
+                          (3 * backward_width(core.qk_dim) + 2 * backward_width(core.v_dim));
   Passes time{fused_seconds(forward, bytes, device.fused_forward, device),
               fused_seconds(backward, 2 * bytes, device.fused_backward, device), 1, 2};
   if (core.steps > 1) time += merge_seconds(core, element, device);

@@ -20,10 +20,13 @@ struct Kept {
   }
 };
 
+using model::RecomputeModule;
+using model::RecomputeModules;
+
 double gate_factor(const model::FeedForward& feed_forward) { return feed_forward.gated ? 3 : 2; }
 
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
-Kept residual_stream(const model::BlockType& block, const LocalBlock& local, bool fused) {
+Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const RecomputeModules& again) {
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
@@ -31,53 +34,68 @@ Kept residual_stream(const model::BlockType& block, const LocalBlock& local, boo
   Kept kept;
   kept.all = local.element * row * (norm_inputs + linear_inputs);
   if (local.dropout) kept.all += local.parts * row;
-  if (fused) kept.dropped = local.element * row * linear_inputs;
+  if (again.has(RecomputeModule::kNorms)) kept.dropped = local.element * row * linear_inputs;
   return kept;
 }
 
-Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
+/// Of the core what the products around it do not keep themselves.
+double core_bytes(const LocalBlock& local, bool fused) {
+  const AttentionCore& core = local.core;
+  if (fused) return kLogSumExpBytes * local.tokens * core.heads;
+  const double scores = core.samples * core.heads * core.queries * core.keys;
+  return scores * (local.dropout ? 2 * local.element + 1 : local.element);
+}
+
+Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, bool fused,
+                       const RecomputeModules& again) {
   const model::Attention& attention = block.attention;
   const AttentionCore& core = local.core;
   const double qkv =
       local.element * local.tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
   Kept kept;
-  kept.all = qkv + local.element * local.tokens * core.heads * core.v_dim;
-  if (fused) {
-    kept.all += kLogSumExpBytes * local.tokens * core.heads;
-  } else {
-    const double scores = core.samples * core.heads * core.queries * core.keys;
-    kept.dropped = scores * (local.dropout ? 2 * local.element + 1 : local.element);
-    kept.all += kept.dropped;
-  }
+  const double of_core = core_bytes(local, fused);
+  kept.all = qkv + local.element * local.tokens * core.heads * core.v_dim + of_core;
+  if (again.has(RecomputeModule::kCoreAttention)) kept.dropped = of_core;
   // The gate, and what it gives.
   if (attention.output_gate) kept.all += 2 * local.element * local.tokens * core.heads * core.v_dim;
   if (attention.qk_norm) kept.all += local.element * local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
   if (attention.kind == model::AttentionKind::kLatent) {
     const double ranks = attention.q_lora_rank + attention.kv_lora_rank;
     kept.all += local.element * local.rows * (2 * ranks + attention.qk_rope_head_dim);
-    if (fused) kept.dropped += qkv;
+    if (again.has(RecomputeModule::kLatentUp)) kept.dropped += qkv;
   }
   return kept;
 }
 
-Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
+Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, bool fused, const RecomputeModules& again) {
   if (local.recurrence) return {recurrence_bytes(*local.recurrence, local.element).kept, 0};
-  return block.attends() ? attention_tensors(block, local, fused) : Kept{};
+  return block.attends() ? attention_tensors(block, local, fused, again) : Kept{};
 }
 
-Kept feed_forward_tensors(const model::BlockType& block, const LocalBlock& local, bool fused) {
-  const model::FeedForward& feed_forward = block.feed_forward;
-  const double factor = gate_factor(feed_forward);
+/// What experts read and what their first products give, in the order of the experts. What goes back is weighted before
+/// the second product where kernels are fused (Megatron-Core's memory-efficient permutation, arXiv 2603.07685), else
+/// behind it, which keeps it.
+Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, bool weighted_early,
+                    const RecomputeModules& again) {
+  const double sent_back = weighted_early ? 0 : local.routed;
+  const double activated = local.element * local.expert_rows * local.expert_width;
   Kept kept;
-  kept.all = local.element * local.tokens * factor * (local.dense + local.shared);
-  if (feed_forward.is_moe()) {
-    kept.all += local.element * (local.expert_rows + local.routed) * local.expert_input;
-    // What the shared projection behind the experts reads.
-    if (feed_forward.latent_hidden > 0) kept.all += local.element * local.rows * local.expert_input;
-    kept.all += local.element * factor * local.expert_rows * local.expert_width;
-    kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
-    if (fused) kept.dropped = local.element * local.expert_rows * local.expert_width;
-  }
+  kept.all = local.element * (local.expert_rows + sent_back) * local.expert_input;
+  // What the shared projection behind the experts reads.
+  if (feed_forward.latent_hidden > 0) kept.all += local.element * local.rows * local.expert_input;
+  kept.all += gate_factor(feed_forward) * activated;
+  kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
+  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = activated;
+  return kept;
+}
+
+Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, const model::Job& job,
+                          const RecomputeModules& again) {
+  const double column = local.element * local.tokens * gate_factor(feed_forward);
+  Kept kept{column * (local.dense + local.shared), 0};
+  if (again.has(RecomputeModule::kSharedExperts)) kept.dropped = column * local.shared;
+  if (feed_forward.is_moe()) kept += expert_tensors(feed_forward, local, job.fused_kernels, again);
+  if (again.has(RecomputeModule::kFeedForward) || again.has(RecomputeModule::kExperts)) kept.dropped = kept.all;
   return kept;
 }
 
@@ -119,9 +137,10 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
                                  double samples_per_replica) {
   const LocalBlock local = local_block(block, job, degrees, samples_per_replica);
   const bool fused = job.flash_attention;
-  Kept kept = residual_stream(block, local, fused);
-  kept += mixer_tensors(block, local, fused);
-  kept += feed_forward_tensors(block, local, fused);
+  const RecomputeModules again = model::recomputed_modules(block, job);
+  Kept kept = residual_stream(block, local, again);
+  kept += mixer_tensors(block, local, fused, again);
+  kept += feed_forward_tensors(block.feed_forward, local, job, again);
   ActivationBytes bytes;
   bytes.none = kept.all;
   bytes.selective = kept.all - kept.dropped;
@@ -159,9 +178,10 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
   // Logits and their gradient as stored, and in fp32 a copy and the log-probabilities (PyTorch's cross-entropy;
-  // Megatron's reuses the copy).
+  // Megatron's reuses the copy), which a fused loss has in registers (Transformer Engine's cross_entropy).
   constexpr double kLossCopies = 2 * 4;
-  bytes.working = (2 * element + kLossCopies) * logits + 2 * element * tokens * hidden;
+  const double copies = model.job.fused_loss ? 0 : kLossCopies;
+  bytes.working = (2 * element + copies) * logits + 2 * element * tokens * hidden;
   return bytes;
 }
 

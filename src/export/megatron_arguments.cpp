@@ -26,6 +26,10 @@ class List {
     arguments_.push_back({std::move(name), {fmt::format("{}", values)...}});
     return *this;
   }
+  List& values(std::string name, std::vector<std::string> values) {
+    arguments_.push_back({std::move(name), std::move(values)});
+    return *this;
+  }
   Arguments take() { return std::move(arguments_); }
 
  private:
@@ -98,7 +102,7 @@ void add_experts(const model::Model& model, List& list) {
   list.flag_if(f.shared_gate, "moe-shared-expert-gate");
   // The bias corrects sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
   if (f.router_bias) list.value("moe-router-score-function", "sigmoid").flag("moe-router-enable-expert-bias");
-  list.value("moe-token-dispatcher-type", "alltoall").flag("moe-grouped-gemm");
+  list.flag("moe-grouped-gemm");
 }
 
 void add_feed_forward(const model::Model& model, List& list) {
@@ -151,6 +155,18 @@ const cost::Degrees& expert_degrees(const plan::LaunchPlan& plan) {
   return plan.stages.front().parts.front().strategy.degrees;
 }
 
+/// --recompute-modules: those that some layer has.
+std::vector<std::string> recomputed_names(const model::Model& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, module] : model::kRecomputeModules) {
+    const auto of_type = [&, module = module](const BlockType& type) {
+      return model::recomputed_modules(type, model.job).has(module);
+    };
+    if (std::ranges::any_of(model.types, of_type)) names.emplace_back(name);
+  }
+  return names;
+}
+
 void add_recompute(const plan::LaunchPlan& plan, List& list) {
   int layers = 0;
   for (const plan::Stage& stage : plan.stages) {
@@ -158,13 +174,51 @@ void add_recompute(const plan::LaunchPlan& plan, List& list) {
   }
   switch (plan.stages.front().parts.front().strategy.policy.recompute) {
     case model::RecomputeMode::kNone: break;
-    case model::RecomputeMode::kSelective: list.value("recompute-granularity", "selective"); break;
+    case model::RecomputeMode::kSelective:
+      list.value("recompute-granularity", "selective").values("recompute-modules", recomputed_names(plan.model));
+      break;
     case model::RecomputeMode::kFull:
       list.value("recompute-granularity", "full")
           .value("recompute-method", "block")
           .value("recompute-num-layers", layers);
       break;
   }
+}
+
+/// Which modules of layers graphs of blocks replay: all but routed experts, whose shapes depend on the routing.
+std::vector<std::string> captured_modules(const model::Model& model) {
+  std::vector<std::string> modules{"attn"};
+  if (type_of(model, false) != nullptr) modules.emplace_back("mlp");
+  if (type_of(model, true) != nullptr) modules.insert(modules.end(), {"moe_router", "moe_preprocess"});
+  return modules;
+}
+
+void add_cuda_graphs(const model::Model& model, List& list) {
+  switch (model.job.cuda_graphs) {
+    case model::CudaGraphs::kNone: break;
+    case model::CudaGraphs::kBlocks:
+      list.value("cuda-graph-impl", "transformer_engine").values("cuda-graph-modules", captured_modules(model));
+      break;
+    case model::CudaGraphs::kStep:
+      list.value("cuda-graph-impl", "full_iteration").flag("no-check-for-nan-in-loss-and-grad");
+      break;
+  }
+}
+
+/// The flexible dispatcher has nothing to do, and refuses, where experts and tensors are whole on each rank.
+void add_expert_exchange(const plan::LaunchPlan& plan, List& list) {
+  if (type_of(plan.model, true) == nullptr) return;
+  const model::Job& job = plan.model.job;
+  const cost::Degrees& degrees = expert_degrees(plan);
+  if (job.expert_dispatch == model::ExpertDispatch::kAllToAll || degrees.ep * degrees.etp == 1) {
+    list.value("moe-token-dispatcher-type", "alltoall");
+  } else {
+    const bool deepep = job.expert_dispatch == model::ExpertDispatch::kDeepEp;
+    list.value("moe-token-dispatcher-type", "flex")
+        .value("moe-flex-dispatcher-backend", deepep ? "deepep" : "hybridep")
+        .value("moe-router-dtype", "fp32");
+  }
+  list.flag_if(job.overlap_experts && degrees.ep > 1, "overlap-moe-expert-parallel-comm");
 }
 
 }  // namespace
@@ -214,6 +268,9 @@ Arguments training_arguments(const plan::LaunchPlan& plan) {
   list.value("optimizer", job.optimizer.name == "sgd" ? "sgd" : "adam");
   if (!job.flash_attention) list.value("attention-backend", "unfused");
   if (!job.dropout) list.value("attention-dropout", "0.0").value("hidden-dropout", "0.0");
+  if (job.fused_loss) list.flag("cross-entropy-loss-fusion").value("cross-entropy-fusion-impl", "te");
+  add_expert_exchange(plan, list);
+  add_cuda_graphs(plan.model, list);
   return list.take();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,19 @@ namespace {
 
 bool is_encoder(const plan::LaunchPlan& plan, const model::BlockType& type) {
   return !type.attention.causal || type.hidden != plan.model.hidden || type.tokens != plan.model.job.sequence_length;
+}
+
+/// Whether some stage recomputes selectively, and more than the core of attention.
+bool recomputes_other_modules(const plan::LaunchPlan& plan) {
+  const model::RecomputeModules core{model::RecomputeModule::kCoreAttention};
+  if (model::recomputed_modules(plan.model.job) == core) return false;
+  const auto selects = [](const plan::Part& part) {
+    const auto runs = cost::runs_of(part.strategy.policy, 1);
+    return std::ranges::any_of(
+        runs, [](const cost::BlockRun& run) { return run.policy.recompute == model::RecomputeMode::kSelective; });
+  };
+  return std::ranges::any_of(plan.stages,
+                             [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, selects); });
 }
 
 constexpr const char* kHere = "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n";
@@ -55,6 +69,7 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   if (model.job.optimizer.name != "adam") {
     refusals.push_back({"optimizer", {}, "its optimizer is adam, the job's is " + model.job.optimizer.name});
   }
+  std::ranges::move(plan::option_refusals({}, model, "TORCH"), std::back_inserter(refusals));
   return refusals;
 }
 
@@ -77,6 +92,10 @@ Expected<Export> export_torch(const plan::LaunchPlan& plan) {
                         .launcher = Launcher::kProcesses};
   for (File& file : start_scripts(plan, order, {}, program)) out.files.push_back(std::move(file));
   out.notes.emplace_back("run nodes/HOST.sh on every host, on storage that all of them see; --help lists the options");
+  if (recomputes_other_modules(plan)) {
+    out.notes.emplace_back(
+        "selective recompute works out the core of attention alone: stages keep more activations than the plan says");
+  }
   if (plan.model.job.dropout) out.notes.emplace_back("trains without dropout, which the runtime does not have");
   return out;
 }

@@ -1,5 +1,6 @@
 // The `training` section of tangram.model/1; its keys are described in read_model.cpp.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -67,14 +68,19 @@ void read_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Opti
   out.state_bytes_per_parameter = known.value_or(0);
 }
 
+/// An item of a list that nobody knows.
+void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
+                 const std::string& hint) {
+  const io::Node& list = *reader.raw(key);
+  const auto found = std::ranges::find(list.items, item, &io::Node::text);
+  reader.error_at(found == list.items.end() ? list : *found, fmt::format("{}/{}", reader.pointer(), key),
+                  "unknown-name", what, hint);
+}
+
 void apply_list(io::ObjectReader& reader, std::string_view key, bool allowed, Techniques& out) {
   for (const std::string& name : reader.strings_if(key)) {
     if (set_technique(out, name, allowed)) continue;
-    const io::Node& list = *reader.raw(key);
-    const auto item =
-        std::find_if(list.items.begin(), list.items.end(), [&](const io::Node& n) { return n.text == name; });
-    reader.error_at(item == list.items.end() ? list : *item, fmt::format("{}/{}", reader.pointer(), key),
-                    "unknown-name", fmt::format("unknown technique \"{}\"", name), technique_hint(name));
+    report_item(reader, key, name, fmt::format("unknown technique \"{}\"", name), technique_hint(name));
   }
 }
 
@@ -152,6 +158,27 @@ ExpertDispatch read_expert_dispatch(io::ObjectReader& reader) {
                                            {"hybridep", ExpertDispatch::kHybridEp}});
 }
 
+std::string module_hint(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto& [module, _] : kRecomputeModules) known.emplace_back(module);
+  if (const auto near = closest(name, known)) return fmt::format("did you mean \"{}\"?", *near);
+  return fmt::format("known modules: {}", fmt::join(known, ", "));
+}
+
+RecomputeModules read_recompute_modules(io::ObjectReader& reader) {
+  constexpr std::string_view kKey = "recompute_modules";
+  RecomputeModules out;
+  for (const std::string& name : reader.strings_if(kKey)) {
+    const auto found = std::ranges::find(kRecomputeModules, name, [](const auto& row) { return row.first; });
+    if (found != kRecomputeModules.end()) {
+      out.add(found->second);
+      continue;
+    }
+    report_item(reader, kKey, name, fmt::format("unknown module \"{}\"", name), module_hint(name));
+  }
+  return out;
+}
+
 std::string read_loss_normalization(io::ObjectReader& reader, const std::string& fallback) {
   return std::string(reader.choice_or<std::string_view>("loss_normalization", fallback,
                                                         {{"global_token_mean", "global_token_mean"},
@@ -204,11 +231,13 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.attention_kernel = read_attention_kernel(reader);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
+  job.fused_loss = reader.boolean_or("fused_loss", job.fused_loss);
   job.cuda_graphs = read_cuda_graphs(reader);
   job.expert_dispatch = read_expert_dispatch(reader);
   job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
   job.routing_imbalance =
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));
+  job.recompute_modules = read_recompute_modules(reader);
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);

@@ -184,6 +184,14 @@ std::string_view name_of(ExpertDispatch dispatch) {
 
 std::string_view name_of(CudaGraphs graphs) { return graphs == CudaGraphs::kBlocks ? "blocks" : "step"; }
 
+ordered_json module_names(const RecomputeModules& modules) {
+  ordered_json out = ordered_json::array();
+  for (const auto& [name, module] : kRecomputeModules) {
+    if (modules.has(module)) out.push_back(name);
+  }
+  return out;
+}
+
 ordered_json training_json(const Job& job) {
   ordered_json out;
   out["sequence_length"] = job.sequence_length;
@@ -195,10 +203,12 @@ ordered_json training_json(const Job& job) {
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = "native";
   if (job.fused_kernels) out["fused_kernels"] = true;
+  if (job.fused_loss) out["fused_loss"] = true;
   if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = name_of(job.cuda_graphs);
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = name_of(job.expert_dispatch);
   if (job.overlap_experts) out["overlap_expert_communication"] = true;
   if (job.routing_imbalance != Job{}.routing_imbalance) out["routing_imbalance"] = job.routing_imbalance;
+  if (!job.recompute_modules.empty()) out["recompute_modules"] = module_names(job.recompute_modules);
   out["dropout"] = job.dropout;
   out["overlap_tp_communication"] = job.overlap_tp;
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;

@@ -56,6 +56,9 @@ void fields(Io& io, Of<Io, cluster::NativeAttention>& native) {
   io.number("backward", native.backward, {0.0, 1.0, true});
   io.number("forward_extra_keys", native.forward_extra_keys, io::kNotNegative);
   io.number("backward_extra_keys", native.backward_extra_keys, io::kNotNegative);
+  io.number_if("head_dim_multiple", native.head_dim_multiple, io::kNotNegative);
+  io.number_if("forward_extra_head_dim", native.forward_extra_head_dim, io::kNotNegative);
+  io.number_if("backward_extra_head_dim", native.backward_extra_head_dim, io::kNotNegative);
   io.text_or("source", native.source);
 }
 

@@ -137,6 +137,7 @@ TargetVerdict flagscale_verdict(const LaunchPlan& plan) {
   refuse_tied_ends(rules, plan);
   refuse_memory_policies(rules, plan, stages);
   refuse_many_paths(rules, plan);
+  refuse_options(rules, plan.model, runtime::runtime_of(runtime::Target::kFlagscale).options, "FS");
   refuse_model(rules, plan.model, "FS");
   return std::move(rules).verdict();
 }

@@ -35,7 +35,41 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
       "MLM_CHUNK_MEMORY", "the first chunks are held longest: what a stage holds of all its chunks fits its GPUs");
 }
 
+// --overlap-moe-expert-parallel-comm and --cuda-graph-impl (TransformerConfig.__post_init__).
+void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
+  const model::Job& job = plan.model.job;
+  const auto recomputes_layers = [](const Stage& s) { return policy_of(s).recompute == cost::RecomputeMode::kFull; };
+  if (job.cuda_graphs == model::CudaGraphs::kBlocks) {
+    rules.none(stages, recomputes_layers, "MLM_CUDA_GRAPHS_RECOMPUTE",
+               "whole layers are recomputed with graphs of a step only, not of blocks");
+  }
+  if (!job.overlap_experts) return;
+  const auto exchanging = [&](const Stage& s) { return degrees_of(s).ep > 1; };
+  const bool plain = plan.pipelines.front().stages.size() > 1 && !plan.is_interleaved();
+  const auto experts = stages_with_experts(plan, stages);
+  rules.none(
+      experts, [&](const Stage& s) { return plain && exchanging(s); }, "MLM_EXPERT_OVERLAP",
+      "exchanges of experts run beside passes of interleaved chunks, or of one stage");
+  rules.none(
+      experts, [&](const Stage& s) { return exchanging(s) && recomputes_layers(s); }, "MLM_EXPERT_OVERLAP_RECOMPUTE",
+      "whole layers are not recomputed where exchanges of experts run beside passes");
+}
+
 }  // namespace
+
+void refuse_megatron_options(Rules& rules, const model::Model& model) {
+  const model::Job& job = model.job;
+  const bool experts =
+      std::ranges::any_of(model.types, [](const model::BlockType& type) { return type.feed_forward.is_moe(); });
+  if (experts && job.cuda_graphs == model::CudaGraphs::kStep) {
+    rules.refuse("MLM_CUDA_GRAPHS_EXPERTS", {},
+                 "a graph of a whole step needs experts whose tokens are padded to a capacity: cuda_graphs is blocks");
+  }
+  if (experts && job.overlap_experts && job.precision != DType::kBf16 && job.precision != DType::kFp16 &&
+      job.precision != DType::kFp8) {
+    rules.refuse("MLM_EXPERT_OVERLAP_PRECISION", {}, "exchanges of experts run beside passes in 16 bits and fp8 alone");
+  }
+}
 
 TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   Rules rules("megatron");
@@ -85,6 +119,8 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
       stages, [&](const Stage& s) { return policy_of(s).zero >= 2 && (pipelined || degrees_of(s).ep > 1); },
       "MLM_ZERO_LEVEL", "ZeRO-2 and 3 exist without pipeline and expert parallelism only");
   refuse_uneven_recompute(rules, stages, "MLM", "all stages");
+  refuse_megatron_stages(rules, plan, stages);
+  refuse_megatron_options(rules, plan.model);
   refuse_model(rules, plan.model, "MLM");
   return std::move(rules).verdict();
 }

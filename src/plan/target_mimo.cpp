@@ -48,6 +48,7 @@ void refuse_encoders(Rules& rules, const std::vector<const Stage*>& stages, std:
 }  // namespace
 
 void refuse_mimo_model(Rules& rules, const model::Model& model) {
+  refuse_options(rules, model, runtime::runtime_of(runtime::Target::kMimo).options, "MIMO");
   const model::ModuleGraph& graph = model.graph;
   if (std::ranges::count(graph.modules, model::ModuleKind::kGenerator, &model::Module::kind) > 0) {
     rules.refuse("MIMO_GENERATOR", {}, "nothing reads what the language model makes: there is no path to a decoder");

@@ -49,6 +49,22 @@ bool biases_fit(const BlockType& type) {
 
 }  // namespace
 
+void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
+                    const std::string& prefix) {
+  const model::Job& job = model.job;
+  if (job.cuda_graphs != model::CudaGraphs::kNone && !has.cuda_graphs) {
+    rules.refuse(prefix + "_CUDA_GRAPHS", {}, "the host issues kernels one by one: cuda_graphs is none");
+  }
+  if (first_type(model, true) == nullptr) return;
+  if (job.expert_dispatch != model::ExpertDispatch::kAllToAll && !has.expert_dispatch) {
+    rules.refuse(prefix + "_EXPERT_DISPATCH", {}, "tokens go to experts all to all: expert_dispatch is all-to-all");
+  }
+  if (job.overlap_experts && !has.expert_overlap) {
+    rules.refuse(prefix + "_EXPERT_OVERLAP", {},
+                 "passes wait for exchanges of experts: overlap_expert_communication is false");
+  }
+}
+
 void refuse_model(Rules& rules, const model::Model& model, const std::string& prefix) {
   const auto refuse = [&](bool broken, const std::string& code, const std::string& text) {
     if (broken) rules.refuse(prefix + "_MODEL_" + code, {}, text);

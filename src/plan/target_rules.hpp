@@ -173,8 +173,15 @@ inline void refuse_interleaving(Rules& rules, const LaunchPlan& plan, const std:
   return d.dp * d.cp * static_cast<int>(plan.pipelines.size()) == 1;
 }
 
+/// Execution options of the job that a runtime lacks; codes PREFIX_...
+void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
+                    const std::string& prefix);
+
 /// Models that Megatron-LM's arguments cannot describe; codes PREFIX_MODEL_...
 void refuse_model(Rules& rules, const model::Model& model, const std::string& prefix);
+
+/// Execution options that Megatron-LM has not together with what the model is; codes MLM_...
+void refuse_megatron_options(Rules& rules, const model::Model& model);
 
 [[nodiscard]] TargetVerdict megatron_verdict(const LaunchPlan& plan);
 [[nodiscard]] TargetVerdict flagscale_verdict(const LaunchPlan& plan);

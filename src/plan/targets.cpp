@@ -32,11 +32,22 @@ std::vector<TargetReason> reasons_against(const LaunchPlan& plan, runtime::Targe
   return verdict_of(plan, target).reasons;
 }
 
+std::vector<TargetReason> option_refusals(const runtime::ExecutionOptions& has, const model::Model& model,
+                                          const std::string& prefix) {
+  Rules rules{{}};
+  refuse_options(rules, model, has, prefix);
+  return std::move(rules).verdict().reasons;
+}
+
 std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model) {
   Rules rules{std::string(to_string(target))};
   if (target == runtime::Target::kMegatron) refuse_model(rules, model, "MLM");
-  if (target == runtime::Target::kFlagscale) refuse_model(rules, model, "FS");
+  if (target == runtime::Target::kFlagscale) {
+    refuse_options(rules, model, runtime::runtime_of(target).options, "FS");
+    refuse_model(rules, model, "FS");
+  }
   if (target == runtime::Target::kMimo) refuse_mimo_model(rules, model);
+  if (target == runtime::Target::kMegatron) refuse_megatron_options(rules, model);
   return std::move(rules).verdict().reasons;
 }
 

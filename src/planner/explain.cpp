@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -27,6 +29,23 @@ constexpr double kMore = 1.1;                 // what one thing is made faster o
 constexpr std::size_t kAlternatives = 3;      // strategies of a stage that are simulated
 constexpr int kCandidates = 8;                // plans among which the next best is looked for
 constexpr std::size_t kExplainedStages = 16;  // of the first pipeline; later stages are like these
+
+/// Of the job (model::Job), as its file has it.
+struct JobOption {
+  std::string_view key;
+  std::string_view value;
+  void (*set)(model::Job&);
+};
+constexpr std::array kJobOptions{
+    JobOption{"attention_kernel", "native",
+              [](model::Job& j) { j.attention_kernel = model::AttentionKernel::kNative; }},
+    JobOption{"fused_kernels", "true", [](model::Job& j) { j.fused_kernels = true; }},
+    JobOption{"cuda_graphs", "blocks", [](model::Job& j) { j.cuda_graphs = model::CudaGraphs::kBlocks; }},
+    JobOption{"cuda_graphs", "step", [](model::Job& j) { j.cuda_graphs = model::CudaGraphs::kStep; }},
+    JobOption{"expert_dispatch", "deepep", [](model::Job& j) { j.expert_dispatch = model::ExpertDispatch::kDeepEp; }},
+    JobOption{"overlap_expert_communication", "true", [](model::Job& j) { j.overlap_experts = true; }},
+    JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},
+};
 
 class Explainer {
  public:
@@ -53,6 +72,7 @@ class Explainer {
     find_limits();
     try_cuts();
     try_degrees(*plan);
+    try_options();
     try_rules(*plan);
     plan_others();
     result_.time_limit = options_.search.deadline.missed_seconds();
@@ -234,6 +254,25 @@ class Explainer {
         if (best) result_.degrees.push_back(std::move(*best));
       }
     }
+  }
+
+  /// As far as figures are shown.
+  [[nodiscard]] bool is_as_fast(Nanoseconds other) const {
+    constexpr double kShown = 5e-5;
+    return std::abs(other.as_double() / result_.iteration.as_double() - 1) < kShown;
+  }
+
+  void try_options() {
+    report_phase("what other execution options would take");
+    for (const JobOption& option : kJobOptions) {
+      plan::LaunchPlan variant = plan_;
+      option.set(variant.model.job);
+      if (variant.model.job == plan_.model.job) continue;
+      Alternative other = priced({OptionChanged{option.key, option.value}, {}, {}}, variant, fleet_);
+      if (other.iteration && is_as_fast(*other.iteration)) continue;
+      result_.options.push_back(std::move(other));
+    }
+    std::ranges::stable_sort(result_.options, {}, time_of);
   }
 
   void try_rules(const plan::LaunchPlan& now) {

@@ -16,14 +16,21 @@ constexpr RuleSet kStages{Rule::kAlikeBlocks,  Rule::kSequenceParallel,  Rule::k
                           Rule::kEqualSamples, Rule::kBlockingTransfers, Rule::kSchedule};
 constexpr RuleSet kUniform = kStages.with({Rule::kSameDegrees, Rule::kSameRecompute});
 
+constexpr ExecutionOptions kAllOptions{.cuda_graphs = true, .expert_dispatch = true, .expert_overlap = true};
+
 constexpr std::array kRuntimes{
-    Runtime{.target = Target::kGeneric, .name = "generic", .title = "no runtime in particular", .zero_bubble = true},
+    Runtime{.target = Target::kGeneric,
+            .name = "generic",
+            .title = "no runtime in particular",
+            .zero_bubble = true,
+            .options = kAllOptions},
     Runtime{.target = Target::kMegatron,
             .name = "megatron",
             .title = "Megatron-LM",
             .semantics = kStopping,
             .interleaved = kStoppingForward,
-            .rules = kUniform,
+            .options = kAllOptions,
+            .rules = kUniform.with({Rule::kOverlapInterleaved}),
             .in_words = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all "
                         "stages, sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
     Runtime{.target = Target::kFlagscale,
@@ -65,6 +72,8 @@ constexpr std::array kRuleWords{
     RuleWords{Rule::kExpertsOverStage, "experts-over-stage", "experts over all ranks of a stage"},
     RuleWords{Rule::kPowerOfTwoTp, "power-of-two-tp", "tp a power of two"},
     RuleWords{Rule::kWholeEncoders, "whole-encoders", "each encoder a stage of its own"},
+    RuleWords{Rule::kOverlapInterleaved, "overlap-interleaved",
+              "exchanges of experts beside passes with interleaved chunks or one stage only"},
     RuleWords{Rule::kBlockingTransfers, "blocking-transfers", "transfers that stop the stages"},
     RuleWords{Rule::kSchedule, "schedule", "transfers that stop the stages, and the classic warm-up"},
 };

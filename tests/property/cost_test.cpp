@@ -47,6 +47,9 @@ cluster::GpuType draw_device() {
     native.backward = pick(5, 100) / 100.0;
     native.forward_extra_keys = pick(0, 2'000);
     native.backward_extra_keys = pick(0, 2'000);
+    native.head_dim_multiple = one_of({0, 32, 64});
+    native.forward_extra_head_dim = pick(0, 100);
+    native.backward_extra_head_dim = pick(0, 100);
     gpu.compute.native_attention = native;
   }
   return gpu;

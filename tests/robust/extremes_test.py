@@ -30,7 +30,8 @@ GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_g
                        "kernel_launch_us": 5, "host_issue_us": 5,
                        "fused_kernels": {"gemm_efficiency": 0.6, "fp8_efficiency": 0.5, "memory_efficiency": 0.8},
                        "native_attention": {"forward": 0.7, "backward": 0.6, "forward_extra_keys": 500,
-                                            "backward_extra_keys": 600}},
+                                            "backward_extra_keys": 600, "head_dim_multiple": 64,
+                                            "forward_extra_head_dim": 60, "backward_extra_head_dim": 40}},
        "price_per_hour_usd": 2}
 CLUSTER = {
     "schema": "tangram.cluster/1", "name": "odd", "gpus": {"Odd": GPU},

@@ -36,9 +36,8 @@
 //               GPU
 //   dropout     not on Hopper and later: large models train without by then
 //   recompute   as printed: "selective-op", which keeps every second product, is half of the blocks in full and the
-//               others' attention core; "full 24/52 layers" that part of the blocks; of modules the share of a block's
-//               forward FLOPs that attention core, feed-forward or experts have; of operators the four of the attention
-//               core first, then whole blocks
+//               others' norms; "full 24/52 layers" that part of the blocks; modules as Megatron-Core calls them, with
+//               no names the core of attention; of operators the four of the attention core first, then whole blocks
 //   sharding    FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until the last microbatch
 //               (torchtitan's default), as ZeRO-1 does
 //   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups
@@ -74,7 +73,7 @@ struct Chunk {
   bool embedding = false;
   bool head = false;
   double recomputed = 0;  ///< blocks recomputed in full
-  double selective = 0;   ///< other blocks of which the attention core alone is recomputed
+  double selective = 0;   ///< other blocks of which the job's modules alone are recomputed
 };
 
 struct Stage {

@@ -25,12 +25,18 @@ struct Link {
 /// Fused attention by kernels made for the GPU's generation. A tile of queries takes as long as if each query saw some
 /// keys more than it does (prologue, epilogue, the masked half of the tiles on the diagonal), so that the rate rises
 /// with the keys that queries see: FLOPs x (1 + extra keys / visible keys) at a constant share of the dense peak.
+/// Heads are padded to the widths that kernels are compiled for, and a score's exponential takes as long in a narrow
+/// head as in a wide one: a head of 128 runs at `forward` of the peak, one of width d takes (d + extra) / (128 + extra)
+/// of its time.
 struct NativeAttention {
   double forward = 0;  ///< share of the dense peak, (0, 1], that very long sequences come near
   double backward = 0;
   double forward_extra_keys = 0;
   double backward_extra_keys = 0;
   std::string source;
+  double head_dim_multiple = 0;  ///< widths of heads are padded to a multiple of it; 0: not padded
+  double forward_extra_head_dim = 0;
+  double backward_extra_head_dim = 0;
 
   bool operator==(const NativeAttention&) const = default;
 };

@@ -25,6 +25,7 @@ struct Constraints {
   std::vector<std::string> gpu_types;  ///< of classes that stages may use; empty: all
   int max_replicas = 0;                ///< equal pipelines at most; 0: as many as the search looks at
   bool expert_parallel = true;         ///< where the job has it
+  bool pipeline = true;                ///< where the job has it; else one stage
   std::vector<int> chunks{1};          ///< numbers of model chunks that a stage may have
 };
 

@@ -34,13 +34,16 @@ struct DeviceRates {
   double matrix = 0;  ///< FLOP/s of a large matrix product of a linear layer
   double attention =
       0;  ///< the same inside attention and the head, which stay in 16 bits under fp8 (Transformer Engine)
-  double fused_forward = 0;        ///< FLOP/s of fused attention
-  double fused_backward = 0;       ///< the same of its backward pass
-  double forward_extra_keys = 0;   ///< keys that fused attention computes beyond those that a query sees
-  double backward_extra_keys = 0;  ///< the same of its backward pass
-  double memory = 0;               ///< bytes/s of a streaming kernel
-  double launch = 0;               ///< seconds from one kernel to the next
-  double host_issue = 0;           ///< seconds the host needs for one kernel
+  double fused_forward = 0;            ///< FLOP/s of fused attention
+  double fused_backward = 0;           ///< the same of its backward pass
+  double forward_extra_keys = 0;       ///< keys that fused attention computes beyond those that a query sees
+  double backward_extra_keys = 0;      ///< the same of its backward pass
+  double head_dim_multiple = 0;        ///< widths of heads are padded to a multiple of it, by fused attention; 0: not
+  double forward_extra_head_dim = 0;   ///< what a score costs beside its products, as width of a head
+  double backward_extra_head_dim = 0;  ///< the same of its backward pass
+  double memory = 0;                   ///< bytes/s of a streaming kernel
+  double launch = 0;                   ///< seconds from one kernel to the next
+  double host_issue = 0;               ///< seconds the host needs for one kernel
   double multiprocessors = 0;
   bool narrow = false;  ///< linear layers run in fp8: their inputs and gradients are cast
 };

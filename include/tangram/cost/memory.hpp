@@ -13,15 +13,16 @@
 //   dropout masks          r h, one per sub-layer           query-key norm inputs         e u (a + k) q
 //   feed-forward           gated: gate, up and product 3 e u f; plain: input and output of the activation 2 e u f
 //   experts                received rows and their results e (x + t) h, 3 or 2 e x f_e, router logits 4 r E
+//                          with fused kernels e x h: weighted by the router before their second product
 //   latent experts         with t and x rows of the latent width l instead of h; input of the projection back e r l
 //   gated attention        the gate and what it gives 2 e u a v
 //   recurrence             recurrence.hpp has it
 //   latent attention       compressed vectors and their norms 2 e r (q_lora + kv_lora) + e r rope
 // x: rows computed by the local experts, t: rows sent. For MHA, f = 4h, dropout, 16 bits: s b h (34 + 5 a s / h).
 //
-// Selective recompute: unfused attention recomputes its core (the terms in s s_kv, arXiv 2205.05198 section 5); with
-// fused attention, where the core keeps nothing of size, norm outputs, expert activations and latent up-projections are
-// recomputed instead (Megatron-Core --recompute-modules layernorm moe_act mla_up_proj). Full recompute keeps e r h.
+// Selective recompute drops what the job's modules keep (model/recompute_modules.hpp): the core of attention the terms in
+// s s_kv (arXiv 2205.05198 section 5), of which fused attention keeps one number a query and head; norms the inputs of
+// linear layers; the experts, or the feed-forward part, everything behind their norm. Full recompute keeps e r h.
 #pragma once
 
 #include "tangram/cost/local_block.hpp"

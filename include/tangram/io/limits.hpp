@@ -23,6 +23,7 @@ struct Limit {
 inline constexpr std::string_view kRates = "from a MB/s to a PB/s";
 inline constexpr std::string_view kShares = "a share of the datasheet's rate: kernels reach 0.1 to 0.95 of it";
 inline constexpr std::string_view kExtraKeys = "what a tile of queries costs beyond its keys: some hundreds";
+inline constexpr std::string_view kHeadWidths = "heads of attention are 32 to 512 wide";
 inline constexpr std::string_view kOverheads = "kernels start within microseconds";
 inline constexpr std::string_view kNoModel = "no model that is known comes near";
 
@@ -52,6 +53,9 @@ inline constexpr Limit kLimits[] = {
     {"backward", "", 1e-3, 1, kShares},
     {"forward_extra_keys", "", 0, 1e6, kExtraKeys},
     {"backward_extra_keys", "", 0, 1e6, kExtraKeys},
+    {"head_dim_multiple", "", 0, 4096, kHeadWidths},
+    {"forward_extra_head_dim", "", 0, 4096, kHeadWidths},
+    {"backward_extra_head_dim", "", 0, 4096, kHeadWidths},
     {"memory_efficiency", "", 1e-3, 1, kShares},
     {"kernel_launch_us", "us", 0, 1e5, kOverheads},
     {"host_issue_us", "us", 0, 1e5, kOverheads},

@@ -13,6 +13,7 @@
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/model/modules.hpp"
+#include "tangram/model/recompute_modules.hpp"
 #include "tangram/model/recurrence.hpp"
 
 namespace tangram::model {
@@ -166,6 +167,7 @@ struct Job {
   AttentionKernel attention_kernel = AttentionKernel::kFlash2;  ///< with flash_attention
   bool fused_kernels =
       false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
+  bool fused_loss = false;  ///< logits become their gradient in one kernel, without copies in fp32
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
   bool overlap_experts = false;  ///< dispatch and combine run beside the passes of another microbatch
@@ -179,6 +181,7 @@ struct Job {
   /// DeepSpeed before 2022.
   bool fused_accumulation = true;
   bool blocking_launches = false;  ///< the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)
+  RecomputeModules recompute_modules;  ///< of selective recompute; empty: recomputed_modules() says which
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;

@@ -76,5 +76,8 @@ struct PlacedPipeline {
 
 /// Of those constraints, what the model breaks in whatever plan.
 [[nodiscard]] std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model);
+/// Execution options of the job that something with these lacks; codes PREFIX_...
+[[nodiscard]] std::vector<TargetReason> option_refusals(const runtime::ExecutionOptions& has, const model::Model& model,
+                                                        const std::string& prefix);
 
 }  // namespace tangram::plan

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -49,8 +50,12 @@ struct OtherPlan {
 struct RuleLifted {
   runtime::Rule rule;
 };
-using Change =
-    std::variant<Faster, MoreMemory, LayerMoved, OtherStrategy, NodeAdded, IslandDropped, OtherPlan, RuleLifted>;
+struct OptionChanged {
+  std::string_view key;  ///< of the job
+  std::string_view value;
+};
+using Change = std::variant<Faster, MoreMemory, LayerMoved, OtherStrategy, NodeAdded, IslandDropped, OtherPlan,
+                            RuleLifted, OptionChanged>;
 
 /// One thing changed, and the iteration time that gives; none where it does not work, with the reason.
 struct Alternative {
@@ -79,6 +84,9 @@ struct Explanation {
   /// Planned anew without one rule of the target, as it would run the plan then; the most gain first. Only rules that
   /// bear on the job and the fleet. It has what the target's own plans have: where nothing is faster, the plan remains.
   std::vector<Alternative> rules;
+  /// The same plan with another value of one of the job's execution options; the most gain first. Only those that the
+  /// job does not have and that change something.
+  std::vector<Alternative> options;
   std::optional<Alternative> next_best;  ///< another plan of the same search
   std::vector<Alternative> more;         ///< planned anew with a node more of a class
   std::vector<Alternative> fewer;        ///< planned anew without one island of a class

@@ -76,7 +76,8 @@ enum class Rule : std::uint8_t {
   kExpertsOverStage,  ///< experts are spread over all ranks of a stage, those of all equal pipelines
   kPowerOfTwoTp,
   kWholeEncoders,      ///< an encoder is one stage, with degrees of its own
-  kBlockingTransfers,  ///< lifted: overlapped; the warm-up stays
+  kOverlapInterleaved,  ///< exchanges of experts run beside passes of interleaved chunks, or of a single stage
+  kBlockingTransfers,   ///< lifted: overlapped; the warm-up stays
   kSchedule,           ///< blocking transfers and the classic warm-up. Lifted: overlapped, free
 };
 
@@ -97,6 +98,14 @@ class RuleSet {
   std::uint32_t bits_ = 0;
 };
 
+/// What of a job's execution options (model::Job) a runtime has: beside kernels that the host issues one by one, and
+/// exchanges of experts all to all, which passes wait for.
+struct ExecutionOptions {
+  bool cuda_graphs = false;
+  bool expert_dispatch = false;  ///< DeepEP and HybridEP
+  bool expert_overlap = false;   ///< exchanges of experts beside the passes of another microbatch
+};
+
 struct Runtime {
   Target target = Target::kGeneric;
   std::string_view name;                      ///< as plans and the command line have it
@@ -104,6 +113,7 @@ struct Runtime {
   Semantics semantics = {};                   ///< of 1F1B
   std::optional<Semantics> interleaved = {};  ///< of kInterleaved; none: it has no such schedule
   bool zero_bubble = false;                   ///< whether it has kZeroBubble, with the semantics of 1F1B
+  ExecutionOptions options = {};
   RuleSet rules = {};
   std::string_view in_words = {};  ///< of its rules, for compose::Space::rules; empty: it has none
 

@@ -24,8 +24,8 @@ auto members(S& s) {
 
 template <Of<cluster::NativeAttention> S>
 auto members(S& s) {
-  auto& [forward, backward, forward_extra, backward_extra, source] = s;
-  return std::tie(forward, backward, forward_extra, backward_extra, source);
+  auto& [forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width] = s;
+  return std::tie(forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width);
 }
 
 template <Of<cluster::FusedKernels> S>
@@ -128,12 +128,19 @@ auto members(S& s) {
   return std::tie(name, bytes);
 }
 
+template <Of<model::RecomputeModules> S>
+auto members(S& s) {
+  return std::tie(s.bits);
+}
+
 template <Of<model::Job> S>
 auto members(S& s) {
-  auto& [sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, graphs, dispatch,
-         overlap_experts, imbalance, dropout, overlap, fused, blocking, optimizer, loss, allow, microbatch] = s;
-  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, graphs, dispatch,
-                  overlap_experts, imbalance, dropout, overlap, fused, blocking, optimizer, loss, allow, microbatch);
+  auto& [sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
+         overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch] =
+      s;
+  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
+                  overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow,
+                  microbatch);
 }
 
 template <Of<model::Model> S>
@@ -207,8 +214,8 @@ auto members(S& s) {
 
 template <Of<compose::Constraints> S>
 auto members(S& s) {
-  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel, chunks] = s;
-  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel, chunks);
+  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel, pipeline, chunks] = s;
+  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel, pipeline, chunks);
 }
 
 template <Of<compose::SpendLimit> S>

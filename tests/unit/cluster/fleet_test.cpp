@@ -124,7 +124,8 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
   const Fleet fleet = read(R"({ "schema": "tangram.cluster/1",
       "gpus": { "like": { "like": "H200-141GB-SXM" },
                 "part": { "like": "H200-141GB-SXM",
-                          "calibration": { "native_attention": { "forward": 0.5, "source": "mine" } } },
+                          "calibration": { "native_attention": { "forward": 0.5, "head_dim_multiple": 16,
+                                                                 "source": "mine" } } },
                 "none": { "like": "V100-16GB-SXM" } },
       "nodes": [ { "name": "n", "gpus": [ { "type": "like", "count": 1 }, { "type": "part", "count": 1 },
                                           { "type": "none", "count": 1 } ] } ] })");
@@ -136,6 +137,7 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
   CHECK_FALSE(native(fleet, 2));
   NativeAttention changed = *native(fleet, 0);
   changed.forward = 0.5;
+  changed.head_dim_multiple = 16;
   changed.source = "mine";
   CHECK(*native(fleet, 1) == changed);
   const Fleet again = read(write_fleet(fleet));
@@ -156,8 +158,8 @@ TEST_CASE("fleet: the slower of two GPU types has the slower attention of both, 
   GpuType b;
   a.compute.native_attention = NativeAttention{0.7, 0.5, 400, 700, "a"};
   CHECK_FALSE(slower_of(a, b).compute.native_attention);
-  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b"};
-  CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a"});
+  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b", 64, 0, 40};
+  CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a", 64, 0, 40});
 }
 
 TEST_CASE("fleet: figures of fused kernels are taken over, changed in part, and written") {

@@ -186,3 +186,27 @@ TEST_CASE("products hide all but the first chunk of the exchanges of tp") {
   CHECK(hidden.tensor.forward >= exposed.tensor.forward / 4 * 0.999);
   CHECK(hidden.tensor.forward < exposed.tensor.forward);
 }
+
+TEST_CASE("selective recompute runs the job's modules again") {
+  using enum model::RecomputeModule;
+  const auto again = [](const model::BlockType& block, model::RecomputeModules modules, int ep = 1) {
+    model::Job job;
+    job.recompute_modules = modules;
+    Degrees degrees;
+    degrees.dp = degrees.ep = ep;
+    return block_time(block, job, degrees, 1, shape_of(round_gpu(), 1, ep)).selective_compute;
+  };
+  const model::BlockType dense = dense_block();
+  const model::BlockType moe = expert_block();
+  CHECK(again(dense, {kExperts, kExpertActivation, kSharedExperts, kLatentUp}) == 0);
+  CHECK(again(moe, {kFeedForward}) == 0);
+  // All of a dense block but its norms, its projections and what is added to it.
+  const BlockTime whole = block_time(dense, {}, {}, 1, shape_of(round_gpu(), 1, 1));
+  CHECK(again(dense, {kFeedForward}) > 0.5 * whole.compute.forward);
+  CHECK(again(dense, {kFeedForward, kCoreAttention, kNorms}) < whole.compute.forward);
+  CHECK(again(dense, {kFeedForward, kNorms}) == Approx(again(dense, {kFeedForward}) + again(dense, {kNorms})));
+  // Experts are sent their tokens again.
+  CHECK(again(moe, {kExperts}) > again(moe, {kExpertActivation}));
+  CHECK(again(moe, {kExperts, kExpertActivation}) == again(moe, {kExperts}));
+  CHECK(again(moe, {kExperts}, 2) > 0.5 * again(moe, {kExperts}));
+}

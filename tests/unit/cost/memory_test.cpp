@@ -74,6 +74,31 @@ TEST_CASE("experts keep what they received, computed and got back") {
   CHECK(block_activation(model.types.front(), model.job, data(4), 1).none < bytes.none);
 }
 
+TEST_CASE("selective recompute drops what the job's modules keep") {
+  // As above on one GPU: 2048 rows, of which each expert's first product reads and gives 2 * 1024 and 3 * 2 * 2048
+  // bytes.
+  model::Model model = model_of(moe_block(1024, 8, 8, 2048, 1024), 4, 32'000);
+  model.types.front().feed_forward.shared_hidden = 512;
+  const auto dropped = [&](model::RecomputeModules modules) {
+    model.job.recompute_modules = modules;
+    const ActivationBytes bytes = block_activation(model.types.front(), model.job, {}, 1);
+    return bytes.none - bytes.selective;
+  };
+  using enum model::RecomputeModule;
+  const double shared = 1024.0 * 3 * 2 * 512;
+  const double experts = 2048.0 * (2 * 2 * 1024 + 3 * 2 * 2048) + 1024.0 * 8 * 4;
+  CHECK(dropped({kNorms}) == Approx(1024.0 * 2 * 2 * 1024));
+  CHECK(dropped({kExpertActivation}) == Approx(2048.0 * 2 * 2048));
+  CHECK(dropped({kSharedExperts}) == Approx(shared));
+  CHECK(dropped({kExperts}) == Approx(shared + experts));
+  CHECK(dropped({kExperts, kExpertActivation, kSharedExperts}) == Approx(shared + experts));
+  CHECK(dropped({kCoreAttention}) == Approx(1024.0 * 8 * 4));
+  CHECK(dropped({kFeedForward, kLatentUp}) == 0);  // it has neither
+  // Weights of the router go in before the second product: what the experts give back is not kept.
+  model.job.fused_kernels = true;
+  CHECK(dropped({kExperts}) == Approx(shared + experts - 2048.0 * 2 * 1024));
+}
+
 TEST_CASE("latent attention keeps its compressed vectors and can recompute the rest") {
   // DeepSeek-V2's attention on a small block: q_lora 1536, kv_lora 512, rope 64, nope 128, v 128, 16 heads, h 2048.
   // A token: norms and inputs 4 * 2 * 2048 = 16384; Q, K 16 * 192 and V 16 * 128: 2 * (2 * 3072 + 2048) = 16384;
@@ -96,6 +121,9 @@ TEST_CASE("logits are sharded by tp and live twice in 16 bits and twice in 32") 
   const ActivationBytes head = head_activation(megatron_22b(), tensor(8, true), 4);
   CHECK(head.working == Approx(8192.0 * 6400 * 12 + 4 * kSbh));
   CHECK(head.none == Approx(4 * kSbh / 8));
+  model::Model fused = megatron_22b();
+  fused.job.fused_loss = true;
+  CHECK(head_activation(fused, tensor(8, true), 4).working == Approx(8192.0 * 6400 * 4 + 4 * kSbh));
 }
 
 TEST_CASE("the vocabulary is padded to 128 columns a rank") {

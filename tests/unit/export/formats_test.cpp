@@ -1,4 +1,7 @@
 // What every format writes, whole.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <sstream>
 
 #include "jobset.hpp"
@@ -6,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "tangram/export/export.hpp"
+#include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/document.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_order.hpp"
@@ -74,6 +78,32 @@ TEST_CASE("megatron lists interleaved chunks as they follow each other in the mo
   CHECK_FALSE(export_plan(plan, Format::kGalvatron));
   CHECK_FALSE(export_plan(plan, Format::kSailor));
   CHECK_FALSE(export_plan(plan, Format::kFlashflex));
+}
+
+TEST_CASE("megatron is told of the job's execution options") {
+  plan::LaunchPlan plan = example::unequal_stages();
+  const auto text = [&] {
+    std::string all;
+    for (const Argument& argument : training_arguments(plan)) {
+      all +=
+          fmt::format(" --{}{}{}", argument.name, argument.values.empty() ? "" : " ", fmt::join(argument.values, " "));
+    }
+    return all + " ";
+  };
+  CHECK(text().find(" --moe-token-dispatcher-type alltoall ") != std::string::npos);
+  CHECK(text().find("cuda-graph") == std::string::npos);
+  plan.model.job.expert_dispatch = model::ExpertDispatch::kHybridEp;
+  plan.model.job.overlap_experts = true;
+  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+  CHECK(text().find(" --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep --moe-router-dtype fp32 "
+                    "--overlap-moe-expert-parallel-comm --cuda-graph-impl transformer_engine --cuda-graph-modules attn "
+                    "mlp moe_router moe_preprocess ") != std::string::npos);
+  plan.model.job.cuda_graphs = model::CudaGraphs::kStep;
+  CHECK(text().find(" --cuda-graph-impl full_iteration --no-check-for-nan-in-loss-and-grad ") != std::string::npos);
+  // Experts that are whole on each rank are not exchanged.
+  for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.ep = 1;
+  for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.etp = 1;
+  CHECK(text().find(" --moe-token-dispatcher-type alltoall --cuda-graph-impl") != std::string::npos);
 }
 
 TEST_CASE("flagscale writes one mesh per stage and a type alias per island", "[golden]") {

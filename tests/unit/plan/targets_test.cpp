@@ -120,6 +120,51 @@ TEST_CASE("megatron takes equal stages and refuses others with a reason") {
        {"MLM_MIXED_STAGE", [](LaunchPlan& p) { p.stages[1].parts.push_back(p.stages[1].parts.front()); }}});
 }
 
+TEST_CASE("megatron's execution options go with some plans and not with others") {
+  const auto exchanging = [](LaunchPlan& plan) {
+    for (Stage& stage : plan.stages) stage.parts.front().strategy.degrees.ep = 2;
+    plan.model.job.overlap_experts = true;
+  };
+  expect_refusals("megatron", {{"MLM_CUDA_GRAPHS_EXPERTS",
+                                [](LaunchPlan& plan) { plan.model.job.cuda_graphs = model::CudaGraphs::kStep; }},
+                               {"MLM_CUDA_GRAPHS_RECOMPUTE",
+                                [](LaunchPlan& plan) {
+                                  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+                                  policy(plan, 0).recompute = RecomputeMode::kFull;
+                                }},
+                               {"MLM_EXPERT_OVERLAP", exchanging},
+                               {"MLM_EXPERT_OVERLAP_RECOMPUTE",
+                                [&](LaunchPlan& plan) {
+                                  exchanging(plan);
+                                  for (std::size_t s = 0; s < 2; ++s) policy(plan, s).recompute = RecomputeMode::kFull;
+                                }},
+                               {"MLM_EXPERT_OVERLAP_PRECISION", [&](LaunchPlan& plan) {
+                                  exchanging(plan);
+                                  plan.model.job.precision = DType::kTf32;
+                                }}});
+  // Without experts on other GPUs nothing is exchanged.
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.model.job.overlap_experts = true;
+  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+  CHECK(codes(verdict(target_verdicts(plan), "megatron")).empty());
+}
+
+TEST_CASE("flagscale and mimo have no execution options") {
+  for (const auto& [target, prefix] : {std::pair{"flagscale", "FS"}, {"mimo", "MIMO"}}) {
+    World world = make_world();
+    LaunchPlan plan = plain_plan(world);
+    plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+    plan.model.job.expert_dispatch = model::ExpertDispatch::kDeepEp;
+    plan.model.job.overlap_experts = true;
+    const std::string found = codes(verdict(target_verdicts(plan), target));
+    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP "}) {
+      INFO(found);
+      CHECK(found.find(prefix + std::string(code)) != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("megatron takes replicas that are cut alike, and no others") {
   World world = make_world();
   const auto alike = strategy(2, 1, 4, 1, 1, 1);

@@ -1,0 +1,63 @@
+// Parts of a block that selective recompute works out again in the backward pass. Goes in: a job. Comes out: which of
+// them, under the names that Megatron-Core gives them (--recompute-modules,
+// megatron/core/transformer/transformer_config.py).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+namespace tangram::model {
+
+enum class RecomputeModule : std::uint8_t {
+  kCoreAttention,     ///< scores, their softmax and what they are multiplied with
+  kNorms,             ///< what linear layers read
+  kLatentUp,          ///< latent attention: queries, keys and values of their compressed vectors
+  kExpertActivation,  ///< of experts: what their second product reads
+  kFeedForward,       ///< of layers without experts, behind its norm
+  kExperts,           ///< of layers with experts, behind its norm: router, exchanges and shared experts, too
+  kSharedExperts,
+};
+
+inline constexpr std::array<std::pair<std::string_view, RecomputeModule>, 7> kRecomputeModules{{
+    {"core_attn", RecomputeModule::kCoreAttention},
+    {"layernorm", RecomputeModule::kNorms},
+    {"mla_up_proj", RecomputeModule::kLatentUp},
+    {"moe_act", RecomputeModule::kExpertActivation},
+    {"mlp", RecomputeModule::kFeedForward},
+    {"moe", RecomputeModule::kExperts},
+    {"shared_experts", RecomputeModule::kSharedExperts},
+}};
+
+/// A set of them.
+struct RecomputeModules {
+  std::uint8_t bits = 0;
+
+  constexpr RecomputeModules() = default;
+  constexpr RecomputeModules(std::initializer_list<RecomputeModule> modules) {
+    for (const RecomputeModule module : modules) add(module);
+  }
+  constexpr void add(RecomputeModule module) { bits = static_cast<std::uint8_t>(bits | bit(module)); }
+  [[nodiscard]] constexpr bool empty() const { return bits == 0; }
+  [[nodiscard]] constexpr bool has(RecomputeModule module) const { return (bits & bit(module)) != 0; }
+  constexpr bool operator==(const RecomputeModules&) const = default;
+
+ private:
+  static constexpr std::uint8_t bit(RecomputeModule module) {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(module));
+  }
+};
+
+struct BlockType;
+struct Job;
+
+/// What selective recompute runs again: what the job names; where it names nothing, the core of attention that is not
+/// fused, which keeps its scores, else what keeps much and takes little (layernorm, mla_up_proj, moe_act).
+[[nodiscard]] RecomputeModules recomputed_modules(const Job& job);
+
+/// Those of them that a block has.
+[[nodiscard]] RecomputeModules recomputed_modules(const BlockType& block, const Job& job);
+
+}  // namespace tangram::model

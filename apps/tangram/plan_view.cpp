@@ -81,8 +81,15 @@ std::string stage_tables(const plan::LaunchPlan& plan, const Terminal& terminal)
   return out;
 }
 
+/// "zero3", "zero3/8" where ZeRO shards over 8 of the data-parallel ranks.
+std::string zero_text(int zero, const cost::Degrees& degrees) {
+  const std::string text = fmt::format("zero{}", zero);
+  return zero > 0 && degrees.dp_replicate > 1 ? fmt::format("{}/{}", text, degrees.dp_shard()) : text;
+}
+
 /// Of a mixture: how many blocks are under each ZeRO stage and recompute mode.
-void add_runs(const cost::MemoryPolicy& policy, std::vector<std::string>& words) {
+void add_runs(const cost::Strategy& strategy, std::vector<std::string>& words) {
+  const cost::MemoryPolicy& policy = strategy.policy;
   const auto count = [&](const auto& wanted) {
     int blocks = 0;
     for (const cost::BlockRun& run : policy.runs) blocks += wanted(run.policy) ? run.blocks : 0;
@@ -91,11 +98,11 @@ void add_runs(const cost::MemoryPolicy& policy, std::vector<std::string>& words)
   const int all = count([](const auto&) { return true; });
   for (const int zero : {1, 2, 3}) {
     const int blocks = count([zero](const auto& block) { return block.zero == zero; });
-    if (blocks > 0)
-      words.push_back(blocks == all ? fmt::format("zero{}", zero) : fmt::format("zero{}:{}", zero, blocks));
+    const std::string text = zero_text(zero, strategy.degrees);
+    if (blocks > 0) words.push_back(blocks == all ? text : fmt::format("{}:{}", text, blocks));
   }
   if (count([&](const auto& block) { return block.zero == policy.zero; }) == 0) {
-    words.push_back(fmt::format("ends:zero{}", policy.zero));
+    words.push_back("ends:" + zero_text(policy.zero, strategy.degrees));
   }
   const auto add = [&](model::RecomputeMode mode, const char* word) {
     const int blocks = count([mode](const auto& block) { return block.recompute == mode; });
@@ -150,9 +157,9 @@ std::string strategy_text(const cost::Strategy& strategy) {
   if (d.ep > 1) words.push_back(fmt::format("ep{}", d.ep));
   if (d.ep > 1 && d.etp > 1) words.push_back(fmt::format("etp{}", d.etp));
   if (strategy.policy.is_mixed()) {
-    add_runs(strategy.policy, words);
+    add_runs(strategy, words);
   } else if (strategy.policy.zero > 0) {
-    words.push_back(fmt::format("zero{}", strategy.policy.zero));
+    words.push_back(zero_text(strategy.policy.zero, d));
   }
   switch (strategy.policy.recompute) {
     case model::RecomputeMode::kNone: break;

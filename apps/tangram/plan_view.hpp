@@ -13,7 +13,8 @@ namespace tangram::app {
 
 [[nodiscard]] std::string plan_for_people(const plan::LaunchPlan& plan, const Terminal& terminal);
 
-/// "tp8+sp dp2 zero1 rc-full:4": degrees of one are left out; "-" when nothing is left.
+/// "tp8+sp dp2 zero1 rc-full:4": degrees of one are left out; "-" when nothing is left. "dp16 zero3/8": ZeRO shards
+/// over 8 of the 16.
 [[nodiscard]] std::string strategy_text(const cost::Strategy& strategy);
 
 /// "16 x A100-80GB-SXM"

@@ -177,9 +177,11 @@ cost::Degrees common_degrees(const Measurement& m, const cluster::GpuType& devic
 
 Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& stages, const Machine& machine) {
   const cost::Degrees degrees = common_degrees(m, *machine.gpus.front().device);
+  const int zero = experiment.zero;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = experiment.stages.emplace_back();
-    auto parts = make_parts(stages[s], degrees, static_cast<int>(batch_of(m).microbatch), machine);
+    auto parts = make_parts(stages[s], degrees, zero > 0 ? m.sharding_group.value_or(0) : 0,
+                            static_cast<int>(batch_of(m).microbatch), machine);
     if (!parts) return parts.error().front();
     stage.parts = std::move(*parts);
     connect(stage, flat(stages[s]), flat(stages[(s + 1) % stages.size()]), machine);

@@ -165,7 +165,7 @@ model::RecomputeModules find_modules(const Measurement& m) {
   return modules;
 }
 
-int zero_stage(const Measurement& m) { return m.zero.value_or(m.fully_sharded ? 3 : 0); }
+int zero_stage(const Measurement& m) { return m.zero.value_or(m.sharding_group ? 3 : 0); }
 
 bool keeps_both_gradients(const Measurement& m, const model::Job& job) {
   return m.framework == kMegatronDeepSpeed && job.gradient_bytes > job.parameter_bytes && zero_stage(m) < 2;

@@ -249,7 +249,7 @@ void read_degrees(const Row& row, Measurement& out) {
   out.model_parallel = row.count("model_parallel");
   out.virtual_stages = std::max(1, row.count("vpp").value_or(1));
   out.zero = read_zero_stage(row);
-  out.fully_sharded = row.count("fsdp").value_or(0) > 0;
+  if (const int ranks = row.count("fsdp").value_or(0); ranks > 0) out.sharding_group = ranks;
 }
 
 std::string read_attention_kernel(const Row& row) {

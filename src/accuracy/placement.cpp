@@ -50,11 +50,16 @@ struct ReplicaGroup {
   int replicas = 0;
 };
 
-Part part_of(const ReplicaGroup& group, cost::Degrees degrees, int microbatch, const Machine& machine) {
+/// Groups of so many ranks each; one of all where these do not divide them.
+int groups_of(int ranks, int each) { return each > 0 && ranks % each == 0 ? ranks / each : 1; }
+
+Part part_of(const ReplicaGroup& group, cost::Degrees degrees, int sharding_group, int microbatch,
+             const Machine& machine) {
   Part part;
   part.shape = shape_of(group.gpus, machine);
   degrees.tp = static_cast<int>(group.replica_size) / degrees.cp;
   degrees.dp = group.replicas;
+  degrees.dp_replicate = groups_of(group.replicas, sharding_group);
   degrees.ep = std::min(degrees.ep, degrees.gpus());
   degrees.sequence_parallel = degrees.sequence_parallel && degrees.tp > 1;
   part.degrees = degrees;
@@ -88,8 +93,8 @@ Expected<Machine> build_machine(const Measurement& m, std::span<const cluster::G
   return machine;
 }
 
-Expected<std::vector<Part>> make_parts(const std::vector<Replica>& replicas, cost::Degrees common, int microbatch,
-                                       const Machine& machine) {
+Expected<std::vector<Part>> make_parts(const std::vector<Replica>& replicas, cost::Degrees common, int sharding_group,
+                                       int microbatch, const Machine& machine) {
   std::vector<ReplicaGroup> groups;
   for (const Replica& replica : replicas) {
     const auto other = [&](const Gpu& gpu) { return gpu.device != replica.front().device; };
@@ -104,7 +109,7 @@ Expected<std::vector<Part>> make_parts(const std::vector<Replica>& replicas, cos
   }
   std::vector<Part> parts;
   parts.reserve(groups.size());
-  for (const ReplicaGroup& group : groups) parts.push_back(part_of(group, common, microbatch, machine));
+  for (const ReplicaGroup& group : groups) parts.push_back(part_of(group, common, sharding_group, microbatch, machine));
   return parts;
 }
 

@@ -34,9 +34,10 @@ struct Machine {
 using Replica = std::vector<Gpu>;
 
 /// Replicas of one size on one GPU type become one part. `common`: cp, ep and sequence parallelism, of which a part
-/// takes what it can; its tp follows from the size. `microbatch`: samples of one replica.
+/// takes what it can; its tp follows from the size. `sharding_group`: replicas that ZeRO shards over, where their
+/// number is a multiple of it; 0: all. `microbatch`: samples of one replica.
 [[nodiscard]] Expected<std::vector<Part>> make_parts(const std::vector<Replica>& replicas, cost::Degrees common,
-                                                     int microbatch, const Machine& machine);
+                                                     int sharding_group, int microbatch, const Machine& machine);
 
 /// What carries the activations from one stage to the next: inside a node its fabric, else the slower network.
 void connect(Stage& from, std::span<const Gpu> source, std::span<const Gpu> target, const Machine& machine);

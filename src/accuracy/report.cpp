@@ -133,8 +133,9 @@ std::string parallelism_of(const Measurement& m) {
   add(m.pp.value_or(1) > 1, "pp");
   add(m.cp.value_or(1) > 1, "cp");
   add(m.ep.value_or(1) > 1, "ep");
-  add(m.zero.value_or(0) >= 2 || m.fully_sharded, "FSDP");
-  add(m.zero.value_or(0) < 2 && !m.fully_sharded && m.dp.value_or(1) > 1, "dp");
+  const bool sharded = m.zero.value_or(0) >= 2 || m.sharding_group;
+  add(sharded, "FSDP");
+  add(!sharded && m.dp.value_or(1) > 1, "dp");
   add(m.uneven(), "uneven");
   return name.empty() ? "single" : name;
 }

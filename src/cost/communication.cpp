@@ -143,12 +143,18 @@ Group place_group(int degree, int stride, const cluster::DeviceShape& shape) {
 }
 
 ProcessGroups process_groups(const Degrees& degrees, const cluster::DeviceShape& shape) {
+  const int experts = degrees.ep * degrees.etp;
+  const int expert_shards = degrees.edp() / degrees.expert_replicate();
   return {place_group(degrees.tp, 1, shape),
           place_group(degrees.cp, degrees.tp, shape),
           place_group(degrees.dp * degrees.cp, degrees.tp, shape),
           place_group(degrees.ep, degrees.etp, shape),
           place_group(degrees.etp, 1, shape),
-          place_group(degrees.edp(), degrees.ep * degrees.etp, shape)};
+          place_group(degrees.edp(), experts, shape),
+          place_group(degrees.dp_shard() * degrees.cp, degrees.tp, shape),
+          place_group(degrees.dp_replicate, degrees.gpus() / degrees.dp_replicate, shape),
+          place_group(expert_shards, experts, shape),
+          place_group(degrees.expert_replicate(), expert_shards * experts, shape)};
 }
 
 BytesPerSecond aggregate_bandwidth(const cluster::Link& per_member, int members) {

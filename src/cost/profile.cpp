@@ -138,8 +138,8 @@ double ProfileSet::least_head_gpu_seconds(const model::Model& model, const clust
 
 std::set<CurveId> ProfileSet::curves_of(const ProcessGroups& groups, const cluster::GpuType& device) const {
   std::set<CurveId> found;
-  const Group all[] = {groups.tensor, groups.context,       groups.data,
-                       groups.expert, groups.expert_tensor, groups.expert_data};
+  const Group all[] = {groups.tensor,      groups.context, groups.data,   groups.expert,        groups.expert_tensor,
+                       groups.expert_data, groups.shards,  groups.copies, groups.expert_shards, groups.expert_copies};
   for (std::size_t p = 0; p < profiles_.size(); ++p) {
     if (!communicates_alike(profiles_[p].device, device)) continue;
     for (std::size_t c = 0; c < profiles_[p].collectives.size(); ++c) {

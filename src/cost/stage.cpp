@@ -45,7 +45,7 @@ struct Sharing {
   double expert = 0;
   [[nodiscard]] double whole() const { return shared + expert; }
   [[nodiscard]] double shard(const ProcessGroups& groups) const {
-    return shared / groups.data.size() + expert / groups.expert_data.size();
+    return shared / groups.shards.size() + expert / groups.expert_shards.size();
   }
 };
 
@@ -197,20 +197,42 @@ RecomputeCost rounded(const RecomputeSums& sums, double boundary) {
           ceil_to_bytes(sums.activation)};
 }
 
-double collective_of(Collective kind, const Sharing& parameters, std::int64_t bytes_per_parameter,
+/// A group for the shared parameters and one for the experts.
+struct Groups {
+  Group shared;
+  Group expert;
+};
+Groups all_replicas(const ProcessGroups& groups) { return {groups.data, groups.expert_data}; }
+Groups of_shards(const ProcessGroups& groups) { return {groups.shards, groups.expert_shards}; }
+Groups of_copies(const ProcessGroups& groups) { return {groups.copies, groups.expert_copies}; }
+
+double collective_of(Collective kind, const Sharing& parameters, const Groups& groups, std::int64_t bytes_per_parameter,
                      const UnitCosts& units) {
   const auto [shared, expert] = parameters;
   if (shared + expert <= 0) return 0;
   const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, shared * bytes, units.groups.data, units.shape, units.curves) +
-         collective_seconds(kind, expert * bytes, units.groups.expert_data, units.shape, units.curves);
+  return collective_seconds(kind, shared * bytes, groups.shared, units.shape, units.curves) +
+         collective_seconds(kind, expert * bytes, groups.expert, units.shape, units.curves);
+}
+
+/// The shards of gradients, once they are reduced inside their groups, among the groups.
+double copies_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
+  if (units.degrees.dp_replicate == 1) return 0;
+  Sharing shards;
+  for (int zero = std::max(1, sums.lowest()); zero <= sums.highest(); ++zero) {
+    shards.shared += sums[zero].trained.shared / units.groups.shards.size();
+    shards.expert += sums[zero].trained.expert / units.groups.expert_shards.size();
+  }
+  return collective_of(Collective::kAllReduce, shards, of_copies(units.groups), units.gradient_bytes, units);
 }
 
 double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
-  const auto of = [&](Collective kind, const Sums& own) {
-    return collective_of(kind, own.trained, units.gradient_bytes, units);
+  const auto of = [&](Collective kind, const Sums& own, const Groups& groups) {
+    return collective_of(kind, own.trained, groups, units.gradient_bytes, units);
   };
-  const double seconds = of(Collective::kAllReduce, sums[0]) + of(Collective::kReduceScatter, sums[1]);
+  const double seconds = of(Collective::kAllReduce, sums[0], all_replicas(units.groups)) +
+                         of(Collective::kReduceScatter, sums[1], of_shards(units.groups)) +
+                         copies_sync_seconds(sums, units);
   return seconds > 0 ? seconds + kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0;
 }
 
@@ -238,7 +260,8 @@ double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& 
       std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
   const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,
                          sums[1].trained.expert + sums[2].trained.expert};
-  return seconds + collective_of(Collective::kAllGather, gathered, units.parameter_bytes, units);
+  return seconds +
+         collective_of(Collective::kAllGather, gathered, of_shards(units.groups), units.parameter_bytes, units);
 }
 
 /// Bytes of the state of parameters on one GPU.

@@ -69,12 +69,12 @@ Measured adapted(Measured measured, const BlockTime& time, const model::Gradient
   return measured;
 }
 
-/// A collective over the shared parameters and one over the experts, each on its own group.
+/// A collective over the shared parameters and one over the experts, each among the ranks that share its shards.
 double sharded_collective(Collective kind, const LocalParameters& parameters, std::int64_t bytes_per_parameter,
                           const UnitCosts& units) {
   const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, parameters.shared * bytes, units.groups.data, units.shape, units.curves) +
-         collective_seconds(kind, parameters.expert * bytes, units.groups.expert_data, units.shape, units.curves);
+  return collective_seconds(kind, parameters.shared * bytes, units.groups.shards, units.shape, units.curves) +
+         collective_seconds(kind, parameters.expert * bytes, units.groups.expert_shards, units.shape, units.curves);
 }
 
 /// Kernels that read and write so many bytes for each of some parameters.

@@ -56,6 +56,16 @@ std::string why_feed_forward_unsupported(const model::BlockType& block, const De
   return {};
 }
 
+/// A group that ZeRO shards inside holds whole sets of experts, or a set is spread over whole groups.
+std::string why_groups_indivisible(const Degrees& degrees) {
+  if (degrees.dp % degrees.dp_replicate != 0) {
+    return indivisible(degrees.dp, "data-parallel ranks", degrees.dp_replicate, "dp_replicate");
+  }
+  const int edp = degrees.edp();
+  if (edp % degrees.expert_replicate() == 0 && degrees.dp_replicate % degrees.expert_replicate() == 0) return {};
+  return indivisible(edp, "replicas of an expert", degrees.dp_replicate, "dp_replicate");
+}
+
 std::string why_sequence_unsupported(const model::BlockType& block, const Degrees& degrees) {
   if (degrees.cp > 1 && block.tokens % (2LL * degrees.cp) != 0) {
     return indivisible(block.tokens, "tokens", 2LL * degrees.cp, "2 cp =");
@@ -79,7 +89,8 @@ std::string why_group_unsupported(const model::Model& model, const Degrees& degr
 }  // namespace
 
 std::string why_indivisible(const model::Model& model, const Degrees& degrees, int samples) {
-  for (const int degree : {degrees.tp, degrees.cp, degrees.dp, degrees.ep, degrees.etp, samples}) {
+  for (const int degree :
+       {degrees.tp, degrees.cp, degrees.dp, degrees.ep, degrees.etp, degrees.dp_replicate, samples}) {
     if (degree < 1) return "degrees and samples must be at least 1";
   }
   if (samples < degrees.dp) {
@@ -89,6 +100,7 @@ std::string why_indivisible(const model::Model& model, const Degrees& degrees, i
   if (degrees.gpus() % expert_ranks != 0) {
     return indivisible(degrees.gpus(), "GPUs", expert_ranks, "ep * expert-tp =");
   }
+  if (std::string why = why_groups_indivisible(degrees); !why.empty()) return why;
   for (const model::BlockType& block : model.types) {
     if (std::string why = why_block_indivisible(block, degrees); !why.empty()) return why;
   }

@@ -28,15 +28,18 @@ Interval part_of(const Interval& whole, const Shard& shard) {
 struct Place {
   Shard tensor;
   Shard experts;
-  Shard replica;         ///< of the dense part: ZeRO divides what is in `tensor` among these
-  Shard expert_replica;  ///< of the experts
+  Shard shard;         ///< of the dense part: ZeRO divides what is in `tensor` among these
+  Shard expert_shard;  ///< of the experts
 };
 
+/// Neighbours share what ZeRO shards.
 Place place_of(const plan::Rank& rank, const cost::Degrees& degrees) {
+  const int shards = std::max(1, degrees.dp_shard()) * degrees.cp;
+  const int expert_shards = std::max(1, degrees.edp() / std::max(1, degrees.expert_replicate()));
   return {{rank.tp, degrees.tp},
           {rank.ep * degrees.etp + rank.etp, degrees.ep * degrees.etp},
-          {rank.dp * degrees.cp + rank.cp, degrees.dp * degrees.cp},
-          {rank.edp, std::max(1, degrees.edp())}};
+          {(rank.dp * degrees.cp + rank.cp) % shards, shards},
+          {rank.edp % expert_shards, expert_shards}};
 }
 
 /// Recompute holds nothing of its own.
@@ -98,7 +101,7 @@ class Holder {
       const cost::EncoderLayout& layout = plan_.colocated->encoders[e].layout;
       place_ = {};
       place_.tensor = {(rank.rank - part.first_rank) % layout.tp, layout.tp};
-      place_.replica = {rank.rank / layout.tp, std::max<int>(1, static_cast<int>(std::ssize(plan_.ranks)) / layout.tp)};
+      place_.shard = {rank.rank / layout.tp, std::max<int>(1, static_cast<int>(std::ssize(plan_.ranks)) / layout.tp)};
       zero_ = layout.zero1 ? 1 : 0;
       cut_blocks(ranges[e].first, ranges[e].last);
     }
@@ -149,7 +152,7 @@ class Holder {
     Interval interval{0, parameters};
     if (experts) interval = part_of(interval, place_.experts);
     if (tensor.sharing == Sharing::kTensor) interval = part_of(interval, place_.tensor);
-    const Interval piece = part_of(interval, experts ? place_.expert_replica : place_.replica);
+    const Interval piece = part_of(interval, experts ? place_.expert_shard : place_.shard);
     holdings_[tensor].push_back({gpu_, sharded ? piece : interval});
   }
 

@@ -53,12 +53,17 @@ struct WrongGradient {
   double error = 0;
   double ratio = 0;          ///< to the reference, where it is the same for all values; 0 elsewhere
   bool not_reduced = false;  ///< what it was before the other copies, or the other parts, were asked
+  bool of_group = false;     ///< what it was before the other sharding groups were asked
 };
 
+bool has_replicas(const Parameter& p) { return p.copies.replicas != nullptr && p.copies.replicas->size() > 1; }
+
 WrongGradient diagnose(const Parameter& p, int rank, double error, const std::vector<double>& whole) {
-  const bool alone = p.copies->size() == 1;
-  return {&p, rank, error, ratio_of(p, whole),
-          alone ? p.holders != nullptr && p.shard_gradient == p.part_gradient : p.part_gradient == p.own_gradient};
+  const bool alone = p.copies.all->size() == 1;
+  const bool own =
+      alone ? p.holders != nullptr && p.shard_gradient == p.part_gradient : p.part_gradient == p.own_gradient;
+  const bool of_group = !own && has_replicas(p) && p.part_gradient == p.group_gradient;
+  return {&p, rank, error, ratio_of(p, whole), own || of_group, of_group};
 }
 
 void keep_worst(Worst& worst, double error, const std::string& name, int rank) {
@@ -145,7 +150,12 @@ class Comparison {
   }
 
   static std::string sum_sentence(const WrongGradient& wrong) {
-    const Group& group = *wrong.parameter->copies;
+    const Copies& copies = wrong.parameter->copies;
+    if (wrong.of_group) {
+      return fmt::format("the gradient of {} on rank {} is its sharding group's alone: the sum over {} is missing",
+                         wrong.parameter->name, wrong.rank, copies.replicas->name);
+    }
+    const Group& group = *copies.all;
     return fmt::format("the gradient of {} on rank {} is its own alone: the sum over {} is missing",
                        wrong.parameter->name, wrong.rank,
                        group.size() > 1 ? group.name : "the other parts that hold it");

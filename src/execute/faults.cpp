@@ -9,7 +9,7 @@ namespace tangram::execute {
 
 namespace {
 
-constexpr std::array<FaultName, 10> kFaults{{
+constexpr std::array<FaultName, 11> kFaults{{
     {Fault::kSwappedRanks, "swapped-ranks", "two ranks take each other's place", "rank-order"},
     {Fault::kDroppedTransfer, "dropped-transfer", "a boundary lacks a transfer", "transfer-missing"},
     {Fault::kGradientScale, "gradient-scale", "a stage doubles its gradients", "gradient-scale"},
@@ -22,6 +22,8 @@ constexpr std::array<FaultName, 10> kFaults{{
     {Fault::kWrongGroup, "wrong-group", "a group has a microbatch more than the warm-ups fit", "deadlock"},
     {Fault::kDroppedWeightGradient, "dropped-weight-gradient", "a stage forgets weight gradients that it put off",
      "gradient-differs"},
+    {Fault::kMissingReplicaSum, "missing-replica-sum", "sharding groups of a stage do not sum their gradients",
+     "gradient-not-reduced"},
 }};
 
 bool swap_ranks(plan::LaunchPlan& plan) {
@@ -113,6 +115,14 @@ int stage_that_reduces(const plan::LaunchPlan& plan) {
   return several_holders ? 0 : -1;
 }
 
+/// The first stage that ZeRO shards inside groups; -1: there is none.
+int stage_with_groups(const plan::LaunchPlan& plan) {
+  const auto found = std::ranges::find_if(plan.stages, [](const plan::Stage& stage) {
+    return std::ranges::any_of(stage.parts, [](const plan::Part& p) { return p.strategy.degrees.dp_replicate > 1; });
+  });
+  return found != plan.stages.end() ? found->id : -1;
+}
+
 /// -1: there is none.
 int stage_that_puts_off(const plan::LaunchPlan& plan) {
   const auto found = std::ranges::find_if(plan.stages, &plan::Stage::puts_off);
@@ -139,6 +149,9 @@ bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
     case Fault::kDroppedWeightGradient:
       misbehaviour.forgetful_stage = stage_that_puts_off(plan);
       return misbehaviour.forgetful_stage >= 0;
+    case Fault::kMissingReplicaSum:
+      misbehaviour.divided_stage = stage_with_groups(plan);
+      return misbehaviour.divided_stage >= 0;
   }
   return false;
 }

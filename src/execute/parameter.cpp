@@ -36,7 +36,7 @@ void add_product(Parameter& weight, const Matrix& read, const Matrix& gave) {
 
 double initial_value(const std::string& name, int row, int column) { return value_at(seed_of(name), row, column); }
 
-Parameter make_parameter(std::string name, int order, const Slice& slice, Group* copies, int copy, int zero) {
+Parameter make_parameter(std::string name, int order, const Slice& slice, const Copies& copies, int rank, int zero) {
   Parameter p;
   p.name = std::move(name);
   p.order = order;
@@ -53,7 +53,8 @@ Parameter make_parameter(std::string name, int order, const Slice& slice, Group*
       p.value.at(i, j) = norm ? 1 + value / 2 : value;
     }
   }
-  p.shard = zero == 0 ? Range{0, slice.size()} : piece(slice.size(), copy, copies->size());
+  p.shard =
+      zero == 0 ? Range{0, slice.size()} : piece(slice.size(), copies.shards->position(rank), copies.shards->size());
   const auto at = [](auto& values, int k) { return values.begin() + k; };
   if (zero >= 2) p.shard_gradient.assign(static_cast<std::size_t>(p.shard.length()), 0.0);
   if (zero == 3) {

@@ -28,6 +28,13 @@ struct Slice {
   }
 };
 
+/// Data-parallel copies of a weight's slice.
+struct Copies {
+  Group* all = nullptr;
+  Group* shards = nullptr;    ///< of these, the neighbours that share what ZeRO shards
+  Group* replicas = nullptr;  ///< of these, the ranks with equal shards
+};
+
 struct Parameter {
   std::string name;  ///< "block 3 query"
   int order = 0;     ///< the model's: ranks that share several parameters meet for them in this order
@@ -35,7 +42,7 @@ struct Parameter {
   bool first_copy = true;  ///< of the equal slices inside a replica (norms on every tp rank), the one that counts
   int zero = 0;
   Group* partial = nullptr;  ///< ranks whose gradients are parts of a sum before any data parallelism
-  Group* copies = nullptr;   ///< data-parallel copies of the slice; ZeRO shards over them
+  Copies copies;             ///< ZeRO 0: `shards` is all of them, `replicas` the rank itself
   Group* holders = nullptr;  ///< all ranks of the job that hold any of the matrix, where more than one part does
 
   /// Products of its gradient that are put off: what a layer read, and the gradient of what it gave.
@@ -48,8 +55,9 @@ struct Parameter {
   std::vector<double> shard_value;     ///< ZeRO-3: what remains of the value
   std::vector<double> shard_gradient;  ///< synchronised; of ZeRO-2 and 3 so far
 
-  std::vector<double> own_gradient;   ///< of the shard, before anyone was asked: what a diagnosis starts from
-  std::vector<double> part_gradient;  ///< of the shard, summed inside the stage's part alone
+  std::vector<double> own_gradient;    ///< of the shard, before anyone was asked: what a diagnosis starts from
+  std::vector<double> group_gradient;  ///< of the shard, summed over those that share the weight's shards
+  std::vector<double> part_gradient;   ///< of the shard, summed inside the stage's part alone
 };
 
 /// Adds read^T gave to the weight's gradient, or puts it off.
@@ -59,7 +67,7 @@ void add_product(Parameter& weight, const Matrix& read, const Matrix& gave);
 [[nodiscard]] double initial_value(const std::string& name, int row, int column);
 
 /// With values; norms start near 1.
-[[nodiscard]] Parameter make_parameter(std::string name, int order, const Slice& slice, Group* copies, int copy,
+[[nodiscard]] Parameter make_parameter(std::string name, int order, const Slice& slice, const Copies& copies, int rank,
                                        int zero);
 
 }  // namespace tangram::execute

@@ -22,6 +22,7 @@ namespace tangram::execute {
 struct Misbehaviour {
   int scaled_stage = -1;     ///< id of the stage whose gradients are taken twice; -1: none
   int unreduced_stage = -1;  ///< id of the stage that does not sum gradients over its copies; -1: none
+  int divided_stage = -1;    ///< id of the stage whose sharding groups do not sum their gradients; -1: none
   int forgetful_stage =
       -1;  ///< id of the stage that drops weight gradients it put off, of the first microbatch; -1: none
 };
@@ -102,6 +103,7 @@ class RankProgram {
   [[nodiscard]] Task<void> gather(const std::vector<Parameter*>& weights);
   [[nodiscard]] Task<void> release(const std::vector<Parameter*>& weights, bool with_gradients);
   [[nodiscard]] Task<void> reduce_over_copies(Parameter& parameter);
+  [[nodiscard]] Task<void> reduce_over_replicas(Parameter& parameter);
   [[nodiscard]] Task<void> synchronise();
   [[nodiscard]] Task<void> sum_over_holders(Parameter& parameter);
   [[nodiscard]] Task<void> step();
@@ -113,8 +115,8 @@ class RankProgram {
   const JobPart& part_;
   Misbehaviour misbehaviour_;
   Place place_;
-  Group* copies_ = nullptr;         ///< of dense weights
-  Group* expert_copies_ = nullptr;  ///< of experts
+  Copies copies_;         ///< of dense weights
+  Copies expert_copies_;  ///< of experts
   std::deque<Parameter> parameters_;
   std::vector<Block> blocks_;  ///< chunk by chunk
   EmbeddingWeights embedding_;

@@ -1,5 +1,6 @@
 // Gradients and weights across copies: ZeRO 0 sums gradients everywhere, 1 and 2 leave each copy its shard of the sum,
-// 3 gathers the weights of a block whenever it is used (Rajbhandari et al., arXiv 1910.02054, section 5).
+// 3 gathers the weights of a block whenever it is used (Rajbhandari et al., arXiv 1910.02054, section 5). Where it
+// shards inside groups, all of this happens there, and the groups sum their shards once at the end.
 #include <algorithm>
 #include <optional>
 
@@ -45,7 +46,8 @@ Matrix sum_of_slices(const Rendezvous& rendezvous, const Holders& holders) {
 Task<Matrix> gathered(Communicator& ranks, int rank, const Parameter& p, const std::vector<double>& shard) {
   Contribution contribution;
   contribution.push_back(as_row(shard));
-  const auto rendezvous = co_await ranks.exchange(*p.copies, rank, Collective::kAllGather, std::move(contribution));
+  const auto rendezvous =
+      co_await ranks.exchange(*p.copies.shards, rank, Collective::kAllGather, std::move(contribution));
   Matrix whole(p.gradient.rows(), p.gradient.columns());
   auto to = whole.values().begin();
   for (const Contribution& member : rendezvous->contributions) to = std::ranges::copy(member.front().values(), to).out;
@@ -75,9 +77,16 @@ Task<void> RankProgram::reduce_over_copies(Parameter& p) {
   if (p.partial != nullptr) gradient = co_await place_.ranks.all_reduce(*p.partial, place_.rank, std::move(gradient));
   add(p.own_gradient, part_of(gradient, p.shard));
   if (misbehaviour_.unreduced_stage != stage_.id) {
-    gradient = co_await place_.ranks.all_reduce(*p.copies, place_.rank, std::move(gradient));
+    gradient = co_await place_.ranks.all_reduce(*p.copies.shards, place_.rank, std::move(gradient));
   }
   add(p.shard_gradient, part_of(gradient, p.shard));
+}
+
+Task<void> RankProgram::reduce_over_replicas(Parameter& p) {
+  if (p.copies.replicas == nullptr || p.copies.replicas->size() == 1) co_return;
+  if (misbehaviour_.unreduced_stage == stage_.id || misbehaviour_.divided_stage == stage_.id) co_return;
+  const Matrix sum = co_await place_.ranks.all_reduce(*p.copies.replicas, place_.rank, as_row(p.shard_gradient));
+  p.shard_gradient = sum.values();
 }
 
 Task<void> RankProgram::sum_over_holders(Parameter& p) {
@@ -85,12 +94,13 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
   if (found == holders_->end()) co_return;
   const Holders& holders = found->second;
   p.holders = holders.group;
-  const bool counts = p.first_copy && (p.zero > 0 || p.copies->position(place_.rank) == 0);
+  const Group* equal = p.zero > 0 ? p.copies.replicas : p.copies.all;  // hold the same as this rank
+  const bool counts = p.first_copy && equal->position(place_.rank) == 0;
   Contribution contribution;
   contribution.push_back(counts ? as_row(p.shard_gradient) : Matrix());
   const auto rendezvous =
       co_await place_.ranks.exchange(*holders.group, place_.rank, Collective::kSumOfSlices, std::move(contribution));
-  if (misbehaviour_.unreduced_stage == stage_.id && p.copies->size() == 1) co_return;
+  if (misbehaviour_.unreduced_stage == stage_.id && p.copies.all->size() == 1) co_return;
   rendezvous->combined.resize(1);
   std::optional<Matrix>& shared = rendezvous->combined.front();
   const Matrix& whole = shared ? *shared : shared.emplace(sum_of_slices(*rendezvous, holders));
@@ -106,6 +116,8 @@ Task<void> RankProgram::synchronise() {
   std::ranges::sort(all, {}, [](const Parameter* p) { return p->order; });
   for (Parameter* p : all) {
     if (p->zero < 2) co_await reduce_over_copies(*p);
+    p->group_gradient = p->shard_gradient;
+    co_await reduce_over_replicas(*p);
     p->part_gradient = p->shard_gradient;
     co_await sum_over_holders(*p);
     if (misbehaviour_.scaled_stage == stage_.id) {

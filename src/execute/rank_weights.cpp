@@ -37,8 +37,20 @@ void RankProgram::find_groups() {
   place_.context =
       group("cp", [&](int i) { return i % d.tp == index % d.tp && i / (d.tp * d.cp) == index / (d.tp * d.cp); });
   place_.experts = group("ep", [&](int i) { return i / expert_ranks == index / expert_ranks; });
-  copies_ = group("dp x cp", [&](int i) { return i % d.tp == index % d.tp; });
-  expert_copies_ = group("expert dp", [&](int i) { return i % expert_ranks == index % expert_ranks; });
+  // Ranks with the same piece are `stride` apart; so many of them in a row share its shards.
+  const auto copies = [&](const std::string& what, int stride, int replicas) {
+    Copies found;
+    found.all = found.shards = group(what, [&](int i) { return i % stride == index % stride; });
+    const int span = d.gpus() / replicas;
+    if (replicas > 1) {
+      found.shards =
+          group("sharding " + what, [&](int i) { return i % stride == index % stride && i / span == index / span; });
+    }
+    found.replicas = group("replicated " + what, [&](int i) { return i % span == index % span; });
+    return found;
+  };
+  copies_ = copies("dp x cp", d.tp, d.dp_replicate);
+  expert_copies_ = copies("expert dp", expert_ranks, d.expert_replicate());
 }
 
 /// Makes slices of whole matrices and hands out pointers; the parameters live in the rank's list.
@@ -70,7 +82,7 @@ struct RankProgram::Layout {
   }
   /// `width`: of what it reads and gives.
   FeedForwardWeights feed_forward(const std::string& name, int width, int hidden, bool gated, int index, int count,
-                                  Group* copies) {
+                                  const Copies& copies) {
     const Range own = piece(hidden, index, count);
     FeedForwardWeights weights;
     weights.up = add(name + " up", {width, hidden, all(width), own}, copies);
@@ -78,8 +90,9 @@ struct RankProgram::Layout {
     weights.down = add(name + " down", {hidden, width, own, all(width)}, copies);
     return weights;
   }
-  Parameter* add(const std::string& name, const Slice& slice, Group* copies) {
-    rank.parameters_.push_back(make_parameter(name, order++, slice, copies, copies->position(rank.place_.rank), zero));
+  Parameter* add(const std::string& name, const Slice& slice, Copies copies) {
+    if (zero == 0) copies = {copies.all, copies.all, nullptr};
+    rank.parameters_.push_back(make_parameter(name, order++, slice, copies, rank.place_.rank, zero));
     list->push_back(&rank.parameters_.back());
     return list->back();
   }

@@ -104,6 +104,7 @@ class Reducer {
       part.lanes.push_back({samples.at(own.first), samples.at(own.last)});
     }
     part.degrees.dp = static_cast<int>(part.lanes.size());
+    if (part.degrees.dp_replicate > 1) part.degrees.dp_replicate = part.degrees.dp / from.strategy.degrees.dp_shard();
     return part;
   }
 

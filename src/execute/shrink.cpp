@@ -33,10 +33,12 @@ PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipelin
   return kind;
 }
 
-/// Replicas that must stay together: an expert group is made of whole replicas, or a replica of whole expert groups.
+/// Replicas that must stay together: an expert group is made of whole replicas, or a replica of whole expert groups;
+/// where ZeRO shards inside groups, so are these.
 std::int64_t replicas_together(const cost::Degrees& d) {
   const std::int64_t replica = std::int64_t{d.tp} * d.cp;
-  return std::lcm(replica, std::int64_t{d.ep} * d.etp) / replica;
+  const std::int64_t together = std::lcm(replica, std::int64_t{d.ep} * d.etp) / replica;
+  return d.dp_replicate > 1 ? std::lcm(together, std::int64_t{d.dp_shard()}) : together;
 }
 
 /// Where a stage's microbatch can be cut without cutting a replica or an expert group.

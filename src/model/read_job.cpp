@@ -186,6 +186,19 @@ std::string read_loss_normalization(io::ObjectReader& reader, const std::string&
                                                          {"sample_mean", "sample_mean"}}));
 }
 
+/// A word, or how many ranks.
+ShardingGroup read_sharding_group(io::ObjectReader& reader) {
+  using Kind = ShardingGroup::Kind;
+  const io::Node* node = reader.raw("sharding_group");
+  if (node != nullptr && node->kind == io::NodeKind::kInteger) {
+    const auto ranks = reader.integer_or("sharding_group", 1, io::integer_limit("sharding_group"));
+    return {Kind::kRanks, static_cast<int>(ranks)};
+  }
+  return {reader.choice_or<Kind>("sharding_group", Kind::kAny,
+                                 {{"any", Kind::kAny}, {"all", Kind::kAll}, {"node", Kind::kNode}}),
+          0};
+}
+
 /// As trainers and other planners call the same.
 void name_job_aliases(io::ObjectReader& reader) {
   reader.also_called("sequence_length", {"seq_len", "seq_length", "seqlen", "seq", "max_seq_len", "max_seq_length",
@@ -196,6 +209,8 @@ void name_job_aliases(io::ObjectReader& reader) {
   reader.also_called("precision", {"dtype", "torch_dtype", "mixed_precision"});
   reader.also_called("flash_attention", {"flash_attn", "use_flash_attn"});
   reader.also_called("gradient_bytes_per_parameter", {"grad_bytes", "gradient_bytes", "grad_dtype"});
+  reader.also_called("sharding_group", {"dp_shard", "data_parallel_shard_degree", "hsdp", "fsdp_size", "hybrid_shard",
+                                        "zero_hpz_partition_size"});
   reader.also_called("forbid", {"disallow", "exclude", "disable", "forbidden"});
 }
 
@@ -243,6 +258,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);
   job.blocking_launches = reader.boolean_or("blocking_launches", job.blocking_launches);
   job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
+  job.sharding_group = read_sharding_group(reader);
   job.allow = read_techniques(reader);
   reader.finish();
   return job;

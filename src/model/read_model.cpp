@@ -119,9 +119,10 @@
 //     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched
-//     freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the decoder
-//     allow: [tp, pipeline]           # only these techniques, or
-//     forbid: [zero3, recompute]      # all but these; default: everything is allowed
+//     sharding_group: any             # data-parallel ranks that ZeRO shards over: any (searched), all, node or a
+//     number freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the
+//     decoder allow: [tp, pipeline]           # only these techniques, or forbid: [zero3, recompute]      # all but
+//     these; default: everything is allowed
 //
 // The explicit form of `architecture`, which write_model prints, has instead of layers, encoders and the keys of a
 // block a list of block types and the order in which they follow each other:

@@ -192,6 +192,15 @@ ordered_json module_names(const RecomputeModules& modules) {
   return out;
 }
 
+void put_sharding_group(const ShardingGroup& group, ordered_json& out) {
+  switch (group.kind) {
+    case ShardingGroup::Kind::kAny: return;
+    case ShardingGroup::Kind::kAll: out["sharding_group"] = "all"; return;
+    case ShardingGroup::Kind::kNode: out["sharding_group"] = "node"; return;
+    case ShardingGroup::Kind::kRanks: out["sharding_group"] = group.ranks; return;
+  }
+}
+
 ordered_json training_json(const Job& job) {
   ordered_json out;
   out["sequence_length"] = job.sequence_length;
@@ -215,6 +224,7 @@ ordered_json training_json(const Job& job) {
   if (job.blocking_launches) out["blocking_launches"] = true;
   out["loss_normalization"] = job.loss_normalization;
   if (job.microbatch > 0) out["microbatch"] = job.microbatch;
+  put_sharding_group(job.sharding_group, out);
   out["forbid"] = forbidden_json(job.allow);
   return out;
 }

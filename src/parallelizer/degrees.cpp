@@ -6,6 +6,7 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/cost/sharding.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -77,6 +78,36 @@ std::vector<Degrees> enumerate_degrees(const cluster::DeviceShape& shape, int sa
     }
   }
   std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<Degrees> with_sharding_groups(std::vector<Degrees> degrees, const cluster::DeviceShape& shape,
+                                          const SliceTraits& traits, const model::Techniques& allow,
+                                          const model::ShardingGroup& wanted) {
+  const bool free = wanted.kind == model::ShardingGroup::Kind::kAny;
+  if (free && (shape.nodes == 1 || !allow.zero3)) return degrees;
+  const std::size_t plain = degrees.size();
+  for (std::size_t i = 0; i < plain; ++i) {
+    Degrees own = degrees[i];
+    const auto groups = free ? cost::replicate_of_nodes(own, shape) : cost::replicate_of(wanted, own, shape);
+    own.dp_replicate = groups.value_or(1);
+    if (own.dp_replicate > 1 && cost::has_shards(own, traits.experts > 0)) degrees.push_back(own);
+  }
+  std::sort(degrees.begin(), degrees.end());
+  return degrees;
+}
+
+std::vector<int> zero_stages(const Degrees& degrees, const cluster::DeviceShape& shape, const SliceTraits& traits,
+                             const model::Techniques& allow, const model::ShardingGroup& wanted) {
+  const bool free = wanted.kind == model::ShardingGroup::Kind::kAny;
+  if (free && degrees.dp_replicate > 1) return {3};
+  const bool shards = cost::has_shards(degrees, traits.experts > 0) &&
+                      cost::replicate_of(wanted, degrees, shape) == degrees.dp_replicate;
+  std::vector<int> out;
+  if (degrees.dp_replicate == 1) out.push_back(0);
+  if (shards && allow.zero1) out.push_back(1);
+  if (shards && allow.zero2) out.push_back(2);
+  if (shards && allow.zero3) out.push_back(3);
   return out;
 }
 

@@ -44,14 +44,20 @@ constexpr std::size_t kManyPairs = 4096;
 struct Chain {
   std::size_t units = 0;
   int zero = 0;
+  bool shards = false;  ///< something is sharded: without, the chain is one of other degrees
 };
 
-/// In the order of their families, simplest first. Where ZeRO-3 is allowed it is in every chain.
+/// In the order of their families, simplest first. Where ZeRO-3 is allowed it is in every chain. Beside ZeRO-3 inside
+/// groups there is ZeRO-0, which is no family of these degrees.
 std::vector<Chain> chains_of(const StrategySpace& space) {
   std::vector<Chain> chains;
   for (const Family& family : space.families) {
-    const bool own = family.recompute == RecomputeMode::kNone && family.zero < 3;
-    if (own) chains.push_back({family.units, family.zero});
+    if (family.recompute != RecomputeMode::kNone) continue;
+    if (family.zero < 3) {
+      chains.push_back({family.units, family.zero});
+    } else if (space.units[family.units].degrees.dp_replicate > 1) {
+      chains.push_back({family.units, 0, true});
+    }
   }
   return chains;
 }
@@ -129,7 +135,8 @@ class Mixer {
     if (slower && !sharding_saves_time(from.chain)) return;
     const cost::UnitCosts& units = space_.units[from.chain.units];
     if (from.in_flight == query_.max_in_flight && !sharding_saves_time(from.chain)) {
-      enough_ = from.time;  // no lists are needed
+      if (from.chain.shards) return;  // without groups nothing needs to be sharded
+      enough_ = from.time;            // no lists are needed
       pairs_.push_back({from.time, from.in_flight, tried_.size(), 0, 0});
       tried_.push_back({from.chain, {alike(from.chain, from.chain.zero)}, Steps(counts_.size() + 1, {Tradeoff{}})});
       return;
@@ -162,7 +169,8 @@ class Mixer {
 
   /// Fastest first.
   [[nodiscard]] std::vector<Sharding> shardings_of(const Chain& chain) const {
-    std::vector<Sharding> out{alike(chain, chain.zero)};
+    std::vector<Sharding> out;
+    if (!chain.shards) out.push_back(alike(chain, chain.zero));
     if (!shards(space_, chain.units)) return out;
     out.push_back(alike(chain, 3));
     const Steps steps = sharding_steps(space_.units[chain.units], query_.slice, chain.zero);

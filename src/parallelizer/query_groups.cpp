@@ -21,17 +21,20 @@ struct Costed {
 };
 
 std::vector<cost::Degrees> degrees_of(const model::Model& model, const Query& query, const SliceTraits& traits) {
-  std::vector<cost::Degrees> degrees = enumerate_degrees(query.shape, query.samples, traits, query.allow);
+  const model::ShardingGroup& wanted = model.job.sharding_group;
+  std::vector<cost::Degrees> degrees = with_sharding_groups(
+      enumerate_degrees(query.shape, query.samples, traits, query.allow), query.shape, traits, query.allow, wanted);
   std::erase_if(degrees, [&](const cost::Degrees& d) {
     const bool unequal = query.samples % d.dp != 0;
-    return (unequal && query.demands.equal_samples) || !admits(query.demands, model, query.slice, d);
+    return (unequal && query.demands.equal_samples) || !admits(query.demands, model, query.slice, d) ||
+           zero_stages_of(query, traits, d, wanted).empty();
   });
   return degrees;
 }
 
-StrategySpace space_of(const Query& query, const SliceTraits& traits, Costed costed) {
-  StrategySpace space =
-      make_strategy_space(costed.degrees, std::move(costed.units), traits, query.allow, query.demands);
+StrategySpace space_of(const Query& query, const SliceTraits& traits, const model::ShardingGroup& wanted,
+                       Costed costed) {
+  StrategySpace space = make_strategy_space(costed.degrees, std::move(costed.units), query, traits, wanted);
   if (costed.degrees.empty()) {
     space.unsupported =
         fmt::format("no allowed tp x cp x dp makes up {} GPUs with dp {} {} samples", query.shape.gpus(),
@@ -123,7 +126,7 @@ void QueryGroups::make_spaces(const std::vector<Group*>& groups) const {
   });
   tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t g) {
     groups[g]->space = std::make_shared<const StrategySpace>(
-        space_of(*groups[g]->example, groups[g]->key.traits, std::move(costed[g])));
+        space_of(*groups[g]->example, groups[g]->key.traits, model_.job.sharding_group, std::move(costed[g])));
   });
 }
 

@@ -383,6 +383,7 @@ std::string describe(const cost::Strategy& strategy) {
   std::string text = fmt::format("tp {}{}, cp {}, dp {}", d.tp, d.sequence_parallel ? " with sp" : "", d.cp, d.dp);
   if (d.ep > 1 || d.etp > 1) text += fmt::format(", ep {}, etp {}", d.ep, d.etp);
   text += fmt::format(", ZeRO-{}", strategy.policy.zero);
+  if (d.dp_replicate > 1) text += fmt::format(" in groups of {}", d.dp_shard());
   switch (strategy.policy.recompute) {
     case RecomputeMode::kNone: return text + ", no recompute";
     case RecomputeMode::kSelective: return text + ", selective recompute";

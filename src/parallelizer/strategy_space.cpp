@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/cost/sharding.hpp"
 
 namespace tangram::parallelizer {
 namespace {
@@ -77,9 +78,13 @@ std::vector<UnitCosts> keep_needed(std::vector<UnitCosts> all) {
   return out;
 }
 
-/// Whether collectives of no more bytes are no slower on `a`, and shards of no more parameters no larger.
-bool no_worse(const cost::Group& a, const cost::Group& b, bool communicates) {
-  return a.size() >= b.size() && (!communicates || a == b);
+/// Whether collectives of no more bytes are no slower on `a`, and shards of no more parameters no larger. ZeRO-3
+/// gathers and scatters inside forward and backward: at the end it has nothing but the all-reduce among groups.
+bool no_worse(const cost::ProcessGroups& a, const cost::ProcessGroups& b, int zero) {
+  const bool alike = a.data == b.data && a.expert_data == b.expert_data && a.shards == b.shards &&
+                     a.copies == b.copies && a.expert_shards == b.expert_shards && a.expert_copies == b.expert_copies;
+  const bool silent = zero == 3 && a.copies.size() == 1 && a.expert_copies.size() == 1;
+  return alike || (silent && a.shards.size() >= b.shards.size() && a.expert_shards.size() >= b.expert_shards.size());
 }
 
 /// Whether collectives at the end of an iteration are known to take no longer with fewer bytes: the model's do, those
@@ -93,11 +98,9 @@ bool grows_with_bytes(const UnitCosts& a, const UnitCosts& b) {
 /// grows, and is rounded in the same way, so that this holds to the nanosecond and the byte.
 bool no_worse(const UnitCosts& a, const UnitCosts& b, int zero) {
   const auto shards = [](const Degrees& d) { return d.dp * d.cp * (d.sequence_parallel ? d.tp : 1); };
-  const bool at_the_end = zero < 3;  // ZeRO-3 gathers and scatters inside forward and backward
+  const bool at_the_end = zero < 3 || a.degrees.dp_replicate > 1;
   return shards(a.degrees) >= shards(b.degrees) && a.tied_parameters <= b.tied_parameters &&
-         no_worse(a.groups.data, b.groups.data, at_the_end) &&
-         no_worse(a.groups.expert_data, b.groups.expert_data, at_the_end) && (!at_the_end || grows_with_bytes(a, b)) &&
-         no_worse(a, b);
+         no_worse(a.groups, b.groups, zero) && (!at_the_end || grows_with_bytes(a, b)) && no_worse(a, b);
 }
 
 /// Better is transitive: it is enough to compare with those that have no better one themselves. Chains of one ZeRO
@@ -127,17 +130,6 @@ void find_better(StrategySpace& space) {
     space.better[chain] = found == best.end() ? chain : *found;
     if (found == best.end()) best.push_back(chain);
   }
-}
-
-std::vector<int> zero_stages(const Degrees& degrees, const SliceTraits& traits, const model::Techniques& allow,
-                             const Demands& demands) {
-  std::vector<int> out{0};
-  const bool shards = degrees.dp * degrees.cp > 1 || (traits.experts > 0 && degrees.edp() > 1);
-  if (demands.zero1) return {shards ? 1 : 0};
-  if (shards && allow.zero1) out.push_back(1);
-  if (shards && allow.zero2) out.push_back(2);
-  if (shards && allow.zero3) out.push_back(3);
-  return out;
 }
 
 std::vector<RecomputeMode> recompute_modes(const model::Techniques& allow, const Demands& demands) {
@@ -184,11 +176,21 @@ std::string reasons(const std::vector<Expected<UnitCosts>>& costed) {
 int technique_count(const cost::Strategy& strategy) {
   const Degrees& d = strategy.degrees;
   return int{d.tp > 1} + int{d.sequence_parallel} + int{d.cp > 1} + int{d.ep > 1} + int{d.dp > 1} +
-         int{strategy.policy.zero > 0} + int{strategy.policy.recompute != RecomputeMode::kNone};
+         int{strategy.policy.zero > 0} + int{d.dp_replicate > 1} +
+         int{strategy.policy.recompute != RecomputeMode::kNone};
+}
+
+std::vector<int> zero_stages_of(const Query& query, const SliceTraits& traits, const Degrees& degrees,
+                                const model::ShardingGroup& wanted) {
+  std::vector<int> stages = zero_stages(degrees, query.shape, traits, query.allow, wanted);
+  if (!query.demands.zero1) return stages;
+  const int demanded = cost::has_shards(degrees, traits.experts > 0) ? 1 : 0;
+  std::erase_if(stages, [&](int zero) { return zero != demanded; });
+  return stages;
 }
 
 StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vector<Expected<UnitCosts>> costed,
-                                  const SliceTraits& traits, const model::Techniques& allow, const Demands& demands) {
+                                  const Query& query, const SliceTraits& traits, const model::ShardingGroup& wanted) {
   TANGRAM_ASSERT(degrees.size() == costed.size());
   StrategySpace space;
   std::vector<UnitCosts> supported;
@@ -203,8 +205,8 @@ StrategySpace make_strategy_space(const std::vector<Degrees>& degrees, std::vect
   TANGRAM_ASSERT(space.units.size() <= UINT16_MAX / kZeroStages);
 
   for (std::size_t i = 0; i < space.units.size(); ++i) {
-    for (const int zero : zero_stages(space.units[i].degrees, traits, allow, demands)) {
-      for (const RecomputeMode mode : recompute_modes(allow, demands))
+    for (const int zero : zero_stages_of(query, traits, space.units[i].degrees, wanted)) {
+      for (const RecomputeMode mode : recompute_modes(query.allow, query.demands))
         space.families.push_back({.units = static_cast<std::uint16_t>(i),
                                   .chain = static_cast<std::uint16_t>(space.chains),
                                   .zero = static_cast<std::uint8_t>(zero),

@@ -26,14 +26,18 @@ struct StrategySpace {
   std::unique_ptr<KnownAnswers> known = std::make_unique<KnownAnswers>();
 };
 
-/// Number of techniques a strategy uses: tp, sp, cp, ep, dp, ZeRO, recompute. Of equally good strategies the one with
-/// fewer is kept, then the smaller one.
+/// Number of techniques a strategy uses: tp, sp, cp, ep, dp, ZeRO, its groups, recompute. Of equally good strategies
+/// the one with fewer is kept, then the smaller one.
 [[nodiscard]] int technique_count(const cost::Strategy& strategy);
 
-/// `costed[i]` are the unit costs of `degrees[i]`, ascending, or why there are none.
+/// zero_stages (degrees.hpp), or the one of them that is demanded.
+[[nodiscard]] std::vector<int> zero_stages_of(const Query& query, const SliceTraits& traits,
+                                              const cost::Degrees& degrees, const model::ShardingGroup& wanted);
+
+/// `costed[i]` are the unit costs of `degrees[i]`, ascending, or why there are none. Of the query count shape,
+/// techniques and demands.
 [[nodiscard]] StrategySpace make_strategy_space(const std::vector<cost::Degrees>& degrees,
-                                                std::vector<Expected<cost::UnitCosts>> costed,
-                                                const SliceTraits& traits, const model::Techniques& allow,
-                                                const Demands& demands);
+                                                std::vector<Expected<cost::UnitCosts>> costed, const Query& query,
+                                                const SliceTraits& traits, const model::ShardingGroup& wanted);
 
 }  // namespace tangram::parallelizer

@@ -5,7 +5,9 @@
 #include "findings.hpp"
 #include "saturating.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/cost/sharding.hpp"
 #include "tangram/cost/validity.hpp"
+#include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
 
@@ -93,6 +95,10 @@ void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& finding
   }
 }
 
+bool shards(const cost::MemoryPolicy& policy) {
+  return policy.zero > 0 || std::ranges::any_of(policy.runs, [](const auto& run) { return run.policy.zero > 0; });
+}
+
 void check_degrees(const model::Model& model, const Part& part, const std::string& where, Findings& findings) {
   const auto& d = part.strategy.degrees;
   if (part.samples % d.dp == 0) {  // else it is reported as such
@@ -104,6 +110,9 @@ void check_degrees(const model::Model& model, const Part& part, const std::strin
   if (!is_stage(policy.zero) ||
       !std::ranges::all_of(policy.runs, [&](const cost::BlockRun& run) { return is_stage(run.policy.zero); })) {
     findings.add("degrees-invalid", where, "ZeRO stages go from 0 to 3");
+  }
+  if (d.dp_replicate > 1 && !shards(policy)) {
+    findings.add("degrees-invalid", where, "dp_replicate says what ZeRO shards over, and there is no ZeRO");
   }
   if (policy.recompute_layers != 0 && policy.recompute != cost::RecomputeMode::kFull) {
     findings.add("recompute-layers", where, "layers are counted for full recompute alone");
@@ -131,6 +140,17 @@ void check_recompute(const Stage& stage, const Part& part, const std::string& wh
   if (policy.recompute != cost::RecomputeMode::kNone) {
     findings.add("block-runs", where, "recompute is told of the stage and of its blocks");
   }
+}
+
+/// What ZeRO shards over, against what the job wants.
+void check_sharding_group(const LaunchPlan& plan, const Part& part, const std::string& where, Findings& findings) {
+  const model::ShardingGroup& wanted = plan.model.job.sharding_group;
+  if (wanted.kind == model::ShardingGroup::Kind::kAny || !shards(part.strategy.policy)) return;
+  const auto replicate = cost::replicate_of(wanted, part.strategy.degrees, shape_of(plan, part));
+  if (replicate == part.strategy.degrees.dp_replicate) return;
+  findings.add("sharding-group", where,
+               "the job wants another sharding group than " + std::to_string(part.strategy.degrees.dp_shard()) +
+                   " of " + std::to_string(part.strategy.degrees.dp) + " data-parallel ranks");
 }
 
 void check_allowed(const LaunchPlan& plan, const Part& part, const std::string& where, Findings& findings) {
@@ -215,6 +235,7 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
       check_degrees(plan.pipelined(), stage.parts[p], where, findings);
       check_recompute(stage, stage.parts[p], where, findings);
       check_allowed(plan, stage.parts[p], where, findings);
+      check_sharding_group(plan, stage.parts[p], where, findings);
     }
   }
   check_runtime(plan, findings);

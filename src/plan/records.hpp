@@ -279,6 +279,7 @@ void fields(Io& io, Of<Io, cost::Degrees>& degrees) {
   io.integer("ep", degrees.ep, kDegree);
   io.integer("etp", degrees.etp, kDegree);
   io.boolean("sequence_parallel", degrees.sequence_parallel);
+  if (io.has("dp_replicate", degrees.dp_replicate > 1)) io.integer("dp_replicate", degrees.dp_replicate, kDegree);
   io.repeats("order", [] { return kRankOrder; });
   if constexpr (Io::kReads) {
     const std::int64_t pair = std::int64_t{degrees.tp} * degrees.cp;

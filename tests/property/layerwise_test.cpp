@@ -38,22 +38,17 @@ void note(Staircase& stairs, std::int64_t time, std::int64_t in_flight) {
   }
 }
 
-std::vector<int> base_stages(const cost::Degrees& d, const Query& q, bool moe) {
-  const bool shards = d.dp * d.cp > 1 || (moe && d.edp() > 1);
-  std::vector<int> stages{0};
-  if (shards && q.allow.zero1) stages.push_back(1);
-  if (shards && q.allow.zero2) stages.push_back(2);
+/// ZeRO-0 beside ZeRO-3 where that is inside groups as well.
+std::vector<int> base_stages(const cost::Degrees& d, const Query& q, const model::Model& model) {
+  std::vector<int> stages;
+  for (const int zero : {0, 1, 2}) {
+    if (may_use(d, zero, q, model) || (zero == 0 && may_use(d, 3, q, model))) stages.push_back(zero);
+  }
   return stages;
 }
 
-bool may_shard(const cost::Degrees& d, const Query& q, bool moe) {
-  return q.allow.zero3 && (d.dp * d.cp > 1 || (moe && d.edp() > 1));
-}
-
-bool has_experts(const Query& q, const model::Model& model) {
-  return std::ranges::any_of(q.slice.runs, [&](const auto& run) {
-    return model.types[static_cast<std::size_t>(run.first)].feed_forward.is_moe();
-  });
+bool shards(const cost::MemoryPolicy& policy) {
+  return policy.zero > 0 || std::ranges::any_of(policy.runs, [](const auto& run) { return run.policy.zero > 0; });
 }
 
 /// What one block can do.
@@ -88,14 +83,14 @@ void each_assignment(const Query& q, int base, bool shards, Visit visit) {
 
 std::map<Chain, Staircase> every_chain(const Query& q, const model::Model& model) {
   std::map<Chain, Staircase> out;
-  const bool moe = has_experts(q, model);
   for (const cost::Degrees& degrees : all_degrees(q, model)) {
     const auto units = cost::unit_costs(model, q.shape, degrees, q.samples);
     if (!units) continue;
-    for (const int base : base_stages(degrees, q, moe)) {
+    for (const int base : base_stages(degrees, q, model)) {
       Staircase& stairs = out[{degrees, base}];
       stairs.assign(static_cast<std::size_t>(q.max_in_flight), kNone);
-      each_assignment(q, base, may_shard(degrees, q, moe), [&](const cost::MemoryPolicy& policy) {
+      each_assignment(q, base, may_use(degrees, 3, q, model), [&](const cost::MemoryPolicy& policy) {
+        if (degrees.dp_replicate > 1 && !shards(policy)) return;
         const auto cost = cost::stage_cost(*units, q.slice, policy);
         note(stairs, time_of(cost), cost::max_in_flight(cost, q.shape.device.usable()));
       });

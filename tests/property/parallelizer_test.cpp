@@ -34,17 +34,16 @@ struct Plan {
 
 int techniques(const cost::Strategy& s) {
   return (s.degrees.tp > 1) + s.degrees.sequence_parallel + (s.degrees.cp > 1) + (s.degrees.ep > 1) +
-         (s.degrees.dp > 1) + (s.policy.zero > 0) + (s.policy.recompute != cost::RecomputeMode::kNone);
+         (s.degrees.dp > 1) + (s.policy.zero > 0) + (s.degrees.dp_replicate > 1) +
+         (s.policy.recompute != cost::RecomputeMode::kNone);
 }
 
 auto simplicity(const cost::Strategy& s) { return std::tuple(techniques(s), s); }
 
-std::vector<cost::MemoryPolicy> all_policies(const cost::Degrees& d, const Query& q, bool moe) {
+std::vector<cost::MemoryPolicy> all_policies(const cost::Degrees& d, const Query& q, const model::Model& model) {
   std::vector<cost::MemoryPolicy> out;
-  const bool shards = d.dp * d.cp > 1 || (moe && d.edp() > 1);
-  const std::array<bool, 4> allowed{true, shards && q.allow.zero1, shards && q.allow.zero2, shards && q.allow.zero3};
   for (int zero = 0; zero < 4; ++zero) {
-    if (!allowed[static_cast<std::size_t>(zero)]) continue;
+    if (!may_use(d, zero, q, model)) continue;
     out.push_back({zero, cost::RecomputeMode::kNone, 0});
     if (q.allow.recompute_selective) out.push_back({zero, cost::RecomputeMode::kSelective, 0});
     for (int r = 1; q.allow.recompute_full && r <= q.slice.block_count(); ++r) {
@@ -59,10 +58,7 @@ std::vector<Plan> everything(const Query& q, const model::Model& model, const co
   for (const auto& degrees : all_degrees(q, model)) {
     const auto units = cost::unit_costs(model, q.shape, degrees, q.samples, profiles);
     if (!units) continue;
-    const bool moe = std::any_of(q.slice.runs.begin(), q.slice.runs.end(), [&](const auto& run) {
-      return model.types[static_cast<std::size_t>(run.first)].feed_forward.is_moe();
-    });
-    for (const auto& policy : all_policies(degrees, q, moe)) {
+    for (const auto& policy : all_policies(degrees, q, model)) {
       const auto cost = cost::stage_cost(*units, q.slice, policy);
       const auto n_max = cost::max_in_flight(cost, q.shape.device.usable());
       out.push_back({{degrees, policy}, cost, n_max, vector_of(cost, n_max)});

@@ -35,14 +35,52 @@ inline std::vector<cost::Degrees> all_degrees(const Query& q, const model::Model
       for (int ep = 1; ep <= gpus; ++ep) {
         for (int etp = 1; etp <= gpus; ++etp) {
           for (const bool sp : {false, true}) {
-            const cost::Degrees d{tp, cp, gpus / (tp * cp), ep, etp, sp};
-            if (considered(d, q, model)) out.push_back(d);
+            cost::Degrees d{tp, cp, gpus / (tp * cp), ep, etp, sp};
+            if (!considered(d, q, model)) continue;
+            for (; d.dp_replicate <= d.dp; ++d.dp_replicate) {
+              if (d.dp % d.dp_replicate == 0) out.push_back(d);
+            }
           }
         }
       }
     }
   }
   return out;
+}
+
+inline bool has_experts(const Query& q, const model::Model& model) {
+  return std::ranges::any_of(q.slice.runs, [&](const auto& run) {
+    return model.types[static_cast<std::size_t>(run.first)].feed_forward.is_moe();
+  });
+}
+
+/// Whether the ranks of each sharding group are as the job wants them at this ZeRO stage.
+inline bool is_wanted(const cost::Degrees& d, int zero, const Query& q, const model::ShardingGroup& group) {
+  using Kind = model::ShardingGroup::Kind;
+  const bool one = d.dp_replicate == 1;
+  const bool inside = q.shape.nodes > 1 ? d.gpus() / d.dp_replicate == q.shape.per_node : one;
+  switch (group.kind) {
+    case Kind::kAny: return one || (inside && zero == 3);
+    case Kind::kAll: return one;
+    case Kind::kNode: return inside;
+    case Kind::kRanks: break;
+  }
+  return d.dp <= group.ranks ? one : d.dp == group.ranks * d.dp_replicate;
+}
+
+/// Whether a stage at these degrees may be under this ZeRO stage.
+inline bool may_use(const cost::Degrees& d, int zero, const Query& q, const model::Model& model) {
+  if (zero == 0) return d.dp_replicate == 1;
+  const bool shards =
+      d.dp / d.dp_replicate * d.cp > 1 || (has_experts(q, model) && d.edp() / std::min(d.edp(), d.dp_replicate) > 1);
+  const bool allowed = zero == 1 ? q.allow.zero1 : zero == 2 ? q.allow.zero2 : q.allow.zero3;
+  return shards && allowed && is_wanted(d, zero, q, model.job.sharding_group);
+}
+
+inline model::ShardingGroup random_sharding_group() {
+  using Kind = model::ShardingGroup::Kind;
+  const Kind kind = *rc::gen::element(Kind::kAny, Kind::kAny, Kind::kAny, Kind::kAll, Kind::kNode, Kind::kRanks);
+  return {kind, kind == Kind::kRanks ? *rc::gen::element(1, 2, 3, 4) : 0};
 }
 
 /// So small that the latency of a collective outweighs its bytes.
@@ -76,6 +114,7 @@ inline model::Model random_model() {
   }
   auto model = fixtures::model_of(std::move(types), std::move(blocks));
   model.job.flash_attention = *rc::gen::element(true, true, false);
+  model.job.sharding_group = random_sharding_group();
   return model;
 }
 

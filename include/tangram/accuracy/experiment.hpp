@@ -39,7 +39,8 @@
 //               others' norms; "full 24/52 layers" that part of the blocks; modules as Megatron-Core calls them, with
 //               no names the core of attention; of operators the four of the attention core first, then whole blocks
 //   sharding    FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until the last microbatch
-//               (torchtitan's default), as ZeRO-1 does
+//               (torchtitan's default), as ZeRO-1 does; over as many data-parallel ranks as printed, neighbours, and
+//               the shards of gradients are all-reduced among such groups
 //   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups
 //   memory      with the buffers of collectives where the driver's count is printed (nvidia-smi): of a communicator for
 //               all ranks, of one for each kind of group (tp, cp, dp, ep, pp), which Megatron-LM's code

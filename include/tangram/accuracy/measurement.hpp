@@ -92,8 +92,8 @@ struct Measurement {
   std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed
   bool offloads_activations = false;
   std::optional<int> zero;
-  bool fully_sharded = false;  ///< FSDP with a group of its own
-  std::string recompute;       ///< as published; "": not printed
+  std::optional<int> sharding_group;  ///< FSDP: ranks of dp that it shards over
+  std::string recompute;              ///< as published; "": not printed
   std::vector<std::string> recompute_modules;
   std::string precision;
   std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision

@@ -72,10 +72,14 @@ inline constexpr double kOverlapLoss = 0.126;
 struct ProcessGroups {
   Group tensor;
   Group context;
-  Group data;    ///< dp x cp: reduces and shards everything but experts
+  Group data;    ///< dp x cp: reduces everything but experts
   Group expert;  ///< of the all-to-all
   Group expert_tensor;
-  Group expert_data;  ///< replicas of an expert
+  Group expert_data;    ///< replicas of an expert
+  Group shards;         ///< of `data`, neighbours that share what ZeRO shards: all, or one of dp_replicate parts
+  Group copies;         ///< of `data`, the ranks with equal shards
+  Group expert_shards;  ///< the same of `expert_data`
+  Group expert_copies;
 };
 
 /// Ranks are numbered tp, cp, dp from the inside out; those of experts expert-tp, ep, replicas.

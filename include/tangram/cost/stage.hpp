@@ -34,8 +34,8 @@ struct UnitCost {
   double zero3_backward = 0;      ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
   double zero3_recompute = 0;     ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
   double zero2_scatter = 0;       ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
-  double shared_parameters = 0;   ///< on this GPU before ZeRO, sharded over dp x cp by ZeRO
-  double expert_parameters = 0;   ///< on this GPU before ZeRO, sharded over edp by ZeRO
+  double shared_parameters = 0;   ///< on this GPU before ZeRO, sharded over dp_shard x cp by ZeRO
+  double expert_parameters = 0;   ///< on this GPU before ZeRO, sharded over edp / expert_replicate by ZeRO
   double trained_shared = 0;      ///< of shared_parameters, those with gradients and optimizer state
   double trained_expert = 0;      ///< of expert_parameters, the same
   double trained_parameters = 0;  ///< of the whole unit, unsharded
@@ -112,7 +112,8 @@ struct StageCost {
 ///   backward  sum of units, plus recompute, plus exposed gathers and scatters of ZeRO-2 and 3
 ///   sync      of trained parameters alone. ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over
 ///             dp x cp, experts over their replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that
-///             nothing is left at the end
+///             nothing is left at the end. Where ZeRO shards inside groups, these collectives of ZeRO-1 to 3 stay
+///             inside them, and the shards of gradients are all-reduced among the groups at the end
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather them
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;

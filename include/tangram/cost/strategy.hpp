@@ -14,6 +14,10 @@ using model::RecomputeMode;
 
 /// Degrees inside one stage. Attention and dense parts use tp x cp x dp = all GPUs of the stage. Experts use
 /// etp x ep x edp = all GPUs, where ep shards experts over the dp x cp (x tp / etp) ranks.
+///
+/// ZeRO shards over all of dp x cp, or inside dp_replicate groups that each hold everything (hybrid sharding, HSDP:
+/// Zhao et al., PyTorch FSDP, VLDB 2023, section 3.2.2). A group has dp_shard() x cp x tp ranks that are neighbours. Of
+/// an expert's replicas those in one group share its shards: edp / expert_replicate().
 struct Degrees {
   int tp = 1;
   int cp = 1;
@@ -21,9 +25,14 @@ struct Degrees {
   int ep = 1;
   int etp = 1;
   bool sequence_parallel = false;  ///< only with tp > 1
+  int dp_replicate = 1;            ///< divides dp; more than 1 only under ZeRO
 
   [[nodiscard]] int gpus() const { return tp * cp * dp; }
   [[nodiscard]] int edp() const { return gpus() / (ep * etp); }
+  /// Of dp, the ranks that ZeRO shards over.
+  [[nodiscard]] int dp_shard() const { return dp / dp_replicate; }
+  /// Copies of what ZeRO shards of an expert: where experts are spread over more than a group, each replica is one.
+  [[nodiscard]] int expert_replicate() const { return std::min(dp_replicate, edp()); }
   /// Of so many samples, what the fullest of the dp replicas gets: the first samples % dp of them get one more.
   [[nodiscard]] std::int64_t most_samples(std::int64_t samples) const { return samples / dp + (samples % dp != 0); }
   /// Of so many samples, those of the replicas in front of this one: replica d gets [samples_before(d), ... (d + 1)).
@@ -35,7 +44,7 @@ struct Degrees {
 
 /// What trades time for memory in one block.
 struct BlockPolicy {
-  int zero = 0;  ///< 0..3 over dp x cp (experts: over edp)
+  int zero = 0;  ///< 0..3 over dp_shard x cp (experts: over edp / expert_replicate)
   RecomputeMode recompute = RecomputeMode::kNone;
   auto operator<=>(const BlockPolicy&) const = default;
 };
@@ -50,7 +59,7 @@ struct BlockRun {
 /// What trades time for memory at fixed degrees. Most stages treat their blocks alike, or recompute some of them in
 /// full; where they do not, `runs` tells of every block.
 struct MemoryPolicy {
-  int zero = 0;  ///< 0..3 over dp x cp (experts: over edp); beside `runs` of embedding and head alone
+  int zero = 0;  ///< 0..3, as of a block; beside `runs` of embedding and head alone
   RecomputeMode recompute = RecomputeMode::kNone;
   int recompute_layers = 0;  ///< blocks recomputed in full, from the stage's first; kFull only
   std::vector<BlockRun>

@@ -32,6 +32,7 @@ enum class Fault : std::uint8_t {
   kMissingWraparound,
   kWrongGroup,
   kDroppedWeightGradient,
+  kMissingReplicaSum,
 };
 
 struct FaultName {

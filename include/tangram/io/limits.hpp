@@ -117,6 +117,7 @@ inline constexpr Limit kLimits[] = {
     {"global_batch_samples", "samples", 1, 1'000'000, "no job has larger batches; each microbatch is simulated"},
     {"global_batch_tokens", "tokens", 1, 1e12, "no batch is larger"},
     {"microbatch", "samples", 0, 1'000'000, "no batch is larger; 0: searched"},
+    {"sharding_group", "ranks", 1, 65'536, "no job has more"},
     {"gradient_bytes_per_parameter", "bytes", 1, 8, "2: fp16 or bf16, 4: fp32"},
     {"state_bytes_per_parameter", "bytes", 0, 64, "Adam keeps 12 beside 16-bit parameters"},
     // Profiles.

@@ -137,6 +137,20 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
+/// Over which data-parallel ranks of a stage ZeRO shards; each group of them holds everything (cost::Degrees).
+struct ShardingGroup {
+  enum class Kind : std::uint8_t {
+    kAny,   ///< searched
+    kAll,   ///< all of them
+    kNode,  ///< those of a node
+    kRanks  ///< so many
+  };
+  Kind kind = Kind::kAny;
+  int ranks = 0;  ///< kRanks
+
+  bool operator==(const ShardingGroup&) const = default;
+};
+
 /// Which fused attention runs.
 enum class AttentionKernel {
   kFlash2,  ///< one for all generations of GPUs (FlashAttention-2)
@@ -186,6 +200,7 @@ struct Job {
   std::string loss_normalization = "global_token_mean";
   Techniques allow;
   std::int64_t microbatch = 0;  ///< fixed by the user (per pipeline); 0: searched
+  ShardingGroup sharding_group;
 
   bool operator==(const Job&) const = default;
 };

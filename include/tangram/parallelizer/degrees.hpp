@@ -37,4 +37,19 @@ struct SliceTraits {
 [[nodiscard]] std::vector<cost::Degrees> enumerate_degrees(const cluster::DeviceShape& shape, int samples,
                                                            const SliceTraits& traits, const model::Techniques& allow);
 
+/// Adds degrees whose ZeRO shards inside groups, and sorts: the groups that the job wants (cost/sharding.hpp) or, where
+/// it leaves them free and ZeRO-3 is allowed, those inside nodes. Groups that have nothing to shard are left out.
+[[nodiscard]] std::vector<cost::Degrees> with_sharding_groups(std::vector<cost::Degrees> degrees,
+                                                              const cluster::DeviceShape& shape,
+                                                              const SliceTraits& traits, const model::Techniques& allow,
+                                                              const model::ShardingGroup& wanted);
+
+/// The ZeRO stages of such degrees, ascending: 0 without groups, the others where ZeRO shards as the job wants it.
+/// Where it leaves the groups free, they are for ZeRO-3 alone, whose gathers they keep inside a node: ZeRO-1 and 2 move
+/// no fewer bytes between nodes with them, as a reduce-scatter or gather of all sends there what the groups' all-reduce
+/// does, and would keep more in memory.
+[[nodiscard]] std::vector<int> zero_stages(const cost::Degrees& degrees, const cluster::DeviceShape& shape,
+                                           const SliceTraits& traits, const model::Techniques& allow,
+                                           const model::ShardingGroup& wanted);
+
 }  // namespace tangram::parallelizer

@@ -79,8 +79,9 @@ Judged<cost::Degrees> read_degrees(const Json& stage) {
   const Json* object = member_if_object(stage, "degrees");
   if (object == nullptr || !object->is_object()) return reject("malformed", "a stage without \"degrees\"");
   cost::Degrees degrees;
-  const std::pair<const char*, int*> fields[] = {
-      {"tp", &degrees.tp}, {"cp", &degrees.cp}, {"dp", &degrees.dp}, {"ep", &degrees.ep}, {"etp", &degrees.etp}};
+  const std::pair<const char*, int*> fields[] = {{"tp", &degrees.tp},   {"cp", &degrees.cp},
+                                                 {"dp", &degrees.dp},   {"ep", &degrees.ep},
+                                                 {"etp", &degrees.etp}, {"dp_replicate", &degrees.dp_replicate}};
   for (const auto& [key, target] : fields) {
     const auto read = whole(*object, key, 1, kMostGpus, 1);
     if (!read) return tl::unexpected(read.error());

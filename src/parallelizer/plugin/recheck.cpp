@@ -10,6 +10,7 @@
 #include "claims.hpp"
 #include "messages.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/cost/sharding.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 
 namespace tangram::parallelizer {
@@ -47,7 +48,20 @@ std::string forbidden(const cost::Strategy& strategy, const model::Techniques& a
 
 /// Whether ZeRO has anything to shard over.
 bool shards(const model::Model& model, const Query& query, const cost::Degrees& degrees) {
-  return degrees.dp * degrees.cp > 1 || (traits_of(model, query.slice).experts > 0 && degrees.edp() > 1);
+  return cost::has_shards(degrees, traits_of(model, query.slice).experts > 0);
+}
+
+/// Why ZeRO cannot shard like this, or nothing.
+std::string wrong_groups(const model::Model& model, const Query& query, const cost::Strategy& strategy) {
+  const cost::Degrees& d = strategy.degrees;
+  const auto& runs = strategy.policy.runs;
+  const bool sharded = strategy.policy.zero > 0 ||
+                       std::ranges::any_of(runs, [](const cost::BlockRun& run) { return run.policy.zero > 0; });
+  if (!sharded) return d.dp_replicate > 1 ? "dp_replicate without ZeRO" : "";
+  if (!shards(model, query, d)) return "ZeRO with nothing to shard over";
+  const model::ShardingGroup& wanted = model.job.sharding_group;
+  if (wanted.kind == model::ShardingGroup::Kind::kAny) return "";
+  return cost::replicate_of(wanted, d, query.shape) == d.dp_replicate ? "" : "another sharding group than the job's";
 }
 
 /// What the target's runtime demands of the stage and the strategy does not keep, or nothing.
@@ -87,8 +101,11 @@ std::optional<Rejection> query_mismatch(const model::Model& model, const Query& 
   }
   if (d.sequence_parallel && d.tp == 1)
     return rejection("unsupported", "sequence parallelism without tensor parallelism");
-  if (strategy.policy.zero > 0 && !shards(model, query, d)) {
-    return rejection("unsupported", "ZeRO with nothing to shard over");
+  if (d.dp % d.dp_replicate != 0) {
+    return rejection("unsupported", fmt::format("dp_replicate {} does not divide dp {}", d.dp_replicate, d.dp));
+  }
+  if (std::string why = wrong_groups(model, query, strategy); !why.empty()) {
+    return rejection("unsupported", std::move(why));
   }
   if (const std::string name = forbidden(strategy, query.allow); !name.empty()) {
     return rejection("not-allowed", fmt::format("uses {}, which the job does not allow", name));

@@ -133,14 +133,20 @@ auto members(S& s) {
   return std::tie(s.bits);
 }
 
+template <Of<model::ShardingGroup> S>
+auto members(S& s) {
+  auto& [kind, ranks] = s;
+  return std::tie(kind, ranks);
+}
+
 template <Of<model::Job> S>
 auto members(S& s) {
   auto& [sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
-         overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch] =
-      s;
+         overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch,
+         group] = s;
   return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
                   overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow,
-                  microbatch);
+                  microbatch, group);
 }
 
 template <Of<model::Model> S>
@@ -156,8 +162,8 @@ auto members(S& s) {
 
 template <Of<cost::Degrees> S>
 auto members(S& s) {
-  auto& [tp, cp, dp, ep, etp, sequence_parallel] = s;
-  return std::tie(tp, cp, dp, ep, etp, sequence_parallel);
+  auto& [tp, cp, dp, ep, etp, sequence_parallel, dp_replicate] = s;
+  return std::tie(tp, cp, dp, ep, etp, sequence_parallel, dp_replicate);
 }
 
 template <Of<cost::ProfileRow> S>

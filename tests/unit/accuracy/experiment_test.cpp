@@ -136,12 +136,31 @@ TEST_CASE("context and expert parallelism") {
 
 TEST_CASE("ZeRO-3 inside a pipeline works as ZeRO-1") {
   Measurement m = complete();
-  m.fully_sharded = true;
+  m.sharding_group = 8;
   CHECK(expressed(m).zero == 3);
   m.pp = 2;
   CHECK(expressed(m).zero == 1);
   m.zero = 2;
   CHECK(expressed(m).zero == 2);
+}
+
+TEST_CASE("FSDP shards over the ranks printed") {
+  Measurement m = complete();
+  m.tp = m.pp = 1;
+  m.zero = 3;
+  const auto groups = [&](std::optional<int> ranks) {
+    m.sharding_group = ranks;
+    return expressed(m).stages[0].parts[0].degrees.dp_replicate;
+  };
+  const int dp = expressed(m).stages[0].parts[0].degrees.dp;
+  REQUIRE(dp % 4 == 0);
+  CHECK(groups({}) == 1);
+  CHECK(groups(dp) == 1);
+  CHECK(groups(dp / 4) == 4);
+  CHECK(groups(2 * dp) == 1);
+  CHECK(groups(dp - 1) == 1);  // no groups of equal size
+  m.zero = 0;
+  CHECK(groups(dp / 4) == 1);
 }
 
 TEST_CASE("replicas that name their GPUs are split into parts by type and size") {

@@ -175,7 +175,7 @@ TEST_CASE("fused attention is printed, or of its time") {
   m.zero = 2;
   CHECK(uses_fused_attention(m, device("A100")));
   m.zero.reset();
-  m.fully_sharded = true;
+  m.sharding_group = 8;
   CHECK(zero_stage(m) == 3);
   CHECK(uses_fused_attention(m, device("A100")));
   m.flash_attention = false;

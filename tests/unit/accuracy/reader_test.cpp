@@ -77,7 +77,7 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
   CHECK(m.flash_attention == false);
   CHECK(m.attention_kernel == "native");
   CHECK(m.offloads_activations);
-  CHECK(m.fully_sharded);
+  CHECK(m.sharding_group.value_or(0) > 0);
   CHECK(m.recompute == "full");
   CHECK(m.precision == "bf16");
   CHECK(m.variant == "compile");

@@ -105,7 +105,7 @@ TEST_CASE("what a measurement combined") {
   m = {};
   m.tp = m.pp = m.cp = m.dp = 1;
   CHECK(parallelism_of(m) == "single");
-  m.fully_sharded = true;
+  m.sharding_group = 8;
   CHECK(parallelism_of(m) == "FSDP");
   m = {};
   m.stage_gpus = {1};

@@ -441,6 +441,18 @@ void add_size_rules(const cluster::IslandHierarchy& hierarchy, const GpuTypes& t
   }
 }
 
+/// Of what the job wants; empty: it leaves the groups free.
+std::string sharding_rule(const model::ShardingGroup& wanted) {
+  const std::string text = "ZeRO shards over ";
+  switch (wanted.kind) {
+    case model::ShardingGroup::Kind::kAny: return "";
+    case model::ShardingGroup::Kind::kAll: return text + "all data-parallel ranks of a stage";
+    case model::ShardingGroup::Kind::kNode: return text + "the data-parallel ranks of a node";
+    case model::ShardingGroup::Kind::kRanks: break;
+  }
+  return text + std::to_string(wanted.ranks) + " data-parallel ranks of a stage, or all where it has fewer";
+}
+
 }  // namespace
 
 Space name_space(const model::Job& job, const cluster::IslandHierarchy& hierarchy, const SearchOptions& options) {
@@ -463,6 +475,7 @@ Space name_space(const model::Job& job, const cluster::IslandHierarchy& hierarch
                           std::to_string(parallelizer::kMinChunkTokens) +
                           " tokens: where every replica of a stage works on one sample");
   }
+  if (const std::string rule = sharding_rule(job.sharding_group); !rule.empty()) space.rules.push_back(rule);
   if (const std::size_t pairs = mixed_pairs(job, hierarchy, options); pairs > 0) {
     const std::string which = pairs == kAllPairs ? "any pair" : "the " + std::to_string(pairs) + " largest pairs";
     space.rules.push_back("mixed stages: two classes, " + which + " of shapes, samples in eighths");

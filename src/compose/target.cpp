@@ -33,6 +33,17 @@ parallelizer::SliceTraits traits_from(const model::Model& model, int first) {
   return parallelizer::traits_of(model, model::signature(model, first, model.block_count()));
 }
 
+/// With the groups that ZeRO shards inside, where the job wants any: those that it leaves free are not the same for all
+/// stages. Runtimes divide the replicas of experts as they divide the others.
+std::vector<cost::Degrees> degrees_of_shape(const model::Job& job, const cluster::DeviceShape& shape, int samples,
+                                            const parallelizer::SliceTraits& traits) {
+  std::vector<cost::Degrees> degrees = parallelizer::enumerate_degrees(shape, samples, traits, job.allow);
+  if (job.sharding_group.kind == model::ShardingGroup::Kind::kAny) return degrees;
+  degrees = parallelizer::with_sharding_groups(std::move(degrees), shape, traits, job.allow, job.sharding_group);
+  std::erase_if(degrees, [](const cost::Degrees& d) { return d.edp() % d.dp_replicate != 0; });
+  return degrees;
+}
+
 /// Every set of degrees that some shape of the fleet can have, and all blocks from `first` on.
 std::vector<cost::Degrees> common_degrees(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                           int first = 0) {
@@ -43,7 +54,7 @@ std::vector<cost::Degrees> common_degrees(const model::Model& model, const clust
       for (const int gpus : shapes_of(island_class, gpu_count(level))) {
         const auto shape = cluster::make_shape(island_class, gpus);
         const auto samples = static_cast<int>(std::min<std::int64_t>(model.job.global_batch, 1 << 30));
-        for (const cost::Degrees& d : parallelizer::enumerate_degrees(shape, samples, traits, model.job.allow)) {
+        for (const cost::Degrees& d : degrees_of_shape(model.job, shape, samples, traits)) {
           if (d.tp > 1 && model.job.allow.sp && !d.sequence_parallel) continue;
           if (samples % d.dp != 0) continue;
           found.insert(d);

@@ -226,14 +226,20 @@ double copies_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
   return collective_of(Collective::kAllReduce, shards, of_copies(units.groups), units.gradient_bytes, units);
 }
 
+/// Whether gathers and scatters of ZeRO-2 and 3 leave the links among groups alone.
+bool are_inside_members(const ProcessGroups& groups) {
+  return groups.shards.members == 1 && groups.expert_shards.members == 1;
+}
+
 double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
   const auto of = [&](Collective kind, const Sums& own, const Groups& groups) {
     return collective_of(kind, own.trained, groups, units.gradient_bytes, units);
   };
-  const double seconds = of(Collective::kAllReduce, sums[0], all_replicas(units.groups)) +
-                         of(Collective::kReduceScatter, sums[1], of_shards(units.groups)) +
-                         copies_sync_seconds(sums, units);
-  return seconds > 0 ? seconds + kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0;
+  const double inside = of(Collective::kAllReduce, sums[0], all_replicas(units.groups)) +
+                        of(Collective::kReduceScatter, sums[1], of_shards(units.groups));
+  const double among = copies_sync_seconds(sums, units);
+  const bool waits = inside > 0 || (among > 0 && !are_inside_members(units.groups));
+  return inside + among + (waits ? kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0);
 }
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.

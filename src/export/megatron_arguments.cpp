@@ -130,13 +130,12 @@ void add_precision(const model::Job& job, List& list) {
 }
 
 // ZeRO-1 is the distributed optimizer; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for
-// itself, and they reduce their shards with each other.
+// itself, as do groups inside a stage, and they reduce their shards with each other.
 void add_sharding(const plan::LaunchPlan& plan, const plan::Part& part, List& list) {
   const int zero = part.strategy.policy.zero;
-  if (zero == 1) {
-    list.flag("use-distributed-optimizer");
-    if (plan.pipelines.size() > 1) list.value("num-distributed-optimizer-instances", plan.pipelines.size());
-  }
+  if (zero == 1) list.flag("use-distributed-optimizer");
+  const std::size_t instances = plan.pipelines.size() * static_cast<std::size_t>(part.strategy.degrees.dp_replicate);
+  if (zero > 0 && instances > 1) list.value("num-distributed-optimizer-instances", instances);
   if (zero >= 2) {
     list.flag("use-megatron-fsdp")
         .value("data-parallel-sharding-strategy", zero == 2 ? "optim_grads" : "optim_grads_params")

@@ -29,9 +29,25 @@ cost::Degrees common_degrees(ArgumentMap& arguments, std::int64_t tp) {
   return common;
 }
 
-/// Copies of the pipeline that shard their optimizer each for itself; a rank map knows better.
-std::int64_t copies(ArgumentMap& arguments, const SortedFiles& files) {
-  return files.pipelines > 0 ? files.pipelines : degree(arguments, "num-distributed-optimizer-instances", 1);
+/// Copies of the pipeline, and groups of a stage's replicas in each, that shard their optimizer each for itself.
+/// Without a rank map they are all taken for copies.
+struct Instances {
+  std::int64_t pipelines = 1;
+  std::int64_t groups = 1;
+};
+
+Instances read_instances(ArgumentMap& arguments, const SortedFiles& files) {
+  const std::string name = "num-distributed-optimizer-instances";
+  const std::int64_t all = degree(arguments, name, 1);
+  if (files.pipelines <= 0) return {all, 1};
+  if (all % files.pipelines == 0) return {files.pipelines, all / files.pipelines};
+  if (all > 1) {
+    arguments.error_at(
+        name, "inconsistent-value",
+        fmt::format("{} instances cannot be divided among the {} pipelines of the rank map", all, files.pipelines),
+        "give the rank map of this job");
+  }
+  return {files.pipelines, 1};
 }
 
 }  // namespace
@@ -110,8 +126,9 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   const std::int64_t samples = read_batch(arguments, job);
   const std::int64_t tp = degree(arguments, "tensor-model-parallel-size", 1);
   const std::int64_t stages = degree(arguments, "pipeline-model-parallel-size", 1);
-  const cost::Degrees common = common_degrees(arguments, tp);
-  const std::int64_t pipelines = copies(arguments, files);
+  cost::Degrees common = common_degrees(arguments, tp);
+  const auto [pipelines, groups] = read_instances(arguments, files);
+  common.dp_replicate = read_zero(arguments) > 0 ? static_cast<int>(groups) : 1;
   const auto layers = layers_per_chunk(arguments, stages);
   const std::int64_t group = microbatch_group(arguments, stages);
   if (arguments.has("use-tp-pp-dp-mapping")) {

@@ -48,6 +48,7 @@ class Speeds {
     const cluster::DeviceShape shape{island.device, 1, gpus, island.inside_member, island.between_members, {}};
     cost::Degrees degrees = stage_.common;
     degrees.tp = replica.tp;
+    degrees.dp_replicate = 1;
     const std::string why = cost::why_unsupported(model_, degrees, 1);
     if (!why.empty()) return fail(at(stage_.place, "unsupported-degrees", why));
     const auto units = cost::unit_costs(model_, shape, degrees, 1, profiles_);

@@ -161,7 +161,7 @@ class References {
     const auto& d = part.strategy.degrees;
     const std::string where = at_part(stage.id, index);
     require(inside(part.island, plan_.islands), where, "is on no island");
-    const bool positive = d.tp > 0 && d.cp > 0 && d.dp > 0 && d.ep > 0 && d.etp > 0;
+    const bool positive = d.tp > 0 && d.cp > 0 && d.dp > 0 && d.ep > 0 && d.etp > 0 && d.dp_replicate > 0;
     require(positive && part.samples > 0 && part.members > 0, where, "degrees, samples and members must be positive");
     if (!positive) return;
     const std::int64_t gpus = product(product(d.tp, d.cp), d.dp);

@@ -95,6 +95,7 @@ void refuse_memory_policies(Rules& rules, const LaunchPlan& plan, const std::vec
   rules.same(
       sharding, [](const Stage& s) { return policy_of(s).zero; }, "FS_ZERO_VARIES",
       "the optimizer is sharded in all stages or in none");
+  refuse_sharding_groups(rules, stages, "FS");
   rules.none(
       stages, [](const Stage& s) { return policy_of(s).zero >= 2; }, "FS_ZERO_LEVEL",
       "only the optimizer is sharded (ZeRO-1)");

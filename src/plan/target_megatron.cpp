@@ -114,6 +114,12 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   rules.same(
       stages, [](const Stage& s) { return policy_of(s).zero; }, "MLM_ZERO_VARIES",
       "the optimizer is sharded in all stages or in none");
+  rules.same(
+      stages, [](const Stage& s) { return degrees_of(s).dp_replicate; }, "MLM_INSTANCES_VARY",
+      "instances of the distributed optimizer" + one_value);
+  rules.none(
+      stages, [](const Stage& s) { return degrees_of(s).edp() % degrees_of(s).dp_replicate != 0; },
+      "MLM_INSTANCES_EXPERTS", "replicas of an expert are divided among the instances of the distributed optimizer");
   const bool pipelined = plan.pipelines.front().stages.size() > 1;
   rules.none(
       stages, [&](const Stage& s) { return policy_of(s).zero >= 2 && (pipelined || degrees_of(s).ep > 1); },

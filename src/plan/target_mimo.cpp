@@ -102,6 +102,7 @@ TargetVerdict mimo_verdict(const LaunchPlan& plan) {
         return policy_of(s).zero != 1 && !(policy_of(s).zero == 0 && nothing_to_shard);
       },
       "MIMO_ZERO", "the distributed optimizer (ZeRO-1) is mandatory");
+  refuse_sharding_groups(rules, stages, "MIMO");
   refuse_uneven_language(rules, plan, language);
   refuse_encoders(rules, encoder, encoders.size() * plan.pipelines.size());
   return std::move(rules).verdict();

@@ -177,6 +177,20 @@ inline void refuse_interleaving(Rules& rules, const LaunchPlan& plan, const std:
 void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
                     const std::string& prefix);
 
+/// Runtimes whose optimizer is sharded over all data-parallel ranks: of the plan, and of what the job wants.
+inline void refuse_sharding_groups(Rules& rules, const std::vector<const Stage*>& stages, const std::string& prefix) {
+  rules.none(
+      stages, [](const Stage& s) { return degrees_of(s).dp_replicate > 1; }, prefix + "_SHARDING_GROUP",
+      "the optimizer is sharded over all data-parallel ranks of a stage");
+}
+inline void refuse_sharding_groups(Rules& rules, const model::Job& job, const std::string& prefix) {
+  using Kind = model::ShardingGroup::Kind;
+  const Kind kind = job.sharding_group.kind;
+  if (kind != Kind::kNode && kind != Kind::kRanks) return;
+  rules.refuse(prefix + "_SHARDING_GROUP", {},
+               "the job's sharding_group: the optimizer is sharded over all data-parallel ranks of a stage");
+}
+
 /// Models that Megatron-LM's arguments cannot describe; codes PREFIX_MODEL_...
 void refuse_model(Rules& rules, const model::Model& model, const std::string& prefix);
 

@@ -48,6 +48,8 @@ std::vector<TargetReason> model_refusals(runtime::Target target, const model::Mo
   }
   if (target == runtime::Target::kMimo) refuse_mimo_model(rules, model);
   if (target == runtime::Target::kMegatron) refuse_megatron_options(rules, model);
+  if (target == runtime::Target::kFlagscale) refuse_sharding_groups(rules, model.job, "FS");
+  if (target == runtime::Target::kMimo) refuse_sharding_groups(rules, model.job, "MIMO");
   return std::move(rules).verdict().reasons;
 }
 

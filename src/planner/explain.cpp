@@ -215,8 +215,9 @@ class Explainer {
     query.allow = plan_.model.job.allow;
     std::vector<parallelizer::Query> queries;
     const auto traits = parallelizer::traits_of(plan_.pipelined(), query.slice);
-    for (const cost::Degrees& degrees :
-         parallelizer::enumerate_degrees(query.shape, query.samples, traits, query.allow)) {
+    for (const cost::Degrees& degrees : parallelizer::with_sharding_groups(
+             parallelizer::enumerate_degrees(query.shape, query.samples, traits, query.allow), query.shape, traits,
+             query.allow, plan_.model.job.sharding_group)) {
       // Sequence parallelism is free where there is tensor parallelism: leaving it out is no other way to divide a
       // stage.
       const bool without_sp = degrees.tp > 1 && query.allow.sp && !degrees.sequence_parallel;

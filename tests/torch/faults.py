@@ -115,6 +115,8 @@ def planted():
     for zero in range(3):
         yield f"gradients over copies, ZeRO {zero}", f"ZeRO {zero} over unequal samples", (
             _skipped(flat, "reduce") if zero < 2 else _without_group(flat, "accumulate", "copies"))
+    for zero in range(1, 4):
+        yield f"gradients over groups, ZeRO {zero}", f"ZeRO {zero} inside groups", _without_group(flat, "reduce", "replicas")
     for zero in range(2):
         yield f"gradients summed before the last microbatch, ZeRO {zero}", f"ZeRO {zero} over unequal samples", _too_early()
     yield "weights over copies, ZeRO 1", "ZeRO 1 over unequal samples", _stale(

@@ -57,11 +57,13 @@ def plan_from(record):
     return plan.with_details(details_of(record["config"])) if "config" in record else plan
 
 
-def part(samples, tp=1, cp=1, dp=1, ep=1, etp=1, sp=None, zero=0, recompute="none", layers=None, runs=None):
+def part(samples, tp=1, cp=1, dp=1, ep=1, etp=1, sp=None, zero=0, recompute="none", layers=None, runs=None, replicate=1):
     record = {"samples": samples, "zero": zero,
               "parallel": {"tp": tp, "cp": cp, "dp": dp, "ep": ep, "etp": etp,
                            "sequence_parallel": tp > 1 if sp is None else sp},
               "recompute": {"granularity": recompute, "method": "block", "layers": 99 if layers is None else layers}}
+    if replicate > 1:
+        record["parallel"]["dp_replicate"] = replicate
     if runs:
         record["block_runs"] = [{"blocks": blocks, "zero": z, "recompute": r} for blocks, z, r in runs]
     return record
@@ -217,6 +219,14 @@ def usual_cases():
     for zero in range(4):
         yield f"ZeRO {zero} over unequal samples", make(
             LLAMA, [(7, 3, [(one_chunk(0, 4), [part(3, dp=2, tp=2, zero=zero)])])])
+    for zero in range(1, 4):
+        yield f"ZeRO {zero} inside groups", make(
+            LLAMA, [(7, 4, [(one_chunk(0, 4), [part(4, dp=4, zero=zero, replicate=2)])])])
+        yield f"experts under ZeRO {zero} inside groups", make(
+            MIXTRAL, [(8, 4, [(one_chunk(0, 2), [part(4, dp=4, zero=zero, replicate=2)]),
+                              (one_chunk(2, 4), [part(4, dp=4, ep=2, zero=zero, replicate=2)])])])
+    yield "groups beside another pipeline", make(GPT, [(8, 4, [(one_chunk(0, 4), [part(4, dp=4, zero=3, replicate=2)])]),
+                                                       (4, 2, [(one_chunk(0, 4), [part(2, dp=2, zero=2)])])])
     yield "fan-in from dp 2 x tp 1 to tp 4", two_stages([part(4, dp=2)], [part(4, tp=4)])(LLAMA)
     yield "fan-out from tp 2 to dp 3", two_stages([part(6, tp=2)], [part(6, dp=3)], 6, 18)(GPT)
     yield "overlap of dp 2 and dp 3, cp on one side", two_stages([part(6, dp=2, cp=2)], [part(6, dp=3)], 6, 12)(QWEN)

@@ -1,7 +1,8 @@
 """Weights of a unit in one flat tensor, so that each collective of ZeRO (arXiv 1910.02054) is one for all of them.
 
 ZeRO 0 keeps everything on every copy; 1 steps a shard on each copy; 2 leaves each copy its shard of the gradient after
-every microbatch; 3 keeps the shard of the weights alone, and has all of them only while the unit works.
+every microbatch; 3 keeps the shard of the weights alone, and has all of them only while the unit works. Where ZeRO shards
+inside groups of copies, these sum their shards of the gradient once an iteration.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class Slot:
 class FlatWeights:
     """The slices that a rank holds of a unit's dense weights, or of its experts: one at least."""
 
-    def __init__(self, held: list[Held], copies: Group, groups: Groups, zero: int, dtype: torch.dtype,
+    def __init__(self, held: list[Held], copies: Group, replicas: Group, groups: Groups, zero: int, dtype: torch.dtype,
                  gradient_dtype: torch.dtype, device: torch.device) -> None:
-        self.copies = copies
+        self.copies = copies  # of a group, where ZeRO shards inside groups
+        self.replicas = replicas  # with the same shard
         self.zero = zero
         # What is summed over the same ranks lies together.
         ordered = sorted(held, key=lambda h: (h.sharers if h.sums else ()))
@@ -153,13 +155,15 @@ class FlatWeights:
     def reduce(self) -> None:
         """Sums over the copies, after the last microbatch: the gradient is that of `own` then."""
         self._pieces = []
-        if self.gradient is None or self.zero >= 2:
+        if self.gradient is None:
             return
-        self._sum_parts(self.gradient)
+        if self.zero < 2:
+            self._sum_parts(self.gradient)
         if self.zero == 0:
             self.copies.all_reduce(self.gradient)
-        else:
+        elif self.zero == 1:
             self.gradient = self.copies.reduce_scatter(self.gradient)
+        self.replicas.all_reduce(self.gradient)
 
     def contribution(self) -> Tensor:
         """What this rank adds to a sum over every rank that holds a weight: a flat tensor of all of them. Of ranks whose
@@ -200,7 +204,8 @@ class FlatWeights:
     def is_counted(self, slot: Slot) -> bool:
         """Of ranks of the part that have the same of a weight in `own`, one counts it."""
         first_sharer = slot.held.sharers[0] == self._rank or len(slot.held.sharers) == 1
-        return first_sharer and (self.zero > 0 or self.copies.index == 0)
+        equal = self.copies if self.zero == 0 else self.replicas
+        return first_sharer and equal.index == 0
 
 
 def _storage(tensor: Tensor) -> Any:

@@ -1,5 +1,5 @@
 """Sums of gradients over copies, each as soon as the last microbatch has added to it: on a GPU beside the passes that are
-left, on a stream of their own. ZeRO 2 and 3 sum after every microbatch and leave nothing for here."""
+left, on a stream of their own. ZeRO 2 and 3 sum after every microbatch and leave for here what groups sum, if any."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ class Degrees:
     ep: int
     etp: int
     sequence_parallel: bool
+    dp_replicate: int = 1  # groups of neighbours inside which ZeRO shards
 
     @property
     def ranks(self) -> int:
@@ -106,6 +107,10 @@ class Degrees:
     @property
     def edp(self) -> int:
         return self.ranks // (self.ep * self.etp)
+
+    @property
+    def expert_replicate(self) -> int:
+        return min(self.dp_replicate, self.edp)
 
 
 @dataclass(frozen=True)
@@ -314,7 +319,7 @@ def _stage_of(s: Json, zero_bubble: bool) -> Stage:
         parts.append(Part(
             p["samples"], sum(other.samples for other in parts), p["ranks"]["first"],
             Degrees(degrees["tp"], degrees["cp"], degrees["dp"], degrees["ep"], degrees["etp"],
-                    degrees["sequence_parallel"]),
+                    degrees["sequence_parallel"], degrees.get("dp_replicate", 1)),
             p["zero"], tuple(_policies_of(p, chunks)), _times_of(p["predicted"]) if zero_bubble else (0, 0, 0)))
     return Stage(s["id"], s["pipeline"], chunks, s["embedding"], s["head"], s["schedule"]["warmup"],
                  s["schedule"].get("put_off", 0), tuple(parts))

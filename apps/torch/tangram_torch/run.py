@@ -75,8 +75,8 @@ def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
     for part in plan.parts:
         weights = [weight for unit in units_of(plan, part.first_rank) for weight in unit.weights]
         for place in (Place(rank, part) for rank in part.ranks):
-            wanted |= {place.tensor, place.context, place.experts, place.expert_tensor, place.copies,
-                       place.expert_copies}
+            wanted |= {place.tensor, place.context, place.experts, place.expert_tensor}
+            wanted |= {ranks for routed in (False, True) for zero in (0, 1) for ranks in place.sharing(routed, zero)}
             held = (held_by(place, weight) for weight in weights)
             wanted |= {h.sharers for h in held if h is not None and h.sums}
     return sorted(wanted)

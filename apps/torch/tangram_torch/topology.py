@@ -97,6 +97,15 @@ class Place:
         size = self.degrees.ep * self.degrees.etp
         return self._ranks(range(self.index % size, self.degrees.ranks, size))
 
+    def sharing(self, routed: bool, zero: int) -> tuple[Ranks, Ranks]:
+        """Of the copies of dense weights, or of experts, those that share what ZeRO shards, which are neighbours, and those
+        with equal shards, one of each such group. Under ZeRO 0 all are in one."""
+        copies = self.expert_copies if routed else self.copies
+        replicate = self.degrees.expert_replicate if routed else self.degrees.dp_replicate
+        each = len(copies) if zero == 0 else len(copies) // replicate
+        own = copies.index(self.rank)
+        return copies[own // each * each:][:each], copies[own % each::each]
+
     def context_range(self, positions: int) -> range:
         """Of a sample's positions those of this cp rank."""
         return piece(positions, self.cp, self.degrees.cp)

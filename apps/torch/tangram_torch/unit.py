@@ -35,10 +35,11 @@ class UnitWeights:
         self.name = unit.name
         held = [h for h in (held_by(place, weight) for weight in unit.weights) if h is not None]
         self.flats = []
-        for routed, copies in ((False, place.copies), (True, place.expert_copies)):
+        for routed in (False, True):
             slices = [h for h in held if (h.weight.expert is not None) is routed]
             if slices:
-                self.flats.append(FlatWeights(slices, groups.of(copies), groups, unit.zero, precision.compute,
+                copies, replicas = (groups.of(ranks) for ranks in place.sharing(routed, unit.zero))
+                self.flats.append(FlatWeights(slices, copies, replicas, groups, unit.zero, precision.compute,
                                               precision.master, device))
 
     @property

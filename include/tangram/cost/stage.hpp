@@ -122,7 +122,8 @@ struct StageCost {
 ///   transient gathers run ahead while any unit is at work: the largest working set, and beside it the largest of
 ///             ZeRO's buffers
 ///   sync      of the units with ZeRO-0 and 1; while the others gather and scatter, the links are taken and hide
-///             nothing: kSyncOverlap of that exposed time is added, which is what hiding would take off
+///             nothing: kSyncOverlap of that exposed time is added, which is what hiding would take off. Not for
+///             an all-reduce among groups alone that are each inside a member: it has links of its own
 /// zero > 0 is meaningful only when there is something to shard over. The gradient all-reduce between the two ends of a
 /// tied embedding is not in here: it crosses stages.
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,

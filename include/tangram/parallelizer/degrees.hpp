@@ -45,9 +45,9 @@ struct SliceTraits {
                                                               const model::ShardingGroup& wanted);
 
 /// The ZeRO stages of such degrees, ascending: 0 without groups, the others where ZeRO shards as the job wants it.
-/// Where it leaves the groups free, they are for ZeRO-3 alone, whose gathers they keep inside a node: ZeRO-1 and 2 move
-/// no fewer bytes between nodes with them, as a reduce-scatter or gather of all sends there what the groups' all-reduce
-/// does, and would keep more in memory.
+/// Where it leaves the groups free, they are for ZeRO-3 alone, whose gathers they keep inside a node: under ZeRO-1 they
+/// move no fewer bytes between nodes, where the groups' all-reduce sends as much as a reduce-scatter and a gather of
+/// all, and keep more in memory.
 [[nodiscard]] std::vector<int> zero_stages(const cost::Degrees& degrees, const cluster::DeviceShape& shape,
                                            const SliceTraits& traits, const model::Techniques& allow,
                                            const model::ShardingGroup& wanted);

@@ -40,6 +40,11 @@ std::string random_types() {
   return types;
 }
 
+bool shards_blocks(const cost::MemoryPolicy& policy, int blocks) {
+  const auto runs = cost::runs_of(policy, blocks);
+  return std::ranges::any_of(runs, [](const cost::BlockRun& run) { return run.policy.zero > 0; });
+}
+
 PartSpec random_part(int samples, int blocks) {
   PartSpec part;
   part.samples = samples;
@@ -62,6 +67,11 @@ PartSpec random_part(int samples, int blocks) {
                                                       cost::RecomputeMode::kFull})}});
     }
     part.policy = cost::policy_of_runs(part.policy.zero, runs);
+  }
+  if (shards_blocks(part.policy, blocks) && pick(0, 1) == 1) {
+    std::vector<int> groups = divisors(d.dp, d.dp);
+    std::erase_if(groups, [&](int count) { return d.edp() % count != 0; });
+    d.dp_replicate = any_of(groups);
   }
   return part;
 }
@@ -164,6 +174,12 @@ plan::LaunchPlan small_zero_bubble_plan() {
   return zero_bubble(make_plan(make_model("dmlg"), {{2, pick(2, 5), {{2, {one}}, {4, {one}}}}}));
 }
 
+/// One stage that ZeRO shards inside two groups.
+plan::LaunchPlan small_grouped_plan() {
+  const PartSpec part{{.dp = 4, .ep = pick(1, 2), .dp_replicate = 2}, 4, {pick(1, 3), cost::RecomputeMode::kNone, 0}};
+  return make_plan(make_model("dm"), {{4, pick(1, 3), {{2, {part}}}}});
+}
+
 std::string listing(const Report& report) {
   std::string text;
   for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
@@ -205,6 +221,7 @@ TEST_CASE("every mistake that a plan can take is found in it, under the mistake'
       auto report = verify(plan, options);
       if (!report) report = verify(with_chunks, options);
       if (!report) report = verify(small_zero_bubble_plan(), options);
+      if (!report) report = verify(small_grouped_plan(), options);
       if (!report) continue;  // nothing to act on
       ++acted[fault.name];
       RC_LOG() << fault.name << "\n" << listing(*report);

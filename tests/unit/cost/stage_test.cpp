@@ -178,6 +178,59 @@ TEST_CASE("gradient synchronisation by ZeRO stage") {
   CHECK(stage(1).forward == stage(0).forward);
 }
 
+TEST_CASE("ZeRO inside groups holds a copy a group, and the groups reduce what they share") {
+  // 2 members x 4, groups of 4: the four shards of the gradients are all-reduced between the members, all at once.
+  const model::Model model = small_model(4);
+  const cluster::DeviceShape shape = shape_of(round_gpu(), 2, 4);
+  const UnitCosts units = units_of(model, shape, {.dp = 8, .dp_replicate = 2}, 8);
+  CHECK(units.groups.shards == Group{4, 1, 1});
+  CHECK(units.groups.copies == Group{1, 2, 4});
+  const std::int64_t parameters = model.total_parameters();
+  const auto stage = [&](int zero) { return stage_cost(units, whole(model), policy(zero)); };
+  CHECK(stage(1).static_memory().value() == 6 * parameters + 12 * parameters / 4);
+  CHECK(stage(2).static_memory().value() == 2 * parameters + 16 * parameters / 4);
+  CHECK(stage(3).static_memory().value() == 18 * parameters / 4);
+  const double bytes = 4 * static_cast<double>(parameters);
+  const double inside = collective_seconds(Collective::kReduceScatter, bytes, {4, 1, 1}, shape);
+  const double among = collective_seconds(Collective::kAllReduce, bytes / 4, {1, 2, 4}, shape);
+  CHECK(to_seconds(stage(1).gradient_sync) == Approx(inside + among).epsilon(1e-6));
+  CHECK(to_seconds(stage(2).gradient_sync) == Approx(among).epsilon(1e-6));
+  CHECK(to_seconds(stage(3).gradient_sync) == Approx(among).epsilon(1e-6));
+  // Gathers as in one member of four.
+  const UnitCosts four = units_of(model, shape_of(round_gpu(), 1, 4), data(4), 4);
+  CHECK(units.blocks[0].zero3_gather == four.blocks[0].zero3_gather);
+  CHECK(stage(3).forward == stage_cost(four, whole(model), policy(3)).forward);
+  // Groups of two members share the network with the all-reduce, which hides under nothing that gathers.
+  const UnitCosts wide = units_of(model, shape_of(round_gpu(), 4, 2), {.dp = 8, .dp_replicate = 2}, 8);
+  const StageCost crossing = stage_cost(wide, whole(model), policy(3));
+  const double exposed = to_seconds(crossing.backward - stage_cost(wide, whole(model), policy(1)).backward);
+  CHECK(to_seconds(crossing.gradient_sync) ==
+        Approx(collective_seconds(Collective::kAllReduce, bytes / 4, wide.groups.copies, wide.shape) +
+               kSyncOverlap * exposed)
+            .epsilon(1e-5));
+}
+
+TEST_CASE("experts shard over what of a group holds them") {
+  // 2 members x 4. A set of two experts a rank spans two ranks: a group of four holds two sets, which share shards.
+  // Over all eight ranks there is one set, which both groups hold together: nothing of experts is left to shard.
+  const model::Model model = model_of(moe_block(1024, 8, 8, 2048, 1024), 1, 32'000);
+  const cluster::DeviceShape shape = shape_of(round_gpu(), 2, 4);
+  const ProcessGroups pairs = process_groups({.dp = 8, .ep = 2, .dp_replicate = 2}, shape);
+  CHECK(pairs.expert_shards == Group{2, 1, 1});
+  CHECK(pairs.expert_copies.size() == 2);
+  const ProcessGroups whole = process_groups({.dp = 8, .ep = 4, .dp_replicate = 2}, shape);
+  CHECK(whole.expert_shards.size() == 1);
+  CHECK(whole.expert_copies.size() == 2);
+  const ProcessGroups spread = process_groups({.dp = 8, .ep = 8, .dp_replicate = 2}, shape);
+  CHECK(spread.expert_shards.size() == 1);
+  CHECK(spread.expert_copies.size() == 1);
+  CHECK(why_unsupported(model, {.dp = 8, .ep = 8, .dp_replicate = 2}, 8).empty());
+  CHECK(why_unsupported(model, {.dp = 8, .dp_replicate = 3}, 8) ==
+        "8 data-parallel ranks cannot be divided by dp_replicate 3");
+  CHECK(why_unsupported(model, {.dp = 12, .ep = 2, .dp_replicate = 4}, 12) ==
+        "6 replicas of an expert cannot be divided by dp_replicate 4");
+}
+
 TEST_CASE("ZeRO-3 exposes what compute cannot hide") {
   // A block's parameters gathered at 1 GB/s: far longer than its compute.
   const model::Model model = small_model(1);

@@ -86,6 +86,52 @@ TEST_CASE("every ZeRO stage and recompute mode computes what one process compute
   }
 }
 
+TEST_CASE("ZeRO inside groups of ranks computes what one process computes") {
+  for (const int zero : {1, 2, 3}) {
+    const cost::MemoryPolicy policy{zero, RecomputeMode::kNone, 0};
+    check_good(one_stage("dd", {.dp = 4, .dp_replicate = 2}, policy));
+    check_good(one_stage("dd", {.tp = 2, .dp = 4, .sequence_parallel = true, .dp_replicate = 2}, policy));
+    check_good(one_stage("dg", {.cp = 2, .dp = 2, .dp_replicate = 2}, policy));  // shards over cp alone
+    // Of four replicas of an expert two share its shards; of two each has them to itself; and a set of experts is
+    // spread over both groups.
+    check_good(one_stage("mm", {.dp = 4, .dp_replicate = 2}, policy));
+    check_good(one_stage("mm", {.dp = 4, .ep = 2, .dp_replicate = 2}, policy));
+    check_good(one_stage("ms", {.dp = 4, .ep = 4, .dp_replicate = 2}, policy));
+    check_good(
+        one_stage("mm", {.tp = 2, .dp = 4, .ep = 2, .etp = 2, .sequence_parallel = true, .dp_replicate = 2}, policy));
+  }
+  const auto mixed = cost::policy_of_runs(0, {{1, {3, RecomputeMode::kFull}}, {2, {0}}, {1, {1}}});
+  check_good(one_stage("dmdm", {.dp = 4, .dp_replicate = 2}, mixed));
+  // Other parts and another pipeline hold the same weights.
+  const PartSpec grouped{{.dp = 4, .dp_replicate = 2}, 4, {3, RecomputeMode::kNone, 0}};
+  const PartSpec alone{{.tp = 2}, 2};
+  const PipelineSpec both{6, 3, {{2, {grouped, alone}}, {4, {{{.dp = 2}, 6}}}}};
+  check_good(make_plan(make_model("dddd", true), {both, both}));
+}
+
+TEST_CASE("of many groups some are executed, and they are whole") {
+  const PartSpec grouped{{.dp = 24, .dp_replicate = 6}, 24, {3, RecomputeMode::kNone, 0}};
+  const Report report = verified(make_plan(make_model("dd"), {{24, 2, {{2, {grouped}}}}}));
+  INFO(listing(report));
+  CHECK(report.ok());
+  const auto kept = std::ranges::find(report.shrunk, "ranks", &Shrunk::what);
+  REQUIRE(kept != report.shrunk.end());
+  CHECK(kept->kept == 8);  // two groups of four
+}
+
+TEST_CASE("groups that do not sum their gradients are found") {
+  for (const int zero : {1, 2, 3}) {
+    const cost::MemoryPolicy policy{zero, RecomputeMode::kNone, 0};
+    const Report report = verified(one_stage("md", {.dp = 4, .dp_replicate = 2}, policy), {Fault::kMissingReplicaSum});
+    INFO(listing(report));
+    REQUIRE(report.findings.size() == 1);
+    CHECK(report.findings.front().code == "gradient-not-reduced");
+    CHECK(report.findings.front().message.find("is its sharding group's alone: the sum over replicated") !=
+          std::string::npos);
+  }
+  CHECK_FALSE(verify(one_stage("md", {.dp = 4}, {3}), {Fault::kMissingReplicaSum}));
+}
+
 TEST_CASE("blocks of a stage may differ in ZeRO stage and recompute mode") {
   const auto mixed = [](int zero_of_ends) {
     return cost::policy_of_runs(

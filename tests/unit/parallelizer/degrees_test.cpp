@@ -71,6 +71,47 @@ TEST_CASE("degrees: experts spread over all ranks of the stage") {
   CHECK(found == std::set<std::pair<int, int>>{{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}});
 }
 
+TEST_CASE("degrees: sharding groups are those wanted, or nodes where nothing is") {
+  using Kind = model::ShardingGroup::Kind;
+  const cost::Degrees all{.dp = 8};
+  const auto groups = [&](const cost::Degrees& d, model::ShardingGroup wanted, const model::Techniques& allow = {}) {
+    std::vector<int> found;
+    for (const auto& own : with_sharding_groups({d}, shape(2, 4), kDense, allow, wanted)) {
+      found.push_back(own.dp_replicate);
+    }
+    return found;
+  };
+  CHECK(groups(all, {}) == std::vector{1, 2});
+  CHECK(groups(all, {Kind::kAll}) == std::vector{1});
+  CHECK(groups(all, {Kind::kNode}) == std::vector{1, 2});
+  CHECK(groups(all, {Kind::kRanks, 2}) == std::vector{1, 4});
+  CHECK(groups(all, {Kind::kRanks, 3}) == std::vector{1});
+  CHECK(groups(all, {Kind::kRanks, 8}) == std::vector{1});
+  CHECK(groups(all, {Kind::kRanks, 1}) == std::vector{1});  // would shard nothing
+  model::Techniques no_zero3;
+  no_zero3.zero3 = false;
+  CHECK(groups(all, {}, no_zero3) == std::vector{1});
+  CHECK(groups({.tp = 4, .dp = 2}, {}) == std::vector{1});              // a node holds one rank of dp
+  CHECK(groups({.tp = 2, .cp = 2, .dp = 2}, {}) == std::vector{1, 2});  // and shards over cp
+  CHECK(groups({.cp = 8, .dp = 1}, {Kind::kNode}) == std::vector{1});
+}
+
+TEST_CASE("degrees: ZeRO shards over the groups that are wanted, and over no others") {
+  using Kind = model::ShardingGroup::Kind;
+  const auto stages = [&](const cost::Degrees& d, model::ShardingGroup wanted) {
+    return zero_stages(d, shape(2, 4), kDense, {}, wanted);
+  };
+  const cost::Degrees all{.dp = 8};
+  const cost::Degrees nodes{.dp = 8, .dp_replicate = 2};
+  CHECK(stages(all, {}) == std::vector{0, 1, 2, 3});
+  CHECK(stages(nodes, {}) == std::vector{3});
+  CHECK(stages(all, {Kind::kAll}) == std::vector{0, 1, 2, 3});
+  CHECK(stages(all, {Kind::kNode}) == std::vector{0});
+  CHECK(stages(nodes, {Kind::kNode}) == std::vector{1, 2, 3});
+  CHECK(stages(all, {Kind::kRanks, 3}) == std::vector{0});
+  CHECK(stages(all, {Kind::kRanks, 16}) == std::vector{0, 1, 2, 3});
+}
+
 TEST_CASE("degrees: slices limit by their shortest samples and the experts all can share") {
   // MoE blocks with 8 and 12 experts share 4; a vision block has 576 tokens, too few for cp = 2.
   model::BlockType wide = moe_block();

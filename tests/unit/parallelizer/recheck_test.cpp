@@ -107,6 +107,14 @@ TEST_CASE("recheck: every way to be wrong has a name") {
   const std::string two = R"({"type":"result","id":1,"plans":[{"stages":[{"blocks":2},{"blocks":2}]}]})";
   CHECK(code_of(judged(two)) == "several-stages");
   CHECK(code_of(judged(R"({"type":"result","id":1,"plans":[17]})")) == "malformed");
+  CHECK(code_of(judged(result(R"("degrees":{"dp":4,"dp_replicate":3},"zero":1)"))) == "unsupported");
+  CHECK(code_of(judged(result(R"("degrees":{"dp":4,"dp_replicate":4},"zero":1)"))) == "unsupported");
+  CHECK(code_of(judged(result(R"("degrees":{"dp":4,"dp_replicate":2})"))) == "unsupported");
+  CHECK(judged(result(R"("degrees":{"dp":4,"dp_replicate":2},"zero":1)")).rejected.empty());
+  model::Model grouped = dense_model(4);
+  grouped.job.sharding_group = {model::ShardingGroup::Kind::kRanks, 2};
+  CHECK(code_of(judged(result(R"("degrees":{"dp":4},"zero":1)"), grouped)) == "unsupported");
+  CHECK(judged(result(R"("degrees":{"dp":4,"dp_replicate":2},"zero":1)"), grouped).rejected.empty());
   model::Model careful = dense_model(4);
   careful.job.allow.zero1 = false;
   CHECK(code_of(judged(result(R"("degrees":{"dp":4},"zero":1)"), careful)) == "not-allowed");

@@ -68,6 +68,19 @@ const std::vector<Fault>& faults() {
       {"samples-sum", "a part too eager", [](LaunchPlan& p) { part(p, 2, 1).samples = 2; }},
       {"samples-dp", "samples that do not split", [](LaunchPlan& p) { part(p, 0).samples = 3; }},
       {"batch-microbatches", "a microbatch without samples", [](LaunchPlan& p) { p.pipelines[0].microbatches = 9; }},
+      {"bad-reference", "groups of nothing", [](LaunchPlan& p) { part(p, 0).strategy.degrees.dp_replicate = 0; }},
+      {"degrees-invalid", "groups that do not divide dp",
+       [](LaunchPlan& p) { part(p, 1).strategy.degrees.dp_replicate = 3; }},
+      {"degrees-invalid", "groups without ZeRO",
+       [](LaunchPlan& p) {
+         part(p, 1).strategy.policy.zero = 0;
+         part(p, 1).strategy.degrees.dp_replicate = 2;
+       }},
+      {"sharding-group", "ZeRO over more ranks than the job wants",
+       [](LaunchPlan& p) {
+         part(p, 1).strategy.policy.zero = 1;
+         p.model.job.sharding_group = {model::ShardingGroup::Kind::kRanks, 2};
+       }},
       {"degrees-invalid", "experts on no grid", [](LaunchPlan& p) { part(p, 1).strategy.degrees.ep = 3; }},
       {"degrees-invalid", "sequence parallelism alone",
        [](LaunchPlan& p) { part(p, 2, 1).strategy.degrees.sequence_parallel = true; }},

@@ -61,6 +61,9 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
   refusals.none(
       plan, [&](const auto& s) { return shards_with(s, 2) && default_zero(plan) < 2; }, "GALVATRON_ZERO_VARIES",
       "layers that are not sharded with ZeRO-3 are all under ZeRO-2, or none is");
+  refusals.none(
+      plan, [](const auto& s) { return strategy_of(s).degrees.dp_replicate > 1; }, "GALVATRON_SHARDING_GROUP",
+      "ZeRO shards over all data-parallel ranks of a stage");
   refuse_hybrid_layers(refusals, plan, "GALVATRON");
   refuse_interleaving(refusals, plan, "GALVATRON");
   refuse_zero_bubble(refusals, plan, "GALVATRON");

@@ -55,7 +55,7 @@ MAMBA2 = {"heads": 8, "head_dim": 32, "groups": 2, "state": 16, "convolution": 4
 GATED_DELTA = {"value_heads": 8, "value_head_dim": 32, "key_heads": 4, "key_head_dim": 32, "convolution": 4, "chunk": 64}
 MOE_RUN = {**MOE, "first_dense_layers": 1, "every": 1}
 TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4, "attention_kernel": "native",
-            "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}
+            "sharding_group": 2, "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}
 DENSE = {"schema": "tangram.model/1", "name": "dense",
          "architecture": {"hidden": 256, "layers": 4, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512,
                           "norms_per_block": 2, "sliding_window": 128, "full_attention_every": 2, "vocabulary": 1000,

@@ -127,7 +127,7 @@ class Parallelizer {
   [[nodiscard]] virtual std::vector<Outcome> solve(std::span<const Query> queries) const = 0;
 };
 
-/// Exhaustive enumeration for one stage: tp x sp x cp x ep x etp x dp (degrees.hpp) x ZeRO x recompute, as
+/// Exhaustive enumeration for one stage: tp x sp x cp x ep x etp x dp (degrees.hpp) x ZeRO, its groups x recompute, as
 /// Megatron-LM's users do by hand. O(strategies) per query, of the numbers of recomputed blocks only those that change
 /// n_max; degrees are costed once for queries of equal shape, samples and techniques, and remembered for a while with
 /// what was found for their slices. Plans above a query's upper bound are left out. Runs on the caller's oneTBB

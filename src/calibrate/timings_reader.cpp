@@ -351,7 +351,7 @@ class TimingsReader {
       for (const plan::Stage& stage : plan_->stages) {
         for (const plan::Part& part : stage.parts) {
           cost::Degrees degrees = part.strategy.degrees;
-          degrees.dp = 1;
+          degrees.dp = degrees.dp_replicate = 1;
           const bool same = degrees == row.degrees && plan_->island(part.island).device.name == row.device->name;
           if (same) return plan::shape_of(*plan_, part);
         }

@@ -47,6 +47,7 @@ def main(binary, configs):
         ("megatron", *tiny, "--forbid", "zero1,dp"),
         ("megatron", *mixed),
         ("megatron", *mixed, "--allow", "tp,sp,pp,zero1,recompute_full,replicas"),
+        ("megatron", alike[0], inputs / "grouped.yaml", "--allow", "dp,zero1"),
         ("flagscale", *tiny),
         ("flagscale", *tiny, "--forbid", "dp"),
         ("flagscale", *mixed),

@@ -76,6 +76,26 @@ TEST_CASE("half the tensor parallelism doubles what each GPU holds, and its neig
   CHECK(r.transfers[0].to == "a0");
 }
 
+TEST_CASE("of groups that ZeRO shards inside each holds everything") {
+  // dp 8, ZeRO-1 over all -> inside two groups of four: replica r held eighth r of the state and needs eighths 2 (r % 4)
+  // and 2 (r % 4) + 1. Replica 0 needs 0 and 1, 7 needs 6 and 7, and each has one of them; the others have none. Kept are
+  // 2 of the 16 eighths that are held then.
+  World world = make_world();
+  const auto plan_with = [&](int groups) {
+    cost::Strategy sharded = strategy(1, 1, 8, 1, 1, 1);
+    sharded.degrees.dp_replicate = groups;
+    return on_one_node(world, sharded);
+  };
+  const plan::LaunchPlan all = plan_with(1);
+  const plan::LaunchPlan inside = plan_with(2);
+  const Resharding same = resharding(inside, inside, nullptr);
+  CHECK(same.moved() == Bytes(0));
+  CHECK(same.kept.optimizer.value() == 2 * resharding(all, all, nullptr).kept.optimizer.value());
+  const Resharding r = resharding(all, inside, nullptr);
+  CHECK(r.checkpoint == State{});
+  CHECK(r.kept.optimizer.value() * 16 == same.kept.optimizer.value() * 2);
+}
+
 TEST_CASE("ZeRO divides the optimizer state alone") {
   // dp 8, ZeRO 0 -> ZeRO 1: every GPU keeps an eighth of the optimizer state it had; nothing moves. Back: every GPU
   // lacks seven eighths of all of it.

@@ -131,6 +131,17 @@ TEST_CASE("replicas of a pipeline become data parallelism of its stages") {
   CHECK(arguments.find("--global-batch-size 16\n") != std::string::npos);
 }
 
+TEST_CASE("groups that shard for themselves are instances of the distributed optimizer") {
+  plan::LaunchPlan plan = example::equal_stages();
+  for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.dp_replicate = 2;
+  const auto made = export_plan(plan, Format::kMegatron);
+  REQUIRE(made);
+  CHECK(file_of(*made, "arguments.sh").text.find("--num-distributed-optimizer-instances 2\n") != std::string::npos);
+  CHECK_FALSE(export_plan(plan, Format::kFlagscale));
+  plan.stages.front().parts.front().strategy.degrees.dp_replicate = 4;
+  CHECK_FALSE(export_plan(plan, Format::kMegatron));
+}
+
 TEST_CASE("slurm asks for one component per island and runs a start script per node", "[golden]") {
   expect_golden("slurm", export_plan(example::unequal_stages(), Format::kSlurm));
 }

@@ -212,6 +212,20 @@ TEST_CASE("read: the written form keeps what is not a default") {
   CHECK_FALSE(again.final_norm);
 }
 
+TEST_CASE("read: the ranks that ZeRO shards over are a word or a number") {
+  using Kind = ShardingGroup::Kind;
+  const auto group = [](const std::string& text) {
+    const Model model = read(kDense, kTraining + text);
+    CHECK(valid(read_model(write_model(model), "copy.json")).job.sharding_group == model.job.sharding_group);
+    return model.job.sharding_group;
+  };
+  CHECK(group("") == ShardingGroup{});
+  CHECK(group(", sharding_group: any") == ShardingGroup{});
+  CHECK(group(", sharding_group: all") == ShardingGroup{Kind::kAll, 0});
+  CHECK(group(", sharding_group: node") == ShardingGroup{Kind::kNode, 0});
+  CHECK(group(", sharding_group: 8") == ShardingGroup{Kind::kRanks, 8});
+}
+
 TEST_CASE("read: a name is the file's where none is given") {
   const std::string text = "schema: tangram.model/1\narchitecture: {" + kDense + "}\ntraining: {" + kTraining + "}\n";
   CHECK(valid(read_model(text, "/a/b/small.yaml")).name == "small");

@@ -112,6 +112,17 @@ TEST_CASE("a mixture is written block by block and read back") {
   CHECK(first_error(edited(text, "\"blocks\": 2", "\"blocks\": 0")).code == "out-of-range");
 }
 
+TEST_CASE("groups that ZeRO shards inside are written where there are any, and read back") {
+  LaunchPlan plan = example_plan();
+  CHECK(write_plan(plan).find("dp_replicate") == std::string::npos);
+  plan.stages[0].parts[0].strategy.degrees.dp_replicate = 2;
+  const std::string text = write_plan(plan);
+  const auto read = read_plan(text, "plan.json");
+  REQUIRE(read.has_value());
+  check_equal(*read, plan);
+  CHECK(first_error(edited(text, "\"dp_replicate\": 2", "\"dp_replicate\": 0")).code == "out-of-range");
+}
+
 TEST_CASE("a space that is not canonical JSON stays the text it was") {
   LaunchPlan plan = example_plan();
   plan.provenance.space = R"({ "a": 1 })";

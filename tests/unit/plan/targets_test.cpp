@@ -101,6 +101,14 @@ TEST_CASE("megatron takes equal stages and refuses others with a reason") {
         [](LaunchPlan& p) {
           for (std::size_t s = 0; s < 2; ++s) degrees(p, s).cp = 3;
         }},
+       {"MLM_INSTANCES_VARY", [](LaunchPlan& p) { degrees(p, 1).dp_replicate = 2; }},
+       {"MLM_INSTANCES_EXPERTS",
+        [](LaunchPlan& p) {
+          for (std::size_t s = 0; s < 2; ++s) {
+            degrees(p, s).ep = 4;
+            degrees(p, s).dp_replicate = 4;
+          }
+        }},
        {"MLM_ZERO_VARIES", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
        {"MLM_ZERO_LEVEL",
         [](LaunchPlan& p) {
@@ -188,6 +196,7 @@ TEST_CASE("flagscale takes different degrees and refuses what its meshes cannot 
   expect_refusals(
       "flagscale",
       {{"FS_CP", [](LaunchPlan& p) { degrees(p, 1).cp = 2; }},
+       {"FS_SHARDING_GROUP", [](LaunchPlan& p) { degrees(p, 1).dp_replicate = 2; }},
        {"FS_MICROBATCH_DP", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
        {"FS_BATCH_UNEVEN", [](LaunchPlan& p) { p.pipelines[0].samples -= 1; }},
        {"FS_SEQ_TP", [](LaunchPlan& p) { degrees(p, 1).tp = 3; }},
@@ -293,6 +302,7 @@ TEST_CASE("mimo takes one layout per module") {
                    {"MIMO_TP_POWER", [](LaunchPlan& p) { degrees(p, 1).tp = 6; }},
                    {"MIMO_DP_DIVIDES", [](LaunchPlan& p) { degrees(p, 1).dp = 3; }},
                    {"MIMO_ZERO", [](LaunchPlan& p) { policy(p, 1).zero = 0; }},
+                   {"MIMO_SHARDING_GROUP", [](LaunchPlan& p) { degrees(p, 1).dp_replicate = 2; }},
                    {"MIMO_WARMUP", [](LaunchPlan& p) { p.stages[0].warmup = 2; }}});
 }
 

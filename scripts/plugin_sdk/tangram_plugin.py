@@ -89,13 +89,16 @@ class Query:
         self._channel = channel
 
     def plan(self, tp=1, cp=1, dp=1, ep=1, etp=1, sequence_parallel=False, zero=0, recompute="none", layers=None,
-             strategy=None, **claims):
+             strategy=None, dp_replicate=1, **claims):
         """One way to run the slice. recompute: none, selective or full; layers: blocks recomputed in full, from the
-        stage's first. strategy: anything of your own, returned to exporters as it is. claims: forward_ns, backward_ns,
-        gradient_sync_ns, optimizer_step_ns, static_bytes, transient_bytes, activation_bytes_per_in_flight."""
+        stage's first. strategy: anything of your own, returned to exporters as it is. dp_replicate: groups of neighbours of
+        dp inside which ZeRO shards; what the job wants of them is sharding_group of the model file. claims: forward_ns,
+        backward_ns, gradient_sync_ns, optimizer_step_ns, static_bytes, transient_bytes, activation_bytes_per_in_flight."""
         stage = {"blocks": self.slice["blocks"], "zero": zero, "recompute": {"mode": recompute},
                  "degrees": {"tp": tp, "cp": cp, "dp": dp, "ep": ep, "etp": etp,
                              "sequence_parallel": sequence_parallel}}
+        if dp_replicate > 1:
+            stage["degrees"]["dp_replicate"] = dp_replicate
         if recompute == "full":
             stage["recompute"]["layers"] = self.block_count if layers is None else layers
         if strategy is not None:

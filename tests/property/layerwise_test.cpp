@@ -126,6 +126,7 @@ bool is_in(const Chain& chain, const PartialPlan& plan) {
 
 TEST_CASE("property layerwise: for each number in flight the fastest of all assignments") {
   int mixed = 0;
+  int grouped = 0;
   int feasible = 0;
   holds(2000, [&] {
     const auto model = random_model();
@@ -149,12 +150,14 @@ TEST_CASE("property layerwise: for each number in flight the fastest of all assi
       RC_ASSERT(std::ranges::any_of(
           all, [&](const auto& entry) { return is_in(entry.first, plan) && entry.second[n] == time_of(plan.cost); }));
       mixed += plan.strategy.policy.is_mixed() ? 1 : 0;
+      grouped += plan.strategy.degrees.dp_replicate > 1 ? 1 : 0;
     }
     feasible += outcome.plans.empty() ? 0 : 1;
     if (outcome.plans.empty()) RC_ASSERT(!outcome.message.empty());
   });
   CHECK(feasible >= enough(1000));
   CHECK(mixed >= enough(300));
+  CHECK(grouped >= enough(20));
 }
 
 TEST_CASE("property layerwise: no plan of the enumerator is faster with as much in flight") {

@@ -143,7 +143,8 @@ void check_strategies(const Outcome& outcome, const std::vector<Plan>& all) {
 
 TEST_CASE("property parallelizer: the frontier is that of all strategies") {
   int feasible = 0;
-  holds(3000, [&feasible] {
+  int grouped = 0;
+  holds(3000, [&] {
     const auto model = random_model();
     const auto q = random_query(model);
     const auto all = everything(q, model);
@@ -156,9 +157,12 @@ TEST_CASE("property parallelizer: the frontier is that of all strategies") {
       RC_ASSERT(outcome.status == OutcomeStatus::kOk);
       check_strategies(outcome, all);
       ++feasible;
+      const auto in_groups = [](const PartialPlan& plan) { return plan.strategy.degrees.dp_replicate > 1; };
+      grouped += std::ranges::any_of(outcome.plans, in_groups) ? 1 : 0;
     }
   });
   CHECK(feasible >= enough(1000));
+  CHECK(grouped >= enough(50));
 }
 
 TEST_CASE("property parallelizer: the frontier is that of all strategies with measured collectives as well") {

@@ -141,6 +141,7 @@ OrderedJson demands_json(const Demands& demands) {
     const cost::Degrees& d = *demands.degrees;
     out["degrees"] = OrderedJson{{"tp", d.tp}, {"cp", d.cp},   {"dp", d.dp},
                                  {"ep", d.ep}, {"etp", d.etp}, {"sequence_parallel", d.sequence_parallel}};
+    if (d.dp_replicate > 1) out["degrees"]["dp_replicate"] = d.dp_replicate;
   }
   constexpr const char* kModes[] = {"none", "selective", "full"};
   if (demands.recompute) out["recompute"] = kModes[static_cast<int>(*demands.recompute)];

@@ -191,6 +191,26 @@ TEST_CASE("a host file and a rank map say which GPU has which rank") {
   CHECK(gap.error().front().message == "rank 1 is next");
 }
 
+TEST_CASE("instances of the distributed optimizer are pipelines, or groups in those of the rank map") {
+  const SourceFile job{"job.sh",
+                       "--num-layers 4 --use-distributed-optimizer --num-distributed-optimizer-instances 2 " + kBatch};
+  const auto groups_of = [](const ReadJob& read) {
+    return read.job().pipelines.front().stages.front().common.dp_replicate;
+  };
+  const auto alone = read_job(Source::kMegatron, {job});
+  REQUIRE(alone);
+  CHECK(alone->job().pipelines.size() == 2);
+  CHECK(groups_of(*alone) == 1);
+  const auto mapped = read_job(Source::kMegatron, {job, {"rankmap.csv", "rank,host,gpu,pipeline\n0,a,0,0\n1,b,0,0\n"}});
+  REQUIRE(mapped);
+  CHECK(mapped->job().pipelines.size() == 1);
+  CHECK(groups_of(*mapped) == 2);
+  const auto odd =
+      read_job(Source::kMegatron, {job, {"rankmap.csv", "rank,host,gpu,pipeline\n0,a,0,0\n1,b,0,1\n2,c,0,2\n"}});
+  REQUIRE_FALSE(odd);
+  CHECK(odd.error().front().message == "2 instances cannot be divided among the 3 pipelines of the rank map");
+}
+
 TEST_CASE("FlagScale's meshes are stages") {
   const std::string head =
       "system:\n  hetero:\n    enable_hetero: true\n    hetero_process_meshes: [2, 1, 1, 2, 2, 1, 1, 1, 4, 1]\n";

@@ -15,14 +15,24 @@ bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
                                                         "maxtext", "paxml", "primus", "transformer engine", "(te"});
 }
 
-bool follows_recipes(const Measurement& m) {
-  return names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+/// Submissions to MLPerf on NVIDIA's GPUs run NeMo.
+bool follows_recipes(const Measurement& m, const cluster::GpuType& device) {
+  const bool mlperf = names_any(m.source, {"mlperf"}) && device.vendor == "nvidia";
+  return mlperf || names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+}
+
+/// The recipes gather parameters beside the next forward pass wherever there is data parallelism
+/// (CommOverlapConfig._get_optimizer_overlap_cfgs). An empty list says that nothing overlaps.
+bool overlaps_gather(const Measurement& m, const cluster::GpuType& device) {
+  if (m.overlap && (m.overlap->empty() || std::ranges::count(*m.overlap, "param_gather") > 0))
+    return !m.overlap->empty();
+  return follows_recipes(m, device);
 }
 
 /// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
 /// tp_comm_overlap = tp > 1 in scripts/performance).
-bool overlaps_tensor_exchange(const Measurement& m) {
-  return names_any(m.variant, {"async tp", "asynctp"}) || follows_recipes(m);
+bool overlaps_tensor_exchange(const Measurement& m, const cluster::GpuType& device) {
+  return names_any(m.variant, {"async tp", "asynctp"}) || follows_recipes(m, device);
 }
 
 /// As printed. Submissions to MLPerf capture the iteration where NVIDIA's kernels run (its reference of v5.0 and
@@ -66,9 +76,10 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
   job.fused_kernels = vendor || names_any(m.variant, {"compile"});
   // Their models have cross_entropy_loss_fusion set, by Transformer Engine (GPTModelProvider).
-  job.fused_loss = vendor && follows_recipes(m);
+  job.fused_loss = vendor && follows_recipes(m, device);
   job.cuda_graphs = find_graphs(m, device);
-  job.overlap_tp = overlaps_tensor_exchange(m);
+  job.overlap_tp = overlaps_tensor_exchange(m, device);
+  job.overlap_gather = overlaps_gather(m, device);
   job.expert_dispatch = find_dispatch(m.routing);
   job.overlap_experts = m.routing.overlapped;
   job.routing_imbalance = find_imbalance(m.routing, job.routing_imbalance);

@@ -282,6 +282,7 @@ void read_options(const Row& row, Measurement& out) {
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
   if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
+  if (row.find("overlap")) out.overlap = row.words("overlap");
   out.variant = row.text("variant");
   out.framework = row.text("framework");
   out.source = fmt::format("{} {} {}", row.text("source"), row.text("seen"), row.text("recipe"));

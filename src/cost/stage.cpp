@@ -254,7 +254,8 @@ double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, 
   return bytes;
 }
 
-double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& units) {
+/// What the step takes with `forward` seconds of a microbatch behind it.
+double optimizer_seconds(const SumsByZero& sums, double owned, double forward, const UnitCosts& units) {
   if (owned <= 0) return 0;
   // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
   const double updated =
@@ -266,8 +267,9 @@ double optimizer_seconds(const SumsByZero& sums, double owned, const UnitCosts& 
       std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
   const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,
                          sums[1].trained.expert + sums[2].trained.expert};
-  return seconds +
-         collective_of(Collective::kAllGather, gathered, of_shards(units.groups), units.parameter_bytes, units);
+  const double gather =
+      collective_of(Collective::kAllGather, gathered, of_shards(units.groups), units.parameter_bytes, units);
+  return seconds + (units.gathers_beside ? std::max(0.0, gather - kSyncOverlap * forward) : gather);
 }
 
 /// Bytes of the state of parameters on one GPU.
@@ -295,7 +297,7 @@ StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
   cost.optimizer_step =
-      ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), units));
+      ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
   cost.gradients = ceil_to_bytes(state.gradients);

@@ -132,6 +132,7 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   const DeviceRates rates = device_rates(units.shape.device, job);
   constexpr std::int64_t kNarrowCopies = 2;
   units.memory_rate = rates.memory;
+  units.gathers_beside = job.overlap_gather;
   units.weight_cast_bytes = rates.narrow ? units.parameter_bytes + kNarrowCopies : 0;
 }
 

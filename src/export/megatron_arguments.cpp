@@ -295,6 +295,8 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   add_sharding(plan, part, list);
   const std::size_t copies = static_cast<std::size_t>(d.dp * d.cp) * plan.pipelines.size();
   list.flag_if(copies > 1 && part.strategy.policy.zero < 2, "overlap-grad-reduce");
+  const bool sharded = part.strategy.policy.zero == 1 && copies > 1;
+  list.flag_if(plan.model.job.overlap_gather && sharded, "overlap-param-gather");
   list.flag_if(plan.model.job.overlap_tp && d.tp > 1 && d.sequence_parallel, "tp-comm-overlap");
   add_recompute(plan, list);
   return list.take();

@@ -254,6 +254,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));
   job.recompute_modules = read_recompute_modules(reader);
   job.dropout = reader.boolean_or("dropout", job.dropout);
+  job.overlap_gather = reader.boolean_or("overlap_parameter_gather", job.overlap_gather);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);
   job.blocking_launches = reader.boolean_or("blocking_launches", job.blocking_launches);

@@ -219,6 +219,7 @@ ordered_json training_json(const Job& job) {
   if (job.routing_imbalance != Job{}.routing_imbalance) out["routing_imbalance"] = job.routing_imbalance;
   if (!job.recompute_modules.empty()) out["recompute_modules"] = module_names(job.recompute_modules);
   out["dropout"] = job.dropout;
+  if (job.overlap_gather) out["overlap_parameter_gather"] = true;
   out["overlap_tp_communication"] = job.overlap_tp;
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;
   if (job.blocking_launches) out["blocking_launches"] = true;

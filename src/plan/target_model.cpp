@@ -55,6 +55,10 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
   if (job.cuda_graphs != model::CudaGraphs::kNone && !has.cuda_graphs) {
     rules.refuse(prefix + "_CUDA_GRAPHS", {}, "the host issues kernels one by one: cuda_graphs is none");
   }
+  if (job.overlap_gather && !has.gather_overlap) {
+    rules.refuse(prefix + "_GATHER_OVERLAP", {},
+                 "parameters are gathered before the next iteration: overlap_parameter_gather is false");
+  }
   if (first_type(model, true) == nullptr) return;
   if (job.expert_dispatch != model::ExpertDispatch::kAllToAll && !has.expert_dispatch) {
     rules.refuse(prefix + "_EXPERT_DISPATCH", {}, "tokens go to experts all to all: expert_dispatch is all-to-all");

@@ -44,6 +44,7 @@ constexpr std::array kJobOptions{
     JobOption{"cuda_graphs", "step", [](model::Job& j) { j.cuda_graphs = model::CudaGraphs::kStep; }},
     JobOption{"expert_dispatch", "deepep", [](model::Job& j) { j.expert_dispatch = model::ExpertDispatch::kDeepEp; }},
     JobOption{"overlap_expert_communication", "true", [](model::Job& j) { j.overlap_experts = true; }},
+    JobOption{"overlap_parameter_gather", "true", [](model::Job& j) { j.overlap_gather = true; }},
     JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},
 };
 

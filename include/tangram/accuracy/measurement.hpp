@@ -96,6 +96,7 @@ struct Measurement {
   std::string recompute;              ///< as published; "": not printed
   std::vector<std::string> recompute_modules;
   std::string precision;
+  std::optional<std::vector<std::string>> overlap;  ///< exchanges that run beside passes, as printed
   std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision
   std::string variant;
   std::string framework;  ///< as published: "Megatron-DeepSpeed"; "": not printed

@@ -63,6 +63,7 @@ struct UnitCosts {
   std::int64_t optimizer_bytes = 12;
   std::int64_t sharded_optimizer_bytes = 12;  ///< from ZeRO-1 on
   double memory_rate = 0;                     ///< bytes/s of streaming kernels (DeviceRates::memory)
+  bool gathers_beside = false;                ///< parameters of ZeRO-1 and 2 are gathered beside the first forward pass
   std::int64_t weight_cast_bytes = 0;  ///< moved a parameter when weights are cast to fp8, twice, once an iteration
   std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
@@ -114,7 +115,9 @@ struct StageCost {
 ///             dp x cp, experts over their replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that
 ///             nothing is left at the end. Where ZeRO shards inside groups, these collectives of ZeRO-1 to 3 stay
 ///             inside them, and the shards of gradients are all-reduced among the groups at the end
-///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather them
+///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather
+///   them,
+///             where the job has it so beside the next forward pass, which hides it as backward hides the sync
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
 ///             plus send and receive buffers of both cuts

@@ -190,6 +190,8 @@ struct Job {
   /// experts, but a microbatch is a small sample.
   double routing_imbalance = 1.15;
   bool dropout = true;      ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
+  /// What a sharded optimizer updates is gathered beside the first forward pass of the next iteration, not before it.
+  bool overlap_gather = false;
   bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
   /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and
   /// DeepSpeed before 2022.

@@ -75,10 +75,10 @@ enum class Rule : std::uint8_t {
   kSameTpAtEnds,      ///< of a model whose embeddings are tied
   kExpertsOverStage,  ///< experts are spread over all ranks of a stage, those of all equal pipelines
   kPowerOfTwoTp,
-  kWholeEncoders,      ///< an encoder is one stage, with degrees of its own
+  kWholeEncoders,       ///< an encoder is one stage, with degrees of its own
   kOverlapInterleaved,  ///< exchanges of experts run beside passes of interleaved chunks, or of a single stage
   kBlockingTransfers,   ///< lifted: overlapped; the warm-up stays
-  kSchedule,           ///< blocking transfers and the classic warm-up. Lifted: overlapped, free
+  kSchedule,            ///< blocking transfers and the classic warm-up. Lifted: overlapped, free
 };
 
 class RuleSet {
@@ -103,6 +103,7 @@ class RuleSet {
 struct ExecutionOptions {
   bool cuda_graphs = false;
   bool expert_dispatch = false;  ///< DeepEP and HybridEP
+  bool gather_overlap = false;   ///< parameters of ZeRO-1 and 2 gathered beside the next forward pass
   bool expert_overlap = false;   ///< exchanges of experts beside the passes of another microbatch
 };
 

@@ -142,11 +142,11 @@ auto members(S& s) {
 template <Of<model::Job> S>
 auto members(S& s) {
   auto& [sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
-         overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch,
-         group] = s;
-  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
-                  overlap_experts, imbalance, dropout, overlap, fused, blocking, modules, optimizer, loss, allow,
-                  microbatch, group);
+         overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer, loss, allow,
+         microbatch, group] = s;
+  return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs,
+                  dispatch, overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer,
+                  loss, allow, microbatch, group);
 }
 
 template <Of<model::Model> S>

@@ -82,6 +82,7 @@ model::Model random_model(std::mt19937_64& random, const SearchFlavour& flavour)
   model.job.allow.replicas = chance(random, 80);
   model.job.allow.pipeline = chance(random, 90);
   if (chance(random, 10)) model.job.microbatch = pick(random, 1, 4);
+  model.job.overlap_gather = chance(random, 30);
   return model;
 }
 

@@ -176,6 +176,13 @@ TEST_CASE("gradient synchronisation by ZeRO stage") {
   CHECK(to_seconds(stage(1).optimizer_step) == Approx(34 * parameters / 8 / 1e12 + gather).epsilon(1e-6));
   CHECK(to_seconds(stage(3).optimizer_step) == Approx(34 * parameters / 8 / 1e12).epsilon(1e-6));
   CHECK(stage(1).forward == stage(0).forward);
+  // Beside the next forward pass four fifths of that hide of it.
+  model::Model beside = model;
+  beside.job.overlap_gather = true;
+  const StageCost hidden = stage_cost(units_of(beside, shape, data(8), 8), whole(model), policy(1));
+  const double exposed = std::max(0.0, gather - kSyncOverlap * to_seconds(stage(1).forward));
+  CHECK(to_seconds(hidden.optimizer_step) == Approx(34 * parameters / 8 / 1e12 + exposed).epsilon(1e-6));
+  CHECK(hidden.forward == stage(1).forward);
 }
 
 TEST_CASE("ZeRO inside groups holds a copy a group, and the groups reduce what they share") {

@@ -165,8 +165,9 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
     plan.model.job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     plan.model.job.overlap_experts = true;
+    plan.model.job.overlap_gather = true;
     const std::string found = codes(verdict(target_verdicts(plan), target));
-    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP "}) {
+    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

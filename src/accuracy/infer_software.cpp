@@ -6,6 +6,11 @@
 namespace tangram::accuracy {
 namespace {
 
+/// As printed.
+bool overlaps(const Measurement& m, std::string_view exchange) {
+  return m.overlap && std::ranges::count(*m.overlap, exchange) > 0;
+}
+
 std::string software_of(const Measurement& m) { return m.framework + " " + m.source; }
 
 /// Blocks of Transformer Engine, as NVIDIA's and AMD's trainers and what is made of them have them, or of a compiler.
@@ -24,9 +29,8 @@ bool follows_recipes(const Measurement& m, const cluster::GpuType& device) {
 /// The recipes gather parameters beside the next forward pass wherever there is data parallelism
 /// (CommOverlapConfig._get_optimizer_overlap_cfgs). An empty list says that nothing overlaps.
 bool overlaps_gather(const Measurement& m, const cluster::GpuType& device) {
-  if (m.overlap && (m.overlap->empty() || std::ranges::count(*m.overlap, "param_gather") > 0))
-    return !m.overlap->empty();
-  return follows_recipes(m, device);
+  if (m.overlap && m.overlap->empty()) return false;
+  return overlaps(m, "param_gather") || follows_recipes(m, device);
 }
 
 /// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
@@ -81,7 +85,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.overlap_tp = overlaps_tensor_exchange(m, device);
   job.overlap_gather = overlaps_gather(m, device);
   job.expert_dispatch = find_dispatch(m.routing);
-  job.overlap_experts = m.routing.overlapped;
+  job.overlap_experts = overlaps(m, "overlap_moe_expert_parallel_comm");
   job.routing_imbalance = find_imbalance(m.routing, job.routing_imbalance);
 }
 

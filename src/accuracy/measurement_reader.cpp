@@ -268,7 +268,6 @@ ExpertFacts read_routing(const Row& row) {
   ExpertFacts facts;
   facts.dispatcher = row.text("dispatcher");
   if (const auto experts = row.object("moe")) facts.balance = experts->text("balance");
-  facts.overlapped = std::ranges::count(row.words("overlap"), "overlap_moe_expert_parallel_comm") > 0;
   return facts;
 }
 
@@ -282,7 +281,7 @@ void read_options(const Row& row, Measurement& out) {
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
   if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
-  if (row.find("overlap")) out.overlap = row.words("overlap");
+  if (row.find("overlap") != nullptr) out.overlap = row.words("overlap");
   out.variant = row.text("variant");
   out.framework = row.text("framework");
   out.source = fmt::format("{} {} {}", row.text("source"), row.text("seen"), row.text("recipe"));

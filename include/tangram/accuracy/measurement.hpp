@@ -64,9 +64,8 @@ struct GraphFacts {
 
 /// How tokens reach their experts, as published.
 struct ExpertFacts {
-  std::string dispatcher;   ///< "alltoall", "deepep", "hybridep"; "": not printed
-  std::string balance;      ///< "forced", "natural"; "": not printed
-  bool overlapped = false;  ///< exchanges run beside the passes of another microbatch
+  std::string dispatcher;  ///< "alltoall", "deepep", "hybridep"; "": not printed
+  std::string balance;     ///< "forced", "natural"; "": not printed
   bool operator==(const ExpertFacts&) const = default;
 };
 

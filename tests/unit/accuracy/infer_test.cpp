@@ -244,13 +244,35 @@ TEST_CASE("how tokens reach their experts is printed") {
   const auto job = [&] { return find_model(m, device("H100"))->job; };
   CHECK(job().expert_dispatch == model::ExpertDispatch::kAllToAll);
   CHECK(job().routing_imbalance == model::Job{}.routing_imbalance);
-  m.routing = {"deepep", "forced", true};
+  m.routing = {"deepep", "forced"};
+  m.overlap = std::vector<std::string>{"overlap_moe_expert_parallel_comm"};
   CHECK(job().expert_dispatch == model::ExpertDispatch::kDeepEp);
   CHECK(job().overlap_experts);
   CHECK(job().routing_imbalance == 1);
-  m.routing = {"hybridep", "natural", false};
+  m.routing = {"hybridep", "natural"};
   CHECK(job().expert_dispatch == model::ExpertDispatch::kHybridEp);
   CHECK(job().routing_imbalance > 1.15);
+}
+
+TEST_CASE("what software recomputes, gathers ahead and fuses") {
+  using enum model::RecomputeModule;
+  Measurement m = fixtures::complete();
+  const auto job = [&] { return find_model(m, device("H100"))->job; };
+  m.recompute = "selective";
+  CHECK(job().recompute_modules == model::RecomputeModules{kCoreAttention});
+  m.recompute_modules = {"moe", "layernorm", "what nobody knows"};
+  CHECK(job().recompute_modules == model::RecomputeModules{kExperts, kNorms});
+  m.source = "somebody's trainer";
+  CHECK_FALSE(job().overlap_gather);
+  CHECK_FALSE(job().fused_loss);
+  m.source = "Megatron-Bridge performance summary";
+  CHECK(job().overlap_gather);
+  CHECK(job().fused_loss);
+  m.overlap.emplace();  // printed: none
+  CHECK_FALSE(job().overlap_gather);
+  m.source = "somebody's trainer";
+  m.overlap = std::vector<std::string>{"param_gather"};
+  CHECK(job().overlap_gather);
 }
 
 TEST_CASE("adapters freeze the weights of blocks") {

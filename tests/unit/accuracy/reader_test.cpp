@@ -54,7 +54,8 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
   CHECK(m.source == "s t r");
   CHECK(m.task == "SFT");
   CHECK(m.graphs == GraphFacts{"local", {"step"}});
-  CHECK(m.routing == ExpertFacts{"deepep", "forced", true});
+  CHECK(m.routing == ExpertFacts{"deepep", "forced"});
+  CHECK(m.overlap == std::vector<std::string>{"param_gather", "overlap_moe_expert_parallel_comm"});
   CHECK(m.recompute_modules == std::vector<std::string>{"mlp", "moe"});
   CHECK(m.id == "a");
   CHECK(m.dataset == "d");

@@ -11,6 +11,7 @@
 #include "tangram/export/export.hpp"
 #include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/document.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/plan/launch_order.hpp"
 
@@ -134,12 +135,14 @@ TEST_CASE("replicas of a pipeline become data parallelism of its stages") {
 TEST_CASE("groups that shard for themselves are instances of the distributed optimizer") {
   plan::LaunchPlan plan = example::equal_stages();
   for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.dp_replicate = 2;
-  const auto made = export_plan(plan, Format::kMegatron);
-  REQUIRE(made);
-  CHECK(file_of(*made, "arguments.sh").text.find("--num-distributed-optimizer-instances 2\n") != std::string::npos);
-  CHECK_FALSE(export_plan(plan, Format::kFlagscale));
+  const auto arguments = parallel_arguments(plan);
+  const auto instances = std::ranges::find(arguments, "num-distributed-optimizer-instances", &Argument::name);
+  REQUIRE(instances != arguments.end());
+  CHECK(instances->values == std::vector<std::string>{"2"});
+  CHECK(plan::reasons_against(plan, runtime::Target::kMegatron).empty());
+  CHECK_FALSE(plan::reasons_against(plan, runtime::Target::kFlagscale).empty());
   plan.stages.front().parts.front().strategy.degrees.dp_replicate = 4;
-  CHECK_FALSE(export_plan(plan, Format::kMegatron));
+  CHECK_FALSE(plan::reasons_against(plan, runtime::Target::kMegatron).empty());
 }
 
 TEST_CASE("slurm asks for one component per island and runs a start script per node", "[golden]") {

@@ -79,7 +79,7 @@ const std::vector<Fault>& faults() {
       {"sharding-group", "ZeRO over more ranks than the job wants",
        [](LaunchPlan& p) {
          part(p, 1).strategy.policy.zero = 1;
-         p.model.job.sharding_group = {model::ShardingGroup::Kind::kRanks, 2};
+         p.model.job.sharding_group = {model::ShardingGroup::Kind::kRanks, 1};
        }},
       {"degrees-invalid", "experts on no grid", [](LaunchPlan& p) { part(p, 1).strategy.degrees.ep = 3; }},
       {"degrees-invalid", "sequence parallelism alone",

@@ -42,10 +42,11 @@ Link read_network(io::ObjectReader& network) {
                                                     {"efa", NetworkKind::kEfa},
                                                     {"slingshot", NetworkKind::kSlingshot},
                                                     {"ethernet", NetworkKind::kEthernet}});
-  const bool has_latency = network.has("latency_us");
-  const double latency = has_kind || has_latency ? network.number_or("latency_us", usual_latency_us(kind), kLatencyUs)
-                                                 : network.number("latency_us", kLatencyUs);
-  link.latency = from_us(latency);
+  link.latency = from_us(network.number_or("latency_us", usual_latency_us(kind), kLatencyUs));
+  if (!has_kind && !network.has("latency_us")) {
+    network.error_at("latency_us", "missing-key", "missing key \"latency_us\"",
+                     "or give \"kind\", which has a usual latency: infiniband, roce, efa, slingshot or ethernet");
+  }
   network.finish();
   return link;
 }

@@ -16,14 +16,6 @@ namespace {
 
 std::string at_encoder(const ColocatedEncoders::Encoder& encoder) { return "encoder \"" + encoder.module + '"'; }
 
-bool trains_encoders(const model::Model& model) {
-  for (int i = 0; i < model::encoder_blocks(model); ++i) {
-    const model::BlockType& block = model.block(i);
-    if (block.gradients.any() || (block.connector && block.connector->gradients.any())) return true;
-  }
-  return false;
-}
-
 void check_techniques_of(const LaunchPlan& plan, const ColocatedEncoders::Encoder& encoder, Findings& findings) {
   const model::Techniques& allow = plan.model.job.allow;
   const auto forbid = [&](bool allowed, bool used, const char* technique) {
@@ -151,7 +143,7 @@ Bytes embeddings_on(const LaunchPlan& plan, const Stage& stage, const Part& part
   for (std::size_t e = 0; e < plan.colocated->encoders.size(); ++e) {
     bytes = sum(bytes, product(samples, model::encoder_output_bytes(plan.model, static_cast<int>(e))));
   }
-  return Bytes(product(bytes, trains_encoders(plan.model) ? 2 : 1));
+  return Bytes(product(bytes, model::trains_encoders(plan.model) ? 2 : 1));
 }
 
 }  // namespace
@@ -173,7 +165,7 @@ void check_colocated(const LaunchPlan& plan, Findings& findings) {
   }
   const Nanoseconds gather = gather_of(plan);
   compare_time(colocated.gather, gather, "gather", "colocated", findings);
-  const Nanoseconds broadcast = trains_encoders(plan.model) ? gather : Nanoseconds(0);
+  const Nanoseconds broadcast = model::trains_encoders(plan.model) ? gather : Nanoseconds(0);
   compare_time(colocated.broadcast, broadcast, "broadcast", "colocated", findings);
 }
 

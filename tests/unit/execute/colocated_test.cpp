@@ -1,0 +1,152 @@
+// Verifications of plans with colocated encoders: turns, layouts that fan in and out, what is frozen, samples without
+// items, and every planted mistake found by its name.
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "tangram/execute/verify.hpp"
+#include "unit/execute/tiny_colocated.hpp"
+
+using namespace tangram;
+using namespace tangram::execute;
+using namespace tangram::execute::tiny;
+using cost::RecomputeMode;
+
+namespace {
+
+std::string colocated_listing(const Report& report) {
+  std::string text;
+  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
+  return text;
+}
+
+Report colocated_report(const plan::LaunchPlan& plan, const VerifyOptions& options = {}) {
+  auto report = verify(plan, options);
+  REQUIRE(report);
+  return *std::move(report);
+}
+
+Report check_good_colocated(const plan::LaunchPlan& plan) {
+  Report report = colocated_report(plan);
+  INFO(colocated_listing(report));
+  CHECK(report.ok());
+  CHECK(report.executed);
+  CHECK(report.gradient.error <= kTolerance);
+  CHECK(report.weight.error <= kTolerance);
+  return report;
+}
+
+EncoderSpec with_tp(int tp) {
+  EncoderSpec encoder;
+  encoder.layout.tp = tp;
+  encoder.layout.sequence_parallel = tp > 1;
+  encoder.layout.zero1 = true;
+  return encoder;
+}
+
+/// 8 ranks: one stage of tp2 dp4, or two of tp2 dp2; 4 microbatches of 4 samples.
+plan::LaunchPlan on_eight(const std::vector<EncoderSpec>& encoders, bool phases) {
+  const PartSpec wide{{2, 1, 4, 1, 1, true}, 4};
+  const PartSpec narrow{{2, 1, 2, 1, 1, true}, 4};
+  if (phases) return make_colocated(encoders, 4, {{4, 4, {{2, {narrow}}, {4, {narrow}}}}});
+  return make_colocated(encoders, 4, {{4, 4, {{4, {wide}}}}});
+}
+
+/// One encoder more samples of a microbatch go to a replica than lanes are equal to: dp 1, so that lanes fan in.
+plan::LaunchPlan with_mistakes(bool phases) {
+  EncoderSpec encoder = with_tp(1);
+  encoder.some_without = true;
+  EncoderSpec frozen = with_tp(2);
+  frozen.trained = false;
+  frozen.some_without = true;
+  return on_eight({encoder, frozen}, phases);
+}
+
+bool has_code(const Report& report, std::string_view code) {
+  return std::ranges::any_of(report.findings, [&](const Finding& f) { return f.code == code; });
+}
+
+}  // namespace
+
+TEST_CASE("colocated encoders that fan in, out, or neither compute what one process computes, in turns and in phases") {
+  for (const bool phases : {false, true}) {
+    for (const int tp : {1, 2, 4, 8}) {
+      if (phases && tp == 8) continue;  // a stage has 4
+      const Report report = check_good_colocated(on_eight({with_tp(tp)}, phases));
+      CHECK(report.encoders.front().lanes == 8 / tp);
+    }
+  }
+}
+
+TEST_CASE("two encoders with layouts of their own compute what one process computes") {
+  for (const bool phases : {false, true}) check_good_colocated(on_eight({with_tp(1), with_tp(4)}, phases));
+}
+
+TEST_CASE("frozen encoders stay as they are to the last bit, and connectors behind them learn") {
+  for (const bool phases : {false, true}) {
+    for (const bool trained : {false, true}) {
+      for (const bool connected : {false, true}) {
+        EncoderSpec encoder = with_tp(2);
+        encoder.trained = trained;
+        encoder.trained_connector = connected;
+        const Report report = check_good_colocated(on_eight({encoder}, phases));
+        CHECK(report.encoders.front().trained == (trained || connected));
+        CHECK((report.encoders.front().held > 0) == (trained || connected));
+      }
+    }
+  }
+}
+
+TEST_CASE("three phases hold activations of a lane's share of the batch, turns those of a microbatch") {
+  // 16 samples on 4 lanes; microbatches of 4 samples on 4 lanes.
+  CHECK(check_good_colocated(on_eight({with_tp(2)}, true)).encoders.front().held == 4);
+  CHECK(check_good_colocated(on_eight({with_tp(2)}, false)).encoders.front().held == 1);
+}
+
+TEST_CASE("encoders recompute as they are told, without tensor parallelism in sequences too") {
+  for (const auto recompute : {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
+    EncoderSpec encoder = with_tp(4);
+    encoder.layout.sequence_parallel = false;
+    encoder.layout.zero1 = false;
+    encoder.layout.recompute = recompute;
+    check_good_colocated(on_eight({encoder}, true));
+  }
+}
+
+TEST_CASE("samples and whole microbatches without items are left alone") {
+  for (const bool phases : {false, true}) check_good_colocated(with_mistakes(phases));
+}
+
+TEST_CASE("pipelines of colocated encoders share their weights") {
+  const PartSpec part{{2, 1, 1, 1, 1, false}, 2};
+  const PipelineSpec pipeline{2, 3, {{2, {part}}, {4, {part}}}};
+  check_good_colocated(make_colocated({with_tp(1), with_tp(2)}, 4, {pipeline, pipeline}));
+}
+
+TEST_CASE("every mistake with colocated encoders is found by its name") {
+  for (const bool phases : {false, true}) {
+    const plan::LaunchPlan plan = with_mistakes(phases);
+    for (const FaultName& fault : fault_names()) {
+      if (fault.fault < Fault::kEncoderScale) continue;
+      VerifyOptions options;
+      options.fault = fault.fault;
+      const auto report = verify(plan, options);
+      INFO(fault.name << (phases ? ", phases" : ", turns"));
+      // One stage has no other whose gradients could be given back; 4 replicas read a sample each.
+      const bool acts = phases || (fault.fault != Fault::kWrongStage && fault.fault != Fault::kReversedEmbeddings &&
+                                   fault.fault != Fault::kReversedGradients);
+      CHECK(report.has_value() == acts);
+      if (!report) continue;
+      INFO(colocated_listing(*report));
+      CHECK(has_code(*report, fault.code));
+    }
+  }
+}
+
+TEST_CASE("lanes that a stage does not hold, and turns of several stages, are refused before anything runs") {
+  plan::LaunchPlan plan = on_eight({with_tp(2)}, true);
+  plan.colocated->encoders.front().layout.tp = 3;
+  CHECK(has_code(colocated_report(plan), "encoder-lanes"));
+  plan = on_eight({with_tp(2)}, true);
+  plan.colocated->turns = cost::EncoderTurns::kPerMicrobatch;
+  CHECK(has_code(colocated_report(plan), "encoder-turns"));
+}

@@ -216,6 +216,7 @@ TEST_CASE("every mistake that a plan can take is found in it, under the mistake'
     const plan::LaunchPlan plan = random_plan();
     const plan::LaunchPlan with_chunks = random_interleaved_plan();
     for (const FaultName& fault : fault_names()) {
+      if (fault.fault >= Fault::kEncoderScale) continue;  // of colocated encoders
       VerifyOptions options;
       options.fault = fault.fault;
       auto report = verify(plan, options);
@@ -228,7 +229,9 @@ TEST_CASE("every mistake that a plan can take is found in it, under the mistake'
       RC_ASSERT(std::ranges::any_of(report->findings, [&](const Finding& f) { return f.code == fault.code; }));
     }
   });
-  for (const FaultName& fault : fault_names()) CHECK(acted[fault.name] >= testing::enough(50));
+  for (const FaultName& fault : fault_names()) {
+    if (fault.fault < Fault::kEncoderScale) CHECK(acted[fault.name] >= testing::enough(50));
+  }
 }
 
 TEST_CASE("warm-ups of any length run to their end or are called a deadlock, and both judges agree") {

@@ -15,7 +15,7 @@ std::string encoder_text(const EncoderSpec& encoder, std::size_t number) {
   std::string text = fmt::format(
       "    - name: e{}\n      hidden: 512\n      layers: {}\n      heads: 8\n      ffn_hidden: 1024\n      gated: "
       "false\n"
-      "      tokens_in: 48\n      tokens_out: 48\n",
+      "      tokens_in: 24\n      tokens_out: 24\n",
       number, encoder.layers);
   if (encoder.connector) text += "      connector: {kind: mlp, widths: [512, 512]}\n";
   return text;

@@ -156,11 +156,17 @@ bool scale_encoder(const plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
   return false;
 }
 
-/// Whether a replica of the first stage reads several samples of a microbatch.
-bool reads_several(const plan::LaunchPlan& plan) {
+/// Whether a replica of the first stage reads several samples of a microbatch of an encoder: of three in a row, one may
+/// be without items (mark_absent() of reduction.cpp). `trained`: of one that is.
+bool reads_several(const plan::LaunchPlan& plan, bool trained) {
   const plan::Pipeline& pipeline = plan.pipelines.front();
-  const plan::Part& first = plan.stage(pipeline.stages.front()).parts.front();
-  return first.samples_per_replica() > 1;
+  const std::int64_t samples = plan.stage(pipeline.stages.front()).parts.front().samples_per_replica();
+  for (int e = 0; e < static_cast<int>(plan.colocated->encoders.size()); ++e) {
+    const bool some_without = model::encoder_spread(plan.model, e).none > 0;
+    if (trained && !model::trains_encoder(plan.model, e)) continue;
+    if (samples > (some_without ? 2 : 1)) return true;
+  }
+  return false;
 }
 
 bool freezes_any(const plan::LaunchPlan& plan) {
@@ -183,8 +189,8 @@ bool inject_in_encoders(Fault fault, const plan::LaunchPlan& plan, Misbehaviour&
   const bool trained = model::trains_encoders(plan.model);
   switch (fault) {
     case Fault::kEncoderScale: return scale_encoder(plan, misbehaviour);
-    case Fault::kReversedEmbeddings: return misbehaviour.reversed_embeddings = reads_several(plan);
-    case Fault::kReversedGradients: return misbehaviour.reversed_gradients = trained && reads_several(plan);
+    case Fault::kReversedEmbeddings: return misbehaviour.reversed_embeddings = reads_several(plan, false);
+    case Fault::kReversedGradients: return misbehaviour.reversed_gradients = reads_several(plan, true);
     case Fault::kWrongStage:
       return misbehaviour.gradients_of_next = trained && plan.pipelines.front().stages.size() > 1;
     case Fault::kOwnNorms: return misbehaviour.own_norms = trained;

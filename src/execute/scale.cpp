@@ -26,9 +26,9 @@ SampleScale::SampleScale(const plan::LaunchPlan& plan, const plan::Pipeline& pip
     const std::int64_t last = pipeline.last_microbatch();
     if (window.first < last && last < window.last) unit_ = std::gcd(unit_, last - window.first);
   }
-  if (plan.colocated) {  // no lane that has work in the plan is left without, no replica that reads several reads one
+  if (plan.colocated) {  // no lane that has work in the plan is left without, and replicas that read several keep some
     const plan::Part& first = plan.stage(pipeline.stages.front()).parts.front();
-    unit_ = std::gcd(unit_, std::max<std::int64_t>(1, first.samples / first.strategy.degrees.dp / 2));
+    unit_ = std::gcd(unit_, std::max<std::int64_t>(1, first.samples / first.strategy.degrees.dp / 3));
     for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
       const std::int64_t each = plan.round_samples() / plan.lanes_of(encoder.layout).of_pipeline;
       unit_ = std::gcd(unit_, std::max<std::int64_t>(1, each));

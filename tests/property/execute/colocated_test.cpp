@@ -69,6 +69,7 @@ plan::LaunchPlan random_colocated_plan() {
   }
   std::vector<EncoderSpec> encoders;
   for (int e = number(1, 2); e > 0; --e) encoders.push_back(random_encoder(gpus));
+  if (encoders.size() > 1) encoders.front().connector = true;  // two alike in a row, with nothing between, are one
   std::vector<PipelineSpec> pipelines(static_cast<std::size_t>(number(1, 2)), pipeline);
   return make_colocated(encoders, layers, pipelines);
 }

@@ -72,7 +72,8 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
 /// Where the job of a format stands among the files that export writes.
 bool is_job_file(const fs::path& path, Source source) {
   switch (source) {
-    case Source::kMegatron: return path.filename() == "arguments.sh";
+    case Source::kMegatron:
+    case Source::kMimo: return path.filename() == "arguments.sh";
     case Source::kFlagscale: return path.extension() == ".yaml";
     case Source::kMetis: return path.extension() == ".txt" || path.extension() == ".log";
     case Source::kSailor:

@@ -16,11 +16,13 @@ struct Launch {
 };
 [[nodiscard]] Launch generic_launch(const plan::LaunchPlan& plan);
 [[nodiscard]] Launch megatron_launch(const plan::LaunchPlan& plan);
+[[nodiscard]] Launch mimo_launch(const plan::LaunchPlan& plan);
 [[nodiscard]] Launch torch_launch(const plan::LaunchPlan& plan);
 
 [[nodiscard]] Expected<Export> export_generic(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_torch(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_megatron(const plan::LaunchPlan& plan);
+[[nodiscard]] Expected<Export> export_mimo(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_flagscale(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_slurm(const plan::LaunchPlan& plan, const Options& options);
 [[nodiscard]] Expected<Export> export_kubernetes(const plan::LaunchPlan& plan, const Options& options);

@@ -98,6 +98,20 @@ TEST_CASE("frozen encoders stay as they are to the last bit, and connectors behi
   }
 }
 
+TEST_CASE("frozen modules of a pipeline stay as they are to the last bit, whatever ZeRO does") {
+  for (const bool trained : {false, true}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      EncoderSpec encoder;
+      encoder.trained = trained;
+      model::Model model = make_multimodal({encoder}, 4, !trained);
+      model.job.global_batch = 0;  // make_plan adds what pipelines take
+      const PartSpec part{{2, 1, 2, 1, 1, true}, 4, {zero, RecomputeMode::kNone, 0}};
+      const Report report = check_good_colocated(make_plan(std::move(model), {{4, 3, {{2, {part}}, {7, {part}}}}}));
+      CHECK(report.encoders.empty());
+    }
+  }
+}
+
 TEST_CASE("three phases hold activations of a lane's share of the batch, turns those of a microbatch") {
   // 16 samples on 4 lanes; microbatches of 4 samples on 4 lanes.
   CHECK(check_good_colocated(on_eight({with_tp(2)}, true)).encoders.front().held == 4);

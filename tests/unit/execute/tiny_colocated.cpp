@@ -21,13 +21,14 @@ std::string encoder_text(const EncoderSpec& encoder, std::size_t number) {
   return text;
 }
 
-std::string freeze_text(const std::vector<EncoderSpec>& encoders) {
+std::string freeze_text(const std::vector<EncoderSpec>& encoders, bool trained_language) {
   std::string names;
   const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
   for (std::size_t e = 0; e < encoders.size(); ++e) {
     if (!encoders[e].trained) add(fmt::format("e{}", e));
     if (encoders[e].connector && !encoders[e].trained_connector) add(fmt::format("e{}.connector", e));
   }
+  if (!trained_language) add("language");
   return names.empty() ? "" : "  freeze: [" + names + "]\n";
 }
 
@@ -39,24 +40,24 @@ std::string data_text(const std::vector<EncoderSpec>& encoders) {
   return text.empty() ? "" : "data:\n" + text;
 }
 
-model::Model whole_model(const std::vector<EncoderSpec>& encoders, int layers) {
+}  // namespace
+
+model::Model make_multimodal(const std::vector<EncoderSpec>& encoders, int layers, bool trained_language) {
   std::string list;
   for (std::size_t e = 0; e < encoders.size(); ++e) list += encoder_text(encoders[e], e);
   const std::string text = fmt::format(
       "schema: tangram.model/1\nname: tiny\narchitecture:\n  vocabulary: 4000\n  hidden: 512\n  layers: {}\n"
       "  heads: 8\n  ffn_hidden: 1024\n  encoders:\n{}training:\n  sequence_length: 64\n  global_batch_samples: "
       "1\n{}{}",
-      layers, list, freeze_text(encoders), data_text(encoders));
+      layers, list, freeze_text(encoders, trained_language), data_text(encoders));
   auto model = model::read_model(text, "tiny.yaml");
   if (!model) throw std::logic_error(render(model.error()));
   return *std::move(model);
 }
 
-}  // namespace
-
 plan::LaunchPlan make_colocated(const std::vector<EncoderSpec>& encoders, int layers,
                                 const std::vector<PipelineSpec>& pipelines) {
-  model::Model whole = whole_model(encoders, layers);
+  model::Model whole = make_multimodal(encoders, layers);
   plan::LaunchPlan plan = make_plan(model::language_of(whole), pipelines);
   // The model says one sample: make_plan has added those of the pipelines.
   whole.job.global_batch = --plan.model.job.global_batch;

@@ -17,6 +17,10 @@ struct EncoderSpec {
   bool some_without = false;  ///< a third of the samples has no items
 };
 
+/// Encoders in front of `layers` dense layers.
+[[nodiscard]] model::Model make_multimodal(const std::vector<EncoderSpec>& encoders, int layers,
+                                           bool trained_language = true);
+
 /// Encoders in front of `layers` dense layers, the last of `pipelines`' stages ending with the last of them.
 [[nodiscard]] plan::LaunchPlan make_colocated(const std::vector<EncoderSpec>& encoders, int layers,
                                               const std::vector<PipelineSpec>& pipelines);

@@ -115,9 +115,23 @@ bool lengthen_group(plan::LaunchPlan& plan) {
   return true;
 }
 
+bool trains(const plan::LaunchPlan& plan, const plan::Stage& stage) {
+  const model::Model& model = plan.pipelined();
+  const std::vector<int> blocks = stage.blocks();
+  return ((stage.embedding || stage.head) && model.end_gradients().weights) ||
+         std::ranges::any_of(blocks, [&](int b) { return model.block(b).gradients.weights; });
+}
+
+/// The first stage that trains anything; -1: there is none.
+int stage_that_trains(const plan::LaunchPlan& plan) {
+  const auto found = std::ranges::find_if(plan.stages, [&](const plan::Stage& stage) { return trains(plan, stage); });
+  return found == plan.stages.end() ? -1 : found->id;
+}
+
 /// The first stage whose gradients are summed over anything; -1: there is none.
 int stage_that_reduces(const plan::LaunchPlan& plan) {
   for (const plan::Stage& stage : plan.stages) {
+    if (!trains(plan, stage)) continue;
     for (const plan::Part& part : stage.parts) {
       if (part.strategy.degrees.dp * part.strategy.degrees.cp > 1) return stage.id;
     }
@@ -125,7 +139,7 @@ int stage_that_reduces(const plan::LaunchPlan& plan) {
   const bool several_holders = plan.pipelines.size() > 1 ||
                                std::ranges::any_of(plan.stages, [](const auto& s) { return s.parts.size() > 1; }) ||
                                (plan.model.tied_embeddings && plan.stages.size() > 1);
-  return several_holders ? 0 : -1;
+  return several_holders ? stage_that_trains(plan) : -1;
 }
 
 /// The first stage that ZeRO shards inside groups; -1: there is none.
@@ -209,7 +223,9 @@ bool inject(Fault fault, plan::LaunchPlan& plan, Misbehaviour& misbehaviour) {
   switch (fault) {
     case Fault::kSwappedRanks: return swap_ranks(plan);
     case Fault::kDroppedTransfer: return drop_transfer(plan);
-    case Fault::kGradientScale: misbehaviour.scaled_stage = 0; return true;
+    case Fault::kGradientScale:
+      misbehaviour.scaled_stage = stage_that_trains(plan);
+      return misbehaviour.scaled_stage >= 0;
     case Fault::kMissingAllReduce:
       misbehaviour.unreduced_stage = stage_that_reduces(plan);
       return misbehaviour.unreduced_stage >= 0;

@@ -97,7 +97,7 @@ std::string arguments_text(const plan::LaunchPlan& plan, const std::vector<MimoM
       "mimo_arguments=(\n";
   std::size_t offset = 0;
   for (const MimoModule& module : modules) {
-    text += "  --component " + component(plan, module, offset) + "\n";
+    text += "  --component " + shell_word(component(plan, module, offset)) + "\n";
     offset += ranks_of(plan, module);
   }
   text += fmt::format(
@@ -136,14 +136,9 @@ Expected<Export> export_mimo(const plan::LaunchPlan& plan) {
   out.files.push_back({"arguments.sh", arguments_text(plan, modules)});
   out.files.push_back({"rankmap.csv", rank_map(plan, order)});
   out.files.push_back({"hostfile", hostfile(order)});
-  const Program program{"[ARGUMENT...]",
-                        "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n"
-                        "mimo_arguments=()\n"
-                        "# shellcheck source=/dev/null\n"
-                        "source \"$here/arguments.sh\"\n",
-                        "\"${MIMO_SCRIPT:?the training script, which takes --component}\" \"${mimo_arguments[@]}\" "
-                        "\"$@\"",
-                        Launcher::kProcesses};
+  Program program =
+      with_arguments("mimo_arguments", "\"${MIMO_SCRIPT:?the training script, which takes --component}\"");
+  program.launcher = Launcher::kProcesses;
   for (File& file : start_scripts(plan, order, variables, program)) out.files.push_back(std::move(file));
   out.notes.emplace_back(
       "run nodes/HOST.sh on every host with MIMO_SCRIPT set to the training script; model, data and learning rate are "

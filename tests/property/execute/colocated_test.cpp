@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "support/property.hpp"
-#include "tangram/execute/verify.hpp"
 #include "unit/execute/tiny_colocated.hpp"
+#include "unit/execute/verified.hpp"
 
 using namespace tangram;
 using namespace tangram::execute;
@@ -74,19 +74,13 @@ plan::LaunchPlan random_colocated_plan() {
   return make_colocated(encoders, layers, pipelines);
 }
 
-std::string findings_of(const Report& report) {
-  std::string text;
-  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("three hundred plans with colocated encoders compute what one process computes") {
   testing::holds(300, [] {
     const auto report = verify(random_colocated_plan());
     RC_ASSERT(report.has_value());
-    RC_LOG() << findings_of(*report);
+    RC_LOG() << listing(*report);
     RC_ASSERT(report->ok());
     RC_ASSERT(report->executed);
     RC_ASSERT(report->gradient.error <= kTolerance);
@@ -105,7 +99,7 @@ TEST_CASE("every mistake that a plan with colocated encoders can take is found i
       const auto report = verify(plan, options);
       if (!report) continue;  // nothing to act on
       ++acted[fault.name];
-      RC_LOG() << fault.name << "\n" << findings_of(*report);
+      RC_LOG() << fault.name << "\n" << listing(*report);
       RC_ASSERT(std::ranges::any_of(report->findings, [&](const Finding& f) { return f.code == fault.code; }));
     }
   });

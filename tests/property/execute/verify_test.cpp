@@ -8,6 +8,7 @@
 
 #include "support/property.hpp"
 #include "unit/execute/tiny_plan.hpp"
+#include "unit/execute/verified.hpp"
 
 using namespace tangram;
 using namespace tangram::execute;
@@ -178,12 +179,6 @@ plan::LaunchPlan small_zero_bubble_plan() {
 plan::LaunchPlan small_grouped_plan() {
   const PartSpec part{{.dp = 4, .ep = pick(1, 2), .dp_replicate = 2}, 4, {pick(1, 3), cost::RecomputeMode::kNone, 0}};
   return make_plan(make_model("dm"), {{4, pick(1, 3), {{2, {part}}}}});
-}
-
-std::string listing(const Report& report) {
-  std::string text;
-  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
-  return text;
 }
 
 void computes_as_one_process(const plan::LaunchPlan& plan) {

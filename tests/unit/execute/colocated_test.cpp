@@ -2,9 +2,8 @@
 // items, and every planted mistake found by its name.
 #include <algorithm>
 
-#include "support/catch.hpp"
-#include "tangram/execute/verify.hpp"
 #include "unit/execute/tiny_colocated.hpp"
+#include "unit/execute/verified.hpp"
 
 using namespace tangram;
 using namespace tangram::execute;
@@ -12,28 +11,6 @@ using namespace tangram::execute::tiny;
 using cost::RecomputeMode;
 
 namespace {
-
-std::string colocated_listing(const Report& report) {
-  std::string text;
-  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
-  return text;
-}
-
-Report colocated_report(const plan::LaunchPlan& plan, const VerifyOptions& options = {}) {
-  auto report = verify(plan, options);
-  REQUIRE(report);
-  return *std::move(report);
-}
-
-Report check_good_colocated(const plan::LaunchPlan& plan) {
-  Report report = colocated_report(plan);
-  INFO(colocated_listing(report));
-  CHECK(report.ok());
-  CHECK(report.executed);
-  CHECK(report.gradient.error <= kTolerance);
-  CHECK(report.weight.error <= kTolerance);
-  return report;
-}
 
 EncoderSpec with_tp(int tp) {
   EncoderSpec encoder;
@@ -71,7 +48,7 @@ TEST_CASE("colocated encoders that fan in, out, or neither compute what one proc
   for (const bool phases : {false, true}) {
     for (const int tp : {1, 2, 4, 8}) {
       if (phases && tp == 8) continue;  // a stage has 4
-      const Report report = check_good_colocated(on_eight({with_tp(tp)}, phases));
+      const Report report = check_good(on_eight({with_tp(tp)}, phases));
       int ranks = 0;
       for (const StageReport& stage : report.stages) ranks += stage.ranks;
       CHECK(report.encoders.front().lanes == ranks / tp);
@@ -80,7 +57,7 @@ TEST_CASE("colocated encoders that fan in, out, or neither compute what one proc
 }
 
 TEST_CASE("two encoders with layouts of their own compute what one process computes") {
-  for (const bool phases : {false, true}) check_good_colocated(on_eight({with_tp(1), with_tp(4)}, phases));
+  for (const bool phases : {false, true}) check_good(on_eight({with_tp(1), with_tp(4)}, phases));
 }
 
 TEST_CASE("frozen encoders stay as they are to the last bit, and connectors behind them learn") {
@@ -90,7 +67,7 @@ TEST_CASE("frozen encoders stay as they are to the last bit, and connectors behi
         EncoderSpec encoder = with_tp(2);
         encoder.trained = trained;
         encoder.trained_connector = connected;
-        const Report report = check_good_colocated(on_eight({encoder}, phases));
+        const Report report = check_good(on_eight({encoder}, phases));
         CHECK(report.encoders.front().trained == (trained || connected));
         CHECK((report.encoders.front().held > 0) == (trained || connected));
       }
@@ -106,7 +83,7 @@ TEST_CASE("frozen modules of a pipeline stay as they are to the last bit, whatev
       model::Model model = make_multimodal({encoder}, 4, !trained);
       model.job.global_batch = 0;  // make_plan adds what pipelines take
       const PartSpec part{{2, 1, 2, 1, 1, true}, 4, {zero, RecomputeMode::kNone, 0}};
-      const Report report = check_good_colocated(make_plan(std::move(model), {{4, 3, {{2, {part}}, {7, {part}}}}}));
+      const Report report = check_good(make_plan(std::move(model), {{4, 3, {{2, {part}}, {7, {part}}}}}));
       CHECK(report.encoders.empty());
     }
   }
@@ -114,8 +91,8 @@ TEST_CASE("frozen modules of a pipeline stay as they are to the last bit, whatev
 
 TEST_CASE("three phases hold activations of a lane's share of the batch, turns those of a microbatch") {
   // 16 samples on 4 lanes; microbatches of 4 samples on 4 lanes.
-  CHECK(check_good_colocated(on_eight({with_tp(2)}, true)).encoders.front().held == 4);
-  CHECK(check_good_colocated(on_eight({with_tp(2)}, false)).encoders.front().held == 1);
+  CHECK(check_good(on_eight({with_tp(2)}, true)).encoders.front().held == 4);
+  CHECK(check_good(on_eight({with_tp(2)}, false)).encoders.front().held == 1);
 }
 
 TEST_CASE("encoders recompute as they are told, without sequence parallelism too") {
@@ -124,18 +101,18 @@ TEST_CASE("encoders recompute as they are told, without sequence parallelism too
     encoder.layout.sequence_parallel = false;
     encoder.layout.zero1 = false;
     encoder.layout.recompute = recompute;
-    check_good_colocated(on_eight({encoder}, true));
+    check_good(on_eight({encoder}, true));
   }
 }
 
 TEST_CASE("samples and whole microbatches without items are left alone") {
-  for (const bool phases : {false, true}) check_good_colocated(with_mistakes(phases));
+  for (const bool phases : {false, true}) check_good(with_mistakes(phases));
 }
 
 TEST_CASE("pipelines of colocated encoders share their weights") {
   const PartSpec part{{2, 1, 1, 1, 1, false}, 2};
   const PipelineSpec pipeline{2, 3, {{2, {part}}, {4, {part}}}};
-  check_good_colocated(make_colocated({with_tp(1), with_tp(2)}, 4, {pipeline, pipeline}));
+  check_good(make_colocated({with_tp(1), with_tp(2)}, 4, {pipeline, pipeline}));
 }
 
 TEST_CASE("every mistake with colocated encoders is found by its name") {
@@ -153,7 +130,7 @@ TEST_CASE("every mistake with colocated encoders is found by its name") {
                                    fault.fault != Fault::kReversedGradients);
       CHECK(report.has_value() == acts);
       if (!report) continue;
-      INFO(colocated_listing(*report));
+      INFO(listing(*report));
       CHECK(has_code(*report, fault.code));
     }
   }
@@ -162,8 +139,8 @@ TEST_CASE("every mistake with colocated encoders is found by its name") {
 TEST_CASE("lanes that a stage does not hold, and turns of several stages, are refused before anything runs") {
   plan::LaunchPlan plan = on_eight({with_tp(2)}, true);
   plan.colocated->encoders.front().layout.tp = 3;
-  CHECK(has_code(colocated_report(plan), "encoder-lanes"));
+  CHECK(has_code(verified(plan), "encoder-lanes"));
   plan = on_eight({with_tp(2)}, true);
   plan.colocated->turns = cost::EncoderTurns::kPerMicrobatch;
-  CHECK(has_code(colocated_report(plan), "encoder-turns"));
+  CHECK(has_code(verified(plan), "encoder-turns"));
 }

@@ -168,8 +168,8 @@ TEST_CASE("mimo: settings of providers come back, with the layers of unlike stag
   const auto files = exported_files(plan);
   const std::string& arguments = std::ranges::find(files, "arguments.sh", &exporting::File::path)->text;
   for (const char* line :
-       {"  --component vision=tp=2,pp=1,cp=1,dp=1,rank_offset=0\n",
-        "  --component language=tp=2,pp=2,cp=1,dp=1,rank_offset=2\n", "  language.sequence_parallel=True\n",
+       {"  --component 'vision=tp=2,pp=1,cp=1,dp=1,rank_offset=0'\n",
+        "  --component 'language=tp=2,pp=2,cp=1,dp=1,rank_offset=2'\n", "  language.sequence_parallel=True\n",
         "  language.pipeline_model_parallel_layout='Et*3|t*5,L'\n", "  vision.recompute_num_layers=4\n"}) {
     CHECK(arguments.find(line) != std::string::npos);
   }

@@ -16,7 +16,6 @@ struct Launch {
 };
 [[nodiscard]] Launch generic_launch(const plan::LaunchPlan& plan);
 [[nodiscard]] Launch megatron_launch(const plan::LaunchPlan& plan);
-[[nodiscard]] Launch mimo_launch(const plan::LaunchPlan& plan);
 [[nodiscard]] Launch torch_launch(const plan::LaunchPlan& plan);
 
 [[nodiscard]] Expected<Export> export_generic(const plan::LaunchPlan& plan);

@@ -122,16 +122,12 @@ void refuse_without_key(Refusals& refusals, const plan::LaunchPlan& plan) {
 
 }  // namespace
 
-Launch mimo_launch(const plan::LaunchPlan& plan) {
-  return {plan::stage_order(plan), {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}}};
-}
-
 Expected<Export> export_mimo(const plan::LaunchPlan& plan) {
   Refusals refusals = refusals_of_target(plan, "mimo");
   if (refusals.empty()) refuse_without_key(refusals, plan);
   if (!refusals.empty()) return std::move(refusals).fail();
   const std::vector<MimoModule> modules = modules_of(plan);
-  const auto [order, variables] = mimo_launch(plan);
+  const plan::LaunchOrder order = plan::stage_order(plan);
   Export out;
   out.files.push_back({"arguments.sh", arguments_text(plan, modules)});
   out.files.push_back({"rankmap.csv", rank_map(plan, order)});
@@ -139,7 +135,7 @@ Expected<Export> export_mimo(const plan::LaunchPlan& plan) {
   Program program =
       with_arguments("mimo_arguments", "\"${MIMO_SCRIPT:?the training script, which takes --component}\"");
   program.launcher = Launcher::kProcesses;
-  for (File& file : start_scripts(plan, order, variables, program)) out.files.push_back(std::move(file));
+  for (File& file : start_scripts(plan, order, {}, program)) out.files.push_back(std::move(file));
   out.notes.emplace_back(
       "run nodes/HOST.sh on every host with MIMO_SCRIPT set to the training script; model, data and learning rate are "
       "added behind it");

@@ -222,10 +222,11 @@ Command verify_command() {
 ZeRO, recompute, transfers and warm-ups, with all ranks in this process. The
 loss, every gradient and the weights after one SGD step must equal those of one
 process to 1e-9, and what is frozen must not change. Colocated encoders run in
-their own lanes, in turn with the language model. It also counts the microbatches
-in flight and proves that the order of passes cannot deadlock. What repeats in a large plan is run twice; the
-output lists what was left out. Exit 0: all results are equal; 3: they differ,
-and the output says where; 4: the file is not a launch plan.
+their own lanes, in turn with the language model. It also counts the
+microbatches in flight and proves that the order of passes cannot deadlock. What
+repeats in a large plan is run twice; the output lists what was left out. Exit
+0: all results are equal; 3: they differ, and the output says where; 4: the file
+is not a launch plan.
 
 Manual: tangram help plans
 )",

@@ -76,10 +76,10 @@ Command explain_command() {
 )",
           .details = R"(Prices what is near the plan: a tenth more compute, memory bandwidth and link
 speed (what limits the plan), one layer moved across each cut, other degrees of
-each stage, other execution options of the job, the next best plan. Then plans
-again with a tenth more memory on each GPU type (which limit binds), with one
-more node of each class and without one island of each class; and, for a
-runtime, without each of its rules in turn.
+each stage, other execution options of the job, encoders elsewhere, the next
+best plan. Then plans again with a tenth more memory on each GPU type (which
+limit binds), with one more node of each class and without one island of each
+class; and, for a runtime, without each of its rules in turn.
 CLUSTER is the fleet the plan was made for; --target names its runtime.
 
 Manual: tangram help plans

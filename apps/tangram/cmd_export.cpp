@@ -124,12 +124,13 @@ Command export_command() {
           .details = R"(FORMAT is torch (start scripts and a runtime that needs PyTorch alone and runs
 every plan of a text model), generic (rank map, hostfile, a start script per
 node for a program of yours), megatron (arguments of Megatron-LM, with
-scripts), flagscale (FlagScale's heterogeneous training), slurm (a
-heterogeneous job) or kubernetes (a JobSet) around torch, generic or megatron.
-sailor, flashflex and galvatron write those planners' plan files, for
-comparisons. A plan that a format cannot express is refused with all
-reasons; plan --target finds one that a runtime can run. The folder is written
-whole or not at all, and must be empty or not exist. Exit 3: refused.
+scripts), mimo (--component of each module for Megatron-Bridge, with scripts),
+flagscale (FlagScale's heterogeneous training), slurm (a heterogeneous job) or
+kubernetes (a JobSet) around torch, generic or megatron. sailor, flashflex and
+galvatron write those planners' plan files, for comparisons. A plan that a
+format cannot express is refused with all reasons; plan --target finds one that
+a runtime can run. The folder is written whole or not at all, and must be empty
+or not exist. Exit 3: refused.
 
 Manual: tangram help runtimes
 )",

@@ -72,7 +72,8 @@ std::optional<Diagnostics> complaint(const ImportArguments& arguments) {
 /// Where the job of a format stands among the files that export writes.
 bool is_job_file(const fs::path& path, Source source) {
   switch (source) {
-    case Source::kMegatron: return path.filename() == "arguments.sh";
+    case Source::kMegatron:
+    case Source::kMimo: return path.filename() == "arguments.sh";
     case Source::kFlagscale: return path.extension() == ".yaml";
     case Source::kMetis: return path.extension() == ".txt" || path.extension() == ".log";
     case Source::kSailor:
@@ -206,13 +207,14 @@ Command import_command() {
     --cluster fleet.json --model model.yaml   (a folder that export wrote)
 )",
           .details = R"(Turns a running job into a launch plan that can be checked, simulated, verified
-and compared. FORMAT is megatron (a script with Megatron-LM's arguments),
-flagscale (its training YAML), sailor, galvatron or flashflex (their plan JSON),
-or metis (its printed output). A host file (HOST slots=N) or a rank map
-(rankmap.csv) assigns ranks to GPUs; a folder stands for its files. Sequence
-length and batch are the job's, where it gives them. Violations are listed, and
-a plan with violations is not written. Exit 0: the plan is valid; 3: it has
-violations; 4: the files cannot be read as a plan.
+and compared. FORMAT is megatron (a script with Megatron-LM's arguments), mimo
+(a script with --component of each module, for Megatron-Bridge), flagscale (its
+training YAML), sailor, galvatron or flashflex (their plan JSON), or metis (its
+printed output). A host file (HOST slots=N) or a rank map (rankmap.csv) assigns
+ranks to GPUs; a folder stands for its files. Sequence length and batch are the
+job's, where it gives them. Violations are listed, and a plan with violations is
+not written. Exit 0: the plan is valid; 3: it has violations; 4: the files
+cannot be read as a plan.
 
 Manual: tangram help runtimes
 )",

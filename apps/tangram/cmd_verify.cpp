@@ -93,6 +93,22 @@ std::string stage_table(const plan::LaunchPlan& plan, const execute::Report& rep
   return table.render(terminal);
 }
 
+/// Empty: the plan has no colocated encoders.
+std::string encoder_table(const execute::Report& report, const Terminal& terminal) {
+  if (report.encoders.empty()) return "";
+  Table table({{"encoder"}, {"trained"}, {"lanes run", true}, {"samples held", true}, {"gradients differ", true}});
+  for (const execute::EncoderReport& encoder : report.encoders) {
+    const bool right = encoder.held == encoder.planned_held;
+    table.add({{encoder.module},
+               {encoder.trained ? "yes" : "no"},
+               {fmt::format("{}", encoder.lanes)},
+               {right ? fmt::format("{}", encoder.held) : fmt::format("{} not {}", encoder.held, encoder.planned_held),
+                right ? Style::kPlain : Style::kRed},
+               {encoder.trained ? error_text(encoder.gradient.error) : "-"}});
+  }
+  return "\n" + table.render(terminal);
+}
+
 std::string for_people(const plan::LaunchPlan& plan, const execute::Report& report, const Terminal& terminal) {
   std::string out;
   if (!report.ok()) out += findings_text(report, terminal);
@@ -114,7 +130,7 @@ std::string for_people(const plan::LaunchPlan& plan, const execute::Report& repo
       shown = "";
     }
   }
-  return out + "\n" + stage_table(plan, report, terminal);
+  return out + "\n" + stage_table(plan, report, terminal) + encoder_table(report, terminal);
 }
 
 Json json_of(const execute::Worst& worst) {
@@ -123,6 +139,23 @@ Json json_of(const execute::Worst& worst) {
   json["matrix"] = worst.name;
   json["rank"] = worst.rank;
   return json;
+}
+
+Json encoders_json(const execute::Report& report) {
+  Json list = Json::array();
+  for (const execute::EncoderReport& encoder : report.encoders) {
+    Json entry;
+    entry["module"] = encoder.module;
+    if (report.executed) {
+      entry["trained"] = encoder.trained;
+      entry["lanes"] = encoder.lanes;
+      entry["held"] = encoder.held;
+      entry["planned_held"] = encoder.planned_held;
+      if (encoder.trained) entry["gradient"] = json_of(encoder.gradient);
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 Json document_of(const execute::Report& report) {
@@ -152,6 +185,7 @@ Json document_of(const execute::Report& report) {
     if (stage.executed) entry["gradient"] = json_of(stage.gradient);
     json["stages"].push_back(std::move(entry));
   }
+  if (!report.encoders.empty()) json["encoders"] = encoders_json(report);
   json["reduced"] = Json::array();
   for (const execute::Shrunk& shrunk : report.shrunk) {
     json["reduced"].push_back({{"what", shrunk.what}, {"kept", shrunk.kept}, {"of", shrunk.of}});
@@ -187,10 +221,12 @@ Command verify_command() {
           .details = R"(Runs one iteration of a small model in fp64 with the plan's stages, degrees,
 ZeRO, recompute, transfers and warm-ups, with all ranks in this process. The
 loss, every gradient and the weights after one SGD step must equal those of one
-process to 1e-9. It also counts the microbatches in flight and proves that the
-order of passes cannot deadlock. What repeats in a large plan is run twice; the
-output lists what was left out. Exit 0: all results are equal; 3: they differ,
-and the output says where; 4: the file is not a launch plan.
+process to 1e-9, and what is frozen must not change. Colocated encoders run in
+their own lanes, in turn with the language model. It also counts the
+microbatches in flight and proves that the order of passes cannot deadlock. What
+repeats in a large plan is run twice; the output lists what was left out. Exit
+0: all results are equal; 3: they differ, and the output says where; 4: the file
+is not a launch plan.
 
 Manual: tangram help plans
 )",

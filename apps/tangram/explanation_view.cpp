@@ -57,6 +57,15 @@ struct ChangeText {
   std::string operator()(const planner::OptionChanged& change) const {
     return fmt::format("{}: {}", change.key, change.value);
   }
+  std::string operator()(const planner::OtherPlacement& change) const {
+    switch (change.placement) {
+      case compose::EncoderPlacement::kHomogeneous: return "in the first stage, with the degrees of all others";
+      case compose::EncoderPlacement::kDisjoint: return "each a stage of its own, on GPUs of its own";
+      case compose::EncoderPlacement::kColocated: return "on all GPUs of the language model, in turn with it";
+      case compose::EncoderPlacement::kAny: break;
+    }
+    return "anywhere in the pipelines";
+  }
 };
 
 /// What is changed, for programs: "compute", "stage 3", a GPU type, a class, a plan.
@@ -79,6 +88,9 @@ struct ChangedThing {
   std::string operator()(const planner::RuleLifted& change) const { return std::string(to_string(change.rule)); }
   std::string operator()(const planner::OptionChanged& change) const {
     return fmt::format("{}={}", change.key, change.value);
+  }
+  std::string operator()(const planner::OtherPlacement& change) const {
+    return std::string(compose::to_string(change.placement));
   }
 };
 
@@ -133,15 +145,21 @@ std::string activations_text(const plan::PartPrediction& p) {
                      people_bytes(p.peak_memory - p.static_memory - p.transient));
 }
 
+/// Colocated encoders take their part before the stage's microbatches do.
+std::string encoders_text(const MemoryUse& use) {
+  if (!use.encoders) return "";
+  return fmt::format(", {} of encoders", people_bytes(use.encoders->memory()));
+}
+
 /// What fills the fullest memory, and whether more of any would help.
 std::string memory_text(const Explanation& e) {
   const MemoryUse& fullest = e.memory.front();
   const plan::PartPrediction& p = fullest.predicted;
   const std::string fill = fmt::format(
-      "stage {} ({}) is fullest, {:.1f} % of {}: {} of parameters, gradients and optimizer, {}, {} of buffers; room "
-      "for {} more",
+      "stage {} ({}) is fullest, {:.1f} % of {}: {} of parameters, gradients and optimizer, {}, {} of buffers{}; "
+      "room for {} more",
       fullest.stage, fullest.gpu_type, fullest.share() * 100, people_bytes(p.usable_memory),
-      people_bytes(p.static_memory), activations_text(p), people_bytes(p.transient),
+      people_bytes(p.static_memory), activations_text(p), people_bytes(p.transient), encoders_text(fullest),
       fullest.room() > 0 ? thousands(fullest.room()) : "no");
   const Alternative& first = e.more_memory.front();
   const double gain = gain_of(first, e.iteration);
@@ -160,16 +178,18 @@ Json alternative_json(const Alternative& a, Nanoseconds now) {
 
 Json memory_json(const MemoryUse& use) {
   const plan::PartPrediction& p = use.predicted;
-  return {{"stage", use.stage},
-          {"gpu_type", use.gpu_type},
-          {"share", use.share()},
-          {"usable_bytes", p.usable_memory.value()},
-          {"peak_bytes", p.peak_memory.value()},
-          {"static_bytes", p.static_memory.value()},
-          {"transient_bytes", p.transient.value()},
-          {"activation_bytes", p.activation.value()},
-          {"in_flight", p.in_flight},
-          {"room", use.room()}};
+  Json json{{"stage", use.stage},
+            {"gpu_type", use.gpu_type},
+            {"share", use.share()},
+            {"usable_bytes", p.usable_memory.value()},
+            {"peak_bytes", p.peak_memory.value()},
+            {"static_bytes", p.static_memory.value()},
+            {"transient_bytes", p.transient.value()},
+            {"activation_bytes", p.activation.value()},
+            {"in_flight", p.in_flight},
+            {"room", use.room()}};
+  if (use.encoders) json["encoder_bytes"] = use.encoders->memory().value();
+  return json;
 }
 
 }  // namespace
@@ -181,7 +201,8 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
                     fmt::format("the least {}; what follows compares times alone",
                                 plan.provenance.objective == "cost" ? "cost" : "number of GPUs"));
   }
-  out += labelled(terminal, "limit", limit_text(e)) + labelled(terminal, "memory", memory_text(e));
+  if (!e.limits.empty()) out += labelled(terminal, "limit", limit_text(e));
+  out += labelled(terminal, "memory", memory_text(e));
   out +=
       labelled(terminal, "next best",
                e.next_best ? fmt::format("{}: {}", price_text(*e.next_best, e.iteration), change_text_of(*e.next_best))
@@ -191,6 +212,7 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
   out += section("why these cuts", e.cuts, e.iteration, terminal);
   out += section("why these degrees", e.degrees, e.iteration, terminal);
   out += section("another execution option", e.options, e.iteration, terminal);
+  out += section("with encoders elsewhere", e.placements, e.iteration, terminal);
   out += section("without this rule of the runtime", e.rules, e.iteration, terminal);
   out += section("what a node more brings", e.more, e.iteration, terminal);
   out += section("what an island is worth", e.fewer, e.iteration, terminal);
@@ -218,6 +240,7 @@ Json explanation_json(const plan::LaunchPlan& plan, const Explanation& e) {
   list("degrees", e.degrees);
   list("options", e.options);
   list("rules", e.rules);
+  if (!e.placements.empty()) list("placements", e.placements);
   json["next_best"] = e.next_best ? alternative_json(*e.next_best, e.iteration) : Json(nullptr);
   list("more", e.more);
   list("fewer", e.fewer);

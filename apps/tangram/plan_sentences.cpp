@@ -84,8 +84,7 @@ std::string order_text(const plan::LaunchPlan& plan) {
     }
   }
   if (!plan.colocated) return "1F1B";
-  return plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch ? "one microbatch after the other"
-                                                                     : "three phases, 1F1B in the second";
+  return plan.colocated->each_microbatch() ? "one microbatch after the other" : "three phases, 1F1B in the second";
 }
 
 /// What the times are promised for.
@@ -193,7 +192,7 @@ const plan::EncoderPrediction& slowest_encoders(const plan::LaunchPlan& plan) {
 
 std::string encoder_times_text(const plan::LaunchPlan& plan) {
   const plan::EncoderPrediction& slowest = slowest_encoders(plan);
-  const bool each = plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+  const bool each = plan.colocated->each_microbatch();
   return fmt::format("{} forward and {} backward{}", people_time(to_seconds(slowest.forward)),
                      people_time(to_seconds(slowest.backward)), each ? " for each microbatch" : "");
 }
@@ -203,8 +202,7 @@ std::string encoder_times_text(const plan::LaunchPlan& plan) {
 std::string encoder_line(const plan::LaunchPlan& plan) {
   if (!plan.colocated) return "in the pipelines";
   std::string text = "on all GPUs, ";
-  text += plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch ? "in turn with the language model"
-                                                                      : "before and after the language model";
+  text += plan.colocated->each_microbatch() ? "in turn with the language model" : "before and after the language model";
   const char* separator = ": ";
   for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
     const plan::EncoderLanes lanes = plan.lanes_of(encoder.layout);

@@ -187,7 +187,7 @@ EncoderPricing::Placed EncoderPricing::place(const Composition& language, const 
 
 Nanoseconds colocated_closed_form(const Composition& plan) {
   const ColocatedEncoders& own = *plan.colocated;
-  const bool each = own.turns == EncoderTurns::kPerMicrobatch;
+  const bool each = own.each_microbatch();
   Nanoseconds forward;
   Nanoseconds backward;
   Nanoseconds latency;

@@ -22,8 +22,9 @@ constexpr const char* name_of(Collective operation) {
 }
 
 std::string message_name(const MessageKey& key, const std::vector<std::string>& names) {
-  return std::string(key.backward ? "the gradient" : "the activation") + " of microbatch " +
-         std::to_string(key.microbatch) + " from " + at(names, key.source);
+  return std::string(key.backward ? "the gradient" : "the activation") +
+         (key.cut == kHandover ? " of sample " : " of microbatch ") + std::to_string(key.microbatch) + " from " +
+         at(names, key.source);
 }
 
 /// What members bring to a sum must have one shape.

@@ -51,13 +51,16 @@ struct Group {
   [[nodiscard]] int position(int rank) const;
 };
 
+inline constexpr int kHandover = -1;
+
 struct MessageKey {
   int source = 0;
   int target = 0;
   int transfer = 0;  ///< its place in the list of the boundary
   bool backward = false;
   std::int64_t microbatch = 0;
-  int cut = 0;  ///< that it crosses, counted along the chain
+  int cut = 0;  ///< that it crosses, counted along the chain; kHandover: between an encoder and the language model,
+                ///< where `transfer` is the encoder and `microbatch` the sample
   auto operator<=>(const MessageKey&) const = default;
 };
 

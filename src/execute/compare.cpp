@@ -94,31 +94,14 @@ class Comparison {
     for (const auto& [name, parameter] : reference_) {
       if (!held.contains(name)) report_.findings.push_back({"weight-missing", name, "no rank holds it"});
     }
-    explain();
   }
 
- private:
-  void compare(const Parameter& p, const JobRank& rank, const Parameter& reference) {
-    const std::vector<double>& gradient = reference.shard_gradient;
-    const double error = error_of(p.shard_gradient, p.shard.first, p.slice, gradient);
-    keep_worst(report_.gradient, error, p.name, rank.number);
-    const int stage = job_.stage_of(rank).id;
-    keep_worst(at(report_.stages, stage).gradient, error, p.name, rank.number);
-    if (!(error <= kTolerance)) wrong_[stage].push_back(diagnose(p, rank.number, error, gradient));
-
-    const std::vector<double>& stepped = p.zero == 3 ? p.shard_value : p.value.values();
-    const int first = p.zero == 3 ? p.shard.first : 0;
-    const double off = error_of(stepped, first, p.slice, reference.value.values());
-    keep_worst(report_.weight, off, p.name, rank.number);
-    if (!(off <= kTolerance)) keep_worst(wrong_weight_[p.name], off, p.name, rank.number);
-  }
-
-  /// One finding a stage. A sum that one stage did not take part in is wrong elsewhere as well: only its origin counts.
+  /// One finding a place. A sum that one stage did not take part in is wrong elsewhere as well: only its origin counts.
   void explain() {
     std::vector<Finding> causes;
     std::vector<Finding> others;
-    for (auto& [stage, wrong] : wrong_) {
-      const std::string where = "stage " + std::to_string(stage);
+    for (auto& [place, wrong] : wrong_) {
+      const std::string where = name_of(place);
       if (same_ratio(wrong)) {
         causes.push_back({"gradient-scale", where, scale_sentence(wrong)});
       } else if (std::ranges::all_of(wrong, &WrongGradient::not_reduced)) {
@@ -129,11 +112,67 @@ class Comparison {
       for (const WrongGradient& w : wrong) wrong_weight_.erase(w.parameter->name);
     }
     std::ranges::move(causes.empty() ? others : causes, std::back_inserter(report_.findings));
+    explain_frozen();
+    explain_weights();
+  }
+
+ private:
+  struct WrongWeight {
+    Worst worst;
+    int encoder = -1;  ///< of the job
+  };
+
+  // Where gradients are wrong: ids of stages, behind them encoders.
+  [[nodiscard]] int encoder_place(int encoder) const { return static_cast<int>(report_.stages.size()) + encoder; }
+  [[nodiscard]] std::string name_of(int place) const {
+    const int encoder = place - encoder_place(0);
+    return encoder < 0 ? "stage " + std::to_string(place) : "encoder " + at(job_.encoders, encoder).name;
+  }
+
+  void compare(const Parameter& p, const JobRank& rank, const Parameter& reference) {
+    const std::vector<double>& stepped = p.zero == 3 ? p.shard_value : p.value.values();
+    const int first = p.zero == 3 ? p.shard.first : 0;
+    const double off = error_of(stepped, first, p.slice, reference.value.values());
+    if (!p.trained) return keep_worst(moved_, off, p.name, rank.number);
+    keep_worst(report_.weight, off, p.name, rank.number);
+    if (!(off <= kTolerance)) {
+      WrongWeight& wrong = wrong_weight_[p.name];
+      wrong.encoder = p.encoder;
+      keep_worst(wrong.worst, off, p.name, rank.number);
+    }
+
+    const std::vector<double>& gradient = reference.shard_gradient;
+    const double error = error_of(p.shard_gradient, p.shard.first, p.slice, gradient);
+    keep_worst(report_.gradient, error, p.name, rank.number);
+    const int stage = job_.stage_of(rank).id;
+    Worst& worst = p.encoder < 0 ? at(report_.stages, stage).gradient : at(report_.encoders, p.encoder).gradient;
+    keep_worst(worst, error, p.name, rank.number);
+    const int place = p.encoder < 0 ? stage : encoder_place(p.encoder);
+    if (!(error <= kTolerance)) wrong_[place].push_back(diagnose(p, rank.number, error, gradient));
+  }
+
+  /// With equal gradients a step differs by what it is scaled with, of all weights of an encoder alike.
+  void explain_weights() {
     if (wrong_weight_.empty()) return;
-    const Worst& worst = wrong_weight_.begin()->second;
+    const auto& [name, wrong] = *wrong_weight_.begin();
+    if (wrong.encoder >= 0) {
+      report_.findings.push_back(
+          {"norm-differs", name_of(encoder_place(wrong.encoder)),
+           fmt::format("{} is off by {:.1e} on rank {} after the step, though its gradient is right: it was not scaled "
+                       "by the norm of the gradients of all modules",
+                       name, wrong.worst.error, wrong.worst.rank)});
+      return;
+    }
     report_.findings.push_back(
-        {"weight-differs", "rank " + std::to_string(worst.rank),
-         fmt::format("{} is off by {:.1e} after the step, though its gradient is right", worst.name, worst.error)});
+        {"weight-differs", "rank " + std::to_string(wrong.worst.rank),
+         fmt::format("{} is off by {:.1e} after the step, though its gradient is right", name, wrong.worst.error)});
+  }
+
+  void explain_frozen() {
+    if (moved_.name.empty()) return;
+    report_.findings.push_back(
+        {"frozen-updated", "rank " + std::to_string(moved_.rank),
+         fmt::format("{} is frozen, and off by {:.1e} after the step", moved_.name, moved_.error)});
   }
 
   static bool same_ratio(const std::vector<WrongGradient>& wrong) {
@@ -171,8 +210,9 @@ class Comparison {
   const Run& run_;
   std::map<std::string, const Parameter*> reference_;
   Report& report_;
-  std::map<int, std::vector<WrongGradient>> wrong_;  // by stage
-  std::map<std::string, Worst> wrong_weight_;        // by name
+  std::map<int, std::vector<WrongGradient>> wrong_;  // by place
+  std::map<std::string, WrongWeight> wrong_weight_;  // by name
+  Worst moved_;                                      // of what is frozen
 };
 
 }  // namespace
@@ -185,7 +225,11 @@ void compare(const Job& job, const Run& run, const Run& reference, Report& repor
     report.findings.push_back({"loss-differs", "plan",
                                fmt::format("the loss is {:.12g}, one process gets {:.12g}", run.loss, reference.loss)});
   }
-  Comparison(job, run, reference, report).compare();
+  Comparison comparison(job, run, reference, report);
+  comparison.compare();
+  std::vector<Finding> handed_over = handover_findings(job, run, reference);
+  if (handed_over.empty()) return comparison.explain();
+  std::ranges::move(handed_over, std::back_inserter(report.findings));
 }
 
 }  // namespace tangram::execute

@@ -1,6 +1,13 @@
 #include "job.hpp"
 
+#include <algorithm>
+
 namespace tangram::execute {
+
+std::size_t JobEncoder::first_trained() const {
+  if (trained_patches) return 0;
+  return static_cast<std::size_t>(std::ranges::find_if(blocks, &SmallBlock::trained) - blocks.begin());
+}
 
 Job one_process(const Job& job) {
   Job whole;
@@ -9,6 +16,8 @@ Job one_process(const Job& job) {
     if (block.recurrence) block.recurrence->chunk = 0;
   }
   whole.samples = job.samples;
+  whole.encoders = job.encoders;
+  for (JobEncoder& encoder : whole.encoders) encoder.layout = {};
   JobStage stage;
   stage.chunks = {{0, static_cast<int>(job.model.blocks.size())}};
   stage.embedding = stage.head = true;

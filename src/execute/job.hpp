@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "matrix.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/cost/colocated.hpp"
 #include "tangram/cost/strategy.hpp"
 
 namespace tangram::execute {
@@ -44,6 +46,7 @@ struct SmallBlock {
   int expert_hidden = 0;
   bool latent_experts = false;  ///< they read a narrower row, that a replicated projection makes
   bool parallel_attention = false;
+  bool trained = true;
 
   [[nodiscard]] bool mixes() const { return heads > 0 || recurrence.has_value(); }
   [[nodiscard]] bool feeds_forward() const { return hidden > 0 || experts > 0; }
@@ -52,9 +55,12 @@ struct SmallBlock {
 struct SmallModel {
   int width = 6;  ///< of the residual stream
   int latent_width = 5;
+  int connector_width = 4;  ///< inside of what connects an encoder
   int vocabulary = 8;
   int positions = 4;
   bool tied = false;
+  bool trained_ends = true;     ///< embedding and head
+  bool trained_patches = true;  ///< what embeds the input of encoders
   int encoder_blocks = 0;  ///< before the last encoder's end the token embeddings travel beside the encoder's stream
   std::vector<SmallBlock> blocks;
 };
@@ -101,6 +107,25 @@ struct JobPipeline {
   }
 };
 
+/// An encoder on the ranks of the language model, in lanes of layout.tp ranks each: its patches, its blocks, what
+/// connects it. It reads the tokens of the sample, and what it makes is added to their embeddings.
+struct JobEncoder {
+  std::string name;  ///< "vision"
+  cost::EncoderLayout layout;
+  std::vector<SmallBlock> blocks;
+  bool trained_patches = true;
+  bool connector = false;
+  bool trained_connector = false;
+  std::set<std::int64_t> absent = {};  ///< samples of the batch that have no items
+
+  /// The first block that a backward pass has to reach; all of them: the connector alone is trained.
+  [[nodiscard]] std::size_t first_trained() const;
+  [[nodiscard]] bool trains() const {
+    return trained_patches || first_trained() < blocks.size() || (connector && trained_connector);
+  }
+  [[nodiscard]] bool has_items(std::int64_t sample) const { return !absent.contains(sample); }
+};
+
 struct JobRank {
   int number = 0;
   int pipeline = 0;  ///< positions in the job
@@ -114,6 +139,8 @@ struct Job {
   std::vector<JobPipeline> pipelines;
   std::vector<JobRank> ranks;  ///< in the order of the plan; those of a part are neighbours
   int samples = 0;             ///< of the batch
+  std::vector<JobEncoder> encoders = {};
+  bool three_phases = false;  ///< encoders of the whole batch, the language model, encoders back; else they take turns
 
   [[nodiscard]] const JobPipeline& pipeline_of(const JobRank& rank) const { return at(pipelines, rank.pipeline); }
   [[nodiscard]] const JobStage& stage_of(const JobRank& rank) const { return at(pipeline_of(rank).stages, rank.stage); }

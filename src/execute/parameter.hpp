@@ -39,6 +39,8 @@ struct Parameter {
   std::string name;  ///< "block 3 query"
   int order = 0;     ///< the model's: ranks that share several parameters meet for them in this order
   Slice slice;
+  int encoder = -1;        ///< of the job, that it belongs to; -1: to none of them
+  bool trained = true;     ///< false: frozen, no gradient of it is used and its value stays
   bool first_copy = true;  ///< of the equal slices inside a replica (norms on every tp rank), the one that counts
   int zero = 0;
   Group* partial = nullptr;  ///< ranks whose gradients are parts of a sum before any data parallelism

@@ -6,10 +6,17 @@
 
 namespace tangram::execute {
 
+/// Of a sequence: what the rank with these coordinates holds between replicas.
+[[nodiscard]] inline Range shard_range(int positions, const cost::Degrees& degrees, int tp, int cp) {
+  const Range context = piece(positions, cp, degrees.cp);
+  const Range own = piece(context.length(), tp, degrees.tp);
+  return {context.first + own.first, context.first + own.last};
+}
+
 struct Place {
   Communicator& ranks;
   int rank = 0;  ///< of the job
-  cost::Degrees degrees;
+  cost::Degrees degrees = {};
   int tp = 0, cp = 0, ep = 0, etp = 0;
   Group* tensor = nullptr;   ///< tp ranks of the same samples and positions
   Group* context = nullptr;  ///< cp ranks of the same samples and heads
@@ -20,10 +27,7 @@ struct Place {
   [[nodiscard]] Range context_range() const { return piece(positions, cp, degrees.cp); }
   /// Of the context range: what the rank sends and receives, and with sequence parallelism what it holds.
   [[nodiscard]] Range tensor_range() const { return piece(context_range().length(), tp, degrees.tp); }
-  [[nodiscard]] Range shard_range() const {
-    const int before = context_range().first;
-    return {before + tensor_range().first, before + tensor_range().last};
-  }
+  [[nodiscard]] Range shard_range() const { return execute::shard_range(positions, degrees, tp, cp); }
 
   // Around what is split over tp (arXiv 2205.05198, section 4.2: g and g-bar, or f and f-bar without sequence
   // parallelism). enter: every rank sees the activation of the whole context range. leave: sums what each has of it.

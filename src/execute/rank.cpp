@@ -48,6 +48,7 @@ RankProgram::RankProgram(const Job& job, int rank, Communicator& communicator, c
       place_(place_of(job, rank, communicator)) {
   find_groups();
   make_weights();
+  make_encoders(communicator);
   make_routes();
 }
 
@@ -170,6 +171,7 @@ Task<void> RankProgram::forward_pass(const Pass& pass) {
     co_await gather(embedding_list_);
     stream = co_await embed(place_, model, embedding_, samples);
     co_await release(embedding_list_, false);
+    co_await add_encoded(samples, stream.current);
   } else if (first <= model.encoder_blocks && model.encoder_blocks > 0) {
     const Matrix both = co_await receive(from_before_, pass, 2 * model.width);
     stream.current = slice_columns(both, {0, model.width});
@@ -190,6 +192,7 @@ Task<void> RankProgram::forward_pass(const Pass& pass) {
   if (has_head(pass.chunk)) {
     co_await gather(head_list_);
     const double tokens = static_cast<double>(job_.samples) * model.positions;
+    samples_judged_ += std::ssize(samples);
     loss_ += co_await head(place_, model, head_, samples, tokens, std::move(stream.current), kept.head);
     co_await release(head_list_, false);
   } else if (!stream.text.empty()) {
@@ -223,6 +226,7 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
   } else {
     gradient.current = co_await receive(from_behind_, pass, model.width);
   }
+  if (has_embedding(pass.chunk) && misbehaviour_.gradients_of_next) return_gradients(samples, gradient.current);
   for (std::size_t b = blocks.size(); b-- > 0;) {
     co_await gather(blocks[b].weights);
     gradient.current = co_await backward(place_, blocks[b], kept.blocks[b], std::move(gradient.current));
@@ -232,6 +236,7 @@ Task<void> RankProgram::backward_pass(const Pass& pass) {
     if (model.encoder_blocks > 0 && index == model.encoder_blocks) gradient.text = gradient.current;
   }
   if (has_embedding(pass.chunk)) {
+    if (!misbehaviour_.gradients_of_next) return_gradients(samples, gradient.current);
     co_await gather(embedding_list_);
     co_await embed_backward(place_, model, embedding_, samples, std::move(gradient));
     co_await release(embedding_list_, true);
@@ -267,11 +272,20 @@ Task<void> RankProgram::weight_pass(const Pass& pass) {
 }
 
 Task<void> RankProgram::run_pass(const Pass& pass) {
-  if (pass.weights) return weight_pass(pass);
-  return pass.backward ? backward_pass(pass) : forward_pass(pass);
+  if (skips(pass)) co_return;
+  if (pass.weights) {
+    co_await weight_pass(pass);
+  } else if (pass.backward) {
+    co_await backward_pass(pass);
+    if (takes_turns()) co_await encode_backward(pass.microbatch);
+  } else {
+    if (takes_turns()) co_await encode(pass.microbatch);
+    co_await forward_pass(pass);
+  }
 }
 
 Task<void> RankProgram::run() {
+  if (job_.three_phases) co_await encode(0);
   if (stage_.puts_off) {
     for (const Pass& pass : zero_bubble_passes(pipeline_.microbatches, stage_.warmup, stage_.put_off)) {
       co_await run_pass(pass);
@@ -283,6 +297,7 @@ Task<void> RankProgram::run() {
       co_await run_pass(pass);
     }
   }
+  if (job_.three_phases) co_await encode_backward(0);
   co_await synchronise();
   co_await step();
 }

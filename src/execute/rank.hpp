@@ -11,21 +11,14 @@
 #include <vector>
 
 #include "block.hpp"
+#include "encoder.hpp"
 #include "job.hpp"
+#include "misbehaviour.hpp"
 #include "pass_order.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/execute/finding.hpp"
 
 namespace tangram::execute {
-
-/// What a run does wrong on purpose.
-struct Misbehaviour {
-  int scaled_stage = -1;     ///< id of the stage whose gradients are taken twice; -1: none
-  int unreduced_stage = -1;  ///< id of the stage that does not sum gradients over its copies; -1: none
-  int divided_stage = -1;    ///< id of the stage whose sharding groups do not sum their gradients; -1: none
-  int forgetful_stage =
-      -1;  ///< id of the stage that drops weight gradients it put off, of the first microbatch; -1: none
-};
 
 /// Where a rank's piece of an activation comes from or goes to.
 struct Route {
@@ -67,10 +60,15 @@ class RankProgram {
   /// Counted once among tp ranks.
   [[nodiscard]] double loss() const { return place_.tp == 0 ? loss_ : 0; }
   [[nodiscard]] std::int64_t most_in_flight() const { return most_in_flight_; }
+  /// Colocated ones, in the job's order.
+  [[nodiscard]] const std::deque<EncoderProgram>& encoders() const { return encoders_; }
+  /// By encoder and sample: positions of this rank of what was added to the embeddings; of the first stage.
+  using Embeddings = std::map<std::pair<int, std::int64_t>, Matrix>;
+  [[nodiscard]] const Embeddings& embeddings() const { return embeddings_; }
+  /// Whose loss this rank has worked out; counted once among the ranks of a replica.
+  [[nodiscard]] std::int64_t samples_judged() const { return place_.tp == 0 && place_.cp == 0 ? samples_judged_ : 0; }
 
  private:
-  struct Layout;  // of the weights (rank_weights.cpp)
-
   void find_groups();
   void make_weights();
   void make_routes();
@@ -95,6 +93,18 @@ class RankProgram {
   [[nodiscard]] Range chunk_of(int chunk) const { return at(stage_.chunks, chunk); }
   /// Of blocks_, those of the chunk.
   [[nodiscard]] std::span<Block> blocks_of(int chunk);
+  // Colocated encoders (rank_encoders.cpp)
+  void make_encoders(Communicator& communicator);
+  [[nodiscard]] bool takes_turns() const { return !encoders_.empty() && !job_.three_phases; }
+  /// Microbatches that a fault leaves out.
+  [[nodiscard]] bool skips(const Pass& pass) const;
+  [[nodiscard]] Task<void> encode(std::int64_t microbatch);
+  [[nodiscard]] Task<void> encode_backward(std::int64_t microbatch);
+  /// Adds what encoders made of the samples to the embeddings of their tokens.
+  [[nodiscard]] Task<void> add_encoded(std::vector<std::int64_t> samples, Matrix& stream);
+  [[nodiscard]] Task<Matrix> receive_encoded(int encoder, std::vector<std::int64_t> samples);
+  void return_gradients(const std::vector<std::int64_t>& samples, const Matrix& gradient);
+
   [[nodiscard]] Range lane() const;
   /// Turns to a microbatch: the numbers, in the batch, of its samples on this rank. The last one may have none.
   [[nodiscard]] std::vector<std::int64_t> begin(std::int64_t microbatch);
@@ -106,6 +116,11 @@ class RankProgram {
   [[nodiscard]] Task<void> reduce_over_replicas(Parameter& parameter);
   [[nodiscard]] Task<void> synchronise();
   [[nodiscard]] Task<void> sum_over_holders(Parameter& parameter);
+  /// Squares of the gradients of the language model, then of each encoder, over all ranks, each value once.
+  [[nodiscard]] Task<std::vector<double>> gradient_squares();
+  [[nodiscard]] bool counts(const Parameter& parameter) const;
+  /// By the norm of all gradients where there are encoders, as runtimes clip them.
+  [[nodiscard]] double rate_of(const Parameter& parameter, const std::vector<double>& squares) const;
   [[nodiscard]] Task<void> step();
 
   const Job& job_;
@@ -118,6 +133,7 @@ class RankProgram {
   Copies copies_;         ///< of dense weights
   Copies expert_copies_;  ///< of experts
   std::deque<Parameter> parameters_;
+  std::deque<EncoderProgram> encoders_;
   std::vector<Block> blocks_;  ///< chunk by chunk
   EmbeddingWeights embedding_;
   HeadWeights head_;
@@ -127,6 +143,8 @@ class RankProgram {
   std::map<std::pair<int, std::int64_t>, KeptMicrobatch> in_flight_;  ///< by chunk and microbatch
   std::map<std::int64_t, std::vector<PutOffProduct>> put_off_;        ///< by microbatch
   std::int64_t most_in_flight_ = 0;
+  Embeddings embeddings_;
+  std::int64_t samples_judged_ = 0;
   double loss_ = 0;
 };
 

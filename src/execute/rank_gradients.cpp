@@ -2,6 +2,8 @@
 // 3 gathers the weights of a block whenever it is used (Rajbhandari et al., arXiv 1910.02054, section 5). Where it
 // shards inside groups, all of this happens there, and the groups sum their shards once at the end.
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "rank.hpp"
@@ -66,7 +68,7 @@ Task<void> RankProgram::gather(const std::vector<Parameter*>& weights) {
 
 Task<void> RankProgram::release(const std::vector<Parameter*>& weights, bool with_gradients) {
   for (Parameter* p : weights) {
-    if (p->zero >= 2 && with_gradients) co_await reduce_over_copies(*p);
+    if (p->zero >= 2 && with_gradients && p->trained) co_await reduce_over_copies(*p);
     if (p->zero == 3) p->value = Matrix();
   }
 }
@@ -76,7 +78,7 @@ Task<void> RankProgram::reduce_over_copies(Parameter& p) {
   p.gradient = Matrix(gradient.rows(), gradient.columns());
   if (p.partial != nullptr) gradient = co_await place_.ranks.all_reduce(*p.partial, place_.rank, std::move(gradient));
   add(p.own_gradient, part_of(gradient, p.shard));
-  if (misbehaviour_.unreduced_stage != stage_.id) {
+  if (p.encoder >= 0 || misbehaviour_.unreduced_stage != stage_.id) {
     gradient = co_await place_.ranks.all_reduce(*p.copies.shards, place_.rank, std::move(gradient));
   }
   add(p.shard_gradient, part_of(gradient, p.shard));
@@ -112,7 +114,9 @@ Task<void> RankProgram::sum_over_holders(Parameter& p) {
 Task<void> RankProgram::synchronise() {
   std::vector<Parameter*> all;
   all.reserve(parameters_.size());
-  for (Parameter& p : parameters_) all.push_back(&p);
+  for (Parameter& p : parameters_) {
+    if (p.trained) all.push_back(&p);
+  }
   std::ranges::sort(all, {}, [](const Parameter* p) { return p->order; });
   for (Parameter* p : all) {
     if (p->zero < 2) co_await reduce_over_copies(*p);
@@ -120,16 +124,51 @@ Task<void> RankProgram::synchronise() {
     co_await reduce_over_replicas(*p);
     p->part_gradient = p->shard_gradient;
     co_await sum_over_holders(*p);
-    if (misbehaviour_.scaled_stage == stage_.id) {
-      for (double& value : p->shard_gradient) value *= 2;
+    const bool scaled = p->encoder < 0 && misbehaviour_.scaled_stage == stage_.id;
+    const bool scaled_encoder = p->encoder >= 0 && misbehaviour_.scaled_encoder == p->encoder;
+    if (scaled || scaled_encoder) {
+      for (double& value : p->shard_gradient) value *= scaled ? 2 : misbehaviour_.encoder_scale;
     }
   }
 }
 
+bool RankProgram::counts(const Parameter& p) const {
+  const Group* equal = p.zero > 0 ? p.copies.replicas : p.copies.all;  // hold the same as this rank
+  if (!p.trained || !p.first_copy || equal->position(place_.rank) != 0) return false;
+  return p.holders == nullptr || &job_.part_of(at(job_.ranks, p.holders->members.front())) == &part_;
+}
+
+Task<std::vector<double>> RankProgram::gradient_squares() {
+  Matrix squares(1, static_cast<int>(job_.encoders.size()) + 1);
+  for (const Parameter& p : parameters_) {
+    if (!counts(p)) continue;
+    for (const double value : p.shard_gradient) squares.at(0, p.encoder + 1) += value * value;
+  }
+  std::vector<int> everyone(job_.ranks.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  Group* world = place_.ranks.group("all ranks", std::move(everyone));
+  squares = co_await place_.ranks.all_reduce(*world, place_.rank, std::move(squares));
+  co_return squares.values();
+}
+
+double RankProgram::rate_of(const Parameter& p, const std::vector<double>& squares) const {
+  if (squares.empty()) return kLearningRate;
+  const bool alone = misbehaviour_.own_norms && p.encoder >= 0;
+  const double sum = alone ? at(squares, p.encoder + 1) : std::accumulate(squares.begin(), squares.end(), 0.0);
+  return kLearningRate / std::sqrt(sum);
+}
+
 Task<void> RankProgram::step() {
+  std::vector<double> squares;
+  if (!encoders_.empty()) squares = co_await gradient_squares();
   for (Parameter& p : parameters_) {
+    if (!p.trained) {
+      if (misbehaviour_.steps_frozen && p.encoder >= 0) p.value *= 1 - kLearningRate;
+      continue;
+    }
+    const double rate = rate_of(p, squares);
     std::vector<double> shard = p.zero == 3 ? p.shard_value : part_of(p.value, p.shard);
-    for (std::size_t k = 0; k < shard.size(); ++k) shard[k] -= kLearningRate * p.shard_gradient[k];
+    for (std::size_t k = 0; k < shard.size(); ++k) shard[k] -= rate * p.shard_gradient[k];
     if (p.zero == 0) {
       p.value.values() = shard;
     } else if (p.zero == 3) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "handover.hpp"
 #include "pass_order.hpp"
 #include "scale.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/model/split.hpp"
 
 namespace tangram::execute {
 
@@ -38,11 +40,14 @@ class Reducer {
         positions_(plan, model_.positions * folds_),
         job_rank_(plan.ranks.size(), -1) {
     model_.positions = positions_.total() / folds_;
+    job_.encoders = small_encoders(plan, model_.positions);
+    job_.three_phases = plan.colocated && !plan.colocated->each_microbatch();
   }
 
   Reduction reduce() {
     Reduction result;
     for (const int id : pipelines_) add(at(plan_.pipelines, id));
+    mark_absent();
     result.job = std::move(job_);
     result.job.model = std::move(model_);
     result.shrunk = shrunk(result.job);
@@ -54,20 +59,50 @@ class Reducer {
     const SampleScale samples(plan_, from, kept_windows(plan_, from));
     JobPipeline pipeline;
     pipeline.id = from.id;
-    pipeline.microbatches = kept_microbatches(plan_, from);
-    pipeline.microbatch = samples.total();
-    pipeline.last_microbatch = samples.at(from.last_microbatch());
-    pipeline.first_sample = job_.samples;
-    job_.samples += static_cast<int>(pipeline.microbatches - 1) * pipeline.microbatch + pipeline.last_microbatch;
     for (std::size_t s = 0; s < from.stages.size(); ++s) {
       pipeline.stages.push_back(stage_of(plan_.stage(from.stages[s]), static_cast<int>(s), samples));
     }
+    pipeline.microbatch = samples.total();
+    pipeline.microbatches =
+        std::max(kept_microbatches(plan_, from), std::min(from.microbatches, microbatches_for_lanes(pipeline)));
+    pipeline.last_microbatch = samples.at(from.last_microbatch());
+    pipeline.first_sample = job_.samples;
+    job_.samples += static_cast<int>(pipeline.microbatches - 1) * pipeline.microbatch + pipeline.last_microbatch;
     if (plan_.is_interleaved()) pipeline.group = plan_.group;
     const std::size_t stages = from.stages.size();
     for (std::size_t s = 0; s + 1 < stages + (plan_.is_interleaved() ? 1 : 0); ++s) {
       pipeline.boundaries.push_back(transfers(from.stages[s], from.stages[(s + 1) % stages], samples));
     }
     job_.pipelines.push_back(std::move(pipeline));
+  }
+
+  /// Enough that each lane of encoders has a sample of the batch, where they all come before the language model.
+  [[nodiscard]] std::int64_t microbatches_for_lanes(const JobPipeline& pipeline) const {
+    if (!job_.three_phases) return 0;
+    std::int64_t lanes = 0;
+    for (const JobEncoder& encoder : job_.encoders) {
+      lanes = std::max<std::int64_t>(lanes, Handover(job_, pipeline, encoder.layout.tp).lanes());
+    }
+    return (lanes + pipeline.microbatch - 1) / pipeline.microbatch;
+  }
+
+  /// Where a share of the samples has no items: all of every third microbatch, and of the others every third sample,
+  /// for each encoder another one.
+  void mark_absent() {
+    constexpr std::int64_t kEvery = 3;
+    for (std::size_t e = 0; e < job_.encoders.size(); ++e) {
+      JobEncoder& encoder = job_.encoders[e];
+      if (!(model::encoder_spread(plan_.model, static_cast<int>(e)).none > 0)) continue;
+      const auto shift = static_cast<std::int64_t>(e);
+      for (const JobPipeline& pipeline : job_.pipelines) {
+        for (std::int64_t m = 0; m < pipeline.microbatches; ++m) {
+          for (int s = 0; s < pipeline.samples_of(m); ++s) {
+            const std::int64_t sample = pipeline.first_sample + m * pipeline.microbatch + s;
+            if (m % kEvery == 1 || (sample + shift) % kEvery == kEvery - 1) encoder.absent.insert(sample);
+          }
+        }
+      }
+    }
   }
 
   JobStage stage_of(const plan::Stage& from, int position, const SampleScale& samples) {
@@ -77,7 +112,7 @@ class Reducer {
       stage.chunks.push_back({small_block(chunk.first), small_block(chunk.last)});
     }
     stage.embedding = from.first() == 0;
-    stage.head = from.last() == plan_.model.block_count();
+    stage.head = from.last() == plan_.pipelined().block_count();
     stage.warmup = from.warmup;
     stage.puts_off = plan_.zero_bubble && from.puts_off();
     stage.put_off = std::min(from.put_off, kMostPutOff);
@@ -151,7 +186,7 @@ class Reducer {
 
   std::vector<JobTransfer> transfers(int from, int to, const SampleScale& samples) {
     std::vector<JobTransfer> list;
-    const std::int64_t tokens = plan_.model.block(plan_.stage(from).first_cut() - 1).tokens;
+    const std::int64_t tokens = plan_.pipelined().block(plan_.stage(from).first_cut() - 1).tokens;
     for (const plan::Boundary& boundary : plan_.boundaries) {
       if (boundary.from != from || boundary.to != to) continue;
       for (const plan::Transfer& t : boundary.transfers) {
@@ -190,7 +225,7 @@ class Reducer {
          static_cast<std::int64_t>(plan_.pipelines.size()));
     note("ranks", static_cast<std::int64_t>(job.ranks.size()), static_cast<std::int64_t>(plan_.ranks.size()));
     note("cp ranks", widest_context() / folds_, widest_context());
-    note("blocks", static_cast<std::int64_t>(blocks_.size()), plan_.model.block_count());
+    note("blocks", static_cast<std::int64_t>(blocks_.size()), plan_.pipelined().block_count());
     std::int64_t microbatches = 0;
     std::int64_t of_microbatches = 0;
     for (const JobPipeline& pipeline : job.pipelines) {
@@ -200,7 +235,7 @@ class Reducer {
     note("microbatches", microbatches, of_microbatches);
     note("samples", job.samples, plan_.model.job.global_batch);
     note("positions", job.model.positions, plan_.model.job.sequence_length);
-    note("width", job.model.width, plan_.model.hidden);
+    note("width", job.model.width, plan_.pipelined().hidden);
     return list;
   }
 

@@ -5,6 +5,7 @@
 // small.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "job.hpp"
@@ -40,5 +41,12 @@ struct Window {
 
 /// The small model: widths that every degree of the plan divides. `folds`: of context_folds().
 [[nodiscard]] SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks, int folds);
+
+/// Colocated ones, with small blocks of their own; which samples have items is not yet said. `positions`: of the small
+/// model.
+[[nodiscard]] std::vector<JobEncoder> small_encoders(const plan::LaunchPlan& plan, int positions);
+
+/// Blocks at both ends of a model, and on both sides of every change of type.
+[[nodiscard]] std::set<int> ends_and_changes(const model::Model& model);
 
 }  // namespace tangram::execute

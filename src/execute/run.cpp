@@ -23,6 +23,7 @@ std::map<std::string, Holders> shared_matrices(const Job& job, Run& run) {
   std::map<std::string, Found> all;
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
     for (const Parameter& p : run.ranks[r]->parameters()) {
+      if (p.encoder >= 0) continue;  // its copies are all who hold it
       Found& found = all[p.name];
       found.parts.insert(&job.part_of(job.ranks[r]));
       found.members.push_back(static_cast<int>(r));

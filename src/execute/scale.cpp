@@ -26,6 +26,14 @@ SampleScale::SampleScale(const plan::LaunchPlan& plan, const plan::Pipeline& pip
     const std::int64_t last = pipeline.last_microbatch();
     if (window.first < last && last < window.last) unit_ = std::gcd(unit_, last - window.first);
   }
+  if (plan.colocated) {  // no lane that has work in the plan is left without, and replicas that read several keep some
+    const plan::Part& first = plan.stage(pipeline.stages.front()).parts.front();
+    unit_ = std::gcd(unit_, std::max<std::int64_t>(1, first.samples / first.strategy.degrees.dp / 3));
+    for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
+      const std::int64_t each = plan.round_samples() / plan.lanes_of(encoder.layout).of_pipeline;
+      unit_ = std::gcd(unit_, std::max<std::int64_t>(1, each));
+    }
+  }
   for (const plan::Boundary& boundary : plan.boundaries) {
     if (!stages.contains(boundary.from)) continue;
     for (const plan::Transfer& t : boundary.transfers) {
@@ -54,17 +62,17 @@ int SampleScale::total() const { return at(windows_.back().last); }
 PositionScale::PositionScale(const plan::LaunchPlan& plan, int lines) : lines_(lines) {
   for (const plan::Stage& stage : plan.stages) {
     for (const int b : stage.blocks()) {
-      for (const plan::Part& part : stage.parts) add_shards(part, plan.model.block(b).tokens);
+      for (const plan::Part& part : stage.parts) add_shards(part, plan.pipelined().block(b).tokens);
     }
   }
   for (const plan::Boundary& boundary : plan.boundaries) {  // a stage receives at the length of the block before it
-    const std::int64_t tokens = plan.model.block(plan.stage(boundary.from).first_cut() - 1).tokens;
+    const std::int64_t tokens = plan.pipelined().block(plan.stage(boundary.from).first_cut() - 1).tokens;
     for (const plan::Part& part : plan.stage(boundary.to).parts) add_shards(part, tokens);
   }
   // What begins or ends between two lines, and between which.
   std::map<std::int64_t, std::map<int, std::set<std::int64_t>>> between;
   for (const plan::Boundary& boundary : plan.boundaries) {
-    const std::int64_t tokens = plan.model.block(plan.stage(boundary.from).first_cut() - 1).tokens;
+    const std::int64_t tokens = plan.pipelined().block(plan.stage(boundary.from).first_cut() - 1).tokens;
     const Places& places = places_[tokens];
     for (const plan::Transfer& t : boundary.transfers) {
       for (const std::int64_t position : {t.seq_first, t.seq_last}) {

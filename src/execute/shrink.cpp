@@ -34,20 +34,24 @@ PipelineKind kind_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipelin
 }
 
 /// Replicas that must stay together: an expert group is made of whole replicas, or a replica of whole expert groups;
-/// where ZeRO shards inside groups, so are these.
-std::int64_t replicas_together(const cost::Degrees& d) {
+/// where ZeRO shards inside groups, so are these, and so are lanes of encoders.
+std::int64_t replicas_together(const plan::LaunchPlan& plan, const cost::Degrees& d) {
   const std::int64_t replica = std::int64_t{d.tp} * d.cp;
-  const std::int64_t together = std::lcm(replica, std::int64_t{d.ep} * d.etp) / replica;
-  return d.dp_replicate > 1 ? std::lcm(together, std::int64_t{d.dp_shard()}) : together;
+  std::int64_t ranks = std::lcm(replica, std::int64_t{d.ep} * d.etp);
+  if (d.dp_replicate > 1) ranks = std::lcm(ranks, replica * d.dp_shard());
+  if (plan.colocated) {
+    for (const auto& encoder : plan.colocated->encoders) ranks = std::lcm(ranks, std::int64_t{encoder.layout.tp});
+  }
+  return ranks / replica;
 }
 
 /// Where a stage's microbatch can be cut without cutting a replica or an expert group.
-std::set<std::int64_t> cuts_of(const plan::Stage& stage) {
+std::set<std::int64_t> cuts_of(const plan::LaunchPlan& plan, const plan::Stage& stage) {
   std::set<std::int64_t> cuts{0};
   std::int64_t before = 0;
   for (const plan::Part& part : stage.parts) {
     const cost::Degrees& d = part.strategy.degrees;
-    const std::int64_t step = replicas_together(d);
+    const std::int64_t step = replicas_together(plan, d);
     for (std::int64_t lane = step; lane <= d.dp; lane += step) cuts.insert(lane_of(part, before, lane).first);
     before += part.samples;
     cuts.insert(before);
@@ -120,6 +124,7 @@ std::vector<int> kept_pipelines(const plan::LaunchPlan& plan) {
 }
 
 int context_folds(const plan::LaunchPlan& plan) {
+  if (plan.colocated) return 1;  // lanes of encoders are made of all ranks
   int common = 0;
   for (const plan::Stage& stage : plan.stages) {
     for (const plan::Part& part : stage.parts) common = std::gcd(common, part.strategy.degrees.cp);
@@ -140,9 +145,9 @@ int context_folds(const plan::LaunchPlan& plan) {
 }
 
 std::vector<Window> kept_windows(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
-  std::set<std::int64_t> common = cuts_of(plan.stage(pipeline.stages.front()));
+  std::set<std::int64_t> common = cuts_of(plan, plan.stage(pipeline.stages.front()));
   for (const int id : pipeline.stages) {
-    const std::set<std::int64_t> own = cuts_of(plan.stage(id));
+    const std::set<std::int64_t> own = cuts_of(plan, plan.stage(id));
     std::erase_if(common, [&](std::int64_t cut) { return !own.contains(cut); });
   }
   std::vector<Window> all;
@@ -152,20 +157,22 @@ std::vector<Window> kept_windows(const plan::LaunchPlan& plan, const plan::Pipel
   return kept;
 }
 
-std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int>& pipelines) {
+std::set<int> ends_and_changes(const model::Model& model) {
   std::set<int> kept;
+  if (model.block_count() > 0) kept = {0, model.block_count() - 1};
+  for (int b = 1; b < model.block_count(); ++b) {
+    if (at(model.blocks, b) != at(model.blocks, b - 1)) kept.insert({b - 1, b});
+  }
+  return kept;
+}
+
+std::vector<int> kept_blocks(const plan::LaunchPlan& plan, const std::vector<int>& pipelines) {
+  std::set<int> kept = ends_and_changes(plan.pipelined());
   const auto keep_around = [&](int edge) {  // both sides of a cut
     for (const int block : {edge - 1, edge}) {
-      if (block >= 0 && block < plan.model.block_count()) kept.insert(block);
+      if (block >= 0 && block < plan.pipelined().block_count()) kept.insert(block);
     }
   };
-  keep_around(0);
-  keep_around(plan.model.block_count());
-  for (int b = 1; b < plan.model.block_count(); ++b) {
-    if (at(plan.model.blocks, b) != at(plan.model.blocks, b - 1)) {
-      keep_around(b);
-    }
-  }
   for (const int id : pipelines) {
     for (const int s : at(plan.pipelines, id).stages) {
       const plan::Stage& stage = plan.stage(s);

@@ -2,12 +2,16 @@
 // and no more than that.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "reduction.hpp"
+#include "tangram/model/split.hpp"
 
 namespace tangram::execute {
 
 namespace {
+
+constexpr int kLeastHidden = 4;
 
 struct CommonDegrees {
   int tp = 1, ep = 1, etp = 1;  ///< least common multiples
@@ -28,6 +32,12 @@ CommonDegrees common_degrees(const plan::LaunchPlan& plan, int folds) {
       common.scanned = std::lcm(common.scanned, d.tp * (d.cp / folds));
       common.tps.push_back(d.tp);
     }
+  }
+  if (!plan.colocated) return common;
+  for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
+    common.tp = std::lcm(common.tp, encoder.layout.tp);
+    common.positions = std::lcm(common.positions, encoder.layout.tp);
+    common.tps.push_back(encoder.layout.tp);
   }
   return common;
 }
@@ -55,7 +65,6 @@ void set_heads(SmallBlock& small, const model::Attention& attention, const Commo
 }
 
 void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const CommonDegrees& common) {
-  constexpr int kLeastHidden = 4;
   small.gated = from.gated;
   if (from.hidden > 0) small.hidden = at_least(kLeastHidden, common.tp);
   if (!from.is_moe()) return;
@@ -66,28 +75,37 @@ void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const C
   small.latent_experts = from.latent_hidden > 0;
 }
 
+SmallBlock small_block(const model::BlockType& type, int index, int positions, const CommonDegrees& common) {
+  SmallBlock block;
+  block.index = index;
+  block.trained = type.gradients.weights;
+  block.causal = type.attention.causal;
+  block.window = type.attention.sliding_window > 0 ? positions / 2 : 0;
+  block.parallel_attention = type.parallel_attention;
+  block.heads = 0;
+  if (type.recurrence) set_recurrence(block, *type.recurrence, common);
+  if (type.attends()) set_heads(block, type.attention, common);
+  set_feed_forward(block, type.feed_forward, common);
+  return block;
+}
+
 }  // namespace
 
 SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blocks, int folds) {
   constexpr int kLeastVocabulary = 11;
   constexpr int kLeastPositions = 8;
+  const model::Model& model = plan.pipelined();
   const CommonDegrees common = common_degrees(plan, folds);
   SmallModel small;
   small.vocabulary = at_least(kLeastVocabulary, common.tp);
   small.positions = at_least(kLeastPositions * folds, common.positions) / folds;
-  small.tied = plan.model.tied_embeddings;
+  small.connector_width = at_least(kLeastHidden, common.tp);
+  small.tied = model.tied_embeddings;
+  small.trained_ends = model.end_gradients().weights;
+  small.trained_patches = model.block_count() == 0 || model.block(0).gradients.weights;
   bool causal_behind = false;
   for (auto it = blocks.rbegin(); it != blocks.rend(); ++it) {
-    const model::BlockType& type = plan.model.block(*it);
-    SmallBlock block;
-    block.index = *it;
-    block.causal = type.attention.causal;
-    block.window = type.attention.sliding_window > 0 ? small.positions / 2 : 0;
-    block.parallel_attention = type.parallel_attention;
-    block.heads = 0;
-    if (type.recurrence) set_recurrence(block, *type.recurrence, common);
-    if (type.attends()) set_heads(block, type.attention, common);
-    set_feed_forward(block, type.feed_forward, common);
+    const SmallBlock block = small_block(model.block(*it), *it, small.positions, common);
     // An encoder block attends both ways and has a causal block behind it.
     causal_behind = causal_behind || block.causal;
     if (!block.causal && causal_behind && small.encoder_blocks == 0) {
@@ -97,6 +115,26 @@ SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blo
   }
   std::ranges::reverse(small.blocks);
   return small;
+}
+
+std::vector<JobEncoder> small_encoders(const plan::LaunchPlan& plan, int positions) {
+  std::vector<JobEncoder> encoders;
+  if (!plan.colocated) return encoders;
+  const CommonDegrees common = common_degrees(plan, 1);
+  for (const plan::ColocatedEncoders::Encoder& from : plan.colocated->encoders) {
+    const model::Model model = model::encoder_of(plan.model, static_cast<int>(encoders.size()));
+    JobEncoder& encoder = encoders.emplace_back();
+    encoder.name = from.module;
+    encoder.layout = from.layout;
+    encoder.trained_patches = model.end_gradients().weights && model.block(0).gradients.weights;
+    for (const int b : ends_and_changes(model)) {
+      encoder.blocks.push_back(small_block(model.block(b), b, positions, common));
+    }
+    const std::optional<model::Connector>& connector = model.block(model.block_count() - 1).connector;
+    encoder.connector = connector.has_value();
+    encoder.trained_connector = connector && connector->gradients.weights;
+  }
+  return encoders;
 }
 
 }  // namespace tangram::execute

@@ -46,7 +46,7 @@ struct Area {
 
 void find_layer_range(const LaunchPlan& plan, const plan::Pipeline& pipeline, Collected& findings) {
   const std::string where = "pipeline " + std::to_string(pipeline.id);
-  std::vector<int> held(plan.model.blocks.size(), 0);
+  std::vector<int> held(plan.pipelined().blocks.size(), 0);
   int behind = 0;
   for (std::size_t c = 0; c < plan.chunks(); ++c) {
     for (const int id : pipeline.stages) {
@@ -65,7 +65,7 @@ void find_layer_range(const LaunchPlan& plan, const plan::Pipeline& pipeline, Co
       findings.add("layer-range", at_stage(id), "all stages have equally many chunks, several where they take turns");
     }
     for (const int b : stage.blocks()) ++at(held, b);
-    if (stage.embedding != (stage.first() == 0) || stage.head != (stage.last() == plan.model.block_count())) {
+    if (stage.embedding != (stage.first() == 0) || stage.head != (stage.last() == plan.pipelined().block_count())) {
       findings.add("layer-range", at_stage(id), "embedding and head go with the first and the last block");
     }
   }
@@ -118,7 +118,7 @@ void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& f
   std::int64_t samples = 0;
   for (const plan::Part& part : stage.parts) {
     samples += part.samples;
-    if (const std::string why = why_impossible(plan.model, part); !why.empty()) {
+    if (const std::string why = why_impossible(plan.pipelined(), part); !why.empty()) {
       findings.add("degrees-invalid", at_stage(stage.id), why);
     }
     const cost::MemoryPolicy& policy = part.strategy.policy;
@@ -265,9 +265,28 @@ void find_transfers(const LaunchPlan& plan, int from, int to, Collected& finding
                  found.empty() ? "is not listed" : "is listed more than once");
     return;
   }
-  const std::int64_t tokens = plan.model.block(plan.stage(from).first_cut() - 1).tokens;
+  const std::int64_t tokens = plan.pipelined().block(plan.stage(from).first_cut() - 1).tokens;
   BoundarySide(*found.front(), false, shards(plan.stage(from), tokens), findings).judge();
   BoundarySide(*found.front(), true, shards(plan.stage(to), tokens), findings).judge();
+}
+
+/// Colocated encoders: lanes are made of the ranks of one part each, and several stages take their turns in phases.
+void find_lanes(const LaunchPlan& plan, Collected& findings) {
+  for (const plan::Stage& stage : plan.stages) {
+    if (stage.parts.size() > 1) findings.add("encoder-lanes", at_stage(stage.id), "is mixed, and has encoders");
+    for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
+      const std::int64_t gpus = stage.parts.front().strategy.degrees.gpus();
+      if (encoder.layout.tp > 0 && gpus % encoder.layout.tp == 0) continue;
+      findings.add("encoder-lanes", at_stage(stage.id),
+                   std::to_string(gpus) + " ranks are no lanes of " + std::to_string(encoder.layout.tp) +
+                       " for encoder " + encoder.module);
+    }
+  }
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    if (!plan.colocated->each_microbatch() || pipeline.stages.size() == 1) continue;
+    findings.add("encoder-turns", "pipeline " + std::to_string(pipeline.id),
+                 "has several stages, whose encoders cannot have a turn for each microbatch");
+  }
 }
 
 }  // namespace
@@ -276,6 +295,7 @@ std::vector<Finding> structure_findings(const LaunchPlan& plan) {
   Collected findings;
   find_missing_samples(plan, findings);
   find_shared_ranks(plan, findings);
+  if (plan.colocated) find_lanes(plan, findings);
   for (const plan::Stage& stage : plan.stages) {
     find_degrees(plan, stage, findings);
     for (std::size_t p = 0; p < stage.parts.size(); ++p) find_swapped_ranks(plan, stage, p, findings);

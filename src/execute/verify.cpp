@@ -38,6 +38,15 @@ std::vector<StageReport> stages_of(const plan::LaunchPlan& plan) {
   return stages;
 }
 
+std::vector<EncoderReport> encoders_of(const plan::LaunchPlan& plan) {
+  std::vector<EncoderReport> encoders;
+  if (!plan.colocated) return encoders;
+  for (const plan::ColocatedEncoders::Encoder& encoder : plan.colocated->encoders) {
+    encoders.emplace_back().module = encoder.module;
+  }
+  return encoders;
+}
+
 /// What the ranks of a stage held at once must be what the schedule says, as far as the executed microbatches go.
 void count_in_flight(const Job& job, const Run& run, Report& report) {
   for (std::size_t r = 0; r < job.ranks.size(); ++r) {
@@ -54,6 +63,26 @@ void count_in_flight(const Job& job, const Run& run, Report& report) {
   }
 }
 
+/// A lane keeps what the backward passes of its turn need, no less and no more.
+void count_held(const Job& job, const Run& run, Report& report) {
+  for (std::size_t e = 0; e < job.encoders.size(); ++e) {
+    EncoderReport& encoder = report.encoders[e];
+    encoder.trained = job.encoders[e].trains();
+    encoder.lanes = static_cast<int>(job.ranks.size()) / job.encoders[e].layout.tp;
+    for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+      const EncoderProgram& program = run.ranks[r]->encoders()[e];
+      encoder.held = std::max(encoder.held, program.most_held());
+      encoder.planned_held = std::max(encoder.planned_held, program.planned_held());
+      if (program.most_held() == program.planned_held()) continue;
+      report.findings.push_back(
+          {"held-differs", "encoder " + encoder.module,
+           fmt::format("rank {} held activations of {} samples at once, its lane has {} in a turn", job.ranks[r].number,
+                       program.most_held(), program.planned_held())});
+      return;
+    }
+  }
+}
+
 void execute(const Job& job, const Misbehaviour& misbehaviour, Report& report) {
   const Run real = run(job, misbehaviour);
   if (real.stopped) {
@@ -64,6 +93,7 @@ void execute(const Job& job, const Misbehaviour& misbehaviour, Report& report) {
   report.messages = real.messages;
   report.collectives = real.collectives;
   count_in_flight(job, real, report);
+  count_held(job, real, report);
   const Job alone = one_process(job);
   compare(job, real, run(alone), report);
 }
@@ -91,28 +121,9 @@ std::optional<Diagnostic> too_large(const Job& job) {
                  "tangram check judges such a plan without executing it");
 }
 
-/// The executor trains every block: what is frozen would not stay as it was.
-std::optional<Diagnostic> frozen(const plan::LaunchPlan& plan) {
-  const std::vector<std::string> parts = model::frozen_parts(plan.model.graph);
-  if (parts.empty()) return std::nullopt;
-  return problem(ErrorKind::kUsage, "frozen-modules",
-                 fmt::format("the executor trains all of a model, and {} {} frozen", fmt::join(parts, ", "),
-                             parts.size() > 1 ? "are" : "is"),
-                 "tangram check judges such a plan without executing it");
-}
-
-std::optional<Diagnostic> colocated(const plan::LaunchPlan& plan) {
-  if (!plan.colocated) return std::nullopt;
-  return problem(ErrorKind::kUsage, "colocated-encoders",
-                 "the executor runs one module on a rank, and this plan's ranks run encoders in turn with the language "
-                 "model",
-                 "tangram check and simulate judge such a plan; plan with --placement disjoint to have it executed");
-}
-
 }  // namespace
 
 Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& options) {
-  if (auto refused = colocated(written)) return fail(*std::move(refused));
   plan::LaunchPlan plan = written;
   Misbehaviour misbehaviour;
   if (options.fault && !inject(*options.fault, plan, misbehaviour)) {
@@ -120,10 +131,10 @@ Expected<Report> verify(const plan::LaunchPlan& written, const VerifyOptions& op
   }
   Report report;
   report.stages = stages_of(plan);
+  report.encoders = encoders_of(plan);
   if (options.check_structure) report.findings = structure_findings(plan);
   if (!report.ok()) return report;
   if (auto refused = too_large(plan)) return fail(*std::move(refused));
-  if (auto refused = frozen(plan)) return fail(*std::move(refused));
 
   Replay order = replay(plan);
   for (StageReport& stage : report.stages) {

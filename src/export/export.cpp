@@ -11,11 +11,12 @@ namespace tangram::exporting {
 
 namespace {
 
-constexpr std::array kFormats{FormatName{"generic", Format::kGeneric},    FormatName{"torch", Format::kTorch},
-                              FormatName{"megatron", Format::kMegatron},  FormatName{"flagscale", Format::kFlagscale},
-                              FormatName{"slurm", Format::kSlurm},        FormatName{"kubernetes", Format::kKubernetes},
-                              FormatName{"sailor", Format::kSailor},      FormatName{"flashflex", Format::kFlashflex},
-                              FormatName{"galvatron", Format::kGalvatron}};
+constexpr std::array kFormats{
+    FormatName{"generic", Format::kGeneric},       FormatName{"torch", Format::kTorch},
+    FormatName{"megatron", Format::kMegatron},     FormatName{"mimo", Format::kMimo},
+    FormatName{"flagscale", Format::kFlagscale},   FormatName{"slurm", Format::kSlurm},
+    FormatName{"kubernetes", Format::kKubernetes}, FormatName{"sailor", Format::kSailor},
+    FormatName{"flashflex", Format::kFlashflex},   FormatName{"galvatron", Format::kGalvatron}};
 
 /// A file edited by hand may say anything; exporters rely on what check() makes sure of.
 Diagnostics violations_of(const plan::LaunchPlan& plan) {
@@ -36,6 +37,7 @@ Expected<Export> in_format(const plan::LaunchPlan& plan, Format format, const Op
     case Format::kGeneric: return export_generic(plan);
     case Format::kTorch: return export_torch(plan);
     case Format::kMegatron: return export_megatron(plan);
+    case Format::kMimo: return export_mimo(plan);
     case Format::kFlagscale: return export_flagscale(plan);
     case Format::kSlurm: return export_slurm(plan, options);
     case Format::kKubernetes: return export_kubernetes(plan, options);

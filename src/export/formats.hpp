@@ -21,6 +21,7 @@ struct Launch {
 [[nodiscard]] Expected<Export> export_generic(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_torch(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_megatron(const plan::LaunchPlan& plan);
+[[nodiscard]] Expected<Export> export_mimo(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_flagscale(const plan::LaunchPlan& plan);
 [[nodiscard]] Expected<Export> export_slurm(const plan::LaunchPlan& plan, const Options& options);
 [[nodiscard]] Expected<Export> export_kubernetes(const plan::LaunchPlan& plan, const Options& options);

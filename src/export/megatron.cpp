@@ -52,12 +52,7 @@ Expected<Export> export_megatron(const plan::LaunchPlan& plan) {
   out.files.push_back({"arguments.sh", arguments_file(plan)});
   out.files.push_back({"rankmap.csv", rank_map(plan, order)});
   out.files.push_back({"hostfile", hostfile(order)});
-  const Program program{"[ARGUMENT...]",
-                        "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n"
-                        "megatron_arguments=()\n"
-                        "# shellcheck source=/dev/null\n"
-                        "source \"$here/arguments.sh\"\n",
-                        "\"${MEGATRON_LM:-.}/pretrain_gpt.py\" \"${megatron_arguments[@]}\" \"$@\""};
+  const Program program = with_arguments("megatron_arguments", "\"${MEGATRON_LM:-.}/pretrain_gpt.py\"");
   for (File& file : start_scripts(plan, order, variables, program)) out.files.push_back(std::move(file));
   out.notes.emplace_back(
       "run nodes/HOST.sh on every host with MEGATRON_LM set to the folder of pretrain_gpt.py; data, tokenizer and "

@@ -94,6 +94,13 @@ std::string joined(const std::vector<int>& numbers, const char* separator) {
   return fmt::format("{}", fmt::join(numbers, separator));
 }
 
+Program with_arguments(const std::string& array, const std::string& script) {
+  return {"[ARGUMENT...]",
+          "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n" + array +
+              "=()\n# shellcheck source=/dev/null\nsource \"$here/arguments.sh\"\n",
+          script + " \"${" + array + "[@]}\" \"$@\""};
+}
+
 std::string shell_word(const std::string& word) {
   // What shlex of Python leaves alone, without the comma: in arrays shellcheck takes it for a mistake.
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%_+=:./-";

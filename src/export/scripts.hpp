@@ -38,6 +38,9 @@ struct Program {
   Launcher launcher = Launcher::kTorchrunWhereItCan;
 };
 
+/// A script that takes the words of the array `array`, which arguments.sh beside it sets. `script`: a shell word.
+[[nodiscard]] Program with_arguments(const std::string& array, const std::string& script);
+
 /// nodes/HOST.sh for every host, and start.sh which they call: torchrun with static rendezvous where ranks are
 /// numbered host by host, otherwise one process per rank with RANK, LOCAL_RANK and WORLD_SIZE. `environment`: of all
 /// nodes.

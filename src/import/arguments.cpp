@@ -156,6 +156,14 @@ void ArgumentMap::error_at(const std::string& name, std::string code, std::strin
   sink_->push_back(at(place_of(name), std::move(code), std::move(message), std::move(hint)));
 }
 
+std::vector<Argument> words_of(const SourceFile& file) {
+  Shell shell(file);
+  std::vector<Argument> words;
+  Argument word;
+  while (shell.next(word)) words.push_back(std::move(word));
+  return words;
+}
+
 void read_arguments(const SourceFile& file, ArgumentMap& arguments) {
   Shell shell(file);
   Argument word;

@@ -43,6 +43,9 @@ class ArgumentMap {
   Diagnostics* sink_;
 };
 
+/// All words of a script, in its order.
+[[nodiscard]] std::vector<Argument> words_of(const SourceFile& file);
+
 /// Words as a shell makes them of a script: quotes, escapes, comments, variables that the script itself sets.
 void read_arguments(const SourceFile& file, ArgumentMap& arguments);
 

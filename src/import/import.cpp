@@ -10,13 +10,15 @@ namespace tangram::importing {
 
 namespace {
 
-constexpr std::array kSources{SourceName{"megatron", Source::kMegatron},   SourceName{"flagscale", Source::kFlagscale},
-                              SourceName{"sailor", Source::kSailor},       SourceName{"galvatron", Source::kGalvatron},
-                              SourceName{"flashflex", Source::kFlashflex}, SourceName{"metis", Source::kMetis}};
+constexpr std::array kSources{SourceName{"megatron", Source::kMegatron},   SourceName{"mimo", Source::kMimo},
+                              SourceName{"flagscale", Source::kFlagscale}, SourceName{"sailor", Source::kSailor},
+                              SourceName{"galvatron", Source::kGalvatron}, SourceName{"flashflex", Source::kFlashflex},
+                              SourceName{"metis", Source::kMetis}};
 
 Job read(Source source, SortedFiles files, std::int64_t rank, Diagnostics& sink) {
   switch (source) {
     case Source::kMegatron: return read_megatron(std::move(files), sink);
+    case Source::kMimo: return read_mimo(std::move(files), sink);
     case Source::kFlagscale: return read_flagscale(std::move(files), sink);
     case Source::kSailor: return read_sailor(std::move(files), rank, sink);
     case Source::kGalvatron: return read_galvatron(std::move(files), sink);

@@ -9,6 +9,7 @@
 #include "fill.hpp"
 #include "layers.hpp"
 #include "model_arguments.hpp"
+#include "modules.hpp"
 #include "parts.hpp"
 #include "speed.hpp"
 #include "tangram/plan/given_plan.hpp"
@@ -142,6 +143,9 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   if (Diagnostics wrong = differences(read.job(), model); !wrong.empty()) return fail(std::move(wrong));
   auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
+  if (!job->modules.empty()) {
+    if (Diagnostics wrong = stages_of_modules(*job, model); !wrong.empty()) return fail(std::move(wrong));
+  }
   if (Diagnostics wrong = number_blocks(*job, model); !wrong.empty()) return fail(std::move(wrong));
   if (Diagnostics wrong = refused_groups(*job); !wrong.empty()) return fail(std::move(wrong));
   auto assignment = assign_ranks(*job, fleet);

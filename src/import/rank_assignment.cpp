@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "tangram/base/at.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 
@@ -118,9 +120,20 @@ Expected<std::vector<CandidateGpu>> by_type(const std::vector<CandidateGpu>& can
   return sorted;
 }
 
+/// The GPUs in the order that a job asks for; those behind its last one as they were. Too few are left to whoever asks
+/// for the missing ones.
+void put_in_order(const std::vector<int>& order, std::vector<CandidateGpu>& candidates) {
+  if (order.size() > candidates.size()) return;
+  std::vector<CandidateGpu> sorted;
+  for (const int place : order) sorted.push_back(tangram::at(candidates, place));
+  sorted.insert(sorted.end(), candidates.begin() + std::ssize(order), candidates.end());
+  candidates = std::move(sorted);
+}
+
 Expected<std::vector<CandidateGpu>> candidates_of(const Job& job, const cluster::Fleet& fleet) {
   Expected<std::vector<CandidateGpu>> candidates = candidates_of_fleet(fleet);
   if (!job.ranks.empty()) candidates = candidates_of_files(job.ranks, fleet);
+  if (candidates) put_in_order(job.gpu_order, *candidates);
   if (!candidates || job.device_order.empty()) return candidates;
   return by_type(*candidates, job.device_order);
 }

@@ -7,6 +7,7 @@
 namespace tangram::importing {
 
 [[nodiscard]] Job read_megatron(SortedFiles files, Diagnostics& sink);
+[[nodiscard]] Job read_mimo(SortedFiles files, Diagnostics& sink);
 [[nodiscard]] Job read_flagscale(SortedFiles files, Diagnostics& sink);
 [[nodiscard]] Job read_galvatron(SortedFiles files, Diagnostics& sink);
 [[nodiscard]] Job read_flashflex(SortedFiles files, Diagnostics& sink);

@@ -111,6 +111,22 @@ std::string encoder_name(const Model& model, int encoder) {
   return module == nullptr ? "encoder" : module->name;
 }
 
+bool trains_encoder(const Model& model, int encoder) {
+  const BlockRange range = at(encoder_ranges(model), encoder);
+  for (int b = range.first; b < range.last; ++b) {
+    const BlockType& block = model.block(b);
+    if (block.gradients.any() || (block.connector && block.connector->gradients.any())) return true;
+  }
+  return false;
+}
+
+bool trains_encoders(const Model& model) {
+  for (int e = 0; e < static_cast<int>(encoder_ranges(model).size()); ++e) {
+    if (trains_encoder(model, e)) return true;
+  }
+  return false;
+}
+
 std::int64_t encoder_output_bytes(const Model& model, int encoder) {
   const Module* module = encoder_module(model, encoder);
   const BlockType& last = model.block(at(encoder_ranges(model), encoder).last - 1);

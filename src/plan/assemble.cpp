@@ -72,10 +72,6 @@ PartPrediction predict_part(const compose::StageChoice& stage, const compose::Pa
   return predicted;
 }
 
-bool is_each_microbatch(const compose::ColocatedEncoders& colocated) {
-  return colocated.turns == cost::EncoderTurns::kPerMicrobatch;
-}
-
 /// On a stage's GPUs; the stage is the pipeline's `index`-th.
 void add_encoders(const compose::ColocatedEncoders& colocated, std::size_t index, Part& part) {
   const cost::EncoderCost& cost = colocated.costs[index];
@@ -84,7 +80,7 @@ void add_encoders(const compose::ColocatedEncoders& colocated, std::size_t index
   predicted.backward = cost.backward;
   predicted.gradient_sync = cost.gradient_sync;
   predicted.gradient_sync_exposed =
-      is_each_microbatch(colocated) ? cost::exposed_sync(cost.gradient_sync, cost.backward) : cost.gradient_sync;
+      colocated.each_microbatch() ? cost::exposed_sync(cost.gradient_sync, cost.backward) : cost.gradient_sync;
   predicted.optimizer_step = cost.optimizer_step;
   predicted.static_memory = cost.static_memory;
   predicted.transient = cost.transient;

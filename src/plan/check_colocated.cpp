@@ -14,19 +14,7 @@ namespace tangram::plan {
 
 namespace {
 
-bool takes_each_microbatch(const LaunchPlan& plan) {
-  return plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
-}
-
 std::string at_encoder(const ColocatedEncoders::Encoder& encoder) { return "encoder \"" + encoder.module + '"'; }
-
-bool trains_encoders(const model::Model& model) {
-  for (int i = 0; i < model::encoder_blocks(model); ++i) {
-    const model::BlockType& block = model.block(i);
-    if (block.gradients.any() || (block.connector && block.connector->gradients.any())) return true;
-  }
-  return false;
-}
 
 void check_techniques_of(const LaunchPlan& plan, const ColocatedEncoders::Encoder& encoder, Findings& findings) {
   const model::Techniques& allow = plan.model.job.allow;
@@ -72,7 +60,7 @@ void check_lanes(const LaunchPlan& plan, Findings& findings) {
     if (gpus_of(plan, pipeline) != gpus) {
       findings.add("encoder-lanes", at_pipeline(pipeline.id), "has another number of GPUs than the first pipeline");
     }
-    if (takes_each_microbatch(plan) && pipeline.stages.size() > 1) {
+    if (plan.colocated->each_microbatch() && pipeline.stages.size() > 1) {
       findings.add("encoder-turns", at_pipeline(pipeline.id),
                    "has several stages: encoders then take their turns in three phases");
     }
@@ -140,7 +128,7 @@ bool add_encoder(const LaunchPlan& plan, int number, const cluster::DeviceShape&
     return false;
   }
   const model::EncoderSpread spread = model::encoder_spread(plan.model, number);
-  const std::int64_t together = takes_each_microbatch(plan) ? lanes.of_pipeline : lanes.of_plan;
+  const std::int64_t together = plan.colocated->each_microbatch() ? lanes.of_pipeline : lanes.of_plan;
   *cost = cost::slowed(*cost, multimodal::slowest_lane({spread.variation, spread.none}, together, lanes.samples));
   cost->gradient_sync = cost::encoder_sync(encoder, layout, plan.colocated->sync_link, lanes.of_plan);
   sum_of_all += *cost;
@@ -155,7 +143,7 @@ Bytes embeddings_on(const LaunchPlan& plan, const Stage& stage, const Part& part
   for (std::size_t e = 0; e < plan.colocated->encoders.size(); ++e) {
     bytes = sum(bytes, product(samples, model::encoder_output_bytes(plan.model, static_cast<int>(e))));
   }
-  return Bytes(product(bytes, trains_encoders(plan.model) ? 2 : 1));
+  return Bytes(product(bytes, model::trains_encoders(plan.model) ? 2 : 1));
 }
 
 }  // namespace
@@ -177,7 +165,7 @@ void check_colocated(const LaunchPlan& plan, Findings& findings) {
   }
   const Nanoseconds gather = gather_of(plan);
   compare_time(colocated.gather, gather, "gather", "colocated", findings);
-  const Nanoseconds broadcast = trains_encoders(plan.model) ? gather : Nanoseconds(0);
+  const Nanoseconds broadcast = model::trains_encoders(plan.model) ? gather : Nanoseconds(0);
   compare_time(colocated.broadcast, broadcast, "broadcast", "colocated", findings);
 }
 
@@ -193,7 +181,7 @@ EncoderPrediction check_encoders(const LaunchPlan& plan, const Stage& stage, con
   computed.backward = all.backward;
   computed.gradient_sync = all.gradient_sync;
   computed.gradient_sync_exposed =
-      takes_each_microbatch(plan) ? cost::exposed_sync(all.gradient_sync, all.backward) : all.gradient_sync;
+      plan.colocated->each_microbatch() ? cost::exposed_sync(all.gradient_sync, all.backward) : all.gradient_sync;
   computed.optimizer_step = all.optimizer_step;
   computed.static_memory = all.static_memory;
   computed.transient = all.transient;

@@ -116,9 +116,7 @@ void check_whole_sync(const Stage& stage, const std::vector<RecomputedPart>& par
 }
 
 /// Three phases synchronise when all of them are over.
-bool hides_sync(const LaunchPlan& plan) {
-  return !plan.colocated || plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
-}
+bool hides_sync(const LaunchPlan& plan) { return !plan.colocated || plan.colocated->each_microbatch(); }
 
 // A stage's exposure is how much later than its slowest part's T the last of its synchronisations ends.
 void check_sync(const LaunchPlan& plan, const Stage& stage, const std::vector<RecomputedPart>& parts,

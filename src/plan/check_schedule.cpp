@@ -314,7 +314,7 @@ EncoderTimes encoder_times(const std::vector<StageTime>& stages, const Recompute
 
 PipelineTime colocated_time(const LaunchPlan& plan, const Pipeline& pipeline, std::vector<StageTime> stages,
                             const Recomputed& recomputed, Findings& findings) {
-  const bool each = plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+  const bool each = plan.colocated->each_microbatch();
   const std::int64_t rounds = each ? pipeline.microbatches : 1;
   const std::int64_t microbatches = each ? 1 : pipeline.microbatches;
   const EncoderTimes encoders = encoder_times(stages, recomputed);

@@ -242,9 +242,9 @@ void fields(Io& io, Of<Io, Pipeline>& pipeline, const References& known, std::si
   io.check(!pipeline.stages.empty(), "stages", "empty", "a pipeline has at least one stage");
 }
 
+/// What blocks take on a GPU, be they of the stage or of colocated encoders.
 template <class Io>
-void fields(Io& io, Of<Io, PartPrediction>& predicted, const References& known) {
-  using cost::Provenance;
+void training_fields(Io& io, auto& predicted) {
   io.milliseconds("forward_ms", predicted.forward);
   io.milliseconds("backward_ms", predicted.backward);
   io.milliseconds("gradient_sync_ms", predicted.gradient_sync);
@@ -252,6 +252,12 @@ void fields(Io& io, Of<Io, PartPrediction>& predicted, const References& known) 
   io.milliseconds("optimizer_step_ms", predicted.optimizer_step);
   io.bytes("static_bytes", predicted.static_memory);
   io.bytes("transient_bytes", predicted.transient);
+}
+
+template <class Io>
+void fields(Io& io, Of<Io, PartPrediction>& predicted, const References& known) {
+  using cost::Provenance;
+  training_fields(io, predicted);
   io.bytes("activation_bytes", predicted.activation);
   io.bytes("peak_memory_bytes", predicted.peak_memory);
   io.bytes("usable_bytes", predicted.usable_memory);
@@ -326,13 +332,7 @@ void fields(Io& io, Of<Io, cost::MemoryPolicy>& policy) {
 
 template <class Io>
 void fields(Io& io, Of<Io, EncoderPrediction>& predicted) {
-  io.milliseconds("forward_ms", predicted.forward);
-  io.milliseconds("backward_ms", predicted.backward);
-  io.milliseconds("gradient_sync_ms", predicted.gradient_sync);
-  io.milliseconds("gradient_sync_exposed_ms", predicted.gradient_sync_exposed);
-  io.milliseconds("optimizer_step_ms", predicted.optimizer_step);
-  io.bytes("static_bytes", predicted.static_memory);
-  io.bytes("transient_bytes", predicted.transient);
+  training_fields(io, predicted);
   io.bytes("held_bytes", predicted.held);
   io.bytes("embeddings_bytes", predicted.embeddings);
 }

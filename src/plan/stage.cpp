@@ -28,7 +28,7 @@ std::vector<model::SliceSignature> Stage::signatures(const model::Model& model) 
 }
 
 std::int64_t LaunchPlan::round_samples() const {
-  const bool each = colocated && colocated->turns == cost::EncoderTurns::kPerMicrobatch;
+  const bool each = colocated && colocated->each_microbatch();
   std::int64_t samples = 0;
   for (const Pipeline& pipeline : pipelines) {
     samples = std::max(samples, each ? pipeline.microbatch : pipeline.samples);

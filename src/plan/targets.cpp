@@ -8,7 +8,11 @@ namespace {
 TargetVerdict verdict_of(const LaunchPlan& plan, runtime::Target target) {
   if (plan.colocated && target != runtime::Target::kGeneric) {
     Rules rules{std::string(to_string(target))};
-    rules.refuse("COLOCATED_ENCODERS", {}, "no GPU runs encoders and language model in turn: take another --placement");
+    rules.refuse("COLOCATED_ENCODERS", {},
+                 target == runtime::Target::kMimo
+                     ? "Megatron-Bridge gives each module ranks of its own, rank_offset ranges must not overlap: take "
+                       "--placement disjoint"
+                     : "no GPU runs encoders and language model in turn: take another --placement");
     return std::move(rules).verdict();
   }
   switch (target) {

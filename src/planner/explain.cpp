@@ -17,8 +17,10 @@
 #include "tangram/compose/target.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/evolve/variants.hpp"
+#include "tangram/model/split.hpp"
 #include "tangram/parallelizer/degrees.hpp"
 #include "tangram/plan/assemble.hpp"
+#include "tangram/plan/check.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::planner {
@@ -59,7 +61,7 @@ class Explainer {
   }
 
   Expected<Explanation> run() {
-    if (plan_.colocated) return fail(is_colocated());
+    if (plan_.colocated) return run_colocated();
     evolve::Refit now = evolve::refit(plan_, fleet_, plan_.model, refit_options());
     plan::LaunchPlan* const plan = now.fitting();
     if (plan == nullptr) return fail(plan_does_not_fit(now));
@@ -75,21 +77,37 @@ class Explainer {
     try_degrees(*plan);
     try_options();
     try_rules(*plan);
+    try_placements();
     plan_others();
     result_.time_limit = options_.search.deadline.missed_seconds();
     return std::move(result_);
   }
 
  private:
+  Expected<Explanation> run_colocated() {
+    const plan::CheckReport judged = plan::check(plan_, fleet_, nullptr);
+    if (!judged.ok()) return fail(colocated_does_not_fit(judged));
+    if (const auto refused = reasons_against(plan_, options_.target); !refused.empty()) {
+      return fail(refusal(refused.front()));
+    }
+    options_.search.placement = compose::EncoderPlacement::kColocated;
+    result_.iteration = plan_.predicted.iteration;
+    note_memory(plan_);
+    try_placements();
+    plan_others();
+    result_.time_limit = options_.search.deadline.missed_seconds();
+    return std::move(result_);
+  }
+
   [[nodiscard]] evolve::RefitOptions refit_options() const {
     return {options_.island_tolerance, options_.search.profiles};
   }
 
-  static Diagnostics is_colocated() {
-    return {problem(ErrorKind::kInfeasible, "colocated-encoders",
-                    "what other cuts and degrees would take is not known of plans with colocated encoders",
-                    "tangram show and simulate say what the plan takes, tangram compare --with colocated,disjoint how "
-                    "it stands beside others")};
+  static Diagnostics colocated_does_not_fit(const plan::CheckReport& judged) {
+    const plan::Violation& first = judged.violations.front();
+    return {problem(ErrorKind::kInfeasible, "plan-does-not-fit",
+                    fmt::format("the plan does not fit the fleet: {}: {}", first.where, first.message),
+                    "give the fleet that the plan was made for, or plan anew with plan --placement colocated")};
   }
 
   static Diagnostics plan_does_not_fit(const evolve::Refit& refit) {
@@ -146,7 +164,7 @@ class Explainer {
     for (const int id : now.pipelines.front().stages) {
       std::vector<MemoryUse> uses;
       for (const plan::Part& part : now.stage(id).parts) {
-        uses.push_back({id, now.island(part.island).device.name, part.predicted});
+        uses.push_back({id, now.island(part.island).device.name, part.predicted, part.encoders});
       }
       result_.memory.push_back(*std::ranges::max_element(uses, {}, &MemoryUse::share));
     }
@@ -292,6 +310,42 @@ class Explainer {
       result_.rules.push_back(std::move(without));
     }
     std::ranges::stable_sort(result_.rules, {}, time_of);
+  }
+
+  /// Encoders elsewhere, on the same fleet.
+  void try_placements() {
+    if (options_.target != runtime::Target::kGeneric || model::encoder_blocks(plan_.model) == 0) return;
+    for (const compose::EncoderPlacement placement : compose::encoder_placements()) {
+      const bool colocated = placement == compose::EncoderPlacement::kColocated;
+      if (colocated && plan_.colocated) continue;
+      report_phase(fmt::format("what {} encoders would take", to_string(placement)));
+      Alternative other{OtherPlacement{placement}, {}, {}};
+      if (colocated) other.why_not = why_not_colocated();
+      if (other.why_not.empty()) other = planned_with(placement, std::move(other));
+      result_.placements.push_back(std::move(other));
+    }
+    std::ranges::stable_sort(result_.placements, {}, time_of);
+  }
+
+  /// Empty: nothing is against looking.
+  [[nodiscard]] std::string why_not_colocated() const {
+    if (fleet_.gpu_count() > kMostGpusLookedAtColocated) {
+      return fmt::format("is not looked for on more than {} GPUs: plan --placement colocated does",
+                         kMostGpusLookedAtColocated);
+    }
+    return model::why_not_split(plan_.model);
+  }
+
+  [[nodiscard]] Alternative planned_with(compose::EncoderPlacement placement, Alternative changed) const {
+    PlanOptions options = options_;
+    options.search.placement = placement;
+    if (placement == compose::EncoderPlacement::kColocated) options.pipelines = Pipelines::kEqual;
+    if (const auto found = make_plan(fleet_, plan_.model, options, progress_); found) {
+      changed.iteration = found->plan.predicted.iteration;
+    } else {
+      changed.why_not = found.error().front().message;
+    }
+    return changed;
   }
 
   /// Planned anew on another fleet.

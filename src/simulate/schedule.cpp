@@ -23,7 +23,7 @@ SimStage stage_of(const plan::Stage& stage) {
 
 SimTurns turns_of(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
   SimTurns turns;
-  turns.rounds = plan.colocated->turns == cost::EncoderTurns::kPerMicrobatch ? pipeline.microbatches : 1;
+  turns.rounds = plan.colocated->each_microbatch() ? pipeline.microbatches : 1;
   turns.gather = plan.colocated->gather;
   turns.broadcast = plan.colocated->broadcast;
   for (const int id : pipeline.stages) {

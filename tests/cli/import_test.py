@@ -23,7 +23,7 @@ def round_trip(binary, scratch, form, cluster, model, *options):
     """What the second export says otherwise, by file."""
     scratch.mkdir()
     # Jobs of several model chunks a stage are not imported.
-    target = ("--target", form, "--schedule", "1f1b") if form in ("megatron", "flagscale") else ()
+    target = ("--target", form, "--schedule", "1f1b") if form in ("megatron", "mimo", "flagscale") else ()
     run(binary, "plan", cluster, model, *target, *options, "-q", "-o", scratch / "plan.json")
     run(binary, "export", scratch / "plan.json", "--to", form, "-o", scratch / "first")
     inputs = ("--cluster", cluster, "--model", model)
@@ -48,6 +48,7 @@ def main(binary, configs):
         ("megatron", *mixed),
         ("megatron", *mixed, "--allow", "tp,sp,pp,zero1,recompute_full,replicas"),
         ("megatron", alike[0], inputs / "grouped.yaml", "--allow", "dp,zero1"),
+        ("mimo", alike[0], inputs / "two_encoders.yaml"),
         ("flagscale", *tiny),
         ("flagscale", *tiny, "--forbid", "dp"),
         ("flagscale", *mixed),

@@ -114,6 +114,8 @@ def printed(folder):
     plan, other, cache = folder / "plan.json", folder / "other.json", folder / "cache.sqlite"
     run("plan", TINY, MINI, "-q", "-o", plan)
     run("plan", TINY, MINI, "-q", "--forbid", "tp,zero1", "--drop", "node=small-1", "-o", other)
+    colocated = folder / "colocated.json"
+    run("plan", TINY, INPUTS / "two_encoders.yaml", "--placement", "colocated", "-q", "-o", colocated)
     answers = ("--cache", cache, "--parallelizer", PLUGIN, "--microbatch", "8", "-q")
     run("plan", TINY, MINI, *answers, "-o", folder / "by_plugin.json")
     wrong = wrong_ranks(plan, folder)
@@ -140,6 +142,7 @@ def printed(folder):
         (0, "explain", plan, TINY),
         (6, "explain", plan, TINY, "--time-limit", "0.001"),
         (0, "explain", other, TINY, "--drop", "node=small-1"),
+        (0, "explain", colocated, TINY),
         (0, "export", plan, "--to", "generic", "-o", folder / "start"),
         (0, "gpus"),
         (0, "init", folder / "job", "--nodes", "8xT4", "--model", "gpt-6.7b"),
@@ -169,6 +172,7 @@ def printed(folder):
         (64, "plan", TINY, MINI, "--jsn"),
         (0, "simulate", plan),
         (0, "verify", plan),
+        (0, "verify", colocated),
         (3, "verify", plan, "--inject", "missing-all-reduce"),
         (0, "version"),
     ]

@@ -60,6 +60,8 @@ struct ColocatedEncoders {
   Nanoseconds broadcast;                     ///< of its gradients
   Bytes embeddings;                          ///< that a GPU of the first stage holds of a round, with their gradients
   std::vector<cost::EncoderCost> costs;      ///< on a GPU of each stage
+
+  [[nodiscard]] bool each_microbatch() const { return turns == cost::EncoderTurns::kPerMicrobatch; }
 };
 
 /// R equal pipelines with aligned cuts.

@@ -1,7 +1,9 @@
 // Proof that a written plan computes what one process computes. Goes in: a launch plan. Comes out: what was compared,
 // and what does not hold. Ranks run the plan's structure on a small model in fp64: its stages, blocks, degrees, ZeRO,
-// recompute, boundary transfers as listed, 1F1B with its warm-ups and chunks, its batch shares. Nothing of the search
-// is used.
+// recompute, boundary transfers as listed, 1F1B with its warm-ups and chunks, its batch shares. Colocated encoders run
+// in their own lanes on the same ranks, in turn with the language model, each lane on an equal share of the samples of
+// a turn; what they make goes to the replicas of the first stage, its gradients come back. Frozen weights must stay as
+// they are to the last bit. Nothing of the search is used.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +35,15 @@ enum class Fault : std::uint8_t {
   kWrongGroup,
   kDroppedWeightGradient,
   kMissingReplicaSum,
+  // Of colocated encoders.
+  kEncoderScale,
+  kReversedEmbeddings,
+  kReversedGradients,
+  kWrongStage,
+  kOwnNorms,
+  kFrozenStep,
+  kDroppedTextOnly,
+  kFreedEarly,
 };
 
 struct FaultName {
@@ -68,6 +79,16 @@ struct StageReport {
   Worst gradient;
 };
 
+/// A colocated encoder.
+struct EncoderReport {
+  std::string module;
+  bool trained = false;
+  int lanes = 0;                  ///< executed
+  std::int64_t held = 0;          ///< samples whose activations a lane kept at once, counted; of the fullest
+  std::int64_t planned_held = 0;  ///< all samples of one of its turns, where there is a backward pass
+  Worst gradient;
+};
+
 struct Report {
   std::vector<Finding> findings;
   bool executed = false;  ///< false: what was found does not let an iteration run to its end
@@ -80,6 +101,7 @@ struct Report {
   std::int64_t messages = 0;
   std::int64_t collectives = 0;
   std::vector<StageReport> stages;
+  std::vector<EncoderReport> encoders;
   std::vector<Shrunk> shrunk;
   [[nodiscard]] bool ok() const { return findings.empty(); }
 };

@@ -18,6 +18,7 @@ enum class Format : std::uint8_t {
   kGeneric,     ///< rank map, hostfile, a start script per node
   kTorch,       ///< the same around the runtime of this project, which needs PyTorch alone
   kMegatron,    ///< Megatron-LM pretrain_gpt.py: arguments and start scripts
+  kMimo,        ///< Megatron-Bridge MIMO: a layout for each module, and start scripts
   kFlagscale,   ///< FlagScale heterogeneous training: two YAML files and a hostfile
   kSlurm,       ///< sbatch heterogeneous job around kGeneric, kTorch or kMegatron, one component per island
   kKubernetes,  ///< JobSet around kGeneric, kTorch or kMegatron, one replicated job per island

@@ -20,6 +20,7 @@ namespace tangram::importing {
 
 enum class Source : std::uint8_t {
   kMegatron,   ///< arguments of Megatron-LM's pretrain_gpt.py, in a script or a file of their own
+  kMimo,       ///< components of Megatron-Bridge MIMO, in a script or a file of their own
   kFlagscale,  ///< FlagScale's training YAML
   kSailor,     ///< plan of Sailor's simulator, or what its planner writes
   kGalvatron,  ///< strategy of Galvatron

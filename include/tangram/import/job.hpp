@@ -76,6 +76,20 @@ struct ModelArgument {
   Place place;
 };
 
+/// A module of a multimodal model, on ranks of its own from `offset` on: tp fastest, then dp, then pp.
+struct JobModule {
+  std::string name;
+  std::int64_t tp = 1, pp = 1, cp = 1, dp = 1, etp = 1;
+  std::int64_t offset = 0;
+  bool sequence_parallel = false;
+  cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
+  std::int64_t recompute_layers = 0;      ///< of each stage, where all of a layer is recomputed; 0: of all layers
+  std::vector<std::int64_t> layers = {};  ///< of each stage; empty: equally many
+  Place place = {};
+
+  [[nodiscard]] std::int64_t ranks() const { return tp * cp * pp * dp; }
+};
+
 /// What the files say of the batch. The rest follows from the samples of an iteration and the number of replicas.
 enum class Fill : std::uint8_t {
   kNone,              ///< all of it
@@ -109,6 +123,9 @@ struct Job {
   RankOrder order = RankOrder::kStages;
   std::vector<DeviceName> device_order;  ///< GPUs are taken type by type; empty: as they come, whatever type
   std::vector<RankGpu> ranks;            ///< empty: the fleet's GPUs, node by node
+  std::vector<int> gpu_order;            ///< of those: which of them is the first, the second, ...; empty: as they come
+  std::vector<JobModule> modules;        ///< of which the pipelines are made once the model is known
+  std::int64_t microbatch = 0;           ///< of a job of modules: samples of all replicas together
   std::vector<ModelArgument> model;
   double claimed_seconds = 0;  ///< of an iteration, by the planner that wrote the file; 0: it does not say
   std::vector<std::string> notes;

@@ -24,6 +24,10 @@ namespace tangram::model {
 /// As `freeze` and the graph call it; "encoder" where the model file names no modules.
 [[nodiscard]] std::string encoder_name(const Model& model, int encoder);
 
+/// Whether backward works anything out in the encoder or its connector; in any of them.
+[[nodiscard]] bool trains_encoder(const Model& model, int encoder);
+[[nodiscard]] bool trains_encoders(const Model& model);
+
 /// What the encoder hands to the language model, of one sample: tokens out, as wide as the language model.
 [[nodiscard]] std::int64_t encoder_output_bytes(const Model& model, int encoder);
 

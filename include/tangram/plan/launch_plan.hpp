@@ -275,6 +275,8 @@ struct ColocatedEncoders {
   Nanoseconds gather;             ///< of one round: what encoders made, to the first stage
   Nanoseconds broadcast;          ///< of its gradients
   model::Model language;          ///< what the stages hold: follows from the model
+
+  [[nodiscard]] bool each_microbatch() const { return turns == cost::EncoderTurns::kPerMicrobatch; }
 };
 
 /// Lanes of an encoder, and the samples of the fullest in one round.

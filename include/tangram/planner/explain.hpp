@@ -54,8 +54,11 @@ struct OptionChanged {
   std::string_view key;  ///< of the job
   std::string_view value;
 };
+struct OtherPlacement {
+  compose::EncoderPlacement placement;
+};
 using Change = std::variant<Faster, MoreMemory, LayerMoved, OtherStrategy, NodeAdded, IslandDropped, OtherPlan,
-                            RuleLifted, OptionChanged>;
+                            RuleLifted, OptionChanged, OtherPlacement>;
 
 /// One thing changed, and the iteration time that gives; none where it does not work, with the reason.
 struct Alternative {
@@ -69,6 +72,7 @@ struct MemoryUse {
   int stage = 0;
   std::string gpu_type;
   plan::PartPrediction predicted;
+  std::optional<plan::EncoderPrediction> encoders = {};  ///< colocated ones
   [[nodiscard]] double share() const { return predicted.peak_memory.as_double() / predicted.usable_memory.as_double(); }
   [[nodiscard]] std::int64_t room() const;  ///< more microbatches in flight that would fit
 };
@@ -76,7 +80,8 @@ struct MemoryUse {
 struct Explanation {
   Nanoseconds iteration;                 ///< of the plan now
   double time_limit = 0;                 ///< seconds that ended searches (PlanProvenance::time_limit)
-  std::vector<Alternative> limits;       ///< the same plan with one thing a tenth faster; the most gain first
+  std::vector<Alternative> limits;       ///< the same plan with one thing a tenth faster; the most gain first. Not of
+                                         ///< plans with colocated encoders, and neither are cuts, degrees and rules
   std::vector<MemoryUse> memory;         ///< fullest first
   std::vector<Alternative> more_memory;  ///< planned anew with a tenth more memory on a GPU type; the most gain first
   std::vector<Alternative> cuts;         ///< one layer to the other side of a cut
@@ -87,12 +92,16 @@ struct Explanation {
   /// The same plan with another value of one of the job's execution options; the most gain first. Only those that the
   /// job does not have and that change something.
   std::vector<Alternative> options;
+  /// Of models with encoders, for no runtime in particular: planned anew with encoders elsewhere; the most gain first.
+  std::vector<Alternative> placements;
   std::optional<Alternative> next_best;  ///< another plan of the same search
   std::vector<Alternative> more;         ///< planned anew with a node more of a class
   std::vector<Alternative> fewer;        ///< planned anew without one island of a class
 };
 
-/// Alternatives are simulated. Fails where the plan does not fit the fleet, or the target refuses it.
+/// Alternatives are simulated. A plan with colocated encoders has the times that it was written with, and is explained
+/// by plans made anew: with encoders elsewhere, more memory, other nodes. Fails where the plan does not fit the fleet,
+/// or the target refuses it.
 [[nodiscard]] Expected<Explanation> explain(const plan::LaunchPlan& plan, const cluster::Fleet& fleet,
                                             const PlanOptions& options, const compose::ProgressCallback& progress);
 

@@ -8,6 +8,7 @@
 
 #include "support/property.hpp"
 #include "unit/execute/tiny_plan.hpp"
+#include "unit/execute/verified.hpp"
 
 using namespace tangram;
 using namespace tangram::execute;
@@ -180,12 +181,6 @@ plan::LaunchPlan small_grouped_plan() {
   return make_plan(make_model("dm"), {{4, pick(1, 3), {{2, {part}}}}});
 }
 
-std::string listing(const Report& report) {
-  std::string text;
-  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
-  return text;
-}
-
 void computes_as_one_process(const plan::LaunchPlan& plan) {
   const auto report = verify(plan);
   RC_ASSERT(report.has_value());
@@ -216,6 +211,7 @@ TEST_CASE("every mistake that a plan can take is found in it, under the mistake'
     const plan::LaunchPlan plan = random_plan();
     const plan::LaunchPlan with_chunks = random_interleaved_plan();
     for (const FaultName& fault : fault_names()) {
+      if (fault.fault >= Fault::kEncoderScale) continue;  // of colocated encoders
       VerifyOptions options;
       options.fault = fault.fault;
       auto report = verify(plan, options);
@@ -228,7 +224,9 @@ TEST_CASE("every mistake that a plan can take is found in it, under the mistake'
       RC_ASSERT(std::ranges::any_of(report->findings, [&](const Finding& f) { return f.code == fault.code; }));
     }
   });
-  for (const FaultName& fault : fault_names()) CHECK(acted[fault.name] >= testing::enough(50));
+  for (const FaultName& fault : fault_names()) {
+    if (fault.fault < Fault::kEncoderScale) CHECK(acted[fault.name] >= testing::enough(50));
+  }
 }
 
 TEST_CASE("warm-ups of any length run to their end or are called a deadlock, and both judges agree") {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "pass_order.hpp"
-#include "support/catch.hpp"
 #include "unit/execute/tiny_plan.hpp"
+#include "unit/execute/verified.hpp"
 
 using namespace tangram;
 using namespace tangram::execute;
@@ -13,28 +13,6 @@ using namespace tangram::execute::tiny;
 using cost::RecomputeMode;
 
 namespace {
-
-std::string listing(const Report& report) {
-  std::string text;
-  for (const Finding& f : report.findings) text += f.code + " at " + f.where + ": " + f.message + "\n";
-  return text;
-}
-
-Report verified(const plan::LaunchPlan& plan, const VerifyOptions& options = {}) {
-  auto report = verify(plan, options);
-  REQUIRE(report);
-  return *std::move(report);
-}
-
-void check_good(const plan::LaunchPlan& plan) {
-  const Report report = verified(plan);
-  INFO(listing(report));
-  CHECK(report.ok());
-  CHECK(report.executed);
-  CHECK(report.gradient.error <= kTolerance);
-  CHECK(report.weight.error <= kTolerance);
-  CHECK(report.loss > 0);
-}
 
 /// One stage of `gpus` ranks, 2 microbatches of 4 samples.
 plan::LaunchPlan one_stage(const std::string& types, cost::Degrees degrees, cost::MemoryPolicy policy = {}) {

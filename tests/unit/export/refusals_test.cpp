@@ -120,3 +120,15 @@ TEST_CASE("galvatron is told of each layer") {
   CHECK(text.find(R"("checkpoint": "1,1,0,1,0,0,0,0")") != std::string::npos);
   CHECK(text.find(R"("default_dp_type": "ddp")") != std::string::npos);
 }
+
+TEST_CASE("mimo refuses a model of one module, and encoders in turn with the language model") {
+  const auto made = export_plan(example::equal_stages(), Format::kMimo);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().front().code == "MIMO_NO_ENCODER");
+  plan::LaunchPlan plan = example::equal_stages();
+  plan.colocated.emplace().language = plan.model;
+  const auto colocated = export_mimo(plan);
+  REQUIRE_FALSE(colocated);
+  CHECK(colocated.error().front().code == "COLOCATED_ENCODERS");
+  CHECK(colocated.error().front().message.find("rank_offset ranges must not overlap") != std::string::npos);
+}

@@ -3,9 +3,11 @@
 
 #include "inputs.hpp"
 #include "support/catch.hpp"
+#include "tangram/execute/verify.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/planner/checked_plan.hpp"
+#include "tangram/planner/explain.hpp"
 #include "tangram/planner/plan.hpp"
 
 using namespace tangram;
@@ -111,6 +113,36 @@ TEST_CASE("colocated: mistakes are found") {
   CHECK(finds(with([](Plan& p) { p.stages.front().parts.front().encoders.reset(); }), "bad-reference"));
   CHECK(finds(with([](Plan& p) { p.model.job.allow.recompute_full = p.model.job.allow.zero1 = false; }),
               "technique-forbidden"));
+}
+
+TEST_CASE("colocated: a plan is executed and explained") {
+  for (const bool pipelines : {false, true}) {
+    const plan::LaunchPlan plan = colocated(pipelines);
+    const auto verified = execute::verify(plan);
+    REQUIRE(verified);
+    CHECK(verified->ok());
+    CHECK(verified->executed);
+    const auto explained = explain(plan, tiny_fleet(), {}, {});
+    REQUIRE(explained);
+    CHECK(explained->iteration == plan.predicted.iteration);
+    CHECK(explained->limits.empty());
+    CHECK(std::ranges::all_of(explained->memory, [](const MemoryUse& use) { return use.encoders.has_value(); }));
+    std::vector<compose::EncoderPlacement> elsewhere;
+    for (const Alternative& other : explained->placements) {
+      elsewhere.push_back(std::get<OtherPlacement>(other.change).placement);
+      CHECK(other.iteration.has_value() == other.why_not.empty());
+    }
+    std::ranges::sort(elsewhere);
+    using compose::EncoderPlacement;
+    CHECK(elsewhere == std::vector{EncoderPlacement::kHomogeneous, EncoderPlacement::kDisjoint});
+    CHECK(!explained->more.empty());
+  }
+}
+
+TEST_CASE("colocated: a plan that the fleet does not hold is not explained") {
+  cluster::Edits edits;
+  edits.drop = {"gpu=Big"};
+  CHECK(!explain(colocated(true), fleet_of_file("tests/cli/inputs/tiny.json", edits), {}, {}));
 }
 
 TEST_CASE("colocated: no runtime takes them, and each says so") {

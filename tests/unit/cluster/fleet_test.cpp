@@ -169,7 +169,7 @@ TEST_CASE("fleet: figures of fused kernels are taken over, changed in part, and 
       "nodes": [ { "name": "n", "gpus": [ { "type": "part", "count": 1 } ] } ] })");
   const auto fused = fleet.nodes[0].groups[0].device.compute.fused_kernels;
   REQUIRE(fused);
-  CHECK(*fused == FusedKernels{0.7, 0.64, 0.5, "mine"});
+  CHECK(*fused == FusedKernels{0.67, 0.62, 0.5, "mine"});
   CHECK(read(write_fleet(fleet)).nodes[0].groups[0].device.compute.fused_kernels == fused);
 }
 

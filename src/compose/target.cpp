@@ -99,6 +99,11 @@ void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<co
 
 bool overlaps_experts(const model::Job& job) { return job.overlap_experts && job.allow.ep; }
 
+/// Whether the job has what whole layers are not recomputed beside.
+bool recomputes_alone(const model::Job& job) {
+  return job.cuda_graphs == model::CudaGraphs::kBlocks || overlaps_experts(job);
+}
+
 /// Where exchanges of experts run beside passes: of plain 1F1B, what has no such exchanges, and single stages.
 void split_overlapping(const Runtime& runtime, const model::Model& model, std::vector<Constraints>& cases) {
   if (!runtime.has(Rule::kOverlapInterleaved) || !overlaps_experts(model.job)) return;
@@ -295,10 +300,7 @@ void restrict_to(const Runtime& runtime, model::Job& job) {
   forbid(Rule::kNoContextParallel, allow.cp);
   forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
   if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
-  // Megatron-LM recomputes whole layers neither beside captured graphs of them nor beside exchanges of experts.
-  if (job.cuda_graphs == model::CudaGraphs::kBlocks || overlaps_experts(job)) {
-    forbid(Rule::kOverlapInterleaved, allow.recompute_full);
-  }
+  if (recomputes_alone(job)) forbid(Rule::kRecomputeAlone, allow.recompute_full);
   if (runtime.target != Target::kGeneric) allow.interleaving = allow.interleaving && runtime.interleaved.has_value();
 }
 
@@ -315,6 +317,7 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
     case Rule::kSequenceParallel: return allow.tp && allow.sp;
     case Rule::kPowerOfTwoTp: return allow.tp;
     case Rule::kWholeEncoders: return model::encoder_blocks(model) > 0;
+    case Rule::kRecomputeAlone: return allow.recompute_full && recomputes_alone(model.job);
     case Rule::kOverlapInterleaved: return overlaps_experts(model.job) && traits_from(model, 0).experts > 0;
     case Rule::kSameRecompute: return allow.recompute_full || allow.recompute_selective;
     case Rule::kSameDegrees:

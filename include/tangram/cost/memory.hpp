@@ -20,7 +20,7 @@
 //   latent attention       compressed vectors and their norms 2 e r (q_lora + kv_lora) + e r rope
 // x: rows computed by the local experts, t: rows sent. For MHA, f = 4h, dropout, 16 bits: s b h (34 + 5 a s / h).
 //
-// Selective recompute drops what the job's modules keep (model/recompute_modules.hpp): the core of attention the terms in
+// Selective recompute drops what the job's modules keep (model/recompute_modules.hpp): attention's core the terms in
 // s s_kv (arXiv 2205.05198 section 5), of which fused attention keeps one number a query and head; norms the inputs of
 // linear layers; the experts, or the feed-forward part, everything behind their norm. Full recompute keeps e r h.
 #pragma once

@@ -76,6 +76,7 @@ enum class Rule : std::uint8_t {
   kExpertsOverStage,  ///< experts are spread over all ranks of a stage, those of all equal pipelines
   kPowerOfTwoTp,
   kWholeEncoders,       ///< an encoder is one stage, with degrees of its own
+  kRecomputeAlone,      ///< whole layers are recomputed without graphs of blocks and without exchanges beside passes
   kOverlapInterleaved,  ///< exchanges of experts run beside passes of interleaved chunks, or of a single stage
   kBlockingTransfers,   ///< lifted: overlapped; the warm-up stays
   kSchedule,            ///< blocking transfers and the classic warm-up. Lifted: overlapped, free

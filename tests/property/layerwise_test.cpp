@@ -157,7 +157,7 @@ TEST_CASE("property layerwise: for each number in flight the fastest of all assi
   });
   CHECK(feasible >= enough(1000));
   CHECK(mixed >= enough(300));
-  if (cases(2000) == 2000) CHECK(grouped > 0);  // some ten; among fewer cases there may be none
+  if (testing::cases(2000) == 2000) CHECK(grouped > 0);  // some ten; among fewer cases there may be none
 }
 
 TEST_CASE("property layerwise: no plan of the enumerator is faster with as much in flight") {

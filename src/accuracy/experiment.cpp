@@ -196,7 +196,7 @@ double fully_recomputed_share(const Measurement& m) {
   return numbers[0].value / numbers[1].value;
 }
 
-/// Blocks of a position recomputed in full and in their attention core alone, where the cut does not say so.
+/// Blocks of a position recomputed in full and in the job's modules alone, where the cut does not say so.
 /// "selective-op" keeps every second product.
 void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experiment) {
   const cost::RecomputeMode mode = experiment.recompute;

@@ -72,10 +72,6 @@ std::function<double(double, int, int, int, int)> network_of(std::vector<GpuKind
   };
 }
 
-bool has_experts(const model::Model& model) {
-  return std::ranges::any_of(model.types, [](const model::BlockType& type) { return type.feed_forward.is_moe(); });
-}
-
 UnitProfile profile_of(const cost::UnitCost& unit, const cost::UnitCosts& costs) {
   UnitProfile profile;
   profile.forward = unit.forward;
@@ -124,7 +120,7 @@ cost::Degrees replica_degrees(const model::Model& model, int tp) {
   cost::Degrees degrees;
   degrees.tp = tp;
   // Megatron-Core has no experts under tensor parallelism without sequence parallelism.
-  if (tp > 1 && has_experts(model)) {
+  if (tp > 1 && model.has_experts()) {
     degrees.sequence_parallel = true;
     degrees.etp = tp;
   }

@@ -330,9 +330,7 @@ class TimingsReader {
                          to_string(model.job.precision));
     }
     if (d.sequence_parallel && d.tp == 1) return "sequence parallelism shards over tp, which is 1";
-    const bool experts =
-        std::ranges::any_of(model.types, [](const model::BlockType& type) { return type.feed_forward.is_moe(); });
-    if (d.ep * d.etp > 1 && !experts) return "expert parallelism needs experts";
+    if (d.ep * d.etp > 1 && !model.has_experts()) return "expert parallelism needs experts";
     if (row.kind != cost::ProfileKind::kBlock) return {};
     model::Model alone;
     alone.types = {at(model.types, row.type)};

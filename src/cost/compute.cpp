@@ -203,10 +203,6 @@ Passes merge_seconds(const AttentionCore& core, double element, const DeviceRate
           2 * more};
 }
 
-}  // namespace
-
-namespace {
-
 /// The width of a head whose products take as long as this one's: what kernels pad it to, and `extra` for each score,
 /// both beside those of the head that rates of fused attention are stated for.
 double timed_width(double head_dim, double extra, const DeviceRates& device) {

@@ -87,7 +87,7 @@ Json hetero_json(const plan::LaunchPlan& plan, const Stages& stages, const Alias
   for (const plan::Stage* stage : stages) hetero["hetero_pipeline_layer_split"].push_back(stage->block_count());
   hetero["hetero_device_types"] = aliases.of_stage;
   hetero["hetero_current_device_type"] = aliases.of_stage.front();  // the runner puts each host's own in its place
-  if (std::ranges::any_of(plan.model.types, [](const auto& t) { return t.feed_forward.is_moe(); })) {
+  if (plan.model.has_experts()) {
     Json widths = Json::array();
     for (const plan::Stage* stage : stages) widths.push_back(stage->parts.front().strategy.degrees.etp);
     hetero["expert_tensor_parallel_size_per_process_mesh"] = std::move(widths);

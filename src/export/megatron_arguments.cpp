@@ -156,14 +156,10 @@ const cost::Degrees& expert_degrees(const plan::LaunchPlan& plan) {
 
 /// --recompute-modules: those that some layer has.
 std::vector<std::string> recomputed_names(const model::Model& model) {
-  std::vector<std::string> names;
-  for (const auto& [name, module] : model::kRecomputeModules) {
-    const auto of_type = [&, module = module](const BlockType& type) {
-      return model::recomputed_modules(type, model.job).has(module);
-    };
-    if (std::ranges::any_of(model.types, of_type)) names.emplace_back(name);
-  }
-  return names;
+  model::RecomputeModules all;
+  for (const BlockType& type : model.types) all = all.with(model::recomputed_modules(type, model.job));
+  const std::vector<std::string_view> names = names_of(all);
+  return {names.begin(), names.end()};
 }
 
 void add_recompute(const plan::LaunchPlan& plan, List& list) {
@@ -188,7 +184,7 @@ void add_recompute(const plan::LaunchPlan& plan, List& list) {
 std::vector<std::string> captured_modules(const model::Model& model) {
   std::vector<std::string> modules{"attn"};
   if (type_of(model, false) != nullptr) modules.emplace_back("mlp");
-  if (type_of(model, true) != nullptr) modules.insert(modules.end(), {"moe_router", "moe_preprocess"});
+  if (model.has_experts()) modules.insert(modules.end(), {"moe_router", "moe_preprocess"});
   return modules;
 }
 
@@ -206,15 +202,14 @@ void add_cuda_graphs(const model::Model& model, List& list) {
 
 /// The flexible dispatcher has nothing to do, and refuses, where experts and tensors are whole on each rank.
 void add_expert_exchange(const plan::LaunchPlan& plan, List& list) {
-  if (type_of(plan.model, true) == nullptr) return;
+  if (!plan.model.has_experts()) return;
   const model::Job& job = plan.model.job;
   const cost::Degrees& degrees = expert_degrees(plan);
   if (job.expert_dispatch == model::ExpertDispatch::kAllToAll || degrees.ep * degrees.etp == 1) {
     list.value("moe-token-dispatcher-type", "alltoall");
   } else {
-    const bool deepep = job.expert_dispatch == model::ExpertDispatch::kDeepEp;
     list.value("moe-token-dispatcher-type", "flex")
-        .value("moe-flex-dispatcher-backend", deepep ? "deepep" : "hybridep")
+        .value("moe-flex-dispatcher-backend", to_string(job.expert_dispatch))
         .value("moe-router-dtype", "fp32");
   }
   list.flag_if(job.overlap_experts && degrees.ep > 1, "overlap-moe-expert-parallel-comm");
@@ -277,12 +272,11 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   const auto stages = stages_of_replica(plan);
   const plan::Part& part = stages.front()->parts.front();
   const cost::Degrees& d = part.strategy.degrees;
-  const bool experts = std::ranges::any_of(plan.model.types, [](const auto& t) { return t.feed_forward.is_moe(); });
   List list;
   list.value("tensor-model-parallel-size", d.tp)
       .value("pipeline-model-parallel-size", stages.size())
       .value("context-parallel-size", d.cp);
-  if (experts) {
+  if (plan.model.has_experts()) {
     const cost::Degrees& e = expert_degrees(plan);
     list.value("expert-model-parallel-size", e.ep).value("expert-tensor-parallel-size", e.etp);
   }

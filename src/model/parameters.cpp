@@ -134,6 +134,10 @@ BlockType plain(BlockType block) {
   return block;
 }
 
+bool Model::has_experts() const {
+  return std::ranges::any_of(types, [](const BlockType& type) { return type.feed_forward.is_moe(); });
+}
+
 std::int64_t Model::embedding_parameters() const {
   return vocabulary * embedding_width(*this) + learned_positions * hidden + projection_size(*this) +
          extra_embedding_parameters;

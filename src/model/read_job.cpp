@@ -139,23 +139,10 @@ DType read_precision(io::ObjectReader& reader) {
                                   {"tf32", DType::kTf32}});
 }
 
-AttentionKernel read_attention_kernel(io::ObjectReader& reader) {
-  return reader.choice_or<AttentionKernel>(
-      "attention_kernel", AttentionKernel::kFlash2,
-      {{"flash-2", AttentionKernel::kFlash2}, {"native", AttentionKernel::kNative}});
-}
-
-CudaGraphs read_cuda_graphs(io::ObjectReader& reader) {
-  return reader.choice_or<CudaGraphs>(
-      "cuda_graphs", CudaGraphs::kNone,
-      {{"none", CudaGraphs::kNone}, {"blocks", CudaGraphs::kBlocks}, {"step", CudaGraphs::kStep}});
-}
-
-ExpertDispatch read_expert_dispatch(io::ObjectReader& reader) {
-  return reader.choice_or<ExpertDispatch>("expert_dispatch", ExpertDispatch::kAllToAll,
-                                          {{"all-to-all", ExpertDispatch::kAllToAll},
-                                           {"deepep", ExpertDispatch::kDeepEp},
-                                           {"hybridep", ExpertDispatch::kHybridEp}});
+/// By the names that to_string gives them.
+template <class E, class... Others>
+E read_named(io::ObjectReader& reader, std::string_view key, E usual, Others... others) {
+  return reader.choice_or<E>(key, usual, {{to_string(usual), usual}, {to_string(others), others}...});
 }
 
 std::string module_hint(std::string_view name) {
@@ -216,6 +203,26 @@ void name_job_aliases(io::ObjectReader& reader) {
 
 }  // namespace
 
+std::string_view to_string(AttentionKernel kernel) { return kernel == AttentionKernel::kNative ? "native" : "flash-2"; }
+
+std::string_view to_string(ExpertDispatch dispatch) {
+  switch (dispatch) {
+    case ExpertDispatch::kAllToAll: break;
+    case ExpertDispatch::kDeepEp: return "deepep";
+    case ExpertDispatch::kHybridEp: return "hybridep";
+  }
+  return "all-to-all";
+}
+
+std::string_view to_string(CudaGraphs graphs) {
+  switch (graphs) {
+    case CudaGraphs::kNone: break;
+    case CudaGraphs::kBlocks: return "blocks";
+    case CudaGraphs::kStep: return "step";
+  }
+  return "none";
+}
+
 void set_precision(Job& job, DType precision) {
   job.precision = precision;
   // Matrix products in fp8 keep 2-byte parameters and activations; main gradients are fp32 beside bf16 parameters.
@@ -244,11 +251,12 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
                                          io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job.parameter_bytes, job.optimizer);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
-  job.attention_kernel = read_attention_kernel(reader);
+  job.attention_kernel = read_named(reader, "attention_kernel", AttentionKernel::kFlash2, AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
   job.fused_loss = reader.boolean_or("fused_loss", job.fused_loss);
-  job.cuda_graphs = read_cuda_graphs(reader);
-  job.expert_dispatch = read_expert_dispatch(reader);
+  job.cuda_graphs = read_named(reader, "cuda_graphs", CudaGraphs::kNone, CudaGraphs::kBlocks, CudaGraphs::kStep);
+  job.expert_dispatch = read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,
+                                   ExpertDispatch::kHybridEp);
   job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
   job.routing_imbalance =
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));

@@ -111,8 +111,8 @@
 //     overlap_expert_communication: false # dispatch and combine run beside the passes of another microbatch
 //     overlap_parameter_gather: false # a sharded optimizer's parameters are gathered beside the next forward pass
 //     fused_loss: false               # logits become their gradient in one kernel, without copies in fp32
-//     recompute_modules: [moe_act]    # what selective recompute runs again: core_attn, layernorm, mla_up_proj, moe_act,
-//                                     # mlp, moe, shared_experts; left out: what keeps much and takes little
+//     recompute_modules: [moe_act]    # what selective recompute runs again: core_attn, layernorm, mla_up_proj,
+//                                     # moe_act, mlp, moe, shared_experts; left out: what keeps much and takes little
 //     routing_imbalance: 1.15         # load of the busiest expert-parallel rank over the mean
 //     dropout: true                   # of models with LayerNorm and biases; others train without
 //     fused_gradient_accumulation: true # weight-gradient products add into the main gradients, else extra kernels do
@@ -120,10 +120,10 @@
 //     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched
-//     sharding_group: any             # data-parallel ranks that ZeRO shards over: any (searched), all, node or a
-//     number freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the
-//     decoder allow: [tp, pipeline]           # only these techniques, or forbid: [zero3, recompute]      # all but
-//     these; default: everything is allowed
+//     sharding_group: any             # data-parallel ranks that ZeRO shards over: any (searched), all, node, a number
+//     freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the decoder
+//     allow: [tp, pipeline]           # only these techniques, or
+//     forbid: [zero3, recompute]      # all but these; default: everything is allowed
 //
 // The explicit form of `architecture`, which write_model prints, has instead of layers, encoders and the keys of a
 // block a list of block types and the order in which they follow each other:

@@ -22,6 +22,14 @@ bool is_part_of(RecomputeModule module, const BlockType& block) {
 
 }  // namespace
 
+std::vector<std::string_view> names_of(const RecomputeModules& modules) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, module] : kRecomputeModules) {
+    if (modules.has(module)) names.push_back(name);
+  }
+  return names;
+}
+
 RecomputeModules recomputed_modules(const Job& job) {
   if (!job.recompute_modules.empty()) return job.recompute_modules;
   if (!job.flash_attention) return {RecomputeModule::kCoreAttention};

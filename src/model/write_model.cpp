@@ -178,20 +178,6 @@ ordered_json forbidden_json(const Techniques& allow) {
   return out;
 }
 
-std::string_view name_of(ExpertDispatch dispatch) {
-  return dispatch == ExpertDispatch::kDeepEp ? "deepep" : "hybridep";
-}
-
-std::string_view name_of(CudaGraphs graphs) { return graphs == CudaGraphs::kBlocks ? "blocks" : "step"; }
-
-ordered_json module_names(const RecomputeModules& modules) {
-  ordered_json out = ordered_json::array();
-  for (const auto& [name, module] : kRecomputeModules) {
-    if (modules.has(module)) out.push_back(name);
-  }
-  return out;
-}
-
 void put_sharding_group(const ShardingGroup& group, ordered_json& out) {
   switch (group.kind) {
     case ShardingGroup::Kind::kAny: return;
@@ -210,14 +196,14 @@ ordered_json training_json(const Job& job) {
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
   out["flash_attention"] = job.flash_attention;
-  if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = "native";
+  if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;
   if (job.fused_loss) out["fused_loss"] = true;
-  if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = name_of(job.cuda_graphs);
-  if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = name_of(job.expert_dispatch);
+  if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = to_string(job.cuda_graphs);
+  if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);
   if (job.overlap_experts) out["overlap_expert_communication"] = true;
   if (job.routing_imbalance != Job{}.routing_imbalance) out["routing_imbalance"] = job.routing_imbalance;
-  if (!job.recompute_modules.empty()) out["recompute_modules"] = module_names(job.recompute_modules);
+  if (!job.recompute_modules.empty()) out["recompute_modules"] = names_of(job.recompute_modules);
   out["dropout"] = job.dropout;
   if (job.overlap_gather) out["overlap_parameter_gather"] = true;
   out["overlap_tp_communication"] = job.overlap_tp;

@@ -95,10 +95,6 @@ void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& finding
   }
 }
 
-bool shards(const cost::MemoryPolicy& policy) {
-  return policy.zero > 0 || std::ranges::any_of(policy.runs, [](const auto& run) { return run.policy.zero > 0; });
-}
-
 void check_degrees(const model::Model& model, const Part& part, const std::string& where, Findings& findings) {
   const auto& d = part.strategy.degrees;
   if (part.samples % d.dp == 0) {  // else it is reported as such
@@ -111,7 +107,7 @@ void check_degrees(const model::Model& model, const Part& part, const std::strin
       !std::ranges::all_of(policy.runs, [&](const cost::BlockRun& run) { return is_stage(run.policy.zero); })) {
     findings.add("degrees-invalid", where, "ZeRO stages go from 0 to 3");
   }
-  if (d.dp_replicate > 1 && !shards(policy)) {
+  if (d.dp_replicate > 1 && !policy.shards()) {
     findings.add("degrees-invalid", where, "dp_replicate says what ZeRO shards over, and there is no ZeRO");
   }
   if (policy.recompute_layers != 0 && policy.recompute != cost::RecomputeMode::kFull) {
@@ -145,7 +141,7 @@ void check_recompute(const Stage& stage, const Part& part, const std::string& wh
 /// What ZeRO shards over, against what the job wants.
 void check_sharding_group(const LaunchPlan& plan, const Part& part, const std::string& where, Findings& findings) {
   const model::ShardingGroup& wanted = plan.model.job.sharding_group;
-  if (wanted.kind == model::ShardingGroup::Kind::kAny || !shards(part.strategy.policy)) return;
+  if (wanted.kind == model::ShardingGroup::Kind::kAny || !part.strategy.policy.shards()) return;
   const auto replicate = cost::replicate_of(wanted, part.strategy.degrees, shape_of(plan, part));
   if (replicate == part.strategy.degrees.dp_replicate) return;
   findings.add("sharding-group", where,

@@ -59,13 +59,12 @@ void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vec
 
 void refuse_megatron_options(Rules& rules, const model::Model& model) {
   const model::Job& job = model.job;
-  const bool experts =
-      std::ranges::any_of(model.types, [](const model::BlockType& type) { return type.feed_forward.is_moe(); });
-  if (experts && job.cuda_graphs == model::CudaGraphs::kStep) {
+  if (!model.has_experts()) return;
+  if (job.cuda_graphs == model::CudaGraphs::kStep) {
     rules.refuse("MLM_CUDA_GRAPHS_EXPERTS", {},
                  "a graph of a whole step needs experts whose tokens are padded to a capacity: cuda_graphs is blocks");
   }
-  if (experts && job.overlap_experts && job.precision != DType::kBf16 && job.precision != DType::kFp16 &&
+  if (job.overlap_experts && job.precision != DType::kBf16 && job.precision != DType::kFp16 &&
       job.precision != DType::kFp8) {
     rules.refuse("MLM_EXPERT_OVERLAP_PRECISION", {}, "exchanges of experts run beside passes in 16 bits and fp8 alone");
   }

@@ -59,7 +59,7 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
     rules.refuse(prefix + "_GATHER_OVERLAP", {},
                  "parameters are gathered before the next iteration: overlap_parameter_gather is false");
   }
-  if (first_type(model, true) == nullptr) return;
+  if (!model.has_experts()) return;
   if (job.expert_dispatch != model::ExpertDispatch::kAllToAll && !has.expert_dispatch) {
     rules.refuse(prefix + "_EXPERT_DISPATCH", {}, "tokens go to experts all to all: expert_dispatch is all-to-all");
   }

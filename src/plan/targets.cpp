@@ -45,15 +45,22 @@ std::vector<TargetReason> option_refusals(const runtime::ExecutionOptions& has, 
 
 std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model) {
   Rules rules{std::string(to_string(target))};
-  if (target == runtime::Target::kMegatron) refuse_model(rules, model, "MLM");
-  if (target == runtime::Target::kFlagscale) {
-    refuse_options(rules, model, runtime::runtime_of(target).options, "FS");
-    refuse_model(rules, model, "FS");
+  switch (target) {
+    case runtime::Target::kGeneric: break;
+    case runtime::Target::kMegatron:
+      refuse_model(rules, model, "MLM");
+      refuse_megatron_options(rules, model);
+      break;
+    case runtime::Target::kFlagscale:
+      refuse_options(rules, model, runtime::runtime_of(target).options, "FS");
+      refuse_model(rules, model, "FS");
+      refuse_sharding_groups(rules, model.job, "FS");
+      break;
+    case runtime::Target::kMimo:
+      refuse_mimo_model(rules, model);
+      refuse_sharding_groups(rules, model.job, "MIMO");
+      break;
   }
-  if (target == runtime::Target::kMimo) refuse_mimo_model(rules, model);
-  if (target == runtime::Target::kMegatron) refuse_megatron_options(rules, model);
-  if (target == runtime::Target::kFlagscale) refuse_sharding_groups(rules, model.job, "FS");
-  if (target == runtime::Target::kMimo) refuse_sharding_groups(rules, model.job, "MIMO");
   return std::move(rules).verdict().reasons;
 }
 

@@ -38,17 +38,25 @@ struct JobOption {
   std::string_view value;
   void (*set)(model::Job&);
 };
-constexpr std::array kJobOptions{
-    JobOption{"attention_kernel", "native",
-              [](model::Job& j) { j.attention_kernel = model::AttentionKernel::kNative; }},
-    JobOption{"fused_kernels", "true", [](model::Job& j) { j.fused_kernels = true; }},
-    JobOption{"cuda_graphs", "blocks", [](model::Job& j) { j.cuda_graphs = model::CudaGraphs::kBlocks; }},
-    JobOption{"cuda_graphs", "step", [](model::Job& j) { j.cuda_graphs = model::CudaGraphs::kStep; }},
-    JobOption{"expert_dispatch", "deepep", [](model::Job& j) { j.expert_dispatch = model::ExpertDispatch::kDeepEp; }},
-    JobOption{"overlap_expert_communication", "true", [](model::Job& j) { j.overlap_experts = true; }},
-    JobOption{"overlap_parameter_gather", "true", [](model::Job& j) { j.overlap_gather = true; }},
-    JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},
-};
+/// Those that a job may have instead of its own.
+auto job_options() {
+  using model::AttentionKernel;
+  using model::CudaGraphs;
+  using model::ExpertDispatch;
+  return std::array{
+      JobOption{"attention_kernel", to_string(AttentionKernel::kNative),
+                [](model::Job& j) { j.attention_kernel = AttentionKernel::kNative; }},
+      JobOption{"fused_kernels", "true", [](model::Job& j) { j.fused_kernels = true; }},
+      JobOption{"cuda_graphs", to_string(CudaGraphs::kBlocks),
+                [](model::Job& j) { j.cuda_graphs = CudaGraphs::kBlocks; }},
+      JobOption{"cuda_graphs", to_string(CudaGraphs::kStep), [](model::Job& j) { j.cuda_graphs = CudaGraphs::kStep; }},
+      JobOption{"expert_dispatch", to_string(ExpertDispatch::kDeepEp),
+                [](model::Job& j) { j.expert_dispatch = ExpertDispatch::kDeepEp; }},
+      JobOption{"overlap_expert_communication", "true", [](model::Job& j) { j.overlap_experts = true; }},
+      JobOption{"overlap_parameter_gather", "true", [](model::Job& j) { j.overlap_gather = true; }},
+      JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},
+  };
+}
 
 class Explainer {
  public:
@@ -284,7 +292,7 @@ class Explainer {
 
   void try_options() {
     report_phase("what other execution options would take");
-    for (const JobOption& option : kJobOptions) {
+    for (const JobOption& option : job_options()) {
       plan::LaunchPlan variant = plan_;
       option.set(variant.model.job);
       if (variant.model.job == plan_.model.job) continue;

@@ -47,10 +47,6 @@ std::vector<int> base_stages(const cost::Degrees& d, const Query& q, const model
   return stages;
 }
 
-bool shards(const cost::MemoryPolicy& policy) {
-  return policy.zero > 0 || std::ranges::any_of(policy.runs, [](const auto& run) { return run.policy.zero > 0; });
-}
-
 /// What one block can do.
 std::vector<BlockPolicy> choices_of(const Query& q, int base, bool shards) {
   std::vector<BlockPolicy> out;
@@ -90,7 +86,7 @@ std::map<Chain, Staircase> every_chain(const Query& q, const model::Model& model
       Staircase& stairs = out[{degrees, base}];
       stairs.assign(static_cast<std::size_t>(q.max_in_flight), kNone);
       each_assignment(q, base, may_use(degrees, 3, q, model), [&](const cost::MemoryPolicy& policy) {
-        if (degrees.dp_replicate > 1 && !shards(policy)) return;
+        if (degrees.dp_replicate > 1 && !policy.shards()) return;
         const auto cost = cost::stage_cost(*units, q.slice, policy);
         note(stairs, time_of(cost), cost::max_in_flight(cost, q.shape.device.usable()));
       });

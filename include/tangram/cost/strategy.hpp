@@ -67,6 +67,10 @@ struct MemoryPolicy {
   auto operator<=>(const MemoryPolicy&) const = default;
 
   [[nodiscard]] bool is_mixed() const { return !runs.empty(); }
+  /// Whether ZeRO shards anything, under any of its stages.
+  [[nodiscard]] bool shards() const {
+    return zero > 0 || std::any_of(runs.begin(), runs.end(), [](const BlockRun& run) { return run.policy.zero > 0; });
+  }
 };
 
 /// A policy in runs, for a stage of so many blocks: one or two, or those it has.

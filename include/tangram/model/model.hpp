@@ -171,6 +171,11 @@ enum class CudaGraphs {
   kStep,    ///< all of an iteration
 };
 
+/// As model files have them.
+[[nodiscard]] std::string_view to_string(AttentionKernel kernel);
+[[nodiscard]] std::string_view to_string(ExpertDispatch dispatch);
+[[nodiscard]] std::string_view to_string(CudaGraphs graphs);
+
 struct Job {
   std::int64_t sequence_length = 0;
   std::int64_t global_batch = 0;   ///< samples per iteration
@@ -226,6 +231,7 @@ struct Model {
 
   [[nodiscard]] int block_count() const { return static_cast<int>(blocks.size()); }
   [[nodiscard]] const BlockType& block(int index) const { return at(types, at(blocks, index)); }
+  [[nodiscard]] bool has_experts() const;
   [[nodiscard]] std::int64_t embedding_parameters() const;  ///< tokens, positions, projections in, extra
   [[nodiscard]] std::int64_t head_parameters() const;       ///< final norm, projection out, output matrix unless tied
   [[nodiscard]] std::int64_t total_parameters() const;      ///< each tied matrix counted once

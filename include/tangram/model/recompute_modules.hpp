@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "tangram/base/enum_set.hpp"
 
 namespace tangram::model {
 
@@ -21,6 +23,7 @@ enum class RecomputeModule : std::uint8_t {
   kSharedExperts,
 };
 
+/// With the names of Megatron-Core.
 inline constexpr std::array<std::pair<std::string_view, RecomputeModule>, 7> kRecomputeModules{{
     {"core_attn", RecomputeModule::kCoreAttention},
     {"layernorm", RecomputeModule::kNorms},
@@ -31,24 +34,10 @@ inline constexpr std::array<std::pair<std::string_view, RecomputeModule>, 7> kRe
     {"shared_experts", RecomputeModule::kSharedExperts},
 }};
 
-/// A set of them.
-struct RecomputeModules {
-  std::uint8_t bits = 0;
+using RecomputeModules = EnumSet<RecomputeModule>;
 
-  constexpr RecomputeModules() = default;
-  constexpr RecomputeModules(std::initializer_list<RecomputeModule> modules) {
-    for (const RecomputeModule module : modules) add(module);
-  }
-  constexpr void add(RecomputeModule module) { bits = static_cast<std::uint8_t>(bits | bit(module)); }
-  [[nodiscard]] constexpr bool empty() const { return bits == 0; }
-  [[nodiscard]] constexpr bool has(RecomputeModule module) const { return (bits & bit(module)) != 0; }
-  constexpr bool operator==(const RecomputeModules&) const = default;
-
- private:
-  static constexpr std::uint8_t bit(RecomputeModule module) {
-    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(module));
-  }
-};
+/// In the order of kRecomputeModules.
+[[nodiscard]] std::vector<std::string_view> names_of(const RecomputeModules& modules);
 
 struct BlockType;
 struct Job;

@@ -11,12 +11,13 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tangram/base/enum_set.hpp"
 
 namespace tangram::runtime {
 
@@ -82,22 +83,7 @@ enum class Rule : std::uint8_t {
   kSchedule,            ///< blocking transfers and the classic warm-up. Lifted: overlapped, free
 };
 
-class RuleSet {
- public:
-  constexpr RuleSet() = default;
-  constexpr RuleSet(std::initializer_list<Rule> rules) {
-    for (const Rule rule : rules) bits_ |= bit(rule);
-  }
-  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
-  [[nodiscard]] constexpr bool has(Rule rule) const { return (bits_ & bit(rule)) != 0; }
-  [[nodiscard]] constexpr RuleSet with(RuleSet others) const { return RuleSet(bits_ | others.bits_); }
-  [[nodiscard]] constexpr RuleSet without(Rule rule) const { return RuleSet(bits_ & ~bit(rule)); }
-
- private:
-  constexpr explicit RuleSet(std::uint32_t bits) : bits_(bits) {}
-  static constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
-  std::uint32_t bits_ = 0;
-};
+using RuleSet = EnumSet<Rule>;
 
 /// What of a job's execution options (model::Job) a runtime has: beside kernels that the host issues one by one, and
 /// exchanges of experts all to all, which passes wait for.

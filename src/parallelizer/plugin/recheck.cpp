@@ -54,10 +54,7 @@ bool shards(const model::Model& model, const Query& query, const cost::Degrees& 
 /// Why ZeRO cannot shard like this, or nothing.
 std::string wrong_groups(const model::Model& model, const Query& query, const cost::Strategy& strategy) {
   const cost::Degrees& d = strategy.degrees;
-  const auto& runs = strategy.policy.runs;
-  const bool sharded = strategy.policy.zero > 0 ||
-                       std::ranges::any_of(runs, [](const cost::BlockRun& run) { return run.policy.zero > 0; });
-  if (!sharded) return d.dp_replicate > 1 ? "dp_replicate without ZeRO" : "";
+  if (!strategy.policy.shards()) return d.dp_replicate > 1 ? "dp_replicate without ZeRO" : "";
   if (!shards(model, query, d)) return "ZeRO with nothing to shard over";
   const model::ShardingGroup& wanted = model.job.sharding_group;
   if (wanted.kind == model::ShardingGroup::Kind::kAny) return "";

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "property/execute/computes.hpp"
 #include "support/property.hpp"
 #include "unit/execute/tiny_plan.hpp"
 #include "unit/execute/verified.hpp"
@@ -179,16 +180,6 @@ plan::LaunchPlan small_zero_bubble_plan() {
 plan::LaunchPlan small_grouped_plan() {
   const PartSpec part{{.dp = 4, .ep = pick(1, 2), .dp_replicate = 2}, 4, {pick(1, 3), cost::RecomputeMode::kNone, 0}};
   return make_plan(make_model("dm"), {{4, pick(1, 3), {{2, {part}}}}});
-}
-
-void computes_as_one_process(const plan::LaunchPlan& plan) {
-  const auto report = verify(plan);
-  RC_ASSERT(report.has_value());
-  RC_LOG() << listing(*report);
-  RC_ASSERT(report->ok());
-  RC_ASSERT(report->executed);
-  RC_ASSERT(report->gradient.error <= kTolerance);
-  RC_ASSERT(report->weight.error <= kTolerance);
 }
 
 }  // namespace

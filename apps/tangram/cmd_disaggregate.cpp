@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "disaggregate_accuracy.hpp"
 #include "disaggregate_adapt.hpp"
 #include "disaggregate_serve.hpp"
 #include "disaggregate_verify.hpp"
@@ -49,8 +50,8 @@ struct DisaggregateArguments {
 };
 
 Parameters parameters_of(DisaggregateArguments& a) {
-  return {{{"ACTION", "plan, compare, simulate, verify or adapt", &a.action},
-           {"FILE", "the GPUs there are and kernel graphs, or a schedule that plan wrote", &a.files}},
+  return {{{"ACTION", "plan, compare, simulate, verify, adapt or accuracy", &a.action},
+           {"FILE", "the GPUs there are and kernel graphs, a schedule that plan wrote, or measurements", &a.files}},
           {{"objective", "WHAT", "plan: throughput (default) or latency", &a.objective, {"throughput", "latency"}},
            {"in-flight", "N", "micro-batches under way for each GPU, at most (default: 2)", &a.in_flight},
            {"requests", "N", "compare: requests in memory, the same for all arms (default: what fits)", &a.requests},
@@ -278,17 +279,20 @@ ExitCode run_adapt(const DisaggregateArguments& a, const Context& context) {
   return adapt_to({*std::move(arrivals), inputs->graphs, inputs->batches, static_cast<std::uint64_t>(a.seed)}, context);
 }
 
+ExitCode run_accuracy(const DisaggregateArguments& a, const Context& context) {
+  if (const auto wrong = wrong_files(a, 1, 1, "one file of MEASUREMENTS")) return failed(context, *wrong);
+  return serving_accuracy(a.files.front(), context);
+}
+
 struct DisaggregateAction {
   std::string name;
   ExitCode (*run)(const DisaggregateArguments&, const Context&);
 };
 
 const std::vector<DisaggregateAction>& disaggregate_actions() {
-  static const std::vector<DisaggregateAction> actions{{"plan", run_plan},
-                                                       {"compare", run_compare},
-                                                       {"simulate", run_simulate},
-                                                       {"verify", run_verify},
-                                                       {"adapt", run_adapt}};
+  static const std::vector<DisaggregateAction> actions{{"plan", run_plan},         {"compare", run_compare},
+                                                       {"simulate", run_simulate}, {"verify", run_verify},
+                                                       {"adapt", run_adapt},       {"accuracy", run_accuracy}};
   return actions;
 }
 
@@ -309,7 +313,7 @@ ExitCode run_disaggregate(const DisaggregateArguments& a, const Context& context
 
 Command disaggregate_command() {
   return {.name = "disaggregate",
-          .usage = "plan|compare|simulate|verify|adapt FILE...",
+          .usage = "plan|compare|simulate|verify|adapt|accuracy FILE...",
           .summary = "place the kernels of an inference step on mixed GPUs",
           .examples = R"(  tangram kernels synth llama-3-8b --phase decode --requests 32 \
     --context 2048 --gpu A100-80GB-SXM,L40S -o decode.json
@@ -319,6 +323,7 @@ Command disaggregate_command() {
   tangram disaggregate simulate placement.json --html placement.html
   tangram disaggregate verify placement.json decode.json
   tangram disaggregate adapt cluster.json prefill.json d1.json d32.json --rate 4
+  tangram disaggregate accuracy measured.json
 )",
           .details = R"(GRAPH lists the kernels of a step with their times on every GPU type of the
 fleet: tangram kernels makes it of a model or of a recording.
@@ -345,6 +350,9 @@ byte that they write is compared.
 adapt serves arrivals by two GPU types: one alone, replicas, prefill and decode
 apart, or by turns as a monitor of the queue says; then what an oracle could
 gain, and what re-balancing recovers of a plan whose times are wrong.
+
+accuracy holds predictions against what was measured of such splits: tokens a
+second, and how many times those of one GPU.
 
 Manual: tangram help disaggregation
 )",

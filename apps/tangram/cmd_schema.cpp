@@ -24,7 +24,8 @@ struct SchemaArguments {
 Parameters parameters_of(SchemaArguments& a) {
   return {
       {{"NAME",
-        "cluster, model, profile, timings, launch_plan, measurements, kernels, operator_times, or a document of --json",
+        "cluster, model, profile, timings, launch_plan, measurements, serving_measurements, kernels, operator_times, "
+        "or a document of --json",
         &a.name}},
       {}};
 }
@@ -62,7 +63,7 @@ Command schema_command() {
   tangram schema replan
 )",
           .details = R"(Files: cluster, model, profile, timings (a line of them), measurements,
-launch_plan, kernels (a kernel graph), operator_times.
+serving_measurements, launch_plan, kernels (a kernel graph), operator_times.
 Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
 disaggregation (disaggregate plan), disaggregation_adaptation (disaggregate
@@ -71,8 +72,8 @@ disaggregation_simulation (disaggregate simulate), disaggregation_verification
 (disaggregate verify), error, explanation (explain), export, gpu_list (gpus),
 init, inventory (cluster), islands, kernel_accuracy, kernel_analysis and
 kernel_check (kernels accuracy, analyze and check), parallelizers, planner_files
-(compare --write-inputs), replan (plan --against), simulation (simulate),
-verification (verify), version.
+(compare --write-inputs), replan (plan --against), serving_accuracy
+(disaggregate accuracy), simulation (simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kPrefix = "tangram.";
 
 /// What people call the files they write and keep; the rest is what --json prints.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kKinds{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kKinds{
     {{"cluster", "a fleet"},
      {"model", "a model"},
      {"profile", "a profile"},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kKinds{
      {"operator_times", "times of an operator"},
      {"gpus", "a catalogue of GPU types"},
      {"measurements", "measurements"},
+     {"serving_measurements", "measurements of serving"},
      {"parallelizer", "a plugin's manifest"}}};
 
 /// "cluster" of "tangram.cluster/1"; empty where it is nothing of ours.

@@ -28,7 +28,8 @@ PLUGIN = ROOT / "scripts" / "plugin_sdk" / "example.py"
 TIMINGS = ROOT / "configs" / "timings" / "two-desktops-gpt2-xl.jsonl"
 PTX = ROOT / "tests" / "data" / "ptx"
 REPORTS = ROOT / "tests" / "data" / "cluster" / "reports"
-FILES = {"cluster", "model", "profile", "timings", "measurements", "launch_plan", "kernels", "operator_times"}  # schema_test.py holds these true
+FILES = {"cluster", "model", "profile", "timings", "measurements", "launch_plan", "kernels", "operator_times",
+         "serving_measurements"}  # schema_test.py holds these true
 
 
 def run(*words, exits=0):
@@ -155,6 +156,7 @@ def printed(folder):
         (0, "disaggregate", "verify", schedule, graph),
         (3, "disaggregate", "verify", without_copies(schedule, folder), graph),
         (0, "disaggregate", "adapt", "a100-l40s", *both_phases(folder), "--rate", "3"),
+        (0, "disaggregate", "accuracy", INPUTS / "serving.json"),
         (0, "kernels", "accuracy"),
         (0, "kernels", "check", graph),
         (3, "kernels", "check", untimed(graph, folder)),

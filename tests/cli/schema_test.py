@@ -62,12 +62,17 @@ def check_measurements(binary, configs, inputs):
 
 def main():
     binary, configs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    names = ("cluster", "model", "profile", "timings", "launch_plan", "kernels", "operator_times")
+    names = ("cluster", "model", "profile", "timings", "launch_plan", "kernels", "operator_times",
+             "serving_measurements")
     schemas = {name: json.loads(output(binary, "schema", name)) for name in names}
     documents = [(kind, path, json.loads(without_comments(path.read_text())))
                  for kind in ("cluster", "profile") for path in sorted((configs / f"{kind}s").glob("*.json"))]
     documents += [("operator_times", path, json.loads(path.read_text()))
                   for path in sorted((configs / "kernels").glob("*.json"))]
+    documents += [("serving_measurements", path, json.loads(path.read_text()))
+                  for path in sorted((configs / "measurements" / "serving").glob("fluidgpu.json"))]
+    documents += [("kernels", path, json.loads(path.read_text()))
+                  for path in sorted((configs / "measurements" / "serving").glob("gpt-*.json"))]
     documents += [("kernels", f"kernels of {model}", json.loads(output(
         binary, "kernels", "synth", model, "--phase", "prefill,decode", "--gpu", "L40S,T4", "--json", "-q")))
                   for model in ("llama-3-8b", "deepseek-v2-lite", "gpt2-medium")]

@@ -145,6 +145,11 @@ SCHEDULE = {"schema": "tangram.disaggregation/1", "cluster": {"name": "pair", "d
             "copies": [{"buffer": "x", "ranges": [{"offset": 0, "bytes": 8}], "from": "A", "to": "B",
                         "link_seconds": 1e-6, "gpu_seconds": 1e-6}]}
 
+SERVING = {"schema": "tangram.serving_measurements/1", "source": "by hand",
+           "cases": [{"name": "dense", "cluster": "a100-l40s", "model": "gpt2-medium", "prompt_tokens": 64, "generated_tokens": 16,
+                      "requests": 4, "message_us": 5, "message_gpu_us": 2,
+                      "rows": [{"arm": "replicas", "in_flight": 2, "tokens_s": 1000, "published_tokens_s": 1100}]}]}
+
 
 def resolved(schema, node):
     while "$ref" in node:
@@ -279,6 +284,7 @@ def main():
         judge.add("measurements", [measured], [["accuracy", "measurements.json"]])
         judge.missing = [name for name in judge.missing if not name.startswith("measurements")]  # rows differ in what they print
         judge.add("disaggregation", [SCHEDULE], [["disaggregate", "simulate", "disaggregation.json"]])
+        judge.add("serving_measurements", [SERVING], [["disaggregate", "accuracy", "serving_measurements.json"]])
         plan = made_plan(binary, folder)
         judge.add("launch_plan", [plan], [["check", "launch_plan.json"], ["simulate", "launch_plan.json"]])
         judge.missing = [name for name in judge.missing if not name.startswith("launch_plan")]  # a plan holds what applies

@@ -95,4 +95,7 @@ struct Comparison {
 /// Of batches that check() accepts, all with the same classes, phases and kernels but for their seconds and bytes.
 [[nodiscard]] Comparison compare(std::span<const Batch> batches, const Terms& terms);
 
+/// One arm of it.
+[[nodiscard]] Arm arm_of(std::span<const Batch> batches, ArmKind kind, const Terms& terms);
+
 }  // namespace tangram::disaggregate

@@ -53,7 +53,7 @@ inline constexpr Limit kLimits[] = {
     {"backward", "", 1e-3, 1, kShares},
     {"forward_extra_keys", "", 0, 1e6, kExtraKeys},
     {"backward_extra_keys", "", 0, 1e6, kExtraKeys},
-    {"head_dim_multiple", "", 0, 4096, kHeadWidths},
+    {"head_dim_multiple", "", 1, 4096, "0: not padded; heads of attention are 32 to 512 wide", true},
     {"forward_extra_head_dim", "", 0, 4096, kHeadWidths},
     {"backward_extra_head_dim", "", 0, 4096, kHeadWidths},
     {"memory_efficiency", "", 1e-3, 1, kShares},

@@ -67,18 +67,15 @@ class Comparing {
 
   Comparison run() {
     Comparison comparison;
-    for (int i = 0; i < kArmCount; ++i) {
-      const auto kind = static_cast<ArmKind>(i);
-      if (kind == ArmKind::kOneGpu) {
-        comparison.arms.push_back(replicated(kind, plan_one_gpu(batches_, terms_)));
-      } else if (kind == ArmKind::kReplicas) {
-        comparison.arms.push_back(replicated(kind, plan_replicas(batches_, terms_)));
-      } else {
-        comparison.arms.push_back(split(kind));
-      }
-    }
+    for (int i = 0; i < kArmCount; ++i) comparison.arms.push_back(arm(static_cast<ArmKind>(i)));
     comparison.decision = decide({batches_, terms_, comparison.arms});
     return comparison;
+  }
+
+  [[nodiscard]] Arm arm(ArmKind kind) const {
+    if (kind == ArmKind::kOneGpu) return replicated(kind, plan_one_gpu(batches_, terms_));
+    if (kind == ArmKind::kReplicas) return replicated(kind, plan_replicas(batches_, terms_));
+    return split(kind);
   }
 
  private:
@@ -231,6 +228,11 @@ std::string_view to_string(ArmKind kind) {
                                                               "phase x block, shared",
                                                               "kernels"};
   return at(kNames, kind);
+}
+
+Arm arm_of(std::span<const Batch> batches, ArmKind kind, const Terms& terms) {
+  TANGRAM_ASSERT(!batches.empty() && !terms.in_flight.empty());
+  return Comparing(batches, terms).arm(kind);
 }
 
 Comparison compare(std::span<const Batch> batches, const Terms& terms) {

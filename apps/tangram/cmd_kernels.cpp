@@ -23,6 +23,7 @@
 #include "tangram/kernels/recording.hpp"
 #include "tangram/kernels/synth.hpp"
 #include "tangram/ptx/parse.hpp"
+#include "tangram/ptx/triton_log.hpp"
 
 namespace tangram::app {
 
@@ -146,13 +147,28 @@ Expected<kernels::KernelGraph> graph_of_ptx(const KernelsArguments& a) {
   const auto launches = ptx::read_launches(lines, a.launches);
   if (!launches) return fail(launches.error());
   const kernels::KernelCosts costs(kernels::shipped_tables());
-  auto graph = kernels::graph_of_launches(*module, *launches, a.launches, *gpus, costs);
+  auto graph = kernels::graph_of_launches({&*module, 1}, *launches, a.launches, *gpus, costs);
   if (!graph) return graph;
   graph->sources = {{"ptx", a.files.front(), digest(text)}, {"launches", a.launches, digest(lines)}};
   return graph;
 }
 
-ExitCode import_ptx(const KernelsArguments& a, const Context& context) {
+Expected<kernels::KernelGraph> graph_of_triton_log(const KernelsArguments& a, const std::string& text) {
+  const auto devices = load_devices(a.catalogue);
+  if (!devices) return fail(devices.error());
+  const auto gpus = gpus_of(a.gpus, *devices);
+  if (!gpus) return fail(gpus.error());
+  const std::string& file = a.files.front();
+  const auto log = ptx::read_triton_log(text, file);
+  if (!log) return fail(log.error());
+  const kernels::KernelCosts costs(kernels::shipped_tables());
+  auto graph = kernels::graph_of_launches(log->modules, log->launches, file, *gpus, costs);
+  if (graph) graph->sources = {{"triton_log", file, digest(text)}};
+  return graph;
+}
+
+/// Of PTX with --launch, or of a log of Triton, which has both.
+ExitCode import_ptx(const KernelsArguments& a, const Context& context, const std::string& log = {}) {
   if (const auto wrong = wrong_files(a, 1, 1, "one file of PTX where there is --launch")) {
     return failed(context, *wrong);
   }
@@ -161,13 +177,17 @@ ExitCode import_ptx(const KernelsArguments& a, const Context& context) {
     return failed(context, usage_mistake("missing-option", "kernels import of PTX needs --gpu NAME",
                                          "the GPU types to plan for; tangram gpus lists them"));
   }
-  const auto graph = graph_of_ptx(a);
+  const auto graph = log.empty() ? graph_of_ptx(a) : graph_of_triton_log(a, log);
   if (!graph) return failed(context, graph.error());
   return finish_graph(a, context, *graph);
 }
 
 ExitCode run_import(const KernelsArguments& a, const Context& context) {
   if (!a.launches.empty()) return import_ptx(a, context);
+  if (a.files.size() == 1) {
+    const auto text = io::read_file(a.files.front());
+    if (text && ptx::is_triton_log(*text)) return import_ptx(a, context, *text);
+  }
   if (const auto wrong = wrong_files(a, 1, 2, "one recording, or a Kineto trace and an execution trace")) {
     return failed(context, *wrong);
   }
@@ -317,6 +337,7 @@ Command kernels_command() {
   tangram kernels import trace.json execution.json --gpu L40S -o l40s.json
   tangram kernels import a100.json --gpu A100-80 --onto l40s.json -o both.json
   tangram kernels import k.ptx --launch launches.jsonl --gpu A100-80,L40S
+  tangram kernels import triton.ndjson --gpu A100-80,L40S
   tangram kernels show kernels.json
   tangram kernels check kernels.json
   tangram kernels analyze kernel.ptx --launch launches.jsonl --explain
@@ -326,8 +347,8 @@ buffers that each reads and writes, and how long it takes on each GPU.
 
 import reads what a run recorded: a Kineto trace of PyTorch, with the execution
 trace of the same run where there is one; a dump of a CUDA graph; tables of nsys
-or ncu. Of PTX and --launch it makes a graph of what the analysis of each launch
-finds, with times by the roofline. --onto adds the times of another GPU to a
+or ncu. Of PTX and --launch, or of a log of Triton (tritonparse), it makes a graph
+of what the analysis of each launch finds, with times by the roofline. --onto adds the times of another GPU to a
 graph: kernels are matched by the operators that launch them, and the first
 difference is an error.
 

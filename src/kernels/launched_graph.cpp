@@ -53,9 +53,9 @@ std::vector<Access> joined(std::vector<Access> accesses) {
 
 class LaunchedGraph {
  public:
-  LaunchedGraph(const ptx::Module& module, const std::string& file, std::span<const cluster::GpuType> gpus,
+  LaunchedGraph(std::span<const ptx::Module> modules, const std::string& file, std::span<const cluster::GpuType> gpus,
                 const KernelCosts& costs)
-      : module_(module), file_(file), gpus_(gpus), costs_(costs) {
+      : modules_(modules), file_(file), gpus_(gpus), costs_(costs) {
     for (const cluster::GpuType& gpu : gpus) graph_.gpus.push_back(gpu.name);
   }
 
@@ -73,7 +73,7 @@ class LaunchedGraph {
  private:
   void add(const ptx::RecordedLaunch& recorded) {
     const ptx::Launch& launch = recorded.launch;
-    const auto ranges = ptx::ranges_of(module_, launch);
+    const auto ranges = ptx::ranges_of(at(modules_, recorded.module), launch);
     if (!ranges) {
       for (Diagnostic wrong : ranges.error()) {
         wrong.where = {file_, recorded.line, 1};
@@ -174,7 +174,7 @@ class LaunchedGraph {
     return until >= access.end();
   }
 
-  const ptx::Module& module_;
+  std::span<const ptx::Module> modules_;
   const std::string& file_;
   std::span<const cluster::GpuType> gpus_;
   const KernelCosts& costs_;
@@ -186,10 +186,10 @@ class LaunchedGraph {
 
 }  // namespace
 
-Expected<KernelGraph> graph_of_launches(const ptx::Module& module, const std::vector<ptx::RecordedLaunch>& launches,
-                                        const std::string& file, std::span<const cluster::GpuType> gpus,
-                                        const KernelCosts& costs) {
-  return LaunchedGraph(module, file, gpus, costs).run(launches);
+Expected<KernelGraph> graph_of_launches(std::span<const ptx::Module> modules,
+                                        const std::vector<ptx::RecordedLaunch>& launches, const std::string& file,
+                                        std::span<const cluster::GpuType> gpus, const KernelCosts& costs) {
+  return LaunchedGraph(modules, file, gpus, costs).run(launches);
 }
 
 }  // namespace tangram::kernels

@@ -1,5 +1,5 @@
-// The kernel graph of recorded launches of PTX. Goes in: a module, its launches in order, GPU types. Comes out: a graph
-// of one step, in which what kernels touch is what the analysis of their PTX found.
+// The kernel graph of recorded launches of PTX. Goes in: modules, launches of their entries in order, GPU types. Comes
+// out: a graph of one step, in which what kernels touch is what the analysis of their PTX found.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ namespace tangram::kernels {
 /// launch of the step wrote before is a KV cache; the others are activations. Accesses in many pieces (more than 256)
 /// are one that is not exact. Times are those of a kernel that streams the bytes touched, by the roofline: import
 /// measured ones with --onto. Errors name the line of `file`.
-[[nodiscard]] Expected<KernelGraph> graph_of_launches(const ptx::Module& module,
+[[nodiscard]] Expected<KernelGraph> graph_of_launches(std::span<const ptx::Module> modules,
                                                       const std::vector<ptx::RecordedLaunch>& launches,
                                                       const std::string& file, std::span<const cluster::GpuType> gpus,
                                                       const KernelCosts& costs);

@@ -16,7 +16,8 @@ namespace tangram::ptx {
 
 struct RecordedLaunch {
   Launch launch;
-  int line = 0;  ///< of the file
+  int line = 0;    ///< of the file
+  int module = 0;  ///< whose entry it is, where there are several
 };
 
 /// One launch a line; empty lines do not count. All mistakes, with the lines they stand on.

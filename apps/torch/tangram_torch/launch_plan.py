@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Union
+from typing import Optional, Union
 
 from .details import Details
-
-Json = dict[str, Any]
+from .encoders import TEXT, Encoder, Json, Stream, crossing, read_encoders
+from .errors import PlanError
 
 SCHEMA = "tangram.launch_plan/1"
-
-
-class PlanError(Exception):
-    """The plan cannot be run: str() says why."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +55,8 @@ class FeedForward:
 @dataclass(frozen=True)
 class BlockType:
     name: str
+    hidden: int
+    causal: bool  # else tokens see those behind them, too
     attention: Attention
     feed_forward: FeedForward
     norms: int
@@ -76,8 +74,25 @@ class Model:
     tied: bool
     final_norm: bool
     final_norm_bias: bool
-    blocks: tuple[BlockType, ...]
-    details: Details = field(default_factory=Details)
+    blocks: tuple[BlockType, ...]  # of the encoders, then of the language model
+    encoders: tuple[Encoder, ...] = ()
+    trained: bool = True  # the language model, embedding and head
+    details: Details = field(default_factory=Details)  # of the language model
+
+    @property
+    def language(self) -> range:
+        return range(self.encoders[-1].blocks.stop if self.encoders else 0, len(self.blocks))
+
+    def encoder_of(self, block: int) -> Optional[Encoder]:
+        return next((encoder for encoder in self.encoders if block in encoder.blocks), None)
+
+    def trains(self, block: int) -> bool:
+        encoder = self.encoder_of(block)
+        return self.trained if encoder is None else encoder.trained
+
+    def crossing(self, cut: int, positions: int) -> list[Stream]:
+        """What crosses the cut in front of a block; `positions`: of a sample."""
+        return crossing(self.encoders, self.language, cut, Stream(TEXT, positions, self.hidden, self.trained))
 
 
 @dataclass(frozen=True)
@@ -269,13 +284,18 @@ def plan_of(json_plan: Json) -> LaunchPlan:
 
 def _model_of(json_model: Json) -> Model:
     a = json_model["architecture"]
-    if a["extra_embedding_parameters"] > 0:
-        raise PlanError(f"{json_model['name']} has an encoder in front of its embedding: text models alone are trained")
-    types = {t["name"]: _block_type_of(t, a) for t in a["types"]}
+    types = {t["name"]: _block_type_of(t) for t in a["types"]}
     blocks = [types[run["type"]] for run in a["blocks"] for _ in range(run["count"])]
-    return Model(json_model["name"], a["hidden"], a["vocabulary"], a["learned_positions"],
-                 a.get("embedding_projection", 0), a["tied_embeddings"], a["final_norm"], a["norm"] == "layernorm",
-                 tuple(blocks))
+    encoders = read_encoders(json_model["name"], a, json_model.get("data", {}), [block.hidden for block in blocks])
+    trained = all(module["trainable"] for module in a.get("modules", []) if module["kind"] == "language")
+    model = Model(json_model["name"], a["hidden"], a["vocabulary"], a["learned_positions"],
+                  a.get("embedding_projection", 0), a["tied_embeddings"], a["final_norm"], a["norm"] == "layernorm",
+                  tuple(blocks), encoders, trained)
+    for block in blocks[model.language.start:]:
+        if not block.causal or block.hidden != model.hidden:
+            raise PlanError(f"blocks of type {block.name} are an encoder's, of which the model file says no more: give it "
+                            "tokens_in and a connector")
+    return model
 
 
 def _refuse_hybrid(t: Json) -> None:
@@ -287,18 +307,16 @@ def _refuse_hybrid(t: Json) -> None:
         raise PlanError(f'experts of type {t["name"]} have "latent_hidden": those as wide as it alone are trained')
 
 
-def _block_type_of(t: Json, architecture: Json) -> BlockType:
+def _block_type_of(t: Json) -> BlockType:
     _refuse_hybrid(t)
-    if not t["causal"] or t["hidden"] != architecture["hidden"] or "tokens" in t:
-        raise PlanError(f"blocks of type {t['name']} are an encoder's: text models alone are trained")
     none = dict.fromkeys(("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 0)
     attention = Attention(t["heads"], t.get("kv_heads", t["heads"]), t.get("head_dim", 0), t["sliding_window"],
                           t["qkv_bias"], t["output_bias"], t.get("qk_norm", False), **{**none, **t.get("mla", {})})
     dense: Json = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0,
                    "shared_gate": False, "router_bias": False}
     feed_forward = FeedForward(t.get("ffn_hidden", 0), t["gated"], t["ffn_bias"], **{**dense, **t.get("moe", {})})
-    return BlockType(t["name"], attention, feed_forward, t["norms_per_block"], t["norm"] == "layernorm",
-                     t["parallel_attention"])
+    return BlockType(t["name"], t["hidden"], t["causal"], attention, feed_forward, t["norms_per_block"],
+                     t["norm"] == "layernorm", t["parallel_attention"])
 
 
 def _nanoseconds(milliseconds: float) -> int:

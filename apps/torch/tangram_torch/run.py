@@ -13,8 +13,9 @@ from .holders import buckets_of, first_part, shared_pieces
 from .initial import Initial, load
 from .launch_plan import LaunchPlan, PlanError
 from .optimizer import AdamSettings, Optimizer
-from .pipeline import RankProgram, TokenSource
+from .pipeline import RankProgram
 from .recorder import OFF, Recorder
+from .samples import Source
 from .staged import StagedGroups
 from .topology import Place, Ranks
 from .unit import Precision
@@ -85,7 +86,7 @@ def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
 class Run:
     """torch.distributed has been initialized with as many ranks as the plan has."""
 
-    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: TokenSource, initial: Initial,
+    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: Source, initial: Initial,
                  recorder: Recorder = OFF) -> None:
         if plan.training.optimizer != "adam":
             raise PlanError(f"the optimizer {plan.training.optimizer} is not one that this runtime has: adam")
@@ -97,7 +98,8 @@ class Run:
                                    buckets, recorder)
         load(self.program.flats, self.program.routers, initial)
         settings = AdamSettings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
-        self.optimizer = Optimizer(self.program.flats, self.groups.world, self.program.place.part.first_rank,
+        trained = [flat for flat in self.program.flats if flat.trained]
+        self.optimizer = Optimizer(trained, options.device, self.groups.world, self.program.place.part.first_rank,
                                    first_part(plan), settings)
         self.scale = LossScale(options.precision == "fp16")
         self.last = StepResult(0.0, 0.0, False)
@@ -135,4 +137,5 @@ class Run:
             loads[block, :router.shape.experts] = router.load
         self.groups.world.all_reduce(loads)
         for block, router in routers.items():
-            router.correct(loads[block, :router.shape.experts])
+            if plan.model.trains(block):
+                router.correct(loads[block, :router.shape.experts])

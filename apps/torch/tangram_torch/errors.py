@@ -1,0 +1,5 @@
+"""What a user can be told. Nothing here needs PyTorch."""
+
+
+class PlanError(Exception):
+    """The plan cannot be run: str() says why."""

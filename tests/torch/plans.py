@@ -59,7 +59,7 @@ def encoder(name, hidden, blocks, tokens_in, tokens_out, columns, connector=None
         module["connector"] = {"kind": "mlp", "bias": True, "norm": "none", "extra_parameters": 0, "trainable": True,
                                **connector}
     record = block_type(name, hidden=hidden, head_dim=hidden // 4, ffn=12, causal=False, **more)
-    return {**record, "sliding_window": more.get("sliding_window", tokens_in), "tokens": tokens_in}, module
+    return {**record, "sliding_window": more.get("sliding_window", tokens_in), "tokens": tokens_in + 1}, module
 
 
 def multimodal(language, *encoders, blocks=2):
@@ -157,6 +157,7 @@ def _add_pipeline(plan, samples, microbatch, stages, length):
 
 def _transfers(plan, source, target, microbatch, length):
     whole = plan_of({**plan, "boundaries": [], "pipelines": []})
+    length = whole.model.blocks[whole.stages[source].chunks[0].stop - 1].tokens or length
     sides = [[(rank, Place(rank, p)) for p in whole.stages[stage].parts for rank in p.ranks]
              for stage in (source, target)]
     transfers = []

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .communication import Groups
-from .launch_plan import LaunchPlan, PlanError, Transfer
+from .launch_plan import LaunchPlan, PlanError
 from .parallel import Parallel
 from .topology import Place
 
@@ -49,26 +49,27 @@ def sides_of(plan: LaunchPlan, stage: int) -> list[Side]:
     return [side for side in sides if plan.boundaries.get(side.stages)]
 
 
-def routes_of(plan: LaunchPlan, place: Place, transfers: tuple[Transfer, ...], incoming: bool) -> list[Route]:
-    """Raises PlanError where these are not all of the rank's shard."""
+def routes_of(plan: LaunchPlan, place: Place, side: Side) -> list[Route]:
+    """As the plan lists them. Raises PlanError where these are not all of the rank's shard."""
     samples = place.samples(place.part.first_sample + place.part.samples)
-    positions = place.shard_range(plan.training.sequence_length)
+    before = plan.model.blocks[plan.stages[side.stages[0]].chunks[0].stop - 1]
+    positions = place.shard_range(before.tokens or plan.training.sequence_length)
     routes = []
-    for t in transfers:
-        if place.rank != (t.target if incoming else t.source):
+    for t in plan.boundaries[side.stages]:
+        if place.rank != (t.target if side.target else t.source):
             continue
-        routes.append(Route(t.source if incoming else t.target, _within(t.samples, samples),
+        routes.append(Route(t.source if side.target else t.target, _within(t.samples, samples),
                             _within(t.positions, positions)))
     if sum(len(r.samples) * len(r.positions) for r in routes) != len(samples) * len(positions):
         raise PlanError(f"the transfers of the plan do not bring all that rank {place.rank} works on")
     return routes
 
 
-def item_routes_of(plan: LaunchPlan, place: Place, stage: int, positions: int) -> list[Route]:
-    """To or from all ranks of another stage: of the items of the samples that both work on, the positions that both hold."""
+def routes_between(plan: LaunchPlan, place: Place, side: Side, positions: int) -> list[Route]:
+    """To or from all ranks of the other stage, of an activation of so many positions: what both work on."""
     samples, held = place.samples(place.part.first_sample + place.part.samples), place.shard_range(positions)
     routes = []
-    for part in plan.stages[stage].parts:
+    for part in plan.stages[side.stages[not side.target]].parts:
         for peer in (Place(rank, part) for rank in part.ranks):
             common = (_common(samples, peer.samples(part.first_sample + part.samples)),
                       _common(held, peer.shard_range(positions)))

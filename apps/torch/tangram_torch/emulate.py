@@ -189,7 +189,7 @@ class EmulatedRank:
         """By (backward, incoming)."""
         plan, wires = emulated.plan, {}
         for side in sides_of(plan, self._stage.id):
-            routes = routes_of(plan, place_of(plan, rank), plan.boundaries[side.stages], side.target)
+            routes = routes_of(plan, place_of(plan, rank), side)
             link = emulated.links[side.stages]
             scaled = Link(link.latency * slowdown, link.occupancy * slowdown)
             wires[side.backward, side.incoming] = _Wire(self._groups, self.clock, routes, scaled, side.backward)

@@ -79,6 +79,15 @@ class Encoder:
         return self.tokens_in if self.patch_width > self.tokens_in else 0
 
     @property
+    def values(self) -> int:
+        """Of a token, at most."""
+        return self.patch_width - self.learned_positions or self.hidden
+
+    def can_read(self, values: int) -> bool:
+        """Columns that are left over are positions, where it learns them."""
+        return 0 < values <= self.values if self.learned_positions else values == self.values
+
+    @property
     def passes_gradients(self) -> bool:
         """Whether what comes out needs a gradient."""
         return self.trained or (self.connector is not None and self.connector.trained)

@@ -56,6 +56,7 @@ class FeedForward:
 class BlockType:
     name: str
     hidden: int
+    tokens: int  # of a sample, in the mean; 0: its positions
     causal: bool  # else tokens see those behind them, too
     attention: Attention
     feed_forward: FeedForward
@@ -181,7 +182,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What one rank sends another for one microbatch in the forward direction; backward is the reverse."""
+    """What one rank sends another for one microbatch in the forward direction; backward is the reverse. Positions count
+    the tokens of the block in front of the boundary: inside an encoder as many as samples have in the mean."""
 
     source: int
     target: int
@@ -315,8 +317,8 @@ def _block_type_of(t: Json) -> BlockType:
     dense: Json = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0,
                    "shared_gate": False, "router_bias": False}
     feed_forward = FeedForward(t.get("ffn_hidden", 0), t["gated"], t["ffn_bias"], **{**dense, **t.get("moe", {})})
-    return BlockType(t["name"], t["hidden"], t["causal"], attention, feed_forward, t["norms_per_block"],
-                     t["norm"] == "layernorm", t["parallel_attention"])
+    return BlockType(t["name"], t["hidden"], t.get("tokens", 0), t["causal"], attention, feed_forward,
+                     t["norms_per_block"], t["norm"] == "layernorm", t["parallel_attention"])
 
 
 def _nanoseconds(milliseconds: float) -> int:

@@ -10,7 +10,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from .boundary import Boundary, Receiver, item_routes_of, routes_of, sides_of
+from .boundary import Boundary, Receiver, routes_between, routes_of, sides_of
 from .communication import Groups
 from .encoders import TEXT, Encoder, Stream
 from .experts import Router
@@ -141,10 +141,10 @@ class RankProgram:
         for side in sides_of(self.plan, self.stage.id):
             for stream in {stream: None for chunk in range(len(self.stage.chunks))
                            for stream in self._crossing(chunk, side.target)}:
-                if stream.name == TEXT:
-                    routes = routes_of(self.plan, self.place, self.plan.boundaries[side.stages], side.target)
+                if self.plan.model.encoders:  # where the plan counts the tokens of the mean sample
+                    routes = routes_between(self.plan, self.place, side, stream.positions)
                 else:
-                    routes = item_routes_of(self.plan, self.place, side.stages[not side.target], stream.positions)
+                    routes = routes_of(self.plan, self.place, side)
                 made[side.backward, side.incoming, stream] = Boundary(self._split(stream.positions), self.groups, routes,
                                                                       side.backward)
         return made

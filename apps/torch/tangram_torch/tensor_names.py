@@ -118,6 +118,8 @@ class Source:
 
 def sources_of(model: Model, config: Json) -> dict[str, Source]:
     """Of each weight."""
+    if model.encoders:
+        raise PlanError(f"checkpoints of Hugging Face are read and written for text models, and {model.name} has encoders")
     names = names_of(config.get("model_type"))
     sources = {weight.name: _source(names, model, config, weight) for weight in weights_of_model(model)}
     nameless = [name for name, source in sources.items() if source is None]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Optional
 
 import torch
 from torch import Tensor
 
 from .boundary import Boundary, Receiver, routes_between, routes_of, sides_of
+from .chain import Chain, KeptPasses, Streams
 from .communication import Groups
 from .encoders import TEXT, Encoder, Stream
 from .experts import Router
@@ -29,16 +30,13 @@ from .weights import Held, units_of
 from .zero_bubble import passes_of
 
 
-Streams = dict[str, Tensor]
-
-
 @dataclass
 class _Kept:
-    """What a microbatch leaves in a chunk for its backward pass: of each layer its inputs and, unless it is recomputed,
-    its output; nothing of one without a backward pass."""
+    """What a microbatch leaves in a chunk for its backward pass."""
 
     batch: Microbatch
-    layers: list[tuple[tuple[Tensor, ...], Optional[Tensor]]] = field(default_factory=list)
+    passes: KeptPasses
+    loss: Optional[Tensor]
 
 
 class RankProgram:
@@ -61,7 +59,7 @@ class RankProgram:
         self._ends = Ends(self.parallel, plan.model, self._end("embedding"), self._end("head"))
         self.loss_scale = 1.0
         self._later = Later() if self.stage.puts_off else None
-        self._layers = self._make_layers()
+        self._chains = self._make_chains()
         self._passes = passes_of(plan, rank)
         self._boundaries = self._make_boundaries()
         self._buckets = [bucket for bucket in buckets if rank in bucket[0]]
@@ -83,7 +81,7 @@ class RankProgram:
             self._parallels[positions] = Parallel(self.place, self.groups, positions)
         return self._parallels[positions]
 
-    def _make_layers(self) -> list[list[Layer]]:
+    def _make_chains(self) -> list[Chain]:
         """Of each chunk."""
         policies = dict(zip(self.stage.blocks, self.place.part.policies))
         layers = [[layer for b in chunk for layer in self._layers_of(b, policies[b])] for chunk in self.stage.chunks]
@@ -91,9 +89,7 @@ class RankProgram:
             layers[0].insert(0, self._ends.embedding_layer())
         if self.stage.head:
             layers[-1].append(self._ends.head_layer())
-        for chunk, of_chunk in enumerate(layers):
-            self._find_backward(chunk, of_chunk)
-        return layers
+        return [Chain(of_chunk, self._crossing(chunk, at_start=True)) for chunk, of_chunk in enumerate(layers)]
 
     def _layers_of(self, block: int, policy: BlockPolicy) -> list[Layer]:
         """A block with what stands in front of it and behind it at the ends of modules."""
@@ -115,13 +111,6 @@ class RankProgram:
     def _encoder_ends(self, encoder: Encoder) -> EncoderEnds:
         inside, out = self._split(encoder.tokens_in), self._split(encoder.tokens_out)
         return EncoderEnds(encoder, self._ends, inside, out, self.source, self.precision, self.device)
-
-    def _find_backward(self, chunk: int, layers: list[Layer]) -> None:
-        """Which layers have a backward pass, from what the chunk receives on."""
-        gradients = {stream.name: stream.gradients for stream in self._crossing(chunk, at_start=True)}
-        for layer in layers:
-            layer.has_backward = bool(layer.trained) or any(gradients[name] for name in layer.reads)
-            gradients[layer.writes] = layer.has_backward
 
     def _crossing(self, chunk: int, at_start: bool) -> list[Stream]:
         """What enters a chunk forward, or leaves it; nothing at the ends of the model."""
@@ -228,49 +217,36 @@ class RankProgram:
             boundary.send(streams[stream.name].detach(), batch.rows_before(stream.name))
 
     def _run_forward(self, step: Pass, streams: Streams) -> None:
-        kept = _Kept(self._ends.batch)
-        self._kept[step.chunk, step.microbatch] = kept
+        kept = self._kept[step.chunk, step.microbatch] = _Kept(self._ends.batch, [], None)
         self.most_in_flight = max(self.most_in_flight, len(self._kept))
         self.most_held = max(self.most_held, len(self._kept) + len(self._put_off))
-        gradients = {stream.name: stream.gradients for stream in self._crossing(step.chunk, at_start=True)}
-        for layer in self._layers[step.chunk]:
-            inputs = tuple(streams.pop(name).detach().requires_grad_(gradients[name]) for name in layer.reads)
-            layer.gather()
-            with torch.set_grad_enabled(layer.has_backward and not layer.recompute), \
-                    self._unit_span("forward", layer, len(kept.batch.samples)):
-                out = layer.run(*inputs)
-            if layer.has_backward:
-                kept.layers.append((inputs, None if layer.recompute else out))
-            layer.release()
-            streams[layer.writes], gradients[layer.writes] = out, layer.has_backward
+        samples = len(kept.batch.samples)
+        kept.passes = self._chains[step.chunk].forward(streams, lambda layer: self._unit_span("forward", layer, samples))
         if self.stage.ends_with(step.chunk):
-            self._loss += streams[TEXT].detach()
+            kept.loss = streams[TEXT].detach()
+            self._loss += kept.loss
         self._send(step, kept.batch, streams)
 
     def _run_backward(self, step: Pass, gradients: Streams) -> None:
         kept = self._kept.pop((step.chunk, step.microbatch))
-        if self.stage.ends_with(step.chunk):
-            loss = kept.layers[-1][1]
-            assert loss is not None
-            gradients = {TEXT: torch.full_like(loss, self.loss_scale)}
-        with_backward = [layer for layer in self._layers[step.chunk] if layer.has_backward]
-        for layer, (inputs, out) in zip(reversed(with_backward), reversed(kept.layers)):
-            layer.gather()
-            put_off = None if self._later is None else self._later.collect()
-            gradient = gradients.pop(layer.writes)
-            with self._unit_span("backward", layer, len(kept.batch.samples)):
-                torch.autograd.backward(self._run_again(layer, inputs) if out is None else out, gradient)
-            if put_off is None:
-                layer.accumulate()
-            else:
-                layer.accumulate_beside(put_off)
-                self._put_off.setdefault(step.microbatch, []).append((layer, put_off, len(kept.batch.samples)))
-            self._sums.came(layer.trained)
-            layer.release()
-            for name, x in zip(layer.reads, inputs):
-                if x.requires_grad:
-                    gradients[name] = x.grad if x.grad is not None else torch.zeros_like(x)
+        if kept.loss is not None:
+            gradients = {TEXT: torch.full_like(kept.loss, self.loss_scale)}
+        samples = len(kept.batch.samples)
+        Chain.backward(kept.passes, gradients, lambda layer: self._accumulating(layer, step.microbatch, samples))
         self._send(step, kept.batch, gradients)
+
+    @contextmanager
+    def _accumulating(self, layer: Layer, microbatch: int, samples: int) -> Iterator[None]:
+        """Around a layer's backward pass, which may put weight gradients off."""
+        put_off = None if self._later is None else self._later.collect()
+        with self._unit_span("backward", layer, samples):
+            yield
+        if put_off is None:
+            layer.accumulate()
+        else:
+            layer.accumulate_beside(put_off)
+            self._put_off.setdefault(microbatch, []).append((layer, put_off, samples))
+        self._sums.came(layer.trained)
 
     def _run_weight_gradients(self, step: Pass) -> None:
         for layer, put_off, samples in self._put_off.pop(step.microbatch):
@@ -283,20 +259,10 @@ class RankProgram:
     def _unit_span(self, kind: str, layer: Layer, samples: int) -> AbstractContextManager[None]:
         return self.recorder.span(kind, layer.name, unit=layer.name, samples=samples)
 
-    @staticmethod
-    def _run_again(layer: Layer, inputs: tuple[Tensor, ...]) -> Tensor:
-        if layer.router is not None:
-            layer.router.counting = False
-        with torch.enable_grad():
-            out = layer.run(*inputs)
-        if layer.router is not None:
-            layer.router.counting = True
-        return out
-
     @property
     def routers(self) -> dict[int, Router]:
         """By the number of the block."""
-        layers = [layer for chunk in self._layers for layer in chunk]
+        layers = [layer for chain in self._chains for layer in chain.layers]
         blocks = [int(layer.weights[0].name.split(".")[1]) for layer in layers if layer.router is not None]
         return dict(zip(blocks, (layer.router for layer in layers if layer.router is not None)))
 
@@ -315,7 +281,7 @@ class RankProgram:
         """Each as often as an iteration adds to it."""
         twice = 1 if self._later is None else 2
         return [flat for step in self._passes if step.kind is Kind.BACKWARD
-                for layer in self._layers[step.chunk] for flat in layer.trained * twice]
+                for layer in self._chains[step.chunk].layers for flat in layer.trained * twice]
 
     def _sum_gradients(self) -> None:
         self._sums.finish()

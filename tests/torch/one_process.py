@@ -8,7 +8,7 @@ import reference
 from tangram_torch.initial import drawn
 from tangram_torch.run import Options, Run
 from tangram_torch.samples import Placed
-from tangram_torch.weights import Held, units_of
+from tangram_torch.weights import ROUTER_CORRECTION, weights_of_model, whole
 
 STEPS = 3
 TOLERANCE = 1e-9
@@ -69,9 +69,8 @@ class Samples(Tokens):
 def whole_weights(plan):
     """By name, as one process has them."""
     value = drawn(plan.model, **INITIAL)
-    everything = {w.name: w for rank in range(len(plan.ranks)) for unit in units_of(plan, rank) for w in unit.weights}
-    return {name: value(Held(w, tuple(range(n) for n in w.shape), (0,), False)).to(torch.float64)
-            for name, w in everything.items()}
+    return {w.name: value(whole(w)).to(torch.float64) for w in weights_of_model(plan.model)
+            if not w.name.endswith(ROUTER_CORRECTION)}
 
 
 def is_frozen(plan, name):

@@ -83,6 +83,10 @@ def frozen(architecture, *names):
     return made
 
 
+def lanes(module, tp=1, sp=False, zero1=False, recompute="none"):
+    return {"module": module, "tp": tp, "sequence_parallel": sp, "zero1": zero1, "recompute": recompute}
+
+
 # A class token, learned positions, a merger with a norm behind the merge; rotary positions, a pool.
 VISION = encoder("vision", 8, 2, 5, 2, 9, {"kind": "merger", "widths": [16, 12, 16], "norm": "layernorm", "norm_width": 16},
                  gated=False, bias=True, norm="layernorm")
@@ -112,8 +116,9 @@ def part(samples, tp=1, cp=1, dp=1, ep=1, etp=1, sp=None, zero=0, recompute="non
     return record
 
 
-def make(architecture, pipelines, length=8, group=0):
-    """pipelines: of each (samples, microbatch, stages), and of each stage (chunks, parts) or (chunks, parts, warm-up)."""
+def make(architecture, pipelines, length=8, group=0, colocated=None):
+    """pipelines: of each (samples, microbatch, stages), and of each stage (chunks, parts) or (chunks, parts, warm-up).
+    colocated: (turns, encoders), whose blocks stages do not count."""
     plan = {"schema": "tangram.launch_plan/1", "plan_id": "by-hand",
             "model": {"name": "tiny", "architecture": architecture,
                       "training": {"sequence_length": length, "precision": "fp32", "gradient_bytes_per_parameter": 4,
@@ -123,6 +128,8 @@ def make(architecture, pipelines, length=8, group=0):
             "execution": {"interleaving": {"group": group}} if group else {}, "predicted": {"iteration_s": 0.1},
             "pipelines": [], "stages": [], "boundaries": [], "ranks": [],
             "islands": [{"id": 0, "gpu_type": "GPU"}]}
+    if colocated:
+        plan["colocated"] = {"turns": colocated[0], "encoders": colocated[1:]}
     for samples, microbatch, stages in pipelines:
         _add_pipeline(plan, samples, microbatch, stages, length)
     return plan
@@ -242,6 +249,7 @@ def cases():
     yield from usual_cases()
     yield from zero_bubble_cases()
     yield from multimodal_cases()
+    yield from colocated_cases()
 
 
 def staged_cases():
@@ -360,6 +368,30 @@ def multimodal_cases():
         (5, 1, [(one_chunk(0, 1), [part(1)]), (one_chunk(1, 3), [part(1)]), (one_chunk(3, 4), [part(1)])])]))
     yield "interleaved, with an encoder", make(
         LLAVA, [(8, 2, [([[0, 1], [2, 3]], [part(2, tp=2)]), ([[1, 2], [3, 4]], [part(2)])])], group=2)
+
+
+def colocated_cases():
+    """(name, plan)."""
+    yield "a colocated encoder for each microbatch", make(
+        LLAVA, [(5, 2, [(one_chunk(0, 2), [part(2, dp=2)])])], colocated=("per-microbatch", lanes("vision", zero1=True)))
+    yield "lanes of tp 2 for each microbatch, two pipelines", make(
+        LLAVA, [(4, 2, [(one_chunk(0, 2), [part(2, cp=2)])]), (3, 3, [(one_chunk(0, 2), [part(3, tp=2)])])],
+        colocated=("per-microbatch", lanes("vision", tp=2, sp=True, recompute="full")))
+    yield "a colocated encoder in three phases, unequal stages", make(
+        LLAVA, [(7, 2, [(one_chunk(0, 1), [part(2, dp=2)]), (one_chunk(1, 2), [part(2, tp=2)])])],
+        colocated=("three-phase", lanes("vision", zero1=True, recompute="selective")))
+    yield "two colocated encoders in three phases, two pipelines", make(
+        OMNI, [(5, 2, [(one_chunk(0, 1), [part(2, tp=2)]), (one_chunk(1, 2), [part(2, cp=2)])]),
+               (4, 2, [(one_chunk(0, 1), [part(2, dp=2, zero=3)]), (one_chunk(1, 2), [part(2, tp=2, sp=False)])])],
+        length=12, colocated=("three-phase", lanes("vision", tp=2), lanes("audio", tp=1, zero1=True)))
+    yield "colocated encoders, one of them frozen", make(
+        frozen(OMNI, "vision", "vision.connector"), [(6, 2, [(one_chunk(0, 1), [part(2, dp=2)]),
+                                                             (one_chunk(1, 2), [part(2, tp=2)])])],
+        length=12, colocated=("three-phase", lanes("vision", tp=2, sp=True), lanes("audio")))
+    yield "a frozen colocated encoder, its connector trained, interleaved stages", make(
+        multimodal(LLAMA, encoder("vision", 8, 1, 5, 2, 9, {"kind": "merger", "widths": [16, 16]}, False), blocks=4),
+        [(8, 2, [([[0, 1], [2, 3]], [part(2)]), ([[1, 2], [3, 4]], [part(2)])])], group=2,
+        colocated=("three-phase", lanes("vision", zero1=True)))
 
 
 def as_config_says():

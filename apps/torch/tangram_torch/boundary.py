@@ -71,14 +71,14 @@ def routes_between(plan: LaunchPlan, place: Place, side: Side, positions: int) -
     routes = []
     for part in plan.stages[side.stages[not side.target]].parts:
         for peer in (Place(rank, part) for rank in part.ranks):
-            common = (_common(samples, peer.samples(part.first_sample + part.samples)),
-                      _common(held, peer.shard_range(positions)))
+            common = (common_range(samples, peer.samples(part.first_sample + part.samples)),
+                      common_range(held, peer.shard_range(positions)))
             if all(common):
                 routes.append(Route(peer.rank, _within(common[0], samples), _within(common[1], held)))
     return routes
 
 
-def _common(a: range, b: range) -> range:
+def common_range(a: range, b: range) -> range:
     return range(max(a.start, b.start), min(a.stop, b.stop))
 
 

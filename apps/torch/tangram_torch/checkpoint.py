@@ -25,7 +25,7 @@ from .hugging_face import boxes
 from .launch_plan import LaunchPlan
 from .run import Run
 from .tensor_names import Ranges
-from .weights import units_of
+from .weights import colocated_units_of, units_of
 
 FORMAT = "tangram.checkpoint/1"
 COMPLETE = "complete.json"
@@ -97,7 +97,8 @@ def load(run: Run, checkpoint: Path) -> Position:
 
 def sections_of(plan: LaunchPlan, rank: int) -> set[str]:
     """Which parts of the model a rank holds: each of its blocks, and the ends as one, as their tables may be tied."""
-    names = {unit.name for unit in units_of(plan, rank)}
+    colocated = [unit for encoder in plan.model.encoders for unit in colocated_units_of(plan, encoder)]
+    names = {unit.name for unit in units_of(plan, rank) + colocated}
     return {name if name.startswith("blocks.") else "ends" for name in names}
 
 

@@ -206,6 +206,14 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
+class Colocated:
+    """Encoders on all ranks of the pipelines, in turn with the language model, whose blocks alone stages have."""
+
+    each_microbatch: bool  # else once an iteration, in front of all passes and behind them
+    parts: dict[str, Part]  # of each encoder: all ranks, as its lanes of tp each
+
+
+@dataclass(frozen=True)
 class Rank:
     """Coordinates follow from its number (topology.py)."""
 
@@ -228,6 +236,7 @@ class LaunchPlan:
     links: dict[tuple[int, int], tuple[int, int]]  # nanoseconds: latency of a transfer, and how long it takes the link
     ranks: tuple[Rank, ...]
     predicted_iteration: float  # seconds
+    colocated: Optional[Colocated] = None
 
     @property
     def parts(self) -> list[Part]:
@@ -266,21 +275,24 @@ def plan_of(json_plan: Json) -> LaunchPlan:
     if schedule not in ("1f1b", "zero-bubble"):
         raise PlanError(f"the schedule {schedule} is not one that this runtime has: 1f1b, zero-bubble")
     zero_bubble = schedule == "zero-bubble"
+    model = _model_of(json_plan["model"])
+    first_block = model.language.start if "colocated" in json_plan else 0
     return LaunchPlan(
         id=json_plan["plan_id"],
-        model=_model_of(json_plan["model"]),
+        model=model,
         training=Training(training["sequence_length"], training["global_batch_samples"], training["precision"],
                           training["optimizer"]["name"]),
         group=json_plan["execution"].get("interleaving", {}).get("group", 0),
         pipelines=tuple(pipelines),
         zero_bubble=zero_bubble,
-        stages=tuple(_stage_of(stage, zero_bubble) for stage in json_plan["stages"]),
+        stages=tuple(_stage_of(stage, first_block, zero_bubble) for stage in json_plan["stages"]),
         boundaries={(b["from"], b["to"]): tuple(_transfer_of(t) for t in b["transfers"])
                     for b in json_plan["boundaries"]},
         links={(b["from"], b["to"]): (_nanoseconds(b["latency_ms"]), _nanoseconds(b["occupancy_ms"]))
                for b in json_plan["boundaries"]} if zero_bubble else {},
         ranks=tuple(Rank(r["host"], gpus[r["island"]], r["stage"], r["part"]) for r in json_plan["ranks"]),
         predicted_iteration=json_plan["predicted"]["iteration_s"],
+        colocated=_colocated_of(json_plan["colocated"], model, len(json_plan["ranks"])) if first_block else None,
     )
 
 
@@ -331,8 +343,19 @@ def _times_of(predicted: Json) -> tuple[int, int, int]:
     return forward, backward, weight
 
 
-def _stage_of(s: Json, zero_bubble: bool) -> Stage:
-    chunks = tuple(range(*chunk) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
+def _colocated_of(c: Json, model: Model, ranks: int) -> Colocated:
+    parts = {}
+    for e in c["encoders"]:
+        encoder = next(encoder for encoder in model.encoders if encoder.name == e["module"])
+        zero = int(e["zero1"])
+        parts[encoder.name] = Part(0, 0, 0, Degrees(e["tp"], 1, ranks // e["tp"], 1, 1, e["sequence_parallel"]), zero,
+                                   (BlockPolicy(zero, e["recompute"]),) * len(encoder.blocks), (0, 0, 0))
+    return Colocated(c["turns"] == "per-microbatch", parts)
+
+
+def _stage_of(s: Json, first_block: int, zero_bubble: bool) -> Stage:
+    """Blocks count from `first_block` of the model."""
+    chunks = tuple(range(first_block + chunk[0], first_block + chunk[1]) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
     parts: list[Part] = []
     for p in s["parts"]:
         degrees = p["parallel"]

@@ -35,8 +35,8 @@ class _Stepped:
 
 
 class Optimizer:
-    """Steps what the rank owns of all its flat tensors that are trained. `first_part` tells which part counts a weight where each must
-    be counted once."""
+    """Steps what the rank owns of all its flat tensors that are trained. `first_part` tells which part counts
+    a weight where each must be counted once, if several have it."""
 
     def __init__(self, flats: list[FlatWeights], device: torch.device, world: Group, part: int,
                  first_part: dict[str, int], settings: AdamSettings) -> None:
@@ -65,7 +65,7 @@ class Optimizer:
 
     def is_counted(self, flat: FlatWeights, slot: Slot) -> bool:
         """Of all ranks that own the same of a weight, one counts it."""
-        return flat.is_counted(slot) and self._first_part[slot.held.name] == self._part
+        return flat.is_counted(slot) and self._first_part.get(slot.held.name, self._part) == self._part
 
     def norm(self) -> float:
         """Of all gradients of the model, the same on every rank. Not finite where one of them is not."""

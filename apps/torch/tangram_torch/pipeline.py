@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .boundary import Boundary, Receiver, routes_between, routes_of, sides_of
 from .chain import Chain, KeptPasses, Streams
+from .colocated import ColocatedEncoders, Setting
 from .communication import Groups
 from .encoders import TEXT, Encoder, Stream
 from .experts import Router
@@ -56,6 +57,7 @@ class RankProgram:
         self._parallels: dict[int, Parallel] = {}
         self.parallel = self._split(plan.training.sequence_length)
         self.units = [UnitWeights(unit, self.place, groups, precision, device) for unit in units_of(plan, rank)]
+        self._colocated = ColocatedEncoders(Setting(plan, groups, precision, device, source, recorder))
         self._ends = Ends(self.parallel, plan.model, self._end("embedding"), self._end("head"))
         self.loss_scale = 1.0
         self._later = Later() if self.stage.puts_off else None
@@ -66,7 +68,7 @@ class RankProgram:
         self._batches: dict[int, Microbatch] = {}
         self._kept: dict[tuple[int, int], _Kept] = {}
         self._put_off: dict[int, list[tuple[Layer, PutOff, int]]] = {}  # of microbatches, with their samples
-        self._sums = GradientSums(self._own_flats(), device)
+        self._sums = GradientSums(self._flats_of_stage(shared=False), device)
         self.most_in_flight = 0
         self.most_held = 0  # of microbatches, those among them whose weight gradients are put off
 
@@ -89,24 +91,22 @@ class RankProgram:
             layers[0].insert(0, self._ends.embedding_layer())
         if self.stage.head:
             layers[-1].append(self._ends.head_layer())
-        return [Chain(of_chunk, self._crossing(chunk, at_start=True)) for chunk, of_chunk in enumerate(layers)]
+        return [Chain(of_chunk, self._crossing(chunk, at_start=True) or self._of_lanes(chunk))
+                for chunk, of_chunk in enumerate(layers)]
+
+    def _of_lanes(self, chunk: int) -> list[Stream]:
+        """What the first chunk reads of colocated encoders."""
+        return [Stream(e.encoder.name, e.encoder.tokens_out, self.plan.model.hidden, e.encoder.passes_gradients)
+                for e in self._colocated.encoders if self.stage.begins_with(chunk)]
 
     def _layers_of(self, block: int, policy: BlockPolicy) -> list[Layer]:
         """A block with what stands in front of it and behind it at the ends of modules."""
-        model, encoder = self.plan.model, self.plan.model.encoder_of(block)
-        parallel = self.parallel if encoder is None else self._split(encoder.tokens_in)
-        unit = self._end(f"blocks.{block}")
-        assert unit is not None
-        layers = [block_layer(parallel, model, block, policy, unit, self._later)]
-        if block == model.language.start:
-            layers[:0] = [self._encoder_ends(e).entry_layer() for e in model.encoders]
-        if encoder is not None and block == encoder.blocks[0]:
-            patches = self._end(f"patches.{encoder.name}")
-            layers.insert(0, self._encoder_ends(encoder).patches_layer([] if patches is None else [patches]))
-        connector = None if encoder is None else self._end(f"connector.{encoder.name}")
-        if encoder is not None and connector is not None and block == encoder.blocks[-1]:
-            layers.append(self._encoder_ends(encoder).connector_layer(connector))
-        return layers
+        model, units = self.plan.model, {unit.name: unit for unit in self.units}
+        encoder = model.encoder_of(block)
+        if encoder is not None:
+            return self._encoder_ends(encoder).layers_of(block, policy, units, self._later)
+        entries = [self._encoder_ends(e).entry_layer() for e in model.encoders] if block == model.language.start else []
+        return entries + [block_layer(self.parallel, model, block, policy, units[f"blocks.{block}"], self._later)]
 
     def _encoder_ends(self, encoder: Encoder) -> EncoderEnds:
         inside, out = self._split(encoder.tokens_in), self._split(encoder.tokens_out)
@@ -148,6 +148,7 @@ class RankProgram:
         if self.stage.head:
             self._ends.scale = 1.0 / predicted_tokens(self.source, self.plan.model.encoders, self.plan.training.batch,
                                                       self.parallel.positions)
+        self._colocated.begin()
         receiver = Receiver([self._call_of(step) for step in self._passes])
         for number, step in enumerate(self._passes):
             arrived = receiver.take(number) or {}
@@ -161,6 +162,7 @@ class RankProgram:
                     self._run_weight_gradients(step)
         for boundary in self._boundaries.values():
             boundary.finish()
+        self._colocated.finish()
         with self.recorder.span("sync", "gradients"):
             self._sum_gradients()
         return float(self._loss) if self.place.tp == 0 else 0.0
@@ -221,6 +223,9 @@ class RankProgram:
         self.most_in_flight = max(self.most_in_flight, len(self._kept))
         self.most_held = max(self.most_held, len(self._kept) + len(self._put_off))
         samples = len(kept.batch.samples)
+        if self.stage.begins_with(step.chunk):
+            self._colocated.before_forward(step.microbatch)
+            streams.update(self._colocated.streams(step.microbatch, kept.batch))
         kept.passes = self._chains[step.chunk].forward(streams, lambda layer: self._unit_span("forward", layer, samples))
         if self.stage.ends_with(step.chunk):
             kept.loss = streams[TEXT].detach()
@@ -233,6 +238,9 @@ class RankProgram:
             gradients = {TEXT: torch.full_like(kept.loss, self.loss_scale)}
         samples = len(kept.batch.samples)
         Chain.backward(kept.passes, gradients, lambda layer: self._accumulating(layer, step.microbatch, samples))
+        if self.stage.begins_with(step.chunk):
+            self._colocated.take(step.microbatch, kept.batch, gradients)
+            self._colocated.behind_backward(step.microbatch)
         self._send(step, kept.batch, gradients)
 
     @contextmanager
@@ -262,7 +270,7 @@ class RankProgram:
     @property
     def routers(self) -> dict[int, Router]:
         """By the number of the block."""
-        layers = [layer for chain in self._chains for layer in chain.layers]
+        layers = [layer for chain in self._chains for layer in chain.layers] + self._colocated.layers
         blocks = [int(layer.weights[0].name.split(".")[1]) for layer in layers if layer.router is not None]
         return dict(zip(blocks, (layer.router for layer in layers if layer.router is not None)))
 
@@ -270,12 +278,13 @@ class RankProgram:
 
     @property
     def flats(self) -> list[FlatWeights]:
-        return [flat for unit in self.units for flat in unit.flats]
+        return [flat for unit in self.units + self._colocated.units for flat in unit.flats]
 
-    def _own_flats(self) -> list[FlatWeights]:
-        """Of units that no other part of the plan has."""
-        shared = {piece.name for _, pieces in self._buckets for piece in pieces}
-        return [flat for flat in self.flats if flat.trained and flat.slots[0].held.name not in shared]
+    def _flats_of_stage(self, shared: bool) -> list[FlatWeights]:
+        """Those that are trained, of units that other parts of the plan have, too, or of the others."""
+        names = {piece.name for _, pieces in self._buckets for piece in pieces}
+        return [flat for unit in self.units for flat in unit.flats
+                if flat.trained and (flat.slots[0].held.name in names) is shared]
 
     def _expected_gradients(self) -> list[FlatWeights]:
         """Each as often as an iteration adds to it."""
@@ -285,8 +294,7 @@ class RankProgram:
 
     def _sum_gradients(self) -> None:
         self._sums.finish()
-        own = self._own_flats()
-        self._sum_over_parts([flat for flat in self.flats if flat.trained and flat not in own])
+        self._sum_over_parts(self._flats_of_stage(shared=True))
 
     def _sum_over_parts(self, flats: list[FlatWeights]) -> None:
         sums = [flat.contribution() for flat in flats]

@@ -19,7 +19,7 @@ from .samples import Source
 from .staged import StagedGroups
 from .topology import Place, Ranks
 from .unit import Precision
-from .weights import held_by, units_of
+from .weights import colocated_units_of, held_by, units_of
 
 PRECISIONS = {
     "fp64": Precision(torch.float64, torch.float64),
@@ -73,8 +73,11 @@ class LossScale:
 def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
     """Of all ranks: every group that one of them calls a collective in, but those of weights of several parts."""
     wanted: set[Ranks] = set()
-    for part in plan.parts:
-        weights = [weight for unit in units_of(plan, part.first_rank) for weight in unit.weights]
+    units = [(part, units_of(plan, part.first_rank)) for part in plan.parts]
+    if plan.colocated is not None:
+        units += [(plan.colocated.parts[encoder.name], colocated_units_of(plan, encoder)) for encoder in plan.model.encoders]
+    for part, of_part in units:
+        weights = [weight for unit in of_part for weight in unit.weights]
         for place in (Place(rank, part) for rank in part.ranks):
             wanted |= {place.tensor, place.context, place.experts, place.expert_tensor}
             wanted |= {ranks for routed in (False, True) for zero in (0, 1) for ranks in place.sharing(routed, zero)}

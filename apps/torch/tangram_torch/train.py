@@ -210,6 +210,8 @@ def run_emulation(settings: Settings, process: Process) -> None:
     if unknown:
         raise SettingsError(f"--slower {unknown[0]}: the plan has no such GPU")
     plan = emulated.plan
+    if plan.colocated is not None:
+        raise SettingsError("--emulate knows no encoders that take turns with the language model")
     groups = Groups(process.rank, process.world, groups_of_stages(plan), COLLECTIVE_TIMEOUT)
     recorder = Recorder(HostClock() if settings.trace or settings.timings else None)
     program = EmulatedRank(emulated, process.rank, groups, WallClock(), recorder, settings.slowdown, settings.slower)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Optional
@@ -177,7 +177,19 @@ class EncoderEnds:
     precision: Precision
     device: torch.device
 
-    def patches_layer(self, units: list[UnitWeights]) -> Layer:
+    def layers_of(self, block: int, policy: BlockPolicy, units: Mapping[str, UnitWeights],
+                  later: Optional[Later]) -> list[Layer]:
+        """A block of the encoder, with what stands in front of its first one and behind its last one."""
+        layers = [block_layer(self.inside, self.ends.model, block, policy, units[f"blocks.{block}"], later)]
+        if block == self.encoder.blocks[0]:
+            patches = units.get(f"patches.{self.encoder.name}")
+            layers.insert(0, self._patches_layer([] if patches is None else [patches]))
+        connector = units.get(f"connector.{self.encoder.name}")
+        if connector is not None and block == self.encoder.blocks[-1]:
+            layers.append(self._connector_layer(connector))
+        return layers
+
+    def _patches_layer(self, units: list[UnitWeights]) -> Layer:
         w = short_names(units, f"encoders.{self.encoder.name}.")
         return Layer(f"patches.{self.encoder.name}", units, lambda: self._embedded(w), reads=(), writes=self.encoder.name)
 
@@ -185,7 +197,7 @@ class EncoderEnds:
         patches = self.source.patches(self.encoder, self.ends.batch.samples)
         return embed_patches(self.inside, self.encoder, w, patches.to(self.device, self.precision.compute))
 
-    def connector_layer(self, unit: UnitWeights) -> Layer:
+    def _connector_layer(self, unit: UnitWeights) -> Layer:
         w = short_names([unit], f"encoders.{self.encoder.name}.connector.")
         return Layer(unit.name, [unit], partial(connect, self.inside, self.out, self.encoder, w),
                      reads=(self.encoder.name,), writes=self.encoder.name)

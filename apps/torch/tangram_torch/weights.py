@@ -234,6 +234,15 @@ def units_of(plan: LaunchPlan, rank: int) -> list[Unit]:
     return units
 
 
+def colocated_units_of(plan: LaunchPlan, encoder: Encoder) -> list[Unit]:
+    """Of a colocated encoder, the same on all ranks."""
+    if plan.colocated is None:
+        return []
+    part = plan.colocated.parts[encoder.name]
+    return [unit for block, policy in zip(encoder.blocks, part.policies)
+            for unit in units_of_block(plan.model, block, policy.zero, part.zero_of_ends)]
+
+
 def units_of_block(model: Model, block: int, zero: int, zero_of_ends: int) -> list[Unit]:
     """A block, before the first one of an encoder the embedding of its tokens, behind the last one its connector."""
     encoder = model.encoder_of(block)

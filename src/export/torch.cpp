@@ -74,6 +74,10 @@ bool recomputes_other_modules(const plan::LaunchPlan& plan) {
     return std::ranges::any_of(
         runs, [](const cost::BlockRun& run) { return run.policy.recompute == model::RecomputeMode::kSelective; });
   };
+  const auto encoder_selects = [](const plan::ColocatedEncoders::Encoder& encoder) {
+    return encoder.layout.recompute == model::RecomputeMode::kSelective;
+  };
+  if (plan.colocated && std::ranges::any_of(plan.colocated->encoders, encoder_selects)) return true;
   return std::ranges::any_of(plan.stages,
                              [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, selects); });
 }
@@ -97,9 +101,6 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   const model::Model& model = plan.model;
   if (const std::string why = why_not_modules(model); !why.empty()) {
     refusals.push_back({"modules", {}, fmt::format("it does not train all modules of {}: {}", model.name, why)});
-  }
-  if (plan.colocated) {
-    refusals.push_back({"colocated-encoders", {}, "it runs one module on a GPU, not encoders in turn with it"});
   }
   if (const std::string_view other = beyond_transformer(model); !other.empty()) {
     refusals.push_back(

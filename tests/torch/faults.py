@@ -7,6 +7,7 @@ import tangram_torch.communication
 import tangram_torch.experts
 import tangram_torch.flat
 import tangram_torch.gradient_sums
+import tangram_torch.handover
 import tangram_torch.optimizer
 import tangram_torch.parallel
 import tangram_torch.pipeline
@@ -97,6 +98,15 @@ def _products(change):
     return mock.patch.object(tangram_torch.weight_gradients.PutOff, "work_out", wrong)
 
 
+def _hands_over(backward):
+    right = tangram_torch.handover.Handover.run
+
+    def wrong(self, shard, out):
+        right(self, shard * OFF if shard is not None and self._backward is backward else shard, out)
+
+    return mock.patch.object(tangram_torch.handover.Handover, "run", wrong)
+
+
 def _swapped_items():
     """Items of a sample change their places."""
     right = tangram_torch.unit.put_items
@@ -154,6 +164,10 @@ def planted():
     yield "what comes out of an encoder between stages", frozen, _sends(False, 2)
     yield "items at their places", stages, _swapped_items()
     yield "tokens of items that are predicted", stages, _all_tokens_count()
+    lanes = "lanes of tp 2 for each microbatch, two pipelines"
+    yield "what lanes hand over", "a colocated encoder in three phases, unequal stages", _hands_over(False)
+    yield "gradients that lanes get back", lanes, _hands_over(True)
+    yield "gradients over lanes", lanes, _skipped(flat, "reduce")
     yield "a frozen weight over copies", frozen, _stale(tangram_torch.communication.Group, "all_gather_into")
     yield "the norm of gradients", "mixed stage", _skipped_norm()
     yield "the load of experts", "latent attention, router correction", _router_load()

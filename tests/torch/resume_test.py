@@ -44,7 +44,8 @@ SERIES = {
         plans.make(plans.DEEPSEEK, [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4)])])])],
     "a frozen encoder": [
         plans.two_stages([plans.part(4, dp=2, zero=3)], [plans.part(4, tp=2)])(plans.frozen(plans.LLAVA, "vision")),
-        plans.make(plans.frozen(plans.LLAVA, "vision"), [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4, tp=2)])])])],
+        plans.make(plans.frozen(plans.LLAVA, "vision"), [(8, 4, [(plans.one_chunk(0, 2), [plans.part(4, dp=2)])])],
+                   colocated=("per-microbatch", plans.lanes("vision", tp=2, sp=True, zero1=True)))],
 }
 
 

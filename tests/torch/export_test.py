@@ -98,7 +98,7 @@ def planned(binary, inputs, scratch, name, model, *options):
 def multimodal(binary, inputs, scratch):
     """Encoders on GPUs of their own and in turn with the language model learn the same; a frozen start goes on trained."""
     disjoint = planned(binary, inputs, scratch, "disjoint", MULTIMODAL, "--placement", "disjoint")
-    frozen = planned(binary, inputs, scratch, "frozen", MULTIMODAL, "--placement", "colocated", "--freeze", "vision,language")
+    frozen = planned(binary, inputs, scratch, "frozen", MULTIMODAL, "--placement", "disjoint", "--freeze", "vision,language")
     colocated = planned(binary, inputs, scratch, "colocated", MULTIMODAL, "--placement", "colocated")
     apart, together = (losses(expect(run(folder / "local.sh", "--steps", "2"), 0)) for folder in (disjoint, colocated))
     assert len(apart) == 2 and apart == together, (apart, together)
@@ -112,11 +112,8 @@ def multimodal(binary, inputs, scratch):
     write_npy(scratch / "images.npy", "f", (2, 9, 12), [0.5] * 216)
     files = ("--data", scratch / "tokens.npy", "--items", f"vision={scratch / 'images.npy'}:{IMAGE}")
     expect(run(disjoint / "local.sh", "--steps", "1", *files), 0, "step 1  loss")
-    expect(run(disjoint / "local.sh", "--emulate", "--steps", "1"), 0, r"iteration 1: [\d.]+ s emulated")
-    expect(run(disjoint / "local.sh", *files[:2]), 64, "--data without --items vision=FILE:TOKEN")
-    expect(run(disjoint / "local.sh", "--items", "sound=x.npy:1"), 64, "--items sound: the model has no such encoder")
+    expect(run(colocated / "local.sh", "--emulate", "--steps", "1"), 0, r"iteration 1: [\d.]+ s emulated")
     expect(run(disjoint / "local.sh", "--weights", scratch), 64, "--weights is for text models")
-    expect(run(colocated / "local.sh", "--emulate"), 64, "encoders that take turns")
 
     resampler = json.loads(json.dumps(MULTIMODAL))
     resampler["architecture"]["encoders"][0]["connector"] = {"kind": "resampler", "widths": [32, 64, 64], "queries": 2}

@@ -21,7 +21,9 @@ from tangram_torch.data import open_tokens
 from tangram_torch.encoders import Encoder, ItemCounts
 from tangram_torch.items import FileItems, ReadSamples, SyntheticItems
 from tangram_torch.launch_plan import plan_of
+from tangram_torch.settings import read_settings
 from tangram_torch.synthetic import Synthetic
+from tangram_torch.train import source_of
 from tangram_torch.weights import weights_of_model
 
 IMAGE, LENGTH = 99, 16  # a token, and positions of a sample
@@ -108,6 +110,20 @@ def what_are_no_items_is_refused():
     refused(test, lambda: file_items(row, 10, ">f4"), "type >f4", "little-endian")
     refused(test, lambda: file_items(row, 10, columns_first=True), "row by row")
     file_items(row, 10, values=3)  # what it does not read of a token are positions
+
+
+@test
+def settings_that_do_not_fit_the_model_are_refused():
+    plan = plan_of(plans.make(plans.LLAVA, [(2, 2, [(plans.one_chunk(0, 4), [plans.part(2)])])]))
+    text = plan_of(plans.make(plans.LLAMA, [(2, 2, [(plans.one_chunk(0, 4), [plans.part(2)])])]))
+
+    def source(plan, *words):
+        return lambda: source_of(read_settings(["plan.json", *words]), plan)
+
+    refused(test, source(plan, "--data", "tokens.npy"), "--data without --items vision=FILE:TOKEN")
+    refused(test, source(plan, "--items", "vision=x.npy:3"), "--items without --data")
+    refused(test, source(plan, "--items", "sound=x.npy:3"), "--items sound: the model has no such encoder")
+    refused(test, source(text, "--items", "vision=x.npy:3"), "--items vision: the model has no such encoder")
 
 
 @test

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from .communication import Groups
-from .launch_plan import LaunchPlan, PlanError
+from .errors import PlanError
+from .launch_plan import LaunchPlan
 from .parallel import Parallel
 from .topology import Place
 

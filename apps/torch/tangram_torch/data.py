@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .errors import PlanError
 from .files import Npy, mapped, tensor_at
-from .launch_plan import PlanError
 
 PAIR_MAGIC = b"MMIDIDX\x00\x00"
 PAIR_HEADER = struct.Struct("<9sQBQQ")  # magic, version, type of tokens, sequences, ends of documents

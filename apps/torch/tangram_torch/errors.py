@@ -3,3 +3,7 @@
 
 class PlanError(Exception):
     """The plan cannot be run: str() says why."""
+
+
+class SettingsError(Exception):
+    """The run cannot begin: str() says what to change."""

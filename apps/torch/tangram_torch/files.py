@@ -14,7 +14,7 @@ from typing import Union
 import torch
 from torch import Tensor
 
-from .launch_plan import PlanError
+from .errors import PlanError
 
 PathLike = Union[str, Path]
 

@@ -9,9 +9,10 @@ import torch
 import torch.distributed as dist
 
 from .communication import Groups
+from .errors import PlanError
 from .holders import buckets_of, first_part, shared_pieces
 from .initial import Initial, load
-from .launch_plan import LaunchPlan, PlanError
+from .launch_plan import LaunchPlan
 from .optimizer import AdamSettings, Optimizer
 from .pipeline import RankProgram
 from .recorder import OFF, Recorder

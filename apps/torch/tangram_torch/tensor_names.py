@@ -10,7 +10,8 @@ from typing import Any, Optional
 from torch import Tensor
 
 from .config import MODEL_TYPES
-from .launch_plan import Attention, Json, Model, PlanError
+from .errors import PlanError
+from .launch_plan import Attention, Json, Model
 from .weights import ROUTER_CORRECTION, Weight, weights_of_model
 
 Ranges = tuple[range, ...]

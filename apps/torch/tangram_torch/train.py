@@ -22,10 +22,11 @@ from .communication import Groups, barrier
 from .config import read_details
 from .data import open_tokens
 from .emulate import EmulatedRank, WallClock, groups_of_stages, read_emulated, run_iteration
+from .errors import PlanError, SettingsError
 from .hugging_face import CONFIG, initial_from
 from .initial import drawn
 from .items import FileItems, ReadSamples, SyntheticItems
-from .launch_plan import LaunchPlan, PlanError, read_plan
+from .launch_plan import LaunchPlan, read_plan
 from .recorder import Clock, HostClock, Recorder, StreamClock, TraceFile
 from .run import Options, Run, StepResult
 from .settings import USAGE, Settings
@@ -36,10 +37,6 @@ from .watch import Watch
 FAILED = 1
 COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
-
-
-class SettingsError(Exception):
-    """The run cannot begin: str() says what to change."""
 
 
 def learning_rate(settings: Settings, step: int) -> float:
@@ -210,8 +207,6 @@ def run_emulation(settings: Settings, process: Process) -> None:
     if unknown:
         raise SettingsError(f"--slower {unknown[0]}: the plan has no such GPU")
     plan = emulated.plan
-    if plan.colocated is not None:
-        raise SettingsError("--emulate knows no encoders that take turns with the language model")
     groups = Groups(process.rank, process.world, groups_of_stages(plan), COLLECTIVE_TIMEOUT)
     recorder = Recorder(HostClock() if settings.trace or settings.timings else None)
     program = EmulatedRank(emulated, process.rank, groups, WallClock(), recorder, settings.slowdown, settings.slower)

@@ -30,7 +30,7 @@ MULTIMODAL = {"schema": "tangram.model/1", "name": "tiny-llava",
                    "norm": "layernorm", "tokens_in": 9, "tokens_out": 2, "patch_parameters": 672,
                    "connector": {"kind": "merger", "widths": [128, 64, 64], "norm": "layernorm"}}]},
               "data": {"vision": {"mean": 1.5, "max": 3, "none": 0.2}},
-              "training": {"sequence_length": 32, "global_batch_samples": 16, "precision": "fp32"}}
+              "training": {"sequence_length": 32, "global_batch_samples": 2, "precision": "fp32"}}
 IMAGE = 255  # a token
 
 

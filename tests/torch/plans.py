@@ -254,9 +254,10 @@ def cases():
 
 def staged_cases():
     """(name, plan): every kind of message."""
-    usual = dict(usual_cases())
+    usual = dict(cases())
     for name in ("odd sequence under tensor parallel", "context parallel with experts", "ZeRO 3 over unequal samples",
-                 "three pipelines, mixed stages, unlike degrees"):
+                 "three pipelines, mixed stages, unlike degrees", "two encoders over three stages",
+                 "a colocated encoder in three phases, unequal stages"):
         yield name, usual[name]
 
 

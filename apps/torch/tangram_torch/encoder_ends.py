@@ -70,13 +70,13 @@ def connect(p: Parallel, out: Parallel, encoder: Encoder, w: Weights, x: Tensor)
 def put_items(p: Parallel, out: Parallel, x: Tensor, made: Tensor, placed: list[list[Placed]]) -> Tensor:
     """The embedded tokens of samples, with what an encoder made of their items in its places."""
     held, length = p.local_range, out.positions
-    rows, sources = [], []
-    items = ((sample, item) for sample, of_sample in enumerate(placed) for item in of_sample)
-    for number, (sample, item) in enumerate(items):
-        common = range(max(item.first, held.start), min(item.first + length, held.stop))
-        rows += [sample * len(held) + position - held.start for position in common]
-        sources += [number * length + position - item.first for position in common]
-    rows_of, sources_of = (torch.tensor(index, dtype=torch.int64, device=x.device) for index in (rows, sources))
+    rows, sources = [torch.empty(0, dtype=torch.int64)], [torch.empty(0, dtype=torch.int64)]
+    items = ((sample, item.first) for sample, of_sample in enumerate(placed) for item in of_sample)
+    for number, (sample, first) in enumerate(items):
+        own = torch.arange(max(first, held.start), max(held.start, min(first + length, held.stop)))
+        rows.append(own + sample * len(held) - held.start)
+        sources.append(own + number * length - first)
+    rows_of, sources_of = (torch.cat(index).to(x.device) for index in (rows, sources))
     values = out.whole(made).flatten(0, 1).index_select(0, sources_of)
     return x.flatten(0, 1).index_copy(0, rows_of, values).view_as(x)
 

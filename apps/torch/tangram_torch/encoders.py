@@ -14,7 +14,7 @@ from .errors import PlanError
 
 Json = dict[str, Any]
 
-TEXT = "text"  # what the language model works on: before its first block the embedded tokens
+TEXT = ""  # what the language model works on, before its first block the embedded tokens: no encoder is called so
 CONNECTORS = ("mlp", "merger", "pool")
 
 

@@ -19,7 +19,7 @@ from .communication import Groups
 from .errors import PlanError
 from .launch_plan import LaunchPlan
 from .parallel import Parallel
-from .topology import Place
+from .topology import Place, common_range
 
 @dataclass(frozen=True)
 class Route:
@@ -77,10 +77,6 @@ def routes_between(plan: LaunchPlan, place: Place, side: Side, positions: int) -
             if all(common):
                 routes.append(Route(peer.rank, _within(common[0], samples), _within(common[1], held)))
     return routes
-
-
-def common_range(a: range, b: range) -> range:
-    return range(max(a.start, b.start), min(a.stop, b.stop))
 
 
 def _within(part: range, whole: range) -> range:

@@ -12,7 +12,7 @@ from .encoders import Encoder
 from .layers import norm, plus
 from .parallel import Parallel
 from .samples import Placed
-from .topology import piece
+from .topology import common_range, piece
 from .weight_gradients import Weights
 
 DETAILS = Details()  # of all encoders: model files say no more of them
@@ -34,7 +34,7 @@ def embed_patches(p: Parallel, encoder: Encoder, w: Weights, patches: Tensor) ->
 
 def _positions(wanted: range, table: Tensor, first: int) -> Tensor:
     """Rows of a table that begins with position `first`; zeros where it has none."""
-    common = range(max(wanted.start, first), min(wanted.stop, first + len(table)))
+    common = common_range(wanted, range(first, first + len(table)))
     if len(common) == 0:
         return table.new_zeros((len(wanted), table.shape[1]))
     return F.pad(table[common.start - first:common.stop - first],
@@ -73,9 +73,10 @@ def put_items(p: Parallel, out: Parallel, x: Tensor, made: Tensor, placed: list[
     rows, sources = [torch.empty(0, dtype=torch.int64)], [torch.empty(0, dtype=torch.int64)]
     items = ((sample, item.first) for sample, of_sample in enumerate(placed) for item in of_sample)
     for number, (sample, first) in enumerate(items):
-        own = torch.arange(max(first, held.start), max(held.start, min(first + length, held.stop)))
-        rows.append(own + sample * len(held) - held.start)
-        sources.append(own + number * length - first)
+        own = common_range(range(first, first + length), held)
+        positions = torch.arange(own.start, own.stop)
+        rows.append(positions + sample * len(held) - held.start)
+        sources.append(positions + number * length - first)
     rows_of, sources_of = (torch.cat(index).to(x.device) for index in (rows, sources))
     values = out.whole(made).flatten(0, 1).index_select(0, sources_of)
     return x.flatten(0, 1).index_copy(0, rows_of, values).view_as(x)

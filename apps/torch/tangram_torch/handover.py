@@ -9,11 +9,10 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from .boundary import common_range
 from .communication import Groups
 from .encoders import Encoder
 from .launch_plan import LaunchPlan, Pipeline
-from .topology import Place, piece
+from .topology import Place, common_range, piece
 
 
 @dataclass(frozen=True)

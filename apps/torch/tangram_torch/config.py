@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Union
 
 from .details import Details, Rotary
+from .encoders import Json
 from .errors import PlanError
-from .launch_plan import Json
 
 ACTIVATIONS = {"silu": "silu", "swish": "silu", "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}

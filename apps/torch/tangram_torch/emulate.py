@@ -101,8 +101,8 @@ def emulated_of(record: dict[str, Any]) -> Emulated:
 
 
 def _turn_of(encoders: dict[str, Any], colocated: dict[str, Any]) -> Turn:
-    own = ("forward_ms", "backward_ms", "gradient_sync_exposed_ms", "optimizer_step_ms")
-    return Turn(*(encoders[key] / 1000 for key in own), colocated["gather_ms"] / 1000, colocated["broadcast_ms"] / 1000)
+    return Turn(encoders["forward_ms"] / 1000, encoders["backward_ms"] / 1000, encoders["gradient_sync_exposed_ms"] / 1000,
+                encoders["optimizer_step_ms"] / 1000, colocated["gather_ms"] / 1000, colocated["broadcast_ms"] / 1000)
 
 
 def _times_of(predicted: dict[str, Any], gpu: str) -> Times:

@@ -85,7 +85,9 @@ class Handover:
     def _send(self, shard: Optional[Tensor]) -> Optional[Tensor]:
         """Returns what stays on the rank."""
         own, here = share_of(self._sources, self._groups.rank), None
-        for target in self._targets if own is not None and shard is not None else []:
+        if own is None or shard is None:
+            return None
+        for target in self._targets:
             rows, positions = self._common(own, target)
             message = shard[rows][:, positions].contiguous()
             if target.rank == self._groups.rank:
@@ -104,10 +106,12 @@ class Handover:
             is_here = source.rank == self._groups.rank
             if buffer.numel() > 0:
                 work = None if is_here else self._groups.receive(buffer, source.rank, self._backward)
-                expected.append((work, here if is_here else buffer, rows, positions))
+                expected.append((work, buffer, rows, positions))
         for work, buffer, rows, positions in expected:
             if work is not None:
                 work.wait()
+            elif here is not None:
+                buffer = here
             out[rows, positions] = buffer
 
     def _common(self, own: Share, other: Share) -> tuple[Tensor, slice]:

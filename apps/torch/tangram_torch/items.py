@@ -90,7 +90,7 @@ class SyntheticItems:
 def _count(encoder: Encoder, generator: torch.Generator) -> int:
     """Those with any have more than the mean, by as much as others have none."""
     counts = encoder.counts
-    some, share = torch.rand(2, generator=generator).tolist()
+    some, share = map(float, torch.rand(2, generator=generator))
     if some < counts.none:
         return 0
     mean = counts.mean / max(1 - counts.none, 1e-9)

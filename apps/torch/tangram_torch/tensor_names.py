@@ -10,8 +10,9 @@ from typing import Any, Optional
 from torch import Tensor
 
 from .config import MODEL_TYPES
+from .encoders import Json
 from .errors import PlanError
-from .launch_plan import Attention, Json, Model
+from .launch_plan import Attention, Model
 from .weights import ROUTER_CORRECTION, Weight, weights_of_model
 
 Ranges = tuple[range, ...]

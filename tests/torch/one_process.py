@@ -84,21 +84,27 @@ def is_frozen(plan, name):
 
 
 def write_expected(plan, folder, steps=STEPS):
-    """Of each step: loss, norm, gradients and weights."""
+    write_expected_of([plan] * steps, folder)
+
+
+def write_expected_of(plans, folder):
+    """Of each step, with the plan that says what it trains: loss, norm, gradients and weights."""
     torch.set_num_threads(1)
+    plan = plans[0]
     weights = whole_weights(plan)
-    trained = [w.requires_grad_() for name, w in weights.items() if not is_frozen(plan, name)]
     adam = torch.optim.AdamW(
-        [{"params": [w for w in trained if w.dim() > 1], "weight_decay": OPTIONS.weight_decay},
-         {"params": [w for w in trained if w.dim() == 1], "weight_decay": 0.0}],
+        [{"params": [w for w in weights.values() if w.dim() > 1], "weight_decay": OPTIONS.weight_decay},
+         {"params": [w for w in weights.values() if w.dim() == 1], "weight_decay": 0.0}],
         lr=OPTIONS.learning_rate, betas=(0.9, 0.95), eps=1e-8)
     source = Samples(plan)
     corrections = reference.corrections_of(plan.model)
     written = []
-    for source.iteration in range(steps):
+    for source.iteration, plan in enumerate(plans):
+        trained = [w.requires_grad_(not is_frozen(plan, name)) for name, w in weights.items()]
+        trained = [w for w in trained if w.requires_grad]
         batch = source.tokens(range(plan.training.batch), plan.training.sequence_length + 1)
         loss = reference.loss_of(plan.model, weights, batch, corrections, source.of_batch())
-        adam.zero_grad()
+        adam.zero_grad(set_to_none=True)  # what has no gradient is not stepped
         loss.backward()
         for w in trained:
             if w.grad is None:  # of an expert without tokens

@@ -54,9 +54,12 @@ class ColocatedEncoder:
                       for unit in colocated_units_of(plan, encoder)]
         self.chain = self._make_chain(inside, place)
         self._sums = GradientSums([flat for flat in self._flats if flat.trained], setting.device)
+        # Of the round at work:
+        self._makers: list[Share] = []
+        self._readers: list[Share] = []
+        self._counts: dict[int, int] = {}  # items of its samples
         self._kept: KeptPasses = []
-        self._counts: dict[int, int] = {}  # items of the round's samples
-        self._read: Optional[Tensor] = None  # of the round, the rank's positions
+        self._read: Optional[Tensor] = None  # the rank's positions
         self._returned: Optional[Tensor] = None  # the same of its gradient
 
     def _make_chain(self, inside: Parallel, place: Place) -> Chain:
@@ -78,47 +81,45 @@ class ColocatedEncoder:
         self._sums.finish()
 
     def forward(self, turn: Round) -> None:
-        makers, readers = self._shares(turn)
+        plan, source = self._setting.plan, self._setting.source
+        self._makers, self._readers = turn.makers(plan, self.encoder), turn.readers(plan, self.encoder)
         self._counts = {sample: len(items) for sample, items in
-                        zip(turn.samples, self._setting.source.items(self.encoder, turn.samples))}
-        own = self._own(makers)
+                        zip(turn.samples, source.items(self.encoder, turn.samples))}
+        own = self._own(self._makers)
         assert own is not None
         self._ends.batch = Microbatch(range(own.samples[0], own.samples[-1] + 1) if own.samples else range(0))
         streams: Streams = {}
         self._kept = self.chain.forward(streams, self._span)
         made = self._out.to_shard(streams[self.encoder.name].detach())
-        self._read, self._returned = self._empty(self._own(readers)), self._empty(self._own(readers))
-        Handover(self._setting.groups, makers, readers, self._counts, False).run(made, self._read)
+        reader = self._own(self._readers)
+        self._read, self._returned = self._empty(reader), self._empty(reader)
+        Handover(self._setting.groups, self._makers, self._readers, self._counts, False).run(made, self._read)
 
-    def backward(self, turn: Round) -> None:
+    def backward(self) -> None:
         if not self.encoder.passes_gradients:
             return
-        makers, readers = self._shares(turn)
-        gradient = self._empty(self._own(makers))
+        gradient = self._empty(self._own(self._makers))
         assert gradient is not None
-        Handover(self._setting.groups, readers, makers, self._counts, True).run(self._returned, gradient)
+        Handover(self._setting.groups, self._readers, self._makers, self._counts, True).run(self._returned, gradient)
         Chain.backward(self._kept, {self.encoder.name: self._out.from_shard(gradient)}, self._accumulating)
 
-    def stream(self, turn: Round, batch: Microbatch) -> Tensor:
+    def stream(self, batch: Microbatch) -> Tensor:
         """What the first chunk reads of a microbatch."""
         assert self._read is not None
-        return self._reading.from_shard(self._read[self._rows(turn, batch)])
+        return self._reading.from_shard(self._read[self._rows(batch)])
 
-    def take(self, turn: Round, batch: Microbatch, gradient: Tensor) -> None:
+    def take(self, batch: Microbatch, gradient: Tensor) -> None:
         """Of what it read."""
         assert self._returned is not None
-        self._returned[self._rows(turn, batch)] = self._reading.to_shard(gradient)
+        self._returned[self._rows(batch)] = self._reading.to_shard(gradient)
 
-    def _rows(self, turn: Round, batch: Microbatch) -> slice:
+    def _rows(self, batch: Microbatch) -> slice:
         """Of the round's items that the rank reads, those of a microbatch: its samples are neighbours."""
-        own = self._own(self._shares(turn)[1])
+        own = self._own(self._readers)
         assert own is not None
         before = own.samples[:own.samples.index(batch.samples[0])] if batch.samples else ()
         first, count = (sum(self._counts[sample] for sample in samples) for samples in (before, batch.samples))
         return slice(first, first + count)
-
-    def _shares(self, turn: Round) -> tuple[list[Share], list[Share]]:
-        return turn.makers(self._setting.plan, self.encoder), turn.readers(self._setting.plan, self.encoder)
 
     def _own(self, shares: list[Share]) -> Optional[Share]:
         return share_of(shares, self._setting.groups.rank)
@@ -165,40 +166,36 @@ class ColocatedEncoders:
         for encoder in self.encoders:
             encoder.begin(self._pipeline.microbatches if self._each_microbatch else 1)
         if not self._each_microbatch:
-            self._forward(0)
+            self._forward(range(self._pipeline.microbatches))
 
     def finish(self) -> None:
         if not self._each_microbatch:
-            self._backward(0)
+            self._backward()
         for encoder in self.encoders:
             encoder.finish()
 
     def before_forward(self, microbatch: int) -> None:
         if self._each_microbatch:
-            self._forward(microbatch)
+            self._forward(range(microbatch, microbatch + 1))
 
-    def behind_backward(self, microbatch: int) -> None:
+    def behind_backward(self) -> None:
         if self._each_microbatch:
-            self._backward(microbatch)
+            self._backward()
 
-    def streams(self, microbatch: int, batch: Microbatch) -> Streams:
+    def streams(self, batch: Microbatch) -> Streams:
         """What the first chunk reads."""
-        return {e.encoder.name: e.stream(self._turn(microbatch), batch) for e in self.encoders}
+        return {e.encoder.name: e.stream(batch) for e in self.encoders}
 
-    def take(self, microbatch: int, batch: Microbatch, gradients: Streams) -> None:
+    def take(self, batch: Microbatch, gradients: Streams) -> None:
         """Of what the first chunk read."""
         for e in self.encoders:
             if e.encoder.passes_gradients:
-                e.take(self._turn(microbatch), batch, gradients.pop(e.encoder.name))
+                e.take(batch, gradients.pop(e.encoder.name))
 
-    def _turn(self, microbatch: int) -> Round:
-        whole = range(self._pipeline.microbatches)
-        return Round(self._pipeline, range(microbatch, microbatch + 1) if self._each_microbatch else whole)
-
-    def _forward(self, microbatch: int) -> None:
+    def _forward(self, microbatches: range) -> None:
         for encoder in self.encoders:
-            encoder.forward(self._turn(microbatch))
+            encoder.forward(Round(self._pipeline, microbatches))
 
-    def _backward(self, microbatch: int) -> None:
+    def _backward(self) -> None:
         for encoder in reversed(self.encoders):
-            encoder.backward(self._turn(microbatch))
+            encoder.backward()

@@ -225,7 +225,7 @@ class RankProgram:
         samples = len(kept.batch.samples)
         if self.stage.begins_with(step.chunk):
             self._colocated.before_forward(step.microbatch)
-            streams.update(self._colocated.streams(step.microbatch, kept.batch))
+            streams.update(self._colocated.streams(kept.batch))
         kept.passes = self._chains[step.chunk].forward(streams, lambda layer: self._unit_span("forward", layer, samples))
         if self.stage.ends_with(step.chunk):
             kept.loss = streams[TEXT].detach()
@@ -239,8 +239,8 @@ class RankProgram:
         samples = len(kept.batch.samples)
         Chain.backward(kept.passes, gradients, lambda layer: self._accumulating(layer, step.microbatch, samples))
         if self.stage.begins_with(step.chunk):
-            self._colocated.take(step.microbatch, kept.batch, gradients)
-            self._colocated.behind_backward(step.microbatch)
+            self._colocated.take(kept.batch, gradients)
+            self._colocated.behind_backward()
         self._send(step, kept.batch, gradients)
 
     @contextmanager

@@ -1,5 +1,5 @@
 // The runtime of this project (apps/torch) beside the plan: what PyTorch alone starts. It runs every plan of a text
-// model, whatever the degrees of its stages.
+// model or of encoders in front of one, whatever the degrees of its stages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "formats.hpp"
 #include "refusal.hpp"
 #include "scripts.hpp"
+#include "tangram/base/at.hpp"
 
 namespace tangram::exporting {
 
@@ -17,8 +18,51 @@ std::vector<std::pair<std::string_view, std::string_view>> torch_runtime_files()
 
 namespace {
 
-bool is_encoder(const plan::LaunchPlan& plan, const model::BlockType& type) {
-  return !type.attention.causal || type.hidden != plan.model.hidden || type.tokens != plan.model.job.sequence_length;
+std::string why_not_connector(const model::Model& model, const model::Module& encoder) {
+  if (!encoder.connector) {
+    const std::int64_t hidden = model.block(encoder.blocks.first).hidden;
+    if (hidden == model.hidden && encoder.tokens_in == encoder.tokens_out) return "";
+    return encoder.name + " has no connector, which its width and its tokens ask for";
+  }
+  if (encoder.connector->kind == model::ConnectorKind::kResampler) {
+    return fmt::format("the connector of {} is a resampler", encoder.name);
+  }
+  if (encoder.connector->extra_parameters == 0) return "";
+  return fmt::format("the connector of {} has parameters in no product", encoder.name);
+}
+
+std::string why_not_module(const model::Model& model, const model::Module& module) {
+  if (module.kind == model::ModuleKind::kLanguage) return "";
+  if (module.kind == model::ModuleKind::kGenerator) return module.name + " is a generator";
+  if (const std::int64_t hidden = model.block(module.blocks.first).hidden; module.patch_parameters % hidden != 0) {
+    return fmt::format("{} has {} patch parameters, which are no whole rows of its width {}", module.name,
+                       module.patch_parameters, hidden);
+  }
+  return why_not_connector(model, module);
+}
+
+std::string why_not_edge(const model::ModuleGraph& graph, const model::Edge& edge) {
+  const std::string& from = at(graph.modules, edge.from).name;
+  if (at(graph.modules, edge.to).kind == model::ModuleKind::kEncoder) return from + " feeds another encoder";
+  return edge.into_layers.empty() ? "" : from + " feeds inner layers of the language model";
+}
+
+/// What of the modules the runtime has not; read_encoders() in tangram_torch/encoders.py says the same. Empty: nothing.
+std::string why_not_modules(const model::Model& model) {
+  std::int64_t others = model.extra_embedding_parameters;
+  for (const model::Module& module : model.graph.modules) {
+    if (std::string why = why_not_module(model, module); !why.empty()) return why;
+    others -= module.patch_parameters;
+  }
+  for (const model::Edge& edge : model.graph.edges) {
+    if (std::string why = why_not_edge(model.graph, edge); !why.empty()) return why;
+  }
+  const int first = model.graph.empty() ? 0 : model.graph.language().blocks.first;
+  for (int i = first; i < model.block_count(); ++i) {
+    const model::BlockType& block = model.block(i);
+    if (!block.attention.causal || block.hidden != model.hidden) return "its encoder has no connector";
+  }
+  return others == 0 ? "" : "parameters in front of its blocks belong to no module";
 }
 
 /// Whether some stage recomputes selectively, and more than the core of attention.
@@ -30,6 +74,10 @@ bool recomputes_other_modules(const plan::LaunchPlan& plan) {
     return std::ranges::any_of(
         runs, [](const cost::BlockRun& run) { return run.policy.recompute == model::RecomputeMode::kSelective; });
   };
+  const auto encoder_selects = [](const plan::ColocatedEncoders::Encoder& encoder) {
+    return encoder.layout.recompute == model::RecomputeMode::kSelective;
+  };
+  if (plan.colocated && std::ranges::any_of(plan.colocated->encoders, encoder_selects)) return true;
   return std::ranges::any_of(plan.stages,
                              [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, selects); });
 }
@@ -51,13 +99,8 @@ std::string local_script() {
 std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
   std::vector<plan::TargetReason> refusals;
   const model::Model& model = plan.model;
-  const bool encoder =
-      std::ranges::any_of(model.types, [&](const model::BlockType& type) { return is_encoder(plan, type); });
-  if (encoder || model.extra_embedding_parameters > 0 || !model.graph.empty()) {
-    refusals.push_back({"text-models", {}, "it trains text models: " + model.name + " has an encoder"});
-  }
-  if (plan.colocated) {
-    refusals.push_back({"colocated-encoders", {}, "it runs one module on a GPU, not encoders in turn with it"});
+  if (const std::string why = why_not_modules(model); !why.empty()) {
+    refusals.push_back({"modules", {}, fmt::format("it does not train all modules of {}: {}", model.name, why)});
   }
   if (const std::string_view other = beyond_transformer(model); !other.empty()) {
     refusals.push_back(

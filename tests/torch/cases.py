@@ -3,7 +3,7 @@
 import contextlib
 import traceback
 
-from tangram_torch.launch_plan import PlanError
+from tangram_torch.errors import PlanError, SettingsError
 
 
 class Cases:
@@ -47,7 +47,7 @@ def refused(test, call, *parts):
     """The error of a call has all these parts."""
     try:
         call()
-    except PlanError as error:
+    except (PlanError, SettingsError) as error:
         for part in parts:
             test.check(part in str(error), f"{str(error)!r} does not say {part!r}")
     else:

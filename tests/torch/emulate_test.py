@@ -37,6 +37,10 @@ MORE = [("rtx-mixed-hosts", "gpt2-medium", ("--pipelines", "any")), ("azure-mixe
 # Whose order of passes both work out, each for itself.
 MORE += [(cluster, model, ("--schedule", "zero-bubble"))
          for cluster, model in (("two-desktops", "gpt2-xl"), ("amp", "gpt-6.7b"), ("azure-mixed", "llama-3.2-3b"))]
+# Encoders in pipelines, and in turn with the language model: in three phases, for each microbatch.
+MORE += [("nvlink-pairs", "llava-1.5-7b", ("--placement", "disjoint")),
+         ("azure-mixed", "llava-1.5-7b", ("--placement", "colocated")),
+         ("campus-rtx", "llava-1.5-7b", ("--placement", "colocated", "--forbid", "pipeline"))]
 PASS = 0.05  # seconds that a pass is stretched or pressed to, in the mean: a rank needs about 0.5 ms to begin one
 LEAST = 6.0  # seconds of an iteration: its start and its end take some milliseconds, too
 TRIES = 3

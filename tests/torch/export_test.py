@@ -4,9 +4,11 @@
 All hosts' scripts on this machine at once, local.sh, an emulation, and what people get wrong.
 """
 
+import array
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,21 @@ MODEL = {"schema": "tangram.model/1", "name": "tiny-llama",
          "architecture": {"vocabulary": 256, "hidden": 64, "layers": 4, "heads": 4, "ffn_hidden": 128,
                           "tied_embeddings": True},
          "training": {"sequence_length": 32, "global_batch_samples": 16, "precision": "fp32"}}
+
+MULTIMODAL = {"schema": "tangram.model/1", "name": "tiny-llava",
+              "architecture": {"vocabulary": 256, "hidden": 64, "layers": 2, "heads": 4, "ffn_hidden": 128, "encoders": [
+                  {"name": "vision", "hidden": 32, "layers": 2, "heads": 4, "ffn_hidden": 64, "gated": False,
+                   "norm": "layernorm", "tokens_in": 9, "tokens_out": 2, "patch_parameters": 672,
+                   "connector": {"kind": "merger", "widths": [128, 64, 64], "norm": "layernorm"}}]},
+              "data": {"vision": {"mean": 1.5, "max": 3, "none": 0.2}},
+              "training": {"sequence_length": 32, "global_batch_samples": 2, "precision": "fp32"}}
+IMAGE = 255  # a token
+
+
+def write_npy(path, kind, shape, values):
+    """`kind`: of array.array, which numpy writes as i4 or f4."""
+    header = str({"descr": {"i": "<i4", "f": "<f4"}[kind], "fortran_order": False, "shape": shape}).encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + array.array(kind, values).tobytes())
 
 
 def run(*words, **options):
@@ -68,14 +85,49 @@ def hugging_face(binary, scratch, folder, first_loss):
     assert float(learned[0]) < first_loss, (learned, first_loss)
 
 
+def planned(binary, inputs, scratch, name, model, *options):
+    """The folder of a plan."""
+    written, plan, folder = scratch / f"{name}.yaml", scratch / f"{name}.json", scratch / name
+    written.write_text(json.dumps(model))
+    expect(run(binary, "plan", Path(inputs) / "tiny.json", written, "-q", "-o", plan, *options), 0,
+           "as `export --to torch`\\s+runs it")
+    expect(run(binary, "export", plan, "--to", "torch", "-o", folder), 0, "run nodes/HOST.sh on every host")
+    return folder
+
+
+def multimodal(binary, inputs, scratch):
+    """Encoders on GPUs of their own and in turn with the language model learn the same; a frozen start goes on trained."""
+    disjoint = planned(binary, inputs, scratch, "disjoint", MULTIMODAL, "--placement", "disjoint")
+    frozen = planned(binary, inputs, scratch, "frozen", MULTIMODAL, "--placement", "disjoint", "--freeze", "vision,language")
+    colocated = planned(binary, inputs, scratch, "colocated", MULTIMODAL, "--placement", "colocated")
+    apart, together = (losses(expect(run(folder / "local.sh", "--steps", "2"), 0)) for folder in (disjoint, colocated))
+    assert len(apart) == 2 and apart == together, (apart, together)
+    expect(run(frozen / "local.sh", "--steps", "1", "--save", scratch / "connector"), 0)
+    goes_on = expect(run(colocated / "local.sh", "--steps", "2", "--load", scratch / "connector"), 0, "1 iterations done")
+    assert len(losses(goes_on)) == 1, goes_on
+
+    tokens = [k % 250 for k in range(161)]
+    tokens[8:10] = tokens[70:72] = [IMAGE, IMAGE]
+    write_npy(scratch / "tokens.npy", "i", (161,), tokens)
+    write_npy(scratch / "images.npy", "f", (2, 9, 12), [0.5] * 216)
+    files = ("--data", scratch / "tokens.npy", "--items", f"vision={scratch / 'images.npy'}:{IMAGE}")
+    expect(run(disjoint / "local.sh", "--steps", "1", *files), 0, "step 1  loss")
+    expect(run(colocated / "local.sh", "--emulate", "--steps", "1"), 0, r"iteration 1: [\d.]+ s emulated")
+    expect(run(disjoint / "local.sh", "--weights", scratch), 64, "--weights is for text models")
+
+    resampler = json.loads(json.dumps(MULTIMODAL))
+    resampler["architecture"]["encoders"][0]["connector"] = {"kind": "resampler", "widths": [32, 64, 64], "queries": 2}
+    (scratch / "resampler.yaml").write_text(json.dumps(resampler))
+    plan = scratch / "resampler.json"
+    expect(run(binary, "plan", Path(inputs) / "tiny.json", scratch / "resampler.yaml", "-q", "-o", plan), 0)
+    expect(run(binary, "export", plan, "--to", "torch", "-o", scratch / "none"), 3, "the connector of vision is a resampler")
+
+
 def main(binary, inputs):
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
-        model, plan, folder = scratch / "model.yaml", scratch / "plan.json", scratch / "run"
-        model.write_text(json.dumps(MODEL))
-        expect(run(binary, "plan", Path(inputs) / "tiny.json", model, "-q", "-o", plan), 0,
-               "as `export --to torch` runs it")
-        expect(run(binary, "export", plan, "--to", "torch", "-o", folder), 0, "run nodes/HOST.sh on every host")
+        folder = planned(binary, inputs, scratch, "run", MODEL)
+        model, plan = scratch / "run.yaml", scratch / "run.json"
         record = json.loads(plan.read_text())
         ranks = len(record["ranks"])
 
@@ -102,6 +154,7 @@ def main(binary, inputs):
                    LOCAL_RANK="0", LOCAL_WORLD_SIZE="1"), 64, f"the plan has {ranks} ranks, and 1 processes were started")
         expect(run(sys.executable, "-m", "tangram_torch.launch", model, PYTHONPATH=str(folder)), 64,
                "is not a launch plan")
+        multimodal(binary, inputs, scratch)
     print("ok")
 
 

@@ -7,9 +7,11 @@ import tangram_torch.communication
 import tangram_torch.experts
 import tangram_torch.flat
 import tangram_torch.gradient_sums
+import tangram_torch.handover
 import tangram_torch.optimizer
 import tangram_torch.parallel
 import tangram_torch.pipeline
+import tangram_torch.unit
 import tangram_torch.weight_gradients
 
 OFF = 1 + 1e-6
@@ -26,11 +28,13 @@ def _scaled(owner, name):
     return mock.patch.object(owner, name, staticmethod(wrong))
 
 
-def _sends(backward):
+def _sends(backward, positions=None):
+    """`positions`: of the activations that are sent wrong; None: all."""
     right = tangram_torch.boundary.Boundary.send
 
-    def wrong(self, activation):
-        right(self, activation * OFF if self._backward is backward else activation)
+    def wrong(self, activation, ends):
+        is_wrong = self._backward is backward and positions in (None, self._parallel.positions)
+        right(self, activation * OFF if is_wrong else activation, ends)
 
     return mock.patch.object(tangram_torch.boundary.Boundary, "send", wrong)
 
@@ -94,6 +98,29 @@ def _products(change):
     return mock.patch.object(tangram_torch.weight_gradients.PutOff, "work_out", wrong)
 
 
+def _hands_over(backward):
+    right = tangram_torch.handover.Handover.run
+
+    def wrong(self, shard, out):
+        right(self, shard * OFF if shard is not None and self._backward is backward else shard, out)
+
+    return mock.patch.object(tangram_torch.handover.Handover, "run", wrong)
+
+
+def _swapped_items():
+    """Items of a sample change their places."""
+    right = tangram_torch.unit.put_items
+
+    def wrong(p, out, x, made, placed):
+        return right(p, out, x, made, [items[::-1] for items in placed])
+
+    return mock.patch.object(tangram_torch.unit, "put_items", wrong)
+
+
+def _all_tokens_count():
+    return mock.patch.object(tangram_torch.unit.Ends, "_counted", lambda self, x: None)
+
+
 def planted():
     """(what is wrong, the plan in which it is, how)."""
     p, flat = tangram_torch.parallel, tangram_torch.flat.FlatWeights
@@ -131,6 +158,17 @@ def planted():
     yield "weight gradients that nobody works out", "zero bubble, four stages", _skipped(
         tangram_torch.pipeline.RankProgram, "_run_weight_gradients")
     yield "what waits beside weight gradients", "zero bubble, ZeRO 0 to 3 over two copies", _without_beside()
+    stages, frozen = "an encoder cut over stages, microbatches without items", "a frozen encoder under ZeRO 3"
+    yield "activations of items between stages", stages, _sends(False, 5)
+    yield "gradients of items between stages", stages, _sends(True, 5)
+    yield "what comes out of an encoder between stages", frozen, _sends(False, 2)
+    yield "items at their places", stages, _swapped_items()
+    yield "tokens of items that are predicted", stages, _all_tokens_count()
+    lanes = "lanes of tp 2 for each microbatch, two pipelines"
+    yield "what lanes hand over", "a colocated encoder in three phases, unequal stages", _hands_over(False)
+    yield "gradients that lanes get back", lanes, _hands_over(True)
+    yield "gradients over lanes", lanes, _skipped(flat, "reduce")
+    yield "a frozen weight over copies", frozen, _stale(tangram_torch.communication.Group, "all_gather_into")
     yield "the norm of gradients", "mixed stage", _skipped_norm()
     yield "the load of experts", "latent attention, router correction", _router_load()
 

@@ -7,7 +7,8 @@ import torch
 import reference
 from tangram_torch.initial import drawn
 from tangram_torch.run import Options, Run
-from tangram_torch.weights import Held, units_of
+from tangram_torch.samples import Placed
+from tangram_torch.weights import ROUTER_CORRECTION, weights_of_model, whole
 
 STEPS = 3
 TOLERANCE = 1e-9
@@ -23,42 +24,94 @@ class Tokens:
         self.vocabulary, self.batch, self.iteration = vocabulary, batch, 0
 
     def tokens(self, samples, length):
-        rows = [torch.randint(self.vocabulary, (length,),
-                              generator=torch.Generator().manual_seed(self.iteration * self.batch + sample))
-                for sample in samples]
+        rows = [torch.randint(self.vocabulary, (length,), generator=self._drawn(sample, 0)) for sample in samples]
         return torch.stack(rows) if rows else torch.empty((0, length), dtype=torch.int64)
+
+    def _drawn(self, sample, what):
+        return torch.Generator().manual_seed(1000 * what + self.iteration * self.batch + sample)
+
+
+class Samples(Tokens):
+    """And, of multimodal models, any items: none in some samples."""
+
+    def __init__(self, plan):
+        super().__init__(plan.model.vocabulary, plan.training.batch)
+        self.encoders, self.length = plan.model.encoders, plan.training.sequence_length
+
+    def items(self, encoder, samples):
+        return [[Placed(number, first) for number, (name, first) in enumerate(self._places(sample))
+                 if name == encoder.name] for sample in samples]
+
+    def patches(self, encoder, samples):
+        width = encoder.patch_width - encoder.learned_positions or encoder.hidden
+        made = [torch.randn((encoder.tokens_in, width), generator=self._drawn(sample, 1 + item.number), dtype=torch.float64)
+                for sample in samples for item in self.items(encoder, range(sample, sample + 1))[0]]
+        return torch.stack(made) if made else torch.empty((0, encoder.tokens_in, width))
+
+    def of_batch(self):
+        """As reference.loss_of reads them."""
+        return [(sample, encoder, item.first, values) for encoder in self.encoders for sample in range(self.batch)
+                for item, values in zip(self.items(encoder, range(sample, sample + 1))[0],
+                                        self.patches(encoder, range(sample, sample + 1)))]
+
+    def _places(self, sample):
+        """(encoder, first place): encoders by turns, beside each other or with a token between them."""
+        seed = self.iteration * self.batch + sample
+        places, first = [], seed % 2
+        for turn in range(seed * 7 % 4):
+            encoder = self.encoders[(turn + seed) % len(self.encoders)]
+            if first + encoder.tokens_out <= self.length:
+                places.append((encoder.name, first))
+            first += encoder.tokens_out + (seed % 3 == 0)
+        return places
 
 
 def whole_weights(plan):
     """By name, as one process has them."""
     value = drawn(plan.model, **INITIAL)
-    everything = {w.name: w for rank in range(len(plan.ranks)) for unit in units_of(plan, rank) for w in unit.weights}
-    return {name: value(Held(w, tuple(range(n) for n in w.shape), (0,), False)).to(torch.float64)
-            for name, w in everything.items()}
+    return {w.name: value(whole(w)).to(torch.float64) for w in weights_of_model(plan.model)
+            if not w.name.endswith(ROUTER_CORRECTION)}
+
+
+def is_frozen(plan, name):
+    """By the module that a weight belongs to."""
+    for encoder in plan.model.encoders:
+        if name.startswith(f"encoders.{encoder.name}.connector."):
+            return not encoder.connector.trained
+        if name.startswith((f"encoders.{encoder.name}.", *(f"blocks.{i}." for i in encoder.blocks))):
+            return not encoder.trained
+    return not plan.model.trained
 
 
 def write_expected(plan, folder, steps=STEPS):
-    """Of each step: loss, norm, gradients and weights."""
+    write_expected_of([plan] * steps, folder)
+
+
+def write_expected_of(plans, folder):
+    """Of each step, with the plan that says what it trains: loss, norm, gradients and weights."""
     torch.set_num_threads(1)
-    weights = {name: w.requires_grad_() for name, w in whole_weights(plan).items()}
+    plan = plans[0]
+    weights = whole_weights(plan)
     adam = torch.optim.AdamW(
         [{"params": [w for w in weights.values() if w.dim() > 1], "weight_decay": OPTIONS.weight_decay},
          {"params": [w for w in weights.values() if w.dim() == 1], "weight_decay": 0.0}],
         lr=OPTIONS.learning_rate, betas=(0.9, 0.95), eps=1e-8)
-    source = Tokens(plan.model.vocabulary, plan.training.batch)
+    source = Samples(plan)
     corrections = reference.corrections_of(plan.model)
     written = []
-    for source.iteration in range(steps):
+    for source.iteration, plan in enumerate(plans):
+        trained = [w.requires_grad_(not is_frozen(plan, name)) for name, w in weights.items()]
+        trained = [w for w in trained if w.requires_grad]
         batch = source.tokens(range(plan.training.batch), plan.training.sequence_length + 1)
-        loss = reference.loss_of(plan.model, weights, batch, corrections)
-        adam.zero_grad()
+        loss = reference.loss_of(plan.model, weights, batch, corrections, source.of_batch())
+        adam.zero_grad(set_to_none=True)  # what has no gradient is not stepped
         loss.backward()
-        for w in weights.values():
+        for w in trained:
             if w.grad is None:  # of an expert without tokens
                 w.grad = torch.zeros_like(w)
-        gradients = {name: w.grad.clone() for name, w in weights.items()}
+        gradients = {name: w.grad.clone() for name, w in weights.items() if w.requires_grad}
         norm = float(torch.sqrt(sum(g.pow(2).sum() for g in gradients.values())))
-        for w in weights.values():
+        for w in trained:
             w.grad.mul_(min(1.0, OPTIONS.clip / norm))
         adam.step()
         for block, correction in corrections.items():
@@ -72,12 +125,11 @@ class Recording(Run):
     """Keeps the gradients of a step."""
 
     def before_step(self):
-        self.gradients = {flat: flat.gradient.clone() for flat in self.program.flats}
+        self.gradients = {flat: flat.gradient.clone() for flat in self.program.flats if flat.trained}
 
 
 def start(plan, rank):
-    return Recording(plan, rank, OPTIONS, Tokens(plan.model.vocabulary, plan.training.batch),
-                     drawn(plan.model, **INITIAL))
+    return Recording(plan, rank, OPTIONS, Samples(plan), drawn(plan.model, **INITIAL))
 
 
 def differences(plan, rank, folder, steps=STEPS):
@@ -108,8 +160,10 @@ def steps_beside(run, steps, folder):
             for slot, first, last in flat.own_pieces():
                 own = tuple(slice(r.start, r.stop) for r in slot.held.ranges)
                 start_of = flat.own.start + first - slot.first
-                for what, got, whole in (("gradient of ", run.gradients[flat], gradients),
-                                         ("weight ", flat.master, weights)):
+                parts = [("weight ", flat.master, weights)]
+                if slot.held.name in gradients:
+                    parts.append(("gradient of ", run.gradients[flat], gradients))
+                for what, got, whole in parts:
                     right = whole[slot.held.name][own].flatten()[start_of:start_of + last - first]
                     compare(what + slot.held.name, got[first:last], right)
     return found

@@ -51,6 +51,53 @@ DEEPSEEK = model([block_type(mla=LATENT), block_type("moe", ffn=0, mla=LATENT, m
                  [{"type": "dense", "count": 1}, {"type": "moe", "count": 3}])
 
 
+def encoder(name, hidden, blocks, tokens_in, tokens_out, columns, connector=None, trainable=True, **more):
+    """(its type of blocks, its module); `columns`: of the embedding of its tokens."""
+    module = {"name": name, "kind": "encoder", "blocks": blocks, "tokens_in": tokens_in, "tokens_out": tokens_out,
+              "patch_parameters": columns * hidden, "trainable": trainable}
+    if connector:
+        module["connector"] = {"kind": "mlp", "bias": True, "norm": "none", "extra_parameters": 0, "trainable": True,
+                               **connector}
+    record = block_type(name, hidden=hidden, head_dim=hidden // 4, ffn=12, causal=False, **more)
+    return {**record, "sliding_window": more.get("sliding_window", tokens_in), "tokens": tokens_in + 1}, module
+
+
+def multimodal(language, *encoders, blocks=2):
+    """The first blocks of a language model, behind encoders."""
+    types, modules = zip(*encoders)
+    count = sum(module["blocks"] for module in modules)
+    return {**language, "types": [*types, *language["types"]],
+            "blocks": [{"type": m["name"], "count": m["blocks"]} for m in modules]
+            + [{"type": language["types"][0]["name"], "count": blocks}],
+            "extra_embedding_parameters": sum(module["patch_parameters"] for module in modules),
+            "modules": [*modules, {"name": "language", "kind": "language", "blocks": blocks, "trainable": True}],
+            "edges": [{"from": module["name"], "to": "language"} for module in modules]}
+
+
+def frozen(architecture, *names):
+    """As `freeze` names them: "vision", "vision.connector"."""
+    made = copy.deepcopy(architecture)
+    for name in names:
+        module, connector = next(m for m in made["modules"] if m["name"] == name.split(".")[0]), "." in name
+        (module["connector"] if connector else module)["trainable"] = False
+    return made
+
+
+def lanes(module, tp=1, sp=False, zero1=False, recompute="none"):
+    return {"module": module, "tp": tp, "sequence_parallel": sp, "zero1": zero1, "recompute": recompute}
+
+
+# A class token, learned positions, a merger with a norm behind the merge; rotary positions, a pool.
+VISION = encoder("vision", 8, 2, 5, 2, 9, {"kind": "merger", "widths": [16, 12, 16], "norm": "layernorm", "norm_width": 16},
+                 gated=False, bias=True, norm="layernorm")
+AUDIO = encoder("audio", 24, 1, 6, 3, 6, {"kind": "pool", "widths": [24, 16], "norm": "rmsnorm", "norm_width": 24,
+                                          "bias": False}, kv_heads=2)
+LLAVA = multimodal(LLAMA, VISION)
+OMNI = multimodal(GPT, encoder("vision", 8, 1, 4, 2, 3, {"kind": "merger", "widths": [16, 8, 12, 16], "norm": "rmsnorm",
+                                                         "norm_width": 8}, sliding_window=2), AUDIO)
+FUYU = multimodal(QWEN, encoder("pixels", 16, 2, 3, 3, 5))
+
+
 def plan_from(record):
     """With the details of a config.json, where the record has one."""
     plan = plan_of(record)
@@ -69,8 +116,9 @@ def part(samples, tp=1, cp=1, dp=1, ep=1, etp=1, sp=None, zero=0, recompute="non
     return record
 
 
-def make(architecture, pipelines, length=8, group=0):
-    """pipelines: of each (samples, microbatch, stages), and of each stage (chunks, parts) or (chunks, parts, warm-up)."""
+def make(architecture, pipelines, length=8, group=0, colocated=None):
+    """pipelines: of each (samples, microbatch, stages), and of each stage (chunks, parts) or (chunks, parts, warm-up).
+    colocated: (turns, encoders), whose blocks stages do not count."""
     plan = {"schema": "tangram.launch_plan/1", "plan_id": "by-hand",
             "model": {"name": "tiny", "architecture": architecture,
                       "training": {"sequence_length": length, "precision": "fp32", "gradient_bytes_per_parameter": 4,
@@ -80,6 +128,8 @@ def make(architecture, pipelines, length=8, group=0):
             "execution": {"interleaving": {"group": group}} if group else {}, "predicted": {"iteration_s": 0.1},
             "pipelines": [], "stages": [], "boundaries": [], "ranks": [],
             "islands": [{"id": 0, "gpu_type": "GPU"}]}
+    if colocated:
+        plan["colocated"] = {"turns": colocated[0], "encoders": colocated[1:]}
     for samples, microbatch, stages in pipelines:
         _add_pipeline(plan, samples, microbatch, stages, length)
     return plan
@@ -114,6 +164,7 @@ def _add_pipeline(plan, samples, microbatch, stages, length):
 
 def _transfers(plan, source, target, microbatch, length):
     whole = plan_of({**plan, "boundaries": [], "pipelines": []})
+    length = whole.model.blocks[whole.stages[source].chunks[0].stop - 1].tokens or length
     sides = [[(rank, Place(rank, p)) for p in whole.stages[stage].parts for rank in p.ranks]
              for stage in (source, target)]
     transfers = []
@@ -197,13 +248,16 @@ def cases():
     """(name, plan)."""
     yield from usual_cases()
     yield from zero_bubble_cases()
+    yield from multimodal_cases()
+    yield from colocated_cases()
 
 
 def staged_cases():
     """(name, plan): every kind of message."""
-    usual = dict(usual_cases())
+    usual = dict(cases())
     for name in ("odd sequence under tensor parallel", "context parallel with experts", "ZeRO 3 over unequal samples",
-                 "three pipelines, mixed stages, unlike degrees"):
+                 "three pipelines, mixed stages, unlike degrees", "two encoders over three stages",
+                 "a colocated encoder in three phases, unequal stages"):
         yield name, usual[name]
 
 
@@ -279,6 +333,66 @@ def usual_cases():
         (4, 2, [(one_chunk(0, 1), [part(2)]), (one_chunk(1, 4), [part(2, dp=2, zero=3)])]),
         (1, 1, [(one_chunk(0, 4), [part(1)])])])
     yield from as_config_says()
+
+
+def multimodal_cases():
+    """(name, plan)."""
+    yield "an encoder on one rank", make(LLAVA, [(4, 2, [(one_chunk(0, 4), [part(2)])])])
+    yield "an encoder cut over stages, microbatches without items", make(
+        LLAVA, [(6, 1, [(one_chunk(0, 1), [part(1)]), (one_chunk(1, 3), [part(1)]), (one_chunk(3, 4), [part(1)])])])
+    yield "an encoder under tp 2, its language model under tp 4", two_stages([part(2, tp=2)], [part(2, tp=4)], 2, 6)(LLAVA)
+    yield "an encoder under dp 2 without sequence parallel, its language model under cp 2", two_stages(
+        [part(4, dp=2, tp=2, sp=False)], [part(4, cp=2, tp=2)])(LLAVA)
+    yield "an encoder and its language model under cp 2 and tp 2", make(
+        LLAVA, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2, zero=1)])])])
+    yield "an encoder recomputed, under unlike ZeRO", make(
+        LLAVA, [(7, 3, [(one_chunk(0, 4), [part(3, dp=2, zero=2, runs=[(1, 3, "full"), (1, 1, "selective"), (1, 2, "full"),
+                                                                       (1, 0, "none")])])])])
+    yield "two encoders over three stages", make(
+        OMNI, [(6, 2, [(one_chunk(0, 1), [part(2, tp=2)]), (one_chunk(1, 2), [part(2, dp=2, zero=3)]),
+                       (one_chunk(2, 4), [part(2, cp=2)])])], length=12)
+    yield "two encoders under tp 4", make(OMNI, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4)])])], length=12)
+    yield "an encoder without a connector", two_stages([part(2, tp=2)], [part(2)], 2, 4)(FUYU)
+    yield "two unequal pipelines with an encoder", make(LLAVA, [
+        (4, 2, [(one_chunk(0, 2), [part(1), part(1)]), (one_chunk(2, 4), [part(2)])]),
+        (3, 3, [(one_chunk(0, 4), [part(3, tp=2)])])])
+    yield "a frozen encoder under ZeRO 3", two_stages([part(4, dp=2, zero=3, recompute="full")], [part(4, tp=2)])(
+        frozen(LLAVA, "vision"))
+    yield "a frozen encoder and connector, unequal pipelines", make(frozen(LLAVA, "vision", "vision.connector"), [
+        (4, 2, [(one_chunk(0, 1), [part(2, tp=2)]), (one_chunk(1, 4), [part(2)])]),
+        (2, 2, [(one_chunk(0, 4), [part(2, zero=1)])])])
+    yield "the connector alone is trained", make(frozen(LLAVA, "vision", "language"), [
+        (4, 2, [(one_chunk(0, 1), [part(2)]), (one_chunk(1, 3), [part(2, tp=2)]), (one_chunk(3, 4), [part(2)])])])
+    yield "the encoder alone is trained", two_stages([part(2, tp=2)], [part(2, dp=2, zero=3)], 2, 4)(
+        frozen(LLAVA, "vision.connector", "language"))
+    yield "zero bubble, a frozen encoder", zero_bubble(make(frozen(LLAVA, "vision"), [
+        (5, 1, [(one_chunk(0, 1), [part(1)]), (one_chunk(1, 3), [part(1)]), (one_chunk(3, 4), [part(1)])])]))
+    yield "interleaved, with an encoder", make(
+        LLAVA, [(8, 2, [([[0, 1], [2, 3]], [part(2, tp=2)]), ([[1, 2], [3, 4]], [part(2)])])], group=2)
+
+
+def colocated_cases():
+    """(name, plan)."""
+    yield "a colocated encoder for each microbatch", make(
+        LLAVA, [(5, 2, [(one_chunk(0, 2), [part(2, dp=2)])])], colocated=("per-microbatch", lanes("vision", zero1=True)))
+    yield "lanes of tp 2 for each microbatch, two pipelines", make(
+        LLAVA, [(4, 2, [(one_chunk(0, 2), [part(2, cp=2)])]), (3, 3, [(one_chunk(0, 2), [part(3, tp=2)])])],
+        colocated=("per-microbatch", lanes("vision", tp=2, sp=True, recompute="full")))
+    yield "a colocated encoder in three phases, unequal stages", make(
+        LLAVA, [(7, 2, [(one_chunk(0, 1), [part(2, dp=2)]), (one_chunk(1, 2), [part(2, tp=2)])])],
+        colocated=("three-phase", lanes("vision", zero1=True, recompute="selective")))
+    yield "two colocated encoders in three phases, two pipelines", make(
+        OMNI, [(5, 2, [(one_chunk(0, 1), [part(2, tp=2)]), (one_chunk(1, 2), [part(2, cp=2)])]),
+               (4, 2, [(one_chunk(0, 1), [part(2, dp=2, zero=3)]), (one_chunk(1, 2), [part(2, tp=2, sp=False)])])],
+        length=12, colocated=("three-phase", lanes("vision", tp=2), lanes("audio", tp=1, zero1=True)))
+    yield "colocated encoders, one of them frozen", make(
+        frozen(OMNI, "vision", "vision.connector"), [(6, 2, [(one_chunk(0, 1), [part(2, dp=2)]),
+                                                             (one_chunk(1, 2), [part(2, tp=2)])])],
+        length=12, colocated=("three-phase", lanes("vision", tp=2, sp=True), lanes("audio")))
+    yield "a frozen colocated encoder, its connector trained, interleaved stages", make(
+        multimodal(LLAMA, encoder("vision", 8, 1, 5, 2, 9, {"kind": "merger", "widths": [16, 16]}, False), blocks=4),
+        [(8, 2, [([[0, 1], [2, 3]], [part(2)]), ([[1, 2], [3, 4]], [part(2)])])], group=2,
+        colocated=("three-phase", lanes("vision", zero1=True)))
 
 
 def as_config_says():

@@ -6,6 +6,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from tangram_torch.details import Details
+
 
 def norm(d, w, name, x):
     epsilon = d.latent_epsilon if "down_norm" in name else d.epsilon
@@ -56,14 +58,15 @@ def capped(z, limit):
     return torch.tanh(z / limit) * limit if limit else z
 
 
-def attend(d, query, key, value, window):
-    """One head of one sample."""
+def attend(d, query, key, value, causal, window):
+    """One head of one sample or item."""
     rows = []
     scale = 1 / math.sqrt(query.shape[-1]) if d.attention_scale is None else d.attention_scale
     for i in range(query.shape[0]):
         first = max(0, i + 1 - window) if window else 0
-        scores = capped(key[first:i + 1] @ query[i] * scale, d.attention_cap)
-        rows.append(scores.softmax(0) @ value[first:i + 1])
+        last = i + 1 if causal else min(key.shape[0], i + window) if window else key.shape[0]
+        scores = capped(key[first:last] @ query[i] * scale, d.attention_cap)
+        rows.append(scores.softmax(0) @ value[first:last])
     return torch.stack(rows)
 
 
@@ -97,7 +100,8 @@ def latent_heads(d, w, a, x, rotary):
 def attention(d, w, block, x, rotary):
     a = block.attention
     heads = (latent_heads if a.latent else plain_heads)(d, w, a, x, rotary)
-    return linear(w, "attention.output", torch.cat([attend(d, *head, a.sliding_window) for head in heads], -1))
+    attended = [attend(d, *head, block.causal, a.sliding_window) for head in heads]
+    return linear(w, "attention.output", torch.cat(attended, -1))
 
 
 FUNCTIONS = {
@@ -182,24 +186,68 @@ def corrections_of(model):
     return {i: Correction(block.feed_forward.experts) for i, block in enumerate(model.blocks)}
 
 
-def loss_of(model, weights, tokens, corrections):
-    """Mean over the tokens of a batch; tokens (samples, positions + 1)."""
-    total = 0
+def named(weights, prefix):
+    return {name[len(prefix):]: v for name, v in weights.items() if name.startswith(prefix)}
+
+
+def encoded(model, encoder, weights, corrections, x):
+    """What an encoder makes of one item, from (tokens, values): the tokens that take its places."""
+    w, d = named(weights, f"encoders.{encoder.name}."), Details()
+    table = w.get("patches")
+    learned = table is not None and table.shape[1] > encoder.tokens_in
+    if table is not None:
+        values = x.shape[1]
+        x = torch.stack([table[:, :values] @ token for token in x])
+        if learned:
+            x = x + torch.stack([table[:, values + p] for p in range(encoder.tokens_in)])
+    for i in encoder.blocks:
+        x = run_block(d, named(weights, f"blocks.{i}."), model.blocks[i], x, not learned, corrections[i])
+    c = encoder.connector
+    if c is None:
+        return x
+    w = named(w, "connector.")
+    if c.kind == "merger" and c.norm == x.shape[1]:
+        x = norm(d, w, "norm", x)
+    side_by_side = {"mlp": 1, "merger": c.widths[0] // x.shape[1], "pool": encoder.tokens_in // encoder.tokens_out}[c.kind]
+    rows = []
+    for t in range(encoder.tokens_out):
+        first = encoder.tokens_in - (encoder.tokens_out - t) * side_by_side
+        group = x[first:first + side_by_side]
+        row = group.mean(0) if c.kind == "pool" else group.reshape(-1)
+        if c.norm and (c.kind != "merger" or c.norm != x.shape[1]):
+            row = norm(d, w, "norm", row)
+        for layer in range(len(c.widths) - 1):
+            row = linear(w, str(layer), FUNCTIONS["gelu"](row) if layer else row)
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def loss_of(model, weights, tokens, corrections, items=()):
+    """Mean over the tokens of a batch but those of items; tokens (samples, positions + 1), items (sample, encoder, first
+    of its places, values of its tokens)."""
+    total = count = 0
     table, d = weights["embedding.tokens"], model.details
-    for sample in tokens:
+    for number, sample in enumerate(tokens):
+        own = [item[1:] for item in items if item[0] == number]
         x = table[sample[:-1]] * d.embedding_scale
         if model.embedding_projection:
             x = x @ weights["embedding.projection"].t()
         if model.learned_positions:
             x = x + weights["embedding.positions"][d.position_offset:][:x.shape[0]]
-        for i, block in enumerate(model.blocks):
-            prefix = f"blocks.{i}."
-            w = {name[len(prefix):]: v for name, v in weights.items() if name.startswith(prefix)}
-            x = run_block(d, w, block, x, not model.learned_positions, corrections[i])
+        predicted = [True] * len(x)
+        for encoder, first, values in own:
+            made = encoded(model, encoder, weights, corrections, values)
+            x = torch.cat((x[:first], made, x[first + len(made):]))
+            for place in range(max(first, 1), first + len(made)):
+                predicted[place - 1] = False
+        for i in model.language:
+            x = run_block(d, named(weights, f"blocks.{i}."), model.blocks[i], x, not model.learned_positions, corrections[i])
         if model.final_norm:
             x = norm(d, weights, "head.norm", x)
         if model.embedding_projection:
             x = x @ weights["head.projection"].t()
         logits = capped(x @ (table if model.tied else weights["head.output"]).t(), d.logit_cap)
-        total = total + F.nll_loss(logits.log_softmax(-1), sample[1:], reduction="sum")
-    return total / (tokens.shape[0] * (tokens.shape[1] - 1))
+        losses = F.nll_loss(logits.log_softmax(-1), sample[1:], reduction="none")
+        total = total + losses[predicted].sum()
+        count += sum(predicted)
+    return total / count

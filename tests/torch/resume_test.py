@@ -22,7 +22,7 @@ from with_torch import need_torch
 
 need_torch()
 import plans
-from one_process import start, steps_beside, write_expected
+from one_process import start, steps_beside, write_expected_of
 from processes import alone, run_ranks
 from tangram_torch import checkpoint
 from tangram_torch.launch_plan import plan_of
@@ -42,12 +42,18 @@ SERIES = {
         plans.make(plans.DEEPSEEK, [(8, 4, [(plans.one_chunk(0, 2), [plans.part(4, tp=2, ep=1, etp=2)]),
                                             (plans.one_chunk(2, 4), [plans.part(4, tp=2, ep=2, zero=1)])])]),
         plans.make(plans.DEEPSEEK, [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4)])])])],
+    "an encoder that is frozen at first": [
+        plans.two_stages([plans.part(4, dp=2, zero=3)], [plans.part(4, tp=2)])(plans.frozen(plans.LLAVA, "vision")),
+        plans.make(plans.frozen(plans.LLAVA, "vision"), [(8, 4, [(plans.one_chunk(0, 2), [plans.part(4, dp=2)])])],
+                   colocated=("per-microbatch", plans.lanes("vision", tp=2, sp=True, zero1=True))),
+        plans.two_stages([plans.part(4, dp=2, zero=1)], [plans.part(4, zero=1)])(plans.LLAVA),
+        plans.make(plans.LLAVA, [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4, tp=2)])])])],
 }
 
 
 def judge_series(name, records):
     with tempfile.TemporaryDirectory() as folder:
-        alone(write_expected, plan_of(records[0]), folder, STEPS * len(records))
+        alone(write_expected_of, [plan_of(record) for record in records for _ in range(STEPS)], folder)
 
         def phase(plan, rank, _):
             run = start(plan, rank)

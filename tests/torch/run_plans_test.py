@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans in real processes against one process, and the same with each path of communication doing something wrong:
 
-    run_plans_test.py plans|zero-bubble|staged|faults FOLDER_OF_TANGRAM_TORCH [NAME...]
+    run_plans_test.py plans|zero-bubble|multimodal|colocated|staged|faults FOLDER_OF_TANGRAM_TORCH [NAME...]
 
 staged: some of the plans with every message through host memory, as of ranks that share a GPU. Exit 77 where no Python here
 has PyTorch.
@@ -78,6 +78,8 @@ def judge_fault(what, name, patch):
 def main():
     wanted = sys.argv[3:]
     cases, judge = {"plans": (plans.usual_cases, judge_plan), "zero-bubble": (plans.zero_bubble_cases, judge_plan),
+                    "multimodal": (plans.multimodal_cases, judge_plan),
+                    "colocated": (plans.colocated_cases, judge_plan),
                     "staged": (plans.staged_cases, judge_staged), "faults": (faults.planted, judge_fault)}[sys.argv[1]]
     results = [judge(*case) for case in cases() if not wanted or case[0] in wanted]
     print(f"{sum(results)} of {len(results)} {'faults found' if judge is judge_fault else 'as one process'}")

@@ -25,7 +25,7 @@ from .hugging_face import boxes
 from .launch_plan import LaunchPlan
 from .run import Run
 from .tensor_names import Ranges
-from .weights import units_of
+from .weights import colocated_units_of, units_of
 
 FORMAT = "tangram.checkpoint/1"
 COMPLETE = "complete.json"
@@ -97,7 +97,8 @@ def load(run: Run, checkpoint: Path) -> Position:
 
 def sections_of(plan: LaunchPlan, rank: int) -> set[str]:
     """Which parts of the model a rank holds: each of its blocks, and the ends as one, as their tables may be tied."""
-    names = {unit.name for unit in units_of(plan, rank)}
+    colocated = [unit for encoder in plan.model.encoders for unit in colocated_units_of(plan, encoder)]
+    names = {unit.name for unit in units_of(plan, rank) + colocated}
     return {name if name.startswith("blocks.") else "ends" for name in names}
 
 
@@ -152,7 +153,7 @@ def _pieces(run: Run) -> Iterator[Piece]:
             values = {"value": flat.master[first:last], **optimizer.states_of(flat, first, last)}
             yield {"name": slot.held.name, "ranges": [(r.start, r.stop) for r in slot.held.ranges], "first": start,
                    "values": {key: value.detach().clone().cpu() for key, value in values.items()},
-                   "steps": optimizer.steps_done}
+                   "steps": optimizer.steps_of(flat, first)}
 
 
 def slices_of(checkpoint: Path) -> Iterator[tuple[str, Ranges, Tensor]]:
@@ -180,7 +181,7 @@ class _Wanted:
         self._missing: dict[tuple[int, str], Tensor] = {}  # of each slot, elements of the slice that are still missing
         self._slots: dict[str, list[tuple[int, FlatWeights, Slot]]] = {}
         self._values: dict[tuple[int, str], dict[str, Tensor]] = {}
-        self._steps = 0
+        self._steps: dict[tuple[int, str], int] = {}
         for number, flat in enumerate(run.program.flats):
             for slot, _, _ in flat.own_pieces():
                 self._slots.setdefault(slot.held.name, []).append((number, flat, slot))
@@ -188,11 +189,11 @@ class _Wanted:
 
     def take(self, piece: Piece) -> None:
         for number, _, slot in self._slots.get(piece["name"], []):
-            self._steps = piece["steps"]
             source = [range(*r) for r in piece["ranges"]]
             common = [range(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(source, slot.held.ranges)]
             if any(len(r) == 0 for r in common):
                 continue
+            self._steps[number, slot.held.name] = piece["steps"]
             present = _spread(torch.ones(len(piece["values"]["value"]), dtype=torch.bool), piece, source)
             here, there = _within(common, slot.held.ranges), _within(common, source)
             for key, values in piece["values"].items():
@@ -212,8 +213,8 @@ class _Wanted:
                                           "file of it is not whole")
                 values = {key: whole.flatten()[own] for key, whole in self._values[number, slot.held.name].items()}
                 flat.master[first:last].copy_(values.pop("value"))
-                if self._steps > 0:
-                    self._run.optimizer.set_states(flat, first, last, values, self._steps)
+                if flat.trained and values:
+                    self._run.optimizer.set_states(flat, first, last, values, self._steps[number, slot.held.name])
             flat.gather()
             flat.refresh()
             flat.release()

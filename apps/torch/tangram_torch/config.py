@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Union
 
 from .details import Details, Rotary
-from .launch_plan import Json, PlanError
+from .encoders import Json
+from .errors import PlanError
 
 ACTIVATIONS = {"silu": "silu", "swish": "silu", "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}

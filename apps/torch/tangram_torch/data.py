@@ -7,7 +7,6 @@ worked out alone: a table of all windows would take 8 bytes each on every rank.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import struct
 from dataclasses import dataclass
@@ -17,14 +16,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .files import mapped, tensor_at
-from .launch_plan import PlanError
+from .errors import PlanError
+from .files import Npy, mapped, tensor_at
 
 PAIR_MAGIC = b"MMIDIDX\x00\x00"
 PAIR_HEADER = struct.Struct("<9sQBQQ")  # magic, version, type of tokens, sequences, ends of documents
 PAIR_TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2"}
 PAIR_FLOATS = {6: "float64", 7: "float32"}
-NPY_MAGIC = b"\x93NUMPY"
 
 # Of each type of integers one of the same width that every PyTorch has, and the bits that count of it as int64.
 TYPES = {"u1": (torch.uint8, -1), "i1": (torch.int8, -1), "i2": (torch.int16, -1), "i4": (torch.int32, -1),
@@ -73,18 +71,32 @@ class TokenFile:
         self._batch = batch
         self._seed = seed
 
+    @property
+    def path(self) -> str:
+        return self._row.path
+
+    @property
+    def count(self) -> int:
+        return len(self._row.mapped)
+
+    def read(self, first: int, count: int) -> Tensor:
+        """Of the row of all tokens."""
+        return self._row.read(first, count)
+
     def tokens(self, samples: range, length: int) -> Tensor:
-        count = len(self._row.mapped)
-        windows = (count - 1) // (length - 1)
-        if windows < 1:
-            raise PlanError(f"{self._row.path} has {count} tokens, and a sample {length}: give a longer file or a plan "
-                            "for shorter sequences")
-        rows = [self._window(self.iteration * self._batch + sample, windows, length) for sample in samples]
+        rows = [self._window(self.first_of(sample, length), length) for sample in samples]
         return torch.stack(rows) if rows else torch.empty((0, length), dtype=torch.int64)
 
-    def _window(self, number: int, windows: int, length: int) -> Tensor:
-        epoch, place = divmod(number, windows)
-        first = permuted(place, windows, f"{self._seed}/{epoch}".encode()) * (length - 1)
+    def first_of(self, sample: int, length: int) -> int:
+        """Where a sample begins in the row of all tokens."""
+        windows = (self.count - 1) // (length - 1)
+        if windows < 1:
+            raise PlanError(f"{self.path} has {self.count} tokens, and a sample {length}: give a longer file or a plan "
+                            "for shorter sequences")
+        epoch, place = divmod(self.iteration * self._batch + sample, windows)
+        return permuted(place, windows, f"{self._seed}/{epoch}".encode()) * (length - 1)
+
+    def _window(self, first: int, length: int) -> Tensor:
         tokens = self._row.read(first, length)
         wrong = ((tokens < 0) | (tokens >= self._vocabulary)).nonzero()
         if len(wrong):
@@ -131,22 +143,11 @@ def _open_pair(prefix: str) -> _Row:
 
 
 def _open_npy(path: str) -> _Row:
-    """https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html"""
-    memory = _need(path)
-    if memory[:6] != NPY_MAGIC or len(memory) < 12:
-        raise PlanError(f"{path} is not a .npy file: it does not begin with {NPY_MAGIC!r}")
-    first, width = (10, "<H") if memory[6] == 1 else (12, "<I")
-    data = first + struct.unpack(width, memory[8:first])[0]
-    try:
-        header = ast.literal_eval(memory[first:data].decode("utf-8").strip())
-        kind, shape = header["descr"], tuple(header["shape"])
-    except (ValueError, SyntaxError, KeyError, TypeError) as reason:
-        raise PlanError(f"{path} has no header of a .npy file: {reason}") from reason
-    if kind[0] not in "<|" or kind[1:] not in TYPES:
-        raise PlanError(f"{path} has elements of type {kind}, not integers in little-endian order: save it with "
+    npy = Npy(path, _need(path))
+    if npy.kind[0] not in "<|" or npy.kind[1:] not in TYPES:
+        raise PlanError(f"{path} has elements of type {npy.kind}, not integers in little-endian order: save it with "
                         '.astype("<i4")')
-    if len(shape) != 1:
-        raise PlanError(f"{path} has the shape {shape}, not one row: save it with .reshape(-1)")
-    if len(memory) != data + int(kind[2:]) * shape[0]:
-        raise PlanError(f"{path} is cut off: it has {len(memory)} bytes for {shape[0]} tokens of {kind[2:]}")
-    return _row(path, memory, kind[1:], data, shape[0])
+    if len(npy.shape) != 1:
+        raise PlanError(f"{path} has the shape {npy.shape}, not one row: save it with .reshape(-1)")
+    npy.require_whole(int(npy.kind[2:]))
+    return _row(path, npy.memory, npy.kind[1:], npy.first, npy.shape[0])

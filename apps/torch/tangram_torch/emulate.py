@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from .boundary import Receiver, Route, routes_of, sides_of
 from .communication import Group, Groups
-from .launch_plan import LaunchPlan, plan_of
+from .launch_plan import LaunchPlan, Pipeline, plan_of
 from .recorder import Recorder
 from .schedule import Kind, Pass
 from .topology import Ranks, place_of
@@ -59,12 +59,30 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Of colocated encoders on a part, in seconds."""
+
+    forward: float  # of one round
+    backward: float
+    exposed_sync: float
+    optimizer: float
+    gather: float  # from the last lane's end to the first stage
+    broadcast: float  # from the first stage's end to the lanes
+
+    def scaled(self, compute: float, all_times: float) -> Turn:
+        passes = compute * all_times
+        return Turn(self.forward * passes, self.backward * passes, self.exposed_sync * all_times,
+                    self.optimizer * passes, self.gather * all_times, self.broadcast * all_times)
+
+
+@dataclass(frozen=True)
 class Emulated:
     """A plan and what its predictions say."""
 
     plan: LaunchPlan
     times: dict[tuple[int, int], Times]  # by stage and part
     links: dict[tuple[int, int], Link]  # by the ids of the stages
+    turns: dict[tuple[int, int], Turn]  # of colocated encoders, by stage and part
 
 
 def read_emulated(path: Union[str, Path]) -> Emulated:
@@ -77,7 +95,14 @@ def emulated_of(record: dict[str, Any]) -> Emulated:
              for stage in record["stages"] for number, part in enumerate(stage["parts"])}
     links = {(b["from"], b["to"]): Link(b["latency_ms"] / 1000, b["occupancy_ms"] / 1000)
              for b in record["boundaries"]}
-    return Emulated(plan_of(record), times, links)
+    turns = {(stage["id"], number): _turn_of(part["encoders"], record["colocated"])
+             for stage in record["stages"] for number, part in enumerate(stage["parts"]) if "encoders" in part}
+    return Emulated(plan_of(record), times, links, turns)
+
+
+def _turn_of(encoders: dict[str, Any], colocated: dict[str, Any]) -> Turn:
+    return Turn(encoders["forward_ms"] / 1000, encoders["backward_ms"] / 1000, encoders["gradient_sync_exposed_ms"] / 1000,
+                encoders["optimizer_step_ms"] / 1000, colocated["gather_ms"] / 1000, colocated["broadcast_ms"] / 1000)
 
 
 def _times_of(predicted: dict[str, Any], gpu: str) -> Times:
@@ -167,6 +192,10 @@ def stage_ranks(plan: LaunchPlan, stage: int) -> Ranks:
     return tuple(rank for part in plan.stages[stage].parts for rank in part.ranks)
 
 
+def pipeline_ranks(plan: LaunchPlan, pipeline: Pipeline) -> Ranks:
+    return tuple(rank for stage in pipeline.stages for rank in stage_ranks(plan, stage))
+
+
 class EmulatedRank:
     """One rank of an emulated plan. All times are `slowdown` times as long as the plan's."""
 
@@ -175,13 +204,18 @@ class EmulatedRank:
         plan = emulated.plan
         record = plan.ranks[rank]
         times = emulated.times[record.stage, record.part]
-        self._times = times.scaled((slower or {}).get(times.gpu, 1.0), slowdown)
+        factor = (slower or {}).get(times.gpu, 1.0)
+        self._times = times.scaled(factor, slowdown)
+        turn = emulated.turns.get((record.stage, record.part))
+        self._turn = None if turn is None else turn.scaled(factor, slowdown)
         self._groups = groups
         self.clock = clock
         self._recorder = recorder
         self._stage = plan.stages[record.stage]
         self._pipeline = plan.pipelines[self._stage.pipeline]
         self._stage_group = groups.of(stage_ranks(plan, self._stage.id))
+        self._pipeline_group = None if turn is None else groups.of(pipeline_ranks(plan, self._pipeline))
+        self._each_microbatch = plan.colocated is not None and plan.colocated.each_microbatch
         self._passes = passes_of(plan, rank)
         self._wires = self._make_wires(emulated, rank, slowdown)
 
@@ -189,7 +223,7 @@ class EmulatedRank:
         """By (backward, incoming)."""
         plan, wires = emulated.plan, {}
         for side in sides_of(plan, self._stage.id):
-            routes = routes_of(plan, place_of(plan, rank), plan.boundaries[side.stages], side.target)
+            routes = routes_of(plan, place_of(plan, rank), side)
             link = emulated.links[side.stages]
             scaled = Link(link.latency * slowdown, link.occupancy * slowdown)
             wires[side.backward, side.incoming] = _Wire(self._groups, self.clock, routes, scaled, side.backward)
@@ -198,34 +232,54 @@ class EmulatedRank:
     def run(self) -> None:
         """One iteration."""
         receiver = Receiver([self._call_of(step) for step in self._passes])
+        rounds = self._pipeline.microbatches if self._each_microbatch else 1
+        each = len(self._passes) // rounds
         for number, step in enumerate(self._passes):
+            if number % each == 0:
+                self._encode()
             receiver.take(number)
             with self._recorder.span(step.kind.value, str(step.microbatch), chunk=step.chunk):
                 self._compute(self._times.of(step))
             wire = None if step.kind is Kind.WEIGHT else self._wires.get((step.backward, False))
             if wire is not None and not self._is_end(step, sends=True):
                 wire.send()
+            if (number + 1) % each == 0:
+                self._encode_backward()
         for wire in self._wires.values():
             wire.finish()
         self._synchronise()
+
+    def _encode(self) -> None:
+        """A round of colocated encoders: the language model goes on when the last lane is through."""
+        if self._turn is not None and self._pipeline_group is not None:
+            self._compute(self._turn.forward)
+            self._meet(self._pipeline_group)
+            self._compute(self._turn.gather)
+
+    def _encode_backward(self) -> None:
+        """When the first stage is through, and the rank itself."""
+        if self._turn is not None and self._pipeline_group is not None:
+            self._meet(self._pipeline_group, self.clock.now() if self._stage.embedding else 0.0, self._turn.broadcast)
+            self._compute(self._turn.backward)
 
     def _compute(self, seconds: float) -> None:
         self.clock.wait_until(self.clock.now() + seconds)
 
     def _synchronise(self) -> None:
-        """Parts of a stage begin together, and no rank steps before the gradients of all are summed."""
-        self._meet(self._stage_group)
+        """Parts of a stage begin together, with colocated encoders all stages, and no rank steps before the gradients of
+        all are summed."""
+        self._meet(self._pipeline_group or self._stage_group)
         with self._recorder.span("sync", "gradients"):
-            self._compute(self._times.exposed_sync)
+            self._compute(self._times.exposed_sync + (0.0 if self._turn is None else self._turn.exposed_sync))
         self._meet(self._groups.world)
         with self._recorder.span("optimizer", "step"):
-            self._compute(self._times.optimizer)
+            self._compute(self._times.optimizer + (0.0 if self._turn is None else self._turn.optimizer))
 
-    def _meet(self, group: Group) -> None:
-        """Goes on when the last rank of the group is here."""
-        latest = torch.tensor([self.clock.now()], dtype=torch.float64)
+    def _meet(self, group: Group, moment: Optional[float] = None, behind: float = 0.0) -> None:
+        """Goes on so long behind the latest moment of the group: that at which its last rank is here."""
+        latest = torch.tensor([self.clock.now() if moment is None else moment], dtype=torch.float64)
         group.all_reduce(latest, highest=True)
-        self.clock.wait_until(float(latest))
+        self.clock.wait_until(float(latest) + behind)
 
     def _is_end(self, step: Pass, sends: bool) -> bool:
         """Whether the pass sends nothing, or receives nothing."""
@@ -240,7 +294,9 @@ class EmulatedRank:
 
 
 def groups_of_stages(plan: LaunchPlan) -> list[Ranks]:
-    return [stage_ranks(plan, stage.id) for stage in plan.stages]
+    """And of pipelines, whose ranks meet where encoders are colocated."""
+    pipelines = plan.pipelines if plan.colocated is not None else ()
+    return [stage_ranks(plan, stage.id) for stage in plan.stages] + [pipeline_ranks(plan, p) for p in pipelines]
 
 
 def run_iteration(program: EmulatedRank, groups: Groups) -> float:

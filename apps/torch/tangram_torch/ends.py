@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,8 +33,9 @@ def embed(p: Parallel, model: Model, w: Weights, tokens: Tensor) -> Tensor:
     return x
 
 
-def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor) -> Tensor:
-    """The sum over the tokens of the context range, the same on all ranks of a tensor group."""
+def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor,
+              counted: Optional[Tensor] = None) -> Tensor:
+    """The sum over the tokens of the context range that count, the same on all ranks of a tensor group."""
     if model.final_norm:
         x = norm(model.details, w, "head.norm", x)
     if model.embedding_projection:
@@ -41,7 +44,8 @@ def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor)
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
     logits = cap(logits, model.details.logit_cap)
-    return cross_entropy(p, model.vocabulary, logits, targets).sum()
+    losses = cross_entropy(p, model.vocabulary, logits, targets)
+    return (losses if counted is None else losses * counted).sum()
 
 
 def _logits(x: Tensor, table: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 ZeRO 0 keeps everything on every copy; 1 steps a shard on each copy; 2 leaves each copy its shard of the gradient after
 every microbatch; 3 keeps the shard of the weights alone, and has all of them only while the unit works. Where ZeRO shards
-inside groups of copies, these sum their shards of the gradient once an iteration.
+inside groups of copies, these sum their shards of the gradient once an iteration. Of weights that are not trained ZeRO 3
+alone keeps shards, as there is nothing else of them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class FlatWeights:
                  gradient_dtype: torch.dtype, device: torch.device) -> None:
         self.copies = copies  # of a group, where ZeRO shards inside groups
         self.replicas = replicas  # with the same shard
+        self.trained = held[0].weight.trained
         self.zero = zero
         # What is summed over the same ranks lies together.
         ordered = sorted(held, key=lambda h: (h.sharers if h.sums else ()))
@@ -52,8 +54,10 @@ class FlatWeights:
         each = self.size // copies.size
         self.own = range(0, self.size) if zero == 0 else range(copies.index * each, (copies.index + 1) * each)
         self.full = torch.zeros(self.size, dtype=dtype, device=device)
-        self.master = torch.zeros(len(self.own), dtype=gradient_dtype, device=device)
-        self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full)) for slot in self.slots}
+        alone = not self.trained and zero == 0
+        master_dtype = gradient_dtype if self.trained else dtype
+        self.master = self.full if alone else torch.zeros(len(self.own), dtype=master_dtype, device=device)
+        self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full), self.trained) for slot in self.slots}
         self.gradient_dtype = gradient_dtype
         self.gradient: Optional[Tensor] = None  # accumulated: of all of it up to ZeRO 1, of the shard from ZeRO 2 on
         self._pieces: list[Tensor] = []  # of a gradient that microbatches are added to, by slot

@@ -29,7 +29,7 @@ def shared_pieces(plan: LaunchPlan) -> dict[str, list[Piece]]:
     parts: dict[str, set[int]] = defaultdict(set)
     for part in plan.parts:
         places = [Place(rank, part) for rank in part.ranks]
-        for weight in _weights_of(plan, part):
+        for weight in (w for w in _weights_of(plan, part) if w.trained):
             parts[weight.name].add(part.first_rank)
             for place in places:
                 held = held_by(place, weight)

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from .config import read_json
+from .encoders import Json
+from .errors import PlanError
 from .files import PathLike, bytes_of
 from .initial import Initial
-from .launch_plan import Json, Model, PlanError
+from .launch_plan import Model
 from .safetensors import File, Layout, create
 from .tensor_names import Names, Ranges, Source, listed, names_of, sources_of
 from .weights import ROUTER_CORRECTION, Held, weights_of_model

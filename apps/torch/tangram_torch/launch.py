@@ -15,7 +15,8 @@ import sys
 import time
 from typing import Optional, Protocol
 
-from .launch_plan import PlanError, read_plan
+from .errors import PlanError
+from .launch_plan import read_plan
 from .settings import USAGE, Settings, read_settings
 
 GRACE = 5.0  # seconds between asking a rank to end and ending it

@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Union
+from typing import Optional, Union
 
 from .details import Details
-
-Json = dict[str, Any]
+from .encoders import TEXT, Encoder, Json, Stream, crossing, read_encoders
+from .errors import PlanError
 
 SCHEMA = "tangram.launch_plan/1"
-
-
-class PlanError(Exception):
-    """The plan cannot be run: str() says why."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +55,9 @@ class FeedForward:
 @dataclass(frozen=True)
 class BlockType:
     name: str
+    hidden: int
+    tokens: int  # of a sample, in the mean; 0: its positions
+    causal: bool  # else tokens see those behind them, too
     attention: Attention
     feed_forward: FeedForward
     norms: int
@@ -76,8 +75,25 @@ class Model:
     tied: bool
     final_norm: bool
     final_norm_bias: bool
-    blocks: tuple[BlockType, ...]
-    details: Details = field(default_factory=Details)
+    blocks: tuple[BlockType, ...]  # of the encoders, then of the language model
+    encoders: tuple[Encoder, ...] = ()
+    trained: bool = True  # the language model, embedding and head
+    details: Details = field(default_factory=Details)  # of the language model
+
+    @property
+    def language(self) -> range:
+        return range(self.encoders[-1].blocks.stop if self.encoders else 0, len(self.blocks))
+
+    def encoder_of(self, block: int) -> Optional[Encoder]:
+        return next((encoder for encoder in self.encoders if block in encoder.blocks), None)
+
+    def trains(self, block: int) -> bool:
+        encoder = self.encoder_of(block)
+        return self.trained if encoder is None else encoder.trained
+
+    def crossing(self, cut: int, positions: int) -> list[Stream]:
+        """What crosses the cut in front of a block; `positions`: of a sample."""
+        return crossing(self.encoders, self.language, cut, Stream(TEXT, positions, self.hidden, self.trained))
 
 
 @dataclass(frozen=True)
@@ -166,7 +182,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What one rank sends another for one microbatch in the forward direction; backward is the reverse."""
+    """What one rank sends another for one microbatch in the forward direction; backward is the reverse. Positions count
+    the tokens of the block in front of the boundary: inside an encoder as many as samples have in the mean."""
 
     source: int
     target: int
@@ -186,6 +203,14 @@ class Pipeline:
     def samples_of(self, index: int) -> int:
         """Of a microbatch; the last one may be smaller."""
         return min(self.microbatch, self.samples - index * self.microbatch)
+
+
+@dataclass(frozen=True)
+class Colocated:
+    """Encoders on all ranks of the pipelines, in turn with the language model, whose blocks alone stages have."""
+
+    each_microbatch: bool  # else once an iteration, in front of all passes and behind them
+    parts: dict[str, Part]  # of each encoder: all ranks, as its lanes of tp each
 
 
 @dataclass(frozen=True)
@@ -211,6 +236,7 @@ class LaunchPlan:
     links: dict[tuple[int, int], tuple[int, int]]  # nanoseconds: latency of a transfer, and how long it takes the link
     ranks: tuple[Rank, ...]
     predicted_iteration: float  # seconds
+    colocated: Optional[Colocated] = None
 
     @property
     def parts(self) -> list[Part]:
@@ -249,33 +275,41 @@ def plan_of(json_plan: Json) -> LaunchPlan:
     if schedule not in ("1f1b", "zero-bubble"):
         raise PlanError(f"the schedule {schedule} is not one that this runtime has: 1f1b, zero-bubble")
     zero_bubble = schedule == "zero-bubble"
+    model = _model_of(json_plan["model"])
+    first_block = model.language.start if "colocated" in json_plan else 0
     return LaunchPlan(
         id=json_plan["plan_id"],
-        model=_model_of(json_plan["model"]),
+        model=model,
         training=Training(training["sequence_length"], training["global_batch_samples"], training["precision"],
                           training["optimizer"]["name"]),
         group=json_plan["execution"].get("interleaving", {}).get("group", 0),
         pipelines=tuple(pipelines),
         zero_bubble=zero_bubble,
-        stages=tuple(_stage_of(stage, zero_bubble) for stage in json_plan["stages"]),
+        stages=tuple(_stage_of(stage, first_block, zero_bubble) for stage in json_plan["stages"]),
         boundaries={(b["from"], b["to"]): tuple(_transfer_of(t) for t in b["transfers"])
                     for b in json_plan["boundaries"]},
         links={(b["from"], b["to"]): (_nanoseconds(b["latency_ms"]), _nanoseconds(b["occupancy_ms"]))
                for b in json_plan["boundaries"]} if zero_bubble else {},
         ranks=tuple(Rank(r["host"], gpus[r["island"]], r["stage"], r["part"]) for r in json_plan["ranks"]),
         predicted_iteration=json_plan["predicted"]["iteration_s"],
+        colocated=_colocated_of(json_plan["colocated"], model, len(json_plan["ranks"])) if first_block else None,
     )
 
 
 def _model_of(json_model: Json) -> Model:
     a = json_model["architecture"]
-    if a["extra_embedding_parameters"] > 0:
-        raise PlanError(f"{json_model['name']} has an encoder in front of its embedding: text models alone are trained")
-    types = {t["name"]: _block_type_of(t, a) for t in a["types"]}
+    types = {t["name"]: _block_type_of(t) for t in a["types"]}
     blocks = [types[run["type"]] for run in a["blocks"] for _ in range(run["count"])]
-    return Model(json_model["name"], a["hidden"], a["vocabulary"], a["learned_positions"],
-                 a.get("embedding_projection", 0), a["tied_embeddings"], a["final_norm"], a["norm"] == "layernorm",
-                 tuple(blocks))
+    encoders = read_encoders(json_model["name"], a, json_model.get("data", {}), [block.hidden for block in blocks])
+    trained = all(module["trainable"] for module in a.get("modules", []) if module["kind"] == "language")
+    model = Model(json_model["name"], a["hidden"], a["vocabulary"], a["learned_positions"],
+                  a.get("embedding_projection", 0), a["tied_embeddings"], a["final_norm"], a["norm"] == "layernorm",
+                  tuple(blocks), encoders, trained)
+    for block in blocks[model.language.start:]:
+        if not block.causal or block.hidden != model.hidden:
+            raise PlanError(f"blocks of type {block.name} are an encoder's, of which the model file says no more: give it "
+                            "tokens_in and a connector")
+    return model
 
 
 def _refuse_hybrid(t: Json) -> None:
@@ -287,18 +321,16 @@ def _refuse_hybrid(t: Json) -> None:
         raise PlanError(f'experts of type {t["name"]} have "latent_hidden": those as wide as it alone are trained')
 
 
-def _block_type_of(t: Json, architecture: Json) -> BlockType:
+def _block_type_of(t: Json) -> BlockType:
     _refuse_hybrid(t)
-    if not t["causal"] or t["hidden"] != architecture["hidden"] or "tokens" in t:
-        raise PlanError(f"blocks of type {t['name']} are an encoder's: text models alone are trained")
     none = dict.fromkeys(("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 0)
     attention = Attention(t["heads"], t.get("kv_heads", t["heads"]), t.get("head_dim", 0), t["sliding_window"],
                           t["qkv_bias"], t["output_bias"], t.get("qk_norm", False), **{**none, **t.get("mla", {})})
     dense: Json = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0,
                    "shared_gate": False, "router_bias": False}
     feed_forward = FeedForward(t.get("ffn_hidden", 0), t["gated"], t["ffn_bias"], **{**dense, **t.get("moe", {})})
-    return BlockType(t["name"], attention, feed_forward, t["norms_per_block"], t["norm"] == "layernorm",
-                     t["parallel_attention"])
+    return BlockType(t["name"], t["hidden"], t.get("tokens", 0), t["causal"], attention, feed_forward,
+                     t["norms_per_block"], t["norm"] == "layernorm", t["parallel_attention"])
 
 
 def _nanoseconds(milliseconds: float) -> int:
@@ -311,8 +343,19 @@ def _times_of(predicted: Json) -> tuple[int, int, int]:
     return forward, backward, weight
 
 
-def _stage_of(s: Json, zero_bubble: bool) -> Stage:
-    chunks = tuple(range(*chunk) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
+def _colocated_of(c: Json, model: Model, ranks: int) -> Colocated:
+    parts = {}
+    for e in c["encoders"]:
+        encoder = next(encoder for encoder in model.encoders if encoder.name == e["module"])
+        zero = int(e["zero1"])
+        parts[encoder.name] = Part(0, 0, 0, Degrees(e["tp"], 1, ranks // e["tp"], 1, 1, e["sequence_parallel"]), zero,
+                                   (BlockPolicy(zero, e["recompute"]),) * len(encoder.blocks), (0, 0, 0))
+    return Colocated(c["turns"] == "per-microbatch", parts)
+
+
+def _stage_of(s: Json, first_block: int, zero_bubble: bool) -> Stage:
+    """Blocks count from `first_block` of the model."""
+    chunks = tuple(range(first_block + chunk[0], first_block + chunk[1]) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
     parts: list[Part] = []
     for p in s["parts"]:
         degrees = p["parallel"]

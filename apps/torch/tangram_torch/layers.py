@@ -66,22 +66,22 @@ def waves(rotary: Rotary, half: int, positions: range, dtype: torch.dtype,
     return cosine, sine
 
 
-def causal_mask(queries: range, keys: int, window: int, device: torch.device) -> Tensor:
+def attention_mask(queries: range, keys: int, causal: bool, window: int, device: torch.device) -> Tensor:
     """True where a query sees a key."""
     distance = torch.arange(queries.start, queries.stop, device=device)[:, None] - torch.arange(keys, device=device)
-    mask = distance >= 0
-    return mask & (distance < window) if window else mask
+    mask = distance >= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
+    return mask & (distance.abs() < window) if window else mask
 
 
 def cap(z: Tensor, limit: float) -> Tensor:
     return limit * torch.tanh(z / limit) if limit else z
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tensor], limit: float) -> Tensor:
-    """Of (samples, heads, positions, width). Without a mask, every query sees the keys up to its own: for that PyTorch
-    has its fastest kernels."""
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tensor], causal: bool, limit: float) -> Tensor:
+    """Of (samples, heads, positions, width). Without a mask, every query sees the keys up to its own, or all of them: for
+    that PyTorch has its fastest kernels."""
     if mask is None or (FUSED is not None and not limit):
-        return FUSED(query, key, value, attn_mask=mask, is_causal=mask is None)
+        return FUSED(query, key, value, attn_mask=mask, is_causal=mask is None and causal)
     scores = cap(query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]), limit)
     return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1) @ value
 
@@ -93,13 +93,15 @@ def attention(p: Parallel, d: Details, block: BlockType, w: Weights, x: Tensor, 
     query, key, value = (latent_heads if a.latent else heads)(p, d, a, w, x, rotary)
     if d.attention_scale is not None:
         query = query * (d.attention_scale * math.sqrt(query.shape[-1]))
-    plain = FUSED is not None and p.context.size == 1 and not a.sliding_window and not d.attention_cap
-    mask = None if plain else causal_mask(p.context_range, p.positions, a.sliding_window, x.device)
+    window = a.sliding_window if a.sliding_window < p.positions else 0
+    whole = p.context.size == 1 or not block.causal
+    plain = FUSED is not None and whole and not window and not d.attention_cap
+    mask = None if plain else attention_mask(p.context_range, p.positions, block.causal, window, x.device)
     q, k, v = (t.transpose(1, 2) for t in (query, p.gather_context(key), p.gather_context(value)))
     if selective:
-        out = checkpoint(attend, q, k, v, mask, d.attention_cap, use_reentrant=False)
+        out = checkpoint(attend, q, k, v, mask, block.causal, d.attention_cap, use_reentrant=False)
     else:
-        out = attend(q, k, v, mask, d.attention_cap)
+        out = attend(q, k, v, mask, block.causal, d.attention_cap)
     return w.linear(out.transpose(1, 2).flatten(2), "attention.output")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,12 +35,13 @@ class _Stepped:
 
 
 class Optimizer:
-    """Steps what the rank owns of all its flat tensors. `first_part` tells which part counts a weight where each must
-    be counted once."""
+    """Steps what the rank owns of all its flat tensors that are trained. `first_part` tells which part counts
+    a weight where each must be counted once, if several have it."""
 
-    def __init__(self, flats: list[FlatWeights], world: Group, part: int, first_part: dict[str, int],
-                 settings: AdamSettings) -> None:
+    def __init__(self, flats: list[FlatWeights], device: torch.device, world: Group, part: int,
+                 first_part: dict[str, int], settings: AdamSettings) -> None:
         self._flats = flats
+        self._device = device
         self._world = world
         self._part = part
         self._first_part = first_part
@@ -51,7 +53,7 @@ class Optimizer:
                 stepped = _Stepped(flat, first, last, torch.nn.Parameter(flat.master[first:last]))
                 self._stepped.append(stepped)
                 groups[decays].append(stepped.parameter)
-        fused = {"fused": True} if flats[0].master.is_cuda and torch.__version__ >= "2" else {}
+        fused = {"fused": True} if device.type == "cuda" and torch.__version__ >= "2" else {}
         self._adam = torch.optim.AdamW(
             [{"params": groups[decays], "weight_decay": settings.weight_decay if decays else 0.0}
              for decays in (True, False)],
@@ -63,11 +65,11 @@ class Optimizer:
 
     def is_counted(self, flat: FlatWeights, slot: Slot) -> bool:
         """Of all ranks that own the same of a weight, one counts it."""
-        return flat.is_counted(slot) and self._first_part[slot.held.name] == self._part
+        return flat.is_counted(slot) and self._first_part.get(slot.held.name, self._part) == self._part
 
     def norm(self) -> float:
         """Of all gradients of the model, the same on every rank. Not finite where one of them is not."""
-        squares = self._flats[0].master.new_zeros(1, dtype=torch.float64)
+        squares = torch.zeros(1, dtype=torch.float64, device=self._device)
         for flat in self._flats:
             for slot, first, last in flat.own_pieces():
                 if flat.gradient is not None and self.is_counted(flat, slot):
@@ -101,15 +103,21 @@ class Optimizer:
 
     # Checkpoints
 
-    @property
-    def steps_done(self) -> int:
-        return next((int(state["step"]) for state in self._adam.state.values()), 0)
+    def steps_of(self, flat: FlatWeights, first: int) -> int:
+        """Done to a part of what the rank owns: of weights that were not trained before, fewer than of others."""
+        return int(self._state_of(flat, first).get("step", 0))
 
     def states_of(self, flat: FlatWeights, first: int, last: int) -> dict[str, Tensor]:
         """Of a part of what the rank owns, which lies in one run of neighbours; none before the first step."""
-        stepped = self._of(flat, first)
-        state = self._adam.state.get(stepped.parameter, {})
-        return {name: state[name][first - stepped.first:last - stepped.first] for name in MOMENTS if name in state}
+        state = self._state_of(flat, first)
+        if not state:
+            return {}
+        start = self._of(flat, first).first
+        return {name: state[name][first - start:last - start] for name in MOMENTS if name in state}
+
+    def _state_of(self, flat: FlatWeights, first: int) -> dict[str, Any]:
+        """Nothing of what is not trained."""
+        return self._adam.state.get(self._of(flat, first).parameter, {}) if flat.trained else {}
 
     def set_states(self, flat: FlatWeights, first: int, last: int, states: dict[str, Tensor], steps: int) -> None:
         stepped = self._of(flat, first)

@@ -114,6 +114,16 @@ class Parallel:
             return _Scatter.apply(partial, self.tensor, len(self.context_range))
         return _Sum.apply(partial, self.tensor)
 
+    def to_local(self, activation: Tensor) -> Tensor:
+        """Of what needs no gradient: the positions of the context range, to those outside of what is split over tp."""
+        return own_positions(activation, self.tensor) if self.place.sequence_parallel else activation
+
+    def whole(self, local: Tensor) -> Tensor:
+        """All positions, for who works on those of a part of the ranks' own ones."""
+        if self.place.sequence_parallel:
+            local = _Gather.apply(local, self.tensor, len(self.context_range))
+        return self.gather_context(local)
+
     def to_own_rows(self, activation: Tensor) -> Tensor:
         """To positions that no other rank of the replica works on."""
         if self.tensor.size == 1 or self.place.sequence_parallel:

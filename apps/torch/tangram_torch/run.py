@@ -9,16 +9,18 @@ import torch
 import torch.distributed as dist
 
 from .communication import Groups
+from .errors import PlanError
 from .holders import buckets_of, first_part, shared_pieces
 from .initial import Initial, load
-from .launch_plan import LaunchPlan, PlanError
+from .launch_plan import LaunchPlan
 from .optimizer import AdamSettings, Optimizer
-from .pipeline import RankProgram, TokenSource
+from .pipeline import RankProgram
 from .recorder import OFF, Recorder
+from .samples import Source
 from .staged import StagedGroups
 from .topology import Place, Ranks
 from .unit import Precision
-from .weights import held_by, units_of
+from .weights import colocated_units_of, held_by, units_of
 
 PRECISIONS = {
     "fp64": Precision(torch.float64, torch.float64),
@@ -72,8 +74,11 @@ class LossScale:
 def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
     """Of all ranks: every group that one of them calls a collective in, but those of weights of several parts."""
     wanted: set[Ranks] = set()
-    for part in plan.parts:
-        weights = [weight for unit in units_of(plan, part.first_rank) for weight in unit.weights]
+    units = [(part, units_of(plan, part.first_rank)) for part in plan.parts]
+    if plan.colocated is not None:
+        units += [(plan.colocated.parts[encoder.name], colocated_units_of(plan, encoder)) for encoder in plan.model.encoders]
+    for part, of_part in units:
+        weights = [weight for unit in of_part for weight in unit.weights]
         for place in (Place(rank, part) for rank in part.ranks):
             wanted |= {place.tensor, place.context, place.experts, place.expert_tensor}
             wanted |= {ranks for routed in (False, True) for zero in (0, 1) for ranks in place.sharing(routed, zero)}
@@ -85,7 +90,7 @@ def groups_wanted(plan: LaunchPlan) -> list[Ranks]:
 class Run:
     """torch.distributed has been initialized with as many ranks as the plan has."""
 
-    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: TokenSource, initial: Initial,
+    def __init__(self, plan: LaunchPlan, rank: int, options: Options, source: Source, initial: Initial,
                  recorder: Recorder = OFF) -> None:
         if plan.training.optimizer != "adam":
             raise PlanError(f"the optimizer {plan.training.optimizer} is not one that this runtime has: adam")
@@ -97,7 +102,8 @@ class Run:
                                    buckets, recorder)
         load(self.program.flats, self.program.routers, initial)
         settings = AdamSettings(options.learning_rate, weight_decay=options.weight_decay, clip=options.clip)
-        self.optimizer = Optimizer(self.program.flats, self.groups.world, self.program.place.part.first_rank,
+        trained = [flat for flat in self.program.flats if flat.trained]
+        self.optimizer = Optimizer(trained, options.device, self.groups.world, self.program.place.part.first_rank,
                                    first_part(plan), settings)
         self.scale = LossScale(options.precision == "fp16")
         self.last = StepResult(0.0, 0.0, False)
@@ -135,4 +141,5 @@ class Run:
             loads[block, :router.shape.experts] = router.load
         self.groups.world.all_reduce(loads)
         for block, router in routers.items():
-            router.correct(loads[block, :router.shape.experts])
+            if plan.model.trains(block):
+                router.correct(loads[block, :router.shape.experts])

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .errors import PlanError
 from .files import PathLike, bytes_of, mapped, tensor_at
-from .launch_plan import PlanError
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}

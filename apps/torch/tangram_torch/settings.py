@@ -18,6 +18,7 @@ class Settings:
     plan: str
     steps: int
     data: Optional[str]
+    items: dict[str, tuple[str, int]]
     weights: Optional[str]
     precision: Optional[str]  # None: that of the plan
     seed: int
@@ -48,6 +49,9 @@ def parser() -> argparse.ArgumentParser:
         "that is gone on with among them (100)")
     add("--data", metavar="FILE", help="tokens: PREFIX of Megatron-LM's PREFIX.bin and PREFIX.idx, or a .npy file; "
         "without, tokens are made up")
+    add("--items", type=_items, action=_Added, default={}, metavar="ENCODER=FILE:TOKEN", help="of a multimodal model, with "
+        "--data: a .npy file of what the encoder reads, (items, tokens of an item, values of a token), whose places are "
+        "the runs of a token in --data; without both, items are made up")
     add("--weights", metavar="FOLDER", help="of a Hugging Face checkpoint (safetensors): initial weights, and what its "
         "config.json says of the layers")
     add("--precision", choices=PRECISIONS, help="of weights and activations (that of the plan)")
@@ -67,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
         "messages back as its links would, so that any plan runs on one machine")
     add("--slowdown", type=_factor, default=1.0, metavar="X", help="times of an emulation are X times as long (1); what "
         "is printed is not")
-    add("--slower", type=_slower, action=_Slower, default={}, metavar="GPU=X", help="of an emulation: this GPU type "
+    add("--slower", type=_slower, action=_Added, default={}, metavar="GPU=X", help="of an emulation: this GPU type "
         "computes X times as long as the plan predicts")
     add("--timeout", type=float, default=45.0, metavar="S",
         help="seconds of silence after which a rank is taken for lost, and the run ends (45)")
@@ -96,7 +100,15 @@ def _slower(text: str) -> tuple[str, float]:
     return gpu, _factor(factor)
 
 
-class _Slower(argparse.Action):
+def _items(text: str) -> tuple[str, tuple[str, int]]:
+    encoder, separator, rest = text.partition("=")
+    path, colon, token = rest.rpartition(":")
+    if not (encoder and separator and path and colon and token.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text} is not ENCODER=FILE:TOKEN")
+    return encoder, (path, int(token))
+
+
+class _Added(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
                  option_string: Optional[str] = None) -> None:
         setattr(namespace, self.dest, {**getattr(namespace, self.dest), values[0]: values[1]})

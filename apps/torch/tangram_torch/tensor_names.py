@@ -10,7 +10,9 @@ from typing import Any, Optional
 from torch import Tensor
 
 from .config import MODEL_TYPES
-from .launch_plan import Attention, Json, Model, PlanError
+from .encoders import Json
+from .errors import PlanError
+from .launch_plan import Attention, Model
 from .weights import ROUTER_CORRECTION, Weight, weights_of_model
 
 Ranges = tuple[range, ...]
@@ -118,6 +120,8 @@ class Source:
 
 def sources_of(model: Model, config: Json) -> dict[str, Source]:
     """Of each weight."""
+    if model.encoders:
+        raise PlanError(f"checkpoints of Hugging Face are read and written for text models, and {model.name} has encoders")
     names = names_of(config.get("model_type"))
     sources = {weight.name: _source(names, model, config, weight) for weight in weights_of_model(model)}
     nameless = [name for name, source in sources.items() if source is None]

@@ -17,8 +17,9 @@ import torch
 from . import checkpoint
 from .checkpoint import CheckpointError
 from .config import read_details
+from .errors import PlanError
 from .hugging_face import export_to
-from .launch_plan import PlanError, read_plan
+from .launch_plan import read_plan
 from .settings import USAGE
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}

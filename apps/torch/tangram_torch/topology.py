@@ -18,6 +18,11 @@ def piece(n: int, index: int, count: int) -> range:
     return range(n * index // count, n * (index + 1) // count)
 
 
+def common_range(a: range, b: range) -> range:
+    first = max(a.start, b.start)
+    return range(first, max(first, min(a.stop, b.stop)))
+
+
 def sample_share(samples: int, replica: int, replicas: int) -> range:
     """Of so many samples those of one replica: the first samples % replicas of them have one more."""
     each, more = divmod(samples, replicas)

@@ -11,7 +11,7 @@ import traceback
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn, Optional, Union
+from typing import NoReturn, Optional
 
 import torch
 import torch.distributed as dist
@@ -20,11 +20,13 @@ from . import checkpoint
 from .checkpoint import CheckpointError, Position
 from .communication import Groups, barrier
 from .config import read_details
-from .data import TokenFile, open_tokens
+from .data import open_tokens
 from .emulate import EmulatedRank, WallClock, groups_of_stages, read_emulated, run_iteration
+from .errors import PlanError, SettingsError
 from .hugging_face import CONFIG, initial_from
 from .initial import drawn
-from .launch_plan import LaunchPlan, PlanError, read_plan
+from .items import FileItems, ReadSamples, SyntheticItems
+from .launch_plan import LaunchPlan, read_plan
 from .recorder import Clock, HostClock, Recorder, StreamClock, TraceFile
 from .run import Options, Run, StepResult
 from .settings import USAGE, Settings
@@ -35,12 +37,6 @@ from .watch import Watch
 FAILED = 1
 COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
-
-Source = Union[Synthetic, TokenFile]
-
-
-class SettingsError(Exception):
-    """The run cannot begin: str() says what to change."""
 
 
 def learning_rate(settings: Settings, step: int) -> float:
@@ -107,14 +103,27 @@ def clock_of(device: torch.device) -> Clock:
     return HostClock()
 
 
-def source_of(settings: Settings, plan: LaunchPlan) -> Source:
+def source_of(settings: Settings, plan: LaunchPlan) -> ReadSamples:
+    encoders, length = plan.model.encoders, plan.training.sequence_length
+    unknown = sorted(settings.items.keys() - {encoder.name for encoder in encoders})
+    if unknown:
+        raise SettingsError(f"--items {unknown[0]}: the model has no such encoder")
     if settings.data is None:
-        return Synthetic(plan.model.vocabulary, settings.seed)
-    return open_tokens(settings.data, plan.model.vocabulary, plan.training.batch, settings.seed)
+        if settings.items:
+            raise SettingsError("--items without --data, whose tokens say where items are")
+        return ReadSamples(Synthetic(plan.model.vocabulary, settings.seed), SyntheticItems(encoders, length, settings.seed))
+    if encoders and not settings.items:
+        raise SettingsError(f"--data without --items {encoders[0].name}=FILE:TOKEN: {plan.model.name} has encoders")
+    tokens = open_tokens(settings.data, plan.model.vocabulary, plan.training.batch, settings.seed)
+    return ReadSamples(tokens, FileItems(encoders, tokens, length, settings.items))
 
 
 def plan_to_train(settings: Settings) -> LaunchPlan:
     plan = read_plan(settings.plan)
+    if plan.model.encoders:
+        for name in ("weights", "timings"):
+            if getattr(settings, name) is not None:
+                raise SettingsError(f"--{name} is for text models, and {plan.model.name} has encoders")
     return plan if settings.weights is None else plan.with_details(read_details(Path(settings.weights) / CONFIG))
 
 

@@ -7,10 +7,12 @@ arXiv 1909.08053, section 3). Key-value heads that are fewer than tp are held by
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Iterator, Optional
 
+from .encoders import Connector, Encoder
 from .launch_plan import BlockType, FeedForward, LaunchPlan, Model
 from .topology import Place, Ranks, piece
 
@@ -42,6 +44,7 @@ class Weight:
     key_value: Optional[KeyValueHeads] = None  # rows are split by these
     expert: Optional[int] = None  # split over expert-tp, on the ranks of one ep coordinate
     experts: int = 0
+    trained: bool = True
 
     @property
     def is_vector(self) -> bool:
@@ -108,22 +111,34 @@ def key_value_heads(place: Place, heads: KeyValueHeads) -> tuple[range, Ranks]:
 
 
 def weights_of_block(model: Model, index: int) -> Iterator[Weight]:
+    yield from _if_trained(model.trains(index), _weights_of_block(model, index))
+
+
+def _if_trained(trained: bool, weights: Iterable[Weight]) -> Iterator[Weight]:
+    return (weight if trained else replace(weight, trained=False) for weight in weights)
+
+
+def _weights_of_block(model: Model, index: int) -> Iterator[Weight]:
     block = model.blocks[index]
-    prefix = f"blocks.{index}."
-    yield from _norm(prefix + "attention_norm", model.hidden, block.norm_bias)
+    hidden, prefix = block.hidden, f"blocks.{index}."
+    yield from _norm(prefix + "attention_norm", hidden, block.norm_bias)
     if block.norms == 4:
-        yield from _norm(prefix + "attention_post_norm", model.hidden, block.norm_bias)
-        yield from _norm(prefix + "feed_forward_post_norm", model.hidden, block.norm_bias)
+        yield from _norm(prefix + "attention_post_norm", hidden, block.norm_bias)
+        yield from _norm(prefix + "feed_forward_post_norm", hidden, block.norm_bias)
     if block.norms > 1:
-        yield from _norm(prefix + "feed_forward_norm", model.hidden, block.norm_bias)
+        yield from _norm(prefix + "feed_forward_norm", hidden, block.norm_bias)
     if block.attention.latent:
-        yield from _latent_attention(prefix + "attention.", model.hidden, block)
+        yield from _latent_attention(prefix + "attention.", hidden, block)
     else:
-        yield from _attention(prefix + "attention.", model.hidden, block)
-    yield from _feed_forwards(prefix, model.hidden, block)
+        yield from _attention(prefix + "attention.", hidden, block)
+    yield from _feed_forwards(prefix, hidden, block)
 
 
 def weights_of_embedding(model: Model) -> Iterator[Weight]:
+    yield from _if_trained(model.trained, _weights_of_embedding(model))
+
+
+def _weights_of_embedding(model: Model) -> Iterator[Weight]:
     width = model.embedding_projection or model.hidden
     yield Weight(TOKENS, (model.vocabulary, width), 0)
     if model.embedding_projection:
@@ -133,12 +148,41 @@ def weights_of_embedding(model: Model) -> Iterator[Weight]:
 
 
 def weights_of_head(model: Model) -> Iterator[Weight]:
+    yield from _if_trained(model.trained, _weights_of_head(model))
+
+
+def _weights_of_head(model: Model) -> Iterator[Weight]:
     width = model.embedding_projection or model.hidden
     if model.final_norm:
         yield from _norm("head.norm", model.hidden, model.final_norm_bias)
     if model.embedding_projection:
         yield Weight("head.projection", (width, model.hidden), sharing=Sharing.SEQUENCE)
     yield Weight(TOKENS if model.tied else "head.output", (model.vocabulary, width), 0)
+
+
+def weights_of_patches(encoder: Encoder) -> Iterator[Weight]:
+    """Columns are what its embedding reads of a token, the last of them its position (patches.py)."""
+    if encoder.patch_width:
+        shape = (encoder.hidden, encoder.patch_width)
+        yield Weight(f"encoders.{encoder.name}.patches", shape, 1, trained=encoder.trained)
+
+
+def weights_of_connector(encoder: Encoder) -> Iterator[Weight]:
+    c = encoder.connector
+    if c is not None:
+        yield from _if_trained(c.trained, _connector(f"encoders.{encoder.name}.connector.", encoder.hidden, c))
+
+
+def _connector(prefix: str, hidden: int, c: Connector) -> Iterator[Weight]:
+    """Layers in pairs: the first split by rows, the second by columns; one without a pair by columns."""
+    if c.norm:  # in front of the merge each rank has its positions, behind it the gradient of what it splits
+        sharing = Sharing.PARTS if c.norms_merged(hidden) else Sharing.SEQUENCE
+        yield from _norm(prefix + "norm", c.norm, c.norm_bias, sharing)
+    for layer, (width_in, width_out) in enumerate(zip(c.widths, c.widths[1:])):
+        by_rows = c.splits_rows(layer)
+        yield Weight(f"{prefix}{layer}", (width_out, width_in), 0 if by_rows else 1)
+        if c.bias:
+            yield Weight(f"{prefix}{layer}_bias", (width_out,), 0 if by_rows else None, Sharing.SEQUENCE)
 
 
 def router_correction(index: int, shape: FeedForward) -> Weight:
@@ -149,6 +193,9 @@ def router_correction(index: int, shape: FeedForward) -> Weight:
 def weights_of_model(model: Model) -> Iterator[Weight]:
     """Each once, corrections of routers among them."""
     yield from weights_of_embedding(model)
+    for encoder in model.encoders:
+        yield from weights_of_patches(encoder)
+        yield from weights_of_connector(encoder)
     for index, block in enumerate(model.blocks):
         yield from weights_of_block(model, index)
         if block.feed_forward.router_bias:
@@ -158,11 +205,18 @@ def weights_of_model(model: Model) -> Iterator[Weight]:
 
 @dataclass(frozen=True)
 class Unit:
-    """Weights that are gathered, reduced and stepped together: a block, the embedding or the head of a stage."""
+    """Weights that are gathered, reduced and stepped together: a block, an end of the model or of an encoder."""
 
     name: str
     weights: tuple[Weight, ...]
     zero: int
+
+
+def _unit(name: str, weights: Iterable[Weight], zero: int) -> Unit:
+    """What is not trained has no gradients and no optimizer states: up to ZeRO 2 nothing of it is sharded."""
+    all_weights = tuple(weights)
+    trained = any(weight.trained for weight in all_weights)
+    return Unit(name, all_weights, zero if trained or zero == 3 else 0)
 
 
 def units_of(plan: LaunchPlan, rank: int) -> list[Unit]:
@@ -170,14 +224,34 @@ def units_of(plan: LaunchPlan, rank: int) -> list[Unit]:
     stage, part = plan.stages[plan.ranks[rank].stage], plan.part_of(rank)
     units = []
     if stage.embedding:
-        units.append(Unit("embedding", tuple(weights_of_embedding(plan.model)), part.zero_of_ends))
+        units.append(_unit("embedding", weights_of_embedding(plan.model), part.zero_of_ends))
     for block, policy in zip(stage.blocks, part.policies):
-        units.append(Unit(f"blocks.{block}", tuple(weights_of_block(plan.model, block)), policy.zero))
+        units += units_of_block(plan.model, block, policy.zero, part.zero_of_ends)
     if stage.head:
         here = {w.name for unit in units for w in unit.weights}
-        weights = tuple(w for w in weights_of_head(plan.model) if w.name not in here)
-        units.append(Unit("head", weights, part.zero_of_ends))
+        weights = (w for w in weights_of_head(plan.model) if w.name not in here)
+        units.append(_unit("head", weights, part.zero_of_ends))
     return units
+
+
+def colocated_units_of(plan: LaunchPlan, encoder: Encoder) -> list[Unit]:
+    """Of a colocated encoder, the same on all ranks."""
+    if plan.colocated is None:
+        return []
+    part = plan.colocated.parts[encoder.name]
+    return [unit for block, policy in zip(encoder.blocks, part.policies)
+            for unit in units_of_block(plan.model, block, policy.zero, part.zero_of_ends)]
+
+
+def units_of_block(model: Model, block: int, zero: int, zero_of_ends: int) -> list[Unit]:
+    """A block, before the first one of an encoder the embedding of its tokens, behind the last one its connector."""
+    encoder = model.encoder_of(block)
+    units = [_unit(f"blocks.{block}", weights_of_block(model, block), zero)]
+    if encoder is not None and block == encoder.blocks[0]:
+        units.insert(0, _unit(f"patches.{encoder.name}", weights_of_patches(encoder), zero_of_ends))
+    if encoder is not None and block == encoder.blocks[-1]:
+        units.append(_unit(f"connector.{encoder.name}", weights_of_connector(encoder), zero))
+    return [unit for unit in units if unit.weights]
 
 
 def _norm(name: str, width: int, bias: bool, sharing: Sharing = Sharing.SEQUENCE) -> Iterator[Weight]:

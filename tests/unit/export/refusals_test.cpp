@@ -132,3 +132,41 @@ TEST_CASE("mimo refuses a model of one module, and encoders in turn with the lan
   CHECK(colocated.error().front().code == "COLOCATED_ENCODERS");
   CHECK(colocated.error().front().message.find("rank_offset ranges must not overlap") != std::string::npos);
 }
+
+namespace {
+
+model::Model model_of(const std::string& encoder) {
+  auto read = model::read_model(R"({"schema": "tangram.model/1", "name": "tiny",
+    "architecture": {"vocabulary": 32, "hidden": 64, "layers": 1, "heads": 4, "ffn_hidden": 96, "encoders": [{
+      "name": "vision", "hidden": 32, "layers": 1, "heads": 4, "ffn_hidden": 64, )" +
+                                    encoder + R"(}]},
+    "training": {"sequence_length": 16, "global_batch_samples": 4}})",
+                                "tiny.yaml");
+  REQUIRE(read);
+  return *read;
+}
+
+/// Why torch does not train it; empty: it does.
+std::string refusal_of(const std::string& encoder) {
+  plan::LaunchPlan plan;
+  plan.model = model_of(encoder);
+  const auto refusals = torch_refusals(plan);
+  return refusals.empty() ? "" : refusals.front().text;
+}
+
+}  // namespace
+
+TEST_CASE("torch trains encoders, and names what of them it does not") {
+  const std::string mlp = R"("connector": {"widths": [32, 64]})";
+  const std::string before = "it does not train all modules of tiny: ";
+  CHECK(refusal_of(R"("tokens_in": 8, "tokens_out": 7, "patch_parameters": 320, )" + mlp).empty());
+  CHECK(refusal_of(R"("tokens_in": 8, "patch_parameters": 321, )" + mlp) ==
+        before + "vision has 321 patch parameters, which are no whole rows of its width 32");
+  CHECK(refusal_of(R"("tokens_in": 8, "tokens_out": 7)") ==
+        before + "vision has no connector, which its width and its tokens ask for");
+  CHECK(refusal_of(R"("tokens_per_sample": 8)") == before + "its encoder has no connector");
+  CHECK(refusal_of(R"("tokens_in": 8, "connector": {"kind": "resampler", "widths": [32, 64, 64], "queries": 2})") ==
+        before + "the connector of vision is a resampler");
+  CHECK(refusal_of(R"("tokens_in": 8, "connector": {"widths": [32, 64], "extra_parameters": 64})") ==
+        before + "the connector of vision has parameters in no product");
+}

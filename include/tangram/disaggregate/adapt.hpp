@@ -42,7 +42,7 @@ struct Recovery {
 };
 
 /// Plans `draws` times with wrong times, and moves kernels by what is measured, twelve windows long. Kernels of equal
-/// layers are off alike.
+/// layers are off alike. Requires noise > 0.
 [[nodiscard]] Recovery recovery_from(const Problem& problem, double noise, int draws, std::uint64_t seed);
 
 }  // namespace tangram::disaggregate

@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 #include "tables.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/disaggregate/adapt.hpp"
 #include "tangram/disaggregate/rebalance.hpp"
 #include "tangram/disaggregate/serving.hpp"
 #include "tangram/disaggregate/solve.hpp"
@@ -137,4 +138,19 @@ TEST_CASE("disaggregate adapt: the monitor against static modes and the oracle")
       CHECK(plain.oracle <= at(plain.statics, plain.best));
     }
   }
+}
+
+TEST_CASE("disaggregate recovery: times that are nearly exact lose nothing, wrong ones lose and are made good, the same each time") {
+  const Problem problem = model_problem({.layers = 2});
+  const disaggregate::Recovery exact = disaggregate::recovery_from(problem, 1e-9, 2, 1);
+  CHECK(exact.lost == Approx(0).margin(1e-6));
+  CHECK(exact.left == Approx(0).margin(1e-6));
+  const disaggregate::Recovery noisy = disaggregate::recovery_from(problem, 0.2, 10, 7);
+  CHECK(noisy.noise == 0.2);
+  CHECK(noisy.lost > 0);
+  CHECK(noisy.left >= -1e-9);
+  CHECK(noisy.left < noisy.lost);
+  const disaggregate::Recovery again = disaggregate::recovery_from(problem, 0.2, 10, 7);
+  CHECK(again.lost == noisy.lost);
+  CHECK(again.left == noisy.left);
 }

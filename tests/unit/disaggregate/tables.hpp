@@ -37,6 +37,9 @@ inline constexpr disaggregate::Link kInfiniBand{25e9, 5e-6, 2e-6};
 /// messages.
 [[nodiscard]] disaggregate::Problem census_problem();
 
+/// Two hundred equal layers of ten kernels, at random, on 16 GPUs of four classes.
+[[nodiscard]] disaggregate::Problem many_kernels();
+
 /// Rows of a comma-separated file of tests/data/disaggregate by the names of its columns; lines with # are left out.
 class Table {
  public:

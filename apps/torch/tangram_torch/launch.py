@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Optional, Protocol
 
-from .errors import PlanError
+from .errors import PlanError, without_torch
 from .launch_plan import read_plan
 from .settings import USAGE, Settings, read_settings
 
@@ -119,6 +119,9 @@ def main(arguments: Optional[list[str]] = None) -> int:
         plan = read_plan(settings.plan)
     except PlanError as wrong:
         print(wrong, file=sys.stderr)
+        return USAGE
+    if missing := without_torch():
+        print(missing, file=sys.stderr)
         return USAGE
     return run_all(settings, len(plan.ranks), given)
 

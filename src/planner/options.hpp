@@ -1,0 +1,26 @@
+// Execution options that a job leaves free, chosen. Goes in: fleet, model, what is asked for. Comes out: the model with
+// values for them, and plans that say so. What may be chosen is what the target takes as arguments.
+//
+// Coordinate ascent from the values that the job has: plans at hand are priced with other values, one option at a time,
+// and the best of them are searched for anew; where pricing gains nothing, each other value is searched for, then pairs
+// of them, for plans that are better by a thousandth. It ends at values of which no such change gains as much.
+#pragma once
+
+#include "tangram/planner/plan.hpp"
+
+namespace tangram::planner {
+
+/// Of the options that the job leaves free, those that the target has and that bear on the model.
+[[nodiscard]] model::OptionSet choosable_options(const model::Model& model, runtime::Target target);
+
+/// No option is free in it. Where nothing helps, or no plan was found with any values, its job has those that it had.
+[[nodiscard]] model::Model choose_options(const cluster::Fleet& fleet, const model::Model& model,
+                                          const PlanOptions& options, const compose::ProgressCallback& progress);
+
+/// What make_plan gives for a model with free options: never a plan that is worse than with the values that the job
+/// has.
+[[nodiscard]] Expected<Planned> plan_with_free_options(const cluster::Fleet& fleet, const model::Model& model,
+                                                       const PlanOptions& options,
+                                                       const compose::ProgressCallback& progress);
+
+}  // namespace tangram::planner

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,8 +26,10 @@ using model::ExecutionOption;
 using model::Job;
 using model::RecomputeModules;
 
-constexpr double kLeastGain = 0.001;     // what a change of options has to gain: less is nothing
-constexpr std::size_t kPricedPlans = 4;  // of a search, with other options
+constexpr double kLeastGain = 0.001;          // what a change of options has to gain: less is nothing
+constexpr std::size_t kPricedPlans = 4;       // of a search, with other options
+constexpr std::int64_t kLookLabels = 10'000;  // of a search for something better
+constexpr double kAnyOfThem = 0.99;           // a search ends with the first plan that is better
 
 model::Model with_job(model::Model model, const Job& job) {
   model.job = job;
@@ -40,7 +42,13 @@ RecomputeModules modules_of(const model::Model& model, const RecomputeModules& n
   return model::recomputed_modules(other);
 }
 
-/// One module more or less, of those that the model has.
+/// Without parts of a module that is recomputed as a whole.
+RecomputeModules without_parts(RecomputeModules modules) {
+  using enum model::RecomputeModule;
+  return modules.has(kExperts) ? modules.without(kExpertActivation).without(kSharedExperts) : modules;
+}
+
+/// One module more or less, of those that the model has, or all.
 std::vector<Job> with_other_modules(const model::Model& model) {
   RecomputeModules all;
   for (const auto& [_, module] : model::kRecomputeModules) all.add(module);
@@ -48,13 +56,16 @@ std::vector<Job> with_other_modules(const model::Model& model) {
   const RecomputeModules now = model::recomputed_modules(model);
   const RecomputeModules usual = modules_of(model, {});
   std::vector<Job> jobs;
+  const auto add = [&](const RecomputeModules& modules) {
+    if (modules.empty() || modules == now) return;
+    Job job = model.job;
+    job.recompute_modules = modules == usual ? RecomputeModules{} : modules;
+    if (std::ranges::find(jobs, job) == jobs.end()) jobs.push_back(std::move(job));
+  };
   for (const auto& [_, module] : model::kRecomputeModules) {
-    if (!known.has(module)) continue;
-    const RecomputeModules other = now.has(module) ? now.without(module) : now.with({module});
-    if (other.empty()) continue;
-    jobs.push_back(model.job);
-    jobs.back().recompute_modules = other == usual ? RecomputeModules{} : other;
+    if (known.has(module)) add(without_parts(now.has(module) ? now.without(module) : now.with({module})));
   }
+  add(without_parts(known));
   return jobs;
 }
 
@@ -149,11 +160,27 @@ class Pricer {
   const PlanOptions& options_;
 };
 
+cluster::Fleet with_memory(cluster::Fleet fleet) {
+  constexpr Bytes kEnough(std::int64_t{1} << 50);
+  for (cluster::Node& node : fleet.nodes) {
+    for (cluster::DeviceGroup& group : node.groups) group.device.memory = kEnough;
+  }
+  return fleet;
+}
+
+/// The plan itself needs time as well: of a limit in seconds, half.
+Deadline deadline_of_choice(const Deadline& whole) {
+  if (whole.seconds() == 0) return whole;
+  const Deadline half = Deadline::in(whole.seconds() / 2);
+  return Deadline([whole, half] { return half.has_passed() || whole.has_passed(); }, whole.seconds());
+}
+
 class OptionChooser {
  public:
   OptionChooser(const cluster::Fleet& fleet, const model::Model& model, const model::OptionSet& free,
                 const PlanOptions& options, const compose::ProgressCallback& progress)
       : fleet_(fleet),
+        roomy_(with_memory(fleet)),
         model_(model),
         free_(members_of(free)),
         options_(look_options(options)),
@@ -162,10 +189,13 @@ class OptionChooser {
 
   /// Of the best plan without changes; nullopt: none was found.
   [[nodiscard]] std::optional<Rank> given() const { return given_; }
+  /// Seconds of a time limit that ended the choice; 0: none did.
+  [[nodiscard]] double missed_seconds() const { return options_.search.deadline.missed_seconds(); }
 
   Job run() {
     best_ = search(model_.job);
     if (!best_.plans.empty()) given_ = pricer_.rank(best_.plans.front());
+    if (best_.plans.empty() && options_.request.longest_iteration) search_fastest();
     if (best_.plans.empty()) make_feasible();
     if (best_.plans.empty()) return model_.job;
     while (!options_.search.deadline.has_passed() && (raise_by_pricing() || raise_by_search())) {
@@ -179,6 +209,7 @@ class OptionChooser {
     options.look_at_colocated = false;
     options.near = nullptr;
     options.choose = {};
+    options.search.deadline = deadline_of_choice(options.search.deadline);
     return options;
   }
 
@@ -201,16 +232,16 @@ class OptionChooser {
     return found;
   }
 
-  /// For plans that are better than the best so far.
-  [[nodiscard]] Found search_better(const Job& job) const {
+  /// Of a search for plans that are better than the best so far.
+  [[nodiscard]] PlanOptions look_for_better() const {
     PlanOptions options = options_;
-    if (options.request.objective == objective::Objective::kThroughput) {
-      const double enough = best_.plans.front().predicted.closed_form.as_double() * (1 - kLeastGain);
-      options.search.incumbent = std::min(options.search.incumbent, Nanoseconds(static_cast<std::int64_t>(enough)));
-      options.search.accepted_gap = std::max(options.search.accepted_gap, kLeastGain);
-      options.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far it is from the best
-    }
-    return search(job, options);
+    if (options.request.objective != objective::Objective::kThroughput) return options;
+    const double enough = best_.plans.front().predicted.closed_form.as_double() * (1 - kLeastGain);
+    options.search.incumbent = std::min(options.search.incumbent, Nanoseconds(static_cast<std::int64_t>(enough)));
+    options.search.accepted_gap = std::max(options.search.accepted_gap, kLeastGain);
+    options.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far it is from the best
+    options.search.label_budget = std::min(options.search.label_budget, kLookLabels);
+    return options;
   }
 
   [[nodiscard]] std::vector<Job> changed(const Job& from, ExecutionOption option) const {
@@ -220,74 +251,105 @@ class OptionChooser {
     return jobs;
   }
 
-  [[nodiscard]] std::vector<Job> single_changes(const Job& from) const {
+  template <class Wanted>
+  [[nodiscard]] std::vector<Job> single_changes(const Job& from, Wanted wanted) const {
     std::vector<Job> jobs;
     for (const ExecutionOption option : free_) {
+      if (!wanted(option)) continue;
       for (Job& job : changed(from, option)) jobs.push_back(std::move(job));
     }
     return jobs;
   }
 
-  /// Of two options each.
-  [[nodiscard]] std::vector<Job> double_changes(const Job& from) const {
-    std::vector<Job> jobs;
-    for (std::size_t a = 0; a < free_.size(); ++a) {
-      for (const Job& one : with_other_values(with_job(model_, from), free_[a])) {
-        for (std::size_t b = a + 1; b < free_.size(); ++b) {
-          for (Job& job : changed(one, free_[b])) jobs.push_back(std::move(job));
-        }
-      }
-    }
-    return jobs;
-  }
-
-  /// Of the plans at hand, priced with this job; the best.
-  [[nodiscard]] std::optional<plan::LaunchPlan> best_priced(const Job& job) const {
-    std::vector<plan::LaunchPlan> plans;
+  /// Of the plans at hand, priced with this job, best first.
+  [[nodiscard]] Found priced(const Job& job) const {
+    Found found{job, {}};
     for (std::size_t i = 0; i < std::min(best_.plans.size(), kPricedPlans); ++i) {
-      if (auto plan = pricer_.priced(best_.plans[i], job)) plans.push_back(std::move(*plan));
+      if (auto plan = pricer_.priced(best_.plans[i], job)) found.plans.push_back(std::move(*plan));
     }
-    if (plans.empty()) return std::nullopt;
-    sort(plans);
-    return std::move(plans.front());
+    sort(found.plans);
+    return found;
   }
 
-  [[nodiscard]] std::optional<plan::LaunchPlan> better_by_one(const plan::LaunchPlan& now) const {
-    std::optional<plan::LaunchPlan> best;
-    for (const Job& job : single_changes(now.model.job)) {
-      auto plan = best_priced(job);
-      if (!plan || !is_better(pricer_.rank(*plan), pricer_.rank(best ? *best : now))) continue;
-      best = std::move(plan);
+  [[nodiscard]] bool beats(const Found& found, const Found& other) const {
+    return !found.plans.empty() && is_better(pricer_.rank(found.plans.front()), pricer_.rank(other.plans.front()));
+  }
+
+  /// Of one change, by pricing.
+  [[nodiscard]] std::optional<Found> better_by_one(const Found& now) const {
+    std::optional<Found> best;
+    for (const Job& job : single_changes(now.job, [](ExecutionOption) { return true; })) {
+      Found found = priced(job);
+      if (beats(found, best ? *best : now)) best = std::move(found);
     }
     return best;
   }
 
   bool raise_by_pricing() {
-    std::optional<plan::LaunchPlan> now;
-    while (auto better = better_by_one(now ? *now : best_.plans.front())) now = std::move(better);
+    std::optional<Found> now;
+    while (auto better = better_by_one(now ? *now : best_)) now = std::move(better);
     if (!now) return false;
-    best_ = search(now->model.job);
-    best_.plans.push_back(std::move(*now));
-    sort(best_.plans);
+    best_ = std::move(*now);
+    take_if_better(best_.job);
     return true;
   }
 
+  /// Jobs with other options of memory are searched for where plans would be better if they had all that they want,
+  /// and those with others where all of these together make better ones.
   bool raise_by_search() {
+    if (options_.request.objective != objective::Objective::kThroughput) return false;  // there is no bound on others
     const Job from = best_.job;
-    return take_best_of(single_changes(from)) || take_best_of(double_changes(from));
+    std::vector<Job> jobs{from};
+    if (may_be_better(from, roomy_)) std::ranges::move(single_changes(from, is_of_memory), std::back_inserter(jobs));
+    bool raised = false;
+    for (const Job& job : jobs) {
+      if (options_.search.deadline.has_passed() || !may_be_better(job, fleet_)) continue;
+      if (job != from) raised |= take_if_better(job);
+      const auto is_other = [](ExecutionOption option) { return !is_of_memory(option); };
+      for (const Job& each : single_changes(job, is_other)) raised |= take_if_better(each);
+    }
+    return raised;
   }
 
-  bool take_best_of(const std::vector<Job>& jobs) {
-    bool taken = false;
-    for (const Job& job : jobs) {
-      if (options_.search.deadline.has_passed()) break;
-      Found found = search_better(job);
-      if (found.plans.empty()) continue;
-      if (!is_better(pricer_.rank(found.plans.front()), pricer_.rank(best_.plans.front()))) continue;
-      best_ = std::move(found);
-      taken = true;
+  /// Whether any plan is better with the fastest values of the options that take no memory, whatever is recomputed
+  /// beside them: with exchanges of experts beside passes, where pipelines are interleaved, or without.
+  [[nodiscard]] bool may_be_better(Job job, const cluster::Fleet& fleet) const {
+    const bool experts = model_.has_experts();
+    const auto is_free = [&](ExecutionOption option) { return std::ranges::find(free_, option) != free_.end(); };
+    if (is_free(ExecutionOption::kCudaGraphs)) {
+      job.cuda_graphs = experts ? model::CudaGraphs::kBlocks : model::CudaGraphs::kStep;
     }
-    return taken;
+    if (is_free(ExecutionOption::kExpertDispatch)) job.expert_dispatch = model::ExpertDispatch::kDeepEp;
+    if (is_free(ExecutionOption::kGatherOverlap)) job.overlap_gather = true;
+    if (is_free(ExecutionOption::kTensorOverlap)) job.overlap_tp = true;
+    if (!is_free(ExecutionOption::kExpertOverlap)) return has_better(job, fleet);
+    job.overlap_experts = true;
+    if (has_better(job, fleet)) return true;
+    job.overlap_experts = false;
+    return has_better(job, fleet);
+  }
+
+  [[nodiscard]] bool has_better(const Job& job, const cluster::Fleet& fleet) const {
+    PlanOptions options = look_for_better();
+    options.search.lifted = runtime::Rule::kRecomputeAlone;
+    options.search.accepted_gap = kAnyOfThem;
+    const model::Model model = with_job(model_, job);
+    return !Planning(fleet, model, options, progress_).search_by_time().best.empty();
+  }
+
+  bool take_if_better(const Job& job) {
+    if (options_.search.deadline.has_passed()) return false;
+    Found found = search(job, look_for_better());
+    if (!beats(found, best_)) return false;
+    best_ = std::move(found);
+    return true;
+  }
+
+  /// Options that make a plan faster may bring it below a limit that none keeps.
+  void search_fastest() {
+    options_.request.objective = objective::Objective::kThroughput;
+    options_.request.longest_iteration.reset();
+    best_ = search(model_.job);
   }
 
   /// With options that save memory, where that makes the job possible.
@@ -327,9 +389,10 @@ class OptionChooser {
   }
 
   const cluster::Fleet& fleet_;
+  const cluster::Fleet roomy_;  // the same with more memory than any plan wants
   const model::Model& model_;
   const std::vector<ExecutionOption> free_;
-  const PlanOptions options_;
+  PlanOptions options_;
   const compose::ProgressCallback& progress_;
   const Pricer pricer_;
   Found best_;
@@ -378,6 +441,15 @@ std::vector<plan::ChosenOption> gains_of(const plan::LaunchPlan& plan, const Job
   return all;
 }
 
+void note_time_limit(double seconds, plan::PlanProvenance& provenance) {
+  if (seconds == 0) return;
+  provenance.time_limit = seconds;
+  add_note(provenance.note,
+           fmt::format("half the time limit of {:g} s stopped the choice of execution options: another run may find "
+                       "better ones",
+                       seconds));
+}
+
 std::string nothing_to_choose(runtime::Target target) {
   const runtime::Runtime& runtime = runtime::runtime_of(target);
   return runtime.takes_options
@@ -387,7 +459,8 @@ std::string nothing_to_choose(runtime::Target target) {
 
 struct Choice {
   model::Model model;
-  std::optional<Rank> given;  ///< of the best plan without changes
+  std::optional<Rank> given = {};  ///< of the best plan without changes
+  double time_limit = 0;           ///< seconds that ended the choice
 };
 
 Choice choose(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
@@ -395,10 +468,10 @@ Choice choose(const cluster::Fleet& fleet, const model::Model& model, const Plan
   const model::Model given = model::settled(model, model.job);
   const model::OptionSet free = choosable_options(model, options.target);
   const bool refused = !plan::model_refusals(options.target, given).empty() || !check_prices(options.request, fleet);
-  if (free.empty() || refused) return {given, std::nullopt};  // make_plan says why
+  if (free.empty() || refused) return {given};  // make_plan says why
   OptionChooser chooser(fleet, given, free, options, progress);
   const Job job = chooser.run();
-  return {with_job(given, job), chooser.given()};
+  return {with_job(given, job), chooser.given(), chooser.missed_seconds()};
 }
 
 }  // namespace
@@ -430,6 +503,7 @@ Expected<Planned> plan_with_free_options(const cluster::Fleet& fleet, const mode
   if (choosable_options(model, options.target).empty()) add_note(provenance.note, nothing_to_choose(options.target));
   provenance.options = gains_of(planned->plan, given.job, fleet, options);
   add_note(provenance.note, needs_note(planned->plan));
+  note_time_limit(choice.time_limit, provenance);
   return planned;
 }
 

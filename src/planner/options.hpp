@@ -2,8 +2,10 @@
 // values for them, and plans that say so. What may be chosen is what the target takes as arguments.
 //
 // Coordinate ascent from the values that the job has: plans at hand are priced with other values, one option at a time,
-// and the best of them are searched for anew; where pricing gains nothing, each other value is searched for, then pairs
-// of them, for plans that are better by a thousandth. It ends at values of which no such change gains as much.
+// and the best of these jobs is searched for plans of its own. Where pricing gains nothing, short searches look for
+// plans that are better by a thousandth: under each other value, and under each with an option that saves memory. Most
+// of them are spared: nothing is looked for where all options together, or memory without limit, make no better plan.
+// By objectives other than time options are priced alone.
 #pragma once
 
 #include "tangram/planner/plan.hpp"

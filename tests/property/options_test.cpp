@@ -111,9 +111,11 @@ std::vector<model::Model> all_combinations(model::Model model) {
   using model::Job;
   std::vector<model::Model> models = with_modules(model);
   models = with_values(models, &Job::cuda_graphs, {CudaGraphs::kNone, CudaGraphs::kBlocks, CudaGraphs::kStep});
+  // What is hidden beside passes takes nothing from them: none or all of it.
+  if (experts) models = with_values(models, &Job::overlap_experts, {false, true});
   models = with_values(models, &Job::overlap_gather, {false, true});
-  models = with_values(models, &Job::overlap_tp, {false, true});
-  return experts ? with_values(models, &Job::overlap_experts, {false, true}) : models;
+  for (model::Model& each : models) each.job.overlap_tp = each.job.overlap_gather;
+  return models;
 }
 
 /// nullopt: no plan.

@@ -104,7 +104,9 @@ std::optional<Diagnostic> options_complaint(const Settings& settings, runtime::T
   const std::string& text = settings.text("options");
   if (settings.value("options").origin != Origin::kFlag || text == "as-given" || runtime.takes_options) return {};
   return problem(ErrorKind::kUsage, "options-unknown",
-                 fmt::format("--options {}: {} takes no execution options as arguments", text, runtime.title),
+                 target == runtime::Target::kGeneric
+                     ? fmt::format("--options {}: options are chosen for a runtime, and --target names none", text)
+                     : fmt::format("--options {}: {} takes no execution options as arguments", text, runtime.title),
                  fmt::format("give --target {}", fmt::join(option_takers(), " or ")));
 }
 

@@ -155,8 +155,9 @@ void fields(Io& io, Of<Io, PlanProvenance>& provenance) {
     entry.row("option", chosen.option, model::option_names(), &model::OptionName::option);
     entry.text("value", chosen.value);
     if (entry.has("gain", chosen.gain.has_value())) {
-      if constexpr (Io::kReads) chosen.gain.emplace();
-      entry.number("gain", *chosen.gain);
+      double gain = chosen.gain.value_or(0);
+      entry.number("gain", gain);
+      if constexpr (Io::kReads) chosen.gain = gain;
     }
   });
   io.records("runs_on", provenance.runs_on, Presence::kIfAny, [](Io& entry, auto& look, std::size_t) {

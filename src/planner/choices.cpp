@@ -32,7 +32,8 @@ Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fle
 Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                                std::size_t most, const compose::ProgressCallback& progress) {
   if (!model.job.free_options.empty()) {
-    return make_choices(fleet, choose_options(fleet, model, options, progress), options, most, progress);
+    const ForModel chosen(choose_options(fleet, model, options, progress), options);
+    return make_choices(fleet, chosen.model(), chosen.options(), most, progress);
   }
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   const Planning planning(fleet, model, options, progress);

@@ -16,6 +16,7 @@
 #include "tangram/cluster/islands.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/objective/remedies.hpp"
+#include "tangram/parallelizer/registry.hpp"
 #include "tangram/plan/assemble.hpp"
 
 namespace tangram::planner {
@@ -221,8 +222,8 @@ class OptionChooser {
 
   [[nodiscard]] Found search(const Job& job, const PlanOptions& options) const {
     Found found{job, {}};
-    const model::Model model = with_job(model_, job);
-    const Planning planning(fleet_, model, options, progress_);
+    const ForModel own(with_job(model_, job), options);
+    const Planning planning(fleet_, own.model(), own.options(), progress_);
     for (const compose::Composition& composition : planning.search_best().found.shortlist()) {
       auto plan = planning.assemble(composition);
       if (!plan || !reasons_against(*plan, options.target).empty() || !predict(*plan, fleet_)) continue;
@@ -333,8 +334,8 @@ class OptionChooser {
     PlanOptions options = look_for_better();
     options.search.lifted = runtime::Rule::kRecomputeAlone;
     options.search.accepted_gap = kAnyOfThem;
-    const model::Model model = with_job(model_, job);
-    return !Planning(fleet, model, options, progress_).search_by_time().best.empty();
+    const ForModel own(with_job(model_, job), options);
+    return !Planning(fleet, own.model(), own.options(), progress_).search_by_time().best.empty();
   }
 
   bool take_if_better(const Job& job) {
@@ -420,6 +421,7 @@ std::string needs_note(const plan::LaunchPlan& plan) {
     const std::string_view need = needed_for(chosen.option, plan.model.job);
     if (!need.empty() && std::ranges::find(needs, need) == needs.end()) needs.push_back(need);
   }
+  if (plan.provenance.options.empty()) return "no execution options were found to be faster than the job's own";
   return needs.empty() ? "" : fmt::format("the chosen options need {}", fmt::join(needs, ", "));
 }
 
@@ -450,11 +452,18 @@ void note_time_limit(double seconds, plan::PlanProvenance& provenance) {
                        seconds));
 }
 
-std::string nothing_to_choose(runtime::Target target) {
+bool has_plugins(const PlanOptions& options) {
+  return !std::ranges::all_of(options.parallelizers, [](const auto* each) { return each->info().built_in; });
+}
+
+std::string nothing_to_choose(const PlanOptions& options) {
+  const runtime::Target target = options.target;
   const runtime::Runtime& runtime = runtime::runtime_of(target);
-  return runtime.takes_options
-             ? "none of the execution options that the job leaves free bears on it"
-             : fmt::format("execution options are as the job has them: {} takes none as arguments", runtime.title);
+  if (has_plugins(options)) return "execution options are as the job has them: plugins plan for no others";
+  if (runtime.takes_options) return "none of the execution options that the job leaves free bears on it";
+  return fmt::format("execution options are as the job has them: {}",
+                     target == runtime::Target::kGeneric ? "none is chosen without --target"
+                                                         : fmt::format("{} takes none as arguments", runtime.title));
 }
 
 struct Choice {
@@ -468,13 +477,22 @@ Choice choose(const cluster::Fleet& fleet, const model::Model& model, const Plan
   const model::Model given = model::settled(model, model.job);
   const model::OptionSet free = choosable_options(model, options.target);
   const bool refused = !plan::model_refusals(options.target, given).empty() || !check_prices(options.request, fleet);
-  if (free.empty() || refused) return {given};  // make_plan says why
+  if (free.empty() || refused || has_plugins(options)) return {given};  // make_plan says why
   OptionChooser chooser(fleet, given, free, options, progress);
   const Job job = chooser.run();
   return {with_job(given, job), chooser.given(), chooser.missed_seconds()};
 }
 
 }  // namespace
+
+ForModel::ForModel(model::Model model, PlanOptions options) : model_(std::move(model)), options_(std::move(options)) {
+  for (const parallelizer::Parallelizer*& each : options_.parallelizers) {
+    const parallelizer::BuiltIn* const built_in = parallelizer::find_built_in(each->info().name);
+    if (!each->info().built_in || built_in == nullptr) continue;
+    owned_.push_back(built_in->make(model_, options_.search.profiles));
+    each = owned_.back().get();
+  }
+}
 
 model::OptionSet choosable_options(const model::Model& model, runtime::Target target) {
   model::OptionSet set;
@@ -494,15 +512,16 @@ Expected<Planned> plan_with_free_options(const cluster::Fleet& fleet, const mode
                                          const PlanOptions& options, const compose::ProgressCallback& progress) {
   const model::Model given = model::settled(model, model.job);
   const Choice choice = choose(fleet, model, options, progress);
-  auto planned = make_plan(fleet, choice.model, options, progress);
+  const ForModel chosen(choice.model, options);
+  auto planned = make_plan(fleet, chosen.model(), chosen.options(), progress);
   const bool is_worse =
       planned && choice.given && !options.choose && rank_of(planned->plan, options.request.objective) > *choice.given;
   if (is_worse || (!planned && choice.given)) planned = make_plan(fleet, given, options, progress);
   if (!planned) return planned;
   plan::PlanProvenance& provenance = planned->plan.provenance;
-  if (choosable_options(model, options.target).empty()) add_note(provenance.note, nothing_to_choose(options.target));
   provenance.options = gains_of(planned->plan, given.job, fleet, options);
-  add_note(provenance.note, needs_note(planned->plan));
+  const bool is_open = has_plugins(options) || choosable_options(model, options.target).empty();
+  add_note(provenance.note, is_open ? nothing_to_choose(options) : needs_note(planned->plan));
   note_time_limit(choice.time_limit, provenance);
   return planned;
 }

@@ -8,14 +8,34 @@
 // By objectives other than time options are priced alone.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "tangram/planner/plan.hpp"
 
 namespace tangram::planner {
 
+/// A model, and options whose built-in parallelizers are made for it. They refer to it: it stays where it is.
+class ForModel {
+ public:
+  ForModel(model::Model model, PlanOptions options);
+  ForModel(const ForModel&) = delete;
+  ForModel& operator=(const ForModel&) = delete;
+
+  [[nodiscard]] const model::Model& model() const { return model_; }
+  [[nodiscard]] const PlanOptions& options() const { return options_; }
+
+ private:
+  const model::Model model_;
+  PlanOptions options_;
+  std::vector<std::unique_ptr<parallelizer::Parallelizer>> owned_;
+};
+
 /// Of the options that the job leaves free, those that the target has and that bear on the model.
 [[nodiscard]] model::OptionSet choosable_options(const model::Model& model, runtime::Target target);
 
-/// No option is free in it. Where nothing helps, or no plan was found with any values, its job has those that it had.
+/// No option is free in it. Where nothing helps, no plan was found with any values, or plugins plan, which know the
+/// job as it is, its job has those that it had.
 [[nodiscard]] model::Model choose_options(const cluster::Fleet& fleet, const model::Model& model,
                                           const PlanOptions& options, const compose::ProgressCallback& progress);
 

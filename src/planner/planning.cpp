@@ -129,7 +129,8 @@ PlanOptions for_any_runtime(PlanOptions options) {
 void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress) {
   if (!model.job.free_options.empty()) {
-    return make_searches(fleet, choose_options(fleet, model, options, progress), options, progress);
+    const ForModel chosen(choose_options(fleet, model, options, progress), options);
+    return make_searches(fleet, chosen.model(), chosen.options(), progress);
   }
   const Planning planning(fleet, model, options, progress);
   const compose::SearchResult found = planning.search_best().found;

@@ -19,11 +19,11 @@ cluster::Fleet three() { return fleet_of_file("tests/cli/inputs/three.json"); }
 model::Model free_model(const std::string& training = "execution_options: any", const std::string& head = "") {
   const std::string text = R"(schema: tangram.model/1
 name: small
-architecture: { vocabulary: 8192, hidden: 1024, layers: 6, heads: 16, ffn_hidden: 4096)" +
+architecture: { vocabulary: 8192, hidden: 512, layers: 6, heads: 8, ffn_hidden: 2048)" +
                            head + R"( }
 training:
-  sequence_length: 512
-  global_batch_samples: 24
+  sequence_length: 256
+  global_batch_samples: 12
   )" + training + "\n";
   auto model = model::read_model(text, "small.yaml");
   REQUIRE(model);
@@ -68,6 +68,16 @@ TEST_CASE("options: small kernels are captured in graphs, and the plan says what
   CHECK(read->provenance.options == plan.provenance.options);
 }
 
+TEST_CASE("options: parallelizers that were made for the job as it is are made anew for others") {
+  const model::Model model = free_model();
+  const auto enumerator = parallelizer::make_enumerator(model);
+  PlanOptions options = for_megatron();
+  options.parallelizers = {enumerator.get()};
+  plan::LaunchPlan one = planned(three(), model, options);
+  plan::LaunchPlan two = planned(three(), model, for_megatron());
+  CHECK(plan::write_plan(one) == plan::write_plan(two));
+}
+
 TEST_CASE("options: the same question has the same plan, byte for byte") {
   plan::LaunchPlan one = planned(three(), free_model(), for_megatron());
   plan::LaunchPlan two = planned(three(), free_model(), for_megatron());
@@ -88,7 +98,7 @@ TEST_CASE("options: where a runtime takes none as arguments, they stay as they a
     const plan::LaunchPlan plan = planned(three(), free_model(), options);
     CHECK(plan.provenance.options.empty());
     CHECK(plan.model.job == free_model("execution_options: as-given").job);
-    CHECK(plan.provenance.note.find("takes none as arguments") != std::string::npos);
+    CHECK(plan.provenance.note.find("execution options are as the job has them") != std::string::npos);
   }
 }
 

@@ -33,7 +33,10 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
                                std::size_t most, const compose::ProgressCallback& progress) {
   if (!model.job.free_options.empty()) {
     const ForModel chosen(choose_options(fleet, model, options, progress), options);
-    return make_choices(fleet, chosen.model(), chosen.options(), most, progress);
+    auto choices = make_choices(fleet, chosen.model(), chosen.options(), most, progress);
+    if (!choices) return choices;
+    for (plan::LaunchPlan& plan : choices->plans) note_options(plan, model.job, fleet, options);
+    return choices;
   }
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   const Planning planning(fleet, model, options, progress);

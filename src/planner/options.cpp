@@ -508,6 +508,11 @@ model::Model choose_options(const cluster::Fleet& fleet, const model::Model& mod
   return choose(fleet, model, options, progress).model;
 }
 
+void note_options(plan::LaunchPlan& plan, const Job& given, const cluster::Fleet& fleet, const PlanOptions& options) {
+  plan.provenance.options = gains_of(plan, given, fleet, options);
+  add_note(plan.provenance.note, needs_note(plan));
+}
+
 Expected<Planned> plan_with_free_options(const cluster::Fleet& fleet, const model::Model& model,
                                          const PlanOptions& options, const compose::ProgressCallback& progress) {
   const model::Model given = model::settled(model, model.job);
@@ -518,11 +523,12 @@ Expected<Planned> plan_with_free_options(const cluster::Fleet& fleet, const mode
       planned && choice.given && !options.choose && rank_of(planned->plan, options.request.objective) > *choice.given;
   if (is_worse || (!planned && choice.given)) planned = make_plan(fleet, given, options, progress);
   if (!planned) return planned;
-  plan::PlanProvenance& provenance = planned->plan.provenance;
-  provenance.options = gains_of(planned->plan, given.job, fleet, options);
-  const bool is_open = has_plugins(options) || choosable_options(model, options.target).empty();
-  add_note(provenance.note, is_open ? nothing_to_choose(options) : needs_note(planned->plan));
-  note_time_limit(choice.time_limit, provenance);
+  if (has_plugins(options) || choosable_options(model, options.target).empty()) {
+    add_note(planned->plan.provenance.note, nothing_to_choose(options));
+  } else {
+    note_options(planned->plan, given.job, fleet, options);
+  }
+  note_time_limit(choice.time_limit, planned->plan.provenance);
   return planned;
 }
 

@@ -39,6 +39,10 @@ class ForModel {
 [[nodiscard]] model::Model choose_options(const cluster::Fleet& fleet, const model::Model& model,
                                           const PlanOptions& options, const compose::ProgressCallback& progress);
 
+/// Says in the plan's provenance which options are not as `given` has them, what each gains and what they need.
+void note_options(plan::LaunchPlan& plan, const model::Job& given, const cluster::Fleet& fleet,
+                  const PlanOptions& options);
+
 /// What make_plan gives for a model with free options: never a plan that is worse than with the values that the job
 /// has.
 [[nodiscard]] Expected<Planned> plan_with_free_options(const cluster::Fleet& fleet, const model::Model& model,

@@ -63,10 +63,11 @@ training:
   global_batch_samples: {}
   dropout: {}
   execution_options: any
+  forbid: [{}]
 )",
       *rc::gen::element(8192, 32768), *rc::gen::element(1024, 2048), *rc::gen::inRange(2, 7),
       random_feed_forward(experts), *rc::gen::element(512, 1024, 2048), *rc::gen::element(4, 8, 16, 32),
-      *rc::gen::element("true", "false"));
+      *rc::gen::element("true", "false"), *rc::gen::element("", "recompute_full", "recompute_full, pipeline"));
   auto model = model::read_model(text, "random.yaml");
   RC_ASSERT(model.has_value());
   return *std::move(model);
@@ -147,10 +148,8 @@ TEST_CASE("options: those that are chosen are as good as the best of all combina
     if (!planned) return;
     const auto given = time_of(fleet, model::settled(model, model.job), options);
     const Nanoseconds time = planned->plan.predicted.iteration;
-    fprintf(stderr, "CASE %d gpus experts %d: given %.6g chosen %.6g best %.6g loss %.3f%% gain %.2f%%\n",
-            fleet.gpu_count(), model.has_experts(), given ? given->as_double() : 0, time.as_double(), best->as_double(),
-            (time.as_double() / best->as_double() - 1) * 100,
-            given ? (given->as_double() / time.as_double() - 1) * 100 : -1);
+    // What gains less than a thousandth is nothing.
+    RC_ASSERT(time.as_double() <= best->as_double() * 1.001);
     RC_ASSERT(!given || time <= *given);
     RC_ASSERT(full_check(planned->plan, fleet, &model).ok());
     RC_ASSERT(planned->plan.model.job.free_options.empty());

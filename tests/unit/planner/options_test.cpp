@@ -3,6 +3,7 @@
 
 #include "inputs.hpp"
 #include "tangram/planner/checked_plan.hpp"
+#include "tangram/planner/choices.hpp"
 #include "tangram/planner/replan.hpp"
 
 using namespace tangram;
@@ -108,6 +109,31 @@ TEST_CASE("options: only those that bear on the model are chosen") {
                                   ExecutionOption::kTensorOverlap, ExecutionOption::kRecomputeModules});
   const model::Model without = free_model("execution_options: any\n  forbid: [tp, zero1, recompute_selective]");
   CHECK(choosable_options(without, runtime::Target::kMegatron) == model::OptionSet{ExecutionOption::kCudaGraphs});
+}
+
+TEST_CASE("options: all plans of a choice have those that are chosen for the best") {
+  const auto choices = make_choices(three(), free_model(), for_megatron(), 3);
+  REQUIRE(choices);
+  const model::Job& job = choices->plans.front().model.job;
+  CHECK(job.cuda_graphs != model::CudaGraphs::kNone);
+  for (const plan::LaunchPlan& plan : choices->plans) {
+    CHECK(plan.model.job == job);
+    CHECK(chosen(plan, ExecutionOption::kCudaGraphs) != nullptr);
+    CHECK(full_check(plan, three(), nullptr).ok());
+  }
+}
+
+TEST_CASE("options: what saves memory makes a job possible that does not fit") {
+  // 0.5 GiB a GPU hold the state of the model, but not what its feed-forwards keep for the backward pass.
+  const cluster::Fleet fleet =
+      fleet_of_file("tests/cli/inputs/three.json", {{}, {}, {"gpu(A100-40GB-SXM).memory=10.5%"}});
+  const std::string tight = "microbatch: 12\n  forbid: [recompute_full, pipeline]";
+  REQUIRE_FALSE(make_plan(fleet, free_model(tight), for_megatron()));
+  const plan::LaunchPlan plan = planned(fleet, free_model(tight + "\n  execution_options: any"), for_megatron());
+  const plan::ChosenOption* const modules = chosen(plan, ExecutionOption::kRecomputeModules);
+  REQUIRE(modules != nullptr);
+  CHECK(modules->value == "mlp");
+  CHECK_FALSE(modules->gain);
 }
 
 TEST_CASE("options: an old plan keeps those that it has") {

@@ -49,6 +49,9 @@ Expected<CheckInputs> load_inputs(const CheckArguments& arguments) {
     }
     take(load_model(arguments.model, overrides), inputs.model, mistakes);
     if (inputs.model) inputs.model->job.allow = job.allow;
+    for (const plan::ChosenOption& chosen : inputs.plan.provenance.options) {
+      if (inputs.model) inputs.model->job.free_options.add(chosen.option);
+    }
   }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;

@@ -188,7 +188,8 @@ Expected<PlanOutput> plan_best(const PlanningInputs& inputs, const planner::Plan
   if (!planned) return fail(std::move(planned.error()));
   report_effort(context, planned->statistics);
   ExitCode code = report_failures(context, planned->parallelizers);
-  if (code == ExitCode::kOk && stopped_early(context.settings, options, planned->search_finished))
+  const bool is_early = planned->plan.provenance.time_limit > 0;
+  if (code == ExitCode::kOk && (is_early || stopped_early(context.settings, options, planned->search_finished)))
     code = ExitCode::kStoppedEarly;
   const auto text = planner::checked_text(planned->plan, inputs.fleet, inputs.model);
   if (!text) return fail(text.error());

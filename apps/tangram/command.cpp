@@ -15,8 +15,15 @@ std::vector<std::string> technique_words() {
   return words;
 }
 
+std::vector<std::string> option_words() {
+  std::vector<std::string> words = names_of(model::option_names());
+  words.insert(words.begin(), {"any", "as-given"});
+  return words;
+}
+
 std::vector<std::string> words_of(const SettingDefinition& setting) {
   if (setting.kind == SettingKind::kTechniques) return technique_words();
+  if (setting.kind == SettingKind::kOptions) return option_words();
   return setting.kind == SettingKind::kChoice ? setting.choices : std::vector<std::string>();
 }
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan_sentences.hpp"
 #include "plan_view.hpp"
 #include "table.hpp"
 #include "words.hpp"
@@ -200,6 +201,9 @@ std::string explanation_for_people(const plan::LaunchPlan& plan, const Explanati
     out += labelled(terminal, "made for",
                     fmt::format("the least {}; what follows compares times alone",
                                 plan.provenance.objective == "cost" ? "cost" : "number of GPUs"));
+  }
+  if (const auto& options = plan.provenance.options; !options.empty()) {
+    out += labelled(terminal, "options", options_line(options));
   }
   if (!e.limits.empty()) out += labelled(terminal, "limit", limit_text(e));
   out += labelled(terminal, "memory", memory_text(e));

@@ -199,6 +199,15 @@ std::string encoder_times_text(const plan::LaunchPlan& plan) {
 
 }  // namespace
 
+std::string options_line(const std::vector<plan::ChosenOption>& options) {
+  std::string text;
+  for (const plan::ChosenOption& chosen : options) {
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", to_string(chosen.option), chosen.value,
+                        chosen.gain ? fmt::format("{:.1f} %", *chosen.gain * -100) : "(cannot run without)");
+  }
+  return text;
+}
+
 std::string encoder_line(const plan::LaunchPlan& plan) {
   if (!plan.colocated) return "in the pipelines";
   std::string text = "on all GPUs, ";
@@ -228,6 +237,8 @@ std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan) {
 
 std::vector<Sentence> plan_outcome(const plan::LaunchPlan& plan) {
   std::vector<Sentence> out{{"result", result_line(plan.predicted)}, {"schedule", schedule_line(plan)}};
+  const std::vector<plan::ChosenOption>& options = plan.provenance.options;
+  if (!options.empty()) out.push_back({"options", options_line(options)});
   if (says_what_runs_it(plan)) out.push_back({"runs on", runs_on_line(plan)});
   out.push_back({"slowest", bottleneck_line(plan)});
   // An imported plan was not searched for: nothing bounds it.

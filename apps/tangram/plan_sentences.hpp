@@ -16,6 +16,9 @@ struct Sentence {
 /// Where encoders run: "in the pipelines", or how they are laid out on all GPUs.
 [[nodiscard]] std::string encoder_line(const plan::LaunchPlan& plan);
 
+/// Options that the planner chose, and how much less time the plan takes than without: "cuda_graphs blocks -2.5 %".
+[[nodiscard]] std::string options_line(const std::vector<plan::ChosenOption>& options);
+
 /// What was planned: fleet, model, batch, islands, colocated encoders.
 [[nodiscard]] std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan);
 

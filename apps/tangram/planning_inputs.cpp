@@ -19,8 +19,11 @@ namespace {
 constexpr std::int64_t kManyReplicas = 1 << 20;
 
 model::JobOverrides overrides_of(const Settings& settings) {
-  return {settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch"),
-          settings.files("freeze")};
+  model::JobOverrides overrides{settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch"),
+                                settings.files("freeze")};
+  const std::vector<std::string> options = settings.files("options");
+  if (!options.empty()) overrides.options = model::wanted_options(options);
+  return overrides;
 }
 
 /// The names were checked where they were written.
@@ -74,6 +77,14 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
 
 namespace {
 
+std::vector<std::string_view> option_takers() {
+  std::vector<std::string_view> names;
+  for (const runtime::Runtime& runtime : runtime::runtimes()) {
+    if (runtime.takes_options) names.push_back(runtime.name);
+  }
+  return names;
+}
+
 std::optional<Diagnostic> schedule_complaint(const planner::PlanOptions& options) {
   const runtime::Runtime& runtime = runtime::runtime_of(options.target);
   if (!options.search.schedule || runtime.knows(*options.search.schedule)) return std::nullopt;
@@ -85,6 +96,18 @@ std::optional<Diagnostic> schedule_complaint(const planner::PlanOptions& options
       ErrorKind::kUsage, "schedule-unknown",
       fmt::format("--schedule {}: {} has no such schedule", to_string(*options.search.schedule), runtime.title),
       fmt::format("give a --target that has it: {}", known));
+}
+
+/// Options are asked for where there is nothing to tell the runtime by.
+std::optional<Diagnostic> options_complaint(const Settings& settings, runtime::Target target) {
+  const runtime::Runtime& runtime = runtime::runtime_of(target);
+  const std::string& text = settings.text("options");
+  if (settings.value("options").origin != Origin::kFlag || text == "as-given" || runtime.takes_options) return {};
+  return problem(ErrorKind::kUsage, "options-unknown",
+                 target == runtime::Target::kGeneric
+                     ? fmt::format("--options {}: options are chosen for a runtime, and --target names none", text)
+                     : fmt::format("--options {}: {} takes no execution options as arguments", text, runtime.title),
+                 fmt::format("give --target {}", fmt::join(option_takers(), " or ")));
 }
 
 }  // namespace
@@ -144,6 +167,7 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   options.search.placement =
       compose::placement_named(settings.text("placement")).value_or(compose::EncoderPlacement::kAny);
   if (auto complaint = schedule_complaint(options)) return fail(std::move(*complaint));
+  if (auto complaint = options_complaint(settings, options.target)) return fail(std::move(*complaint));
   if (options.search.schedule == runtime::Schedule::kZeroBubble && !model.job.allow.zero_bubble) {
     return fail(problem(ErrorKind::kInfeasible, "schedule-forbidden",
                         "--schedule zero-bubble: the job does not allow it",

@@ -65,6 +65,9 @@ std::vector<SettingDefinition> make_definitions() {
       {kJob, kNames, "freeze", "MODULES", "do not train these modules or connectors: vision,vision.connector"},
       {kJob, kTechniques, "allow", "LIST", "use only these of the techniques the model file allows: tp,dp,pp"},
       {kJob, kTechniques, "forbid", "LIST", "do not use these techniques: ep,zero3"},
+      {kJob, kOptions, "options", "LIST",
+       "execution options that the planner chooses: any, names such as any,fused_loss, or as-given: none (default: "
+       "what the model file says)"},
       {kProfiles, kFiles, "profile", "FILES", "profiles with measured times: a.json,b.json"},
       {kPlan, kNames, "parallelizer", "NAMES", "parallelizers for the stages; their answers are combined: a,b",
        "enumerator"},
@@ -196,6 +199,12 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
         return Complaint{fmt::format("unknown technique \"{}\"", word), model::technique_hint(word)};
       }
       return std::nullopt;
+    case SettingKind::kOptions:
+      for (const std::string& word : split_list(text)) {
+        if (model::wanted_options({&word, 1})) continue;
+        return Complaint{fmt::format("unknown option \"{}\"", word), model::option_hint(word)};
+      }
+      return std::nullopt;
     case SettingKind::kNames:
       if (split_list(text).empty()) return Complaint{"the list is empty", ""};
       return std::nullopt;  // looked for where they are used
@@ -314,7 +323,8 @@ std::span<const SettingDefinition> setting_definitions() {
 }
 
 bool SettingDefinition::is_list() const {
-  return kind == SettingKind::kTechniques || kind == SettingKind::kFiles || kind == SettingKind::kNames;
+  return kind == SettingKind::kTechniques || kind == SettingKind::kOptions || kind == SettingKind::kFiles ||
+         kind == SettingKind::kNames;
 }
 
 bool applies_to(const SettingDefinition& definition, const SettingGroups& groups) {

@@ -37,6 +37,7 @@ enum class SettingKind : std::uint8_t {
   kAmount,
   kShare,
   kTechniques,
+  kOptions,
   kFile,
   kFiles,
   kNames,

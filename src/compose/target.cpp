@@ -291,8 +291,8 @@ void merge(SearchResult found, int top, SearchResult& all) {
 
 }  // namespace
 
-void restrict_to(const Runtime& runtime, model::Job& job) {
-  model::Techniques& allow = job.allow;
+void restrict_to(const Runtime& runtime, model::Model& model) {
+  model::Techniques& allow = model.job.allow;
   const auto forbid = [&](Rule rule, bool& technique) { technique = technique && !runtime.has(rule); };
   forbid(Rule::kNoMixedStages, allow.mixed_stages);
   forbid(Rule::kZero1, allow.zero2);
@@ -300,7 +300,11 @@ void restrict_to(const Runtime& runtime, model::Job& job) {
   forbid(Rule::kNoContextParallel, allow.cp);
   forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
   if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
-  if (recomputes_alone(job)) forbid(Rule::kRecomputeAlone, allow.recompute_full);
+  if (recomputes_alone(model.job)) forbid(Rule::kRecomputeAlone, allow.recompute_full);
+  if (overlaps_experts(model.job) && model::has_graphs_of_dense_layers(model)) {
+    forbid(Rule::kOverlapInterleaved, allow.ep);
+  }
+  if (!model::recompute_conflict(model).empty()) forbid(Rule::kRecomputeAlone, allow.recompute_selective);
   if (runtime.target != Target::kGeneric) allow.interleaving = allow.interleaving && runtime.interleaved.has_value();
 }
 
@@ -317,7 +321,9 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
     case Rule::kSequenceParallel: return allow.tp && allow.sp;
     case Rule::kPowerOfTwoTp: return allow.tp;
     case Rule::kWholeEncoders: return model::encoder_blocks(model) > 0;
-    case Rule::kRecomputeAlone: return allow.recompute_full && recomputes_alone(model.job);
+    case Rule::kRecomputeAlone:
+      return (allow.recompute_full && recomputes_alone(model.job)) ||
+             (allow.recompute_selective && !model::recompute_conflict(model).empty());
     case Rule::kOverlapInterleaved: return overlaps_experts(model.job) && traits_from(model, 0).experts > 0;
     case Rule::kSameRecompute: return allow.recompute_full || allow.recompute_selective;
     case Rule::kSameDegrees:
@@ -369,7 +375,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
     return search_colocated(model, hierarchy, parallelizers, options, progress);
   }
   model::Model restricted = model;
-  restrict_to(runtime, restricted.job);
+  restrict_to(runtime, restricted);
   if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();

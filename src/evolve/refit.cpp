@@ -250,6 +250,7 @@ class Refitter {
     plan.provenance.version = old_.provenance.version;
     plan.provenance.inputs = {{"cluster", fleet_.digest}, {"model", model_.digest}};
     plan.provenance.objective = old_.provenance.objective;
+    plan.provenance.options = old_.provenance.options;
     for (plan::IdleGpus& idle : plan.idle) idle.reason = idle_reason(idle);
     for (const plan::Violation& v : plan::check(plan, fleet_, nullptr).violations) {
       result_.incompatibilities.push_back({v.code, v.where, v.message});

@@ -156,9 +156,7 @@ const cost::Degrees& expert_degrees(const plan::LaunchPlan& plan) {
 
 /// --recompute-modules: those that some layer has.
 std::vector<std::string> recomputed_names(const model::Model& model) {
-  model::RecomputeModules all;
-  for (const BlockType& type : model.types) all = all.with(model::recomputed_modules(type, model.job));
-  const std::vector<std::string_view> names = names_of(all);
+  const std::vector<std::string_view> names = names_of(model::recomputed_modules(model));
   return {names.begin(), names.end()};
 }
 

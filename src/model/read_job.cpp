@@ -186,6 +186,30 @@ ShardingGroup read_sharding_group(io::ObjectReader& reader) {
           0};
 }
 
+/// Options that the planner may choose: what `training` sets stays as it is.
+OptionSet read_free_options(io::ObjectReader& reader, const WantedOptions& wanted) {
+  OptionSet free = wanted.all();
+  for (const OptionName& option : option_names()) {
+    if (!reader.has(option.name)) continue;
+    free = free.without(option.option);
+    if (!wanted.named.has(option.option)) continue;
+    reader.error_at(option.name, "conflicting-keys",
+                    fmt::format("\"{}\" is set, and to be chosen by the planner", option.name),
+                    "leave it out here, or out of the options that are to be chosen");
+  }
+  return free;
+}
+
+WantedOptions read_wanted_options(io::ObjectReader& reader) {
+  constexpr std::string_view kKey = "execution_options";
+  const std::vector<std::string> words = reader.strings_if(kKey);
+  for (const std::string& word : words) {
+    if (wanted_options({&word, 1})) continue;
+    report_item(reader, kKey, word, fmt::format("unknown option \"{}\"", word), option_hint(word));
+  }
+  return wanted_options(words).value_or(WantedOptions{});
+}
+
 /// As trainers and other planners call the same.
 void name_job_aliases(io::ObjectReader& reader) {
   reader.also_called("sequence_length", {"seq_len", "seq_length", "seqlen", "seq", "max_seq_len", "max_seq_length",
@@ -268,6 +292,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.blocking_launches = reader.boolean_or("blocking_launches", job.blocking_launches);
   job.loss_normalization = read_loss_normalization(reader, job.loss_normalization);
   job.sharding_group = read_sharding_group(reader);
+  const WantedOptions wanted = read_wanted_options(reader);
+  job.free_options = read_free_options(reader, overrides.options.value_or(wanted));
   job.allow = read_techniques(reader);
   reader.finish();
   return job;
@@ -281,6 +307,7 @@ Job default_job(const Blueprint& blueprint, const JobOverrides& overrides) {
   job.global_batch = overrides.global_batch.value_or(256);
   job.microbatch = overrides.microbatch.value_or(0);
   set_precision(job, job.precision);
+  if (overrides.options) job.free_options = overrides.options->all();
   return job;
 }
 

@@ -120,6 +120,7 @@
 //     overlap_tp_communication: false # the runtime splits products so that exchanges hide under them (needs sp)
 //     loss_normalization: global_token_mean   # or microbatch_mean, sample_mean
 //     microbatch: 0                   # samples, per pipeline; default 0: searched
+//     execution_options: as-given     # or any, or names of options: those that the planner chooses
 //     sharding_group: any             # data-parallel ranks that ZeRO shards over: any (searched), all, node, a number
 //     freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the decoder
 //     allow: [tp, pipeline]           # only these techniques, or

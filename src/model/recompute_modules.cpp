@@ -1,5 +1,7 @@
 #include "tangram/model/recompute_modules.hpp"
 
+#include <algorithm>
+
 #include "tangram/model/model.hpp"
 
 namespace tangram::model {
@@ -43,6 +45,37 @@ RecomputeModules recomputed_modules(const BlockType& block, const Job& job) {
     if (all.has(module) && is_part_of(module, block)) own.add(module);
   }
   return own;
+}
+
+RecomputeModules recomputed_modules(const Model& model) {
+  RecomputeModules all;
+  for (const BlockType& type : model.types) all = all.with(recomputed_modules(type, model.job));
+  return all;
+}
+
+// TransformerConfig.__post_init__ (megatron/core/transformer/transformer_config.py, 2026-08): a module that graphs hold
+// part of is not recomputed, and one that they hold all of only where it draws no random numbers. Graphs of blocks hold
+// attention, dense feed-forwards and routers.
+std::string_view recompute_conflict(const Model& model) {
+  const Job& job = model.job;
+  const RecomputeModules again = recomputed_modules(model);
+  const bool graphs = job.cuda_graphs != CudaGraphs::kNone;
+  if (again.has(RecomputeModule::kExperts)) {
+    if (job.overlap_experts) return "recompute_modules has moe, whose exchanges run beside passes";
+    if (job.cuda_graphs == CudaGraphs::kBlocks) return "recompute_modules has moe, whose router is in graphs of blocks";
+  }
+  if (graphs && job.dropout && again.has(RecomputeModule::kCoreAttention)) {
+    return "recompute_modules has core_attn, whose dropout is in CUDA graphs";
+  }
+  if (graphs && job.dropout && again.has(RecomputeModule::kFeedForward)) {
+    return "recompute_modules has mlp, whose dropout is in CUDA graphs";
+  }
+  return "";
+}
+
+bool has_graphs_of_dense_layers(const Model& model) {
+  const auto is_dense = [](const BlockType& type) { return !type.feed_forward.is_moe(); };
+  return model.job.cuda_graphs == CudaGraphs::kBlocks && std::ranges::any_of(model.types, is_dense);
 }
 
 }  // namespace tangram::model

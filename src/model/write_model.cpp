@@ -187,6 +187,12 @@ void put_sharding_group(const ShardingGroup& group, ordered_json& out) {
   }
 }
 
+void put_free_options(const OptionSet& free, ordered_json& out) {
+  for (const OptionName& option : option_names()) {
+    if (free.has(option.option)) out["execution_options"].push_back(option.name);
+  }
+}
+
 ordered_json training_json(const Job& job) {
   ordered_json out;
   out["sequence_length"] = job.sequence_length;
@@ -206,7 +212,8 @@ ordered_json training_json(const Job& job) {
   if (!job.recompute_modules.empty()) out["recompute_modules"] = names_of(job.recompute_modules);
   out["dropout"] = job.dropout;
   if (job.overlap_gather) out["overlap_parameter_gather"] = true;
-  out["overlap_tp_communication"] = job.overlap_tp;
+  if (!job.free_options.has(ExecutionOption::kTensorOverlap)) out["overlap_tp_communication"] = job.overlap_tp;
+  put_free_options(job.free_options, out);
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;
   if (job.blocking_launches) out["blocking_launches"] = true;
   out["loss_normalization"] = job.loss_normalization;

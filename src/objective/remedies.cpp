@@ -92,12 +92,12 @@ constexpr std::array<std::string_view, 10> kSavers{
 std::vector<Change> forbidden_techniques(Target target, const model::Model& model) {
   std::vector<Change> changes;
   for (const std::string_view name : kSavers) {
-    model::Job had = model.job;
-    model::Job has = model.job;
-    static_cast<void>(model::set_technique(has.allow, name, true));
+    model::Model had = model;
+    model::Model has = model;
+    static_cast<void>(model::set_technique(has.job.allow, name, true));
     compose::restrict_to(runtime::runtime_of(target), had);
     compose::restrict_to(runtime::runtime_of(target), has);
-    if (had.allow == has.allow) continue;
+    if (had.job.allow == has.job.allow) continue;
     changes.push_back({fmt::format("allow {}", name), [name](model::Model& changed) {
                          static_cast<void>(model::set_technique(changed.job.allow, name, true));
                        }});
@@ -182,6 +182,14 @@ std::vector<std::string> find_remedies(Target target, const model::Model& model,
   texts.reserve(found.size());
   for (Remedy& remedy : found) texts.push_back(std::move(remedy.text));
   return texts;
+}
+
+std::optional<std::size_t> first_feasible(Target target, std::span<const model::Model> models,
+                                          const cluster::IslandHierarchy& hierarchy, const SearchOptions& options) {
+  const RemedyCallback nobody;
+  const Trial trial(target, hierarchy, options, nobody);
+  const auto first = std::ranges::find_if(models, [&](const model::Model& model) { return trial.works({"", model}); });
+  return first == models.end() ? std::nullopt : std::optional(static_cast<std::size_t>(first - models.begin()));
 }
 
 }  // namespace tangram::objective

@@ -174,7 +174,8 @@ void check_against(const LaunchPlan& plan, const cluster::Fleet& fleet, const mo
   Findings references;
   if (!check_references(plan, references)) return;  // already reported
   FleetJudge(plan, fleet, findings).judge();
-  if (model != nullptr && model::write_model(*model) != model::write_model(plan.model)) {
+  if (model != nullptr &&
+      model::write_model(model::settled(*model, plan.model.job)) != model::write_model(plan.model)) {
     findings.add("model-differs", "model", "the plan was made for another model or another job");
   }
 }

@@ -151,6 +151,15 @@ void fields(Io& io, Of<Io, PlanProvenance>& provenance) {
   io.number("search_gap", provenance.search_gap);
   io.number("relaxed_gap", provenance.relaxed_gap);
   io.number_if("time_limit_s", provenance.time_limit, io::kNotNegative);
+  io.records("chosen_options", provenance.options, Presence::kIfAny, [](Io& entry, auto& chosen, std::size_t) {
+    entry.row("option", chosen.option, model::option_names(), &model::OptionName::option);
+    entry.text("value", chosen.value);
+    if (entry.has("gain", chosen.gain.has_value())) {
+      double gain = chosen.gain.value_or(0);
+      entry.number("gain", gain);
+      if constexpr (Io::kReads) chosen.gain = gain;
+    }
+  });
   io.records("runs_on", provenance.runs_on, Presence::kIfAny, [](Io& entry, auto& look, std::size_t) {
     entry.text("runtime", look.runtime);
     entry.seconds("iteration_s", look.iteration);

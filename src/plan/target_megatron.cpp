@@ -43,6 +43,11 @@ void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vec
     rules.none(stages, recomputes_layers, "MLM_CUDA_GRAPHS_RECOMPUTE",
                "whole layers are recomputed with graphs of a step only, not of blocks");
   }
+  if (const std::string_view conflict = model::recompute_conflict(plan.model); !conflict.empty()) {
+    rules.none(
+        stages, [](const Stage& s) { return policy_of(s).recompute == cost::RecomputeMode::kSelective; },
+        "MLM_RECOMPUTE_MODULES", std::string(conflict));
+  }
   if (!job.overlap_experts) return;
   const auto exchanging = [&](const Stage& s) { return degrees_of(s).ep > 1; };
   const bool plain = plan.pipelines.front().stages.size() > 1 && !plan.is_interleaved();
@@ -53,6 +58,9 @@ void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vec
   rules.none(
       experts, [&](const Stage& s) { return exchanging(s) && recomputes_layers(s); }, "MLM_EXPERT_OVERLAP_RECOMPUTE",
       "whole layers are not recomputed where exchanges of experts run beside passes");
+  rules.none(
+      experts, [&](const Stage& s) { return exchanging(s) && model::has_graphs_of_dense_layers(plan.model); },
+      "MLM_EXPERT_OVERLAP_GRAPHS", "exchanges of experts do not run beside passes where graphs hold dense layers");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "options.hpp"
 #include "planning.hpp"
 #include "prediction.hpp"
 #include "provenance.hpp"
@@ -30,6 +31,13 @@ Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fle
 
 Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                                std::size_t most, const compose::ProgressCallback& progress) {
+  if (!model.job.free_options.empty()) {
+    const ForModel chosen(choose_options(fleet, model, options, progress), options);
+    auto choices = make_choices(fleet, chosen.model(), chosen.options(), most, progress);
+    if (!choices) return choices;
+    for (plan::LaunchPlan& plan : choices->plans) note_options(plan, model.job, fleet, options);
+    return choices;
+  }
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   const Planning planning(fleet, model, options, progress);
   objective::ParetoPlans found = planning.search_choices(most);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "options.hpp"
 #include "tangram/baseline/formulas.hpp"
 #include "tangram/baseline/results.hpp"
 #include "tangram/cost/compute.hpp"
@@ -223,6 +224,12 @@ double Comparison::iteration_s() const { return to_seconds(ours.predicted.iterat
 
 Expected<Comparison> compare(const cluster::Fleet& fleet, const model::Model& model, const CompareOptions& options,
                              const compose::ProgressCallback& progress) {
+  if (!model.job.free_options.empty()) {
+    const ForModel chosen(choose_options(fleet, model, options.plan, progress), options.plan);
+    CompareOptions own = options;
+    own.plan = chosen.options();
+    return compare(fleet, chosen.model(), own, progress);
+  }
   return Comparer(fleet, model, options, progress).run();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "idle.hpp"
+#include "options.hpp"
 #include "planning.hpp"
 #include "prediction.hpp"
 #include "provenance.hpp"
@@ -242,6 +243,7 @@ PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model
 
 Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                             const compose::ProgressCallback& progress) {
+  if (!model.job.free_options.empty()) return plan_with_free_options(fleet, model, options, progress);
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   if (const auto refused = plan::model_refusals(options.target, model); !refused.empty()) {
     return fail(refusals(refused, options.target, "train this model, which breaks", "plan for --target generic"));

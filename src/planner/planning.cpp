@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "options.hpp"
 #include "prediction.hpp"
 #include "put_off.hpp"
 #include "runtime_look.hpp"
@@ -127,6 +128,10 @@ PlanOptions for_any_runtime(PlanOptions options) {
 
 void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress) {
+  if (!model.job.free_options.empty()) {
+    const ForModel chosen(choose_options(fleet, model, options, progress), options);
+    return make_searches(fleet, chosen.model(), chosen.options(), progress);
+  }
   const Planning planning(fleet, model, options, progress);
   const compose::SearchResult found = planning.search_best().found;
   if (found.best.empty()) return;

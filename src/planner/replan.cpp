@@ -17,7 +17,10 @@ class Replanner {
  public:
   Replanner(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model, PlanOptions options,
             double min_gain)
-      : fleet_(fleet), model_(model), options_(replan_options(std::move(options))) {
+      : fleet_(fleet),
+        model_(model),
+        old_model_(model::settled(model, old.model.job)),
+        options_(replan_options(std::move(options))) {
     options_.search.schedule = schedule_for(old, options_);
     options_.target = target_for(old, options_);
     result_.old = std::move(old);
@@ -48,7 +51,7 @@ class Replanner {
   /// The old plan on the fleet of now, and why it cannot go on.
   void assess_old() {
     const evolve::RefitOptions options{options_.island_tolerance, options_.search.profiles};
-    evolve::Refit refit = evolve::refit(result_.old, fleet_, model_, options);
+    evolve::Refit refit = evolve::refit(result_.old, fleet_, old_model_, options);
     plan::LaunchPlan* const plan = refit.fitting();
     result_.fits = plan != nullptr && runs(*plan);
     result_.now = std::move(refit.plan);
@@ -81,7 +84,7 @@ class Replanner {
   void look_for_spares(const evolve::RefitOptions& options) {
     const auto repaired = evolve::with_spares(result_.old, result_.gone, fleet_);
     if (!repaired) return;
-    evolve::Refit refit = evolve::refit(*repaired, fleet_, model_, options);
+    evolve::Refit refit = evolve::refit(*repaired, fleet_, old_model_, options);
     plan::LaunchPlan* const plan = refit.fitting();
     if (plan == nullptr || !reasons_against(*plan, options_.target).empty()) return;
     price_for(options_.target, *plan);
@@ -124,6 +127,7 @@ class Replanner {
 
   const cluster::Fleet& fleet_;
   const model::Model& model_;
+  const model::Model old_model_;  // with the execution options of the old plan, where the job leaves them free
   PlanOptions options_;
   Replanned result_;
   std::optional<plan::LaunchPlan> spare_;

@@ -31,6 +31,7 @@ constexpr std::array kRuntimes{
             .semantics = kStopping,
             .interleaved = kStoppingForward,
             .options = kAllOptions,
+            .takes_options = true,
             .rules = kUniform.with({Rule::kRecomputeAlone, Rule::kOverlapInterleaved}),
             .in_words = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all "
                         "stages, sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
@@ -74,7 +75,7 @@ constexpr std::array kRuleWords{
     RuleWords{Rule::kPowerOfTwoTp, "power-of-two-tp", "tp a power of two"},
     RuleWords{Rule::kWholeEncoders, "whole-encoders", "each encoder a stage of its own"},
     RuleWords{Rule::kRecomputeAlone, "recompute-alone",
-              "whole layers recomputed neither beside graphs of blocks nor beside exchanges of experts"},
+              "nothing recomputed that graphs, or exchanges of experts beside passes, hold a part of"},
     RuleWords{Rule::kOverlapInterleaved, "overlap-interleaved",
               "exchanges of experts beside passes with interleaved chunks or one stage only"},
     RuleWords{Rule::kBlockingTransfers, "blocking-transfers", "transfers that stop the stages"},

@@ -17,7 +17,7 @@ namespace tangram::compose {
 using runtime::Target;
 
 /// Takes techniques away from the job that the runtime does not have.
-void restrict_to(const runtime::Runtime& runtime, model::Job& job);
+void restrict_to(const runtime::Runtime& runtime, model::Model& model);
 
 /// Whether the rule can leave anything out: one on tied embeddings bears on models that have them alone.
 [[nodiscard]] bool bears_on(runtime::Rule rule, const model::Model& model, const cluster::IslandHierarchy& hierarchy);

@@ -12,6 +12,7 @@
 #include "tangram/base/dtype.hpp"
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
+#include "tangram/model/execution_options.hpp"
 #include "tangram/model/modules.hpp"
 #include "tangram/model/recompute_modules.hpp"
 #include "tangram/model/recurrence.hpp"
@@ -185,7 +186,7 @@ struct Job {
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::kFlash2;  ///< with flash_attention
   bool fused_kernels =
-      false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
+      false;                ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
   bool fused_loss = false;  ///< logits become their gradient in one kernel, without copies in fp32
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
@@ -194,20 +195,23 @@ struct Job {
   /// experts near the mean (Wang et al., arXiv 2408.15664, measure the rest as MaxVio), a rank averages over its
   /// experts, but a microbatch is a small sample.
   double routing_imbalance = 1.15;
-  bool dropout = true;      ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
+  bool dropout = true;  ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
   /// What a sharded optimizer updates is gathered beside the first forward pass of the next iteration, not before it.
   bool overlap_gather = false;
   bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
   /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and
   /// DeepSpeed before 2022.
   bool fused_accumulation = true;
-  bool blocking_launches = false;  ///< the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)
+  bool blocking_launches = false;      ///< the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)
   RecomputeModules recompute_modules;  ///< of selective recompute; empty: recomputed_modules() says which
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;
   std::int64_t microbatch = 0;  ///< fixed by the user (per pipeline); 0: searched
   ShardingGroup sharding_group;
+  /// Whose values the planner chooses (planner::make_plan), and of which the job has the defaults; none is free in a
+  /// plan.
+  OptionSet free_options;
 
   bool operator==(const Job&) const = default;
 };
@@ -264,9 +268,10 @@ struct Model {
 /// What a caller puts in place of the file's values before anything is checked (command-line options).
 struct JobOverrides {
   std::optional<std::int64_t> sequence_length;
-  std::optional<std::int64_t> global_batch;  ///< samples
-  std::optional<std::int64_t> microbatch;    ///< 0: searched
-  std::vector<std::string> freeze = {};      ///< modules and connectors, beside those of the file
+  std::optional<std::int64_t> global_batch;   ///< samples
+  std::optional<std::int64_t> microbatch;     ///< 0: searched
+  std::vector<std::string> freeze = {};       ///< modules and connectors, beside those of the file
+  std::optional<WantedOptions> options = {};  ///< that the planner may choose
 };
 
 /// Reads tangram.model/1. Relative `from:` paths are resolved against the directory of `file`.

@@ -41,6 +41,7 @@ using RecomputeModules = EnumSet<RecomputeModule>;
 
 struct BlockType;
 struct Job;
+struct Model;
 
 /// What selective recompute runs again: what the job names; where it names nothing, the core of attention that is not
 /// fused, which keeps its scores, else what keeps much and takes little (layernorm, mla_up_proj, moe_act).
@@ -48,5 +49,15 @@ struct Job;
 
 /// Those of them that a block has.
 [[nodiscard]] RecomputeModules recomputed_modules(const BlockType& block, const Job& job);
+
+/// Those that some block of the model has.
+[[nodiscard]] RecomputeModules recomputed_modules(const Model& model);
+
+/// Why Megatron-Core does not work the model's modules out again beside the job's CUDA graphs and exchanges of experts;
+/// empty: it does.
+[[nodiscard]] std::string_view recompute_conflict(const Model& model);
+
+/// Whether CUDA graphs of blocks hold feed-forwards without experts.
+[[nodiscard]] bool has_graphs_of_dense_layers(const Model& model);
 
 }  // namespace tangram::model

@@ -2,7 +2,10 @@
 // were tried, each by a short search, and found to help; what does not help is not among them.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,5 +27,10 @@ using RemedyCallback = std::function<void(const std::string&)>;
                                                      const cluster::IslandHierarchy& hierarchy,
                                                      const compose::SearchOptions& options,
                                                      const RemedyCallback& progress = {});
+
+/// The first of the models that has a plan, by a short search of each; nullopt: none has.
+[[nodiscard]] std::optional<std::size_t> first_feasible(runtime::Target target, std::span<const model::Model> models,
+                                                        const cluster::IslandHierarchy& hierarchy,
+                                                        const compose::SearchOptions& options);
 
 }  // namespace tangram::objective

@@ -237,6 +237,14 @@ struct RuntimeLook {
   bool operator==(const RuntimeLook&) const = default;
 };
 
+/// An execution option that the job left free, and that the planner chose.
+struct ChosenOption {
+  model::ExecutionOption option = model::ExecutionOption::kCudaGraphs;
+  std::string value;           ///< of the plan's job
+  std::optional<double> gain;  ///< share of the time that the same plan takes without it; none: it cannot run so
+  bool operator==(const ChosenOption&) const = default;
+};
+
 /// Left out of plan_id and of comparisons.
 struct PlanProvenance {
   std::string version;
@@ -256,8 +264,9 @@ struct PlanProvenance {
   double relaxed_gap = 0;  ///< closed_form or, where that is less, the simulated iteration / relaxed_bound - 1
   double time_limit = 0;  ///< seconds after which the search was stopped, so that another run may find another plan; 0:
                           ///< no clock decided anything
-  std::vector<RuntimeLook> runs_on;  ///< of plans for no runtime in particular, where somebody looked
-  std::string note;                  ///< why not optimal, restrictions that decided, re-ranking
+  std::vector<ChosenOption> options;  ///< those that differ from the job's own
+  std::vector<RuntimeLook> runs_on;   ///< of plans for no runtime in particular, where somebody looked
+  std::string note;                   ///< why not optimal, restrictions that decided, re-ranking
 };
 
 /// Encoders on all GPUs of all pipelines, in turn with the language model, whose blocks alone the stages hold. The

@@ -12,7 +12,8 @@ struct Choices {
   std::vector<parallelizer::Tally> parallelizers;  ///< what each did
 };
 
-/// Plans that are worth a choice (objective::pareto_plans). Errors: as of make_plan.
+/// Plans that are worth a choice (objective::pareto_plans). All have the execution options that are chosen for the
+/// best, where the job leaves some free. Errors: as of make_plan.
 [[nodiscard]] Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model,
                                              const PlanOptions& options, std::size_t most,
                                              const compose::ProgressCallback& progress = {});

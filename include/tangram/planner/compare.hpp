@@ -65,11 +65,12 @@ struct CompareOptions {
   std::vector<std::string> planners;  ///< names that baseline::make_planner knows
   std::vector<baseline::Mode> modes;
   std::vector<compose::EncoderPlacement> placements;  ///< of encoders, for which we plan as well
-  std::vector<GivenPlan> plans;                ///< launch plans, or results of the others' own programs
+  std::vector<GivenPlan> plans;                       ///< launch plans, or results of the others' own programs
   bool ablation = true;
 };
 
-/// Ours is planned before theirs and knows nothing of them. Errors: as of make_plan.
+/// Ours is planned before theirs and knows nothing of them. Execution options that the job leaves free are chosen for
+/// ours, and all plans have them. Errors: as of make_plan.
 [[nodiscard]] Expected<Comparison> compare(const cluster::Fleet& fleet, const model::Model& model,
                                            const CompareOptions& options,
                                            const compose::ProgressCallback& progress = {});

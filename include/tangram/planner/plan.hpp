@@ -71,9 +71,10 @@ struct Planned {
 [[nodiscard]] Expected<void> check_prices(const objective::Request& request, const cluster::Fleet& fleet);
 
 /// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
-/// Errors: those of check_prices, kInfeasible with the shortage or what the target refuses, kPlugin when a parallelizer
-/// failed, kIncomplete when the budget or the deadline of the search ended before any plan was found, kInternal when
-/// the plan does not pass its check (a bug).
+/// Execution options that the job leaves free are chosen, of those that the target takes as arguments; the plan's job
+/// has their values, and its provenance says what each gains. Errors: those of check_prices, kInfeasible with the
+/// shortage or what the target refuses, kPlugin when a parallelizer failed, kIncomplete when the budget or the deadline
+/// of the search ended before any plan was found, kInternal when the plan does not pass its check (a bug).
 [[nodiscard]] Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model,
                                           const PlanOptions& options, const compose::ProgressCallback& progress = {});
 

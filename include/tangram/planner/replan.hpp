@@ -39,7 +39,8 @@ struct Replanned {
 /// What a plan is searched with where it is to be compared with one that runs already: more to choose from.
 [[nodiscard]] PlanOptions replan_options(PlanOptions options);
 
-/// Errors are those of make_plan, where the old plan does not fit either.
+/// Where the job leaves execution options free, the old plan keeps those that it has. Errors are those of make_plan,
+/// where the old plan does not fit either.
 [[nodiscard]] Expected<Replanned> replan(plan::LaunchPlan old, const cluster::Fleet& fleet, const model::Model& model,
                                          PlanOptions options, double min_gain,
                                          const compose::ProgressCallback& progress = {});

@@ -77,7 +77,7 @@ enum class Rule : std::uint8_t {
   kExpertsOverStage,  ///< experts are spread over all ranks of a stage, those of all equal pipelines
   kPowerOfTwoTp,
   kWholeEncoders,       ///< an encoder is one stage, with degrees of its own
-  kRecomputeAlone,      ///< whole layers are recomputed without graphs of blocks and without exchanges beside passes
+  kRecomputeAlone,      ///< nothing is recomputed that graphs or exchanges beside passes have a part of
   kOverlapInterleaved,  ///< exchanges of experts run beside passes of interleaved chunks, or of a single stage
   kBlockingTransfers,   ///< lifted: overlapped; the warm-up stays
   kSchedule,            ///< blocking transfers and the classic warm-up. Lifted: overlapped, free
@@ -102,6 +102,7 @@ struct Runtime {
   std::optional<Semantics> interleaved = {};  ///< of kInterleaved; none: it has no such schedule
   bool zero_bubble = false;                   ///< whether it has kZeroBubble, with the semantics of 1F1B
   ExecutionOptions options = {};
+  bool takes_options = false;  ///< as arguments, which its export writes: a planner may choose them
   RuleSet rules = {};
   std::string_view in_words = {};  ///< of its rules, for compose::Space::rules; empty: it has none
 

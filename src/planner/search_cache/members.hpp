@@ -133,6 +133,11 @@ auto members(S& s) {
   return std::tie(s.bits);
 }
 
+template <Of<model::OptionSet> S>
+auto members(S& s) {
+  return std::tie(s.bits);
+}
+
 template <Of<model::ShardingGroup> S>
 auto members(S& s) {
   auto& [kind, ranks] = s;
@@ -143,10 +148,10 @@ template <Of<model::Job> S>
 auto members(S& s) {
   auto& [sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs, dispatch,
          overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer, loss, allow,
-         microbatch, group] = s;
+         microbatch, group, free] = s;
   return std::tie(sequence, batch, precision, parameter, gradient, flash, kernel, fused_kernels, fused_loss, graphs,
                   dispatch, overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer,
-                  loss, allow, microbatch, group);
+                  loss, allow, microbatch, group, free);
 }
 
 template <Of<model::Model> S>

@@ -80,6 +80,12 @@ class FieldSchema {
     for (const auto& [name, value] : choices) out["enum"].push_back(std::string(name));
     need(key, std::move(out));
   }
+  template <class E, class Row>
+  void row(std::string_view key, E, std::span<const Row> rows, E Row::*) {
+    Json out = typed("string");
+    for (const Row& each : rows) out["enum"].push_back(std::string(each.name));
+    need(key, std::move(out));
+  }
   void strings(std::string_view key, const std::vector<std::string>&) { allow(key, array_schema(typed("string"))); }
   void integers(std::string_view key, const std::vector<int>&, std::int64_t) {
     need(key, array_schema(integer_schema({0})));

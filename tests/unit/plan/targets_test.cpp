@@ -140,6 +140,13 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
                                   plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
                                   policy(plan, 0).recompute = RecomputeMode::kFull;
                                 }},
+                               {"MLM_RECOMPUTE_MODULES",
+                                [](LaunchPlan& plan) {
+                                  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+                                  plan.model.job.recompute_modules = {model::RecomputeModule::kExperts};
+                                  for (std::size_t s = 0; s < 2; ++s)
+                                    policy(plan, s).recompute = RecomputeMode::kSelective;
+                                }},
                                {"MLM_EXPERT_OVERLAP", exchanging},
                                {"MLM_EXPERT_OVERLAP_RECOMPUTE",
                                 [&](LaunchPlan& plan) {

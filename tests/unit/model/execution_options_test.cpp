@@ -1,0 +1,91 @@
+// Execution options that a job leaves to the planner, and what Megatron-Core recomputes beside others.
+#include "tangram/model/execution_options.hpp"
+
+#include "files.hpp"
+
+using namespace tangram;
+using namespace tangram::model;
+using namespace tangram::model::test;
+
+namespace {
+
+using Option = ExecutionOption;
+
+std::string model_text(const std::string& training, const std::string& feed_forward = "ffn_hidden: 32") {
+  return "schema: tangram.model/1\nname: test\narchitecture: {vocabulary: 100, hidden: 8, layers: 4, heads: 2, " +
+         feed_forward + "}\ntraining: {sequence_length: 16, global_batch_samples: 8" + training + "}\n";
+}
+
+Model read_training(const std::string& training, const JobOverrides& overrides = {}) {
+  return valid(read_model(model_text(training), "test.yaml", overrides));
+}
+
+const OptionSet kAnyOption{Option::kCudaGraphs, Option::kExpertOverlap, Option::kGatherOverlap, Option::kTensorOverlap,
+                           Option::kRecomputeModules};
+
+}  // namespace
+
+TEST_CASE("options: any leaves free what the job does not set, and what needs no software of its own") {
+  CHECK(read_training("").job.free_options.empty());
+  CHECK(read_training(", execution_options: as-given").job.free_options.empty());
+  CHECK(read_training(", execution_options: any").job.free_options == kAnyOption);
+  CHECK(read_training(", execution_options: any, cuda_graphs: none").job.free_options ==
+        kAnyOption.without(Option::kCudaGraphs));
+  CHECK(read_training(", execution_options: [any, fused_loss]").job.free_options ==
+        kAnyOption.with({Option::kFusedLoss}));
+  CHECK(read_training(", execution_options: expert_dispatch").job.free_options == OptionSet{Option::kExpertDispatch});
+}
+
+TEST_CASE("options: those of a caller take the place of the file's") {
+  JobOverrides overrides;
+  overrides.options = WantedOptions{false, {Option::kCudaGraphs}};
+  CHECK(read_training(", execution_options: any", overrides).job.free_options == OptionSet{Option::kCudaGraphs});
+  const auto refused = read_model(model_text(", cuda_graphs: step"), "test.yaml", overrides);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().code == "conflicting-keys");
+}
+
+TEST_CASE("options: a model is written with those that are free, and read as it was") {
+  const Model model =
+      read_training(", execution_options: [any, fused_loss], cuda_graphs: none, overlap_tp_communication: false");
+  const Model again = valid(read_model(write_model(model), "test.yaml"));
+  CHECK(again.job == model.job);
+  CHECK(write_model(again) == write_model(model));
+}
+
+TEST_CASE("options: a settled model has the chosen values of what was free, and of nothing else") {
+  const Model model = read_training(", execution_options: [cuda_graphs, recompute_modules]");
+  Job chosen = model.job;
+  chosen.cuda_graphs = CudaGraphs::kStep;
+  chosen.recompute_modules = {RecomputeModule::kNorms};
+  chosen.overlap_tp = true;
+  const Model settled_model = settled(model, chosen);
+  CHECK(settled_model.job.cuda_graphs == CudaGraphs::kStep);
+  CHECK(value_of(Option::kRecomputeModules, settled_model.job) == "layernorm");
+  CHECK_FALSE(settled_model.job.overlap_tp);
+  CHECK(settled_model.job.free_options.empty());
+}
+
+TEST_CASE("options: every name is known, and other words are not") {
+  for (const OptionName& option : option_names()) {
+    CHECK(option_named(option.name) == option.option);
+    CHECK(to_string(option.option) == option.name);
+  }
+  const std::vector<std::string> words{"any", "cuda_graph"};
+  CHECK_FALSE(wanted_options(words));
+  CHECK(option_hint("cuda_graph") == "did you mean \"cuda_graphs\"?");
+}
+
+TEST_CASE("recompute: modules that graphs or exchanges hold a part of are not worked out again") {
+  const std::string experts = "moe: { experts: 4, experts_per_token: 2, expert_hidden: 16 }";
+  const auto conflict = [&](const std::string& training) {
+    return std::string(recompute_conflict(valid(read_model(model_text(training, experts), "test.yaml"))));
+  };
+  CHECK(conflict(", recompute_modules: [moe]").empty());
+  CHECK(conflict(", recompute_modules: [moe], cuda_graphs: blocks").find("router") != std::string::npos);
+  CHECK(conflict(", recompute_modules: [moe], overlap_expert_communication: true").find("exchanges") !=
+        std::string::npos);
+  CHECK(conflict(", recompute_modules: [core_attn], cuda_graphs: blocks").find("dropout") != std::string::npos);
+  CHECK(conflict(", recompute_modules: [core_attn], cuda_graphs: blocks, dropout: false").empty());
+  CHECK(conflict(", cuda_graphs: blocks").empty());
+}

@@ -347,10 +347,10 @@ buffers that each reads and writes, and how long it takes on each GPU.
 
 import reads what a run recorded: a Kineto trace of PyTorch, with the execution
 trace of the same run where there is one; a dump of a CUDA graph; tables of nsys
-or ncu. Of PTX and --launch, or of a log of Triton (tritonparse), it makes a graph
-of what the analysis of each launch finds, with times by the roofline. --onto adds the times of another GPU to a
-graph: kernels are matched by the operators that launch them, and the first
-difference is an error.
+or ncu. Of PTX and --launch, or of a log of Triton (tritonparse), it makes a
+graph of what the analysis of each launch finds, with times by the roofline.
+--onto adds the times of another GPU to a graph: kernels are matched by the
+operators that launch them, and the first difference is an error.
 
 synth makes the graph of a model file. Times are measured rows of operators
 where there are any, interpolated between rows else, and the roofline's last;

@@ -81,6 +81,24 @@ struct Tensor {
   std::uint64_t end = 0;
 };
 
+constexpr std::int64_t kMostElements = std::int64_t{1} << 46;  // beyond the memory of any machine
+constexpr std::int64_t kWidestElement = 16;                    // bytes
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kMostThreads = 1024;  // of a block
+
+/// From the first to the last; nothing where no memory holds them.
+std::optional<std::int64_t> elements_spanned(const std::vector<std::int64_t>& shape,
+                                             const std::vector<std::int64_t>& stride) {
+  if (shape.size() != stride.size()) return std::nullopt;
+  std::int64_t elements = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::int64_t steps = std::max<std::int64_t>(1, shape[i]) - 1;
+    if (stride[i] < 0 || (steps > 0 && stride[i] > (kMostElements - elements) / steps)) return std::nullopt;
+    elements += steps * stride[i];
+  }
+  return elements;
+}
+
 std::optional<Tensor> tensor_of(const io::Node& argument) {
   const std::string pointer = text_at(&argument, "data_ptr");
   const auto shape = integers_at(&argument, "shape");
@@ -91,15 +109,14 @@ std::optional<Tensor> tensor_of(const io::Node& argument) {
   const char* last = pointer.data() + pointer.size();
   const bool is_hexadecimal = pointer.starts_with("0x");
   if (!is_hexadecimal || std::from_chars(pointer.data() + 2, last, tensor.address, 16).ptr != last) return std::nullopt;
-  if (element < 1 || offset < 0 || shape.size() != stride.size()) return std::nullopt;
-  std::int64_t elements = 1;
-  for (std::size_t i = 0; i < shape.size(); ++i) elements += std::max<std::int64_t>(0, shape[i] - 1) * stride[i];
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 46;  // beyond the memory of any machine
-  if (elements < 1 || elements > kMostElements || offset > kMostElements) return std::nullopt;
+  if (element < 1 || element > kWidestElement || offset < 0 || offset > kMostElements) return std::nullopt;
+  const auto elements = elements_spanned(shape, stride);
+  if (!elements) return std::nullopt;
   const auto before = static_cast<std::uint64_t>(offset * element);
   if (before > tensor.address) return std::nullopt;
   tensor.begin = tensor.address - before;
-  tensor.end = tensor.address + static_cast<std::uint64_t>(elements * element);
+  tensor.end = tensor.address + static_cast<std::uint64_t>(*elements * element);
+  if (tensor.end < tensor.address) return std::nullopt;
   return tensor;
 }
 
@@ -170,12 +187,16 @@ class TritonLogReader {
     Compiled compiled;
     compiled.module = static_cast<int>(log_.modules.size());
     compiled.entry = text_at(metadata, "name");
-    compiled.threads = integer_at(metadata, "num_warps", 0) * integer_at(metadata, "warp_size", 32);
+    compiled.threads = kWarp * std::clamp<std::int64_t>(integer_at(metadata, "num_warps", 0), 0, kMostThreads);
     if (const io::Node* constants = find(metadata, "src_constants"); constants != nullptr) {
       for (const io::Member& constant : constants->members) compiled.constant.insert(constant.key);
     }
     if (integer_at(metadata, "num_ctas", 1) > 1) {
       return complain("block-cluster", compiled.entry + " runs in clusters of blocks", "num_ctas above 1 is not known");
+    }
+    if (compiled.threads < 1 || compiled.threads > kMostThreads) {
+      return complain("wrong-block", fmt::format("{} has {} threads in a block", compiled.entry, compiled.threads),
+                      "num_warps of the metadata is 1 to 32");
     }
     log_.modules.push_back(std::move(*module));
     compiled_[text_at(metadata, "hash")] = std::move(compiled);
@@ -192,9 +213,13 @@ class TritonLogReader {
     recorded.line = line_;
     recorded.module = of.module;
     recorded.launch.entry = of.entry;
-    recorded.launch.block = {std::max<std::int64_t>(1, of.threads), 1, 1};
+    recorded.launch.block = {of.threads, 1, 1};
     const auto grid = integers_at(&event, "grid");
-    for (std::size_t i = 0; i < std::min<std::size_t>(grid.size(), 3); ++i) recorded.launch.grid[i] = grid[i];
+    if (grid.empty() || grid.size() > recorded.launch.grid.size() || std::ranges::min(grid) < 1) {
+      return complain("wrong-grid", fmt::format("{}: \"grid\" is one to three whole numbers from 1 on", of.entry),
+                      "as in [4, 1, 1]");
+    }
+    std::ranges::copy(grid, recorded.launch.grid.begin());
     std::vector<std::pair<std::size_t, std::uint64_t>> pointers;
     if (!read_arguments(event, of, recorded.launch, pointers)) return;
     log_.launches.push_back(std::move(recorded));

@@ -126,6 +126,12 @@ TEST_CASE("a Triton log: mistakes have their lines") {
   CHECK(mistakes_of(compiled + launch("a", tensor("x", "1000", 4))) == "unknown-argument@2 ");
   CHECK(mistakes_of(compilation("a", "add", R"(, "num_ctas": 2)") + launch("a", "")) ==
         "block-cluster@1 unknown-kernel@2 ");
+  CHECK(mistakes_of(compiled + launch("a", R"("x": {"data_ptr": "0x10", "shape": [4611686018427387904, 4], )"
+                                           R"("stride": [4611686018427387904, 1], "element_size": 4})")) ==
+        "unknown-argument@2 ");
+  CHECK(mistakes_of(compiled + R"({"event_type": "launch", "grid": [0], "compilation_metadata": {"hash": "a"}})") ==
+        "wrong-grid@2 ");
+  CHECK(mistakes_of(compilation("a", "add", R"(, "num_warps": 33)")) != "");
   CHECK(mistakes_of(compiled + "{\"event_type\": ") != "");
   CHECK_FALSE(ptx::is_triton_log("digraph {}"));
 }

@@ -33,7 +33,6 @@ Parameters parameters_of(AccuracyArguments& a) {
             /*list=*/true}}};
 }
 
-std::string percent(double value) { return fmt::format("{:+.1f}%", 100 * value); }
 std::string share(double value) { return fmt::format("{:.1f}%", 100 * value); }
 std::string gibibytes(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024.0 * 1024.0)); }
 
@@ -55,9 +54,9 @@ std::string lines_table(const std::vector<accuracy::Line>& lines, const Terminal
                {accuracy::parallelism_of(measured)},
                {line.timed() ? people_time(measured.iteration_s) : ""},
                {people_time(line.prediction.iteration_s)},
-               {line.timed() ? percent(line.time_error()) : "", far ? Style::kBold : Style::kPlain},
+               {line.timed() ? signed_percent(line.time_error()) : "", far ? Style::kBold : Style::kPlain},
                {line.weighed() ? gibibytes(measured.peak_memory) : ""},
-               {line.weighed() ? percent(line.memory_error()) : ""}});
+               {line.weighed() ? signed_percent(line.memory_error()) : ""}});
   }
   return table.render(terminal);
 }
@@ -84,7 +83,7 @@ std::string groups_table(const std::vector<accuracy::Group>& groups, const Termi
                {timed ? share(group.time.mean) : ""},
                {timed ? share(group.time.p90) : ""},
                {timed ? share(group.time.largest) : ""},
-               {timed ? percent(group.time.bias) : ""},
+               {timed ? signed_percent(group.time.bias) : ""},
                {group.time.count >= 3 ? fmt::format("{:.2f}", group.spearman) : ""},
                {group.memory.count > 0 ? fmt::format("{}", group.memory.count) : ""},
                {group.memory.count > 0 ? share(group.memory.median) : ""}});

@@ -153,22 +153,21 @@ Expected<kernels::KernelGraph> graph_of_ptx(const KernelsArguments& a) {
   return graph;
 }
 
-Expected<kernels::KernelGraph> graph_of_triton_log(const KernelsArguments& a, const std::string& text) {
+Expected<kernels::KernelGraph> graph_of_triton_log(const KernelsArguments& a, const kernels::RecordingFile& file) {
   const auto devices = load_devices(a.catalogue);
   if (!devices) return fail(devices.error());
   const auto gpus = gpus_of(a.gpus, *devices);
   if (!gpus) return fail(gpus.error());
-  const std::string& file = a.files.front();
-  const auto log = ptx::read_triton_log(text, file);
+  const auto log = ptx::read_triton_log(file.text, file.name);
   if (!log) return fail(log.error());
   const kernels::KernelCosts costs(kernels::shipped_tables());
-  auto graph = kernels::graph_of_launches(log->modules, log->launches, file, *gpus, costs);
-  if (graph) graph->sources = {{"triton_log", file, digest(text)}};
+  auto graph = kernels::graph_of_launches(log->modules, log->launches, file.name, *gpus, costs);
+  if (graph) graph->sources = {{"triton_log", file.name, digest(file.text)}};
   return graph;
 }
 
 /// Of PTX with --launch, or of a log of Triton, which has both.
-ExitCode import_ptx(const KernelsArguments& a, const Context& context, const std::string& log = {}) {
+ExitCode import_ptx(const KernelsArguments& a, const Context& context, const kernels::RecordingFile* log = nullptr) {
   if (const auto wrong = wrong_files(a, 1, 1, "one file of PTX where there is --launch")) {
     return failed(context, *wrong);
   }
@@ -177,24 +176,17 @@ ExitCode import_ptx(const KernelsArguments& a, const Context& context, const std
     return failed(context, usage_mistake("missing-option", "kernels import of PTX needs --gpu NAME",
                                          "the GPU types to plan for; tangram gpus lists them"));
   }
-  const auto graph = log.empty() ? graph_of_ptx(a) : graph_of_triton_log(a, log);
+  const auto graph = log == nullptr ? graph_of_ptx(a) : graph_of_triton_log(a, *log);
   if (!graph) return failed(context, graph.error());
   return finish_graph(a, context, *graph);
 }
 
 ExitCode run_import(const KernelsArguments& a, const Context& context) {
   if (!a.launches.empty()) return import_ptx(a, context);
-  if (a.files.size() == 1) {
-    const auto text = io::read_file(a.files.front());
-    if (text && ptx::is_triton_log(*text)) return import_ptx(a, context, *text);
-  }
   if (const auto wrong = wrong_files(a, 1, 2, "one recording, or a Kineto trace and an execution trace")) {
     return failed(context, *wrong);
   }
   if (const auto wrong = overwrites(a)) return failed(context, *wrong);
-  if (a.gpus.size() > 1) {
-    return failed(context, usage_mistake("extra-value", "kernels import takes one --gpu", "a recording is of one GPU"));
-  }
   std::vector<cluster::GpuType> devices;
   std::vector<kernels::RecordingFile> files;
   std::optional<KernelGraphFile> onto;
@@ -204,6 +196,10 @@ ExitCode run_import(const KernelsArguments& a, const Context& context) {
     std::string text;
     take(io::read_file(path), text, mistakes);
     files.push_back({path, std::move(text)});
+  }
+  if (files.size() == 1 && ptx::is_triton_log(files.front().text)) return import_ptx(a, context, &files.front());
+  if (a.gpus.size() > 1) {
+    return failed(context, usage_mistake("extra-value", "kernels import takes one --gpu", "a recording is of one GPU"));
   }
   if (!a.onto.empty()) take(load_kernel_graph(a.onto), onto, mistakes);
   if (!mistakes.empty()) return failed(context, mistakes);

@@ -13,7 +13,7 @@
 #include "table.hpp"
 #include "tangram/disaggregate/measured.hpp"
 #include "tangram/io/file.hpp"
-#include "tangram/kernels/held_out.hpp"
+#include "tangram/kernels/operator_table.hpp"
 #include "tangram/kernels/synth.hpp"
 
 namespace tangram::app {
@@ -120,8 +120,6 @@ std::string name_of(const MeasuredArm& arm) {
   return arm.in_flight > 1 ? fmt::format("{}, {} in flight", name, arm.in_flight) : name;
 }
 
-std::string percent(double value) { return fmt::format("{:+.1f}%", 100 * value); }
-
 std::string tokens_text(double value) { return thousands(std::llround(value)); }
 
 std::string case_for_people(const PredictedCase& of, const Terminal& terminal) {
@@ -138,10 +136,10 @@ std::string case_for_people(const PredictedCase& of, const Terminal& terminal) {
     table.add({{name_of(*arm.of)},
                {tokens_text(arm.of->measured)},
                {arm.predicted > 0 ? tokens_text(arm.predicted) : "cannot run"},
-               {percent(arm.error())},
+               {signed_percent(arm.error())},
                {compared ? fmt::format("{:.2f}", arm.measured_gain) : ""},
                {compared ? fmt::format("{:.2f}", arm.predicted_gain) : ""},
-               {compared ? percent(arm.gain_error()) : ""},
+               {compared ? signed_percent(arm.gain_error()) : ""},
                {arm.of->published > 0 ? tokens_text(arm.of->published) : ""}});
   }
   return fmt::format("{}: {} tokens in, {} out, micro-batches of {}\n{}\n", of.of->name, thousands(of.of->prompt),

@@ -173,6 +173,8 @@ std::string people_time(double seconds) {
 
 std::string people_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+std::string signed_percent(double error) { return fmt::format("{:+.1f}%", 100 * error); }
+
 std::string people_bytes(Bytes bytes) {
   const double gib = bytes.as_double() / (1024.0 * 1024.0 * 1024.0);
   return gib >= 100 ? fmt::format("{:.0f} GiB", gib)

@@ -61,6 +61,9 @@ class Table {
 /// Of a share: "12.3 %".
 [[nodiscard]] std::string people_percent(double share);
 
+/// Of an error: "+12.3%".
+[[nodiscard]] std::string signed_percent(double error);
+
 /// "1,234,567"
 [[nodiscard]] std::string thousands(std::int64_t value);
 

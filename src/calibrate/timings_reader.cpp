@@ -31,6 +31,7 @@
 #include "tangram/calibrate/timings.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/cost/validity.hpp"
+#include "tangram/io/json_lines.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/schema.hpp"
 #include "tangram/model/block_record.hpp"
@@ -105,15 +106,10 @@ class TimingsReader {
     header_.reset();
     header_missing_ = false;
     std::size_t rows = 0;
-    std::string_view rest = file.text;
-    for (int line = 1; !rest.empty() && mistakes_.size() < kMaxDiagnostics && !header_missing_; ++line) {
-      const std::size_t end = rest.find('\n');
-      if (const std::string_view text = rest.substr(0, end);
-          text.find_first_not_of(" \t\r") != std::string_view::npos) {
-        read_line(std::string(text), file.path, line);
-        ++rows;
-      }
-      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    for (const auto& [line, text] : io::filled_lines(file.text)) {
+      if (mistakes_.size() >= kMaxDiagnostics || header_missing_) break;
+      read_line(std::string(text), file.path, line);
+      ++rows;
     }
     if (rows > 0) return;
     Diagnostic empty;

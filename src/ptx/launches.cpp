@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tangram/io/json_lines.hpp"
 #include "tangram/io/reader.hpp"
 
 namespace tangram::ptx {
@@ -96,12 +97,8 @@ Launch read_launch(const io::Document& document, Diagnostics& mistakes) {
 Expected<std::vector<RecordedLaunch>> read_launches(const std::string& text, const std::string& file) {
   std::vector<RecordedLaunch> launches;
   Diagnostics mistakes;
-  std::string_view rest = text;
-  for (int line = 1; !rest.empty() && mistakes.size() < kMaxDiagnostics; ++line) {
-    const std::size_t end = rest.find('\n');
-    const std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+  for (const auto& [line, one] : io::filled_lines(text)) {
+    if (mistakes.size() >= kMaxDiagnostics) break;
     const std::size_t before = mistakes.size();
     const auto document = io::parse_json(std::string(one), file);
     if (document) {

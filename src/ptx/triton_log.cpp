@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tangram/io/document.hpp"
+#include "tangram/io/json_lines.hpp"
 #include "tangram/ptx/parse.hpp"
 
 namespace tangram::ptx {
@@ -125,11 +126,10 @@ class TritonLogReader {
   explicit TritonLogReader(const std::string& file) : file_(file) {}
 
   void read(std::string_view text) {
-    for (line_ = 1; !text.empty() && mistakes_.size() < kMaxDiagnostics; ++line_) {
-      const std::size_t end = text.find('\n');
-      const std::string_view one = text.substr(0, end);
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      if (one.find_first_not_of(" \t\r") != std::string_view::npos) read_event(std::string(one));
+    for (const auto& [number, one] : io::filled_lines(text)) {
+      if (mistakes_.size() >= kMaxDiagnostics) return;
+      line_ = number;
+      read_event(std::string(one));
     }
   }
 

@@ -355,7 +355,8 @@ def _colocated_of(c: Json, model: Model, ranks: int) -> Colocated:
 
 def _stage_of(s: Json, first_block: int, zero_bubble: bool) -> Stage:
     """Blocks count from `first_block` of the model."""
-    chunks = tuple(range(first_block + chunk[0], first_block + chunk[1]) for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
+    chunks = tuple(range(first_block + chunk[0], first_block + chunk[1])
+                   for chunk in (s["chunks"] if "chunks" in s else [s["blocks"]]))
     parts: list[Part] = []
     for p in s["parts"]:
         degrees = p["parallel"]

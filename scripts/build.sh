@@ -64,6 +64,19 @@ skipped_tests() {
        /^skipped: / { sub(/^skipped: /, ""); printf "skipped: %s: %s\n", name, $0 }' "$1/Testing/Temporary/LastTest.log"
 }
 
+# failed_tests DIRECTORY: each test that failed in the last run of ctest, with the end of what it printed.
+failed_tests() {
+  awk -v lines=20 '
+    /^[0-9]+\/[0-9]+ Test: / { sub(/^[0-9]+\/[0-9]+ Test: /, ""); name = $0; count = 0; next }
+    /^Output:$/ { getline; printing = 1; next } # and the line below it
+    /^<end of output>$/ { printing = 0; next }
+    printing { kept[count++ % lines] = $0 }
+    /^Test (Failed|Timeout)/ {
+      printf "failed: %s\n", name
+      for (i = count > lines ? count - lines : 0; i < count; i++) print "  " kept[i % lines]
+    }' "$1/Testing/Temporary/LastTest.log"
+}
+
 # alone_in DIRECTORY: until the shell ends, or "exec 9>&-", no other script builds there.
 alone_in() {
   mkdir -p -- "$1"

@@ -174,6 +174,10 @@ class PipelineBuilder {
       part.island = island_number_.at(placed[p].gpus.front().island);
       part.samples = from.samples;
       part.strategy = from.plan.strategy;
+      // As blocks in a row the part recomputes its first ones; interleaved, the first of each chunk.
+      if (stage.chunks.size() > 1) {
+        part.strategy.policy = cost::fitted(part.strategy.policy, stage.most_chunk_blocks());
+      }
       part.first_rank = static_cast<int>(plan_.ranks.size());
       part.members = placed[p].members;
       part.parallelizer = from.plan.parallelizer;

@@ -28,8 +28,8 @@ inline cluster::Fleet fleet_of_file(const std::string& file, const cluster::Edit
   return *std::move(edited);
 }
 
-inline model::Model model_of_file(const std::string& file) {
-  auto model = model::read_any_model(text_of_file(in_tree(file)), in_tree(file), {});
+inline model::Model model_of_file(const std::string& file, const model::JobOverrides& overrides = {}) {
+  auto model = model::read_any_model(text_of_file(in_tree(file)), in_tree(file), overrides);
   REQUIRE(model);
   return *std::move(model);
 }

@@ -118,6 +118,24 @@ TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
   }
 }
 
+TEST_CASE("planner: interleaved chunks are recomputed in full where nothing else has room") {
+  PlanOptions options;
+  options.target = runtime::Target::kMegatron;
+  options.search.schedule = runtime::Schedule::kInterleaved;
+  model::JobOverrides long_sequence;
+  long_sequence.sequence_length = 65536;
+  long_sequence.global_batch = 8;
+  model::Model model = model_of_file("tests/cli/inputs/mini.yaml", long_sequence);
+  model.job.allow.cp = false;
+  const auto planned = make_plan(tiny_fleet(), model, options);
+  REQUIRE(planned);
+  for (const plan::Stage& stage : planned->plan.stages) {
+    const cost::MemoryPolicy& policy = stage.parts.front().strategy.policy;
+    CHECK(policy.recompute == cost::RecomputeMode::kFull);
+    CHECK(policy.recompute_layers == stage.most_chunk_blocks());
+  }
+}
+
 TEST_CASE("planner: a look at the runtimes names plans that they run, and none better than their best") {
   PlanOptions options;
   options.look_at_runtimes = true;

@@ -53,7 +53,7 @@ std::vector<SettingDefinition> make_definitions() {
              targets.front()),
       choice(kTarget, "schedule", "NAME",
              "1f1b; interleaved: several model chunks a stage, zero-bubble: weight gradients put off, of runtimes that "
-             "have it; any: 1f1b or interleaved, whichever is faster",
+             "have it; any: 1f1b, or where --target interleaves, whichever of the two is faster",
              {"1f1b", "interleaved", "zero-bubble", "any"}, "any"),
       choice(kTarget, "placement", "KIND",
              "of encoders: homogeneous (one set of degrees for all stages, encoders in the first), disjoint (each "

@@ -93,6 +93,7 @@ void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<co
   for (const Constraints& constraints : plain) {
     cases.push_back(constraints);
     cases.back().semantics = *runtime.interleaved;
+    cases.back().demands.alike = true;
     cases.back().chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
   }
 }
@@ -257,6 +258,13 @@ bool has_schedule(const Constraints& constraints, std::optional<runtime::Schedul
   return !wanted || interleaved == (*wanted == runtime::Schedule::kInterleaved);
 }
 
+/// Of no runtime in particular interleaved chunks are searched only where they are asked for: it takes many times as
+/// long.
+std::optional<runtime::Schedule> schedule_of(Target target, const SearchOptions& options) {
+  if (options.schedule || target != Target::kGeneric) return options.schedule;
+  return runtime::Schedule::k1F1B;
+}
+
 /// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
@@ -368,7 +376,8 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   const EncoderPlacement placement = options.placement;
   const Runtime& row = runtime::runtime_of(target);
   const Runtime runtime = options.lifted ? row.without(*options.lifted) : row;
-  if (target == Target::kGeneric && placement == EncoderPlacement::kAny) {
+  const std::optional<runtime::Schedule> schedule = schedule_of(target, options);
+  if (target == Target::kGeneric && placement == EncoderPlacement::kAny && schedule == runtime::Schedule::k1F1B) {
     return search(model, hierarchy, parallelizers, options, progress);
   }
   if (placement == EncoderPlacement::kColocated) {
@@ -388,7 +397,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
   for (Constraints constraints : cases_of(runtime, restricted, hierarchy, placement)) {
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
-        !has_schedule(constraints, options.schedule))
+        !has_schedule(constraints, schedule))
       continue;
     if (!first && options.deadline.has_passed()) {  // nothing is known of the other cases
       open = Nanoseconds(0);

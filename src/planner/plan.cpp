@@ -127,10 +127,11 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
   return simulated;
 }
 
-/// Runtimes that are a target start equal pipelines; limits on money and GPUs, and placements of encoders, are kept by
-/// the search for equal ones.
+/// Runtimes that are a target start equal pipelines; limits on money and GPUs, placements of encoders and interleaved
+/// chunks are kept by the search for equal ones.
 bool may_differ_at_all(const PlanOptions& options) {
   return options.pipelines != Pipelines::kEqual && options.target == runtime::Target::kGeneric &&
+         options.search.schedule != runtime::Schedule::kInterleaved &&
          options.search.placement == compose::EncoderPlacement::kAny &&
          options.request.objective == objective::Objective::kThroughput && !options.request.budget &&
          !options.search.spend;

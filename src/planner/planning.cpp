@@ -120,7 +120,7 @@ PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form) {
 
 PlanOptions for_any_runtime(PlanOptions options) {
   options.target = runtime::Target::kGeneric;
-  if (wants_zero_bubble(options)) options.search.schedule.reset();
+  options.search.schedule.reset();
   options.look_at_runtimes = false;
   options.choose = {};
   return options;

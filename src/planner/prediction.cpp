@@ -23,7 +23,7 @@ runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& opti
 
 std::optional<runtime::Schedule> schedule_for(const plan::LaunchPlan& plan, const PlanOptions& options) {
   const bool free = !options.search.schedule && target_for(plan, options) == runtime::Target::kGeneric;
-  return free && plan.zero_bubble ? runtime::Schedule::kZeroBubble : options.search.schedule;
+  return free && plan.schedule() != runtime::Schedule::k1F1B ? plan.schedule() : options.search.schedule;
 }
 
 void price_for(runtime::Target target, plan::LaunchPlan& plan) {

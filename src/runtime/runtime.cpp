@@ -23,6 +23,7 @@ constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric,
             .name = "generic",
             .title = "no runtime in particular",
+            .interleaved = Semantics{Transfers::kOverlapped, Warmup::kClassic},
             .zero_bubble = true,
             .options = kAllOptions},
     Runtime{.target = Target::kMegatron,

@@ -37,6 +37,8 @@ MORE = [("rtx-mixed-hosts", "gpt2-medium", ("--pipelines", "any")), ("azure-mixe
 # Whose order of passes both work out, each for itself.
 MORE += [(cluster, model, ("--schedule", "zero-bubble"))
          for cluster, model in (("two-desktops", "gpt2-xl"), ("amp", "gpt-6.7b"), ("azure-mixed", "llama-3.2-3b"))]
+MORE += [(cluster, model, ("--schedule", "interleaved"))
+         for cluster, model in (("azure-mixed", "gpt-6.7b"), ("rtx-mixed-hosts", "gpt2-xl"), ("amp", "gpt-6.7b"))]
 # Encoders in pipelines, and in turn with the language model: in three phases, for each microbatch.
 MORE += [("nvlink-pairs", "llava-1.5-7b", ("--placement", "disjoint")),
          ("azure-mixed", "llava-1.5-7b", ("--placement", "colocated")),

@@ -310,6 +310,11 @@ def usual_cases():
         LLAMA, [(8, 2, [([[0, 1], [2, 3]], [part(2, tp=2)]), ([[1, 2], [3, 4]], [part(2, dp=2, zero=1)])])], group=2)
     yield "interleaved, tied, a group that is not whole", make(
         GPT, [(10, 2, [([[0, 1], [2, 3]], [part(2)]), ([[1, 2], [3, 4]], [part(2, recompute="full")])])], group=2)
+    yield "interleaved, unlike degrees", make(
+        LLAMA, [(8, 4, [([[0, 1], [2, 3]], [part(4, tp=2, dp=2, zero=1)]),
+                        ([[1, 2], [3, 4]], [part(4, dp=2, zero=3)])])], group=2)
+    yield "interleaved, a mixed stage", make(
+        LLAMA, [(8, 2, [([[0, 1], [2, 3]], [part(1), part(1)]), ([[1, 2], [3, 4]], [part(2, tp=2)])])], group=2)
     yield "experts over ep 4", make(MIXTRAL, [(8, 4, [(one_chunk(0, 4), [part(4, dp=4, ep=4)])])])
     yield "experts over ep 2 x expert-tp 2 and tp", make(
         MIXTRAL, [(4, 2, [(one_chunk(0, 4), [part(2, dp=2, tp=2, ep=2, etp=2)])])])

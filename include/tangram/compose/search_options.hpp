@@ -64,7 +64,7 @@ struct SearchOptions {
   /// Of a runtime with one set of degrees for all stages, only those that are as wide (tp, GPUs) as one of these;
   /// empty: all.
   std::vector<cost::Degrees> near_degrees;
-  std::optional<runtime::Schedule> schedule;            ///< that plans must have; none: any that the target has
+  std::optional<runtime::Schedule> schedule;  ///< that plans must have; none: any of the target's; of generic 1F1B
   EncoderPlacement placement = EncoderPlacement::kAny;  ///< of encoders; search_target() sees to it
   std::optional<runtime::Rule> lifted;                  ///< of the target's, to see what it costs
   const cost::ProfileSet* profiles = nullptr;           ///< what the parallelizers measure with; bounds stay below it

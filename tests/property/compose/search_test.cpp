@@ -156,6 +156,13 @@ TEST_CASE("the driver's optimum is that of the whole space") {
     CHECK(seen.feasible >= enough(100));
     CHECK(seen.chains == seen.feasible);
   }
+  SECTION("stages of several model chunks, transfers beside the passes") {
+    const runtime::Semantics semantics{runtime::Transfers::kOverlapped, runtime::Warmup::kClassic};
+    const Seen seen =
+        compare({.most_blocks = 8, .least_blocks = 4, .most_batch = 12}, 28, cases(800), semantics, {2, 3});
+    CHECK(seen.feasible >= enough(60));
+    CHECK(seen.chains == seen.feasible);
+  }
   SECTION("slices that cost at least what their parts cost") {
     compare({.most_classes = 2, .most_blocks = 5, .most_batch = 16, .additive = true}, 24, cases(800));
   }

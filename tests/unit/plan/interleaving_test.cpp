@@ -37,7 +37,7 @@ PartPrediction& predicted_of(LaunchPlan& plan, std::size_t stage) { return plan.
 const std::vector<InterleavedFault>& interleaved_faults() {
   static const std::vector<InterleavedFault> list{
       {"schedule-unknown", "a runtime without it", [](LaunchPlan& p) { p.runtime = runtime::Target::kFlagscale; }},
-      {"schedule-unknown", "no runtime", [](LaunchPlan& p) { p.runtime = runtime::Target::kGeneric; }},
+      {"schedule-unknown", "another one without it", [](LaunchPlan& p) { p.runtime = runtime::Target::kMimo; }},
       {"chunks-differ", "a stage with one chunk",
        [](LaunchPlan& p) {
          p.stages[1].chunks.pop_back();

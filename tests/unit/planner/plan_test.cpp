@@ -136,6 +136,22 @@ TEST_CASE("planner: interleaved chunks are recomputed in full where nothing else
   }
 }
 
+TEST_CASE("planner: without a target chunks are interleaved where that is asked for") {
+  PlanOptions options;
+  options.search.schedule = runtime::Schedule::kInterleaved;
+  const auto planned = make_plan(tiny_fleet(), mini_model(), options);
+  REQUIRE(planned);
+  const plan::LaunchPlan& plan = planned->plan;
+  CHECK(plan::check(plan).ok());
+  CHECK(plan.runtime == runtime::Target::kGeneric);
+  CHECK(plan.is_interleaved());
+
+  options.search.schedule.reset();
+  const auto usual = make_plan(tiny_fleet(), mini_model(), options);
+  REQUIRE(usual);
+  CHECK_FALSE(usual->plan.is_interleaved());
+}
+
 TEST_CASE("planner: a look at the runtimes names plans that they run, and none better than their best") {
   PlanOptions options;
   options.look_at_runtimes = true;

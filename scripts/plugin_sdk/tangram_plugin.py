@@ -57,7 +57,8 @@ class Query:
     allow             set of techniques: tp sp cp ep dp zero1 zero2 zero3 recompute_selective recompute_full
     demands           what the target's runtime wants of the strategy (--target), {} for none: degrees, recompute (full: of
                       all blocks), sequence_parallel (wherever tp > 1), zero1 (wherever dp or cp > 1), whole_stage_experts,
-                      tp_at_ends, equal_samples (dp divides the microbatch); plans that do not keep it are rejected
+                      whole_recompute (full: of all blocks or of none), tp_at_ends, equal_samples (dp divides the
+                      microbatch); plans that do not keep it are rejected
     upper_bound_ns    slower plans (forward + backward) are of no use; None: no bound
     model             {"file": the model as tangram.model/1, "counted": parameters and FLOPs per block}
     profiles          measured profiles as tangram.profile/1; empty: none

@@ -93,7 +93,8 @@ void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<co
   for (const Constraints& constraints : plain) {
     cases.push_back(constraints);
     cases.back().semantics = *runtime.interleaved;
-    cases.back().demands.alike = true;
+    cases.back().demands.alike = true;  // a policy counts blocks of each chunk
+    cases.back().demands.whole_recompute = !constraints.demands.recompute;
     cases.back().chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
   }
 }

@@ -131,7 +131,8 @@ class Search {
           if (!better.selective && !is_settled(family)) try_selective(family);
           break;
         case RecomputeMode::kFull:
-          if (!better.full && !is_settled(family)) try_full(family);
+          if (better.full || is_settled(family)) break;
+          query_.demands.whole_recompute ? try_demanded(family) : try_full(family);
           break;
       }
     }

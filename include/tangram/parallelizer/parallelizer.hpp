@@ -27,6 +27,7 @@ struct Demands {
   bool whole_modules = false;        ///< each encoder is one stage, without other blocks
   bool encoders_together = false;    ///< one stage has all encoders
   bool alike = false;  ///< no mixture: one ZeRO stage, one recompute mode (in full also of a stage's first blocks)
+  bool whole_recompute = false;  ///< in full only of all blocks
   bool power_of_two_tp = false;  ///< of every stage
   int tp_at_ends = 0;            ///< tp of the stages with embedding and head; 0: any
   bool equal_samples = false;    ///< of every microbatch all replicas of a stage get equally many

@@ -148,6 +148,7 @@ OrderedJson demands_json(const Demands& demands) {
   if (demands.sequence_parallel) out["sequence_parallel"] = true;
   if (demands.zero1) out["zero1"] = true;
   if (demands.whole_stage_experts) out["whole_stage_experts"] = true;
+  if (demands.whole_recompute) out["whole_recompute"] = true;
   if (demands.tp_at_ends > 0) out["tp_at_ends"] = demands.tp_at_ends;
   if (demands.equal_samples) out["equal_samples"] = true;
   return out;

@@ -71,7 +71,9 @@ std::string unmet(const model::Model& model, const Query& query, const cost::Str
   if (demands.recompute && policy.recompute != *demands.recompute) return "another recompute mode than the target's";
   const bool whole =
       policy.recompute != cost::RecomputeMode::kFull || policy.recompute_layers == query.slice.block_count();
-  if (demands.recompute && !whole) return "full recompute of some blocks, the target demands it of all";
+  if ((demands.recompute || demands.whole_recompute) && !whole) {
+    return "full recompute of some blocks, the target demands it of all";
+  }
   if (demands.zero1 && policy.zero != (shards(model, query, degrees) ? 1 : 0)) {
     return "ZeRO-1 wherever there is something to shard is the target's demand";
   }

@@ -211,10 +211,10 @@ auto members(S& s) {
 
 template <Of<parallelizer::Demands> S>
 auto members(S& s) {
-  auto& [degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, together, alike, power_of_two,
-         tp_at_ends, equal] = s;
+  auto& [degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, together, alike, whole_recompute,
+         power_of_two, tp_at_ends, equal] = s;
   return std::tie(degrees, recompute, sequence_parallel, zero1, whole_experts, whole_modules, together, alike,
-                  power_of_two, tp_at_ends, equal);
+                  whole_recompute, power_of_two, tp_at_ends, equal);
 }
 
 template <Of<runtime::Semantics> S>

@@ -9,8 +9,8 @@ using cost::RecomputeMode;
 
 namespace {
 
-Outcome solve(const model::Model& model, const Demands& demands) {
-  Query asked = query(model, shape(1, 8), 8, 16);
+Outcome solve(const model::Model& model, const Demands& demands, int samples = 8, int in_flight = 16) {
+  Query asked = query(model, shape(1, 8), samples, in_flight);
   asked.demands = demands;
   return make_enumerator(model)->solve(std::span(&asked, 1)).front();
 }
@@ -147,6 +147,28 @@ TEST_CASE("demands: one recompute mode and ZeRO-1 wherever there is something to
       CHECK(policy.recompute == mode);
       CHECK(policy.recompute_layers == (mode == RecomputeMode::kFull ? 8 : 0));
       CHECK(policy.zero == (degrees.dp * degrees.cp > 1 ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("demands: full recompute of all blocks or of none, whichever is best") {
+  const auto model = dense_model(8);
+  constexpr int kInFlight = 100;
+  const auto outcome = solve(model, {.alike = true, .whole_recompute = true}, 64, kInFlight);
+  const auto useful = [](const PartialPlan& plan) { return std::min<std::int64_t>(plan.n_max, kInFlight); };
+  const auto time = [](const PartialPlan& plan) { return plan.cost.forward + plan.cost.backward; };
+  int in_full = 0;
+  for (const PartialPlan& plan : outcome.plans) {
+    const bool full = plan.strategy.policy.recompute == RecomputeMode::kFull;
+    in_full += full;
+    CHECK(plan.strategy.policy.recompute_layers == (full ? 8 : 0));
+  }
+  CHECK(in_full > 0);
+  for (const auto mode : {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
+    for (const PartialPlan& other : solve(model, {.recompute = mode, .alike = true}, 64, kInFlight).plans) {
+      CHECK(std::ranges::any_of(outcome.plans, [&](const PartialPlan& plan) {
+        return useful(plan) >= useful(other) && time(plan) <= time(other);
+      }));
     }
   }
 }

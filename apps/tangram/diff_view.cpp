@@ -221,7 +221,7 @@ std::string switch_for_people(const plan::LaunchPlan& before, const plan::Launch
   std::string out = fmt::format("old       {}\nnew       {}\ngain      {:+.2f} % tokens/s\n", speed_line(before),
                                 speed_line(after), gain_of(before, after) * 100);
   if (!d.same_model) out += "model     another one: nothing that GPUs hold is of use\n";
-  if (!d.same_job) out += "job       another sequence length, batch or precision\n";
+  if (!d.other_job.empty()) out += fmt::format("job       {}\n", d.other_job);
   if (before.schedule() != after.schedule()) {
     out += fmt::format("schedule  {}, before {}\n", to_string(after.schedule()), to_string(before.schedule()));
   } else if (before.group != after.group) {
@@ -244,7 +244,7 @@ Json switch_json(const plan::LaunchPlan& before, const plan::LaunchPlan& after, 
   json["same_body"] = d.same_body;
   json["same_structure"] = d.same_structure();
   json["same_model"] = d.same_model;
-  json["same_job"] = d.same_job;
+  json["same_job"] = d.other_job.empty();
   json["same_batching"] = d.same_batching;
   json["old"] = prediction_json(before);
   json["new"] = prediction_json(after);

@@ -1,9 +1,16 @@
 #include "tangram/evolve/difference.hpp"
-#include "tangram/base/at.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
+
+#include "tangram/base/at.hpp"
+#include "tangram/model/execution_options.hpp"
 
 namespace tangram::evolve {
 
@@ -165,14 +172,28 @@ GpuCounts count_roles(const std::map<Gpu, Role>& before, const std::map<Gpu, Rol
 }
 
 bool Difference::same_structure() const {
-  return same_model && same_job && same_batching && same_schedule && std::ranges::all_of(stages, &StagePair::same);
+  return same_model && other_job.empty() && same_batching && same_schedule &&
+         std::ranges::all_of(stages, &StagePair::same);
 }
 
-bool same_job(const model::Model& a, const model::Model& b) {
-  model::Model other = b;
-  other.job.allow = a.job.allow;
-  other.job.microbatch = a.job.microbatch;
-  return model::write_model(a) == model::write_model(other);
+std::string job_change(const model::Model& before, const model::Model& after) {
+  model::Model other = after;
+  other.job.allow = before.job.allow;
+  other.job.microbatch = before.job.microbatch;
+  if (model::write_model(before) == model::write_model(other)) return "";
+  std::vector<std::string> changes;
+  const auto compare = [&](std::string_view name, const auto& was, const auto& is) {
+    if (was != is) changes.push_back(fmt::format("{} {}, not {}", name, is, was));
+  };
+  const model::Job& a = before.job;
+  const model::Job& b = after.job;
+  compare("sequence length", a.sequence_length, b.sequence_length);
+  compare("global batch", a.global_batch, b.global_batch);
+  compare("precision", to_string(a.precision), to_string(b.precision));
+  for (const auto& [name, option, _] : model::option_names()) {
+    compare(name, model::value_of(option, a), model::value_of(option, b));
+  }
+  return changes.empty() ? "other settings of training" : fmt::format("{}", fmt::join(changes, "; "));
 }
 
 bool same_model(const model::Model& a, const model::Model& b) {
@@ -191,7 +212,7 @@ Difference difference(const plan::LaunchPlan& before, const plan::LaunchPlan& af
   Difference result;
   result.same_body = plan::plan_digest(before) == plan::plan_digest(after);
   result.same_model = same_model(before.model, after.model);
-  result.same_job = same_job(before.model, after.model);
+  result.other_job = job_change(before.model, after.model);
   result.same_batching = same_pipelines(before, after);
   result.same_schedule =
       before.schedule() == after.schedule() && before.group == after.group && same_turns(before, after);

@@ -177,8 +177,8 @@ class Refitter {
   Refit run() {
     if (!same_model(old_.model, model_)) {
       result_.incompatibilities.push_back({"other-model", "", "the plan is of another model"});
-    } else if (!same_job(old_.model, model_)) {
-      result_.incompatibilities.push_back({"other-job", "", "the job has another sequence length, batch or precision"});
+    } else if (const std::string change = job_change(old_.model, model_); !change.empty()) {
+      result_.incompatibilities.push_back({"other-job", "", "the job has " + change});
     }
     for (const plan::Pipeline& pipeline : old_.pipelines) {
       if (is_chain(old_, pipeline)) continue;

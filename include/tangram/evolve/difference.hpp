@@ -53,7 +53,7 @@ struct StagePair {
 struct Difference {
   bool same_body = false;         ///< byte for byte, predictions included
   bool same_model = false;        ///< the same parameters and optimizer, whatever they are trained on
-  bool same_job = false;          ///< also sequence length, batch, precision; what a plan may use is no part of it
+  std::string other_job;          ///< job_change(before, after)
   bool same_batching = false;     ///< pipelines, their microbatch and shares
   bool same_schedule = false;     ///< and groups of microbatches where chunks are interleaved, turns of encoders
   std::vector<StagePair> stages;  ///< in the order of the new plan, then those that are gone
@@ -63,7 +63,10 @@ struct Difference {
 };
 
 [[nodiscard]] bool same_model(const model::Model& a, const model::Model& b);
-[[nodiscard]] bool same_job(const model::Model& a, const model::Model& b);
+
+/// What the second job has and the first one not, as people are told: "global batch 128, not 64; precision bf16, not
+/// fp16". Techniques that a plan may use, and a microbatch that it has to have, are no part of it. Empty: the same job.
+[[nodiscard]] std::string job_change(const model::Model& before, const model::Model& after);
 
 [[nodiscard]] Difference difference(const plan::LaunchPlan& before, const plan::LaunchPlan& after);
 

@@ -1,4 +1,7 @@
 #include "tangram/evolve/difference.hpp"
+
+#include <fmt/format.h>
+
 #include "support/catch.hpp"
 #include "unit/plan/example.hpp"
 
@@ -123,14 +126,25 @@ TEST_CASE("a stage that moves to GPUs that did nothing before is the same stage"
   CHECK(d.gpus == GpuCounts{8, 0, 8, 8});
 }
 
+TEST_CASE("what changes of a job has no name of its own") {
+  World world = make_world();
+  model::Model other = world.model;
+  other.job.dropout = !other.job.dropout;
+  CHECK(job_change(world.model, other) == "other settings of training");
+}
+
 TEST_CASE("a batch is of the job, a layer more of the model, what a plan may use of neither") {
   World world = make_world();
   const model::Model& model = world.model;
   model::Model other = model;
   other.job.allow.tp = false;
-  CHECK((same_model(model, other) && same_job(model, other)));
-  other.job.global_batch *= 2;
-  CHECK((same_model(model, other) && !same_job(model, other)));
+  CHECK((same_model(model, other) && job_change(model, other).empty()));
+  other.job.global_batch = model.job.global_batch + 1;
+  CHECK(same_model(model, other));
+  CHECK(job_change(model, other) ==
+        fmt::format("global batch {}, not {}", other.job.global_batch, model.job.global_batch));
+  other.job.cuda_graphs = model::CudaGraphs::kBlocks;
+  CHECK(job_change(model, other).ends_with("; cuda_graphs blocks, not none"));
   other.blocks.push_back(0);
   CHECK_FALSE(same_model(model, other));
 }

@@ -99,19 +99,25 @@ void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<co
   }
 }
 
-bool overlaps_experts(const model::Job& job) { return job.overlap_experts && job.allow.ep; }
+/// Whether exchanges of experts, if there are any, run beside passes.
+bool overlaps_experts(const model::Model& model) {
+  return model.job.overlap_experts && model.job.allow.ep && traits_from(model, 0).experts > 0;
+}
 
-/// Whether the job has what whole layers are not recomputed beside.
-bool recomputes_alone(const model::Job& job) {
-  return job.cuda_graphs == model::CudaGraphs::kBlocks || overlaps_experts(job);
+/// Whole layers are not recomputed beside exchanges of experts: where they are, there is no expert parallelism.
+void recompute_without_exchanges(const Runtime& runtime, const model::Model& model, std::vector<Constraints>& cases) {
+  if (!runtime.has(Rule::kRecomputeAlone) || !overlaps_experts(model)) return;
+  for (Constraints& constraints : cases) {
+    if (constraints.demands.recompute == RecomputeMode::kFull) constraints.expert_parallel = false;
+  }
 }
 
 /// Where exchanges of experts run beside passes: of plain 1F1B, what has no such exchanges, and single stages.
 void split_overlapping(const Runtime& runtime, const model::Model& model, std::vector<Constraints>& cases) {
-  if (!runtime.has(Rule::kOverlapInterleaved) || !overlaps_experts(model.job)) return;
-  if (traits_from(model, 0).experts == 0) return;
+  if (!runtime.has(Rule::kOverlapInterleaved) || !overlaps_experts(model)) return;
   const std::size_t plain = cases.size();
   for (std::size_t i = 0; i < plain; ++i) {
+    if (!cases[i].expert_parallel) continue;
     cases.push_back(cases[i]);
     cases.back().pipeline = false;
     cases[i].expert_parallel = false;
@@ -309,8 +315,8 @@ void restrict_to(const Runtime& runtime, model::Model& model) {
   forbid(Rule::kNoContextParallel, allow.cp);
   forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
   if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
-  if (recomputes_alone(model.job)) forbid(Rule::kRecomputeAlone, allow.recompute_full);
-  if (overlaps_experts(model.job) && model::has_graphs_of_dense_layers(model)) {
+  if (model.job.cuda_graphs == model::CudaGraphs::kBlocks) forbid(Rule::kRecomputeAlone, allow.recompute_full);
+  if (overlaps_experts(model) && model::has_graphs_of_dense_layers(model)) {
     forbid(Rule::kOverlapInterleaved, allow.ep);
   }
   if (!model::recompute_conflict(model).empty()) forbid(Rule::kRecomputeAlone, allow.recompute_selective);
@@ -331,9 +337,10 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
     case Rule::kPowerOfTwoTp: return allow.tp;
     case Rule::kWholeEncoders: return model::encoder_blocks(model) > 0;
     case Rule::kRecomputeAlone:
-      return (allow.recompute_full && recomputes_alone(model.job)) ||
+      return (allow.recompute_full &&
+              (model.job.cuda_graphs == model::CudaGraphs::kBlocks || overlaps_experts(model))) ||
              (allow.recompute_selective && !model::recompute_conflict(model).empty());
-    case Rule::kOverlapInterleaved: return overlaps_experts(model.job) && traits_from(model, 0).experts > 0;
+    case Rule::kOverlapInterleaved: return overlaps_experts(model);
     case Rule::kSameRecompute: return allow.recompute_full || allow.recompute_selective;
     case Rule::kSameDegrees:
     case Rule::kAlikeBlocks:
@@ -365,6 +372,7 @@ std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, co
       }
     }
   }
+  recompute_without_exchanges(runtime, model, cases);
   const std::vector<Constraints> plain = cases;
   split_overlapping(runtime, model, cases);
   add_interleaved(runtime, model.job, plain, cases);

@@ -13,6 +13,20 @@ using namespace tangram;
 using namespace tangram::planner;
 using namespace tangram::planner::tests;
 
+namespace {
+
+/// Its activations have no room on the tiny fleet unless all blocks are recomputed.
+model::Model model_that_recomputes() {
+  model::JobOverrides long_sequence;
+  long_sequence.sequence_length = 65536;
+  long_sequence.global_batch = 8;
+  model::Model model = model_of_file("tests/cli/inputs/mini.yaml", long_sequence);
+  model.job.allow.cp = false;
+  return model;
+}
+
+}  // namespace
+
 TEST_CASE("planner: the chosen plan is checked, simulated, and the fastest of those simulated") {
   const auto planned = make_plan(tiny_fleet(), mini_model(), {});
   REQUIRE(planned);
@@ -118,15 +132,24 @@ TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
   }
 }
 
+TEST_CASE("planner: exchanges of experts that a model has not keep nothing from being recomputed") {
+  PlanOptions options;
+  options.target = runtime::Target::kMegatron;
+  options.search.schedule = runtime::Schedule::kInterleaved;
+  model::Model model = model_that_recomputes();
+  const auto without = make_plan(tiny_fleet(), model, options);
+  model.job.overlap_experts = true;
+  const auto with = make_plan(tiny_fleet(), model, options);
+  REQUIRE((without && with));
+  CHECK(with->plan.stages.front().parts.front().strategy.policy.recompute == cost::RecomputeMode::kFull);
+  CHECK(with->plan.predicted.iteration == without->plan.predicted.iteration);
+}
+
 TEST_CASE("planner: interleaved chunks are recomputed in full where nothing else has room") {
   PlanOptions options;
   options.target = runtime::Target::kMegatron;
   options.search.schedule = runtime::Schedule::kInterleaved;
-  model::JobOverrides long_sequence;
-  long_sequence.sequence_length = 65536;
-  long_sequence.global_batch = 8;
-  model::Model model = model_of_file("tests/cli/inputs/mini.yaml", long_sequence);
-  model.job.allow.cp = false;
+  const model::Model model = model_that_recomputes();
   const auto planned = make_plan(tiny_fleet(), model, options);
   REQUIRE(planned);
   for (const plan::Stage& stage : planned->plan.stages) {

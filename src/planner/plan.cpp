@@ -127,6 +127,18 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
   return simulated;
 }
 
+/// Of a shortlist, where the runtime can run none of a shorter one: some of its rules are of plans, not of the search.
+constexpr int kLongestShortlist = 256;
+
+bool may_look_further(const PlanOptions& options) {
+  return options.search.top < kLongestShortlist && !options.search.deadline.has_passed();
+}
+
+PlanOptions further(PlanOptions options) {
+  options.search.top = kLongestShortlist;
+  return options;
+}
+
 /// Runtimes that are a target start equal pipelines; limits on money and GPUs, placements of encoders and interleaved
 /// chunks are kept by the search for equal ones.
 bool may_differ_at_all(const PlanOptions& options) {
@@ -263,6 +275,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   planned.candidates = shortlist.size();
   planned.search_finished = found.finished;
   auto simulated = simulate_all(planning, shortlist, fleet, options);
+  if (!simulated && may_look_further(options)) return make_plan(fleet, model, further(options), progress);
   if (!simulated) return fail(std::move(simulated.error()));
   if (may_differ(options, fleet.gpu_count())) {
     const auto effort = add_unequal(planning, found, shortlist.size(), fleet, options, *simulated);

@@ -1,7 +1,10 @@
 // Planning with one call: what it promises about every plan, on a small fleet.
 #include "tangram/planner/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <tuple>
 
 #include "inputs.hpp"
 #include "tangram/compose/target.hpp"
@@ -130,6 +133,30 @@ TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
     CHECK(simulated.iteration == plan.predicted.iteration);
     CHECK(plan.provenance.runs_on.empty());
   }
+}
+
+TEST_CASE("planner: where a runtime can run none of the best plans, more are looked at") {
+  // Stages of six GPUs on two hosts: no order of the hosts gives the order of the stages (FS_HOST_ORDER).
+  std::string nodes;
+  for (const auto& [name, type, count] :
+       {std::tuple{"a", "T4", 6}, {"b", "T4", 6}, {"c", "V100-16GB-PCIe", 1}, {"d", "V100-16GB-PCIe", 1}}) {
+    nodes += fmt::format(R"({}{{"name": "{}", "gpus": [{{"type": "{}", "count": {}}}],
+                               "network": {{"bandwidth_gbit_s": {}, "latency_us": 10}}}})",
+                         nodes.empty() ? "" : ",", name, type, count, count > 1 ? 400 : 10);
+  }
+  const auto fleet = cluster::read_fleet(
+      fmt::format(R"({{"schema": "tangram.cluster/1", "name": "odd", "nodes": [{}]}})", nodes), "odd.json");
+  REQUIRE(fleet);
+  const auto model = model::read_model(R"({"schema": "tangram.model/1", "name": "long", "architecture": {
+      "vocabulary": 128000, "hidden": 512, "layers": 12, "heads": 8, "ffn_hidden": 2048},
+      "training": {"sequence_length": 8192, "global_batch_samples": 16}})",
+                                       "long.json");
+  REQUIRE(model);
+  PlanOptions options;
+  options.target = runtime::Target::kFlagscale;
+  const auto planned = make_plan(*fleet, *model, options);
+  REQUIRE(planned);
+  CHECK(planned->candidates > static_cast<std::size_t>(options.search.top));
 }
 
 TEST_CASE("planner: exchanges of experts that a model has not keep nothing from being recomputed") {

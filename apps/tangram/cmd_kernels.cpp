@@ -361,7 +361,8 @@ or clipped to what is certain. A line of LAUNCHES is one launch, such as
   {"entry": "add", "grid": [4, 1, 1], "block": [256, 1, 1],
    "arguments": [{"buffer": "x", "bytes": 4096, "offset": 0}, {"value": 1000}]}
 with no break between. Accesses stay within the allocation that their pointer
-points into, as C++ has it.
+points into, as C++ has it. A launch of a kernel that the PTX lacks, but whose
+name is that of a library's (ampere_sgemm_128x64_tn), is known by signature.
 
 show lists a graph, check looks for cycles, missing times and what cannot be
 placed freely. --json prints the graph itself, the same bytes that -o writes.

@@ -173,6 +173,8 @@ Stop Thread::run() {
     }
     switch (step.op) {
       case Op::kBarrier: return Stop::kBarrier;
+      case Op::kLoadMatrix:
+      case Op::kMatrixProduct:
       case Op::kShfl:
       case Op::kVote:
       case Op::kActiveMask:

@@ -171,6 +171,12 @@ ExitCode import_ptx(const KernelsArguments& a, const Context& context, const ker
   if (const auto wrong = wrong_files(a, 1, 1, "one file of PTX where there is --launch")) {
     return failed(context, *wrong);
   }
+  if (!a.onto.empty()) {
+    return failed(context,
+                  usage_mistake("extra-option", "kernels import of PTX takes no --onto",
+                                "its launches have no measured times: import PTX first, then a recording of the "
+                                "same step --onto that graph"));
+  }
   if (const auto wrong = overwrites(a)) return failed(context, *wrong);
   if (a.gpus.empty()) {
     return failed(context, usage_mistake("missing-option", "kernels import of PTX needs --gpu NAME",
@@ -346,7 +352,8 @@ trace of the same run where there is one; a dump of a CUDA graph; tables of nsys
 or ncu. Of PTX and --launch, or of a log of Triton (tritonparse), it makes a
 graph of what the analysis of each launch finds, with times by the roofline.
 --onto adds the times of another GPU to a graph: kernels are matched by the
-operators that launch them, and the first difference is an error.
+operators that launch them, and the first difference is an error. PTX takes no
+--onto: its launches have no measured times.
 
 synth makes the graph of a model file. Times are measured rows of operators
 where there are any, interpolated between rows else, and the roofline's last;

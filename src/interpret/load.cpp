@@ -120,7 +120,7 @@ class Loader {
       step.guard_negated = instruction.guard->negated;
     }
     if (step.op == Op::kNop) return step;
-    if (step.op == Op::kMatrixProduct || step.op == Op::kLoadMatrix) {
+    if (step.op == Op::kMatrixProduct || step.op == Op::kLoadMatrix || step.op == Op::kStoreMatrix) {
       take_matrices(step, function, instruction);
       return step;
     }
@@ -192,7 +192,7 @@ class Loader {
     const auto takes_address = [&](std::size_t i) {
       return i < instruction.operands.size() && instruction.operands[i].kind == OperandKind::kAddress;
     };
-    const bool first = step.op == Op::kSt || step.op == Op::kRed || step.op == Op::kCopy;
+    const bool first = step.op == Op::kSt || step.op == Op::kStoreMatrix || step.op == Op::kRed || step.op == Op::kCopy;
     const bool second =
         step.op == Op::kLd || step.op == Op::kLoadMatrix || step.op == Op::kAtom || step.op == Op::kCopy;
     if ((first && !takes_address(0)) || (second && !takes_address(1))) {
@@ -211,11 +211,12 @@ class Loader {
       const std::size_t sums = product->result == Type::kF32 ? 4 : 2;
       const auto depth = static_cast<std::size_t>(product->depth);
       sizes = {sums, depth / 4, depth / 8, sums};
-    } else if (const auto load = matrix_load(instruction)) {
-      step.elements = load->matrices;
-      step.second = load->transposed ? "trans" : "";
+    } else if (const auto move = matrix_move(instruction)) {
+      step.elements = move->matrices;
+      step.second = move->transposed ? "trans" : "";
       step.space = Space::kShared;
-      sizes = {static_cast<std::size_t>(load->matrices), 1};
+      sizes = {static_cast<std::size_t>(move->matrices), 1};
+      if (step.op == Op::kStoreMatrix) std::swap(sizes[0], sizes[1]);
       check_shape(step, instruction, sizes.size());
     }
     bool fits = step.operands.size() == sizes.size();

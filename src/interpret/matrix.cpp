@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -76,11 +77,28 @@ bool has_all_lanes(const std::vector<Thread*>& lanes) {
 
 std::optional<Type> type_of(const std::string& modifier) { return ptx::type_named(modifier); }
 
-/// Bytes of the row of a matrix that a lane gives the address of.
-using MatrixRows = std::array<std::span<const std::uint8_t>, 8>;
+/// The rows of a matrix, of which each lane gives the address of one.
+using MatrixRows = std::array<std::span<std::uint8_t>, 8>;
 
-Bits half_at(const MatrixRows& rows, int row, int column) {
-  return bits_in(at(rows, row).subspan(static_cast<std::size_t>(2 * column), 2));
+std::span<std::uint8_t> half_at(const MatrixRows& rows, Cell cell) {
+  return at(rows, cell.row).subspan(static_cast<std::size_t>(2 * cell.column), 2);
+}
+
+/// Where the lower (0) and the upper half (1) of a lane's register lie in a matrix.
+Cell cell_of_register(const LanePlace& place, int half, bool transposed) {
+  const Cell cell{place.group, place.pair + half};
+  return transposed ? Cell{cell.column, cell.row} : cell;
+}
+
+/// Nothing where an address faults.
+std::optional<std::array<MatrixRows, 4>> matrices_of(const std::vector<Thread*>& lanes, const Step& step) {
+  std::array<MatrixRows, 4> matrices;
+  for (int lane = 0; lane < 8 * step.elements; ++lane) {
+    const auto row = at(lanes, lane)->matrix_row(step);
+    if (row.empty()) return std::nullopt;
+    at(at(matrices, lane / 8), lane % 8) = row;
+  }
+  return matrices;
 }
 
 }  // namespace
@@ -102,18 +120,19 @@ std::optional<MatrixProduct> matrix_product(const ptx::Instruction& instruction)
   return product;
 }
 
-std::optional<MatrixLoad> matrix_load(const ptx::Instruction& instruction) {
+std::optional<MatrixMove> matrix_move(const ptx::Instruction& instruction) {
   std::vector<std::string> words = instruction.modifiers;
-  MatrixLoad load;
-  load.transposed = std::erase(words, "trans") > 0;
+  MatrixMove move;
+  move.transposed = std::erase(words, "trans") > 0;
   std::erase_if(words, [](const std::string& word) { return word == "shared" || word == "shared::cta"; });
-  if (instruction.opcode != "ldmatrix" || words.size() != 5 || words[0] != "sync" || words[1] != "aligned" ||
-      words[2] != "m8n8" || words[4] != "b16") {
+  const bool is_move = instruction.opcode == "ldmatrix" || instruction.opcode == "stmatrix";
+  if (!is_move || words.size() != 5 || words[0] != "sync" || words[1] != "aligned" || words[2] != "m8n8" ||
+      words[4] != "b16") {
     return std::nullopt;
   }
   if (words[3] != "x1" && words[3] != "x2" && words[3] != "x4") return std::nullopt;
-  load.matrices = words[3] == "x1" ? 1 : words[3] == "x2" ? 2 : 4;
-  return load;
+  move.matrices = words[3] == "x1" ? 1 : words[3] == "x2" ? 2 : 4;
+  return move;
 }
 
 void multiply_matrices(const std::vector<Thread*>& lanes) {
@@ -153,22 +172,36 @@ void multiply_matrices(const std::vector<Thread*>& lanes) {
 void load_matrices(const std::vector<Thread*>& lanes) {
   if (!has_all_lanes(lanes)) return;
   const Step& step = lanes.front()->step();
-  std::array<MatrixRows, 4> matrices;
-  for (int lane = 0; lane < 8 * step.elements; ++lane) {
-    const auto row = at(lanes, lane)->matrix_row(step);
-    if (row.empty()) return;
-    at(at(matrices, lane / 8), lane % 8) = row;
-  }
+  const auto matrices = matrices_of(lanes, step);
+  if (!matrices) return;
   for (Thread* thread : lanes) {
     const LanePlace place(thread->lane());
     const auto targets = step.operands[0].elements();
     for (int m = 0; m < step.elements; ++m) {
-      const MatrixRows& rows = at(matrices, m);
-      const bool transposed = step.second == "trans";
-      const Bits low = transposed ? half_at(rows, place.pair, place.group) : half_at(rows, place.group, place.pair);
-      const Bits high =
-          transposed ? half_at(rows, place.pair + 1, place.group) : half_at(rows, place.group, place.pair + 1);
-      thread->write(at(targets, m), low | high << kHalfBits);
+      Bits bits = 0;
+      for (int half = 0; half < 2; ++half) {
+        const Cell cell = cell_of_register(place, half, step.second == "trans");
+        bits |= bits_in(half_at(at(*matrices, m), cell)) << (half * kHalfBits);
+      }
+      thread->write(at(targets, m), bits);
+    }
+  }
+}
+
+void store_matrices(const std::vector<Thread*>& lanes) {
+  if (!has_all_lanes(lanes)) return;
+  const Step& step = lanes.front()->step();
+  const auto matrices = matrices_of(lanes, step);
+  if (!matrices) return;
+  for (const Thread* thread : lanes) {
+    const LanePlace place(thread->lane());
+    const auto sources = step.operands[1].elements();
+    for (int m = 0; m < step.elements; ++m) {
+      for (int half = 0; half < 2; ++half) {
+        const Cell cell = cell_of_register(place, half, step.second == "trans");
+        const Bits bits = thread->read(at(sources, m)) >> (half * kHalfBits);
+        std::memcpy(half_at(at(*matrices, m), cell).data(), &bits, 2);
+      }
     }
   }
 }

@@ -176,6 +176,7 @@ Stop Thread::run() {
       case Op::kLoadMatrix:
       case Op::kMatrixProduct:
       case Op::kShfl:
+      case Op::kStoreMatrix:
       case Op::kVote:
       case Op::kActiveMask:
       case Op::kSyncWarp: return Stop::kWarp;

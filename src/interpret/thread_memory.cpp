@@ -80,9 +80,10 @@ void Thread::update(const Step& step) {
   if (returns) write(step.operands[0], old);
 }
 
-std::span<const std::uint8_t> Thread::matrix_row(const Step& step) {
+std::span<std::uint8_t> Thread::matrix_row(const Step& step) {
   constexpr std::size_t kRowBytes = 16;
-  return place(step, step.operands[1], kRowBytes, Memory::Access::kRead);
+  const bool loads = step.op == Op::kLoadMatrix;
+  return place(step, step.operands[loads ? 1 : 0], kRowBytes, loads ? Memory::Access::kRead : Memory::Access::kWrite);
 }
 
 /// cp.async, done at once: [to], [from], bytes, and perhaps how many of them are read; the others are zero.

@@ -75,7 +75,7 @@ void vote(const std::vector<Thread*>& members) {
 Bits member_mask(const Thread& thread) {
   const Step& step = thread.step();
   const Bits all = truncated(~Bits{0}, 32);
-  const bool of_matrices = step.op == Op::kMatrixProduct || step.op == Op::kLoadMatrix;
+  const bool of_matrices = step.op == Op::kMatrixProduct || step.op == Op::kLoadMatrix || step.op == Op::kStoreMatrix;
   if (step.op == Op::kActiveMask || of_matrices || !is_sync(step) || step.operands.empty()) return all;
   return thread.read(step.operands.back());
 }
@@ -87,6 +87,7 @@ void exchange(const std::vector<Thread*>& members) {
     case Op::kVote: return vote(members);
     case Op::kMatrixProduct: return multiply_matrices(members);
     case Op::kLoadMatrix: return load_matrices(members);
+    case Op::kStoreMatrix: return store_matrices(members);
     case Op::kActiveMask: {
       Bits mask = 0;
       for (const Thread* thread : members) mask |= Bits{1} << thread->lane();

@@ -29,7 +29,7 @@ void drop_result(std::string& function) {
 KernelName kernel_name(std::string_view text) {
   const std::string plain = demangled(text);
   constexpr std::string_view kCopies = "[CUDA ";  // "[CUDA memcpy Host-to-Device]" of Nsight
-  if (plain.starts_with(kCopies) || plain.starts_with("Mem")) return {plain, ""};
+  if (plain.starts_with(kCopies) || plain.starts_with("Memcpy ") || plain.starts_with("Memset ")) return {plain, ""};
   KernelName name;
   const std::size_t open = plain.find_first_of("<(");
   name.function = plain.substr(0, open);

@@ -178,6 +178,35 @@ Words loaded(const std::string& variant, int wanted) {
   return machine.numbers<std::uint32_t>(out);
 }
 
+/// Words of matrix m in shared memory, after lanes stored registers whose halves are 64 lane + 2 m and one more.
+Words stored(const std::string& variant, int count, int wanted) {
+  std::string registers;
+  for (int m = 0; m < count; ++m) {
+    registers +=
+        "  mad.lo.u32 %v" + std::to_string(m) + ", %t, 0x400040, " + std::to_string(0x10000 + m * 0x20002) + ";\n";
+  }
+  Machine machine(R"(.version 8.5
+.target sm_90
+.address_size 64
+.shared .align 16 .b8 s[512];
+.entry k(.param .u64 out)
+{
+  .reg .b32 %t, %p, %q, %x, %v<4>;
+  .reg .b64 %o, %s;
+  ld.param.u64 %o, [out];
+  mov.u32 %t, %tid.x;
+  mov.u32 %q, s;
+  mad.lo.u32 %p, %t, 16, %q;
+)" + registers + "  stmatrix.sync.aligned.m8n8." +
+                  variant + " [%p], " + braces("v", 0, count) +
+                  ";\n  bar.sync 0;\n  mad.lo.u32 %q, %t, 4, %q;\n  ld.shared.u32 %x, [%q+" +
+                  std::to_string(128 * wanted) +
+                  "];\n  mul.wide.u32 %s, %t, 4;\n  add.s64 %o, %o, %s;\n  st.global.u32 [%o], %x;\n  ret;\n}\n");
+  const auto out = machine.buffer(Words(32));
+  machine.run("k", 1, 32, out);
+  return machine.numbers<std::uint32_t>(out);
+}
+
 TEST_CASE("a product of fragments is that of the matrices") {
   std::mt19937_64 random(11);
   for (const Variant& v : variants()) {
@@ -262,6 +291,24 @@ TEST_CASE("matrices of shared memory come as the ISA lays them out, transposed o
       CHECK(words[0] == (transposed ? pair(64 * m, 64 * m + 8) : pair(64 * m, 64 * m + 1)));
       CHECK(words[5] == (transposed ? pair(64 * m + 17, 64 * m + 25) : pair(64 * m + 10, 64 * m + 11)));
       CHECK(words[31] == (transposed ? pair(64 * m + 55, 64 * m + 63) : pair(64 * m + 62, 64 * m + 63)));
+    }
+  }
+}
+
+TEST_CASE("stmatrix puts matrices where ldmatrix takes them from") {
+  for (int count : {1, 2, 4}) {
+    for (int m = 0; m < count; ++m) {
+      INFO("x" << count << ", matrix " << m);
+      const std::string size = "x" + std::to_string(count);
+      const auto half = [&](int lane, int upper) { return static_cast<std::uint32_t>(64 * lane + 2 * m + upper); };
+      // A row is four lanes, so that word i of the matrix is lane i's register.
+      const Words rows = stored(size + ".shared.b16", count, m);
+      for (int i = 0; i < 32; ++i) REQUIRE(at(rows, i) == (half(i, 0) | half(i, 1) << 16));
+      // Transposed a column is four lanes: row 3 has the upper halves of the second lanes of all groups. Its first
+      // word, columns 0 and 1, is of lanes 1 and 5; row 0 has the lower halves of the first lanes.
+      const Words columns = stored(size + ".trans.shared.b16", count, m);
+      CHECK(columns[3 * 4] == (half(1, 1) | half(5, 1) << 16));
+      CHECK(columns[3] == (half(24, 0) | half(28, 0) << 16));
     }
   }
 }

@@ -118,13 +118,9 @@ class TraceJoin {
     const bool single = kernels_of_op_[traced.op] == 1;
     const bool by_signature = single && !tensors.understood && only_returns(tensors, signature);
     const bool alone = single && tensors.understood;
-    const bool fills = traced.work == GpuWork::kFill;  // of whatever the operator writes
-    if (!fills) touch(tensors.reads, rf_id, alone, kernel.reads);
-    touch(tensors.writes, rf_id, alone, alone || fills || by_signature ? kernel.writes : kernel.updates);
-    touch(tensors.updates, rf_id, alone && !fills,
-          by_signature ? kernel.reads
-          : fills      ? kernel.writes
-                       : kernel.updates);
+    if (traced.work != GpuWork::kFill) touch(tensors.reads, rf_id, alone, kernel.reads);
+    touch(tensors.writes, rf_id, alone, alone || by_signature ? kernel.writes : kernel.updates);
+    touch(tensors.updates, rf_id, alone, by_signature ? kernel.reads : kernel.updates);
     const auto is_updated = [&](const Access& access) {
       return std::ranges::find(kernel.updates, access.buffer, &Access::buffer) != kernel.updates.end();
     };

@@ -174,7 +174,7 @@ TEST_CASE("what an operator without a schema returns anew is all that a kernel o
   CHECK(one.kernels[0].updates.size() == 3);
 }
 
-TEST_CASE("a fill among an operator's kernels reads nothing") {
+TEST_CASE("a fill among an operator's kernels reads no inputs") {
   std::string trace = trace_of({op_event("aten::mm", 3, 125, 20), call_event(23, 126), call_event(24, 130),
                                 kernel_event("Memset (Device)", 23, 210, 1), kernel_event("split", 24, 220, 2)});
   trace.replace(trace.find("\"cat\": \"kernel\", \"name\": \"Memset"), 15, "\"cat\": \"gpu_memset\"");
@@ -182,7 +182,7 @@ TEST_CASE("a fill among an operator's kernels reads nothing") {
                                    tensor(7, 64) + ", " + tensor(7, 64), tensor(8, 64));
   const KernelGraph graph = imported({{"t.json", trace}, {"e.json", execution_of({node})}}).graph;
   CHECK(graph.kernels[0].reads.empty());
-  CHECK(touched(graph, graph.kernels[0].writes) == Touched{{"storage8", false}});
+  CHECK(touched(graph, graph.kernels[0].updates) == Touched{{"storage8", false}});
   CHECK(graph.kernels[0].signature == "fill");
   CHECK(touched(graph, graph.kernels[1].reads) == Touched{{"storage7", false}});
 }

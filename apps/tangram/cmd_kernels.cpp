@@ -171,6 +171,12 @@ ExitCode import_ptx(const KernelsArguments& a, const Context& context, const ker
   if (const auto wrong = wrong_files(a, 1, 1, "one file of PTX where there is --launch")) {
     return failed(context, *wrong);
   }
+  if (!a.onto.empty()) {
+    return failed(context,
+                  usage_mistake("extra-option", "kernels import of PTX takes no --onto",
+                                "its launches have no measured times: import PTX first, then a recording of the "
+                                "same step --onto that graph"));
+  }
   if (const auto wrong = overwrites(a)) return failed(context, *wrong);
   if (a.gpus.empty()) {
     return failed(context, usage_mistake("missing-option", "kernels import of PTX needs --gpu NAME",
@@ -346,7 +352,8 @@ trace of the same run where there is one; a dump of a CUDA graph; tables of nsys
 or ncu. Of PTX and --launch, or of a log of Triton (tritonparse), it makes a
 graph of what the analysis of each launch finds, with times by the roofline.
 --onto adds the times of another GPU to a graph: kernels are matched by the
-operators that launch them, and the first difference is an error.
+operators that launch them, and the first difference is an error. PTX takes no
+--onto: its launches have no measured times.
 
 synth makes the graph of a model file. Times are measured rows of operators
 where there are any, interpolated between rows else, and the roofline's last;
@@ -361,7 +368,8 @@ or clipped to what is certain. A line of LAUNCHES is one launch, such as
   {"entry": "add", "grid": [4, 1, 1], "block": [256, 1, 1],
    "arguments": [{"buffer": "x", "bytes": 4096, "offset": 0}, {"value": 1000}]}
 with no break between. Accesses stay within the allocation that their pointer
-points into, as C++ has it.
+points into, as C++ has it. A launch of a kernel that the PTX lacks, but whose
+name is that of a library's (ampere_sgemm_128x64_tn), is known by signature.
 
 show lists a graph, check looks for cycles, missing times and what cannot be
 placed freely. --json prints the graph itself, the same bytes that -o writes.

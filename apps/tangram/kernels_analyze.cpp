@@ -12,6 +12,7 @@
 #include "table.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/kernels/signatures.hpp"
 #include "tangram/ptx/analysis.hpp"
 #include "tangram/ptx/launches.hpp"
 #include "tangram/ptx/parse.hpp"
@@ -25,7 +26,7 @@ using Json = nlohmann::ordered_json;
 /// A launch and what it does.
 struct AnalyzedLaunch {
   ptx::RecordedLaunch recorded;
-  ptx::LaunchRanges ranges;
+  kernels::LaunchTouch touch;
 };
 
 struct KernelFile {
@@ -44,12 +45,12 @@ Expected<std::vector<AnalyzedLaunch>> launches_of(const ptx::Module& module, con
   std::vector<AnalyzedLaunch> launches;
   Diagnostics mistakes;
   for (ptx::RecordedLaunch& launch : *recorded) {
-    auto ranges = ptx::ranges_of(module, launch.launch);
-    if (ranges) {
-      launches.push_back({std::move(launch), std::move(*ranges)});
+    auto touch = kernels::touch_of(module, launch.launch);
+    if (touch) {
+      launches.push_back({std::move(launch), std::move(*touch)});
       continue;
     }
-    for (Diagnostic& mistake : ranges.error()) {
+    for (Diagnostic& mistake : touch.error()) {
       mistake.where = {path, launch.line, 0};
       mistakes.push_back(std::move(mistake));
     }
@@ -149,13 +150,19 @@ const ptx::BufferArgument& buffer_of(const ptx::Launch& launch, int argument) {
   return std::get<ptx::BufferArgument>(at(launch.arguments, argument));
 }
 
+std::string known_by_text(const kernels::LaunchTouch& touch) {
+  std::string text = touch.signature == nullptr ? "" : fmt::format(", by signature: {}", touch.signature->family);
+  if (!touch.ranges.pinned.empty()) return text + ", pinned: it may touch more than this";
+  return touch.pinned == kernels::Pin::kNone ? text : fmt::format("{}, pinned: {}", text, to_string(touch.pinned));
+}
+
 std::string launch_text(const AnalyzedLaunch& analyzed, const AnalyzeOptions& options, const Terminal& terminal) {
   const ptx::Launch& launch = analyzed.recorded.launch;
-  std::string out = fmt::format("line {}: {} <<<({}), ({})>>>{}\n", analyzed.recorded.line, launch.entry,
-                                fmt::join(launch.grid, ", "), fmt::join(launch.block, ", "),
-                                analyzed.ranges.pinned.empty() ? "" : ", pinned: it may touch more than this");
+  std::string out =
+      fmt::format("line {}: {} <<<({}), ({})>>>{}\n", analyzed.recorded.line, launch.entry,
+                  fmt::join(launch.grid, ", "), fmt::join(launch.block, ", "), known_by_text(analyzed.touch));
   Table table({{"  buffer"}, {"effect"}, {"is"}, {"bytes"}});
-  for (const ptx::BufferRange& range : analyzed.ranges.ranges) {
+  for (const ptx::BufferRange& range : analyzed.touch.ranges.ranges) {
     bool first = true;
     for (const ptx::ByteSet& set : range.bytes) {
       table.add({{first ? "  " + buffer_of(launch, range.argument).name : "", Style::kBold},
@@ -226,6 +233,13 @@ Json range_json(const ptx::Launch& launch, const ptx::BufferRange& range) {
   return json;
 }
 
+std::vector<ptx::Reason> pinned_of(const kernels::LaunchTouch& touch) {
+  std::vector<ptx::Reason> reasons = touch.ranges.pinned;
+  if (reasons.empty() && touch.pinned != kernels::Pin::kNone)
+    reasons.push_back({{}, std::string(to_string(touch.pinned))});
+  return reasons;
+}
+
 Json kernels_json(const KernelFile& file) {
   Json json{{"schema", "tangram.kernel_analysis/1"}, {"status", "ok"}, {"entries", Json::array()}};
   for (const ptx::EntryAnalysis& entry : file.entries) json["entries"].push_back(entry_json(entry));
@@ -233,8 +247,10 @@ Json kernels_json(const KernelFile& file) {
   for (const AnalyzedLaunch& analyzed : file.launches) {
     const ptx::Launch& launch = analyzed.recorded.launch;
     Json one{{"line", analyzed.recorded.line}, {"entry", launch.entry}, {"ranges", Json::array()}};
-    for (const ptx::BufferRange& range : analyzed.ranges.ranges) one["ranges"].push_back(range_json(launch, range));
-    one["pinned"] = reasons_json(analyzed.ranges.pinned);
+    for (const ptx::BufferRange& range : analyzed.touch.ranges.ranges)
+      one["ranges"].push_back(range_json(launch, range));
+    if (analyzed.touch.signature != nullptr) one["signature"] = analyzed.touch.signature->family;
+    one["pinned"] = reasons_json(pinned_of(analyzed.touch));
     json["launches"].push_back(std::move(one));
   }
   return json;

@@ -150,6 +150,20 @@ std::string memory_line(const KernelGraph& graph) {
   return parts.empty() ? "" : fmt::format("memory: {}\n", fmt::join(parts, ", "));
 }
 
+/// How it is known what kernels touch; nothing where the model says all of it.
+std::string evidence_line(const KernelGraph& graph) {
+  std::map<kernels::Evidence, int> counts;
+  for (const Kernel& kernel : graph.kernels) ++counts[kernel.evidence];
+  if (counts[kernels::Evidence::kModel] == graph.kernel_count()) return "";
+  std::vector<std::string> parts;
+  for (const auto& [evidence, count] : counts) {
+    if (count == 0) continue;
+    parts.push_back(evidence == kernels::Evidence::kConservative ? fmt::format("{} not known", count)
+                                                                 : fmt::format("{} by {}", count, to_string(evidence)));
+  }
+  return fmt::format("accesses of kernels: {}\n", fmt::join(parts, ", "));
+}
+
 /// The least and the largest of several mean errors.
 struct ErrorRange {
   double least = 0;
@@ -205,7 +219,7 @@ std::string graph_for_people(const KernelGraph& graph, const Terminal& terminal)
     out += phase.count <= kMostListed ? kernels_table(graph, phase, terminal) : operators_table(graph, phase, terminal);
     out += "\n" + sums_line(graph, phase) + hazards_line(few, few.phases[p], !phase.repeats.empty()) + "\n";
   }
-  out += memory_line(graph);
+  out += memory_line(graph) + evidence_line(graph);
   if (has_guesses(graph)) out += "~ interpolated between measured times, ? by the roofline\n";
   return out;
 }

@@ -104,7 +104,7 @@ class Block {
 
   void release(const std::vector<std::size_t>& numbers) {
     for (const std::size_t i : numbers) {
-      threads_[i]->go_on();
+      if (threads_[i]->fault().empty()) threads_[i]->go_on();
       stops_[i].reset();
     }
   }

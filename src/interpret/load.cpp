@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "matrix.hpp"
 #include "op_table.hpp"
 #include "program.hpp"
 #include "tangram/base/at.hpp"
@@ -119,6 +120,10 @@ class Loader {
       step.guard_negated = instruction.guard->negated;
     }
     if (step.op == Op::kNop) return step;
+    if (step.op == Op::kMatrixProduct || step.op == Op::kLoadMatrix || step.op == Op::kStoreMatrix) {
+      take_matrices(step, function, instruction);
+      return step;
+    }
     step.type = instruction.type().value_or(Type::kB32);
     step.result = instruction.first_type().value_or(Type::kB32);
     step.elements = instruction.vector_length();
@@ -187,11 +192,36 @@ class Loader {
     const auto takes_address = [&](std::size_t i) {
       return i < instruction.operands.size() && instruction.operands[i].kind == OperandKind::kAddress;
     };
-    const bool first = step.op == Op::kSt || step.op == Op::kRed || step.op == Op::kCopy;
-    const bool second = step.op == Op::kLd || step.op == Op::kAtom || step.op == Op::kCopy;
+    const bool first = step.op == Op::kSt || step.op == Op::kStoreMatrix || step.op == Op::kRed || step.op == Op::kCopy;
+    const bool second =
+        step.op == Op::kLd || step.op == Op::kLoadMatrix || step.op == Op::kAtom || step.op == Op::kCopy;
     if ((first && !takes_address(0)) || (second && !takes_address(1))) {
       report(instruction, fmt::format("{} without an address is not interpreted", instruction.text()));
     }
+  }
+
+  /// The sizes of fragments: two halves a register, or one float.
+  void take_matrices(Step& step, const ptx::Function& function, const ptx::Instruction& instruction) {
+    for (const ptx::Operand& operand : instruction.operands) step.operands.push_back(ref_of(step, function, operand));
+    std::vector<std::size_t> sizes;
+    if (const auto product = matrix_product(instruction)) {
+      step.elements = product->depth;
+      step.type = product->factor;
+      step.result = product->result;
+      const std::size_t sums = product->result == Type::kF32 ? 4 : 2;
+      const auto depth = static_cast<std::size_t>(product->depth);
+      sizes = {sums, depth / 4, depth / 8, sums};
+    } else if (const auto move = matrix_move(instruction)) {
+      step.elements = move->matrices;
+      step.second = move->transposed ? "trans" : "";
+      step.space = Space::kShared;
+      sizes = {static_cast<std::size_t>(move->matrices), 1};
+      if (step.op == Op::kStoreMatrix) std::swap(sizes[0], sizes[1]);
+      check_shape(step, instruction, sizes.size());
+    }
+    bool fits = step.operands.size() == sizes.size();
+    for (std::size_t i = 0; fits && i < sizes.size(); ++i) fits = step.operands[i].elements().size() == sizes[i];
+    if (!fits) report(instruction, fmt::format("{}: registers of its fragments are missing", instruction.text()));
   }
 
   void take_call(Step& step, const ptx::Function& function, const ptx::Instruction& instruction) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "matrix.hpp"
+
 namespace tangram::interpret {
 namespace {
 
@@ -110,6 +112,8 @@ std::optional<KnownOp> op_named(const ptx::Instruction& instruction) {
   if (instruction.opcode == "cp" && !instruction.has("shared") && !instruction.has("shared::cta"))
     return KnownOp{kNop, 0};
   if (instruction.opcode == "bar" && instruction.has("warp")) return KnownOp{kSyncWarp, 1};
+  if (matrix_product(instruction)) return KnownOp{kMatrixProduct, 4};
+  if (matrix_move(instruction)) return KnownOp{instruction.opcode == "ldmatrix" ? kLoadMatrix : kStoreMatrix, 2};
   const auto* found = std::ranges::find(kOps, std::string_view(instruction.opcode), &Row::name);
   return found == kOps.end() ? std::nullopt : std::optional(KnownOp{found->op, found->operands});
 }

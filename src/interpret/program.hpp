@@ -41,8 +41,10 @@ enum class Op : std::uint8_t {
   kIsSpace,
   kLd,
   kLg2,
+  kLoadMatrix,
   kLop3,
   kMad,
+  kMatrixProduct,
   kMax,
   kMin,
   kMov,
@@ -70,6 +72,7 @@ enum class Op : std::uint8_t {
   kSlct,
   kSqrt,
   kSt,
+  kStoreMatrix,
   kSub,
   kSyncWarp,
   kTanh,
@@ -114,9 +117,9 @@ struct Step {
   bool guard_negated = false;
   ptx::Type type = ptx::Type::kB32;    ///< of operands: the last that is named
   ptx::Type result = ptx::Type::kB32;  ///< the first
-  int elements = 1;
-  std::string_view choice;  ///< comparison, atomic operation, shuffle or vote, funnel shift, rounding of cvt
-  std::string_view second;  ///< and, or of setp; addressing of shf; direction of cvta
+  int elements = 1;                    ///< of vectors; matrices of ldmatrix and stmatrix, the depth of mma
+  std::string_view choice;             ///< comparison, atomic operation, shuffle or vote, funnel shift, rounding of cvt
+  std::string_view second;             ///< and, or of setp; addressing of shf; direction of cvta; trans of matrices
   ptx::Space space = ptx::Space::kGeneric;
   bool wide = false;
   bool high = false;

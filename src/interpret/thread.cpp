@@ -173,7 +173,10 @@ Stop Thread::run() {
     }
     switch (step.op) {
       case Op::kBarrier: return Stop::kBarrier;
+      case Op::kLoadMatrix:
+      case Op::kMatrixProduct:
       case Op::kShfl:
+      case Op::kStoreMatrix:
       case Op::kVote:
       case Op::kActiveMask:
       case Op::kSyncWarp: return Stop::kWarp;

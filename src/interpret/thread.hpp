@@ -40,6 +40,9 @@ class Thread {
   void write(const Ref& ref, Bits bits);
   /// Past the step that it waited before.
   void go_on() { ++frames_.back().next; }
+  /// The 16 bytes of shared memory at its address of ldmatrix or stmatrix; empty: it faults.
+  [[nodiscard]] std::span<std::uint8_t> matrix_row(const Step& step);
+  void fail(std::string why) { fault_ = std::move(why); }
   [[nodiscard]] const std::string& fault() const { return fault_; }
   [[nodiscard]] bool has_ended() const { return frames_.empty(); }
 

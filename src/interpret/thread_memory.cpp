@@ -80,6 +80,12 @@ void Thread::update(const Step& step) {
   if (returns) write(step.operands[0], old);
 }
 
+std::span<std::uint8_t> Thread::matrix_row(const Step& step) {
+  constexpr std::size_t kRowBytes = 16;
+  const bool loads = step.op == Op::kLoadMatrix;
+  return place(step, step.operands[loads ? 1 : 0], kRowBytes, loads ? Memory::Access::kRead : Memory::Access::kWrite);
+}
+
 /// cp.async, done at once: [to], [from], bytes, and perhaps how many of them are read; the others are zero.
 void Thread::copy(const Step& step) {
   const auto count = static_cast<std::size_t>(read(step.operands[2]));

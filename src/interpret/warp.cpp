@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "matrix.hpp"
+
 namespace tangram::interpret {
 namespace {
 
@@ -73,7 +75,8 @@ void vote(const std::vector<Thread*>& members) {
 Bits member_mask(const Thread& thread) {
   const Step& step = thread.step();
   const Bits all = truncated(~Bits{0}, 32);
-  if (step.op == Op::kActiveMask || !is_sync(step) || step.operands.empty()) return all;
+  const bool of_matrices = step.op == Op::kMatrixProduct || step.op == Op::kLoadMatrix || step.op == Op::kStoreMatrix;
+  if (step.op == Op::kActiveMask || of_matrices || !is_sync(step) || step.operands.empty()) return all;
   return thread.read(step.operands.back());
 }
 
@@ -82,6 +85,9 @@ void exchange(const std::vector<Thread*>& members) {
   switch (step.op) {
     case Op::kShfl: return shuffle(members);
     case Op::kVote: return vote(members);
+    case Op::kMatrixProduct: return multiply_matrices(members);
+    case Op::kLoadMatrix: return load_matrices(members);
+    case Op::kStoreMatrix: return store_matrices(members);
     case Op::kActiveMask: {
       Bits mask = 0;
       for (const Thread* thread : members) mask |= Bits{1} << thread->lane();

@@ -11,7 +11,7 @@ namespace tangram::interpret {
 /// The lanes that a step waits for; all where it names none.
 [[nodiscard]] Bits member_mask(const Thread& thread);
 
-/// shfl, vote, activemask, bar.warp.sync. All members stand before the same step.
+/// shfl, vote, activemask, mma, ldmatrix, stmatrix, bar.warp.sync. All members stand before the same step.
 void exchange(const std::vector<Thread*>& members);
 
 }  // namespace tangram::interpret

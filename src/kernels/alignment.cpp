@@ -190,6 +190,7 @@ class Alignment {
     whole.after.insert(whole.after.end(), part.after.begin(), part.after.end());
     whole.evidence = std::max(whole.evidence, part.evidence);
     whole.pinned = whole.pinned == Pin::kNone ? part.pinned : whole.pinned;
+    if (whole.signature != part.signature) whole.signature.clear();
   }
 
   [[nodiscard]] std::string joined_names(const OperatorRun& run) const {

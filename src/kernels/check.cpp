@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "recorded_graph.hpp"
 #include "tangram/base/at.hpp"
@@ -20,6 +21,36 @@ void for_each_access(const Kernel& kernel, Visit&& visit) {
   }
 }
 
+/// Kernels that are told of together.
+struct Group {
+  int count = 0;
+  std::set<std::string> kinds;  ///< families of signatures, else names, else operators
+
+  void add(const Kernel& kernel) {
+    ++count;
+    const bool has_name = !kernel.names.empty() && !kernel.names.front().empty();
+    const std::string& name = !kernel.signature.empty() ? kernel.signature
+                              : has_name                ? kernel.names.front()
+                                                        : kernel.op;
+    kinds.insert(name.substr(0, kLongestName));
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::string text;
+    int named = 0;
+    for (const std::string& kind : kinds) {
+      if (named++ == kMostNamed) break;
+      text += (text.empty() ? "" : ", ") + kind;
+    }
+    const int more = static_cast<int>(kinds.size()) - kMostNamed;
+    return more > 0 ? fmt::format("{} and {} more", text, more) : text;
+  }
+
+ private:
+  static constexpr int kMostNamed = 4;
+  static constexpr std::size_t kLongestName = 40;
+};
+
 class GraphCheck {
  public:
   explicit GraphCheck(const KernelGraph& graph) : graph_(graph) {}
@@ -33,6 +64,7 @@ class GraphCheck {
     check_times();
     check_positions();
     warn_of_pins();
+    warn_of_signatures();
     warn_of_unread();
     warn_of_errors();
     std::ranges::stable_sort(findings_, {}, &Finding::severity);
@@ -121,15 +153,26 @@ class GraphCheck {
   }
 
   void warn_of_pins() {
-    std::map<Pin, int> pins;
+    std::map<Pin, Group> pins;
     for (const Kernel& kernel : graph_.kernels) {
-      if (kernel.pinned != Pin::kNone) ++pins[kernel.pinned];
+      if (kernel.pinned != Pin::kNone) pins[kernel.pinned].add(kernel);
     }
-    for (const auto& [pin, count] : pins) {
-      warn(
-          "pinned", "",
-          fmt::format("{} of {} kernels stay with their neighbours: {}", count, graph_.kernel_count(), to_string(pin)));
+    for (const auto& [pin, group] : pins) {
+      warn("pinned", "",
+           fmt::format("{} of {} kernels stay with their neighbours: {} ({})", group.count, graph_.kernel_count(),
+                       to_string(pin), group.text()));
     }
+  }
+
+  void warn_of_signatures() {
+    Group group;
+    for (const Kernel& kernel : graph_.kernels) {
+      if (kernel.evidence == Evidence::kSignature) group.add(kernel);
+    }
+    if (group.count == 0) return;
+    warn("signature", "",
+         fmt::format("what {} of {} kernels touch is known by signature ({})", group.count, graph_.kernel_count(),
+                     group.text()));
   }
 
   void warn_of_unread() {

@@ -154,7 +154,7 @@ class CudaGraphReader {
         node.kernel.launch = field.launch;
         if (!field.name.empty()) node.kernel.op = std::move(field.name);
       }
-      node.kernel.pinned = is_collective(node.kernel.op) ? Pin::kCollective : Pin::kUnknownPointer;
+      identify(node.kernel.op, node.kernel);
     } else if (kind == "MEMCPY") {
       read_copy(fields, node);
     } else if (kind == "MEMSET") {

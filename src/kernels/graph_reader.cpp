@@ -18,7 +18,7 @@
 //         "reads": [ { "buffer": "normed", "offset": 0, "bytes": 262144, "exact": true } ],   offset 0 and exact true
 //         "writes": [ ... ], "updates": [ ... ],                                              may be left out
 //         "after": ["layer.norm"],                  what ends first for other reasons than data
-//         "evidence": "model", "pinned": "collective",
+//         "evidence": "model", "pinned": "collective", "signature": "gemm",
 //         "times": { "L40S": { "us": 76.1, "from": "interpolated", "error": 0.08 } },
 //         "launch": { "grid": [48, 1, 1], "block": [128, 1, 1], "shared": 49152 },
 //         "names": { "L40S": "cutlass_80_wmma" } } ]
@@ -175,6 +175,7 @@ class GraphReader {
     item.ignore("after");
     kernel.evidence = one_of(item, "evidence", kEvidenceNames, Evidence::kConservative);
     kernel.pinned = one_of(item, "pinned", kPinNames, Pin::kNone);
+    kernel.signature = item.string_or("signature", "");
     read_times(item, kernel);
     if (auto launch = item.object_if("launch")) kernel.launch = read_launch(*launch);
     read_words(item, "names", kernel.names);

@@ -85,6 +85,7 @@ Json kernel_json(const Kernel& kernel, const KernelGraph& graph) {
   for (const int before : kernel.after) out["after"].push_back(at(graph.kernels, before).id);
   out["evidence"] = to_string(kernel.evidence);
   if (kernel.pinned != Pin::kNone) out["pinned"] = to_string(kernel.pinned);
+  if (!kernel.signature.empty()) out["signature"] = kernel.signature;
   add_times(kernel, graph, out);
   if (kernel.launch) out["launch"] = launch_json(*kernel.launch);
   add_names(kernel, graph, out);

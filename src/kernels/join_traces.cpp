@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "recorded_graph.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/kernels/signatures.hpp"
 
 namespace tangram::kernels {
 namespace {
@@ -103,18 +105,30 @@ class TraceJoin {
     }
   }
 
+  /// Without a schema nobody tells which tensors an operator writes. One kernel that makes no more tensors than the
+  /// operator returns anew wrote those alone.
+  [[nodiscard]] static bool only_returns(const TracedTensors& tensors, const Signature* signature) {
+    const std::set<std::int64_t> made(tensors.allocated.begin(), tensors.allocated.end());
+    return signature != nullptr && signature->results > 0 && static_cast<int>(made.size()) >= signature->results;
+  }
+
   void add_accesses(const TracedKernel& traced, const TracedTensors& tensors, Kernel& kernel) {
     const std::int64_t rf_id = at(kineto_.ops, traced.op).rf_id;
-    const bool alone = kernels_of_op_[traced.op] == 1 && tensors.understood;
-    touch(tensors.reads, rf_id, alone, kernel.reads);
-    touch(tensors.writes, rf_id, alone, alone ? kernel.writes : kernel.updates);
-    touch(tensors.updates, rf_id, alone, kernel.updates);
+    const Signature* signature = signature_of(traced.name);
+    const bool single = kernels_of_op_[traced.op] == 1;
+    const bool by_signature = single && !tensors.understood && only_returns(tensors, signature);
+    const bool alone = single && tensors.understood;
+    if (traced.work != GpuWork::kFill) touch(tensors.reads, rf_id, alone, kernel.reads);
+    touch(tensors.writes, rf_id, alone, alone || by_signature ? kernel.writes : kernel.updates);
+    touch(tensors.updates, rf_id, alone, by_signature ? kernel.reads : kernel.updates);
     const auto is_updated = [&](const Access& access) {
       return std::ranges::find(kernel.updates, access.buffer, &Access::buffer) != kernel.updates.end();
     };
     std::erase_if(kernel.reads, is_updated);
     std::erase_if(kernel.writes, is_updated);
-    kernel.evidence = tensors.understood ? Evidence::kTrace : Evidence::kConservative;
+    kernel.evidence = tensors.understood ? Evidence::kTrace
+                      : by_signature     ? Evidence::kSignature
+                                         : Evidence::kConservative;
   }
 
   void add(const TracedKernel& traced) {
@@ -135,13 +149,12 @@ class TraceJoin {
       kernel.op = traced.name;
     }
     if (kernel.op.empty()) kernel.op = "unknown";
-    if (traced.work == GpuWork::kCopy && !traced.name.starts_with("Memcpy DtoD")) kernel.pinned = Pin::kHost;
-    if (is_collective(traced.name)) kernel.pinned = Pin::kCollective;
+    identify(traced.name, kernel);
+    if (traced.work == GpuWork::kCopy && kernel.signature.empty()) kernel.pinned = Pin::kHost;
     if (const TracedTensors* tensors = tensors_of(traced)) {
       add_accesses(traced, *tensors, kernel);
+      if (kernel.pinned == Pin::kUnknownPointer || kernel.pinned == Pin::kUnknownOperands) kernel.pinned = Pin::kNone;
       ++joined_;
-    } else if (kernel.pinned == Pin::kNone) {
-      kernel.pinned = Pin::kUnknownPointer;
     }
     without_op_ += traced.op < 0 ? 1 : 0;
     graph_.kernels.push_back(std::move(kernel));

@@ -40,9 +40,26 @@ std::optional<KernelTime> from_rows(const OperatorTable& table, std::span<const 
 
 }  // namespace
 
+// No table has products by chunks. They multiply tiles that fit on chip, as attention of prefill does (`cost` has
+// them at the rate of attention, too), between streams from and to memory: the share of the peak is attention's, floor
+// and share of the bandwidth are those of streams, and the error is that of GPUs without rows.
+std::optional<KernelTime> KernelCosts::time_of_chunk_products(std::span<const std::int64_t> shape, DType dtype,
+                                                              const cluster::GpuType& gpu) const {
+  const OperatorTable* attention = table_for(Operator::kAttentionPrefill, gpu.name);
+  const OperatorTable* stream = table_for(Operator::kStream, gpu.name);
+  if (attention == nullptr || stream == nullptr) return std::nullopt;
+  Roofline roofline = stream->inference_of(gpu.name).roofline;
+  roofline.compute = attention->inference_of(gpu.name).roofline.compute;
+  const auto seconds = roofline_seconds(roofline, work_of(Operator::kChunkProducts, shape, dtype), gpu, dtype);
+  if (!seconds) return std::nullopt;
+  const double error = std::max(attention->inference_of("").roofline_error, stream->inference_of("").roofline_error);
+  return timed(*seconds, TimeSource::kRoofline, error);
+}
+
 std::optional<KernelTime> KernelCosts::time(Operator op, std::span<const std::int64_t> shape, DType dtype,
                                             const cluster::GpuType& gpu) const {
   const OperatorTable* table = table_for(op, gpu.name);
+  if (table == nullptr && op == Operator::kChunkProducts) return time_of_chunk_products(shape, dtype, gpu);
   if (table == nullptr) return std::nullopt;
   const Inference& inference = table->inference_of(gpu.name);
   const auto roofline = roofline_seconds(inference.roofline, work_of(op, shape, dtype), gpu, dtype);

@@ -10,6 +10,7 @@
 
 #include "place.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/kernels/signatures.hpp"
 #include "tangram/ptx/analysis.hpp"
 
 namespace tangram::kernels {
@@ -73,9 +74,9 @@ class LaunchedGraph {
  private:
   void add(const ptx::RecordedLaunch& recorded) {
     const ptx::Launch& launch = recorded.launch;
-    const auto ranges = ptx::ranges_of(at(modules_, recorded.module), launch);
-    if (!ranges) {
-      for (Diagnostic wrong : ranges.error()) {
+    const auto touch = touch_of(at(modules_, recorded.module), launch);
+    if (!touch) {
+      for (Diagnostic wrong : touch.error()) {
         wrong.where = {file_, recorded.line, 1};
         mistakes_.push_back(std::move(wrong));
       }
@@ -90,9 +91,11 @@ class LaunchedGraph {
     kernel.position = kernel.id;
     kernel.op = "stream";
     kernel.launch = Launch{launch.grid, launch.block, Bytes(0)};
-    kernel.evidence = Evidence::kPtx;
-    if (!ranges->pinned.empty()) kernel.pinned = Pin::kUnknownPointer;
-    for (const ptx::BufferRange& range : ranges->ranges) add_range(launch, range, kernel);
+    kernel.evidence = touch->evidence;
+    if (touch->signature != nullptr) kernel.signature = touch->signature->family;
+    makes_results_.push_back(touch->signature != nullptr && touch->signature->results > 0 ? 1 : 0);
+    kernel.pinned = touch->pinned;
+    for (const ptx::BufferRange& range : touch->ranges.ranges) add_range(launch, range, kernel);
     for (auto* accesses : {&kernel.reads, &kernel.writes, &kernel.updates}) *accesses = joined(std::move(*accesses));
     add_times(kernel);
     kernel.names.assign(gpus_.size(), launch.entry);
@@ -146,6 +149,8 @@ class LaunchedGraph {
     std::map<std::int64_t, std::int64_t> written;  // begin and end of runs
     for (const Kernel& kernel : graph_.kernels) {
       for (const auto* accesses : {&kernel.reads, &kernel.updates}) {
+        // A product may add to what is there; whoever wants that has written it before.
+        if (accesses == &kernel.updates && at(makes_results_, kernel.order) != 0) continue;
         for (const Access& access : *accesses) {
           if (access.buffer != buffer) continue;
           is_read = true;
@@ -180,7 +185,8 @@ class LaunchedGraph {
   const KernelCosts& costs_;
   KernelGraph graph_;
   std::unordered_map<std::string, int> buffers_;
-  std::vector<char> has_integers_;  // by buffer
+  std::vector<char> has_integers_;   // by buffer
+  std::vector<char> makes_results_;  // by kernel: known by a signature that says which tensors it reads
   Diagnostics mistakes_;
 };
 

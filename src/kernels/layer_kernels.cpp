@@ -1,6 +1,9 @@
 #include "layer_kernels.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "mamba_kernels.hpp"
 
 namespace tangram::kernels {
 namespace {
@@ -12,16 +15,16 @@ class LayerKernels {
   LayerKernels(const model::BlockType& block, const StepShape& step) : block_(block), step_(step) {}
 
   std::vector<KernelSpec> run() && {
-    // Attention and feed-forward of parallel layers read the same input: before either adds to it.
-    const bool own_norm = block_.norms >= 2;
-    add_norm("attention_norm", Part::kAttention, "normed");
+    // Attention and feed-forward of parallel layers read the same input: before either adds to it. Layers of one part
+    // have its norm alone.
+    const bool own_norm = !block_.mixes() || block_.norms >= 2;
+    if (block_.mixes()) {
+      add_norm(block_.recurrence ? "mixer_norm" : "attention_norm", Part::kAttention, "normed");
+    }
     if (block_.parallel_attention && own_norm) add_norm("ffn_norm", Part::kFeedForward, "ffn_normed");
     const std::string ffn_input = own_norm ? "ffn_normed" : "normed";
-    if (block_.attention.kind == model::AttentionKind::kLatent) {
-      add_latent_attention();
-    } else {
-      add_attention();
-    }
+    add_mixer();
+    if (!block_.feeds_forward()) return std::move(kernels_);
     if (!block_.parallel_attention && own_norm) add_norm("ffn_norm", Part::kFeedForward, "ffn_normed");
     if (block_.feed_forward.is_moe()) {
       add_experts(ffn_input);
@@ -36,6 +39,21 @@ class LayerKernels {
   [[nodiscard]] Use hidden() const { return act("hidden", block_.hidden); }
   [[nodiscard]] Use weights(std::string name, Count parameters) const {
     return weight(std::move(name), parameters, step_);
+  }
+
+  void add_mixer() {
+    if (block_.recurrence) return add_recurrence();
+    if (!block_.attends()) return;
+    if (block_.attention.kind == model::AttentionKind::kLatent) return add_latent_attention();
+    add_attention();
+  }
+
+  void add_recurrence() {
+    std::vector<KernelSpec> mixer = mamba_kernels(block_, step_);
+    std::ranges::move(mixer, std::back_inserter(kernels_));
+    const std::int64_t inner = block_.recurrence->inner();
+    const Count bias = block_.recurrence->projection_bias ? block_.hidden : 0;
+    add_residual_gemm("out_proj", Part::kAttention, inner, act("gated", inner), bias);
   }
 
   void add_norm(const std::string& name, Part part, const std::string& out) {

@@ -13,8 +13,8 @@ inline constexpr std::array<std::string_view, kBufferKindCount> kBufferKindNames
 inline constexpr std::array<std::string_view, kGrowthCount> kGrowthNames{"request", "token", "step"};
 inline constexpr std::array<std::string_view, kEvidenceCount> kEvidenceNames{"model", "trace", "ptx", "signature",
                                                                              "conservative"};
-inline constexpr std::array<std::string_view, kPinCount> kPinNames{"none", "collective", "unknown_pointer", "host",
-                                                                   "format"};
+inline constexpr std::array<std::string_view, kPinCount> kPinNames{"none", "collective", "unknown_pointer",
+                                                                   "host", "format",     "unknown_operands"};
 inline constexpr std::array<std::string_view, kPartCount> kPartNames{"other", "embedding", "attention", "feed_forward",
                                                                      "head"};
 inline constexpr std::array<std::string_view, kTimeSourceCount> kTimeSourceNames{"measured", "interpolated",

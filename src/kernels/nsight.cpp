@@ -30,9 +30,6 @@ int whole(std::optional<double> number, int fallback) {
   return number && *number >= 0 && *number <= 2e9 ? static_cast<int>(*number) : fallback;
 }
 
-/// Whether an entry of cuda_gpu_trace is a copy or a fill: they have no grid.
-bool is_copy(std::string_view name) { return name.starts_with("[CUDA mem"); }
-
 Recording graph_of(std::vector<TimedRow> rows, std::string gpu) {
   Recording recording;
   KernelGraph& graph = recording.graph;
@@ -46,9 +43,7 @@ Recording graph_of(std::vector<TimedRow> rows, std::string gpu) {
     kernel.stream = row.stream;
     kernel.launch = row.launch;
     kernel.times = {measured(row.microseconds)};
-    kernel.pinned = is_collective(row.name)                                                   ? Pin::kCollective
-                    : is_copy(row.name) && row.name.find("Device-to-Device") == row.name.npos ? Pin::kHost
-                                                                                              : Pin::kUnknownPointer;
+    identify(row.name, kernel);
     if (!row.name.empty()) kernel.names = {std::move(row.name)};
     graph.kernels.push_back(std::move(kernel));
   }

@@ -12,12 +12,13 @@ namespace {
 
 using Name = std::string_view;
 
-constexpr std::array<Name, kOperatorCount> kOperatorNames{"gemm", "attention_decode", "attention_prefill", "experts",
-                                                          "stream"};
+constexpr std::array<Name, kOperatorCount> kOperatorNames{"gemm",    "attention_decode", "attention_prefill",
+                                                          "experts", "chunk_products",   "stream"};
 constexpr std::array<Name, 3> kGemmShape{"m", "n", "k"};
 constexpr std::array<Name, 5> kDecodeShape{"batch", "context", "heads", "kv_heads", "head_dim"};
 constexpr std::array<Name, 5> kPrefillShape{"batch", "tokens", "heads", "kv_heads", "head_dim"};
 constexpr std::array<Name, 5> kExpertsShape{"tokens", "hidden", "intermediate", "topk", "experts"};
+constexpr std::array<Name, 5> kChunkShape{"products", "m", "n", "k", "bytes"};
 constexpr std::array<Name, 1> kStreamShape{"bytes"};
 
 using Shape = std::span<const std::int64_t>;
@@ -63,6 +64,7 @@ std::span<const std::string_view> shape_names(Operator op) {
     case Operator::kAttentionDecode: return kDecodeShape;
     case Operator::kAttentionPrefill: return kPrefillShape;
     case Operator::kExperts: return kExpertsShape;
+    case Operator::kChunkProducts: return kChunkShape;
     case Operator::kStream: return kStreamShape;
   }
   return kStreamShape;
@@ -82,6 +84,8 @@ Work work_of(Operator op, Shape shape, DType dtype) {
       return attention_work(shape, tokens, tokens, tokens * tokens / 2, width);
     }
     case Operator::kExperts: return experts_work(shape, width);
+    case Operator::kChunkProducts:
+      return {2 * number(shape, 0) * number(shape, 1) * number(shape, 2) * number(shape, 3), number(shape, 4)};
     case Operator::kStream: return {0, number(shape, 0)};
   }
   return {};

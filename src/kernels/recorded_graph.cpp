@@ -11,6 +11,7 @@
 #include "tangram/base/spelling.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/kernels/kernel_cost.hpp"
+#include "tangram/kernels/signatures.hpp"
 
 namespace tangram::kernels {
 namespace {
@@ -47,8 +48,12 @@ std::optional<KernelTime> measured(double microseconds) {
                     kRepeatError};
 }
 
-bool is_collective(std::string_view kernel_name) {
-  return kernel_name.starts_with("nccl") || kernel_name.starts_with("rccl");
+void identify(std::string_view name, Kernel& kernel) {
+  const Signature* signature = signature_of(name);
+  kernel.pinned = Pin::kUnknownPointer;
+  if (signature == nullptr) return;
+  kernel.signature = signature->family;
+  kernel.pinned = signature->pinned == Pin::kNone ? Pin::kUnknownOperands : signature->pinned;
 }
 
 std::string symbol(std::string text) {

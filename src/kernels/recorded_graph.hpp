@@ -19,8 +19,9 @@ namespace tangram::kernels {
 /// A time as it was measured once.
 [[nodiscard]] std::optional<KernelTime> measured(double microseconds);
 
-/// Kernels of collectives wait for the other ranks: their group stays together.
-[[nodiscard]] bool is_collective(std::string_view kernel_name);
+/// Of a kernel of which its name alone is known, or copies and fills: the family of its signature, and why it stays
+/// with its neighbours.
+void identify(std::string_view name, Kernel& kernel);
 
 [[nodiscard]] Source source_of(RecordingKind kind, const RecordingFile& file);
 

@@ -166,15 +166,24 @@ Diagnostic refused(std::string code, std::string message, std::string hint) {
   return problem(ErrorKind::kInput, std::move(code), std::move(message), std::move(hint));
 }
 
+/// What of the layer is made into no kernels; empty: all of it is.
+std::string_view beyond_kernels(const model::BlockType& type) {
+  if (type.recurrence && type.recurrence->kind != model::RecurrenceKind::kMamba2) return beyond_transformer(type);
+  if (type.attends() && type.attention.output_gate) return "a gate on its attention";
+  return type.feed_forward.latent_hidden > 0 ? "experts in a latent width" : "";
+}
+
 std::optional<Diagnostic> mistake_in(const model::Model& model, std::span<const PhaseLoad> loads) {
   const auto encodes = [](const model::BlockType& type) { return !type.attention.causal; };
   if (std::ranges::any_of(model.types, encodes) || !model.graph.empty()) {
     return refused("unsupported-model", fmt::format("{} has encoders", model.name),
                    "kernel graphs are made of text models; record one of this model instead");
   }
-  if (const std::string_view other = beyond_transformer(model); !other.empty()) {
+  for (const model::BlockType& type : model.types) {
+    const std::string_view other = beyond_kernels(type);
+    if (other.empty()) continue;
     return refused("unsupported-model", fmt::format("layers of {} have {}", model.name, other),
-                   "kernel graphs are made of transformer layers; record one of this model instead");
+                   "kernel graphs are made of transformer and Mamba-2 layers; record one of this model instead");
   }
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const PhaseLoad& load = loads[i];

@@ -2,7 +2,8 @@
 //
 //   {
 //     "schema": "tangram.operator_times/1",
-//     "operator": "gemm",                     gemm, attention_decode, attention_prefill, experts, stream
+//     "operator": "gemm",                     gemm, attention_decode, attention_prefill, experts,
+//                                              chunk_products, stream
 //     "dtype": "bf16",
 //     "source": "...",
 //     "interpolated": ["n", "k", "m"],        outermost first; none: samples for the roofline alone

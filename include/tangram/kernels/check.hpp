@@ -13,7 +13,7 @@ namespace tangram::kernels {
 enum class Severity : std::uint8_t { kError, kWarning };
 
 /// Codes of errors: "cycle", "missing-time" (on no GPU), "epoch-order", "copies", "unknown-position" (two GPUs, and a
-/// kernel matched by order alone). Of warnings: "gpu-without-time", "unread", "pinned", "uncertain".
+/// kernel matched by order alone). Of warnings: "gpu-without-time", "unread", "pinned", "signature", "uncertain".
 struct Finding {
   Severity severity = Severity::kError;
   std::string code;

@@ -22,12 +22,15 @@ class KernelCosts {
   /// Of several tables of one operator the first with rows of the GPU counts. All have an inference part.
   explicit KernelCosts(std::vector<OperatorTable> tables) : tables_(std::move(tables)) {}
 
-  /// None where no table is of the operator, or the GPU cannot compute in `dtype`. Tables of bf16 are those of fp16
-  /// too, at which matrix units run as fast; other formats get the roofline at their own peak.
+  /// None where no table is of the operator (products by chunks without one get a roofline of attention and streams),
+  /// or the GPU cannot compute in `dtype`. Tables of bf16 are those of fp16 too, at which matrix units run as fast;
+  /// other formats get the roofline at their own peak.
   [[nodiscard]] std::optional<KernelTime> time(Operator op, std::span<const std::int64_t> shape, DType dtype,
                                                const cluster::GpuType& gpu) const;
 
  private:
+  [[nodiscard]] std::optional<KernelTime> time_of_chunk_products(std::span<const std::int64_t> shape, DType dtype,
+                                                                 const cluster::GpuType& gpu) const;
   [[nodiscard]] const OperatorTable* table_for(Operator op, const std::string& gpu) const;
 
   std::vector<OperatorTable> tables_;

@@ -60,9 +60,16 @@ inline constexpr int kEvidenceCount = 5;
 [[nodiscard]] std::string_view to_string(Evidence evidence);  ///< "model", "trace", "ptx", "signature", "conservative"
 
 /// Why a kernel must run where its neighbours by buffer run.
-enum class Pin : std::uint8_t { kNone, kCollective, kUnknownPointer, kHost, kFormat };
-inline constexpr int kPinCount = 5;
-[[nodiscard]] std::string_view to_string(Pin pin);  ///< "none", "collective", "unknown_pointer", "host", "format"
+enum class Pin : std::uint8_t {
+  kNone,
+  kCollective,
+  kUnknownPointer,  ///< it may touch anything
+  kHost,
+  kFormat,
+  kUnknownOperands  ///< of a family with a signature (signatures.hpp), but the recording does not say what it was given
+};
+inline constexpr int kPinCount = 6;
+[[nodiscard]] std::string_view to_string(Pin pin);  ///< "none", "collective", "unknown_pointer", ...
 
 /// The part of a model that a kernel belongs to: what coarser ways to split a model cut between.
 enum class Part : std::uint8_t { kOther, kEmbedding, kAttention, kFeedForward, kHead };
@@ -106,6 +113,7 @@ struct Kernel {
   std::vector<int> after;  ///< kernels of the phase that end first for other reasons: events, edges of a CUDA graph
   Evidence evidence = Evidence::kConservative;
   Pin pinned = Pin::kNone;
+  std::string signature;  ///< family of the kernel, if its name is that of a library's; empty: none
   std::vector<std::optional<KernelTime>> times;  ///< by GPU; none: not known there, or the GPU cannot run it
   std::optional<Launch> launch;
   std::vector<std::string> names;  ///< by GPU: what runs there; empty: not known

@@ -1,5 +1,6 @@
-// The kernel graph of recorded launches of PTX. Goes in: modules, launches of their entries in order, GPU types. Comes
-// out: a graph of one step, in which what kernels touch is what the analysis of their PTX found.
+// The kernel graph of recorded launches. Goes in: modules of PTX, launches in order, GPU types. Comes out: a graph of
+// one step, in which what kernels touch is what the analysis of their PTX found, or the signature of kernels without
+// PTX says.
 #pragma once
 
 #include <span>

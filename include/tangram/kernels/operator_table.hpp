@@ -53,7 +53,8 @@ struct OperatorTable {
 
 [[nodiscard]] nlohmann::ordered_json operator_table_json(const OperatorTable& table);
 
-/// The tables that come with the program (configs/kernels, embedded at build time), one an operator.
+/// The tables that come with the program (configs/kernels, embedded at build time), one an operator; none has
+/// products by chunks.
 [[nodiscard]] const std::vector<OperatorTable>& shipped_tables();
 
 }  // namespace tangram::kernels

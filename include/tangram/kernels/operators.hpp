@@ -16,9 +16,11 @@ enum class Operator : std::uint8_t {
   kAttentionDecode,   ///< batch, context, heads, kv_heads, head_dim: one query for each of batch
   kAttentionPrefill,  ///< batch, tokens, heads, kv_heads, head_dim: causal, all queries
   kExperts,           ///< tokens, hidden, intermediate, topk, experts: all products of the routed experts, gated
+  kChunkProducts,     ///< products, m, n, k, bytes: so many [m x k] times [k x n] of a recurrence by chunks, and what
+                      ///< they read and write in all
   kStream,            ///< bytes: a kernel that reads and writes so many and computes next to nothing
 };
-inline constexpr int kOperatorCount = 5;
+inline constexpr int kOperatorCount = 6;
 
 [[nodiscard]] std::string_view to_string(Operator op);  ///< "gemm", ...
 /// In the order of their values.

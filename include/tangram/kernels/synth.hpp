@@ -27,10 +27,13 @@ struct PhaseLoad {
 
 /// One layer, in launch order: norm, qkv, rope and KV write, attention, o_proj with the addition, norm, gate_up,
 /// activation, down with the addition; for experts router, choice, experts, combination, and what all tokens share.
-/// Models of latent attention decode on the compressed cache (absorbed), and expand it in prefill. Weights have the
-/// precision of the job; activations and the cache 2 bytes under fp8. Phases share weights and cache. Buffers of the
-/// cache count bytes as [token][request], so that new tokens are at their end.
-/// Fails on models with encoders, on two phases of a kind, and where a buffer would have more than a PiB.
+/// Of Mamba-2 norm, in_proj, convolution, state update (prefill: products by chunks), gated norm and out_proj with the
+/// addition, as part of attention; the state of a request counts as its cache. Layers may lack a mixer or a
+/// feed-forward. Models of latent attention decode on the compressed cache (absorbed), and expand it in prefill.
+/// Weights have the precision of the job; activations and the cache 2 bytes under fp8. Phases share weights and cache.
+/// Buffers of the cache count bytes as [token][request], so that new tokens are at their end. Fails on models with
+/// encoders, other recurrences, gates on attention and experts in a latent width, on two phases of a kind, and where a
+/// buffer would have more than a PiB.
 [[nodiscard]] Expected<KernelGraph> synthesize(const model::Model& model, std::span<const PhaseLoad> loads,
                                                std::span<const cluster::GpuType> gpus, const KernelCosts& costs);
 

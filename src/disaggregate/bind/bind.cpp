@@ -154,14 +154,23 @@ class Binding {
     if (unrolled_.phases.size() > 1) add_caches_sent();
   }
 
+  // States of recurrences are updated in place: read, too.
+  template <class Visit>
+  void for_each_read(int kernel, Visit&& visit) const {
+    const kernels::Kernel& of = at(unrolled_.kernels, kernel);
+    for (const auto* accesses : {&of.reads, &of.updates}) {
+      for (const kernels::Access& access : *accesses) visit(access);
+    }
+  }
+
   // What the last phase reads of caches that an earlier one wrote: all bytes of a pass, once.
   void add_caches_sent() {
     const kernels::Phase& last = unrolled_.phases.back();
     std::map<int, std::vector<int>> readers;  // by buffer
     for (int k = last.first; k < last.first + last.count; ++k) {
-      for (const kernels::Access& read : at(unrolled_.kernels, k).reads) {
+      for_each_read(k, [&](const kernels::Access& read) {
         if (at(unrolled_.buffers, read.buffer).kind == kernels::BufferKind::kKv) readers[read.buffer].push_back(k);
-      }
+      });
     }
     for (int k = 0; k < last.first; ++k) {
       const kernels::Kernel& kernel = at(unrolled_.kernels, k);
@@ -184,12 +193,12 @@ class Binding {
     std::map<int, std::set<int>> readers;  // by buffer
     const int last = unrolled_.phases.back().first;
     for (int k = 0; k < unrolled_.kernel_count(); ++k) {
-      for (const kernels::Access& read : at(unrolled_.kernels, k).reads) {
+      for_each_read(k, [&](const kernels::Access& read) {
         const kernels::BufferKind kind = at(unrolled_.buffers, read.buffer).kind;
         if (kind == kernels::BufferKind::kWeight || (kind == kernels::BufferKind::kKv && k >= last)) {
           readers[read.buffer].insert(k);
         }
-      }
+      });
     }
     for (const auto& [buffer, of_buffer] : readers) {
       const bool is_weight = at(unrolled_.buffers, buffer).kind == kernels::BufferKind::kWeight;

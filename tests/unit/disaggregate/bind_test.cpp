@@ -121,6 +121,35 @@ TEST_CASE("disaggregate bind: the residual stream is sent, weights and caches st
                                           "weight 5000 from -1 to 0", "weight 5000 from -1 to 1"});
 }
 
+TEST_CASE("disaggregate bind: a state that is updated in place stays where it is, and prefill sends it") {
+  kernels::KernelGraph graph = two_layers();
+  kernels::Kernel& scan = graph.kernels.front();
+  scan.updates.push_back({2, 0, 7000, true});
+  scan.reads.pop_back();
+  const auto is_cache = [](const Buffer& held) { return held.kind == BufferKind::kCache; };
+  const auto alone = problem_of(two_nodes(), graph, {});
+  REQUIRE(alone);
+  CHECK(std::ranges::count_if(alone->buffers, is_cache) == 2);
+  kernels::Kernel writer = kernel("write", -1, kernels::Part::kAttention);
+  writer.writes = {{2, 0, 7000, true}};
+  for (kernels::Kernel& of_decode : graph.kernels) ++of_decode.order;
+  graph.kernels.insert(graph.kernels.begin(), writer);
+  kernels::Phase prefill;
+  prefill.name = "prefill";
+  prefill.requests = 4;
+  prefill.count = 1;
+  kernels::Phase decode = graph.phases.front();
+  decode.first = 1;
+  decode.repeats.front().first = 1;
+  graph.phases = {prefill, decode};
+  const auto both = problem_of(two_nodes(), graph, {});
+  REQUIRE(both);
+  const auto sent = std::ranges::find(both->buffers, 0, &Buffer::writer);
+  REQUIRE(sent != both->buffers.end());
+  CHECK(sent->bytes == 7000);
+  CHECK(sent->readers == std::vector<int>{1});
+}
+
 TEST_CASE("disaggregate bind: a GPU type without times is named") {
   kernels::KernelGraph graph = two_layers();
   graph.gpus = {"Small", "Other"};

@@ -22,7 +22,8 @@ struct Gain {
   std::string phase;
   int requests = 0;
   Link link;
-  double over_replicas = 0;  // of a plan found by the study's heuristic, which has gaps of up to 3.6 %
+  double over_replicas = 0;  // of a plan that the study's heuristic found
+  double proven = 0;         // the study's bound on all plans, up to 3.6 % above that one
 };
 
 struct Pass {
@@ -36,13 +37,17 @@ struct Pass {
 
 TEST_CASE("disaggregate links: throughput over replicas") {
   const std::vector<Gain> rows = {
-      {"decode", 1, kFree, 1.075},        {"decode", 1, kInfiniBand, 1.049}, {"decode", 1, kStaged, 1.021},
-      {"decode", 8, kFree, 1.122},        {"decode", 8, kInfiniBand, 1.095}, {"decode", 8, kStaged, 1.065},
-      {"decode", 8, kEthernet, 1.088},    {"decode", 32, kFree, 1.064},      {"decode", 32, kInfiniBand, 1.042},
-      {"decode", 32, kStaged, 1.026},     {"decode", 128, kFree, 1.032},     {"decode", 128, kInfiniBand, 1.026},
-      {"decode", 128, kStaged, 1.012},    {"prefill", 1, kFree, 1.056},      {"prefill", 1, kInfiniBand, 1.017},
-      {"prefill", 1, kStaged, 1.007},     {"prefill", 1, kEthernet, 0.982},  {"prefill", 4, kFree, 1.058},
-      {"prefill", 4, kInfiniBand, 1.020}, {"prefill", 4, kStaged, 1.019},    {"prefill", 4, kEthernet, 0.993},
+      {"decode", 1, kFree, 1.075, 1.084},        {"decode", 1, kInfiniBand, 1.049, 1.058},
+      {"decode", 1, kStaged, 1.021, 1.031},      {"decode", 8, kFree, 1.122, 1.133},
+      {"decode", 8, kInfiniBand, 1.095, 1.102},  {"decode", 8, kStaged, 1.065, 1.083},
+      {"decode", 8, kEthernet, 1.088, 1.105},    {"decode", 32, kFree, 1.064, 1.071},
+      {"decode", 32, kInfiniBand, 1.042, 1.054}, {"decode", 32, kStaged, 1.026, 1.040},
+      {"decode", 128, kFree, 1.032, 1.039},      {"decode", 128, kInfiniBand, 1.026, 1.032},
+      {"decode", 128, kStaged, 1.012, 1.026},    {"prefill", 1, kFree, 1.056, 1.069},
+      {"prefill", 1, kInfiniBand, 1.017, 1.041}, {"prefill", 1, kStaged, 1.007, 1.037},
+      {"prefill", 1, kEthernet, 0.982, 1.017},   {"prefill", 4, kFree, 1.058, 1.068},
+      {"prefill", 4, kInfiniBand, 1.020, 1.054}, {"prefill", 4, kStaged, 1.019, 1.051},
+      {"prefill", 4, kEthernet, 0.993, 1.017},
   };
   for (const Gain& row : rows) {
     const disaggregate::Problem problem =
@@ -53,9 +58,11 @@ TEST_CASE("disaggregate links: throughput over replicas") {
     const double gain = replica_period(problem) / solution.value;
     const double bound = replica_period(problem) / solution.bound;
     INFO("gain " << gain << ", bound " << bound);
-    CHECK(gain >= row.over_replicas - 0.005);
+    constexpr double kRounded = 0.0005;
+    CHECK(gain >= row.over_replicas - kRounded);
     CHECK(solution.gap() < 0.01);
     CHECK(gain <= bound);
+    CHECK(bound <= row.proven + kRounded);
   }
 }
 

@@ -180,8 +180,8 @@ TEST_CASE("reads, writes and updates are recorded byte by byte") {
 }
 
 TEST_CASE("what is not known is refused by name") {
-  CHECK(refusal("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f2};\n") ==
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 is not interpreted");
+  CHECK(refusal("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f2};\n") ==
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 is not interpreted");
   CHECK(refusal("add.rz.f32 %f1, %f2, %f3;\n") == "add.rz.f32: .rz is not interpreted");
   CHECK(refusal("add.cc.u32 %x, %x, %x;\n") == "add.cc.u32: .cc is not interpreted");
   CHECK(refusal("mov.u32 %x, %smid;\n") == "%smid is not interpreted");

@@ -65,13 +65,22 @@ TEST_CASE("kernels that are matched by order alone say nothing of a second GPU")
   CHECK(codes_of(graph) == Codes{"unknown-position"});
 }
 
+TEST_CASE("what is known by signature alone is told, by family") {
+  KernelGraph graph = repeated_graph();
+  graph.kernels[0].evidence = graph.kernels[2].evidence = Evidence::kSignature;
+  graph.kernels[0].signature = "gemm";
+  graph.kernels[2].signature = "attention";
+  REQUIRE(codes_of(graph) == Codes{"signature"});
+  CHECK(check(graph).front().message == "what 2 of 4 kernels touch is known by signature (attention, gemm)");
+}
+
 TEST_CASE("pins and uncertain times are warned of") {
   KernelGraph graph = repeated_graph();
   graph.kernels[0].pinned = Pin::kCollective;
   for (Kernel& kernel : graph.kernels) kernel.times[0]->error = 0.3;
   const auto findings = check(graph);
   REQUIRE(codes_of(graph) == Codes{"pinned", "uncertain"});
-  CHECK(findings[0].message == "1 of 4 kernels stay with their neighbours: collective");
+  CHECK(findings[0].message == "1 of 4 kernels stay with their neighbours: collective (first_kernel)");
   CHECK(findings[1].message == "its times are off by 30 % in the mean");
   CHECK(std::ranges::all_of(findings, [](const Finding& f) { return f.severity == Severity::kWarning; }));
 }

@@ -151,6 +151,51 @@ TEST_CASE("an operator without a schema may write all that it is given") {
   CHECK(graph.kernels[0].evidence == Evidence::kConservative);
 }
 
+TEST_CASE("what an operator without a schema returns anew is all that a kernel of known family wrote") {
+  // An attention of Python: q and k are given, o and the sums of rows come back.
+  const std::string flash = "void flash::flash_fwd_kernel<T>(Flash_fwd_params)";
+  const std::string trace =
+      trace_of({op_event("FlashAttnFunc", 1, 100, 10), call_event(22, 102), kernel_event(flash, 22, 200, 5)});
+  const auto graph_of = [&](const std::string& outputs) {
+    const std::string inputs = tensor(7, 64) + ", " + tensor(8, 64);
+    return imported({{"t.json", trace}, {"e.json", execution_of({et_node("FlashAttnFunc", 1, "", inputs, outputs)})}})
+        .graph;
+  };
+  const KernelGraph both = graph_of(tensor(9, 64) + ", " + tensor(10, 8));
+  CHECK(both.kernels[0].evidence == Evidence::kSignature);
+  CHECK(both.kernels[0].signature == "attention");
+  CHECK(both.kernels[0].pinned == Pin::kNone);
+  CHECK(touched(both, both.kernels[0].reads) == Touched{{"storage7", false}, {"storage8", false}});
+  CHECK(touched(both, both.kernels[0].writes) == Touched{{"storage9", false}, {"storage10", false}});
+  CHECK(both.kernels[0].updates.empty());
+  // Where the sums do not come back, they may lie in an input.
+  const KernelGraph one = graph_of(tensor(9, 64));
+  CHECK(one.kernels[0].evidence == Evidence::kConservative);
+  CHECK(one.kernels[0].updates.size() == 3);
+}
+
+TEST_CASE("a fill among an operator's kernels reads no inputs") {
+  std::string trace = trace_of({op_event("aten::mm", 3, 125, 20), call_event(23, 126), call_event(24, 130),
+                                kernel_event("Memset (Device)", 23, 210, 1), kernel_event("split", 24, 220, 2)});
+  trace.replace(trace.find("\"cat\": \"kernel\", \"name\": \"Memset"), 15, "\"cat\": \"gpu_memset\"");
+  const std::string node = et_node("aten::mm", 3, "aten::mm(Tensor self, Tensor mat2) -> Tensor",
+                                   tensor(7, 64) + ", " + tensor(7, 64), tensor(8, 64));
+  const KernelGraph graph = imported({{"t.json", trace}, {"e.json", execution_of({node})}}).graph;
+  CHECK(graph.kernels[0].reads.empty());
+  CHECK(touched(graph, graph.kernels[0].updates) == Touched{{"storage8", false}});
+  CHECK(graph.kernels[0].signature == "fill");
+  CHECK(touched(graph, graph.kernels[1].reads) == Touched{{"storage7", false}});
+}
+
+TEST_CASE("without tensors a kernel of known family stays pinned, by what is missing") {
+  const std::string gemm = "ampere_sgemm_128x64_tn";
+  const std::string trace = trace_of({kernel_event(gemm, 9, 1, 1), kernel_event("mine", 10, 3, 2)});
+  const KernelGraph graph = imported({{"t.json", trace}}).graph;
+  CHECK(graph.kernels[0].signature == "gemm");
+  CHECK(graph.kernels[0].pinned == Pin::kUnknownOperands);
+  CHECK(graph.kernels[1].pinned == Pin::kUnknownPointer);
+}
+
 TEST_CASE("a view is a part of its storage, nobody knows which") {
   std::vector<RecordingFile> files = four_operators();
   files[1].text = execution_of(

@@ -23,8 +23,8 @@ using namespace tangram::kernels;
 
 namespace {
 
-model::Model shipped_model(const std::string& name) {
-  const std::string path = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/" + name + ".yaml";
+model::Model shipped_model(const std::string& name, const std::string& extension = ".yaml") {
+  const std::string path = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/" + name + extension;
   std::ifstream in(path);
   REQUIRE(in);
   std::ostringstream text;
@@ -47,6 +47,19 @@ KernelGraph graph_of(const model::Model& model, const std::vector<PhaseLoad>& lo
   const auto graph = synthesize(model, loads, gpus_named({"H100-80GB-SXM", "L40S"}), costs);
   REQUIRE(graph);
   return *graph;
+}
+
+/// Five layers of a mixer alone.
+model::Model small_mamba() {
+  auto model = model::read_any_model(R"({"schema": "tangram.model/1", "name": "small-mamba",
+    "architecture": {"vocabulary": 64, "hidden": 16,
+      "types": [{"name": "mamba2", "only": "mixer",
+                 "mamba2": {"heads": 2, "head_dim": 4, "groups": 1, "state": 8, "chunk": 16}}],
+      "blocks": [{"type": "mamba2", "count": 5}]},
+    "training": {"sequence_length": 64, "global_batch_samples": 8}})",
+                                     "small-mamba.json");
+  if (!model) FAIL(render(model.error()));
+  return *model;
 }
 
 constexpr PhaseLoad kDecode{PhaseKind::kDecode, 32, 2048};
@@ -181,6 +194,112 @@ TEST_CASE("layers that take turns are one repeat of both, and phases share weigh
   CHECK(both.phases.size() == 2);
 }
 
+TEST_CASE("hybrid models that ship have sound graphs with all of their weights") {
+  for (const char* name : {"nemotron-h-8b", "nemotron-3-nano", "granite-4.0-h-small"}) {
+    INFO(name);
+    const model::Model model = shipped_model("hf/" + std::string(name), ".json");
+    const KernelGraph graph = graph_of(model, {kPrefill, kDecode});
+    for (const Finding& finding : check(graph)) {
+      INFO(finding.code << " " << finding.about << " " << finding.message);
+      CHECK(finding.severity == Severity::kWarning);
+    }
+    const std::int64_t width = bytes_of(model.job.precision);
+    CHECK(bytes_of_kind(graph, BufferKind::kWeight) ==
+          Approx(static_cast<double>(model.total_parameters() * width)).epsilon(1e-4));
+    const auto read = read_kernel_graph(io::write_canonical(kernel_graph_json(graph)), "graph.json");
+    REQUIRE(read);
+    CHECK(*read == graph);
+  }
+}
+
+TEST_CASE("a Mamba-2 layer keeps a state for each request, whatever its length") {
+  // 2 heads of 4, one group, keys of 8: inner 8, convolved 8 + 2 * 8 = 24, projected 8 + 24 + 2 = 34. Hidden 16.
+  const KernelGraph decode = graph_of(small_mamba(), {{PhaseKind::kDecode, 3, 100}});
+  std::vector<std::string> names;
+  for (const Kernel& kernel : decode.kernels) names.push_back(kernel.id.substr(kernel.id.rfind('.') + 1));
+  CHECK(names == std::vector<std::string>{"embedding", "mixer_norm", "in_proj", "convolution", "state_update",
+                                          "gated_norm", "out_proj", "final_norm", "head", "sample"});
+  CHECK(kernel_named(decode, "decode.layer0.in_proj").shape == std::vector<std::int64_t>{3, 34, 16});
+  CHECK(kernel_named(decode, "decode.layer0.out_proj").shape == std::vector<std::int64_t>{3, 16, 8});
+  // States: 3 requests x 2 x 4 x 8 x 4 bytes; inputs of the convolution: 3 x 24 channels x 3 tokens x 2 bytes. 5
+  // layers.
+  CHECK(bytes_of_kind(decode, BufferKind::kKv) == 5 * (768 + 432));
+  const Kernel& update = kernel_named(decode, "decode.layer0.state_update");
+  REQUIRE(update.updates.size() == 1);
+  CHECK(update.updates.front().bytes == 768);
+  // State read and written, 3 x 24 convolved, 3 x 2 step sizes, 3 x 2 weights and 3 x 8 outputs of 2 bytes.
+  CHECK(update.shape == std::vector<std::int64_t>{2 * 768 + 2 * (72 + 6 + 6 + 24)});
+  const KernelGraph longer = graph_of(small_mamba(), {{PhaseKind::kDecode, 3, 4000}});
+  CHECK(bytes_of_kind(longer, BufferKind::kKv) == bytes_of_kind(decode, BufferKind::kKv));
+  CHECK(decode.phases.front().repeats.front().times == 5);
+}
+
+TEST_CASE("prefill of a Mamba-2 layer multiplies chunks, and leaves the state that decode updates") {
+  // Two requests of 40 tokens in chunks of 16: 2 x 3 chunks.
+  const KernelGraph both = graph_of(small_mamba(), {{PhaseKind::kPrefill, 2, 40}, {PhaseKind::kDecode, 2, 40}});
+  const Phase& prefill = both.phases.front();
+  std::vector<std::string> names;
+  for (int k = 1; k < prefill.count - 3; ++k) {
+    names.push_back(at(both.kernels, k).id.substr(std::string("prefill.layer0.").size()));
+  }
+  CHECK(names == std::vector<std::string>{"mixer_norm", "in_proj", "convolution", "decays", "chunk_states",
+                                          "state_passing", "chunk_scores", "chunk_scan", "gated_norm", "out_proj"});
+  // [products, m, n, k]: 6 chunks x 2 heads of 8 x 4 over 16 tokens; 6 x 1 group of 16 x 16 over 8; outputs of 16 x 4
+  // over 16 + 8.
+  const auto shape_of = [&](const std::string& name) {
+    auto shape = kernel_named(both, "prefill.layer0." + name).shape;
+    shape.pop_back();
+    return shape;
+  };
+  CHECK(shape_of("chunk_states") == std::vector<std::int64_t>{12, 8, 4, 16});
+  CHECK(shape_of("chunk_scores") == std::vector<std::int64_t>{6, 16, 16, 8});
+  CHECK(shape_of("chunk_scan") == std::vector<std::int64_t>{12, 16, 4, 24});
+  // Scores: keys and queries of 80 tokens x 8 x 2 bytes read, 6 x 16 x 16 x 4 bytes written.
+  CHECK(kernel_named(both, "prefill.layer0.chunk_scores").shape.back() == 2 * 80 * 8 * 2 + 6 * 256 * 4);
+  const Kernel& passing = kernel_named(both, "prefill.layer0.state_passing");
+  const Kernel& update = kernel_named(both, "decode.layer0.state_update");
+  REQUIRE(passing.writes.size() == 1);
+  CHECK(passing.writes == update.updates);
+  const auto name_of = [&](int kernel) {
+    const std::string& id = at(both.kernels, kernel).id;
+    return id.substr(id.rfind('.') + 1);
+  };
+  std::set<std::pair<std::string, std::string>> flows;
+  for (const Hazard& hazard : hazards(both, prefill)) {
+    if (hazard.kind != HazardKind::kReadAfterWrite) continue;
+    flows.emplace(name_of(hazard.from), name_of(hazard.to));
+  }
+  const std::set<std::pair<std::string, std::string>> wanted{
+      {"in_proj", "convolution"},      {"in_proj", "decays"},           {"in_proj", "gated_norm"},
+      {"convolution", "chunk_states"}, {"decays", "chunk_states"},      {"chunk_states", "state_passing"},
+      {"convolution", "chunk_scores"}, {"state_passing", "chunk_scan"}, {"chunk_scores", "chunk_scan"},
+      {"chunk_scan", "gated_norm"},    {"gated_norm", "out_proj"}};
+  CHECK(std::ranges::includes(flows, wanted));
+}
+
+TEST_CASE("times of a recurrence say where they come from") {
+  const KernelGraph graph = graph_of(shipped_model("hf/nemotron-h-8b", ".json"), {kPrefill, kDecode});
+  // 32 x 18560 x 4096 lies between rows of the table.
+  CHECK(kernel_named(graph, "decode.layer0.in_proj").times.front()->from == TimeSource::kInterpolated);
+  const Kernel& scan = kernel_named(graph, "prefill.layer0.chunk_scan");
+  REQUIRE(scan.times.front());
+  CHECK(scan.times.front()->from == TimeSource::kRoofline);
+  // 2 requests x 8 chunks x 128 heads of products of 128 x 64 over 128 + 128, at attention's share of the peak; what is
+  // moved, at streams' share of the bandwidth.
+  const OperatorTable& attention =
+      *std::ranges::find(shipped_tables(), Operator::kAttentionPrefill, &OperatorTable::op);
+  const OperatorTable& stream = *std::ranges::find(shipped_tables(), Operator::kStream, &OperatorTable::op);
+  CHECK(scan.times.front()->error == attention.inference_of("").roofline_error);
+  const cluster::GpuType device = gpus_named({"H100-80GB-SXM"}).front();
+  const double multiplied =
+      2.0 * 2048 * 128 * 64 * 256 /
+      (attention.inference_of(device.name).roofline.compute * device.peak_of(DType::kBf16).value());
+  const double moved = static_cast<double>(scan.shape.back()) /
+                       (stream.inference_of(device.name).roofline.memory * device.memory_bandwidth.value());
+  const double seconds = stream.inference_of(device.name).roofline.floor + std::max(multiplied, moved);
+  CHECK(to_seconds(scan.times.front()->time) == Approx(seconds).epsilon(1e-4));
+}
+
 TEST_CASE("what no graph can be made of is refused with a reason") {
   const KernelCosts costs(shipped_tables());
   const auto gpus = gpus_named({"L40S"});
@@ -190,9 +309,8 @@ TEST_CASE("what no graph can be made of is refused with a reason") {
   };
   const model::Model llama = shipped_model("llama-3-8b");
   CHECK(code(shipped_model("llava-1.5-7b"), {kDecode}) == "unsupported-model");
-  model::Model hybrid = llama;
-  hybrid.types.front().recurrence = model::Recurrence{};
-  CHECK(code(hybrid, {kDecode}) == "unsupported-model");
+  CHECK(code(shipped_model("hf/qwen3-next-80b-a3b", ".json"), {kDecode}) == "unsupported-model");
+  CHECK(code(shipped_model("hf/nemotron-3-super", ".json"), {kDecode}) == "unsupported-model");
   CHECK(code(llama, {kDecode, kDecode}) == "duplicate-phase");
   CHECK(code(llama, {{PhaseKind::kDecode, 0, 1}}) == "out-of-range");
   CHECK(code(llama, {{PhaseKind::kDecode, 1'000'000, 1'000'000}}) == "out-of-range");

@@ -6,6 +6,7 @@
 
 #include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
+#include "tangram/model/split.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -21,9 +22,8 @@ model::SliceSignature signature_of(const model::Model& model, const Chunk& chunk
   slice.embedding = chunk.embedding;
   slice.head = chunk.head;
   slice.tied_elsewhere = model.tied_embeddings && chunk.embedding != chunk.head;
-  const std::int64_t cut = model.block_count() > 1 ? model::cut_bytes(model, 1) : 0;
-  slice.entry_bytes = chunk.embedding ? 0 : cut;
-  slice.exit_bytes = chunk.head ? 0 : cut;
+  slice.entry_bytes = chunk.embedding && chunk.first == 0 ? 0 : passed_bytes(model, chunk.first);
+  slice.exit_bytes = chunk.head ? 0 : passed_bytes(model, chunk.last);
   return slice;
 }
 
@@ -69,6 +69,13 @@ void SlicePrice::add(const SlicePrice& other, double weight) {
   transient = std::max(transient, other.transient);
   activation += weight * other.activation;
   gradient_volume += weight * other.gradient_volume;
+}
+
+std::int64_t passed_bytes(const model::Model& model, double blocks) {
+  if (model.block_count() < 2) return 0;
+  const int cut = std::clamp(static_cast<int>(blocks), 1, model.block_count() - 1);
+  if (cut == model::encoder_blocks(model)) return model::encoder_output_bytes(model, 0);
+  return model::cut_bytes(model, cut);
 }
 
 SlicePrice price_chunk(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units) {

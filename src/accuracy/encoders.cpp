@@ -157,13 +157,14 @@ Expected<std::vector<Replica>> take_own_stage(const Measurement& m, Machine& mac
 Expected<Part> own_part(const Measurement& m, const std::vector<Replica>& replicas, std::int64_t microbatch,
                         const Machine& machine) {
   const std::int64_t dp = std::ssize(replicas);
-  if (microbatch % dp != 0) {
-    return fail(
-        reason(fmt::format("a microbatch of {} samples is no multiple of the encoder's dp {}", microbatch, dp)));
+  const std::int64_t items = microbatch * m.encoder->items;
+  if (items % dp != 0) {
+    return fail(reason(fmt::format("{} items of a microbatch are no multiple of the encoder's dp {}", items, dp)));
   }
+  if (items > std::numeric_limits<int>::max()) return fail(reason("an encoder's microbatch has too many items"));
   cost::Degrees degrees;
   degrees.sequence_parallel = shards_sequence(m, *replicas.front().front().device);
-  auto parts = make_parts(replicas, degrees, 0, static_cast<int>(microbatch / dp), machine);
+  auto parts = make_parts(replicas, degrees, 0, static_cast<int>(items / dp), machine);
   if (!parts) return tl::unexpected(parts.error());
   if (parts->size() > 1) return fail(reason("an encoder on two GPU types"));
   return std::move(parts->front());

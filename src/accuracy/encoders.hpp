@@ -31,7 +31,7 @@ struct LanguageLayout {
 /// not so many.
 [[nodiscard]] Expected<std::vector<Replica>> take_own_stage(const Measurement& measurement, Machine& machine);
 
-/// Of one replica of the encoder's own stage. `microbatch`: of all replicas.
+/// The encoder's own stage, whose samples are items. `microbatch`: samples of all replicas.
 [[nodiscard]] Expected<Part> own_part(const Measurement& measurement, const std::vector<Replica>& replicas,
                                       std::int64_t microbatch, const Machine& machine);
 

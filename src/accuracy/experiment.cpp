@@ -205,6 +205,7 @@ Reason place_encoder(Experiment& experiment, const Measurement& m, const std::ve
   if (!part) return part.error().front();
   Stage stage;
   stage.parts.push_back(std::move(*part));
+  experiment.items = m.encoder->items;
   connect(stage, flat(own), flat(first), machine);
   experiment.stages.insert(experiment.stages.begin(), std::move(stage));
   return std::nullopt;

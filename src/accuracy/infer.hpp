@@ -55,8 +55,8 @@ void set_printed(model::Job& job, const KernelFacts& printed);
 /// What the encoder of a measurement is called in its model.
 inline constexpr std::string_view kEncoderName = "encoder";
 
-/// The model with its job: sequence, batch, precision, attention. An encoder has all items of a sample, but for
-/// colocated ones: theirs have one.
+/// The model with its job: sequence, batch, precision, attention. An encoder with degrees of its own has one item,
+/// a homogeneous one all items of a sample.
 [[nodiscard]] Expected<model::Model> find_model(const Measurement& measurement, const cluster::GpuType& device);
 
 /// A model that was found by its name must have the sizes that are printed beside it.

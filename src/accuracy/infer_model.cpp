@@ -84,9 +84,9 @@ std::string encoder_description(const EncoderFacts& facts, std::int64_t target) 
       facts.tokens_in, tokens_out, facts.hidden, target, target);
 }
 
-/// On the GPUs of the language model lanes share samples item by item.
+/// Replicas of an encoder with degrees of its own share samples item by item.
 std::int64_t described_items(const EncoderFacts& facts) {
-  return facts.placement == Placement::kColocated ? 1 : facts.items;
+  return facts.placement == Placement::kHomogeneous ? facts.items : 1;
 }
 
 /// GPT as GPT-2 has it, or Llama. Positions are left out: a table costs no time and few parameters. The name is not

@@ -380,8 +380,8 @@ void read_iteration(const Row& row, Measurement& out) {
   out.derived = true;
   out.iteration_s = row.number("derived_iter_time_s").value_or(0);
   const double flops_per_s = row.number("tflops_per_gpu").value_or(0) * 1e12 * gpus;
-  if (out.iteration_s > 0 || flops_per_s <= 0) return;
-  out.iteration_s = row.number("flops_per_iteration").value_or(published_flops(out)) / flops_per_s;
+  const double flops = row.number("flops_per_iteration").value_or(published_flops(out));
+  if (out.iteration_s == 0 && flops_per_s > 0) out.iteration_s = flops / flops_per_s;
 }
 
 /// "[18506 MB, 13406 MB]": the largest.

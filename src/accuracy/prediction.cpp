@@ -147,7 +147,7 @@ int members_of(const Stage& stage, bool inside) {
 }
 
 cost::BoundaryCost boundary_after(const Experiment& experiment, const Stage& stage, const Stage& next) {
-  const std::int64_t sample = passed_bytes(experiment.model, stage.chunks.back().last);
+  const std::int64_t sample = passed_bytes(experiment, stage.chunks.back().last);
   const Bytes bytes = ceil_to_bytes(static_cast<double>(sample) * static_cast<double>(experiment.microbatch));
   const bool inside = stage.next_inside;
   return cost::boundary_cost(bytes, stage.to_next, members_of(stage, inside), gpus_of(stage), members_of(next, inside),

@@ -118,6 +118,7 @@ struct Experiment {
   bool keeps_both_gradients = false;  ///< 16-bit ones beside main ones of fp32
   int communicators = 0;              ///< whose buffers the published peak of memory holds
   std::int64_t microbatch = 1;        ///< samples of a stage
+  std::int64_t items = 1;             ///< of a sample, of which each is one for an encoder's own stage
   std::int64_t microbatches = 1;
   int gpus = 0;
   std::optional<SharedEncoder> encoder;

@@ -92,7 +92,7 @@ TEST_CASE("a disjoint encoder is a stage on the first GPUs") {
   const Stage& own = experiment.stages[0];
   CHECK(own.parts[0].degrees.tp == 4);
   CHECK(own.parts[0].degrees.dp == 2);
-  CHECK(own.parts[0].samples == 2);  // of 2 replicas of the language model
+  CHECK(own.parts[0].samples == 4);  // items of 2 replicas of the language model
   CHECK(own.next_inside == false);
   CHECK(own.chunks[0].last == 4);
   CHECK(own.chunks[0].recomputed == 4);
@@ -109,8 +109,8 @@ TEST_CASE("what a disjoint encoder hands on are its tokens, as wide as the langu
   m.gpus = {{"H100-80GB", 20, 4}};
   const Experiment experiment = expressed(m);
   CHECK(experiment.microbatch == 4);
-  CHECK(passed_bytes(experiment.model, 4) == 2 * 16 * 1024 * 2);
-  CHECK(passed_bytes(experiment.model, 5) == 1024 * 1024 * 2);
+  CHECK(passed_bytes(experiment, 4) == 2 * 16 * 1024 * 2);
+  CHECK(passed_bytes(experiment, 5) == 1024 * 1024 * 2);
   CHECK(predicted(m).iteration_s > 0);
 }
 
@@ -224,8 +224,8 @@ TEST_CASE("what cannot be said of an encoder") {
   CHECK(changed(kDisjoint, [](Measurement&) {}) == "the degrees of the encoder are not printed");
   CHECK(changed(kDisjoint, [](Measurement& m) { m.encoder->tp = 8, m.encoder->dp = 2; }) ==
         "the encoder leaves the language model no GPUs");
-  CHECK(changed(kDisjoint, [](Measurement& m) { m.encoder->tp = 2, m.encoder->dp = 4; }) ==
-        "a microbatch of 2 samples is no multiple of the encoder's dp 4");
+  CHECK(changed(kDisjoint, [](Measurement& m) { m.encoder->tp = 1, m.encoder->dp = 8; }) ==
+        "4 items of a microbatch are no multiple of the encoder's dp 8");
 }
 
 namespace {
@@ -276,4 +276,87 @@ TEST_CASE("a 1B encoder beside a 7B model without pipelines: homogeneous and col
   const auto runs = published_runs();
   const double homogeneous = runs.at("1b7b_homogeneous").prediction.iteration_s;
   CHECK(runs.at("1b7b_colocated").prediction.iteration_s == Approx(homogeneous).epsilon(0.02));
+}
+
+namespace {
+
+/// A GPT of 70B in front of which an encoder of `layers` layers sees 1,024 tokens an image, as Megatron-LM's MIMO runs
+/// it: one sample a microbatch, sequence parallelism, the encoder recomputed.
+Measurement beside_70b(Placement placement, std::int64_t hidden, int heads, std::int64_t images) {
+  Measurement m;
+  m.framework = "Megatron-LM";
+  m.gpus = {{"H100-80GB", 64, 8}};
+  m.model.name = "GPT";
+  m.model.hidden = 8192;
+  m.model.layers = 80;
+  m.model.heads = 64;
+  m.model.vocabulary = 128000;
+  m.sequence = 8192;
+  m.microbatch = 1;
+  m.zero = 1;
+  m.sequence_parallel = true;
+  m.precision = m.gradient_dtype = "bf16";
+  m.overlap = {"tp_comm"};
+  m.kernels = {true, std::nullopt, true, std::nullopt};
+  m.encoder = EncoderFacts{};
+  m.encoder->placement = placement;
+  m.encoder->hidden = hidden;
+  m.encoder->layers = 48;
+  m.encoder->heads = heads;
+  m.encoder->tokens_in = 1024;
+  m.encoder->items = images;
+  return m;
+}
+
+/// 3B + 70B, three quarters of the tokens of images, 128 samples on 64 GPUs at tp 8.
+Measurement mostly_images(Placement placement, int stages, int first) {
+  Measurement m = beside_70b(placement, 2304, 32, 6);
+  m.global_batch = 128;
+  m.tp = 8;
+  m.pp = stages;
+  const int others = (80 - first) / (stages - 1);
+  m.layers_per_stage.assign(static_cast<std::size_t>(stages), others);
+  m.layers_per_stage.front() = 80 - others * (stages - 1);
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("with many images homogeneous wants a short first stage, and colocated beats it with fewer stages") {
+  double best = 1e9;
+  int first_of_best = 0;
+  int even_of_best = 0;
+  for (const int stages : {2, 4, 8}) {
+    for (int first = 1; first <= 80 / stages; ++first) {
+      const Measurement m = mostly_images(Placement::kHomogeneous, stages, first);
+      const Prediction prediction = predicted(m);
+      if (prediction.usable_share > 1 || prediction.iteration_s >= best) continue;
+      best = prediction.iteration_s;
+      first_of_best = m.layers_per_stage.front();
+      even_of_best = 80 / stages;
+    }
+  }
+  CHECK(first_of_best < even_of_best);
+  Measurement m = mostly_images(Placement::kColocated, 2, 40);
+  m.encoder->tp = 4;
+  m.encoder->recompute = "full";
+  const Prediction colocated = predicted(m);
+  CHECK(colocated.usable_share <= 1);
+  CHECK(colocated.iteration_s < best);
+  CHECK(predicted(mostly_images(Placement::kHomogeneous, 2, 40)).iteration_s > colocated.iteration_s);
+}
+
+TEST_CASE("behind an encoder of its own a language model in equal stages does not fit, with 14 layers first it does") {
+  // 6B + 70B on 72 GPUs: the harness left equal stages because they ran out of memory.
+  Measurement m = beside_70b(Placement::kDisjoint, 3072, 24, 4);
+  m.gpus = {{"H100-80GB", 72, 8}};
+  m.global_batch = 288;
+  m.tp = m.pp = 4;
+  m.encoder->tp = 1;
+  m.encoder->dp = 8;
+  m.encoder->recompute = "full";
+  m.layers_per_stage = {20, 20, 20, 20};
+  CHECK(predicted(m).usable_share > 1);
+  m.layers_per_stage = {14, 22, 22, 22};
+  CHECK(predicted(m).usable_share <= 1);
 }

@@ -190,23 +190,51 @@ Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& 
   return std::nullopt;
 }
 
+/// GPUs of all stages of the language model, and of an encoder in a stage of its own.
+struct Layout {
+  StageReplicas stages;
+  LanguageLayout language;
+  std::vector<Replica> own;
+};
+
 LanguageLayout language_layout(const StageReplicas& stages, const Measurement& m) {
   const auto replica = static_cast<int>(stages.front().front().size());
   return {replica / std::max(1, m.cp.value_or(1)), static_cast<int>(stages.front().size()),
           static_cast<int>(stages.size())};
 }
 
-/// In a stage in front of `first`, or on the GPUs of all; elsewhere it is in the first stage.
-Reason place_encoder(Experiment& experiment, const Measurement& m, const std::vector<Replica>& own,
-                     const std::vector<Replica>& first, const LanguageLayout& language, const Machine& machine) {
+Expected<Layout> lay_out(const Measurement& m, Machine machine, std::span<const cluster::GpuType> devices) {
+  Layout layout;
+  if (stands_in_front(m)) {
+    auto own = take_own_stage(m, machine);
+    if (!own) return tl::unexpected(own.error());
+    layout.own = std::move(*own);
+  }
+  auto stages = find_stages(m, machine, devices);
+  if (!stages) return tl::unexpected(stages.error());
+  layout.stages = std::move(*stages);
+  layout.language = language_layout(layout.stages, m);
+  return layout;
+}
+
+/// With the placement that the encoder's layout amounts to; or why it cannot be expressed.
+Expected<Measurement> with_placement(Measurement m, const LanguageLayout& language) {
+  if (!m.encoder) return m;
+  if (auto missing = why_no_encoder(m, language)) return fail(*missing);
+  m.encoder->placement = placement_of(m, language);
+  return m;
+}
+
+/// In a stage in front of the others, or on the GPUs of all; elsewhere it is in the first stage.
+Reason place_encoder(Experiment& experiment, const Measurement& m, const Layout& layout, const Machine& machine) {
   if (!m.encoder || m.encoder->placement == Placement::kHomogeneous) return std::nullopt;
-  if (!stands_in_front(m)) return share_gpus(experiment, m, language, machine);
-  auto part = own_part(m, own, experiment.microbatch, machine);
+  if (!stands_in_front(m)) return share_gpus(experiment, m, layout.language, machine);
+  auto part = own_part(m, layout.own, experiment.microbatch, machine);
   if (!part) return part.error().front();
   Stage stage;
   stage.parts.push_back(std::move(*part));
   experiment.items = m.encoder->items;
-  connect(stage, flat(own), flat(first), machine);
+  connect(stage, flat(layout.own), flat(layout.stages.front()), machine);
   experiment.stages.insert(experiment.stages.begin(), std::move(stage));
   return std::nullopt;
 }
@@ -305,39 +333,28 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   const auto machine = build_machine(printed, devices);
   if (!machine) return tl::unexpected(machine.error());
   if (auto missing = why_incomplete(printed)) return fail(*missing);
-  Measurement m = printed;
-  Machine of_language = *machine;
-  std::vector<Replica> of_encoder;
-  if (stands_in_front(m)) {
-    auto own = take_own_stage(m, of_language);
-    if (!own) return tl::unexpected(own.error());
-    of_encoder = std::move(*own);
-  }
-  const auto stages = find_stages(m, of_language, devices);
-  if (!stages) return tl::unexpected(stages.error());
-  const LanguageLayout language = language_layout(*stages, m);
-  if (m.encoder) {
-    if (auto missing = why_no_encoder(m, language)) return fail(*missing);
-    m.encoder->placement = placement_of(m, language);
-  }
+  const auto layout = lay_out(printed, *machine, devices);
+  if (!layout) return tl::unexpected(layout.error());
+  const auto m = with_placement(printed, layout->language);
+  if (!m) return tl::unexpected(m.error());
   const cluster::GpuType& device = *machine->gpus.front().device;
-  auto model = find_model(m, device);
+  auto model = find_model(*m, device);
   if (!model) return tl::unexpected(model.error());
 
   Experiment experiment;
   experiment.model = std::move(*model);
   experiment.gpus = static_cast<int>(machine->gpus.size());
-  experiment.zero = planned_zero(m, stages->size());
+  experiment.zero = planned_zero(*m, layout->stages.size());
   experiment.overlaps_sync = is_recent(device);
-  experiment.blocking_transfers = stops_for_transfers(m);
-  experiment.recompute = find_recompute(m);
-  if (auto wrong = set_batch(experiment, batch_of(m), stages->front().size())) return fail(*wrong);
-  if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);
-  if (auto wrong = place_encoder(experiment, m, of_encoder, stages->front(), language, *machine)) return fail(*wrong);
-  if (auto wrong = cut_model(experiment, m)) return fail(*wrong);
-  if (shards_eagerly(m, device)) shard_eagerly(experiment);
-  experiment.keeps_both_gradients = keeps_both_gradients(m, experiment.model.job);
-  experiment.communicators = communicators_counted(m, experiment);
+  experiment.blocking_transfers = stops_for_transfers(*m);
+  experiment.recompute = find_recompute(*m);
+  if (auto wrong = set_batch(experiment, batch_of(*m), layout->stages.front().size())) return fail(*wrong);
+  if (auto wrong = place(experiment, *m, layout->stages, *machine)) return fail(*wrong);
+  if (auto wrong = place_encoder(experiment, *m, *layout, *machine)) return fail(*wrong);
+  if (auto wrong = cut_model(experiment, *m)) return fail(*wrong);
+  if (shards_eagerly(*m, device)) shard_eagerly(experiment);
+  experiment.keeps_both_gradients = keeps_both_gradients(*m, experiment.model.job);
+  experiment.communicators = communicators_counted(*m, experiment);
   return experiment;
 }
 

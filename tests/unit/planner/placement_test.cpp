@@ -117,7 +117,8 @@ TEST_CASE("placement: two older nodes never make InternVL3-78B slower, and are l
     CHECK(mixed.provenance.relaxed_bound > Nanoseconds(0));
     CHECK(mixed.provenance.relaxed_bound <= mixed.provenance.search_bound);
     const bool uses_old = std::ranges::any_of(mixed.stages, [&](const plan::Stage& stage) {
-      return std::ranges::any_of(stage.parts, [&](const plan::Part& part) { return mixed.island(part.island).device.name == old_type; });
+      return std::ranges::any_of(
+          stage.parts, [&](const plan::Part& part) { return mixed.island(part.island).device.name == old_type; });
     });
     if (uses_old) CHECK(mixed.predicted.iteration < alone.predicted.iteration);
   }

@@ -91,6 +91,28 @@ std::string groups_table(const std::vector<accuracy::Group>& groups, const Termi
   return table.render(terminal);
 }
 
+/// Runs that did not fit, beside what is predicted of them.
+std::string failures_table(const std::vector<accuracy::Line>& lines, const Terminal& terminal) {
+  Table table({{"ran out of memory"},
+               {"grade"},
+               {"plan", false, 12},
+               {"predicted", true},
+               {"of usable memory", true},
+               {"found"}});
+  bool any = false;
+  for (const accuracy::Line& line : lines) {
+    if (!line.measurement.out_of_memory || !line.reason.empty()) continue;
+    any = true;
+    table.add({{line.measurement.id},
+               {line.measurement.quality},
+               {accuracy::parallelism_of(line.measurement)},
+               {gibibytes(line.predicted_memory())},
+               {share(line.prediction.usable_share)},
+               {line.prediction.usable_share > 1 ? "yes" : "no"}});
+  }
+  return any ? "\n" + table.render(terminal) : "";
+}
+
 std::string reasons_table(const std::vector<accuracy::Line>& lines, const Terminal& terminal) {
   Table table({{"not expressible"}, {"grade"}, {"why", false, 40}});
   bool any = false;
@@ -115,6 +137,7 @@ Json json_of(const accuracy::Line& line) {
   json["plan"] = accuracy::parallelism_of(line.measurement);
   if (line.measurement.iteration_s > 0) json["measured_s"] = line.measurement.iteration_s;
   json["derived"] = line.measurement.derived;
+  if (line.measurement.out_of_memory) json["out_of_memory"] = true;
   if (line.measurement.peak_memory > 0) json["measured_peak_bytes"] = line.measurement.peak_memory;
   if (!line.reason.empty()) {
     json["reason"] = line.reason;
@@ -191,8 +214,10 @@ ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context
   if (!inputs) return report(context.terminal, context.json, inputs.error());
   const auto lines = accuracy::judge(std::move(inputs->measurements), inputs->devices, inputs->profiles, *methods);
   const auto groups = accuracy::summarize(lines);
-  const std::string each =
-      arguments.summary ? "" : lines_table(lines, context.terminal) + reasons_table(lines, context.terminal) + "\n";
+  const std::string each = arguments.summary
+                               ? ""
+                               : lines_table(lines, context.terminal) + failures_table(lines, context.terminal) +
+                                     reasons_table(lines, context.terminal) + "\n";
   const std::string text = each + groups_table(groups, context.terminal);
   return print_result(context, text, document_of(lines, groups));
 }
@@ -211,7 +236,7 @@ Command accuracy_command() {
           .details = R"(Builds the plan behind each measurement, predicts its iteration time and memory
 with the planner's own cost model, and shows the errors: per measurement, and
 per dataset, GPU type and parallelism. Measurements that cannot be expressed are
-listed with the reason.
+listed with the reason, runs that did not fit with the memory that is predicted.
 
 Grades: A measured with a complete plan, A- one parameter inferred, B derived,
 C partial. Bias is the mean error with its sign, rank the correlation of order.

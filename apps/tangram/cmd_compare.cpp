@@ -46,8 +46,8 @@ std::vector<std::string> known_names() {
 
 Parameters parameters_of(CompareArguments& a) {
   return {{{"CLUSTER", "cluster.json", &a.cluster}, {"MODEL", "model.yaml or config.json", &a.model}},
-          {{"with", "NAMES", "planners to compare with: metis,sailor (default: all); homogeneous,disjoint", &a.with,
-            known_names(),
+          {{"with", "NAMES", "planners to compare with: metis,sailor (default: all); homogeneous,colocated,disjoint",
+            &a.with, known_names(),
             /*list=*/true},
            {"mode", "MODE", "faithful, repaired or both (default: both)", &a.mode, {"faithful", "repaired", "both"}},
            {"plan", "FILE", "add a launch plan, or the output of Metis, Sailor, AMP or FlashFlex", &a.plans},
@@ -193,7 +193,7 @@ Command compare_command() {
           .examples = R"(  tangram compare fleet.json model.yaml
   tangram compare fleet.json model.yaml --with metis,sailor --mode faithful
   tangram compare fleet.json model.yaml --html report.html
-  tangram compare fleet.json qwen2.5-vl-7b.yaml --with homogeneous,disjoint
+  tangram compare fleet.json llava.yaml --with homogeneous,colocated,disjoint
 )",
           .details = R"(Plans the job with Tangram and as other planners do, and judges all plans with
 one simulator and one memory model. The others are reimplemented from their
@@ -207,8 +207,9 @@ without all techniques that the others lack.
 With --target, Tangram plans for that runtime, and the plans of the others are
 timed as it would run them, even where its rules exclude them.
 
-For a multimodal model, --with homogeneous,disjoint also plans with the encoders
-in the first stage, all stages alike, and with each encoder on GPUs of its own.
+For a multimodal model, --with homogeneous,colocated,disjoint also plans with
+the encoders in the first stage, all stages alike, on all GPUs of the language
+model, and each on GPUs of its own.
 
 --plan adds launch plans or the output of the published programs: Metis' ranked
 list, Sailor's plan JSON, AMP's ranks, FlashFlex' hetero_configs.

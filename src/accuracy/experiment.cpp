@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cut.hpp"
+#include "encoders.hpp"
 #include "infer.hpp"
 #include "number_scanner.hpp"
 #include "placement.hpp"
@@ -62,7 +63,7 @@ Uniform uniform_degrees(const Measurement& m, int per_node) {
           std::max<std::int64_t>(1, degrees.cp)};
 }
 
-/// What a stage's GPUs are: replica by replica.
+/// What each stage's GPUs are, replica by replica.
 using StageReplicas = std::vector<std::vector<Replica>>;
 
 /// The next `count` GPUs behind the `taken` first, which then are taken too.
@@ -189,6 +190,55 @@ Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& 
   return std::nullopt;
 }
 
+/// GPUs of all stages of the language model, and of an encoder in a stage of its own.
+struct Layout {
+  StageReplicas stages;
+  LanguageLayout language;
+  std::vector<Replica> own;
+};
+
+LanguageLayout language_layout(const StageReplicas& stages, const Measurement& m) {
+  const auto replica = static_cast<int>(stages.front().front().size());
+  return {replica / std::max(1, m.cp.value_or(1)), static_cast<int>(stages.front().size()),
+          static_cast<int>(stages.size())};
+}
+
+Expected<Layout> lay_out(const Measurement& m, Machine machine, std::span<const cluster::GpuType> devices) {
+  Layout layout;
+  if (stands_in_front(m)) {
+    auto own = take_own_stage(m, machine);
+    if (!own) return tl::unexpected(own.error());
+    layout.own = std::move(*own);
+  }
+  auto stages = find_stages(m, machine, devices);
+  if (!stages) return tl::unexpected(stages.error());
+  layout.stages = std::move(*stages);
+  layout.language = language_layout(layout.stages, m);
+  return layout;
+}
+
+/// With the placement that the encoder's layout amounts to; or why it cannot be expressed.
+Expected<Measurement> with_placement(Measurement m, const LanguageLayout& language) {
+  if (!m.encoder) return m;
+  if (auto missing = why_no_encoder(m, language)) return fail(*missing);
+  m.encoder->placement = placement_of(m, language);
+  return m;
+}
+
+/// In a stage in front of the others, or on the GPUs of all; elsewhere it is in the first stage.
+Reason place_encoder(Experiment& experiment, const Measurement& m, const Layout& layout, const Machine& machine) {
+  if (!m.encoder || m.encoder->placement == Placement::kHomogeneous) return std::nullopt;
+  if (!stands_in_front(m)) return share_gpus(experiment, m, layout.language, machine);
+  auto part = own_part(m, layout.own, experiment.microbatch, machine);
+  if (!part) return part.error().front();
+  Stage stage;
+  stage.parts.push_back(std::move(*part));
+  experiment.items = m.encoder->items;
+  connect(stage, flat(layout.own), flat(layout.stages.front()), machine);
+  experiment.stages.insert(experiment.stages.begin(), std::move(stage));
+  return std::nullopt;
+}
+
 /// "full 24/52 layers", "full, 15 of 61 layers": a part of them; else all.
 double fully_recomputed_share(const Measurement& m) {
   const std::vector<TextNumber> numbers = numbers_in(m.recompute);
@@ -206,17 +256,25 @@ void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experim
   if (mode == cost::RecomputeMode::kSelective) chunk.selective = blocks - chunk.recomputed;
 }
 
+/// Blocks of a stage that an encoder has for itself.
+void recompute_encoder(Chunk& chunk, const Measurement& m) {
+  if (m.encoder->recompute.starts_with("full")) chunk.recomputed = chunk.last - chunk.first;
+}
+
 void add_chunks(Experiment& experiment, const Measurement& m, const Cut& cut) {
   const std::size_t stages = experiment.stages.size();
+  const std::size_t first = stands_in_front(m) ? 1 : 0;
   double next = 0;
   for (std::size_t position = 0; position < cut.blocks.size(); ++position) {
     Chunk chunk;
     chunk.first = next;
     next += cut.blocks[position];
     chunk.last = next;
-    chunk.embedding = position == 0;
+    chunk.embedding = position == first;
     chunk.head = position + 1 == cut.blocks.size();
-    if (cut.recomputed.empty()) {
+    if (position < first) {
+      recompute_encoder(chunk, m);
+    } else if (cut.recomputed.empty()) {
       set_recompute(chunk, m, experiment);
     } else {
       chunk.recomputed = cut.recomputed[position];
@@ -227,10 +285,11 @@ void add_chunks(Experiment& experiment, const Measurement& m, const Cut& cut) {
 }
 
 Reason cut_model(Experiment& experiment, const Measurement& m) {
-  const std::int64_t positions = static_cast<std::int64_t>(experiment.stages.size()) * m.virtual_stages;
-  const auto cut = find_cut(m, experiment.model.block_count(), positions);
+  const std::int64_t stages = std::ssize(experiment.stages) - (stands_in_front(m) ? 1 : 0);
+  const int encoder = m.encoder ? model::encoder_blocks(experiment.model) : 0;
+  auto cut = find_cut(m, experiment.model.block_count() - encoder, stages * m.virtual_stages);
   if (!cut) return cut.error().front();
-  add_chunks(experiment, m, *cut);
+  add_chunks(experiment, m, with_encoder(std::move(*cut), m, encoder));
   return std::nullopt;
 }
 
@@ -270,29 +329,32 @@ void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& me
   experiment.blocking_transfers = true;
 }
 
-Expected<Experiment> express(const Measurement& m, std::span<const cluster::GpuType> devices) {
-  const auto machine = build_machine(m, devices);
+Expected<Experiment> express(const Measurement& printed, std::span<const cluster::GpuType> devices) {
+  const auto machine = build_machine(printed, devices);
   if (!machine) return tl::unexpected(machine.error());
-  if (auto missing = why_incomplete(m)) return fail(*missing);
-  const auto stages = find_stages(m, *machine, devices);
-  if (!stages) return tl::unexpected(stages.error());
+  if (auto missing = why_incomplete(printed)) return fail(*missing);
+  const auto layout = lay_out(printed, *machine, devices);
+  if (!layout) return tl::unexpected(layout.error());
+  const auto m = with_placement(printed, layout->language);
+  if (!m) return tl::unexpected(m.error());
   const cluster::GpuType& device = *machine->gpus.front().device;
-  auto model = find_model(m, device);
+  auto model = find_model(*m, device);
   if (!model) return tl::unexpected(model.error());
 
   Experiment experiment;
   experiment.model = std::move(*model);
   experiment.gpus = static_cast<int>(machine->gpus.size());
-  experiment.zero = planned_zero(m, stages->size());
+  experiment.zero = planned_zero(*m, layout->stages.size());
   experiment.overlaps_sync = is_recent(device);
-  experiment.blocking_transfers = stops_for_transfers(m);
-  experiment.recompute = find_recompute(m);
-  if (auto wrong = set_batch(experiment, batch_of(m), stages->front().size())) return fail(*wrong);
-  if (auto wrong = place(experiment, m, *stages, *machine)) return fail(*wrong);
-  if (auto wrong = cut_model(experiment, m)) return fail(*wrong);
-  if (shards_eagerly(m, device)) shard_eagerly(experiment);
-  experiment.keeps_both_gradients = keeps_both_gradients(m, experiment.model.job);
-  experiment.communicators = communicators_counted(m, experiment);
+  experiment.blocking_transfers = stops_for_transfers(*m);
+  experiment.recompute = find_recompute(*m);
+  if (auto wrong = set_batch(experiment, batch_of(*m), layout->stages.front().size())) return fail(*wrong);
+  if (auto wrong = place(experiment, *m, layout->stages, *machine)) return fail(*wrong);
+  if (auto wrong = place_encoder(experiment, *m, *layout, *machine)) return fail(*wrong);
+  if (auto wrong = cut_model(experiment, *m)) return fail(*wrong);
+  if (shards_eagerly(*m, device)) shard_eagerly(experiment);
+  experiment.keeps_both_gradients = keeps_both_gradients(*m, experiment.model.job);
+  experiment.communicators = communicators_counted(*m, experiment);
   return experiment;
 }
 

@@ -49,7 +49,14 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 /// Attention kernel, fused kernels and CUDA graphs of the software that ran.
 void set_kernels(model::Job& job, const Measurement& measurement, const cluster::GpuType& device);
 
-/// The model with its job: sequence, batch, precision, attention.
+/// What a configuration says instead.
+void set_printed(model::Job& job, const KernelFacts& printed);
+
+/// What the encoder of a measurement is called in its model.
+inline constexpr std::string_view kEncoderName = "encoder";
+
+/// The model with its job: sequence, batch, precision, attention. An encoder with degrees of its own has one item,
+/// a homogeneous one all items of a sample.
 [[nodiscard]] Expected<model::Model> find_model(const Measurement& measurement, const cluster::GpuType& device);
 
 /// A model that was found by its name must have the sizes that are printed beside it.

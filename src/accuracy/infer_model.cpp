@@ -72,6 +72,23 @@ bool is_gated(const ModelFacts& facts) {
   return miss(true) < miss(false);
 }
 
+/// Layers as those of GPT-2, each item a sample of its own, and two products behind them, as wide as the language
+/// model.
+std::string encoder_description(const EncoderFacts& facts, std::int64_t target) {
+  const std::int64_t tokens_out = facts.tokens_out > 0 ? facts.tokens_out : facts.tokens_in;
+  return fmt::format(
+      R"("encoders": [{{"name": "{}", "hidden": {}, "layers": {}, "heads": {}, "ffn_hidden": {}, "gated": false,
+      "norm": "layernorm", "qkv_bias": true, "output_bias": true, "ffn_bias": true, "tokens_in": {}, "tokens_out": {},
+      "connector": {{"widths": [{}, {}, {}]}}}}], )",
+      kEncoderName, facts.hidden, facts.layers, facts.heads, facts.ffn > 0 ? facts.ffn : 4 * facts.hidden,
+      facts.tokens_in, tokens_out, facts.hidden, target, target);
+}
+
+/// Replicas of an encoder with degrees of its own share samples item by item.
+std::int64_t described_items(const EncoderFacts& facts) {
+  return facts.placement == Placement::kHomogeneous ? facts.items : 1;
+}
+
 /// GPT as GPT-2 has it, or Llama. Positions are left out: a table costs no time and few parameters. The name is not
 /// written into the text, whatever it holds.
 std::string description(const Measurement& m) {
@@ -79,13 +96,16 @@ std::string description(const Measurement& m) {
   const bool gated = is_gated(facts);
   const int heads = head_count(facts);
   const bool biased = !gated && !names_any(facts.name, {"mpt"});
+  const std::string encoder = m.encoder ? encoder_description(*m.encoder, facts.hidden) : "";
+  const std::string data =
+      m.encoder ? fmt::format(R"("data": {{"{}": {{"mean": {}}}}}, )", kEncoderName, described_items(*m.encoder)) : "";
   return fmt::format(
-      R"({{"schema": "tangram.model/1", "name": "published", "architecture": {{"vocabulary": {}, "hidden": {}, "layers": {},
+      R"({{"schema": "tangram.model/1", "name": "published", {}"architecture": {{{}"vocabulary": {}, "hidden": {}, "layers": {},
       "heads": {}, "kv_heads": {}, "ffn_hidden": {}, "gated": {}, "norm": "{}", "qkv_bias": {}, "output_bias": {},
       "ffn_bias": {}, "tied_embeddings": {}}}, "training": {{"sequence_length": 1, "global_batch_samples": 1}}}})",
-      facts.vocabulary > 0 ? facts.vocabulary : (gated ? 32000 : 50304), facts.hidden, facts.layers, heads,
-      facts.kv_heads > 0 ? facts.kv_heads : heads, inner_width(facts, gated), gated, biased ? "layernorm" : "rmsnorm",
-      biased, biased, biased, !gated);
+      data, encoder, facts.vocabulary > 0 ? facts.vocabulary : (gated ? 32000 : 50304), facts.hidden, facts.layers,
+      heads, facts.kv_heads > 0 ? facts.kv_heads : heads, inner_width(facts, gated), gated,
+      biased ? "layernorm" : "rmsnorm", biased, biased, biased, !gated);
 }
 
 Expected<model::Model> described_model(const Measurement& m) {
@@ -149,6 +169,13 @@ bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& dev
   return is_recent(device) && m.stage_replicas.empty();
 }
 
+void set_printed(model::Job& job, const KernelFacts& printed) {
+  job.dropout = printed.dropout.value_or(job.dropout);
+  job.fused_kernels = printed.fused.value_or(job.fused_kernels);
+  job.fused_loss = printed.fused_loss.value_or(job.fused_loss);
+  job.fused_accumulation = printed.fused_accumulation.value_or(job.fused_accumulation);
+}
+
 model::RecomputeMode find_recompute(const Measurement& m) {
   if (m.recompute.starts_with("full")) return model::RecomputeMode::kFull;
   if (m.recompute.starts_with("selective") || !m.recompute_modules.empty()) return model::RecomputeMode::kSelective;
@@ -178,6 +205,7 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
 
 Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& device) {
   const bool described = m.model.hidden > 0 && m.model.layers > 0;
+  if (m.encoder && !described) return fail(reason("the dimensions of the language model are not printed"));
   auto model = described ? described_model(m) : known_model(m);
   if (!model) return model;
   const auto precision = find_precision(m, device);
@@ -190,6 +218,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   set_kernels(model->job, m, device);
   model->job.recompute_modules = find_modules(m);
   model->job.dropout = !is_recent(device);
+  set_printed(model->job, m.kernels);
   if (m.task.find("LoRA") != std::string::npos) freeze_weights(*model);
   return model;
 }

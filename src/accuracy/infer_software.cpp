@@ -36,7 +36,7 @@ bool overlaps_gather(const Measurement& m, const cluster::GpuType& device) {
 /// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
 /// tp_comm_overlap = tp > 1 in scripts/performance).
 bool overlaps_tensor_exchange(const Measurement& m, const cluster::GpuType& device) {
-  return names_any(m.variant, {"async tp", "asynctp"}) || follows_recipes(m, device);
+  return names_any(m.variant, {"async tp", "asynctp"}) || overlaps(m, "tp_comm") || follows_recipes(m, device);
 }
 
 /// As printed. Submissions to MLPerf capture the iteration where NVIDIA's kernels run (its reference of v5.0 and

@@ -142,6 +142,7 @@ class Row {
   }
 
   Row row(const Node& node) const { return {document_, node, sink_}; }
+  const Node& node() const { return node_; }
 
   void wrong(std::string_view key, const Node& at, std::string_view wanted) const {
     Diagnostic diagnostic;
@@ -252,6 +253,41 @@ void read_degrees(const Row& row, Measurement& out) {
   if (const int ranks = row.count("fsdp").value_or(0); ranks > 0) out.sharding_group = ranks;
 }
 
+KernelFacts read_kernels(const Row& row) {
+  return {row.boolean("dropout"), row.boolean("fused_kernels"), row.boolean("fused_loss"),
+          row.boolean("fused_gradient_accumulation")};
+}
+
+Placement read_placement(const Row& row) {
+  const std::string name = row.text("placement");
+  for (const Placement placement : {Placement::kHomogeneous, Placement::kColocated, Placement::kDisjoint}) {
+    if (name == to_string(placement)) return placement;
+  }
+  const Node* written = row.find("placement");
+  row.wrong("placement", written != nullptr ? *written : row.node(), "homogeneous, colocated or disjoint");
+  return Placement::kHomogeneous;
+}
+
+EncoderFacts read_encoder(const Row& row) {
+  EncoderFacts facts;
+  facts.placement = read_placement(row);
+  facts.hidden = row.integer("hidden").value_or(0);
+  facts.ffn = row.integer("ffn").value_or(0);
+  facts.layers = row.count("layers").value_or(0);
+  facts.heads = row.count("heads").value_or(0);
+  facts.tokens_in = row.integer("tokens_in").value_or(0);
+  facts.tokens_out = row.integer("tokens_out").value_or(0);
+  facts.items = row.count("items_per_sample").value_or(1);
+  facts.tp = row.count("tp");
+  facts.dp = row.count("dp");
+  facts.sequence_parallel = row.boolean("sp");
+  facts.recompute = row.text("recompute");
+  facts.recompute_layers = std::max(1, row.count("recompute_num_layers").value_or(1));
+  facts.offloaded = row.boolean("offload").value_or(false);
+  facts.kernels = read_kernels(row);
+  return facts;
+}
+
 std::string read_attention_kernel(const Row& row) {
   std::string kernel = row.text("attention_kernel");
   if (kernel.empty() || kernel == "flash-2" || kernel == "native") return kernel;
@@ -289,6 +325,8 @@ void read_options(const Row& row, Measurement& out) {
   out.graphs = read_graphs(row);
   out.routing = read_routing(row);
   out.launch_blocking = row.boolean("launch_blocking").value_or(false);
+  out.kernels = read_kernels(row);
+  if (const auto encoder = row.object("encoder")) out.encoder = read_encoder(*encoder);
 }
 
 void read_uneven_plan(const Row& row, Measurement& out) {
@@ -315,9 +353,9 @@ void infer_global_batch(Measurement& out) {
 }
 
 /// FLOPs of an iteration as papers of Megatron-LM count them (Narayanan et al., arXiv 2104.04473, equation 3), a full
-/// recompute included; 0 where a dimension is not printed.
+/// recompute included; 0 where a dimension is not printed, and with an encoder, which that count knows nothing of.
 double published_flops(const Measurement& m) {
-  if (!m.global_batch || !m.sequence || m.model.layers == 0 || m.model.hidden == 0) return 0;
+  if (m.encoder || !m.global_batch || !m.sequence || m.model.layers == 0 || m.model.hidden == 0) return 0;
   const double s = static_cast<double>(*m.sequence);
   const double h = static_cast<double>(m.model.hidden);
   const double l = m.model.layers;
@@ -328,7 +366,7 @@ double published_flops(const Measurement& m) {
 }
 
 /// Published seconds; else tokens of an iteration over a published rate. Else derived from FLOP/s, whose conventions
-/// differ: what the dataset worked out, or the count of published_flops.
+/// differ: what the dataset worked out, or the source's own count of an iteration, or that of published_flops.
 void read_iteration(const Row& row, Measurement& out) {
   out.iteration_s = row.number("iter_time_s").value_or(row.number("iter_time_ms").value_or(0) / 1e3);
   if (out.iteration_s > 0) return;
@@ -342,7 +380,8 @@ void read_iteration(const Row& row, Measurement& out) {
   out.derived = true;
   out.iteration_s = row.number("derived_iter_time_s").value_or(0);
   const double flops_per_s = row.number("tflops_per_gpu").value_or(0) * 1e12 * gpus;
-  if (out.iteration_s == 0 && flops_per_s > 0) out.iteration_s = published_flops(out) / flops_per_s;
+  const double flops = row.number("flops_per_iteration").value_or(published_flops(out));
+  if (out.iteration_s == 0 && flops_per_s > 0) out.iteration_s = flops / flops_per_s;
 }
 
 /// "[18506 MB, 13406 MB]": the largest.
@@ -360,12 +399,19 @@ double device_peak(const Row& row) {
   return row.number("max_mem_gb").value_or(0) * kGibi;  // PyTorch prints 2^30 bytes as "GB"
 }
 
-/// What the device holds, or where only that is printed what the allocator handed out ("max_mem_mb", "..._allocated").
+/// What the allocator handed out at most.
+double allocated_peak(const Row& row) {
+  if (const auto bytes = row.number("max_allocated_bytes")) return *bytes;
+  return row.number("max_mem_mb").value_or(0) * kMebi;
+}
+
+/// What the device holds, or where only that is printed what the allocator handed out.
 void read_peak_memory(const Row& row, Measurement& out) {
   out.peak_memory = device_peak(row);
   out.of_driver = row.text("memory_from") == "nvidia-smi";
+  out.out_of_memory = row.boolean("oom").value_or(false);
   if (out.peak_memory > 0) return;
-  out.peak_memory = row.number("max_mem_mb").value_or(0) * kMebi;
+  out.peak_memory = allocated_peak(row);
   if (out.peak_memory == 0) out.peak_memory = largest_of_list(row.text("stage_peak_allocated"));
   out.of_allocator = out.peak_memory > 0;
 }

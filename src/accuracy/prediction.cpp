@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "encoder_price.hpp"
 #include "reason.hpp"
 #include "slice_price.hpp"
 #include "tangram/cost/stage.hpp"
@@ -146,11 +147,17 @@ int members_of(const Stage& stage, bool inside) {
 }
 
 cost::BoundaryCost boundary_after(const Experiment& experiment, const Stage& stage, const Stage& next) {
-  const std::int64_t cut = experiment.model.block_count() > 1 ? model::cut_bytes(experiment.model, 1) : 0;
-  const Bytes bytes = ceil_to_bytes(static_cast<double>(cut) * static_cast<double>(experiment.microbatch));
+  const std::int64_t sample = passed_bytes(experiment, stage.chunks.back().last);
+  const Bytes bytes = ceil_to_bytes(static_cast<double>(sample) * static_cast<double>(experiment.microbatch));
   const bool inside = stage.next_inside;
   return cost::boundary_cost(bytes, stage.to_next, members_of(stage, inside), gpus_of(stage), members_of(next, inside),
                              gpus_of(next));
+}
+
+/// Three phases reduce all gradients behind the last of them.
+bool hides_sync(const Experiment& experiment) {
+  const bool phases = experiment.encoder && experiment.encoder->turns == cost::EncoderTurns::kThreePhases;
+  return experiment.overlaps_sync && !phases;
 }
 
 simulate::SimStage sim_stage(const Experiment& experiment, std::size_t index, const std::vector<PartPrice>& prices) {
@@ -158,7 +165,7 @@ simulate::SimStage sim_stage(const Experiment& experiment, std::size_t index, co
   simulate::SimStage sim;
   const std::vector<double> syncs = gradient_syncs(experiment, index, prices);
   for (std::size_t p = 0; p < prices.size(); ++p) {
-    sim.parts.push_back(sim_part(prices[p], syncs[p], experiment.overlaps_sync));
+    sim.parts.push_back(sim_part(prices[p], syncs[p], hides_sync(experiment)));
   }
   if (experiment.stages.size() == 1) return sim;
   const Stage& next = experiment.stages[(index + 1) % experiment.stages.size()];
@@ -202,8 +209,23 @@ double held(const Experiment& experiment, std::size_t index) {
   return std::min(all, (2 * after + (chunks - 1) * stages + 1) / chunks);
 }
 
-/// All parts of a stage; what they say of the whole prediction goes into it.
+/// Bytes while the language model runs beside the encoder, or the encoder beside its states.
+double peak_with(const EncoderPrice& encoder, const SlicePrice& language, double peak) {
+  return std::max(peak + encoder.beside, language.static_memory + encoder.alone);
+}
+
+double embeddings_on(const Experiment& experiment, std::size_t stage) {
+  return stage == 0 ? experiment.encoder->embeddings.as_double() : 0;
+}
+
+double encoder_step(const std::optional<EncoderPrice>& encoder) {
+  return encoder ? to_seconds(encoder->passes.optimizer_step) : 0;
+}
+
+/// All parts of a stage, which may share their GPUs with an encoder; what they say of the whole prediction goes into
+/// it.
 Expected<std::vector<PartPrice>> price_stage(const Experiment& experiment, std::size_t index,
+                                             const std::optional<EncoderPrice>& encoder,
                                              const cost::ProfileSet& profiles, Prediction& prediction) {
   const Stage& stage = experiment.stages[index];
   std::vector<PartPrice> prices;
@@ -211,12 +233,13 @@ Expected<std::vector<PartPrice>> price_stage(const Experiment& experiment, std::
     auto price = price_part(experiment, stage, part, profiles, prediction.provenance);
     if (!price) return tl::unexpected(price.error());
     const SlicePrice& all = price->all;
-    const double peak = all.static_memory + all.transient + held(experiment, index) * all.activation;
+    double peak = all.static_memory + all.transient + held(experiment, index) * all.activation;
+    if (encoder) peak = peak_with(*encoder, all, peak) + embeddings_on(experiment, index);
     prediction.peak_allocated = std::max(prediction.peak_allocated, peak);
     const double beside = kContextBytes + experiment.communicators * kCommunicatorBytes;
     prediction.peak_memory = std::max(prediction.peak_memory, peak * (1 + kFragmentation) + beside);
     prediction.usable_share = std::max(prediction.usable_share, peak / part.shape.device.usable().as_double());
-    prediction.step_s = std::max(prediction.step_s, all.step);
+    prediction.step_s = std::max(prediction.step_s, all.step + encoder_step(encoder));
     prices.push_back(std::move(*price));
   }
   return prices;
@@ -244,19 +267,39 @@ std::optional<Diagnostic> play(const simulate::SimPipeline& pipeline, Prediction
   return std::nullopt;
 }
 
+simulate::SimPipeline empty_pipeline(const Experiment& experiment) {
+  simulate::SimPipeline pipeline;
+  pipeline.microbatches = experiment.microbatches;
+  const Stage& first = experiment.stages.front();
+  pipeline.kind = first.chunks.size() > 1 ? simulate::ScheduleKind::kInterleaved : simulate::ScheduleKind::k1F1B;
+  if (experiment.encoder) {
+    pipeline.turns = turns_of(*experiment.encoder, first.parts.front().shape.device, experiment.microbatches);
+  }
+  return pipeline;
+}
+
+/// Nothing where none shares the GPUs of the stage.
+Expected<std::optional<EncoderPrice>> encoder_on(const Experiment& experiment, const Stage& stage,
+                                                 const cost::ProfileSet& profiles) {
+  if (!experiment.encoder) return std::nullopt;
+  const auto price = price_encoder(*experiment.encoder, stage, profiles);
+  if (!price) return tl::unexpected(price.error());
+  return *price;
+}
+
 }  // namespace
 
 Expected<Prediction> predict(const Experiment& experiment, const cost::ProfileSet& profiles) {
   Prediction prediction;
   prediction.provenance = cost::Provenance::kMeasured;
-  simulate::SimPipeline pipeline;
-  pipeline.microbatches = experiment.microbatches;
-  const std::size_t chunks = experiment.stages.front().chunks.size();
-  pipeline.kind = chunks > 1 ? simulate::ScheduleKind::kInterleaved : simulate::ScheduleKind::k1F1B;
+  simulate::SimPipeline pipeline = empty_pipeline(experiment);
   for (std::size_t s = 0; s < experiment.stages.size(); ++s) {
-    const auto prices = price_stage(experiment, s, profiles, prediction);
+    const auto encoder = encoder_on(experiment, experiment.stages[s], profiles);
+    if (!encoder) return tl::unexpected(encoder.error());
+    const auto prices = price_stage(experiment, s, *encoder, profiles, prediction);
     if (!prices) return tl::unexpected(prices.error());
     pipeline.stages.push_back(sim_stage(experiment, s, *prices));
+    if (*encoder) pipeline.turns->encoders.push_back((*encoder)->passes);
   }
   if (experiment.blocking_transfers) block_transfers(pipeline);
   if (auto wrong = play(pipeline, prediction)) return fail(*wrong);

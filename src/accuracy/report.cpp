@@ -137,6 +137,7 @@ std::string parallelism_of(const Measurement& m) {
   add(sharded, "FSDP");
   add(!sharded && m.dp.value_or(1) > 1, "dp");
   add(m.uneven(), "uneven");
+  if (m.encoder) add(true, std::string(to_string(m.encoder->placement)).c_str());
   return name.empty() ? "single" : name;
 }
 

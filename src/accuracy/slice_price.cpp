@@ -6,11 +6,18 @@
 
 #include "tangram/base/at.hpp"
 #include "tangram/model/slice.hpp"
+#include "tangram/model/split.hpp"
 
 namespace tangram::accuracy {
 namespace {
 
-model::SliceSignature signature_of(const model::Model& model, const Chunk& chunk, int blocks) {
+/// Samples of a chunk that make one of the language model.
+std::int64_t items_in(const Experiment& experiment, const Chunk& chunk) {
+  return chunk.last <= model::encoder_blocks(experiment.model) ? experiment.items : 1;
+}
+
+model::SliceSignature signature_of(const Experiment& experiment, const Chunk& chunk, int blocks) {
+  const model::Model& model = experiment.model;
   model::SliceSignature slice;
   const int first = std::min(static_cast<int>(chunk.first), model.block_count() - 1);
   for (int i = first; i < first + blocks; ++i) {
@@ -21,15 +28,14 @@ model::SliceSignature signature_of(const model::Model& model, const Chunk& chunk
   slice.embedding = chunk.embedding;
   slice.head = chunk.head;
   slice.tied_elsewhere = model.tied_embeddings && chunk.embedding != chunk.head;
-  const std::int64_t cut = model.block_count() > 1 ? model::cut_bytes(model, 1) : 0;
-  slice.entry_bytes = chunk.embedding ? 0 : cut;
-  slice.exit_bytes = chunk.head ? 0 : cut;
+  slice.entry_bytes = chunk.embedding && chunk.first == 0 ? 0 : passed_bytes(experiment, chunk.first);
+  slice.exit_bytes = chunk.head ? 0 : passed_bytes(experiment, chunk.last) / items_in(experiment, chunk);
   return slice;
 }
 
 SlicePrice price_whole(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units, int blocks,
                        cost::RecomputeMode mode) {
-  const auto slice = signature_of(experiment.model, chunk, blocks);
+  const auto slice = signature_of(experiment, chunk, blocks);
   const cost::MemoryPolicy policy{experiment.zero, mode, mode == cost::RecomputeMode::kFull ? blocks : 0};
   const cost::StageCost cost = cost::stage_cost(units, slice, policy);
   SlicePrice price;
@@ -69,6 +75,14 @@ void SlicePrice::add(const SlicePrice& other, double weight) {
   transient = std::max(transient, other.transient);
   activation += weight * other.activation;
   gradient_volume += weight * other.gradient_volume;
+}
+
+std::int64_t passed_bytes(const Experiment& experiment, double blocks) {
+  const model::Model& model = experiment.model;
+  if (model.block_count() < 2) return 0;
+  const int cut = std::clamp(static_cast<int>(blocks), 1, model.block_count() - 1);
+  if (cut == model::encoder_blocks(model)) return model::encoder_output_bytes(model, 0) * experiment.items;
+  return model::cut_bytes(model, cut);
 }
 
 SlicePrice price_chunk(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units) {

@@ -21,6 +21,10 @@ struct SlicePrice {
   void add(const SlicePrice& other, double weight);
 };
 
+/// Bytes of one sample of the language model that cross a cut behind so many blocks. Behind an encoder in a stage of
+/// its own it is what that made: the token embedding is with the language model. Past either end: as inside.
+[[nodiscard]] std::int64_t passed_bytes(const Experiment& experiment, double blocks);
+
 [[nodiscard]] SlicePrice price_chunk(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units);
 
 }  // namespace tangram::accuracy

@@ -14,8 +14,12 @@ struct Blueprint {
   Model frame;                     ///< everything but types, blocks and job; of the graph what files say
   std::vector<BlockType> chain;    ///< every block, first to last; tokens 0: the sequence length; no name: chosen later
   std::int64_t max_positions = 0;  ///< longest sequence the model was made for; 0: not said
-  std::vector<std::string> assumed;  ///< what a Hugging Face config leaves out, and what was taken
+  std::vector<std::string> assumed;        ///< what a Hugging Face config leaves out, and what was taken
+  std::vector<std::string> assumed_items;  ///< the same of what samples have, by encoder; "": `data` says it
 };
+
+/// All that was taken, in the order in which people are told.
+[[nodiscard]] std::vector<std::string> assumptions(const Blueprint& blueprint);
 
 /// Reads the `architecture` section. Mistakes go to the reader's sink.
 [[nodiscard]] Blueprint read_architecture(io::ObjectReader& reader);

@@ -55,8 +55,8 @@ Blueprint joined(Blueprint language, std::vector<HfEncoder> encoders) {
     out.chain.insert(out.chain.end(), encoder.chain.begin(), encoder.chain.end());
     encoder.module.blocks = {first, end()};
     out.frame.extra_embedding_parameters += encoder.module.patch_parameters;
-    out.assumed.push_back(fmt::format("a sample has one {} in \"{}\": {}", encoder.module.items.of, encoder.module.name,
-                                      tokens_text(encoder.module)));
+    out.assumed_items.push_back(fmt::format("a sample has one {} in \"{}\": {}", encoder.module.items.of,
+                                            encoder.module.name, tokens_text(encoder.module)));
     encoder.module.items.of = encoder.module.name == "audio" ? "audio" : encoder.module.items.of;
     graph.modules.push_back(std::move(encoder.module));
   }

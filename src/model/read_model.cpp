@@ -273,7 +273,7 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   if (mistakes.empty()) report_conflicts(reader, training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name;
-  std::string assumed = fmt::format("{}", fmt::join(blueprint.assumed, "; "));
+  std::string assumed = fmt::format("{}", fmt::join(assumptions(blueprint), "; "));
   Model model = assemble(std::move(blueprint), std::move(job));
   model.assumed = std::move(assumed);
   return model;
@@ -308,7 +308,7 @@ Expected<Model> read_hf_document(const io::Document& document, const JobOverride
   report_conflicts(reader, no_training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name_of_file(document.file);
-  std::vector<std::string> taken = blueprint.assumed;
+  std::vector<std::string> taken = assumptions(blueprint);
   if (std::string of_job = assumed_job(job, overrides); !of_job.empty()) taken.insert(taken.begin(), std::move(of_job));
   std::string assumed = fmt::format("{}", fmt::join(taken, "; "));
   Model model = assemble(std::move(blueprint), std::move(job));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "graph.hpp"
 #include "tangram/base/at.hpp"
@@ -252,6 +253,11 @@ void read_items(io::ObjectReader& reader, const Blueprint& blueprint, Module& mo
   reader.finish();
 }
 
+/// What samples have of this encoder is said.
+void forget_assumption(Blueprint& blueprint, std::size_t encoder) {
+  if (encoder < blueprint.assumed_items.size()) blueprint.assumed_items[encoder].clear();
+}
+
 }  // namespace
 
 std::optional<Connector> read_connector(io::ObjectReader& module) {
@@ -325,12 +331,19 @@ void check_connectors(const std::vector<ModuleSection>& sections, const Blueprin
   for (const ModuleSection& section : sections) check_connector(section, blueprint);
 }
 
+std::vector<std::string> assumptions(const Blueprint& blueprint) {
+  std::vector<std::string> all = blueprint.assumed;
+  std::ranges::remove_copy(blueprint.assumed_items, std::back_inserter(all), std::string());
+  return all;
+}
+
 void read_data(io::ObjectReader& reader, Blueprint& blueprint) {
   ModuleGraph& graph = blueprint.frame.graph;
   for (auto& [name, items] : reader.object_members("data")) {
     const auto module = std::ranges::find(graph.modules, name, &Module::name);
     if (module != graph.modules.end() && module->kind == ModuleKind::kEncoder) {
       read_items(items, blueprint, *module);
+      forget_assumption(blueprint, static_cast<std::size_t>(module - graph.modules.begin()));
       continue;
     }
     std::vector<std::string> names;

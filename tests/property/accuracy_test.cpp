@@ -15,8 +15,8 @@ using namespace tangram::accuracy;
 
 namespace {
 
-std::string dataset() {
-  std::ifstream in(std::string(TANGRAM_SOURCE_DIR) + "/tests/cli/inputs/measurements.json");
+std::string dataset(const std::string& file) {
+  std::ifstream in(std::string(TANGRAM_SOURCE_DIR) + "/" + file);
   REQUIRE(in);
   std::ostringstream text;
   text << in.rdbuf();
@@ -113,7 +113,7 @@ class Damage {
 }  // namespace
 
 TEST_CASE("damaged datasets are judged or refused") {
-  const std::string text = dataset();
+  const std::string text = dataset("tests/cli/inputs/measurements.json");
   int read = 0, predicted = 0;
   for (std::uint32_t seed = 0; seed < 2000; ++seed) {
     INFO("seed " << seed);
@@ -136,5 +136,27 @@ TEST_CASE("damaged datasets are judged or refused") {
   // The damage is of both kinds.
   CHECK(read > 400);
   CHECK(read < 1900);
+  CHECK(predicted > 1000);
+}
+
+TEST_CASE("damaged datasets with encoders are judged or refused") {
+  const std::string text = dataset("configs/measurements/multimodal.json");
+  int read = 0, predicted = 0;
+  for (std::uint32_t seed = 0; seed < 600; ++seed) {
+    INFO("seed " << seed);
+    auto rows = read_measurements(Damage(seed)(text), "damaged.json");
+    if (!rows) {
+      CHECK(rows.error().front().where.line > 0);
+      continue;
+    }
+    ++read;
+    for (const Line& line : judge(std::move(*rows), cluster::catalogue(), {})) {
+      if (!line.reason.empty()) continue;
+      ++predicted;
+      CHECK(line.prediction.iteration_s > 0);
+      CHECK(line.prediction.peak_memory > 0);
+    }
+  }
+  CHECK(read > 100);
   CHECK(predicted > 1000);
 }

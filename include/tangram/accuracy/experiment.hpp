@@ -12,8 +12,9 @@
 //   kernels     of fused attention as printed; else made for the GPU's generation, and others fused, on Hopper and
 //               later under NVIDIA's and AMD's trainers (NeMo, Megatron, MaxText, Primus, submissions to MLPerf), whose
 //               blocks are Transformer Engine's or a compiler's; before Hopper FlashAttention-2 under trainers that are
-//               younger than it. Exchanges of tp run beside products under NeMo and Megatron-Bridge, whose recipes say
-//               so
+//               younger than it. Exchanges of tp run beside products as printed (tp_comm), and under NeMo and
+//               Megatron-Bridge, whose recipes say so. Dropout, fused kernels and loss, and how gradients are added up:
+//               first of all as printed
 //   graphs      as printed: those of Transformer Engine that hold attention capture blocks, others the step;
 //               submissions to MLPerf on NVIDIA's GPUs capture the step
 //   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the
@@ -47,14 +48,22 @@
 //               (mpu/initialize.py) and DeepSpeed's (runtime/pipe/topology.py) both make where they run together, and
 //               of one for each neighbour in the pipeline (PyTorch makes it for each pair that sends)
 //   layers      equal numbers; where they do not divide, embedding and head count as one layer each
+//   encoders    layers as GPT-2's, every item by itself, a connector of two products; homogeneous ones are in the first
+//               stage, whose other layers are as if they were not there; colocated ones exchange gradients and share
+//               optimizer state over all of their lanes. Without pipelines and with the language model's degrees
+//               colocated is homogeneous. Weights on the host travel there and back once an iteration, beside nothing.
+//               Working buffers of the encoder and the language model are not there at the same time
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/colocated.hpp"
 #include "tangram/cost/strategy.hpp"
 #include "tangram/model/model.hpp"
 
@@ -84,8 +93,23 @@ struct Stage {
   bool next_inside = false;   ///< the next stage is in the same node
 };
 
+/// An encoder on all GPUs of the language model, in turn with it.
+struct SharedEncoder {
+  model::Model model;  ///< a sample of it is one item
+  cost::EncoderLayout layout;
+  cost::EncoderTurns turns = cost::EncoderTurns::kThreePhases;
+  std::int64_t lanes = 1;
+  std::int64_t items = 1;         ///< of a lane in one round
+  std::int64_t output_bytes = 0;  ///< of an item
+  int kept_every = 1;             ///< layers from one kept input to the next, under full recompute
+  Bytes embeddings;               ///< that each GPU of the first stage holds of its output, with gradients
+  cluster::Link sync_link;        ///< between its lanes, of a whole node
+  cost::EncoderHandover handover;
+  bool offloaded = false;  ///< weights and gradients are on the host while the language model runs
+};
+
 struct Experiment {
-  model::Model model;
+  model::Model model;  ///< of the language model alone where there is a shared encoder
   std::vector<Stage> stages;
   int zero = 0;
   cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
@@ -94,8 +118,10 @@ struct Experiment {
   bool keeps_both_gradients = false;  ///< 16-bit ones beside main ones of fp32
   int communicators = 0;              ///< whose buffers the published peak of memory holds
   std::int64_t microbatch = 1;        ///< samples of a stage
+  std::int64_t items = 1;             ///< of a sample, of which each is one for an encoder's own stage
   std::int64_t microbatches = 1;
   int gpus = 0;
+  std::optional<SharedEncoder> encoder;
 };
 
 /// The same run by software without some of its ways to make exchanges short.

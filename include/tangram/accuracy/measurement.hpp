@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tangram/base/expected.hpp"
@@ -69,6 +70,43 @@ struct ExpertFacts {
   bool operator==(const ExpertFacts&) const = default;
 };
 
+/// What a configuration says of kernels and dropout; what it does not say follows from the software.
+struct KernelFacts {
+  std::optional<bool> dropout;
+  std::optional<bool> fused;               ///< operators that move memory
+  std::optional<bool> fused_loss;          ///< logits become their gradient in one kernel
+  std::optional<bool> fused_accumulation;  ///< weight-gradient products add into the main gradients
+  bool operator==(const KernelFacts&) const = default;
+};
+
+/// Where the GPUs of an encoder are (Karnati et al., arXiv 2605.27678).
+enum class Placement : std::uint8_t {
+  kHomogeneous,  ///< in the first stage, with the degrees of the language model
+  kColocated,    ///< on all GPUs of the language model, in turn with it
+  kDisjoint,     ///< a stage of its own in front, on GPUs of its own, which come first
+};
+[[nodiscard]] std::string_view to_string(Placement placement);  ///< "homogeneous", "colocated", "disjoint"
+
+/// An encoder in front of the language model, which everything else in a measurement is about. All of its blocks are
+/// trained, and a connector of two products leads to the language model.
+struct EncoderFacts {
+  Placement placement = Placement::kHomogeneous;
+  std::int64_t hidden = 0;
+  std::int64_t ffn = 0;  ///< 0: 4 hidden
+  int layers = 0;
+  int heads = 0;
+  std::int64_t tokens_in = 0;   ///< of an item
+  std::int64_t tokens_out = 0;  ///< of an item; 0: as many
+  std::int64_t items = 1;       ///< of a sample
+  std::optional<int> tp, dp;    ///< not printed: those of the language model
+  std::optional<bool> sequence_parallel;
+  std::string recompute;     ///< "full"; "": none
+  int recompute_layers = 1;  ///< layers between kept inputs (Megatron-LM's --recompute-num-layers, uniform)
+  bool offloaded = false;    ///< weights and gradients are on the host while the language model runs
+  KernelFacts kernels;
+  bool operator==(const EncoderFacts&) const = default;
+};
+
 struct Measurement {
   std::string id;
   std::string dataset;
@@ -104,6 +142,8 @@ struct Measurement {
   GraphFacts graphs;
   ExpertFacts routing;
   bool launch_blocking = false;  ///< CUDA_LAUNCH_BLOCKING=1
+  KernelFacts kernels;
+  std::optional<EncoderFacts> encoder;
 
   // Plans that are not uniform.
   std::vector<int> layers_per_stage;  ///< embedding and head counted as layers where they are units
@@ -115,11 +155,12 @@ struct Measurement {
   std::vector<int> stage_recomputed_operators;
 
   // What was measured.
-  double iteration_s = 0;     ///< 0: neither published nor computable
-  bool derived = false;       ///< computed from FLOP/s
-  double peak_memory = 0;     ///< bytes, of the fullest GPU; 0: not published
-  bool of_allocator = false;  ///< the peak of allocated tensors, without context and fragmentation
-  bool of_driver = false;     ///< all that the driver counts (nvidia-smi), buffers of collectives included
+  double iteration_s = 0;      ///< 0: neither published nor computable
+  bool derived = false;        ///< computed from FLOP/s
+  double peak_memory = 0;      ///< bytes, of the fullest GPU; 0: not published
+  bool of_allocator = false;   ///< the peak of allocated tensors, without context and fragmentation
+  bool of_driver = false;      ///< all that the driver counts (nvidia-smi), buffers of collectives included
+  bool out_of_memory = false;  ///< it did not run
 
   /// Stages say their GPUs themselves.
   [[nodiscard]] bool uneven() const { return !stage_replicas.empty() || !stage_gpus.empty(); }

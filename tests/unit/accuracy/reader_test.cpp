@@ -87,6 +87,52 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
   CHECK_FALSE(m.uneven());
 }
 
+TEST_CASE("a row may have an encoder, and say what its software does") {
+  const Measurement m = row(R"("dropout": true, "fused_kernels": false, "fused_loss": true,
+    "fused_gradient_accumulation": false, "oom": true, "max_allocated_bytes": 5e9,
+    "encoder": {"placement": "colocated", "hidden": 1408, "ffn": 6144, "layers": 40, "heads": 16, "tokens_in": 1025,
+                "tokens_out": 256, "items_per_sample": 6, "tp": 2, "dp": 4, "sp": false, "recompute": "full",
+                "recompute_num_layers": 40, "offload": true, "fused_loss": false})");
+  CHECK(m.kernels == KernelFacts{true, false, true, false});
+  CHECK(m.out_of_memory);
+  CHECK(m.peak_memory == 5e9);
+  CHECK(m.of_allocator);
+  const EncoderFacts encoder{Placement::kColocated,
+                             1408,
+                             6144,
+                             40,
+                             16,
+                             1025,
+                             256,
+                             6,
+                             2,
+                             4,
+                             false,
+                             "full",
+                             40,
+                             true,
+                             KernelFacts{std::nullopt, std::nullopt, false, std::nullopt}};
+  CHECK(m.encoder == encoder);
+  CHECK(row(R"("encoder": {"placement": "homogeneous"})").encoder->items == 1);
+  CHECK_FALSE(row(R"("encoder": null)").encoder);
+}
+
+TEST_CASE("a rate of FLOPs has the source's own count of an iteration, or none with an encoder") {
+  const std::string keys = R"("gpus": [{"type": "H100", "count": 2}], "tflops_per_gpu": 100, "gbs": 4, "seq": 1024,
+    "model": {"hidden": 1024, "layers": 2}, "encoder": {"placement": "disjoint"})";
+  CHECK(row(keys).iteration_s == 0);
+  const Measurement counted = row(keys + R"(, "flops_per_iteration": 4e14)");
+  CHECK(counted.iteration_s == Approx(2));
+  CHECK(counted.derived);
+}
+
+TEST_CASE("an encoder without a place, or with another, is a mistake") {
+  CHECK(mistakes(R"("encoder": {"placement": "beside"})") ==
+        "1:28 \"placement\" must be homogeneous, colocated or disjoint\n");
+  CHECK(mistakes(R"("encoder": {"tp": 2})") == "1:14 \"placement\" must be homogeneous, colocated or disjoint\n");
+  CHECK(mistakes(R"("encoder": 3)") == "1:14 \"encoder\" must be an object\n");
+}
+
 TEST_CASE("a flat row has a number of GPUs in one node, and is graded A") {
   const Measurement m =
       row(R"("gpu": "A100", "gpus": 4, "hidden": 2048, "layers": 12, "heads": 16, "iter_time_ms": 250)");

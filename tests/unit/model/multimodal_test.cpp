@@ -140,6 +140,14 @@ TEST_CASE("multimodal: what a config leaves out and what was taken") {
             "a sample has one audio of 30 s in \"audio\": 1500 tokens, 750 behind the connector");
 }
 
+TEST_CASE("multimodal: what `data` says of samples is not taken") {
+  const std::string text = R"({"schema": "tangram.model/1", "from": "hf/qwen2.5-omni-7b.json",
+    "data": {"audio": {"mean": 2}}, "training": {"sequence_length": 8192, "global_batch_samples": 256}})";
+  CHECK(valid(read_model(text, source_path("configs/models/omni.json"))).assumed ==
+        "the thinker alone is taken: talker and token2wav are trained after it; "
+        "a sample has one image in \"vision\": 4096 tokens, 1024 behind the connector");
+}
+
 TEST_CASE("multimodal: InternVL in the form of transformers is the same model") {
   const std::string native = R"({"model_type": "internvl", "downsample_ratio": 0.5, "tie_word_embeddings": false,
     "text_config": {"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,

@@ -83,6 +83,32 @@ TEST_CASE("a frozen encoder costs its way forward, and its prefetch") {
   }
 }
 
+TEST_CASE("a frozen encoder that is prefetched costs no more than a hundredth while it is faster than a period") {
+  // Behind the encoder's first pass and its way the language model runs as if it were alone.
+  const auto time_of = [](std::optional<std::int64_t> forward) {
+    StageGraph graph;
+    graph.microbatches = 128;
+    if (forward) {
+      graph.stages.push_back(stage_of(*forward, 0));
+      graph.stages.back().prefetch = 2;
+    }
+    const int before = static_cast<int>(graph.stages.size());
+    for (int s = before; s < before + 4; ++s) {
+      graph.stages.push_back(stage_of(40, 80));
+      if (s > 0) graph.edges.push_back({s - 1, s, {1, 1}});
+    }
+    const auto form = closed_form(graph);
+    REQUIRE(form.has_value());
+    return form->time;
+  };
+  const std::int64_t alone = time_of(std::nullopt);
+  for (const std::int64_t forward : {10, 60, 110}) {
+    INFO("forward " << forward);
+    CHECK(time_of(forward) - alone == forward + 1);
+    CHECK(static_cast<double>(time_of(forward)) <= 1.01 * static_cast<double>(alone));
+  }
+}
+
 TEST_CASE("encoders in front of a language model that blocks take their turns") {
   StageGraph graph;
   graph.microbatches = 1;

@@ -72,6 +72,58 @@ TEST_CASE("placement: MIMO runs encoders apart, with degrees of their own, and t
   }
 }
 
+namespace {
+
+/// Eight nodes of H100 and, if any, two of an older type, of 8 GPUs each.
+cluster::Fleet hopper_and(const std::string& old_type) {
+  const auto nodes = [](const std::string& name, const std::string& gpu, int gigabits) {
+    return R"({"name": ")" + name + R"(", "gpus": [{"type": ")" + gpu + R"(", "count": 8}], "network": {"cards": 8,
+      "bandwidth_gbit_s": )" +
+           std::to_string(gigabits) + R"(, "kind": "infiniband"}})";
+  };
+  std::string text =
+      R"({"schema": "tangram.cluster/1", "name": "mixed", "nodes": [)" + nodes("new-[1-8]", "H100-80GB-SXM", 400);
+  if (!old_type.empty()) text += ", " + nodes("old-[1-2]", old_type, 200);
+  auto fleet = cluster::read_fleet(text + "]}", "mixed.json");
+  REQUIRE(fleet);
+  return *std::move(fleet);
+}
+
+/// InternVL3-78B with six tiles a sample.
+model::Model tiled_model() {
+  const std::string text = R"({"schema": "tangram.model/1", "from": "configs/models/hf/internvl3-78b.json",
+    "data": {"vision": {"mean": 6}}, "training": {"sequence_length": 8192, "global_batch_samples": 256}})";
+  auto model = model::read_any_model(text, in_tree("model.json"));
+  REQUIRE(model);
+  return *std::move(model);
+}
+
+plan::LaunchPlan planned_on(const cluster::Fleet& fleet, const model::Model& model) {
+  auto planned = make_plan(fleet, model, {});
+  REQUIRE(planned);
+  CHECK(plan::check(planned->plan).ok());
+  return std::move(planned->plan);
+}
+
+}  // namespace
+
+TEST_CASE("placement: two older nodes never make InternVL3-78B slower, and are left out where they would") {
+  const model::Model model = tiled_model();
+  const plan::LaunchPlan alone = planned_on(hopper_and(""), model);
+  for (const char* old_type : {"V100-32GB-SXM", "A100-80GB-SXM"}) {
+    INFO(old_type);
+    const plan::LaunchPlan mixed = planned_on(hopper_and(old_type), model);
+    CHECK(mixed.predicted.iteration <= alone.predicted.iteration);
+    CHECK(mixed.provenance.relaxed_bound > Nanoseconds(0));
+    CHECK(mixed.provenance.relaxed_bound <= mixed.provenance.search_bound);
+    const bool uses_old = std::ranges::any_of(mixed.stages, [&](const plan::Stage& stage) {
+      return std::ranges::any_of(
+          stage.parts, [&](const plan::Part& part) { return mixed.island(part.island).device.name == old_type; });
+    });
+    if (uses_old) CHECK(mixed.predicted.iteration < alone.predicted.iteration);
+  }
+}
+
 TEST_CASE("placement: words") {
   CHECK(compose::placement_named("disjoint") == compose::EncoderPlacement::kDisjoint);
   CHECK(compose::placement_named("homogeneous") == compose::EncoderPlacement::kHomogeneous);

@@ -13,8 +13,9 @@ PROGRAM = """#!/usr/bin/env python3
 import json, sys
 words = sys.argv[1:]
 if words[0] == "simulate":
-    assert words[2:] == ["--transfers", "blocking", "--json", "-q"], words
     plan = json.load(open(words[1]))
+    transfers = "forward-blocking" if plan["execution"] else "blocking"
+    assert words[2:] == ["--transfers", transfers, "--json", "-q"], words
     sys.exit(3) if plan["ns"] == 13 else print(json.dumps({"iteration_ns": plan["ns"]}))
     sys.exit()
 answer = %(answers)s[words[words.index("--target") + 1]]
@@ -24,7 +25,8 @@ if answer < 0:
     print("error: as told", file=sys.stderr)
     sys.exit(-answer)
 with open(words[words.index("-o") + 1], "w") as file:
-    json.dump({"ns": answer, "provenance": {"optimal": True}}, file)
+    # An odd time has an interleaved plan.
+    json.dump({"ns": answer, "execution": {"interleaving": {"group": 4}} if answer % 2 else {}, "provenance": {"optimal": True}}, file)
 """
 
 

@@ -26,7 +26,7 @@ if answer < 0:
     sys.exit(-answer)
 with open(words[words.index("-o") + 1], "w") as file:
     # An odd time has an interleaved plan.
-    json.dump({"ns": answer, "execution": {"interleaving": {"group": 4}} if answer % 2 else {}, "provenance": {"optimal": True}}, file)
+    json.dump({"ns": answer, "execution": {"interleaving": {"group": 4}} if answer %% 2 else {}, "provenance": {"optimal": True}}, file)
 """
 
 

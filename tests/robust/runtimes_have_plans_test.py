@@ -3,7 +3,8 @@
 own rules, no schedule that is named gives a better plan than any of them, and where stages stop for transfers 1F1B is no
 faster than without a runtime.
 
-    runtimes_have_plans_test.py BINARY [COUNT [SEED]]      COUNT, or TANGRAM_METAMORPHIC: 6 pairs if not given
+    runtimes_have_plans_test.py BINARY [COUNT [SEED]]      COUNT, or TANGRAM_METAMORPHIC: 6 pairs if not given,
+                                                            times TANGRAM_TEST_SHARE, at least 2
 """
 import json
 import os
@@ -65,7 +66,8 @@ class Judge:
 
 def main():
     binary = str(Path(sys.argv[1]).resolve())
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("TANGRAM_METAMORPHIC", COUNT))
+    usual = max(2, round(COUNT * float(os.environ.get("TANGRAM_TEST_SHARE", "1"))))
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("TANGRAM_METAMORPHIC", usual))
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     failures = runs = 0
     for seed in range(first, first + count):

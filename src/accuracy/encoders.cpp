@@ -16,8 +16,6 @@ namespace {
 
 using Reason = std::optional<Diagnostic>;
 
-bool is_recomputed(const EncoderFacts& encoder) { return encoder.recompute.starts_with("full"); }
-
 Reason why_incomplete(const EncoderFacts& encoder) {
   if (encoder.hidden < 1 || encoder.layers < 1 || encoder.heads < 1) {
     return reason("the dimensions of the encoder are not printed");
@@ -37,7 +35,7 @@ Reason why_not_homogeneous(const Measurement& m, const LanguageLayout& language)
                             encoder.dp.value_or(language.dp) == language.dp &&
                             is_alike(encoder.sequence_parallel, m.sequence_parallel);
   if (!same_degrees) return reason("a homogeneous encoder has other degrees than the language model");
-  const bool same_recompute = is_recomputed(encoder) == m.recompute.starts_with("full");
+  const bool same_recompute = is_recomputed(encoder) == (find_recompute(m) == model::RecomputeMode::kFull);
   if (!same_recompute) return reason("a homogeneous encoder is recomputed otherwise than the language model");
   return std::nullopt;
 }
@@ -108,6 +106,8 @@ void set_handover(SharedEncoder& encoder, const Experiment& experiment, const La
 }
 
 }  // namespace
+
+bool is_recomputed(const EncoderFacts& encoder) { return encoder.recompute.starts_with("full"); }
 
 std::string_view to_string(Placement placement) {
   switch (placement) {

@@ -18,6 +18,9 @@ struct LanguageLayout {
   int stages = 1;
 };
 
+/// In full: selectively recomputed encoders are not modelled.
+[[nodiscard]] bool is_recomputed(const EncoderFacts& encoder);
+
 /// What of the encoder is missing, or not modelled.
 [[nodiscard]] std::optional<Diagnostic> why_no_encoder(const Measurement& measurement, const LanguageLayout& language);
 

@@ -258,7 +258,7 @@ void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experim
 
 /// Blocks of a stage that an encoder has for itself.
 void recompute_encoder(Chunk& chunk, const Measurement& m) {
-  if (m.encoder->recompute.starts_with("full")) chunk.recomputed = chunk.last - chunk.first;
+  if (is_recomputed(*m.encoder)) chunk.recomputed = chunk.last - chunk.first;
 }
 
 void add_chunks(Experiment& experiment, const Measurement& m, const Cut& cut) {

@@ -132,7 +132,11 @@ class Search {
           break;
         case RecomputeMode::kFull:
           if (better.full || is_settled(family)) break;
-          query_.demands.whole_recompute ? try_demanded(family) : try_full(family);
+          if (query_.demands.whole_recompute) {
+            try_demanded(family);
+          } else {
+            try_full(family);
+          }
           break;
       }
     }

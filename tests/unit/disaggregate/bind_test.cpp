@@ -82,6 +82,22 @@ kernels::KernelGraph two_layers() {
   return graph;
 }
 
+/// Puts a phase in front, whose one kernel writes so many bytes of the first layer's cache.
+void add_prefill(kernels::KernelGraph& graph, std::int64_t bytes) {
+  kernels::Kernel writer = kernel("write", -1, kernels::Part::kAttention);
+  writer.writes = {{2, 0, bytes, true}};
+  for (kernels::Kernel& of_decode : graph.kernels) ++of_decode.order;
+  graph.kernels.insert(graph.kernels.begin(), writer);
+  kernels::Phase prefill;
+  prefill.name = "prefill";
+  prefill.requests = 4;
+  prefill.count = 1;
+  kernels::Phase decode = graph.phases.front();
+  decode.first = 1;
+  decode.repeats.front().first = 1;
+  graph.phases = {prefill, decode};
+}
+
 }  // namespace
 
 TEST_CASE("disaggregate bind: types of GPUs are classes, launches are kernels") {
@@ -130,18 +146,7 @@ TEST_CASE("disaggregate bind: a state that is updated in place stays where it is
   const auto alone = problem_of(two_nodes(), graph, {});
   REQUIRE(alone);
   CHECK(std::ranges::count_if(alone->buffers, is_cache) == 2);
-  kernels::Kernel writer = kernel("write", -1, kernels::Part::kAttention);
-  writer.writes = {{2, 0, 7000, true}};
-  for (kernels::Kernel& of_decode : graph.kernels) ++of_decode.order;
-  graph.kernels.insert(graph.kernels.begin(), writer);
-  kernels::Phase prefill;
-  prefill.name = "prefill";
-  prefill.requests = 4;
-  prefill.count = 1;
-  kernels::Phase decode = graph.phases.front();
-  decode.first = 1;
-  decode.repeats.front().first = 1;
-  graph.phases = {prefill, decode};
+  add_prefill(graph, 7000);
   const auto both = problem_of(two_nodes(), graph, {});
   REQUIRE(both);
   const auto sent = std::ranges::find(both->buffers, 0, &Buffer::writer);
@@ -174,18 +179,7 @@ TEST_CASE("disaggregate bind: a pinned kernel is one with what it reads from") {
 
 TEST_CASE("disaggregate bind: prefill sends its cache to decode, once for so many passes of it") {
   kernels::KernelGraph graph = two_layers();
-  kernels::Kernel writer = kernel("write", -1, kernels::Part::kAttention);
-  writer.writes = {{2, 0, 600, true}};
-  for (kernels::Kernel& of_decode : graph.kernels) ++of_decode.order;
-  graph.kernels.insert(graph.kernels.begin(), writer);
-  kernels::Phase prefill;
-  prefill.name = "prefill";
-  prefill.requests = 4;
-  prefill.count = 1;
-  kernels::Phase decode = graph.phases.front();
-  decode.first = 1;
-  decode.repeats.front().first = 1;
-  graph.phases = {prefill, decode};
+  add_prefill(graph, 600);
   Deployment deployment;
   deployment.generated_tokens = 100;
   const auto problem = problem_of(two_nodes(), graph, deployment);

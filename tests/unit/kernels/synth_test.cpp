@@ -97,6 +97,21 @@ const Kernel& kernel_named(const KernelGraph& graph, std::string_view id) {
   return *found;
 }
 
+/// It is sound, has all weights of the model, and is read as it was written.
+void check_graph_of(const model::Model& model) {
+  const KernelGraph graph = graph_of(model, {kPrefill, kDecode});
+  for (const Finding& finding : check(graph)) {
+    INFO(finding.code << " " << finding.about << " " << finding.message);
+    CHECK(finding.severity == Severity::kWarning);
+  }
+  const std::int64_t width = bytes_of(model.job.precision);
+  CHECK(bytes_of_kind(graph, BufferKind::kWeight) ==
+        Approx(static_cast<double>(model.total_parameters() * width)).epsilon(1e-4));
+  const auto read = read_kernel_graph(io::write_canonical(kernel_graph_json(graph)), "graph.json");
+  REQUIRE(read);
+  CHECK(*read == graph);
+}
+
 }  // namespace
 
 TEST_CASE("every text model that ships has a sound graph with all of its weights") {
@@ -104,18 +119,7 @@ TEST_CASE("every text model that ships has a sound graph with all of its weights
                            "mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v2-lite", "gpt-oss-120b", "gpt2-medium",
                            "gpt-neox-20b", "opt-350m", "opt-6.7b", "pythia-2.8b", "gpt-neo-2.7b", "llama-3.2-3b"}) {
     INFO(name);
-    const model::Model model = shipped_model(name);
-    const KernelGraph graph = graph_of(model, {kPrefill, kDecode});
-    for (const Finding& finding : check(graph)) {
-      INFO(finding.code << " " << finding.about << " " << finding.message);
-      CHECK(finding.severity == Severity::kWarning);
-    }
-    const std::int64_t width = bytes_of(model.job.precision);
-    CHECK(bytes_of_kind(graph, BufferKind::kWeight) ==
-          Approx(static_cast<double>(model.total_parameters() * width)).epsilon(1e-4));
-    const auto read = read_kernel_graph(io::write_canonical(kernel_graph_json(graph)), "graph.json");
-    REQUIRE(read);
-    CHECK(*read == graph);
+    check_graph_of(shipped_model(name));
   }
 }
 
@@ -197,18 +201,7 @@ TEST_CASE("layers that take turns are one repeat of both, and phases share weigh
 TEST_CASE("hybrid models that ship have sound graphs with all of their weights") {
   for (const char* name : {"nemotron-h-8b", "nemotron-3-nano", "granite-4.0-h-small"}) {
     INFO(name);
-    const model::Model model = shipped_model("hf/" + std::string(name), ".json");
-    const KernelGraph graph = graph_of(model, {kPrefill, kDecode});
-    for (const Finding& finding : check(graph)) {
-      INFO(finding.code << " " << finding.about << " " << finding.message);
-      CHECK(finding.severity == Severity::kWarning);
-    }
-    const std::int64_t width = bytes_of(model.job.precision);
-    CHECK(bytes_of_kind(graph, BufferKind::kWeight) ==
-          Approx(static_cast<double>(model.total_parameters() * width)).epsilon(1e-4));
-    const auto read = read_kernel_graph(io::write_canonical(kernel_graph_json(graph)), "graph.json");
-    REQUIRE(read);
-    CHECK(*read == graph);
+    check_graph_of(shipped_model("hf/" + std::string(name), ".json"));
   }
 }
 

@@ -24,6 +24,8 @@ struct PartPrice {
 
 Expected<PartPrice> price_part(const Experiment& experiment, const Stage& stage, const Part& part,
                                const cost::ProfileSet& profiles, cost::Provenance& provenance) {
+  std::string why = cost::why_unsupported(experiment.model, part.degrees, part.samples);
+  if (!why.empty()) return fail(reason(std::move(why)));
   const auto units = cost::unit_costs(experiment.model, part.shape, part.degrees, part.samples, &profiles);
   if (!units) return fail(reason(units.error().front().message));
   for (const cost::Provenance each : units->block_provenance) provenance = std::max(provenance, each);

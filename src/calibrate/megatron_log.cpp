@@ -18,6 +18,7 @@
 #include "tangram/base/at.hpp"
 #include "tangram/calibrate/timings.hpp"
 #include "tangram/cost/stage.hpp"
+#include "tangram/plan/degrees.hpp"
 #include "tangram/plan/gpu_places.hpp"
 #include "tangram/plan/launch_order.hpp"
 
@@ -147,7 +148,8 @@ class LogShares {
     const auto units =
         cost::unit_costs(plan_.pipelined(), shape, part.strategy.degrees, static_cast<int>(part.samples), nullptr);
     ModelledPart whole;
-    if (!units) return whole;  // a plan that check refuses: nothing is shared out
+    // A plan that check refuses: nothing is shared out.
+    if (!units || !plan::why_unsupported(plan_.pipelined(), stage, part).empty()) return whole;
     const cost::StageCost cost = stage_cost_of(plan_, stage, part, *units);
     whole.forward = to_seconds(cost.forward);
     whole.backward = to_seconds(cost.backward);

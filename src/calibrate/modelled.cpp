@@ -27,7 +27,11 @@ cost::BlockTime unit_time(const model::Model& model, const cost::ProfileUnit& un
 std::vector<cost::Degrees> usual_degrees(const model::Model& model, const cost::ProfileUnit& unit) {
   model::Model alone;
   alone.job = model.job;
-  if (unit.kind == cost::ProfileKind::kBlock) alone.types = {unit.block};
+  model::SliceSignature slice;
+  if (unit.kind == cost::ProfileKind::kBlock) {
+    alone.types = {unit.block};
+    slice.runs = {{0, 1}};
+  }
   const bool experts = unit.kind == cost::ProfileKind::kBlock && unit.block.feed_forward.is_moe();
   std::vector<cost::Degrees> found;
   for (const int tp : kDegrees) {
@@ -37,7 +41,7 @@ std::vector<cost::Degrees> usual_degrees(const model::Model& model, const cost::
           if (ep > 1 && !experts) continue;
           const cost::Degrees degrees =
               with_least_replicas({.tp = tp, .cp = cp, .ep = ep, .sequence_parallel = sequence_parallel});
-          if (cost::why_unsupported(alone, degrees, degrees.dp).empty()) found.push_back(degrees);
+          if (cost::why_unsupported(alone, slice, degrees, degrees.dp).empty()) found.push_back(degrees);
         }
       }
     }

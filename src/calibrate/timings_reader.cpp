@@ -336,7 +336,7 @@ class TimingsReader {
       degrees = d;
       degrees.ep = degrees.etp = 1;
     }
-    return cost::why_unsupported(alone, degrees, degrees.dp);
+    return cost::why_unsupported(alone, {.runs = {{0, 1}}}, degrees, degrees.dp);
   }
 
   /// That of the plan's part with these degrees, where the plan ran; else one host.

@@ -123,8 +123,9 @@ class Pricer {
 
   [[nodiscard]] Costed cost_of(const GivenPart& part, const std::vector<model::SliceSignature>& chunks) const {
     const auto samples = static_cast<int>(part.samples);
-    if (std::string why = cost::why_unsupported(model_, part.strategy.degrees, samples); !why.empty()) {
-      return tl::unexpected(std::move(why));
+    for (const model::SliceSignature& chunk : chunks) {
+      std::string why = cost::why_unsupported(model_, chunk, part.strategy.degrees, samples);
+      if (!why.empty()) return tl::unexpected(std::move(why));
     }
     const auto units = cost::unit_costs(model_, part.shape, part.strategy.degrees, samples, profiles_);
     if (!units) return tl::unexpected(units.error().front().message);

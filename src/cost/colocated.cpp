@@ -74,11 +74,11 @@ Expected<EncoderCost> encoder_cost(const model::Model& encoder, std::int64_t out
                                    std::int64_t lanes, const ProfileSet* profiles) {
   TANGRAM_ASSERT(samples > 0 && lanes > 0);
   if (layout.tp < 1 || stage.per_node % layout.tp != 0) return fail(leaves_member(layout.tp, stage));
-  const auto units =
-      unit_costs(encoder, lane_shape(stage, layout.tp), degrees_of(layout), static_cast<int>(samples), profiles);
+  const model::SliceSignature whole = whole_encoder(encoder, output_bytes);
+  const auto units = unit_costs_of(encoder, whole, lane_shape(stage, layout.tp), degrees_of(layout),
+                                   static_cast<int>(samples), profiles);
   if (!units) return fail(units.error());
-  const StageCost lane =
-      stage_cost(*units, whole_encoder(encoder, output_bytes), policy_of(layout, encoder.block_count()));
+  const StageCost lane = stage_cost(*units, whole, policy_of(layout, encoder.block_count()));
   const double shards = layout.zero1 ? static_cast<double>(lanes) : 1;
   double state = lane.optimizer_state.as_double();
   if (layout.zero1 && units->optimizer_bytes > 0) {

@@ -314,6 +314,7 @@ StageCost with(StageCost cost, const RecomputeCost& variable) {
 }
 
 StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice, const MemoryPolicy& policy) {
+  TANGRAM_ASSERT(units.unsupported.of(slice).empty());
   const auto blocks = run_by_run(units, slice, policy.runs);
   const RecomputeSums recompute = sum_with_ends(units, slice, policy.zero, [&](RecomputeSums& sums) {
     blocks([&](const UnitCost& unit, int count, const BlockPolicy& own) {
@@ -371,7 +372,9 @@ StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& sl
       slice_(&slice),
       zero_(zero),
       boundary_(boundary_buffers(units, slice)),
-      fixed_(fixed_cost(sum_units(units, slice, zero, alike(units, slice, zero)), units)) {}
+      fixed_(fixed_cost(sum_units(units, slice, zero, alike(units, slice, zero)), units)) {
+  TANGRAM_ASSERT(units.unsupported.of(slice).empty());
+}
 
 RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
   return rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_);

@@ -1,12 +1,12 @@
 // From block times and bytes to the units that stage_cost adds up.
 #include <algorithm>
+#include <utility>
 
 #include "tangram/base/at.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
 #include "tangram/cost/stage.hpp"
-#include "tangram/cost/validity.hpp"
 
 namespace tangram::cost {
 namespace {
@@ -239,7 +239,13 @@ void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& pr
   const cluster::GpuType& device = units.shape.device;
   for (const CurveId& id : profiles.curves_of(units.groups, device)) units.curves.push_back(profiles.curve(id));
   const auto provenance = [](const std::optional<Measured>& m) { return m ? m->provenance : Provenance::kModelled; };
-  for (const model::BlockType& block : model.types) {
+  for (std::size_t type = 0; type < model.types.size(); ++type) {
+    if (!units.unsupported.types.empty() && !units.unsupported.types[type].empty()) {
+      units.blocks.emplace_back();
+      units.block_provenance.push_back(Provenance::kModelled);
+      continue;
+    }
+    const model::BlockType& block = model.types[type];
     const auto measured = profiles.block(block, model.job, units.degrees, replica, device);
     units.blocks.push_back(block_unit(model, block, units, measured));
     units.block_provenance.push_back(provenance(measured));
@@ -264,7 +270,8 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
     return fail(infeasible("degrees use " + std::to_string(degrees.gpus()) + " GPUs of a shape of " +
                            std::to_string(shape.gpus())));
   }
-  if (std::string reason = why_unsupported(model, degrees, samples); !reason.empty()) {
+  Unsupported unsupported_parts = unsupported(model, degrees, samples);
+  if (std::string reason = unsupported_parts.of_all_types(); !reason.empty()) {
     return fail(infeasible(std::move(reason)));
   }
   if (!(matrix_peak(shape.device, model.job.precision).value() > 0)) {
@@ -272,6 +279,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
                            std::string(to_string(model.job.precision)) + " or any format it can fall back to"));
   }
   UnitCosts units;
+  units.unsupported = std::move(unsupported_parts);
   units.degrees = degrees;
   units.samples = samples;
   units.shape = shape;
@@ -284,6 +292,15 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
     units.tied_matrix = matrix.whole;
     units.tied_trained = model.end_gradients().weights;
   }
+  return units;
+}
+
+Expected<UnitCosts> unit_costs_of(const model::Model& model, const model::SliceSignature& slice,
+                                  const cluster::DeviceShape& shape, const Degrees& degrees, int samples,
+                                  const ProfileSet* profiles) {
+  auto units = unit_costs(model, shape, degrees, samples, profiles);
+  if (!units) return units;
+  if (const std::string& reason = units->unsupported.of(slice); !reason.empty()) return fail(infeasible(reason));
   return units;
 }
 

@@ -1,7 +1,12 @@
 #include "tangram/cost/validity.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
+
+#include "tangram/base/at.hpp"
 
 namespace tangram::cost {
 namespace {
@@ -34,10 +39,18 @@ std::string why_block_indivisible(const model::BlockType& block, const Degrees& 
   if (block.feed_forward.is_moe() && block.feed_forward.experts % degrees.ep != 0) {
     return indivisible(block.feed_forward.experts, "experts", degrees.ep, "ep");
   }
+  return {};
+}
+
+/// Any stage may receive what any layer hands over.
+std::string why_positions_indivisible(const model::Model& model, const Degrees& degrees) {
   const std::int64_t ranks = std::int64_t{degrees.tp} * degrees.cp;
-  if (block.tokens >= ranks) return {};
-  return std::to_string(block.tokens) + " positions of a sample are too few for tp x cp = " + std::to_string(ranks) +
-         ": every rank hands over some";
+  for (const model::BlockType& block : model.types) {
+    if (block.tokens >= ranks) continue;
+    return std::to_string(block.tokens) + " positions of a sample are too few for tp x cp = " + std::to_string(ranks) +
+           ": every rank hands over some";
+  }
+  return {};
 }
 
 std::string why_feed_forward_unsupported(const model::BlockType& block, const Degrees& degrees) {
@@ -66,14 +79,21 @@ std::string why_groups_indivisible(const Degrees& degrees) {
   return indivisible(edp, "replicas of an expert", degrees.dp_replicate, "dp_replicate");
 }
 
-std::string why_sequence_unsupported(const model::BlockType& block, const Degrees& degrees) {
-  if (degrees.cp > 1 && block.tokens % (2LL * degrees.cp) != 0) {
-    return indivisible(block.tokens, "tokens", 2LL * degrees.cp, "2 cp =");
+std::string why_sequence_unsupported(std::int64_t tokens, const Degrees& degrees) {
+  if (degrees.cp > 1 && tokens % (2LL * degrees.cp) != 0) {
+    return indivisible(tokens, "tokens", 2LL * degrees.cp, "2 cp =");
   }
-  if (degrees.sequence_parallel && (block.tokens / degrees.cp) % degrees.tp != 0) {
-    return indivisible(block.tokens / degrees.cp, "tokens of a sample", degrees.tp, "sequence-parallel tp");
+  if (degrees.sequence_parallel && (tokens / degrees.cp) % degrees.tp != 0) {
+    return indivisible(tokens / degrees.cp, "tokens of a sample", degrees.tp, "sequence-parallel tp");
   }
   return {};
+}
+
+std::string why_block_unsupported(const model::BlockType& block, const Degrees& degrees) {
+  std::string reason = why_block_indivisible(block, degrees);
+  if (reason.empty()) reason = why_feed_forward_unsupported(block, degrees);
+  if (reason.empty()) reason = why_sequence_unsupported(block.tokens, degrees);
+  return reason;
 }
 
 std::string why_group_unsupported(const model::Model& model, const Degrees& degrees) {
@@ -86,9 +106,8 @@ std::string why_group_unsupported(const model::Model& model, const Degrees& degr
   return "expert parallelism needs experts";
 }
 
-}  // namespace
-
-std::string why_indivisible(const model::Model& model, const Degrees& degrees, int samples) {
+/// What no slice can be run at.
+std::string why_all_indivisible(const model::Model& model, const Degrees& degrees, int samples) {
   for (const int degree :
        {degrees.tp, degrees.cp, degrees.dp, degrees.ep, degrees.etp, degrees.dp_replicate, samples}) {
     if (degree < 1) return "degrees and samples must be at least 1";
@@ -100,21 +119,60 @@ std::string why_indivisible(const model::Model& model, const Degrees& degrees, i
   if (degrees.gpus() % expert_ranks != 0) {
     return indivisible(degrees.gpus(), "GPUs", expert_ranks, "ep * expert-tp =");
   }
-  if (std::string why = why_groups_indivisible(degrees); !why.empty()) return why;
-  for (const model::BlockType& block : model.types) {
-    if (std::string why = why_block_indivisible(block, degrees); !why.empty()) return why;
+  std::string why = why_groups_indivisible(degrees);
+  return why.empty() ? why_positions_indivisible(model, degrees) : why;
+}
+
+}  // namespace
+
+const std::string& Unsupported::of(const model::SliceSignature& slice) const {
+  if (!any.empty() || ((slice.embedding || slice.head) && !ends.empty())) return any.empty() ? ends : any;
+  static const std::string kNothing;
+  if (types.empty()) return kNothing;
+  const auto found = std::ranges::find_if(slice.runs, [&](const auto& run) { return !at(types, run.first).empty(); });
+  return found == slice.runs.end() ? kNothing : at(types, found->first);
+}
+
+std::string Unsupported::of_all_types() const {
+  if (!any.empty()) return any;
+  const bool all = !types.empty() && std::ranges::none_of(types, &std::string::empty);
+  return all ? types.front() : std::string{};
+}
+
+Unsupported unsupported(const model::Model& model, const Degrees& degrees, int samples) {
+  Unsupported found;
+  found.any = why_all_indivisible(model, degrees, samples);
+  if (found.any.empty()) found.any = why_group_unsupported(model, degrees);
+  if (!found.any.empty()) return found;
+  for (std::size_t type = 0; type < model.types.size(); ++type) {
+    std::string why = why_block_unsupported(model.types[type], degrees);
+    if (why.empty()) continue;
+    found.types.resize(model.types.size());
+    found.types[type] = std::move(why);
   }
-  return {};
+  found.ends = why_sequence_unsupported(model.job.sequence_length, degrees);
+  return found;
+}
+
+std::string why_indivisible(const model::Model& model, const model::SliceSignature& slice, const Degrees& degrees,
+                            int samples) {
+  std::string why = why_all_indivisible(model, degrees, samples);
+  for (const auto& [type, count] : slice.runs) {
+    if (why.empty()) why = why_block_indivisible(at(model.types, type), degrees);
+  }
+  return why;
+}
+
+std::string why_unsupported(const model::Model& model, const model::SliceSignature& slice, const Degrees& degrees,
+                            int samples) {
+  return unsupported(model, degrees, samples).of(slice);
 }
 
 std::string why_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
-  std::string reason = why_indivisible(model, degrees, samples);
-  if (reason.empty()) reason = why_group_unsupported(model, degrees);
-  for (const model::BlockType& block : model.types) {
-    if (reason.empty()) reason = why_feed_forward_unsupported(block, degrees);
-    if (reason.empty()) reason = why_sequence_unsupported(block, degrees);
-  }
-  return reason;
+  const Unsupported found = unsupported(model, degrees, samples);
+  if (!found.any.empty()) return found.any;
+  const auto reason = std::ranges::find_if_not(found.types, &std::string::empty);
+  return reason == found.types.end() ? found.ends : *reason;
 }
 
 }  // namespace tangram::cost

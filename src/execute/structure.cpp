@@ -95,10 +95,16 @@ void find_missing_samples(const LaunchPlan& plan, Collected& findings) {
   }
 }
 
-/// Why the part's ranks cannot share the model; empty: they can.
-std::string why_impossible(const model::Model& model, const plan::Part& part) {
+/// Why the part's ranks cannot share the stage's layers; empty: they can.
+std::string why_impossible(const model::Model& model, const plan::Stage& stage, const plan::Part& part) {
   if (part.samples > std::numeric_limits<int>::max()) return "too many samples";
-  return cost::why_indivisible(model, part.strategy.degrees, static_cast<int>(part.samples));
+  std::string why;
+  for (const model::SliceSignature& chunk : stage.signatures(model)) {
+    if (why.empty()) {
+      why = cost::why_indivisible(model, chunk, part.strategy.degrees, static_cast<int>(part.samples));
+    }
+  }
+  return why;
 }
 
 bool is_possible(const cost::MemoryPolicy& policy, const plan::Stage& stage) {
@@ -118,7 +124,7 @@ void find_degrees(const LaunchPlan& plan, const plan::Stage& stage, Collected& f
   std::int64_t samples = 0;
   for (const plan::Part& part : stage.parts) {
     samples += part.samples;
-    if (const std::string why = why_impossible(plan.pipelined(), part); !why.empty()) {
+    if (const std::string why = why_impossible(plan.pipelined(), stage, part); !why.empty()) {
       findings.add("degrees-invalid", at_stage(stage.id), why);
     }
     const cost::MemoryPolicy& policy = part.strategy.policy;

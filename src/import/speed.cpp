@@ -49,11 +49,9 @@ class Speeds {
     cost::Degrees degrees = stage_.common;
     degrees.tp = replica.tp;
     degrees.dp_replicate = 1;
-    const std::string why = cost::why_unsupported(model_, degrees, 1);
-    if (!why.empty()) return fail(at(stage_.place, "unsupported-degrees", why));
-    const auto units = cost::unit_costs(model_, shape, degrees, 1, profiles_);
-    if (!units) return fail(at(stage_.place, "unsupported-degrees", units.error().front().message));
     const auto slice = model::signature(model_, static_cast<int>(stage_.first), static_cast<int>(stage_.last));
+    const auto units = cost::unit_costs_of(model_, slice, shape, degrees, 1, profiles_);
+    if (!units) return fail(at(stage_.place, "unsupported-degrees", units.error().front().message));
     const cost::StageCost cost = cost::stage_cost(*units, slice, stage_.policy);
     const double speed = 1 / static_cast<double>((cost.forward + cost.backward).value());
     known_.emplace(std::pair(island_class, replica.tp), speed);

@@ -47,12 +47,12 @@ struct Chain {
   bool shards = false;  ///< something is sharded: without, the chain is one of other degrees
 };
 
-/// In the order of their families, simplest first. Where ZeRO-3 is allowed it is in every chain. Beside ZeRO-3 inside
-/// groups there is ZeRO-0, which is no family of these degrees.
-std::vector<Chain> chains_of(const StrategySpace& space) {
+/// Of those that suit the slice in the order of their families, simplest first. Where ZeRO-3 is allowed it is in every
+/// chain. Beside ZeRO-3 inside groups there is ZeRO-0, which is no family of these degrees.
+std::vector<Chain> chains_of(const StrategySpace& space, const model::SliceSignature& slice) {
   std::vector<Chain> chains;
   for (const Family& family : space.families) {
-    if (family.recompute != RecomputeMode::kNone) continue;
+    if (family.recompute != RecomputeMode::kNone || !space.supports(family, slice)) continue;
     if (family.zero < 3) {
       chains.push_back({family.units, family.zero});
     } else if (space.units[family.units].degrees.dp_replicate > 1) {
@@ -90,7 +90,7 @@ class Mixer {
   /// For each number in flight the fastest plan, before those that others beat are left out.
   std::vector<PartialPlan> run(const std::string& name) {
     std::vector<Start> starts;
-    for (const Chain& chain : chains_of(space_)) starts.push_back(start(chain));
+    for (const Chain& chain : chains_of(space_, query_.slice)) starts.push_back(start(chain));
     std::ranges::stable_sort(starts, {}, &Start::time);
     for (const Start& from : starts) try_chain(from);
     drop_slower(pairs_);

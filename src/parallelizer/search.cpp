@@ -118,6 +118,7 @@ class Search {
  private:
   void try_all() {
     for (const Family& family : space_.families) {
+      if (!space_.supports(family, query_.slice)) continue;
       if (query_.demands.recompute) {
         try_demanded(family);
         continue;
@@ -412,15 +413,15 @@ Outcome Search::infeasible() const {
 }  // namespace
 
 Outcome search(const StrategySpace& space, const Query& query, const std::string& name) {
-  if (!space.units.empty()) {
-    Search search(space, query);
-    const auto known = space.known->recall(query);
-    return known ? search.tell(*known, name) : search.run(name);
-  }
   Outcome outcome;
-  outcome.status = OutcomeStatus::kUnsupported;
-  outcome.message = space.unsupported;
-  return outcome;
+  outcome.message = space.why_unsupported(query.slice);
+  if (!outcome.message.empty()) {
+    outcome.status = OutcomeStatus::kUnsupported;
+    return outcome;
+  }
+  Search search(space, query);
+  const auto known = space.known->recall(query);
+  return known ? search.tell(*known, name) : search.run(name);
 }
 
 }  // namespace tangram::parallelizer

@@ -48,10 +48,24 @@ bool no_worse(const UnitCost& a, const UnitCost& b) {
          recompute_working(a) <= recompute_working(b) && selective_working(a) <= selective_working(b);
 }
 
+/// Whether degrees run each slice that others run. Both run something.
+bool runs_as_much(const cost::Unsupported& a, const cost::Unsupported& b) {
+  if (!a.ends.empty() && b.ends.empty()) return false;
+  for (std::size_t type = 0; type < a.types.size(); ++type) {
+    if (!a.types[type].empty() && (b.types.empty() || b.types[type].empty())) return false;
+  }
+  return true;
+}
+
+/// On every slice that b runs.
 bool no_worse(const UnitCosts& a, const UnitCosts& b) {
-  return no_worse(a.embedding, b.embedding) && no_worse(a.head, b.head) &&
-         std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(),
-                    [](const UnitCost& x, const UnitCost& y) { return no_worse(x, y); });
+  if (!runs_as_much(a.unsupported, b.unsupported)) return false;
+  if (!no_worse(a.embedding, b.embedding) || !no_worse(a.head, b.head)) return false;
+  for (std::size_t type = 0; type < a.blocks.size(); ++type) {
+    const bool runs = b.unsupported.types.empty() || b.unsupported.types[type].empty();
+    if (runs && !no_worse(a.blocks[type], b.blocks[type])) return false;
+  }
+  return true;
 }
 
 /// Sequence parallelism moves as many bytes as plain tensor parallelism and keeps less (Korthikanti et al., arXiv
@@ -94,8 +108,8 @@ bool grows_with_bytes(const UnitCosts& a, const UnitCosts& b) {
   return (a.curves.empty() && b.curves.empty()) || shard(a.degrees) == shard(b.degrees);
 }
 
-/// Whether `a` is no worse than `b` on every slice, with any recompute. A stage's cost never falls when a unit cost
-/// grows, and is rounded in the same way, so that this holds to the nanosecond and the byte.
+/// Whether `a` is no worse than `b` on every slice that `b` runs, with any recompute. A stage's cost never falls when a
+/// unit cost grows, and is rounded in the same way, so that this holds to the nanosecond and the byte.
 bool no_worse(const UnitCosts& a, const UnitCosts& b, int zero) {
   const auto shards = [](const Degrees& d) { return d.dp * d.cp * (d.sequence_parallel ? d.tp : 1); };
   const bool at_the_end = zero < 3 || a.degrees.dp_replicate > 1;
@@ -157,21 +171,41 @@ void sort_simplest_first(std::vector<Family>& families, const std::vector<UnitCo
 }
 
 /// Each reason once, in the order of the degrees.
+class Reasons {
+ public:
+  void add(const std::string& reason) {
+    if (std::ranges::find(seen_, reason) != seen_.end()) return;
+    seen_.push_back(reason);
+    text_ += (text_.empty() ? "" : "; ") + reason;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::vector<std::string> seen_;
+  std::string text_;
+};
+
 std::string reasons(const std::vector<Expected<UnitCosts>>& costed) {
-  std::vector<std::string> seen;
-  std::string text;
+  Reasons reasons;
   for (const auto& entry : costed) {
     if (entry) continue;
-    for (const Diagnostic& diagnostic : entry.error()) {
-      if (std::find(seen.begin(), seen.end(), diagnostic.message) != seen.end()) continue;
-      seen.push_back(diagnostic.message);
-      text += (text.empty() ? "" : "; ") + diagnostic.message;
-    }
+    for (const Diagnostic& diagnostic : entry.error()) reasons.add(diagnostic.message);
   }
-  return text;
+  return reasons.text();
 }
 
 }  // namespace
+
+std::string StrategySpace::why_unsupported(const model::SliceSignature& slice) const {
+  if (units.empty()) return unsupported;
+  Reasons reasons;
+  for (const UnitCosts& each : units) {
+    const std::string& reason = each.unsupported.of(slice);
+    if (reason.empty()) return {};
+    reasons.add(reason);
+  }
+  return reasons.text();
+}
 
 int technique_count(const cost::Strategy& strategy) {
   const Degrees& d = strategy.degrees;

@@ -24,6 +24,12 @@ struct StrategySpace {
   std::vector<std::size_t> better;
   std::string unsupported;  ///< why `units` is empty
   std::unique_ptr<KnownAnswers> known = std::make_unique<KnownAnswers>();
+
+  [[nodiscard]] bool supports(const Family& family, const model::SliceSignature& slice) const {
+    return units[family.units].unsupported.of(slice).empty();
+  }
+  /// Why it has no strategy for the slice; empty: it has.
+  [[nodiscard]] std::string why_unsupported(const model::SliceSignature& slice) const;
 };
 
 /// Number of techniques a strategy uses: tp, sp, cp, ep, dp, ZeRO, its groups, recompute. Of equally good strategies

@@ -7,8 +7,8 @@
 #include "saturating.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/cost/put_off.hpp"
-#include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
+#include "tangram/plan/degrees.hpp"
 
 namespace tangram::plan {
 
@@ -189,11 +189,10 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
                          Findings& findings) {
   RecomputedPart recomputed{false, part.predicted};
   if (!computable(plan, part)) return recomputed;
+  const std::string why = why_unsupported(plan.pipelined(), stage, part);
   const auto units = cost::unit_costs(plan.pipelined(), checked_shape(plan, part), part.strategy.degrees,
                                       static_cast<int>(part.samples), &plan.profiles);
-  if (!units) {  // degrees that the model cannot run at are reported with the stage's structure
-    const std::string why =
-        cost::why_unsupported(plan.pipelined(), part.strategy.degrees, static_cast<int>(part.samples));
+  if (!units || !why.empty()) {  // degrees that the model cannot run at are reported with the stage's structure
     if (why.empty()) findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;
   }

@@ -6,7 +6,7 @@
 #include "saturating.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/cost/sharding.hpp"
-#include "tangram/cost/validity.hpp"
+#include "tangram/plan/degrees.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
@@ -95,10 +95,11 @@ void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& finding
   }
 }
 
-void check_degrees(const model::Model& model, const Part& part, const std::string& where, Findings& findings) {
+void check_degrees(const model::Model& model, const Stage& stage, const Part& part, const std::string& where,
+                   Findings& findings) {
   const auto& d = part.strategy.degrees;
   if (part.samples % d.dp == 0) {  // else it is reported as such
-    const std::string why = cost::why_unsupported(model, d, static_cast<int>(part.samples));
+    const std::string why = why_unsupported(model, stage, part);
     if (!why.empty()) findings.add("degrees-invalid", where, why);
   }
   const auto& policy = part.strategy.policy;
@@ -228,7 +229,7 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
     }
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const std::string where = at_part(stage.id, p);
-      check_degrees(plan.pipelined(), stage.parts[p], where, findings);
+      check_degrees(plan.pipelined(), stage, stage.parts[p], where, findings);
       check_recompute(stage, stage.parts[p], where, findings);
       check_allowed(plan, stage.parts[p], where, findings);
       check_sharding_group(plan, stage.parts[p], where, findings);

@@ -104,6 +104,14 @@ class Walker {
  private:
   [[nodiscard]] bool is_head() const { return item_ == model_.types.size(); }
 
+  /// The item alone: a stage of it has nothing else that its degrees have to suit.
+  [[nodiscard]] model::SliceSignature slice() const {
+    model::SliceSignature alone;
+    alone.head = is_head();
+    if (!is_head()) alone.runs.emplace_back(static_cast<int>(item_), 1);
+    return alone;
+  }
+
   [[nodiscard]] bool context_fits(int cp) const {
     std::int64_t tokens = 0;
     for (const model::BlockType& type : model_.types) tokens = std::max(tokens, type.tokens);
@@ -129,7 +137,7 @@ class Walker {
     const auto shape = smallest_shape(class_, network_, gpus, degrees.tp);
     if (!shape) return;
     degrees.dp = shape->gpus() / (degrees.tp * degrees.cp);
-    if (!cost::why_unsupported(model_, degrees, degrees.dp).empty()) return;
+    if (!cost::why_unsupported(model_, slice(), degrees, degrees.dp).empty()) return;
     BlockRate block_rate = with_sync(degrees);
     const BlockRate many = timed(block_rate, degrees, *shape, kManySamples);
     block_rate.forward_limit = many.forward / kManySamples * kLimitShare;

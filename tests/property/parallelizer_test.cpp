@@ -56,7 +56,7 @@ std::vector<cost::MemoryPolicy> all_policies(const cost::Degrees& d, const Query
 std::vector<Plan> everything(const Query& q, const model::Model& model, const cost::ProfileSet* profiles = nullptr) {
   std::vector<Plan> out;
   for (const auto& degrees : all_degrees(q, model)) {
-    const auto units = cost::unit_costs(model, q.shape, degrees, q.samples, profiles);
+    const auto units = cost::unit_costs_of(model, q.slice, q.shape, degrees, q.samples, profiles);
     if (!units) continue;
     for (const auto& policy : all_policies(degrees, q, model)) {
       const auto cost = cost::stage_cost(*units, q.slice, policy);
@@ -163,6 +163,26 @@ TEST_CASE("property parallelizer: the frontier is that of all strategies") {
   });
   CHECK(feasible >= enough(1000));
   CHECK(grouped >= enough(50));
+}
+
+TEST_CASE("property parallelizer: degrees have to suit the layers of the slice alone") {
+  int feasible = 0;
+  int freer = 0;
+  holds(2000, [&] {
+    const auto model = model_with_odd_layers();
+    const auto q = random_query(model);
+    const auto all = everything(q, model);
+    const auto outcome = solve(model, q);
+    RC_ASSERT(vectors(outcome) == frontier(all));
+    if (outcome.plans.empty()) return check_failure(outcome, all, q);
+    check_strategies(outcome, all);
+    ++feasible;
+    freer += std::ranges::any_of(outcome.plans, [&](const PartialPlan& plan) {
+      return !cost::why_unsupported(model, plan.strategy.degrees, q.samples).empty();
+    });
+  });
+  CHECK(feasible >= enough(700));
+  CHECK(freer >= enough(200));
 }
 
 TEST_CASE("property parallelizer: the frontier is that of all strategies with measured collectives as well") {

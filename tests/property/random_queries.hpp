@@ -118,6 +118,17 @@ inline model::Model random_model() {
   return model;
 }
 
+/// The same, some layers of which few degrees suit: like those of an encoder.
+inline model::Model model_with_odd_layers() {
+  model::Model model = random_model();
+  model::BlockType& odd = model.types.back();
+  odd.attention.heads = odd.attention.kv_heads = *rc::gen::element(25, 12, 6);
+  odd.tokens = *rc::gen::element<std::int64_t>(577, 1025, 1026);
+  model.types.front().tokens = *rc::gen::element<std::int64_t>(2048, 4098);
+  model.job.sequence_length = *rc::gen::element<std::int64_t>(2048, 2050, 4096);
+  return model;
+}
+
 inline model::Techniques random_techniques() {
   model::Techniques allow;
   for (bool model::Techniques::* technique :

@@ -207,7 +207,7 @@ def check_measuring(folder: Path, python: str) -> None:
     require(kinds == ["block", "embedding", "head"] and len(rows) == 18, str(profile))
     check_plans(folder, path, profile)
     path = model(folder, "mixture.json", MIXTURE)
-    profile = measure(folder, python, path, "--tp", "1,2", "--ep", "1,2", "--sequence-parallel")
+    profile = measure(folder, python, path, "--tp", "1,2", "--ep", "1,2", "--sequence-parallel", "both")
     experts = [row for unit in profile["units"] if "moe" in unit.get("block", {}) for row in unit["rows"]]
     degrees = {(row["tp"], row.get("ep", 1), row.get("etp", 1), row.get("sequence_parallel", False)) for row in experts}
     require(degrees == {(1, 1, 1, False), (1, 2, 1, False), (2, 1, 1, True), (2, 2, 1, True), (2, 1, 2, True),

@@ -166,6 +166,7 @@ int StageReach::extend(const cost::UnitCosts& units, int zero, Bytes usable, std
   int reached = best;
   for (int first = best - 1; first >= 0; --first) {
     const model::SliceSignature slice = model::signature(model_, first, last);
+    if (!units.unsupported.of(slice).empty()) break;
     bool state_fits = false;
     for (const auto mode :
          {model::RecomputeMode::kFull, model::RecomputeMode::kSelective, model::RecomputeMode::kNone}) {

@@ -18,7 +18,7 @@
 namespace tangram::shipped {
 
 /// Ways to run one stage: every tp (divisors of the GPUs of a member), cp (powers of two), dp, ep, expert-tp and
-/// sequence parallelism that cost::unit_costs accepts.
+/// sequence parallelism that cost::unit_costs accepts, for some layers at least.
 [[nodiscard]] std::vector<cost::UnitCosts> ways_to_run(const model::Model& model, const cluster::DeviceShape& shape,
                                                        int samples);
 

@@ -14,6 +14,7 @@
 #include "tangram/cost/communication.hpp"
 #include "tangram/cost/profile.hpp"
 #include "tangram/cost/strategy.hpp"
+#include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::cost {
@@ -49,7 +50,7 @@ struct UnitCost {
 struct UnitCosts {
   Degrees degrees;
   int samples = 0;
-  std::vector<UnitCost> blocks;  ///< by block type
+  std::vector<UnitCost> blocks;  ///< by block type; nothing where it is unsupported
   UnitCost embedding;
   UnitCost head;               ///< logits, loss and their gradient included; without the matrix where it is tied
   double tied_parameters = 0;  ///< per GPU: the copy of a tied matrix that a head without embedding holds
@@ -68,6 +69,7 @@ struct UnitCosts {
   std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
   Provenance head_provenance = Provenance::kModelled;
+  Unsupported unsupported;  ///< slices that these degrees cannot run have no cost
 };
 
 /// Where a stage's times come from: the weakest provenance among its units, of which those that take less than this
@@ -75,13 +77,17 @@ struct UnitCosts {
 inline constexpr double kNegligibleShare = 0.01;
 [[nodiscard]] Provenance slice_provenance(const UnitCosts& units, const model::SliceSignature& slice);
 
-/// Why these degrees cannot run this model: "heads % tp" and the like. One Diagnostic of kind kInfeasible, code
-/// "unsupported-degrees", the reason from why_unsupported() (validity.hpp). Requires degrees.gpus() == shape.gpus().
-/// Where `profiles` know a unit, their times take the place of the modelled ones; full recompute is then their forward,
+/// Of all that these degrees can run. One Diagnostic of kind kInfeasible, code "unsupported-degrees", where they can
+/// run no layer of the model: "heads % tp" and the like (validity.hpp). Requires degrees.gpus() == shape.gpus(). Where
+/// `profiles` know a unit, their times take the place of the modelled ones; full recompute is then their forward,
 /// selective recompute and activations without one of their own keep the share the model gives them. Where they have
 /// curves of the stage's groups, collectives take those times.
 [[nodiscard]] Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape,
                                              const Degrees& degrees, int samples, const ProfileSet* profiles = nullptr);
+/// The same, and an error where the slice is among what they cannot run.
+[[nodiscard]] Expected<UnitCosts> unit_costs_of(const model::Model& model, const model::SliceSignature& slice,
+                                                const cluster::DeviceShape& shape, const Degrees& degrees, int samples,
+                                                const ProfileSet* profiles = nullptr);
 
 /// Adds what unit_costs would use for a slice at these degrees and samples; of the shape, device and size count.
 void collect_used(const ProfileSet& profiles, const model::Model& model, const model::SliceSignature& slice,

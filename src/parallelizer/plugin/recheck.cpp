@@ -148,7 +148,8 @@ std::optional<Rejection> impossible(const model::Model& model, const Query& quer
 
 Judged<PartialPlan> recompute(const model::Model& model, const cost::ProfileSet* profiles, const Query& query,
                               const ClaimedPlan& claimed) {
-  const auto units = cost::unit_costs(model, query.shape, claimed.strategy.degrees, query.samples, profiles);
+  const auto units =
+      cost::unit_costs_of(model, query.slice, query.shape, claimed.strategy.degrees, query.samples, profiles);
   if (!units) return tl::unexpected(Rejection{"unsupported", units.error().front().message});
   PartialPlan plan;
   plan.strategy = claimed.strategy;

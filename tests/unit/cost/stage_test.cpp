@@ -496,6 +496,44 @@ TEST_CASE("degrees that a model cannot run are named") {
   CHECK(why(unfused, degrees, 1) == "context parallelism needs fused attention");
 }
 
+TEST_CASE("degrees have to suit the layers of a slice alone") {
+  model::Model both = model_of(llama_block(1024, 8, 2, 4096, 1024), 6, 32'000);
+  model::BlockType encoder = llama_block(800, 25, 25, 3200, 1025);
+  encoder.attention.causal = false;
+  both.types.push_back(encoder);
+  both.blocks = {1, 1, 0, 0, 0, 0};
+  const model::SliceSignature encoders = model::signature(both, 0, 2);
+  const model::SliceSignature decoders = model::signature(both, 2, 6);
+  const model::SliceSignature across = model::signature(both, 1, 3);
+  const char* const heads = "25 attention heads cannot be divided by tp 4";
+  CHECK(why_unsupported(both, encoders, tensor(4, false), 1) == heads);
+  CHECK(why_unsupported(both, across, tensor(4, false), 1) == heads);
+  CHECK(why_unsupported(both, tensor(4, false), 1) == heads);
+  CHECK(why_indivisible(both, encoders, tensor(4, false), 1) == heads);
+  CHECK(why_unsupported(both, decoders, tensor(4, true), 1).empty());
+  CHECK(why_indivisible(both, decoders, tensor(4, true), 1).empty());
+  CHECK(why_unsupported(both, encoders, {.cp = 2}, 1) == "1025 tokens cannot be divided by 2 cp = 4");
+  CHECK(why_unsupported(both, decoders, {.cp = 2}, 1).empty());
+  // Embedding and head have the job's tokens, in whatever stage they are.
+  both.job.sequence_length = 1023;
+  CHECK(why_unsupported(both, model::signature(both, 2, 5), tensor(4, true), 1).empty());
+  CHECK(why_unsupported(both, decoders, tensor(4, true), 1) ==
+        "1023 tokens of a sample cannot be divided by sequence-parallel tp 4");
+  // A stage takes in what any layer hands over: there has to be some for each rank.
+  CHECK(why_unsupported(both, decoders, {.tp = 2, .cp = 1024}, 1) ==
+        "1024 positions of a sample are too few for tp x cp = 2048: every rank hands over some");
+
+  const auto units = unit_costs(both, shape_of(round_gpu(), 1, 4), tensor(4, false), 1);
+  REQUIRE(units.has_value());
+  CHECK(units->unsupported.of(encoders) == heads);
+  CHECK(units->unsupported.of(decoders).empty());
+  CHECK(units->blocks[1].forward == 0);
+  CHECK(units->blocks[0].forward > 0);
+  const auto refused = unit_costs_of(both, across, shape_of(round_gpu(), 1, 4), tensor(4, false), 1);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().front().code == "unsupported-degrees");
+}
+
 TEST_CASE("unit costs refuse with a diagnostic") {
   const model::Model model = small_model(2);
   const auto wrong = unit_costs(model, shape_of(round_gpu(), 1, 4), tensor(2, false), 1);

@@ -95,6 +95,8 @@ AUDIO = encoder("audio", 24, 1, 6, 3, 6, {"kind": "pool", "widths": [24, 16], "n
 LLAVA = multimodal(LLAMA, VISION)
 OMNI = multimodal(GPT, encoder("vision", 8, 1, 4, 2, 3, {"kind": "merger", "widths": [16, 8, 12, 16], "norm": "rmsnorm",
                                                          "norm_width": 8}, sliding_window=2), AUDIO)
+THREE_HEADS = multimodal(LLAMA, encoder("vision", 12, 2, 5, 2, 9, {"kind": "merger", "widths": [24, 16]}, heads=3,
+                                        kv_heads=3))
 FUYU = multimodal(QWEN, encoder("pixels", 16, 2, 3, 3, 5))
 
 
@@ -346,6 +348,9 @@ def multimodal_cases():
     yield "an encoder cut over stages, microbatches without items", make(
         LLAVA, [(6, 1, [(one_chunk(0, 1), [part(1)]), (one_chunk(1, 3), [part(1)]), (one_chunk(3, 4), [part(1)])])])
     yield "an encoder under tp 2, its language model under tp 4", two_stages([part(2, tp=2)], [part(2, tp=4)], 2, 6)(LLAVA)
+    yield "an encoder of three heads, its language model under tp 4 and under cp 2 with tp 2", make(
+        THREE_HEADS, [(4, 2, [(one_chunk(0, 2), [part(2)]), (one_chunk(2, 3), [part(2, tp=4)]),
+                              (one_chunk(3, 4), [part(2, cp=2, tp=2)])])])
     yield "an encoder under dp 2 without sequence parallel, its language model under cp 2", two_stages(
         [part(4, dp=2, tp=2, sp=False)], [part(4, cp=2, tp=2)])(LLAVA)
     yield "an encoder and its language model under cp 2 and tp 2", make(

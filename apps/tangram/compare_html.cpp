@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "compare_view.hpp"
+#include "plan_sentences.hpp"
 #include "table.hpp"
 #include "tangram/picture/bar_chart.hpp"
 #include "tangram/picture/page.hpp"
@@ -95,14 +96,24 @@ Markup formulas_table(const planner::Comparison& comparison) {
   return picture::table({{"by the formula of"}, {"its plan", true}, {"ours", true}, {"ours in its space", true}}, rows);
 }
 
+/// Those that the planner chose for our plan; empty: none.
+Markup options_of(const plan::LaunchPlan& ours) {
+  const auto& options = ours.provenance.options;
+  if (options.empty()) return {};
+  return picture::paragraph(fmt::format("Tangram's plan runs with these execution options, which save of its time: {}.",
+                                        options_line(options)));
+}
+
 Markup header_of(const planner::Comparison& comparison, const std::string& title) {
   const plan::LaunchPlan& ours = comparison.ours;
-  return element("header", {},
-                 element("h1", {}, title) + picture::paragraph(fmt::format(
-                                                "{} GPUs, {} samples of {} tokens an iteration. All plans are judged "
-                                                "by one simulator and one memory model{}.",
-                                                ours.fleet_gpus, thousands(ours.model.job.global_batch),
-                                                thousands(ours.model.job.sequence_length), as_run_by(ours.runtime))));
+  return element(
+      "header", {},
+      element("h1", {}, title) +
+          picture::paragraph(fmt::format("{} GPUs, {} samples of {} tokens an iteration. All plans are judged "
+                                         "by one simulator and one memory model{}.",
+                                         ours.fleet_gpus, thousands(ours.model.job.global_batch),
+                                         thousands(ours.model.job.sequence_length), as_run_by(ours.runtime))) +
+          options_of(ours));
 }
 
 }  // namespace

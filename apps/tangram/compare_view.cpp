@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "plan_sentences.hpp"
 #include "table.hpp"
 #include "words.hpp"
 
@@ -114,6 +115,16 @@ std::string notes_of(const planner::Comparison& comparison, const Terminal& term
   return out;
 }
 
+/// As launch plans have them.
+Json chosen_options_json(const std::vector<plan::ChosenOption>& options) {
+  Json json = Json::array();
+  for (const plan::ChosenOption& chosen : options) {
+    json.push_back({{"option", model::to_string(chosen.option)}, {"value", chosen.value}});
+    if (chosen.gain) json.back()["gain"] = *chosen.gain;
+  }
+  return json;
+}
+
 Json candidate_json(const Candidate& candidate) {
   Json json{{"rank", candidate.rank},
             {"label", baseline::to_string(candidate.label)},
@@ -161,6 +172,9 @@ std::string comparison_for_people(const planner::Comparison& comparison, const T
   std::string out = fmt::format("{} on {} ({}): all plans under one simulator and one memory model{}\n\n{}",
                                 ours.model.name, ours.fleet_name, counted(ours.fleet_gpus, "GPU"),
                                 as_run_by(ours.runtime), plans_table(comparison, terminal));
+  if (const auto& options = ours.provenance.options; !options.empty()) {
+    out += "\n" + labelled(terminal, "options", options_line(options));
+  }
   if (const std::string notes = notes_of(comparison, terminal); !notes.empty()) out += "\n" + notes;
   if (!comparison.ablation.empty()) out += "\n" + ablation_table(comparison, terminal);
   if (!comparison.formulas.empty()) out += "\n" + formula_table(comparison, terminal);
@@ -176,6 +190,9 @@ nlohmann::ordered_json comparison_json(const planner::Comparison& comparison) {
                      {"cost_per_mtoken", ours.predicted.cost_per_mtoken}, {"gpus", ours.ranks.size()},
                      {"planning_cpu_s", comparison.planning_s},           {"labels", comparison.labels},
                      {"search_finished", comparison.search_finished},     {"optimal", ours.provenance.optimal}};
+  if (const auto& options = ours.provenance.options; !options.empty()) {
+    json["tangram"]["chosen_options"] = chosen_options_json(options);
+  }
   if (comparison.time_limit > 0) json["time_limit_s"] = comparison.time_limit;
   json["planners"] = Json::array();
   for (const planner::ComparedPlanner& line : comparison.planners) {

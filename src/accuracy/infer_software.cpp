@@ -79,6 +79,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   const bool native = m.attention_kernel.empty() ? generation : m.attention_kernel == "native";
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
   job.fused_kernels = vendor || names_any(m.variant, {"compile"});
+  job.in_place_loss = vendor;
   // Their models have cross_entropy_loss_fusion set, by Transformer Engine (GPTModelProvider).
   job.fused_loss = vendor && follows_recipes(m, device);
   job.cuda_graphs = find_graphs(m, device);

@@ -131,6 +131,16 @@ double connector_bytes(const model::Connector& connector, const LocalBlock& loca
   return bytes;
 }
 
+/// Bytes of a logit while the loss is worked out. Transformer Engine's, fused, writes the gradient in place of the
+/// logits (transformer_engine/pytorch/triton/cross_entropy.py). Megatron-LM's of June 2024 and later turns one copy in
+/// fp32 into exponentials, softmax and gradient (core/tensor_parallel/cross_entropy.py, commit 9634c0e4a3). PyTorch's
+/// has that copy and the log-probabilities, beside logits and their gradient as stored.
+double loss_bytes(const model::Job& job, double element) {
+  constexpr double kWide = 4;
+  if (job.fused_loss) return element;
+  return job.in_place_loss ? element + kWide : 2 * element + 2 * kWide;
+}
+
 }  // namespace
 
 ActivationBytes block_activation(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
@@ -177,11 +187,7 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
   bytes.none = model.end_gradients().any() ? (model.final_norm ? 2 : 1) * element * rows * hidden : 0;
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
-  // Logits and their gradient as stored, and in fp32 a copy and the log-probabilities (PyTorch's cross-entropy;
-  // Megatron's reuses the copy), which a fused loss has in registers (Transformer Engine's cross_entropy).
-  constexpr double kLossCopies = 2 * 4;
-  const double copies = model.job.fused_loss ? 0 : kLossCopies;
-  bytes.working = (2 * element + copies) * logits + 2 * element * tokens * hidden;
+  bytes.working = loss_bytes(model.job, element) * logits + 2 * element * tokens * hidden;
   return bytes;
 }
 

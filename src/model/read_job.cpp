@@ -277,6 +277,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.attention_kernel = read_named(reader, "attention_kernel", AttentionKernel::kFlash2, AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
+  job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
   job.fused_loss = reader.boolean_or("fused_loss", job.fused_loss);
   job.cuda_graphs = read_named(reader, "cuda_graphs", CudaGraphs::kNone, CudaGraphs::kBlocks, CudaGraphs::kStep);
   job.expert_dispatch = read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,

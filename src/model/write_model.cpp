@@ -204,6 +204,7 @@ ordered_json training_json(const Job& job) {
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;
+  if (job.in_place_loss) out["in_place_loss"] = true;
   if (job.fused_loss) out["fused_loss"] = true;
   if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = to_string(job.cuda_graphs);
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);

@@ -228,7 +228,9 @@ Expected<Comparison> compare(const cluster::Fleet& fleet, const model::Model& mo
     const ForModel chosen(choose_options(fleet, model, options.plan, progress), options.plan);
     CompareOptions own = options;
     own.plan = chosen.options();
-    return compare(fleet, chosen.model(), own, progress);
+    auto comparison = compare(fleet, chosen.model(), own, progress);
+    if (comparison) note_options(comparison->ours, model.job, fleet, options.plan);
+    return comparison;
   }
   return Comparer(fleet, model, options, progress).run();
 }

@@ -11,10 +11,10 @@
 //               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
 //   kernels     of fused attention as printed; else made for the GPU's generation, and others fused, on Hopper and
 //               later under NVIDIA's and AMD's trainers (NeMo, Megatron, MaxText, Primus, submissions to MLPerf), whose
-//               blocks are Transformer Engine's or a compiler's; before Hopper FlashAttention-2 under trainers that are
-//               younger than it. Exchanges of tp run beside products as printed (tp_comm), and under NeMo and
-//               Megatron-Bridge, whose recipes say so. Dropout, fused kernels and loss, and how gradients are added up:
-//               first of all as printed
+//               blocks are Transformer Engine's or a compiler's, and whose loss works in place; before Hopper
+//               FlashAttention-2 under trainers that are younger than it. Exchanges of tp run beside products as
+//               printed (tp_comm), and under NeMo and Megatron-Bridge, whose recipes say so. Dropout, fused kernels and
+//               loss, and how gradients are added up: first of all as printed
 //   graphs      as printed: those of Transformer Engine that hold attention capture blocks, others the step;
 //               submissions to MLPerf on NVIDIA's GPUs capture the step
 //   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the

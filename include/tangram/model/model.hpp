@@ -186,8 +186,9 @@ struct Job {
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::kFlash2;  ///< with flash_attention
   bool fused_kernels =
-      false;                ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
-  bool fused_loss = false;  ///< logits become their gradient in one kernel, without copies in fp32
+      false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
+  bool in_place_loss = false;  ///< one copy of the logits in fp32 becomes softmax and gradient, as Megatron-LM's does
+  bool fused_loss = false;     ///< logits become their gradient in one kernel, without copies in fp32
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
   bool overlap_experts = false;  ///< dispatch and combine run beside the passes of another microbatch

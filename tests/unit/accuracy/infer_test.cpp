@@ -264,9 +264,11 @@ TEST_CASE("what software recomputes, gathers ahead and fuses") {
   CHECK(job().recompute_modules == model::RecomputeModules{kExperts, kNorms});
   m.source = "somebody's trainer";
   CHECK_FALSE(job().overlap_gather);
+  CHECK_FALSE(job().in_place_loss);
   CHECK_FALSE(job().fused_loss);
   m.source = "Megatron-Bridge performance summary";
   CHECK(job().overlap_gather);
+  CHECK(job().in_place_loss);
   CHECK(job().fused_loss);
   m.overlap.emplace();  // printed: none
   CHECK_FALSE(job().overlap_gather);

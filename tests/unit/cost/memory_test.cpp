@@ -116,14 +116,19 @@ TEST_CASE("latent attention keeps its compressed vectors and can recompute the r
   CHECK(bytes.selective == Approx(bytes.none - 512.0 * (16384 + 8192)));
 }
 
-TEST_CASE("logits are sharded by tp and live twice in 16 bits and twice in 32") {
-  // 22B: 4 * 2048 tokens, 51200 / 8 columns, 12 bytes; gathered rows and their gradient 2 * 2 s b h.
-  const ActivationBytes head = head_activation(megatron_22b(), tensor(8, true), 4);
-  CHECK(head.working == Approx(8192.0 * 6400 * 12 + 4 * kSbh));
-  CHECK(head.none == Approx(4 * kSbh / 8));
-  model::Model fused = megatron_22b();
-  fused.job.fused_loss = true;
-  CHECK(head_activation(fused, tensor(8, true), 4).working == Approx(8192.0 * 6400 * 4 + 4 * kSbh));
+TEST_CASE("logits are sharded by tp, and the loss decides how often they are there") {
+  // 22B: 4 * 2048 tokens, 51200 / 8 columns; gathered rows and their gradient 2 * 2 s b h.
+  const model::Model model = megatron_22b();
+  CHECK(head_activation(model, tensor(8, true), 4).none == Approx(4 * kSbh / 8));
+  const auto bytes_of_logit = [](const model::Model& of) {
+    return (head_activation(of, tensor(8, true), 4).working - 4 * kSbh) / (8192.0 * 6400);
+  };
+  CHECK(bytes_of_logit(model) == Approx(12));  // PyTorch's: twice in 16 bits and twice in 32
+  model::Model megatron = model;
+  megatron.job.in_place_loss = true;
+  CHECK(bytes_of_logit(megatron) == Approx(6));  // once in 16 and once in 32
+  megatron.job.fused_loss = true;
+  CHECK(bytes_of_logit(megatron) == Approx(2));  // in place
 }
 
 TEST_CASE("the vocabulary is padded to 128 columns a rank") {

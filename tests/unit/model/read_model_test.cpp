@@ -194,13 +194,14 @@ TEST_CASE("read: the written form keeps what is not a default") {
           " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero],"
           " attention_kernel: native, fused_kernels: true, cuda_graphs: step, expert_dispatch: hybridep,"
           " overlap_expert_communication: true, routing_imbalance: 1.25, recompute_modules: [moe, layernorm],"
-          " fused_loss: true, overlap_parameter_gather: true");
+          " in_place_loss: true, fused_loss: true, overlap_parameter_gather: true");
   CHECK(model.job.attention_kernel == AttentionKernel::kNative);
   CHECK(model.job.fused_kernels);
   CHECK(model.job.cuda_graphs == CudaGraphs::kStep);
   CHECK(model.job.expert_dispatch == ExpertDispatch::kHybridEp);
   CHECK(model.job.overlap_experts);
   CHECK(model.job.routing_imbalance == 1.25);
+  CHECK(model.job.in_place_loss);
   CHECK(model.job.fused_loss);
   CHECK(model.job.overlap_gather);
   CHECK(model.job.recompute_modules == RecomputeModules{RecomputeModule::kExperts, RecomputeModule::kNorms});

@@ -86,7 +86,7 @@ Constraints common_demands(const Runtime& runtime, const model::Job& job) {
 /// Numbers of model chunks that are tried.
 constexpr std::array kUsualChunks{2, 3, 4, 6, 8};
 
-/// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them.
+/// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them (CutOffs).
 void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<const Constraints> plain,
                      std::vector<Constraints>& cases) {
   if (!runtime.interleaved || !job.allow.interleaving || !job.allow.pipeline) return;
@@ -272,6 +272,43 @@ std::optional<runtime::Schedule> schedule_of(Target target, const SearchOptions&
   return runtime::Schedule::k1F1B;
 }
 
+/// What plans of the next case must be faster than. The cases without chunks come first, and their best by closed form
+/// cuts those that follow. Closed forms of interleaved plans may be above what these take where those of plain ones are
+/// not: the best plain one cuts them by what it takes pass by pass, and as far above that as timetables are looked at.
+class CutOffs {
+ public:
+  explicit CutOffs(const SearchOptions& options)
+      : given_(options.incumbent), accepted_gap_(options.accepted_gap), reach_(options.tuning.solver.timetable_reach) {}
+
+  void note(const SearchResult& found, bool interleaved) {
+    if (!found.best.empty()) {
+      Nanoseconds& best = interleaved ? interleaved_ : plain_;
+      best = std::min(best, of_interest(found.best.front().closed_form));
+    }
+    if (!found.timed.empty()) fastest_ = std::min(fastest_, found.timed.front().time);
+  }
+
+  /// By closed form. Without labels no other schedule is looked at any further.
+  [[nodiscard]] Nanoseconds next(bool interleaved, bool has_labels) const {
+    const Nanoseconds best = std::min(plain_, interleaved_);
+    if (!interleaved || !has_labels || fastest_ == Nanoseconds::max()) return std::min(given_, best);
+    const Nanoseconds near(static_cast<std::int64_t>((1 + reach_) * fastest_.as_double()));
+    return std::min({given_, interleaved_, std::max(best, near)});
+  }
+
+ private:
+  [[nodiscard]] Nanoseconds of_interest(Nanoseconds time) const {
+    return Nanoseconds(chain::of_interest(time.value(), accepted_gap_));
+  }
+
+  Nanoseconds given_;
+  double accepted_gap_;
+  double reach_;
+  Nanoseconds plain_ = Nanoseconds::max();
+  Nanoseconds interleaved_ = Nanoseconds::max();
+  Nanoseconds fastest_ = Nanoseconds::max();  // pass by pass
+};
+
 /// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
 /// better than the incumbent, or out of budget.
 Nanoseconds bound_of(const SearchResult& found) {
@@ -401,6 +438,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   const int most_replicas = options.max_replicas;
   bool first = true;
   const bool is_bound_given = options.relaxed_bound.has_value();
+  CutOffs cut_offs(options);
   int chunks = 1;     // that the relaxed bound counts on
   Bytes most_usable;  // of the cases so far: what the roomiest of them lacks is what is missing
   const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
@@ -426,7 +464,10 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
     chunks = most_chunks;
     options.constraints = std::move(constraints);
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
+    const bool is_interleaved = most_chunks > 1;
+    options.incumbent = cut_offs.next(is_interleaved, all.statistics.labels < budget);
     SearchResult found = search(model_of_case, hierarchy, parallelizers, options, progress);
+    cut_offs.note(found, is_interleaved);
     open = std::min(open, bound_of(found));
     const Bytes usable = relax::usable_memory(hierarchy.levels.front(), options.constraints.gpu_types);
     if (first || usable > most_usable) {
@@ -442,10 +483,6 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
     all.relaxed_bound = std::min(all.relaxed_bound, found.relaxed_bound);
     options.relaxed_bound = found.relaxed_bound;
     merge(std::move(found), options.top, all);
-    if (!all.best.empty()) {
-      const std::int64_t best = all.best.front().closed_form.value();
-      options.incumbent = std::min(options.incumbent, Nanoseconds(chain::of_interest(best, options.accepted_gap)));
-    }
   }
   if (first) all.infeasible = nothing_to_search();
   if (target != Target::kGeneric) all.space.rules.emplace_back(runtime.in_words);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Plans for runtimes, of generated fleets and models, long sequences among them: nothing that was found breaks the runtime's
-own rules, no schedule that is named gives a better plan than any of them, and where stages stop for transfers 1F1B is no
-faster than without a runtime.
+own rules, no schedule that is named gives a better plan than any of them, by simulation under the runtime's semantics, and
+where stages stop for transfers 1F1B is no faster than without a runtime.
 
     runtimes_have_plans_test.py BINARY [COUNT [SEED]]      COUNT, or TANGRAM_METAMORPHIC: 6 pairs if not given,
-                                                            times TANGRAM_TEST_SHARE, at least 2
+                                                            times TANGRAM_TEST_SHARE, at least 2, of
+                                                            which INTERLEAVED are the last
 """
 import json
 import os
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 from more_is_never_worse_test import BY_LUCK, NO_PLAN, random_fleet, random_model
 
 COUNT = 6
+INTERLEAVED = (53, 128)  # interleaved plans are the fastest here, by 1.8 and 0.8 %, though their closed forms are not
 SCHEDULES = {"generic": ("any", "interleaved"), "megatron": ("any", "1f1b", "interleaved"), "flagscale": ("any",),
              "mimo": ("any",)}
 
@@ -69,8 +71,11 @@ def main():
     usual = max(2, round(COUNT * float(os.environ.get("TANGRAM_TEST_SHARE", "1"))))
     count = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("TANGRAM_METAMORPHIC", usual))
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    seeds = list(range(first, first + count))
+    if len(sys.argv) <= 2:
+        seeds[-len(INTERLEAVED):] = INTERLEAVED
     failures = runs = 0
-    for seed in range(first, first + count):
+    for seed in seeds:
         rng = random.Random(10_000 + seed)
         fleet, model = random_fleet(rng), memory_hungry(rng)
         with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +85,7 @@ def main():
         runs += judge.runs
         for wrong in judge.wrong:
             print(f"seed {seed}: {wrong}\n  {json.dumps(fleet['nodes'])}\n  {json.dumps(model)}", flush=True)
-    print(f"{count} fleets and models, {runs} plans, {failures} wrong")
+    print(f"{len(seeds)} fleets and models, {runs} plans, {failures} wrong")
     return 1 if failures else 0
 
 

@@ -29,8 +29,9 @@ void restrict_to(const runtime::Runtime& runtime, model::Model& model);
                                                 EncoderPlacement placement = EncoderPlacement::kAny);
 
 /// search() over all cases of a target and of options.placement: the best of all, with a bound for all. Later cases
-/// look for plans that are better than those of earlier ones only. Where there is no plan with the cuts that options
-/// allow, with finer ones. Colocated encoders are for no target in particular.
+/// look for plans that are better than those of earlier ones only; interleaved ones, with options.timed, also for those
+/// that may be faster pass by pass than the fastest so far. Where there is no plan with the cuts that options allow,
+/// with finer ones. Colocated encoders are for no target in particular.
 [[nodiscard]] SearchResult search_target(Target target, const model::Model& model,
                                          const cluster::IslandHierarchy& hierarchy,
                                          std::span<const parallelizer::Parallelizer* const> parallelizers,

@@ -128,7 +128,8 @@ TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
     REQUIRE(planned);
     const plan::LaunchPlan& plan = planned->plan;
     CHECK(plan.runtime == row.target);
-    const auto simulated = simulate::simulate(simulate::schedule_of(plan, row.semantics.transfers));
+    const auto simulated =
+        simulate::simulate(simulate::schedule_of(plan, row.semantics_of(planned->plan.schedule()).transfers));
     REQUIRE_FALSE(simulated.deadlock);
     CHECK(simulated.iteration == plan.predicted.iteration);
     CHECK(plan.provenance.runs_on.empty());

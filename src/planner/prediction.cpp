@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "tangram/base/problem.hpp"
@@ -10,7 +11,21 @@
 
 namespace tangram::planner {
 
+namespace {
+
+/// The search has the exchanges of a stage as of blocks in a row. Each chunk has its own, with latencies of its own:
+/// where that shows, the plan says what these take.
+void price_chunks_apart(plan::LaunchPlan& plan) {
+  const plan::CheckReport checked = plan::check(plan);
+  const bool differs = std::ranges::any_of(
+      checked.violations, [](const plan::Violation& each) { return each.code == "closed-form-differs"; });
+  if (differs) plan.predicted.closed_form = checked.closed_form;
+}
+
+}  // namespace
+
 Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
+  if (plan.is_interleaved()) price_chunks_apart(plan);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
   if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
   simulate::predict(plan, result, cost::fleet_peak(fleet, plan.model.job.precision));

@@ -136,6 +136,25 @@ TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
   }
 }
 
+TEST_CASE("planner: interleaved chunks pay the latency of their exchanges one by one") {
+  const auto fleet = cluster::read_fleet(R"({"schema": "tangram.cluster/1", "name": "far", "nodes": [
+      {"name": "h-[1-4]", "gpus": [{"type": "H100-80GB-SXM", "count": 2}],
+       "network": {"bandwidth_gbit_s": 400, "latency_us": 2000}}]})",
+                                         "far.json");
+  REQUIRE(fleet);
+  const auto model = model::read_model(R"({"schema": "tangram.model/1", "name": "small", "architecture": {
+      "vocabulary": 32000, "hidden": 2048, "layers": 16, "heads": 16, "ffn_hidden": 5504},
+      "training": {"sequence_length": 2048, "global_batch_samples": 16}})",
+                                       "small.json");
+  REQUIRE(model);
+  PlanOptions options;
+  options.target = runtime::Target::kMegatron;
+  options.search.schedule = runtime::Schedule::kInterleaved;
+  const auto planned = make_plan(*fleet, *model, options);  // which checks it
+  REQUIRE(planned);
+  CHECK(planned->plan.is_interleaved());
+}
+
 TEST_CASE("planner: where a runtime can run none of the best plans, more are looked at") {
   // Stages of six GPUs on two hosts: no order of the hosts gives the order of the stages (FS_HOST_ORDER).
   std::string nodes;

@@ -24,10 +24,9 @@ struct PartPrice {
 
 Expected<PartPrice> price_part(const Experiment& experiment, const Stage& stage, const Part& part,
                                const cost::ProfileSet& profiles, cost::Provenance& provenance) {
-  std::string why = cost::why_unsupported(experiment.model, part.degrees, part.samples);
-  if (!why.empty()) return fail(reason(std::move(why)));
   const auto units = cost::unit_costs(experiment.model, part.shape, part.degrees, part.samples, &profiles);
   if (!units) return fail(reason(units.error().front().message));
+  if (const std::string& why = units->unsupported.of_model(); !why.empty()) return fail(reason(why));
   for (const cost::Provenance each : units->block_provenance) provenance = std::max(provenance, each);
   PartPrice price;
   for (const Chunk& chunk : stage.chunks) {

@@ -18,7 +18,6 @@
 #include "tangram/base/at.hpp"
 #include "tangram/calibrate/timings.hpp"
 #include "tangram/cost/stage.hpp"
-#include "tangram/plan/degrees.hpp"
 #include "tangram/plan/gpu_places.hpp"
 #include "tangram/plan/launch_order.hpp"
 
@@ -149,7 +148,7 @@ class LogShares {
         cost::unit_costs(plan_.pipelined(), shape, part.strategy.degrees, static_cast<int>(part.samples), nullptr);
     ModelledPart whole;
     // A plan that check refuses: nothing is shared out.
-    if (!units || !plan::why_unsupported(plan_.pipelined(), stage, part).empty()) return whole;
+    if (!units || !units->unsupported.of(stage.signatures(plan_.pipelined())).empty()) return whole;
     const cost::StageCost cost = stage_cost_of(plan_, stage, part, *units);
     whole.forward = to_seconds(cost.forward);
     whole.backward = to_seconds(cost.backward);

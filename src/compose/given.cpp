@@ -123,10 +123,8 @@ class Pricer {
 
   [[nodiscard]] Costed cost_of(const GivenPart& part, const std::vector<model::SliceSignature>& chunks) const {
     const auto samples = static_cast<int>(part.samples);
-    for (const model::SliceSignature& chunk : chunks) {
-      std::string why = cost::why_unsupported(model_, chunk, part.strategy.degrees, samples);
-      if (!why.empty()) return tl::unexpected(std::move(why));
-    }
+    std::string why = cost::unsupported(model_, part.strategy.degrees, samples).of(chunks);
+    if (!why.empty()) return tl::unexpected(std::move(why));
     const auto units = cost::unit_costs(model_, part.shape, part.strategy.degrees, samples, profiles_);
     if (!units) return tl::unexpected(units.error().front().message);
     if (chunks.size() > 1) return cost::chunked_cost(*units, chunks, part.strategy.policy).all;

@@ -240,7 +240,7 @@ void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& pr
   for (const CurveId& id : profiles.curves_of(units.groups, device)) units.curves.push_back(profiles.curve(id));
   const auto provenance = [](const std::optional<Measured>& m) { return m ? m->provenance : Provenance::kModelled; };
   for (std::size_t type = 0; type < model.types.size(); ++type) {
-    if (!units.unsupported.types.empty() && !units.unsupported.types[type].empty()) {
+    if (!units.unsupported.of_type(type).empty()) {
       units.blocks.emplace_back();
       units.block_provenance.push_back(Provenance::kModelled);
       continue;

@@ -125,12 +125,33 @@ std::string why_all_indivisible(const model::Model& model, const Degrees& degree
 
 }  // namespace
 
+namespace {
+
+const std::string kNothing;
+
+}  // namespace
+
+const std::string& Unsupported::of_type(std::size_t type) const { return types.empty() ? kNothing : at(types, type); }
+
 const std::string& Unsupported::of(const model::SliceSignature& slice) const {
-  if (!any.empty() || ((slice.embedding || slice.head) && !ends.empty())) return any.empty() ? ends : any;
-  static const std::string kNothing;
+  if (!any.empty()) return any;
+  if ((slice.embedding || slice.head) && !ends.empty()) return ends;
   if (types.empty()) return kNothing;
   const auto found = std::ranges::find_if(slice.runs, [&](const auto& run) { return !at(types, run.first).empty(); });
   return found == slice.runs.end() ? kNothing : at(types, found->first);
+}
+
+const std::string& Unsupported::of(std::span<const model::SliceSignature> chunks) const {
+  for (const model::SliceSignature& chunk : chunks) {
+    if (const std::string& why = of(chunk); !why.empty()) return why;
+  }
+  return kNothing;
+}
+
+const std::string& Unsupported::of_model() const {
+  if (!any.empty()) return any;
+  const auto reason = std::ranges::find_if_not(types, &std::string::empty);
+  return reason == types.end() ? ends : *reason;
 }
 
 std::string Unsupported::of_all_types() const {
@@ -169,10 +190,7 @@ std::string why_unsupported(const model::Model& model, const model::SliceSignatu
 }
 
 std::string why_unsupported(const model::Model& model, const Degrees& degrees, int samples) {
-  const Unsupported found = unsupported(model, degrees, samples);
-  if (!found.any.empty()) return found.any;
-  const auto reason = std::ranges::find_if_not(found.types, &std::string::empty);
-  return reason == found.types.end() ? found.ends : *reason;
+  return unsupported(model, degrees, samples).of_model();
 }
 
 }  // namespace tangram::cost

@@ -48,22 +48,13 @@ bool no_worse(const UnitCost& a, const UnitCost& b) {
          recompute_working(a) <= recompute_working(b) && selective_working(a) <= selective_working(b);
 }
 
-/// Whether degrees run each slice that others run. Both run something.
-bool runs_as_much(const cost::Unsupported& a, const cost::Unsupported& b) {
-  if (!a.ends.empty() && b.ends.empty()) return false;
-  for (std::size_t type = 0; type < a.types.size(); ++type) {
-    if (!a.types[type].empty() && (b.types.empty() || b.types[type].empty())) return false;
-  }
-  return true;
-}
-
-/// On every slice that b runs.
+/// On every slice that b runs, which a then runs, too.
 bool no_worse(const UnitCosts& a, const UnitCosts& b) {
-  if (!runs_as_much(a.unsupported, b.unsupported)) return false;
+  if (!a.unsupported.ends.empty() && b.unsupported.ends.empty()) return false;
   if (!no_worse(a.embedding, b.embedding) || !no_worse(a.head, b.head)) return false;
   for (std::size_t type = 0; type < a.blocks.size(); ++type) {
-    const bool runs = b.unsupported.types.empty() || b.unsupported.types[type].empty();
-    if (runs && !no_worse(a.blocks[type], b.blocks[type])) return false;
+    if (!b.unsupported.of_type(type).empty()) continue;
+    if (!a.unsupported.of_type(type).empty() || !no_worse(a.blocks[type], b.blocks[type])) return false;
   }
   return true;
 }

@@ -7,8 +7,8 @@
 #include "saturating.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/cost/put_off.hpp"
+#include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
-#include "tangram/plan/degrees.hpp"
 
 namespace tangram::plan {
 
@@ -189,24 +189,27 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
                          Findings& findings) {
   RecomputedPart recomputed{false, part.predicted};
   if (!computable(plan, part)) return recomputed;
-  const std::string why = why_unsupported(plan.pipelined(), stage, part);
+  const std::vector<model::SliceSignature> chunks = stage.signatures(plan.pipelined());
   const auto units = cost::unit_costs(plan.pipelined(), checked_shape(plan, part), part.strategy.degrees,
                                       static_cast<int>(part.samples), &plan.profiles);
-  if (!units || !why.empty()) {  // degrees that the model cannot run at are reported with the stage's structure
+  // Degrees that the stage's layers cannot run at are reported with its structure.
+  if (!units) {
+    const std::string why =
+        cost::unsupported(plan.pipelined(), part.strategy.degrees, static_cast<int>(part.samples)).of(chunks);
     if (why.empty()) findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;
   }
+  if (!units->unsupported.of(chunks).empty()) return recomputed;
   cost::StageCost computed;
   if (plan.is_interleaved()) {
-    const cost::ChunkedCost chunked =
-        cost::chunked_cost(*units, stage.signatures(plan.pipelined()), part.strategy.policy);
+    const cost::ChunkedCost chunked = cost::chunked_cost(*units, chunks, part.strategy.policy);
     compare_chunks(part.predicted, chunked.chunks, where, findings);
     std::ranges::transform(chunked.chunks, recomputed.predicted.chunks.begin(), [](const cost::StageCost& chunk) {
       return ChunkPrediction{chunk.forward, chunk.backward, chunk.activation};
     });
     computed = chunked.all;
   } else {
-    computed = cost::stage_cost(*units, model::signature(plan.pipelined(), stage.chunks.front()), part.strategy.policy);
+    computed = cost::stage_cost(*units, chunks.front(), part.strategy.policy);
   }
   compare_costs(part.predicted, computed, where, findings);
   if (plan.zero_bubble) recompute_put_off(plan, stage, *units, where, recomputed.predicted, findings);

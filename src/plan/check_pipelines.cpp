@@ -6,7 +6,7 @@
 #include "saturating.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/cost/sharding.hpp"
-#include "tangram/plan/degrees.hpp"
+#include "tangram/cost/validity.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
@@ -99,7 +99,7 @@ void check_degrees(const model::Model& model, const Stage& stage, const Part& pa
                    Findings& findings) {
   const auto& d = part.strategy.degrees;
   if (part.samples % d.dp == 0) {  // else it is reported as such
-    const std::string why = why_unsupported(model, stage, part);
+    const std::string why = cost::unsupported(model, d, static_cast<int>(part.samples)).of(stage.signatures(model));
     if (!why.empty()) findings.add("degrees-invalid", where, why);
   }
   const auto& policy = part.strategy.policy;

@@ -84,7 +84,10 @@ class Walker {
         measured_links_(measured_links),
         measured_memory_(measured_memory),
         tuning_(tuning),
-        out_(out) {}
+        out_(out) {
+    alone_.head = is_head();
+    if (!is_head()) alone_.runs = {{static_cast<int>(item), 1}};
+  }
 
   void run() {
     const model::Techniques& allow = model_.job.allow;
@@ -103,14 +106,6 @@ class Walker {
 
  private:
   [[nodiscard]] bool is_head() const { return item_ == model_.types.size(); }
-
-  /// The item alone: a stage of it has nothing else that its degrees have to suit.
-  [[nodiscard]] model::SliceSignature slice() const {
-    model::SliceSignature alone;
-    alone.head = is_head();
-    if (!is_head()) alone.runs.emplace_back(static_cast<int>(item_), 1);
-    return alone;
-  }
 
   [[nodiscard]] bool context_fits(int cp) const {
     std::int64_t tokens = 0;
@@ -137,7 +132,7 @@ class Walker {
     const auto shape = smallest_shape(class_, network_, gpus, degrees.tp);
     if (!shape) return;
     degrees.dp = shape->gpus() / (degrees.tp * degrees.cp);
-    if (!cost::why_unsupported(model_, slice(), degrees, degrees.dp).empty()) return;
+    if (!cost::why_unsupported(model_, alone_, degrees, degrees.dp).empty()) return;
     BlockRate block_rate = with_sync(degrees);
     const BlockRate many = timed(block_rate, degrees, *shape, kManySamples);
     block_rate.forward_limit = many.forward / kManySamples * kLimitShare;
@@ -232,6 +227,7 @@ class Walker {
   const cluster::IslandClass& class_;
   const Network& network_;
   std::size_t item_;
+  model::SliceSignature alone_;  ///< the item: a stage of it has nothing else that its degrees have to suit
   bool measured_links_;
   bool measured_memory_;
   const BoundTuning& tuning_;

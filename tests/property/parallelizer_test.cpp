@@ -139,6 +139,21 @@ void check_strategies(const Outcome& outcome, const std::vector<Plan>& all) {
   }
 }
 
+/// What the enumerator finds is the frontier of all strategies, each as simple as can be, or why there is none.
+Outcome checked_frontier(const model::Model& model, const Query& q) {
+  const auto all = everything(q, model);
+  auto outcome = solve(model, q);
+  const auto expected = frontier(all);
+  RC_ASSERT(vectors(outcome) == expected);
+  if (expected.empty()) {
+    check_failure(outcome, all, q);
+  } else {
+    RC_ASSERT(outcome.status == OutcomeStatus::kOk);
+    check_strategies(outcome, all);
+  }
+  return outcome;
+}
+
 }  // namespace
 
 TEST_CASE("property parallelizer: the frontier is that of all strategies") {
@@ -147,19 +162,11 @@ TEST_CASE("property parallelizer: the frontier is that of all strategies") {
   holds(3000, [&] {
     const auto model = random_model();
     const auto q = random_query(model);
-    const auto all = everything(q, model);
-    const auto outcome = solve(model, q);
-    const auto expected = frontier(all);
-    RC_ASSERT(vectors(outcome) == expected);
-    if (expected.empty()) {
-      check_failure(outcome, all, q);
-    } else {
-      RC_ASSERT(outcome.status == OutcomeStatus::kOk);
-      check_strategies(outcome, all);
-      ++feasible;
-      const auto in_groups = [](const PartialPlan& plan) { return plan.strategy.degrees.dp_replicate > 1; };
-      grouped += std::ranges::any_of(outcome.plans, in_groups) ? 1 : 0;
-    }
+    const auto outcome = checked_frontier(model, q);
+    if (outcome.plans.empty()) return;
+    ++feasible;
+    const auto in_groups = [](const PartialPlan& plan) { return plan.strategy.degrees.dp_replicate > 1; };
+    grouped += std::ranges::any_of(outcome.plans, in_groups) ? 1 : 0;
   });
   CHECK(feasible >= enough(1000));
   CHECK(grouped >= enough(50));
@@ -171,11 +178,8 @@ TEST_CASE("property parallelizer: degrees have to suit the layers of the slice a
   holds(2000, [&] {
     const auto model = model_with_odd_layers();
     const auto q = random_query(model);
-    const auto all = everything(q, model);
-    const auto outcome = solve(model, q);
-    RC_ASSERT(vectors(outcome) == frontier(all));
-    if (outcome.plans.empty()) return check_failure(outcome, all, q);
-    check_strategies(outcome, all);
+    const auto outcome = checked_frontier(model, q);
+    if (outcome.plans.empty()) return;
     ++feasible;
     freer += std::ranges::any_of(outcome.plans, [&](const PartialPlan& plan) {
       return !cost::why_unsupported(model, plan.strategy.degrees, q.samples).empty();

@@ -46,11 +46,6 @@ std::vector<std::pair<int, int>> near_equal(int blocks, int stages, bool remaind
   return ranges;
 }
 
-/// Of a uniform plan all layers run at the same degrees.
-bool runs_all(const cost::UnitCosts& units) {
-  return units.unsupported.ends.empty() && std::ranges::all_of(units.unsupported.types, &std::string::empty);
-}
-
 class Trial {
  public:
   Trial(const model::Model& model, const cluster::IslandClass& c) : model_(model), class_(c) {}
@@ -179,7 +174,7 @@ std::optional<UniformPlan> fastest_uniform(const model::Model& model, const clus
     for (std::int64_t b = 1; b <= model.job.global_batch; b *= 2) {
       if (model.job.global_batch % b != 0) break;
       for (const cost::UnitCosts& units : ways_to_run(model, shape, static_cast<int>(b))) {
-        if (!in_space(model, units.degrees) || !runs_all(units)) continue;
+        if (!in_space(model, units.degrees) || !units.unsupported.of_model().empty()) continue;
         for (int replicas = 1; replicas * gpus <= c.gpu_count(); replicas *= 2) {
           if (model.job.global_batch % (replicas * b) != 0) break;
           const int most = std::min(c.gpu_count() / (replicas * gpus), model.block_count());

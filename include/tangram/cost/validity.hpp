@@ -20,6 +20,8 @@
 // Embedding and head have the tokens of the job.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,11 +33,15 @@ namespace tangram::cost {
 /// What degrees cannot run of a model, with reasons; empty strings: they can.
 struct Unsupported {
   std::string any;                 ///< no slice at all
-  std::vector<std::string> types;  ///< by block type
+  std::vector<std::string> types;  ///< by block type; empty: all of them can be run
   std::string ends;                ///< embedding and head
 
-  /// The first reason that concerns the slice.
+  [[nodiscard]] const std::string& of_type(std::size_t type) const;
+  /// The first reason that concerns the slice, or one of a stage's chunks.
   [[nodiscard]] const std::string& of(const model::SliceSignature& slice) const;
+  [[nodiscard]] const std::string& of(std::span<const model::SliceSignature> chunks) const;
+  /// The first reason that concerns any part of the model.
+  [[nodiscard]] const std::string& of_model() const;
   /// The first reason for a type, where there is one for each of them.
   [[nodiscard]] std::string of_all_types() const;
 };

@@ -19,6 +19,19 @@ inline std::string text_of_file(const std::string& path) {
   return *std::move(text);
 }
 
+inline cluster::Fleet fleet_of_text(const std::string& text) {
+  auto fleet = cluster::read_fleet(text, "fleet.json");
+  REQUIRE(fleet);
+  return *std::move(fleet);
+}
+
+/// YAML, of which JSON is a part.
+inline model::Model model_of_text(const std::string& text) {
+  auto model = model::read_model(text, "model.yaml");
+  REQUIRE(model);
+  return *std::move(model);
+}
+
 /// `file`: in the source tree.
 inline cluster::Fleet fleet_of_file(const std::string& file, const cluster::Edits& edits = {}) {
   auto fleet = cluster::read_fleet(text_of_file(in_tree(file)), file);

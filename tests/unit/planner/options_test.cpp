@@ -18,17 +18,14 @@ using model::ExecutionOption;
 cluster::Fleet three() { return fleet_of_file("tests/cli/inputs/three.json"); }
 
 model::Model free_model(const std::string& training = "execution_options: any", const std::string& head = "") {
-  const std::string text = R"(schema: tangram.model/1
+  return model_of_text(R"(schema: tangram.model/1
 name: small
 architecture: { vocabulary: 8192, hidden: 512, layers: 6, heads: 8, ffn_hidden: 2048)" +
-                           head + R"( }
+                       head + R"( }
 training:
   sequence_length: 256
   global_batch_samples: 12
-  )" + training + "\n";
-  auto model = model::read_model(text, "small.yaml");
-  REQUIRE(model);
-  return *std::move(model);
+  )" + training + "\n");
 }
 
 PlanOptions for_megatron() {

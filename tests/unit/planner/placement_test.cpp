@@ -84,9 +84,7 @@ cluster::Fleet hopper_and(const std::string& old_type) {
   std::string text =
       R"({"schema": "tangram.cluster/1", "name": "mixed", "nodes": [)" + nodes("new-[1-8]", "H100-80GB-SXM", 400);
   if (!old_type.empty()) text += ", " + nodes("old-[1-2]", old_type, 200);
-  auto fleet = cluster::read_fleet(text + "]}", "mixed.json");
-  REQUIRE(fleet);
-  return *std::move(fleet);
+  return fleet_of_text(text + "]}");
 }
 
 /// InternVL3-78B with six tiles a sample.

@@ -137,20 +137,16 @@ TEST_CASE("planner: a target's plan is timed as the runtime runs it") {
 }
 
 TEST_CASE("planner: interleaved chunks pay the latency of their exchanges one by one") {
-  const auto fleet = cluster::read_fleet(R"({"schema": "tangram.cluster/1", "name": "far", "nodes": [
+  const auto fleet = fleet_of_text(R"({"schema": "tangram.cluster/1", "name": "far", "nodes": [
       {"name": "h-[1-4]", "gpus": [{"type": "H100-80GB-SXM", "count": 2}],
-       "network": {"bandwidth_gbit_s": 400, "latency_us": 2000}}]})",
-                                         "far.json");
-  REQUIRE(fleet);
-  const auto model = model::read_model(R"({"schema": "tangram.model/1", "name": "small", "architecture": {
+       "network": {"bandwidth_gbit_s": 400, "latency_us": 2000}}]})");
+  const auto model = model_of_text(R"({"schema": "tangram.model/1", "name": "small", "architecture": {
       "vocabulary": 32000, "hidden": 2048, "layers": 16, "heads": 16, "ffn_hidden": 5504},
-      "training": {"sequence_length": 2048, "global_batch_samples": 16}})",
-                                       "small.json");
-  REQUIRE(model);
+      "training": {"sequence_length": 2048, "global_batch_samples": 16}})");
   PlanOptions options;
   options.target = runtime::Target::kMegatron;
   options.search.schedule = runtime::Schedule::kInterleaved;
-  const auto planned = make_plan(*fleet, *model, options);  // which checks it
+  const auto planned = make_plan(fleet, model, options);  // which checks it
   REQUIRE(planned);
   CHECK(planned->plan.is_interleaved());
 }
@@ -164,17 +160,14 @@ TEST_CASE("planner: where a runtime can run none of the best plans, more are loo
                                "network": {{"bandwidth_gbit_s": {}, "latency_us": 10}}}})",
                          nodes.empty() ? "" : ",", name, type, count, count > 1 ? 400 : 10);
   }
-  const auto fleet = cluster::read_fleet(
-      fmt::format(R"({{"schema": "tangram.cluster/1", "name": "odd", "nodes": [{}]}})", nodes), "odd.json");
-  REQUIRE(fleet);
-  const auto model = model::read_model(R"({"schema": "tangram.model/1", "name": "long", "architecture": {
+  const auto fleet =
+      fleet_of_text(fmt::format(R"({{"schema": "tangram.cluster/1", "name": "odd", "nodes": [{}]}})", nodes));
+  const auto model = model_of_text(R"({"schema": "tangram.model/1", "name": "long", "architecture": {
       "vocabulary": 128000, "hidden": 512, "layers": 12, "heads": 8, "ffn_hidden": 2048},
-      "training": {"sequence_length": 8192, "global_batch_samples": 16}})",
-                                       "long.json");
-  REQUIRE(model);
+      "training": {"sequence_length": 8192, "global_batch_samples": 16}})");
   PlanOptions options;
   options.target = runtime::Target::kFlagscale;
-  const auto planned = make_plan(*fleet, *model, options);
+  const auto planned = make_plan(fleet, model, options);
   REQUIRE(planned);
   CHECK(planned->candidates > static_cast<std::size_t>(options.search.top));
 }

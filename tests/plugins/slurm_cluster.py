@@ -15,6 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from ports import reserved_ports
+
 PROGRAMS = {"srun": "slurm-client", "slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge"}
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
@@ -60,16 +63,6 @@ def version():
     return tuple(int(part) for part in re.search(r"(\d+)\.(\d+)", said).groups())
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 def wait_until(condition, what, log, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
@@ -81,15 +74,27 @@ def wait_until(condition, what, log, seconds=30):
 @contextlib.contextmanager
 def running(folder, cores):
     """Yields slurm.conf; the nodes claim `cores` together, whatever the host has."""
+    with reserved_ports(3) as ports:
+        configuration = configured(folder, cores, ports)
+        with daemons(folder, configuration):
+            yield configuration
+
+
+def configured(folder, cores, ports):
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o400)
     folder.chmod(0o755)
     configuration = folder / "slurm.conf"
     configuration.write_text(CONFIGURATION.format(host=socket.gethostname(), user=getpass.getuser(), folder=folder,
-                                                  ports=free_ports(3), each=(cores + 1) // 2))
+                                                  ports=ports, each=(cores + 1) // 2))
     if version() >= (23, 11):  # slurmd may do without control groups since then, and would look for them otherwise
         (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+    return configuration
+
+
+@contextlib.contextmanager
+def daemons(folder, configuration):
     log = folder / "log"
     started = []
 
@@ -111,7 +116,7 @@ def running(folder, cores):
         for node in ("n1", "n2"):
             start("slurmd", "-D", "-N", node, "-f", configuration)
         wait_until(nodes_idle, "the nodes are not idle", log)
-        yield configuration
+        yield
     finally:
         for daemon in reversed(started):
             daemon.send_signal(signal.SIGTERM)

@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from ports import reserved_ports
 from torch_python import python_with_torch
 
 TANGRAM, CONFIGS, SCRIPT = sys.argv[2], Path(sys.argv[3]), sys.argv[4]
@@ -232,14 +234,14 @@ def check_collectives(folder: Path, python: str) -> None:
     """Two processes, started as torchrun does; the first alone writes."""
     command = [python, SCRIPT, "gpt.json", "--device", "cpu", "--gpu", "Processor", "--samples", "1,2", "--tp", "1,2",
                "--sequence-parallel", "both", "--repetitions", "2", "--warmup", "1", "--date", "2026-01-31"]
-    port = str(20_000 + os.getpid() % 20_000)
     ranks = []
-    for rank in range(2):
-        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2",
-                       "LOCAL_WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True))
-    outputs = [rank.communicate(timeout=110) for rank in ranks]
+    with reserved_ports(1) as (port,):
+        for rank in range(2):
+            environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2",
+                           "LOCAL_WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True))
+        outputs = [rank.communicate(timeout=110) for rank in ranks]
     require(all(rank.returncode == 0 for rank in ranks) and not outputs[1][0], str(outputs))
     profile = json.loads(outputs[0][0])
     (curve,) = profile["collectives"]

@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from ports import reserved_ports
 from with_torch import need_torch
 
 need_torch()
@@ -59,11 +61,12 @@ def losses(text):
 
 def start_hosts(folder, *options):
     """Every host's script, all of them here; what they print."""
-    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}", MASTER_ADDR="127.0.0.1",
-                       MASTER_PORT="29731")
-    hosts = [subprocess.Popen([script, *options], env=environment, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) for script in sorted(folder.glob("nodes/*.sh"))]
-    said = [host.communicate(timeout=300) for host in hosts]
+    with reserved_ports(1) as (port,):
+        environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                           MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        hosts = [subprocess.Popen([script, *options], env=environment, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) for script in sorted(folder.glob("nodes/*.sh"))]
+        said = [host.communicate(timeout=300) for host in hosts]
     assert len(hosts) > 1 and all(host.returncode == 0 for host in hosts), said
     return "".join(out for out, _ in said)
 

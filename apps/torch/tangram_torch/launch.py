@@ -6,6 +6,7 @@ that dozens of them start at once.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from typing import Optional, Protocol
 
 from .errors import PlanError, without_torch
@@ -49,10 +51,14 @@ def _emulate(settings: Settings, environment: dict[str, str]) -> None:
     run_and_exit(settings)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """Of this machine, which the first rank may listen at and nothing else is given as long as this lasts. A socket
+    that is bound and does not listen keeps a port from all that do not ask for it by SO_REUSEADDR."""
+    with socket.socket() as reservation:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reservation.bind(("127.0.0.1", 0))
+        yield int(reservation.getsockname()[1])
 
 
 def environment_of(rank: int, world: int, port: int) -> dict[str, str]:
@@ -74,14 +80,14 @@ def run_all(settings: Settings, world: int, arguments: list[str]) -> int:
     """The exit code of the first rank that failed; 0: none did."""
     if settings.emulate:
         from . import train  # noqa: F401  for all ranks that are forked
-    port = free_port()
     ranks: list[RankProcess] = []
-    try:
-        for rank in range(world):
-            ranks.append(start_rank(settings, arguments, environment_of(rank, world, port)))
-        return _first_failure(ranks)
-    finally:
-        _end(ranks)
+    with reserved_port() as port:
+        try:
+            for rank in range(world):
+                ranks.append(start_rank(settings, arguments, environment_of(rank, world, port)))
+            return _first_failure(ranks)
+        finally:
+            _end(ranks)
 
 
 def _first_failure(ranks: list[RankProcess]) -> int:

@@ -328,20 +328,11 @@ class Explainer {
       if (colocated && plan_.colocated) continue;
       report_phase(fmt::format("what {} encoders would take", to_string(placement)));
       Alternative other{OtherPlacement{placement}, {}, {}};
-      if (colocated) other.why_not = why_not_colocated();
+      if (colocated) other.why_not = model::why_not_split(plan_.model);
       if (other.why_not.empty()) other = planned_with(placement, std::move(other));
       result_.placements.push_back(std::move(other));
     }
     std::ranges::stable_sort(result_.placements, {}, time_of);
-  }
-
-  /// Empty: nothing is against looking.
-  [[nodiscard]] std::string why_not_colocated() const {
-    if (fleet_.gpu_count() > kMostGpusLookedAtColocated) {
-      return fmt::format("is not looked for on more than {} GPUs: plan --placement colocated does",
-                         kMostGpusLookedAtColocated);
-    }
-    return model::why_not_split(plan_.model);
   }
 
   [[nodiscard]] Alternative planned_with(compose::EncoderPlacement placement, Alternative changed) const {

@@ -313,7 +313,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   planned.plan.targets = plan::target_verdicts(planned.plan);
 
   if (takes_too_long(planned.plan)) return fail(too_long());
-  if (looks_at_colocated(options, fleet, model)) {
+  if (looks_at_colocated(options, model)) {
     auto other = make_plan(fleet, model, for_colocated(options, found.best.front().closed_form), progress);
     if (other && other->plan.predicted.iteration < planned.plan.predicted.iteration) {
       add_note(other->plan.provenance.note, colocated_note(planned.plan, other->plan));

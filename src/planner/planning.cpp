@@ -99,15 +99,14 @@ std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& 
 
 const cluster::IslandLevel& Planning::level_at(int level) const { return at(hierarchy_.levels, level); }
 
-bool looks_at_colocated(const PlanOptions& options, const cluster::Fleet& fleet, const model::Model& model) {
+bool looks_at_colocated(const PlanOptions& options, const model::Model& model) {
   const bool asked_for_time = options.request.objective == objective::Objective::kThroughput &&
                               !options.request.budget && !options.search.spend;
   const bool any_plan = options.target == runtime::Target::kGeneric && !options.search.schedule &&
                         options.search.placement == compose::EncoderPlacement::kAny && !options.search.lifted;
   const bool built_in = std::ranges::all_of(options.parallelizers, [](const auto* p) { return p->info().built_in; });
   return options.look_at_colocated && asked_for_time && any_plan && built_in && !options.choose &&
-         options.near == nullptr && fleet.gpu_count() <= kMostGpusLookedAtColocated &&
-         model::encoder_blocks(model) > 0 && model::why_not_split(model).empty();
+         options.near == nullptr && model::encoder_blocks(model) > 0 && model::why_not_split(model).empty();
 }
 
 PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form) {
@@ -135,7 +134,7 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
   const Planning planning(fleet, model, options, progress);
   const compose::SearchResult found = planning.search_best().found;
   if (found.best.empty()) return;
-  if (looks_at_colocated(options, fleet, model)) {
+  if (looks_at_colocated(options, model)) {
     make_searches(fleet, model, for_colocated(options, found.best.front().closed_form), progress);
   }
   if (looks_at_runtimes(options, fleet)) {

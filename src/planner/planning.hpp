@@ -58,8 +58,7 @@ class Planning {
 }
 
 /// Whether a plan with colocated encoders is looked for beside those of any placement.
-[[nodiscard]] bool looks_at_colocated(const PlanOptions& options, const cluster::Fleet& fleet,
-                                      const model::Model& model);
+[[nodiscard]] bool looks_at_colocated(const PlanOptions& options, const model::Model& model);
 
 /// Such a plan is planned with these: it is of interest where its closed form is smaller.
 [[nodiscard]] PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form);

@@ -26,9 +26,6 @@ class SearchCache;
 /// On larger fleets a look at what runtimes make of a job takes as long as its plan: there is none.
 inline constexpr int kMostGpusLookedAt = 256;
 
-/// On larger fleets nobody looks at colocated encoders without being asked to.
-inline constexpr int kMostGpusLookedAtColocated = 64;
-
 /// Which pipelines train the model beside each other.
 enum class Pipelines : std::uint8_t {
   kEqual,  ///< alike in shapes, cuts and shares of the batch

@@ -74,23 +74,24 @@ TEST_CASE("placement: MIMO runs encoders apart, with degrees of their own, and t
 
 namespace {
 
-/// Eight nodes of H100 and, if any, two of an older type, of 8 GPUs each.
-cluster::Fleet hopper_and(const std::string& old_type) {
+/// Nodes of H100 and, if any, two of an older type, of 8 GPUs each.
+cluster::Fleet hopper_and(const std::string& old_type, int hoppers = 8) {
   const auto nodes = [](const std::string& name, const std::string& gpu, int gigabits) {
     return R"({"name": ")" + name + R"(", "gpus": [{"type": ")" + gpu + R"(", "count": 8}], "network": {"cards": 8,
       "bandwidth_gbit_s": )" +
            std::to_string(gigabits) + R"(, "kind": "infiniband"}})";
   };
-  std::string text =
-      R"({"schema": "tangram.cluster/1", "name": "mixed", "nodes": [)" + nodes("new-[1-8]", "H100-80GB-SXM", 400);
+  std::string text = R"({"schema": "tangram.cluster/1", "name": "mixed", "nodes": [)" +
+                     nodes("new-[1-" + std::to_string(hoppers) + "]", "H100-80GB-SXM", 400);
   if (!old_type.empty()) text += ", " + nodes("old-[1-2]", old_type, 200);
   return fleet_of_text(text + "]}");
 }
 
-/// InternVL3-78B with six tiles a sample.
-model::Model tiled_model() {
-  const std::string text = R"({"schema": "tangram.model/1", "from": "configs/models/hf/internvl3-78b.json",
-    "data": {"vision": {"mean": 6}}, "training": {"sequence_length": 8192, "global_batch_samples": 256}})";
+/// Of `configs/models/hf`, with so many tiles a sample.
+model::Model tiled_model(const std::string& name, int tiles) {
+  const std::string text = R"({"schema": "tangram.model/1", "from": "configs/models/hf/)" + name +
+                           R"(.json", "data": {"vision": {"mean": )" + std::to_string(tiles) +
+                           R"(}}, "training": {"sequence_length": 8192, "global_batch_samples": 256}})";
   auto model = model::read_any_model(text, in_tree("model.json"));
   REQUIRE(model);
   return *std::move(model);
@@ -106,7 +107,7 @@ plan::LaunchPlan planned_on(const cluster::Fleet& fleet, const model::Model& mod
 }  // namespace
 
 TEST_CASE("placement: two older nodes never make InternVL3-78B slower, and are left out where they would") {
-  const model::Model model = tiled_model();
+  const model::Model model = tiled_model("internvl3-78b", 6);
   const plan::LaunchPlan alone = planned_on(hopper_and(""), model);
   for (const char* old_type : {"V100-32GB-SXM", "A100-80GB-SXM"}) {
     INFO(old_type);
@@ -120,6 +121,16 @@ TEST_CASE("placement: two older nodes never make InternVL3-78B slower, and are l
     });
     if (uses_old) CHECK(mixed.predicted.iteration < alone.predicted.iteration);
   }
+}
+
+TEST_CASE("placement: encoders are colocated unasked where that is faster, on large fleets too") {
+  const cluster::Fleet fleet = hopper_and("", 16);
+  const model::Model model = tiled_model("llava-onevision-7b", 5);
+  const plan::LaunchPlan in_pipelines = planned_on(fleet, model);
+  const auto usual = make_plan(fleet, model, usual_options(fleet, model));
+  REQUIRE(usual);
+  CHECK(usual->plan.colocated);
+  CHECK(usual->plan.predicted.iteration < in_pipelines.predicted.iteration);
 }
 
 TEST_CASE("placement: words") {

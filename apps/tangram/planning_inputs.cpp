@@ -23,6 +23,10 @@ model::JobOverrides overrides_of(const Settings& settings) {
                                 settings.files("freeze")};
   const std::vector<std::string> options = settings.files("options");
   if (!options.empty()) overrides.options = model::wanted_options(options);
+  // Read without a mistake where it was written.
+  if (auto constraints = model::read_constraints(settings.files("module"))) {
+    overrides.constraints = *std::move(constraints);
+  }
   return overrides;
 }
 

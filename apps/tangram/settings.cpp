@@ -16,6 +16,7 @@
 #include "tangram/io/file.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
+#include "tangram/model/module_constraint.hpp"
 #include "tangram/model/techniques.hpp"
 #include "tangram/objective/objective.hpp"
 #include "words.hpp"
@@ -63,6 +64,8 @@ std::vector<SettingDefinition> make_definitions() {
       {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},
       {kJob, kCount, "microbatch", "SAMPLES", "samples per microbatch of a pipeline (default: searched)"},
       {kJob, kNames, "freeze", "MODULES", "do not train these modules or connectors: vision,vision.connector"},
+      {kJob, kModules, "module", "WHAT",
+       "fix degrees and GPU types of modules: vision:tp=2,gpus=A100+L40S,language:tp=8 (tp, cp, ep, gpus)"},
       {kJob, kTechniques, "allow", "LIST", "use only these of the techniques the model file allows: tp,dp,pp"},
       {kJob, kTechniques, "forbid", "LIST", "do not use these techniques: ep,zero3"},
       {kJob, kOptions, "options", "LIST",
@@ -205,6 +208,11 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
         return Complaint{fmt::format("unknown option \"{}\"", word), model::option_hint(word)};
       }
       return std::nullopt;
+    case SettingKind::kModules:
+      if (const auto read = model::read_constraints(split_list(text)); !read) {
+        return Complaint{read.error().front().message, read.error().front().hint};
+      }
+      return std::nullopt;
     case SettingKind::kNames:
       if (split_list(text).empty()) return Complaint{"the list is empty", ""};
       return std::nullopt;  // looked for where they are used
@@ -324,7 +332,7 @@ std::span<const SettingDefinition> setting_definitions() {
 
 bool SettingDefinition::is_list() const {
   return kind == SettingKind::kTechniques || kind == SettingKind::kOptions || kind == SettingKind::kFiles ||
-         kind == SettingKind::kNames;
+         kind == SettingKind::kNames || kind == SettingKind::kModules;
 }
 
 bool applies_to(const SettingDefinition& definition, const SettingGroups& groups) {

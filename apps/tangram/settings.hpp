@@ -38,6 +38,7 @@ enum class SettingKind : std::uint8_t {
   kShare,
   kTechniques,
   kOptions,
+  kModules,
   kFile,
   kFiles,
   kNames,

@@ -123,7 +123,7 @@ class Pricer {
 
   [[nodiscard]] Costed cost_of(const GivenPart& part, const std::vector<model::SliceSignature>& chunks) const {
     const auto samples = static_cast<int>(part.samples);
-    std::string why = cost::unsupported(model_, part.strategy.degrees, samples).of(chunks);
+    std::string why = cost::unsupported(model_, part.strategy.degrees, samples, part.shape.device.name).of(chunks);
     if (!why.empty()) return tl::unexpected(std::move(why));
     const auto units = cost::unit_costs(model_, part.shape, part.strategy.degrees, samples, profiles_);
     if (!units) return tl::unexpected(units.error().front().message);

@@ -43,6 +43,15 @@ constexpr const char* kHintForTechniques =
     "the model's dimensions divide by no degree that the fleet's shapes offer: allow more techniques, add shapes or "
     "change dimensions";
 
+/// Of modules, for people: "vision: tp 2 on A100"; empty: nothing.
+std::string what_is_fixed(const model::Model& model) {
+  std::vector<std::string> parts;
+  for (const auto& [module, constraint] : constraints(model.graph)) {
+    parts.push_back(fmt::format("{}: {}", module, to_string(constraint)));
+  }
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
 // Activations and buffers depend on the plan: no count of GPUs is promised.
 constexpr const char* kHintForActivations = "add GPUs, or GPUs with more memory, or train a smaller model";
 
@@ -86,6 +95,12 @@ Diagnostics explain_shortage(const model::Model& model, const cluster::IslandLev
     d.code = "no-strategy";
     d.message = fmt::format("no feasible plan: no allowed combination of techniques can run a block of {}", model.name);
     d.hint = kHintForTechniques;
+    return {d};
+  }
+  if (const std::string fixed = what_is_fixed(model); !fixed.empty()) {
+    d.code = "module-constraints";
+    d.message = fmt::format("no feasible plan with {}", fixed);
+    d.hint = "fix less of modules, or add GPUs";
     return {d};
   }
   d.message = fmt::format(

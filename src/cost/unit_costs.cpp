@@ -270,7 +270,7 @@ Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceS
     return fail(infeasible("degrees use " + std::to_string(degrees.gpus()) + " GPUs of a shape of " +
                            std::to_string(shape.gpus())));
   }
-  Unsupported unsupported_parts = unsupported(model, degrees, samples);
+  Unsupported unsupported_parts = unsupported(model, degrees, samples, shape.device.name);
   if (std::string reason = unsupported_parts.of_all_types(); !reason.empty()) {
     return fail(infeasible(std::move(reason)));
   }

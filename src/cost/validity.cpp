@@ -89,10 +89,24 @@ std::string why_sequence_unsupported(std::int64_t tokens, const Degrees& degrees
   return {};
 }
 
+std::string why_not_as_asked(const model::BlockType& block, const Degrees& degrees) {
+  const model::ModuleConstraint& asked = block.constraint;
+  const auto differs = [&](int degree, int wanted, const char* name) {
+    if (wanted == 0 || degree == wanted) return std::string{};
+    return std::string(name) + " " + std::to_string(degree) + " is not the " + std::to_string(wanted) + " asked of \"" +
+           block.name + "\" blocks";
+  };
+  std::string why = differs(degrees.tp, asked.tp, "tp");
+  if (why.empty()) why = differs(degrees.cp, asked.cp, "cp");
+  if (why.empty()) why = differs(degrees.ep, asked.ep, "ep");
+  return why;
+}
+
 std::string why_block_unsupported(const model::BlockType& block, const Degrees& degrees) {
   std::string reason = why_block_indivisible(block, degrees);
   if (reason.empty()) reason = why_feed_forward_unsupported(block, degrees);
   if (reason.empty()) reason = why_sequence_unsupported(block.tokens, degrees);
+  if (reason.empty()) reason = why_not_as_asked(block, degrees);
   return reason;
 }
 
@@ -172,6 +186,18 @@ Unsupported unsupported(const model::Model& model, const Degrees& degrees, int s
     found.types[type] = std::move(why);
   }
   found.ends = why_sequence_unsupported(model.job.sequence_length, degrees);
+  return found;
+}
+
+Unsupported unsupported(const model::Model& model, const Degrees& degrees, int samples, std::string_view gpu_type) {
+  Unsupported found = unsupported(model, degrees, samples);
+  if (!found.any.empty()) return found;
+  for (std::size_t type = 0; type < model.types.size(); ++type) {
+    const model::BlockType& block = model.types[type];
+    if (block.constraint.allows(gpu_type) || !found.of_type(type).empty()) continue;
+    found.types.resize(model.types.size());
+    found.types[type] = "\"" + block.name + "\" blocks may not run on " + std::string(gpu_type);
+  }
   return found;
 }
 

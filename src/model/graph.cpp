@@ -75,6 +75,13 @@ std::string freeze_hint(const ModuleGraph& graph, const std::string& name) {
   return fmt::format("there are {}", fmt::join(names, ", "));
 }
 
+std::string module_hint(const ModuleGraph& graph, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Module& module : graph.modules) names.push_back(module.name);
+  if (const auto near = closest(name, names)) return fmt::format("did you mean \"{}\"?", *near);
+  return fmt::format("there are {}", fmt::join(names, ", "));
+}
+
 /// The name that blocks of a type had before variants of it were numbered: "vision" of "vision-2".
 std::string_view unnumbered(std::string_view name) {
   const std::size_t end = name.find_last_not_of("0123456789");
@@ -121,6 +128,14 @@ std::vector<std::string> frozen_parts(const ModuleGraph& graph) {
   return names;
 }
 
+std::vector<NamedConstraint> constraints(const ModuleGraph& graph) {
+  std::vector<NamedConstraint> found;
+  for (const Module& module : graph.modules) {
+    if (module.constraint != ModuleConstraint{}) found.push_back({module.name, module.constraint});
+  }
+  return found;
+}
+
 std::string_view to_string(ModuleKind kind) {
   switch (kind) {
     case ModuleKind::kEncoder: return "encoder";
@@ -142,7 +157,8 @@ bool says_tokens(const Module& module) {
 
 bool says_more(const ModuleGraph& graph) {
   const bool modules = std::ranges::any_of(graph.modules, [](const Module& module) {
-    return module.kind == ModuleKind::kGenerator || !module.trainable || says_tokens(module);
+    return module.kind == ModuleKind::kGenerator || !module.trainable || module.constraint != ModuleConstraint{} ||
+           says_tokens(module);
   });
   return modules || graph.edges != usual_edges(graph.modules);
 }
@@ -195,6 +211,21 @@ std::vector<Conflict> freeze(Blueprint& blueprint, const std::vector<std::string
   return found;
 }
 
+std::vector<Conflict> constrain(Blueprint& blueprint, const std::vector<NamedConstraint>& wanted) {
+  ModuleGraph& graph = blueprint.frame.graph;
+  std::vector<Conflict> found;
+  if (graph.empty() && !wanted.empty()) graph = graph_of_chain(blueprint.chain);
+  for (const auto& [name, constraint] : wanted) {
+    const auto module = std::ranges::find(graph.modules, name, &Module::name);
+    if (module != graph.modules.end()) {
+      module->constraint = constraint;
+    } else {
+      found.push_back({"constraints", fmt::format("no module is called \"{}\"", name), module_hint(graph, name)});
+    }
+  }
+  return found;
+}
+
 std::vector<Gradients> module_gradients(const ModuleGraph& graph) {
   const Training training(graph);
   std::vector<Gradients> all;
@@ -212,6 +243,7 @@ void apply_graph(const ModuleGraph& graph, std::vector<BlockType>& chain) {
     for (int i = module.blocks.first; i < module.blocks.last; ++i) {
       BlockType& block = at(chain, i);
       block.gradients = at(gradients, m);
+      block.constraint = module.constraint;
       if (!encodes) continue;
       block.tokens = module.sample_tokens_in();
       std::int64_t& window = block.attention.sliding_window;

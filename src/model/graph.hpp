@@ -12,7 +12,7 @@ namespace tangram::model {
 [[nodiscard]] bool says_tokens(const Module& module);
 
 /// Whether a graph says more than the chain of blocks by itself: connectors, tokens that become fewer, items, frozen
-/// modules, generators, edges other than of each encoder into the language model.
+/// modules, constraints, generators, edges other than of each encoder into the language model.
 [[nodiscard]] bool says_more(const ModuleGraph& graph);
 
 /// The modules of a chain of which nothing else is said: encoder blocks of one name each, then the language model.
@@ -25,7 +25,10 @@ namespace tangram::model {
 /// train; the key is that of `training`.
 [[nodiscard]] std::vector<Conflict> freeze(Blueprint& blueprint, const std::vector<std::string>& names);
 
-/// Tokens, windows, connectors and gradients of the blocks. Items attend to themselves alone.
+/// Sets what a job fixes of modules, by name. Why one cannot be; the key is that of `training`.
+[[nodiscard]] std::vector<Conflict> constrain(Blueprint& blueprint, const std::vector<NamedConstraint>& wanted);
+
+/// Tokens, windows, connectors, gradients and constraints of the blocks. Items attend to themselves alone.
 void apply_graph(const ModuleGraph& graph, std::vector<BlockType>& chain);
 
 /// Of each module's blocks.

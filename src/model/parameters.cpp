@@ -131,6 +131,7 @@ BlockParameters trained_parameters(const BlockType& block) {
 BlockType plain(BlockType block) {
   block.gradients = {};
   block.connector.reset();
+  block.constraint = {};
   return block;
 }
 

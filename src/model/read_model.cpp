@@ -124,6 +124,7 @@
 //     execution_options: as-given     # or any, or names of options: those that the planner chooses
 //     sharding_group: any             # data-parallel ranks that ZeRO shards over: any (searched), all, node, a number
 //     freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the decoder
+//     constraints: {vision: {tp: 2, gpus: [A100]}}  # of modules: tp, cp, ep and GPU types of their stages
 //     allow: [tp, pipeline]           # only these techniques, or
 //     forbid: [zero3, recompute]      # all but these; default: everything is allowed
 //
@@ -232,16 +233,19 @@ void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& 
   }
 }
 
-void freeze_named(io::ObjectReader& at_fault, Blueprint& blueprint, const std::vector<std::string>& names) {
-  for (const Conflict& conflict : freeze(blueprint, names)) {
+void report(io::ObjectReader& at_fault, const std::vector<Conflict>& conflicts) {
+  for (const Conflict& conflict : conflicts) {
     at_fault.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
   }
 }
 
-/// The same, of an option.
-void freeze_overridden(Diagnostics& mistakes, Blueprint& blueprint, const JobOverrides& overrides) {
-  if (overrides.freeze.empty()) return;
-  for (const Conflict& conflict : freeze(blueprint, overrides.freeze)) mistakes.push_back(unplaced(conflict));
+/// The same, of options.
+void apply_overrides(Diagnostics& mistakes, Blueprint& blueprint, const JobOverrides& overrides) {
+  const auto note = [&](const std::vector<Conflict>& conflicts) {
+    std::ranges::transform(conflicts, std::back_inserter(mistakes), unplaced);
+  };
+  if (!overrides.freeze.empty()) note(freeze(blueprint, overrides.freeze));
+  note(constrain(blueprint, overrides.constraints));
 }
 
 Expected<Model> read_document(const io::Document& document, const JobOverrides& overrides) {
@@ -263,14 +267,17 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   }
   Job job;
   std::vector<std::string> frozen;
+  std::vector<NamedConstraint> constrained;
   auto training = reader.object("training");
   if (training) {
     frozen = training->strings_if("freeze");
+    constrained = read_constraints(*training);
     job = read_job(*training, overrides);
   }
   reader.finish();
-  if (mistakes.empty()) freeze_named(*training, blueprint, frozen);
-  if (mistakes.empty()) freeze_overridden(mistakes, blueprint, overrides);
+  if (mistakes.empty()) report(*training, freeze(blueprint, frozen));
+  if (mistakes.empty()) report(*training, constrain(blueprint, constrained));
+  if (mistakes.empty()) apply_overrides(mistakes, blueprint, overrides);
   if (mistakes.empty()) report_conflicts(reader, training, blueprint, job, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   blueprint.frame.name = name;
@@ -301,7 +308,7 @@ std::string assumed_job(const Job& job, const JobOverrides& overrides) {
 Expected<Model> read_hf_document(const io::Document& document, const JobOverrides& overrides) {
   Diagnostics mistakes;
   Blueprint blueprint = import_hf(document, mistakes);
-  if (mistakes.empty()) freeze_overridden(mistakes, blueprint, overrides);
+  if (mistakes.empty()) apply_overrides(mistakes, blueprint, overrides);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   Job job = default_job(blueprint, overrides);
   io::ObjectReader reader(document, document.root, "", mistakes);

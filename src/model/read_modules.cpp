@@ -129,6 +129,19 @@ void check_edges(io::ObjectReader& reader, const ModuleGraph& graph) {
   }
 }
 
+ModuleConstraint read_constraint(io::ObjectReader& reader) {
+  ModuleConstraint constraint;
+  const auto degree = [&](std::string_view key) {
+    return reader.has(key) ? static_cast<int>(reader.integer(key, io::integer_limit("tp"))) : 0;
+  };
+  constraint.tp = degree("tp");
+  constraint.cp = degree("cp");
+  constraint.ep = degree("ep");
+  constraint.gpus = reader.strings_if("gpus");
+  reader.finish();
+  return constraint;
+}
+
 Module read_module(io::ObjectReader& reader, int first) {
   Module module;
   module.name = reader.string("name");
@@ -137,6 +150,7 @@ Module read_module(io::ObjectReader& reader, int first) {
       {{"encoder", ModuleKind::kEncoder}, {"language", ModuleKind::kLanguage}, {"generator", ModuleKind::kGenerator}});
   module.blocks = {first, first + static_cast<int>(reader.integer("blocks", kLayers))};
   module.trainable = reader.boolean_or("trainable", true);
+  if (auto constraint = reader.object_if("constraint")) module.constraint = read_constraint(*constraint);
   if (module.kind == ModuleKind::kEncoder) {
     module.tokens_in = reader.integer("tokens_in", kTokens);
     module.tokens_out = reader.integer_or("tokens_out", module.tokens_in, kTokens);
@@ -334,6 +348,14 @@ void check_connectors(const std::vector<ModuleSection>& sections, const Blueprin
 std::vector<std::string> assumptions(const Blueprint& blueprint) {
   std::vector<std::string> all = blueprint.assumed;
   std::ranges::remove_copy(blueprint.assumed_items, std::back_inserter(all), std::string());
+  return all;
+}
+
+std::vector<NamedConstraint> read_constraints(io::ObjectReader& training) {
+  std::vector<NamedConstraint> all;
+  for (auto& [name, constraint] : training.object_members("constraints")) {
+    all.push_back({name, read_constraint(constraint)});
+  }
   return all;
 }
 

@@ -26,6 +26,9 @@ struct ModuleSection {
 /// Whether connectors fit what they join. The edges are known.
 void check_connectors(const std::vector<ModuleSection>& sections, const Blueprint& blueprint);
 
+/// The `constraints` of `training`, or those of the same form: what is fixed of modules, by name.
+[[nodiscard]] std::vector<NamedConstraint> read_constraints(io::ObjectReader& training);
+
 /// The `data` section: items of a sample, encoder by encoder.
 void read_data(io::ObjectReader& reader, Blueprint& blueprint);
 

@@ -106,6 +106,15 @@ ordered_json connector_json(const Connector& connector) {
   return out;
 }
 
+ordered_json constraint_json(const ModuleConstraint& constraint) {
+  ordered_json out;
+  if (constraint.tp > 0) out["tp"] = constraint.tp;
+  if (constraint.cp > 0) out["cp"] = constraint.cp;
+  if (constraint.ep > 0) out["ep"] = constraint.ep;
+  if (!constraint.gpus.empty()) out["gpus"] = constraint.gpus;
+  return out;
+}
+
 ordered_json module_json(const Module& module) {
   ordered_json out;
   out["name"] = module.name;
@@ -118,6 +127,7 @@ ordered_json module_json(const Module& module) {
   }
   if (module.connector) out["connector"] = connector_json(*module.connector);
   out["trainable"] = module.trainable;
+  if (module.constraint != ModuleConstraint{}) out["constraint"] = constraint_json(module.constraint);
   return out;
 }
 

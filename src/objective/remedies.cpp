@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "tangram/base/at.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/model/techniques.hpp"
 #include "tangram/relax/state_memory.hpp"
@@ -123,6 +124,23 @@ std::vector<Change> leaner_job(const model::Job& job) {
   return changes;
 }
 
+void lift_constraint(model::Model& model, const std::string& name) {
+  const auto module = std::ranges::find(model.graph.modules, name, &model::Module::name);
+  module->constraint = {};
+  for (int i = module->blocks.first; i < module->blocks.last; ++i) {
+    at(model.types, at(model.blocks, i)).constraint = {};
+  }
+}
+
+std::vector<Change> freer_modules(const model::Model& model) {
+  std::vector<Change> changes;
+  for (const model::NamedConstraint& one : constraints(model.graph)) {
+    changes.push_back({fmt::format("leave {} out of --module", one.module),
+                       [name = one.module](model::Model& changed) { lift_constraint(changed, name); }});
+  }
+  return changes;
+}
+
 std::vector<Remedy> shorter_samples(const model::Model& model) {
   std::vector<Remedy> remedies;
   const std::int64_t whole = model.job.sequence_length;
@@ -170,7 +188,8 @@ std::vector<std::string> find_remedies(Target target, const model::Model& model,
                                        const RemedyCallback& progress) {
   const Trial trial(target, hierarchy, options, progress);
   std::vector<Remedy> found;
-  std::vector<Change> changes = forbidden_techniques(target, model);
+  std::vector<Change> changes = freer_modules(model);
+  std::ranges::move(forbidden_techniques(target, model), std::back_inserter(changes));
   std::ranges::move(leaner_job(model.job), std::back_inserter(changes));
   for (const Change& change : changes) {
     if (Remedy remedy = remedy_of({change}, model); trial.works(remedy)) found.push_back(std::move(remedy));

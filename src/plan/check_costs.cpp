@@ -194,8 +194,9 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
                                       static_cast<int>(part.samples), &plan.profiles);
   // Degrees that the stage's layers cannot run at are reported with its structure.
   if (!units) {
-    const std::string why =
-        cost::unsupported(plan.pipelined(), part.strategy.degrees, static_cast<int>(part.samples)).of(chunks);
+    const std::string why = cost::unsupported(plan.pipelined(), part.strategy.degrees, static_cast<int>(part.samples),
+                                              plan.island(part.island).device.name)
+                                .of(chunks);
     if (why.empty()) findings.add("cost-unsupported", where, units.error().front().message);
     return recomputed;
   }

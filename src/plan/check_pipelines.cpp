@@ -95,11 +95,14 @@ void check_samples(const LaunchPlan& plan, const Stage& stage, Findings& finding
   }
 }
 
-void check_degrees(const model::Model& model, const Stage& stage, const Part& part, const std::string& where,
+void check_degrees(const LaunchPlan& plan, const Stage& stage, const Part& part, const std::string& where,
                    Findings& findings) {
+  const model::Model& model = plan.pipelined();
   const auto& d = part.strategy.degrees;
   if (part.samples % d.dp == 0) {  // else it is reported as such
-    const std::string why = cost::unsupported(model, d, static_cast<int>(part.samples)).of(stage.signatures(model));
+    const std::string why =
+        cost::unsupported(model, d, static_cast<int>(part.samples), plan.island(part.island).device.name)
+            .of(stage.signatures(model));
     if (!why.empty()) findings.add("degrees-invalid", where, why);
   }
   const auto& policy = part.strategy.policy;
@@ -229,7 +232,7 @@ void check_pipelines(const LaunchPlan& plan, Findings& findings) {
     }
     for (std::size_t p = 0; p < stage.parts.size(); ++p) {
       const std::string where = at_part(stage.id, p);
-      check_degrees(plan.pipelined(), stage, stage.parts[p], where, findings);
+      check_degrees(plan, stage, stage.parts[p], where, findings);
       check_recompute(stage, stage.parts[p], where, findings);
       check_allowed(plan, stage.parts[p], where, findings);
       check_sharding_group(plan, stage.parts[p], where, findings);

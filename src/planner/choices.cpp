@@ -39,6 +39,7 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
     return choices;
   }
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
+  if (auto known = check_constraints(model, fleet); !known) return fail(std::move(known.error()));
   const Planning planning(fleet, model, options, progress);
   objective::ParetoPlans found = planning.search_choices(most);
   std::vector<parallelizer::Tally>& tallies = found.effort.parallelizers;

@@ -224,6 +224,14 @@ std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
   return names;
 }
 
+std::set<std::string> types_of(const cluster::Fleet& fleet) {
+  std::set<std::string> names;
+  for (const cluster::Node& node : fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) names.insert(group.device.name);
+  }
+  return names;
+}
+
 /// A label goes on to every later cut, and deep models have as many more of them: fewer labels take the same time.
 std::int64_t usual_budget(const cluster::Fleet& fleet, const model::Model& model) {
   constexpr std::int64_t kUsualDepth = 256;
@@ -245,6 +253,20 @@ Expected<void> check_prices(const objective::Request& request, const cluster::Fl
               "give the nodes a \"price_per_hour_usd\" in the cluster file, or --set 'gpu(TYPE).price=DOLLARS'"));
 }
 
+Expected<void> check_constraints(const model::Model& model, const cluster::Fleet& fleet) {
+  const std::set<std::string> types = types_of(fleet);
+  for (const auto& [module, constraint] : constraints(model.graph)) {
+    for (const std::string& name : constraint.gpus) {
+      const auto named = [&](const std::string& type) { return model::names_gpu_type(name, type); };
+      if (std::ranges::any_of(types, named)) continue;
+      return fail(problem(ErrorKind::kInput, "no-gpus",
+                          fmt::format("\"{}\" is to run on {}, which the fleet does not have", module, name),
+                          fmt::format("it has {}", fmt::join(types, ", "))));
+    }
+  }
+  return {};
+}
+
 PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model) {
   PlanOptions options;
   options.pipelines = Pipelines::kAuto;
@@ -258,6 +280,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
                             const compose::ProgressCallback& progress) {
   if (!model.job.free_options.empty()) return plan_with_free_options(fleet, model, options, progress);
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
+  if (auto known = check_constraints(model, fleet); !known) return fail(std::move(known.error()));
   if (const auto refused = plan::model_refusals(options.target, model); !refused.empty()) {
     return fail(refusals(refused, options.target, "train this model, which breaks", "plan for --target generic"));
   }

@@ -18,11 +18,13 @@
 //   sp   needs tp > 1 and tp | s / cp (Megatron-LM pads nothing); experts with tp > 1 need it
 //   cp   2 cp | s (each rank takes an early and a late chunk, which balances the causal mask); needs fused attention
 // Embedding and head have the tokens of the job.
+// And what a job fixes of a module: degrees and GPU types of its blocks (model::ModuleConstraint).
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tangram/cost/strategy.hpp"
@@ -48,6 +50,9 @@ struct Unsupported {
 
 /// O(block types); allocates reasons only when there is something to say.
 [[nodiscard]] Unsupported unsupported(const model::Model& model, const Degrees& degrees, int samples);
+/// The same on GPUs of a type, which a module may not be for.
+[[nodiscard]] Unsupported unsupported(const model::Model& model, const Degrees& degrees, int samples,
+                                      std::string_view gpu_type);
 
 /// Empty: ranks can share the work of the slice, whatever a runtime asks beside.
 [[nodiscard]] std::string why_indivisible(const model::Model& model, const model::SliceSignature& slice,

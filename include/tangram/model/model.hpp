@@ -76,6 +76,7 @@ struct BlockType {
   bool parallel_attention = false;     ///< attention and feed-forward read the same input (GPT-NeoX, GPT-J)
   Gradients gradients;                 ///< what backward works out; follows from which modules are trained
   std::optional<Connector> connector;  ///< runs with the block: behind an encoder's last, before a generator's first
+  ModuleConstraint constraint;         ///< of its module
 
   [[nodiscard]] bool attends() const { return attention.heads > 0; }
   [[nodiscard]] bool mixes() const { return attends() || recurrence.has_value(); }
@@ -269,10 +270,11 @@ struct Model {
 /// What a caller puts in place of the file's values before anything is checked (command-line options).
 struct JobOverrides {
   std::optional<std::int64_t> sequence_length;
-  std::optional<std::int64_t> global_batch;   ///< samples
-  std::optional<std::int64_t> microbatch;     ///< 0: searched
-  std::vector<std::string> freeze = {};       ///< modules and connectors, beside those of the file
-  std::optional<WantedOptions> options = {};  ///< that the planner may choose
+  std::optional<std::int64_t> global_batch;       ///< samples
+  std::optional<std::int64_t> microbatch;         ///< 0: searched
+  std::vector<std::string> freeze = {};           ///< modules and connectors, beside those of the file
+  std::optional<WantedOptions> options = {};      ///< that the planner may choose
+  std::vector<NamedConstraint> constraints = {};  ///< of modules, in place of those of the file
 };
 
 /// Reads tangram.model/1. Relative `from:` paths are resolved against the directory of `file`.

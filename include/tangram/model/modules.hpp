@@ -11,6 +11,7 @@
 
 #include "tangram/base/units.hpp"
 #include "tangram/model/block_range.hpp"
+#include "tangram/model/module_constraint.hpp"
 
 namespace tangram::model {
 
@@ -96,6 +97,7 @@ struct Module {
   std::int64_t patch_parameters = 0;  ///< what embeds its input; part of the model's extra_embedding_parameters
   std::optional<Connector> connector;
   bool trainable = true;  ///< the blocks and what embeds their input; the connector says it of itself
+  ModuleConstraint constraint;
 
   /// Tokens of one sample, a whole number of them at least.
   [[nodiscard]] std::int64_t sample_tokens_in() const;
@@ -129,6 +131,8 @@ struct ModuleGraph {
 
 /// What is not trained, as `freeze` names it: "vision", "vision.connector".
 [[nodiscard]] std::vector<std::string> frozen_parts(const ModuleGraph& graph);
+/// Of the modules that have one.
+[[nodiscard]] std::vector<NamedConstraint> constraints(const ModuleGraph& graph);
 
 [[nodiscard]] std::string_view to_string(ModuleKind kind);
 [[nodiscard]] std::string_view to_string(ConnectorKind kind);

@@ -66,6 +66,8 @@ struct Planned {
 
 /// Money needs prices: with a budget, and for the least cost, kInput names the GPU types without one.
 [[nodiscard]] Expected<void> check_prices(const objective::Request& request, const cluster::Fleet& fleet);
+/// Whether the fleet has the GPU types that modules are to run on; no-gpus, kInput: it has not.
+[[nodiscard]] Expected<void> check_constraints(const model::Model& model, const cluster::Fleet& fleet);
 
 /// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
 /// Execution options that the job leaves free are chosen, of those that the target takes as arguments; the plan's job

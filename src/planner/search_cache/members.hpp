@@ -91,8 +91,14 @@ auto members(S& s) {
 
 template <Of<model::Module> S>
 auto members(S& s) {
-  auto& [name, kind, blocks, in, out, items, patches, connector, trainable] = s;
-  return std::tie(name, kind, blocks, in, out, items, patches, connector, trainable);
+  auto& [name, kind, blocks, in, out, items, patches, connector, trainable, constraint] = s;
+  return std::tie(name, kind, blocks, in, out, items, patches, connector, trainable, constraint);
+}
+
+template <Of<model::ModuleConstraint> S>
+auto members(S& s) {
+  auto& [tp, cp, ep, gpus] = s;
+  return std::tie(tp, cp, ep, gpus);
 }
 
 template <Of<model::Edge> S>
@@ -109,10 +115,10 @@ auto members(S& s) {
 
 template <Of<model::BlockType> S>
 auto members(S& s) {
-  auto& [name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients, connector] =
-      s;
+  auto& [name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients, connector,
+         constraint] = s;
   return std::tie(name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients,
-                  connector);
+                  connector, constraint);
 }
 
 template <Of<model::Techniques> S>

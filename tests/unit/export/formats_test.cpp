@@ -7,7 +7,6 @@
 #include "jobset.hpp"
 #include "plans.hpp"
 #include "support/catch.hpp"
-#include "support/golden.hpp"
 #include "tangram/export/export.hpp"
 #include "tangram/export/megatron_arguments.hpp"
 #include "tangram/io/document.hpp"
@@ -20,21 +19,9 @@ using namespace tangram::exporting;
 
 namespace {
 
-/// Every file under its name; the plan itself is left to the tests of the plan module.
-std::string shown(const Expected<Export>& made) {
-  if (!made) return render(made.error());
-  std::string text;
-  for (const File& file : made->files) {
-    text += "=== " + file.path + (file.executable ? " (executable)\n" : "\n");
-    text += file.path == "plan.json" ? "...\n" : file.text;
-  }
-  for (const std::string& note : made->notes) text += "note: " + note + "\n";
-  return text;
-}
-
 void expect_golden(const std::string& name, const Expected<Export>& made) {
-  const std::string now = shown(made);
-  CHECK(now == test::golden(std::string(TANGRAM_SOURCE_DIR) + "/tests/data/export/" + name + ".expected", now));
+  const std::string now = example::shown(made);
+  CHECK(now == example::golden(name, now));
 }
 
 const File& file_of(const Export& made, const std::string& path) {

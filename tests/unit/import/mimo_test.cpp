@@ -9,6 +9,7 @@
 #include "tangram/export/export.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/import/job.hpp"
+#include "unit/export/shown.hpp"
 
 using namespace tangram;
 using namespace tangram::importing;
@@ -152,6 +153,13 @@ TEST_CASE("mimo: the 31 layouts of Megatron-Bridge's sweeps are read, exported, 
       CHECK(back[f].text == files[f].text);
     }
   }
+}
+
+TEST_CASE("mimo: components, settings and scripts of a plan with two encoders", "[golden]") {
+  const auto sixteenth = kSweeps.begin() + 16;  // two encoders of dp 2 in front of tp 4
+  const plan::LaunchPlan plan = imported_plan({{"job.sh", script_of(*sixteenth)}}, 2);
+  const std::string now = exporting::example::shown(exporting::export_plan(plan, exporting::Format::kMimo));
+  CHECK(now == exporting::example::golden("mimo", now));
 }
 
 TEST_CASE("mimo: settings of providers come back, with the layers of unlike stages") {

@@ -133,6 +133,61 @@ TEST_CASE("placement: encoders are colocated unasked where that is faster, on la
   CHECK(usual->plan.predicted.iteration < in_pipelines.predicted.iteration);
 }
 
+TEST_CASE("placement: what is fixed of modules holds in all stages that have their blocks") {
+  const cluster::Fleet fleet = tiny_fleet();
+  const auto planned_with = [&](const std::vector<std::string>& words, compose::EncoderPlacement placement) {
+    model::JobOverrides overrides;
+    overrides.constraints = *model::read_constraints(words);
+    PlanOptions options;
+    options.search.placement = placement;
+    return make_plan(fleet, model_of_file("tests/cli/inputs/two_encoders.yaml", overrides), options);
+  };
+  const auto free = planned_with({}, compose::EncoderPlacement::kAny);
+  REQUIRE(free);
+  for (const auto placement : {compose::EncoderPlacement::kAny, compose::EncoderPlacement::kDisjoint}) {
+    const auto fixed = planned_with({"vision:tp=2", "gpus=Big", "audio:gpus=Small"}, placement);
+    REQUIRE(fixed);
+    plan::LaunchPlan plan = fixed->plan;
+    CHECK(plan::check(plan).ok());
+    CHECK(plan.predicted.closed_form >= free->plan.predicted.closed_form);
+    CHECK(plan.provenance.search_bound <= plan.predicted.closed_form);
+    for (const plan::Stage& stage : plan.stages) {
+      const std::string& type = plan.island(stage.parts.front().island).device.name;
+      if (stage.first() < 6) CHECK((degrees_of(stage).tp == 2 && type == "Big"));
+      if (stage.first() < 10 && stage.last() > 6) CHECK(type == "Small");
+    }
+    // Its own constraints refuse another plan of the same model.
+    plan.model.types[static_cast<std::size_t>(plan.model.blocks[0])].constraint.tp = 1;
+    CHECK_FALSE(plan::check(plan).ok());
+  }
+  const auto colocated = planned_with({"vision:tp=1", "gpus=Big"}, compose::EncoderPlacement::kColocated);
+  REQUIRE(colocated);
+  CHECK(colocated->plan.colocated->encoders.front().layout.tp == 1);
+  for (const auto& island : colocated->plan.islands) CHECK(island.device.name == "Big");
+
+  CHECK_FALSE(planned_with({"vision:tp=3"}, compose::EncoderPlacement::kAny));
+  const auto nowhere = planned_with({"vision:gpus=H100"}, compose::EncoderPlacement::kAny);
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().front().code == "no-gpus");
+}
+
+TEST_CASE("placement: a module fixed to what its plan has is planned the same") {
+  const cluster::Fleet fleet = tiny_fleet();
+  const plan::LaunchPlan free = placed(compose::EncoderPlacement::kDisjoint).plan;
+  model::JobOverrides overrides;
+  for (const auto& [first, module] : {std::pair(0, "vision"), std::pair(6, "audio")}) {
+    const auto stage = std::ranges::find_if(free.stages, [&](const plan::Stage& s) { return s.first() == first; });
+    REQUIRE(stage != free.stages.end());
+    overrides.constraints.push_back(
+        {module, {degrees_of(*stage).tp, 0, 0, {free.island(stage->parts.front().island).device.name}}});
+  }
+  PlanOptions options;
+  options.search.placement = compose::EncoderPlacement::kDisjoint;
+  const auto fixed = make_plan(fleet, model_of_file("tests/cli/inputs/two_encoders.yaml", overrides), options);
+  REQUIRE(fixed);
+  CHECK(fixed->plan.predicted.iteration == free.predicted.iteration);
+}
+
 TEST_CASE("placement: words") {
   CHECK(compose::placement_named("disjoint") == compose::EncoderPlacement::kDisjoint);
   CHECK(compose::placement_named("homogeneous") == compose::EncoderPlacement::kHomogeneous);

@@ -304,14 +304,15 @@ void look_ahead(const PlanningInputs& inputs, const planner::PlanOptions& option
 void add_remedies(Diagnostics& why, const PlanningInputs& inputs, const planner::PlanOptions& options,
                   const Context& context) {
   Diagnostic& first = why.front();
-  if (first.kind != ErrorKind::kInfeasible || (first.code != "out-of-memory" && first.code != "no-strategy")) return;
+  const std::initializer_list<std::string_view> curable = {"out-of-memory", "no-strategy", "module-constraints"};
+  if (first.kind != ErrorKind::kInfeasible || std::ranges::find(curable, first.code) == curable.end()) return;
   const auto islands = cluster::find_islands(inputs.fleet, options.island_tolerance);
   const auto helping = objective::find_remedies(
       options.target, inputs.model, islands, options.search,
       [&](const std::string& what) { context.terminal.progress(fmt::format("no plan; trying {}", what)); });
   context.terminal.clear_progress();
   if (helping.empty()) return;
-  const std::string general = first.code == "out-of-memory" ? fmt::format("; or {}", first.hint) : "";
+  const std::string general = first.code != "no-strategy" ? fmt::format("; or {}", first.hint) : "";
   first.hint = fmt::format("{} a plan possible: {}{}", helping.size() > 1 ? "each of these makes" : "this makes",
                            fmt::join(helping, "; "), general);
 }

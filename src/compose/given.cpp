@@ -4,9 +4,11 @@
 #include <iterator>
 #include <utility>
 
+#include "colocated_pricing.hpp"
 #include "tangram/compose/links.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/model/slice.hpp"
+#include "tangram/model/split.hpp"
 
 namespace tangram::compose {
 
@@ -249,6 +251,33 @@ tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const 
       return tl::unexpected(std::move(composition.error()));
     }
     compositions.push_back(std::move(*composition));
+  }
+  return compositions;
+}
+
+tl::expected<std::vector<Composition>, Unpriced> price_colocated(std::span<const GivenPipeline> pipelines,
+                                                                 const GivenEncoders& encoders, std::int64_t samples,
+                                                                 const model::Model& model,
+                                                                 const cluster::IslandLevel& level,
+                                                                 const cost::ProfileSet* profiles) {
+  auto compositions = price_together(pipelines, model::language_of(model), level, profiles);
+  if (!compositions) return compositions;
+  const EncoderPricing pricing(model, profiles);
+  for (std::size_t p = 0; p < compositions->size(); ++p) {
+    Composition& language = (*compositions)[p];
+    language.samples = samples;
+    for (std::size_t s = 0; s < language.stages.size(); ++s) {
+      language.stages[s].parts.front().member = pipelines[p].stages[s].parts.front().member;
+    }
+    auto placed = pricing.place(language, level, encoders.turns, encoders.layouts);
+    if (!placed.plan) {
+      return tl::unexpected(Unpriced{0,
+                                     placed.shortage > Bytes(0)
+                                         ? std::to_string(placed.shortage.value()) + " bytes lack beside the encoders"
+                                         : "its GPUs do not run the encoders",
+                                     p});
+    }
+    language = *std::move(placed.plan);
   }
   return compositions;
 }

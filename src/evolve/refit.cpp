@@ -36,7 +36,7 @@ bool is_chain(const plan::LaunchPlan& plan, const plan::Pipeline& pipeline) {
       next = chunk.last;
     }
   }
-  return next == plan.model.block_count();
+  return next == plan.pipelined().block_count();
 }
 
 /// What all GPUs of a part can be relied on for.
@@ -204,7 +204,7 @@ class Refitter {
 
     std::vector<plan::GivenPlacement> pipelines;
     for (std::size_t p = 0; p < old_.pipelines.size(); ++p) pipelines.push_back(given(p, located, level));
-    auto plan = plan::given_plan(pipelines, old_.runtime, fleet_, level, model_, options_.profiles);
+    auto plan = plan::given_plan(pipelines, encoders(), old_.runtime, fleet_, level, model_, options_.profiles);
     if (plan) return finish(std::move(*plan));
     const int stage = old_.pipelines[plan.error().pipeline].stages[plan.error().stage];
     result_.incompatibilities.push_back({"unsupported", "stage " + std::to_string(stage), plan.error().why});
@@ -227,6 +227,14 @@ class Refitter {
                        located.spread[p][s][i].spills);
       }
     }
+    return given;
+  }
+
+  /// Colocated ones.
+  [[nodiscard]] std::optional<compose::GivenEncoders> encoders() const {
+    if (!old_.colocated) return std::nullopt;
+    compose::GivenEncoders given{old_.colocated->turns, {}};
+    for (const auto& encoder : old_.colocated->encoders) given.layouts.push_back(encoder.layout);
     return given;
   }
 
@@ -277,11 +285,6 @@ class Refitter {
 
 Refit refit(const plan::LaunchPlan& old, const cluster::Fleet& fleet, const model::Model& model,
             const RefitOptions& options) {
-  if (old.colocated) {
-    Refit none;
-    none.incompatibilities.push_back({"colocated-encoders", "", "encoders that are colocated are not priced anew"});
-    return none;
-  }
   return Refitter(old, fleet, model, options).run();
 }
 

@@ -128,7 +128,7 @@ Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const
                                    const model::Model& model, const cost::ProfileSet* profiles) {
   std::vector<plan::GivenPlacement> pipelines;
   for (std::size_t p = 0; p < job.pipelines.size(); ++p) pipelines.push_back(given(job, p, located));
-  auto plan = plan::given_plan(pipelines, job.runtime, fleet, *located.level, model, profiles);
+  auto plan = plan::given_plan(pipelines, std::nullopt, job.runtime, fleet, *located.level, model, profiles);
   if (plan) return std::move(*plan);
   const compose::Unpriced& unpriced = plan.error();
   const JobStage& stage = job.pipelines[unpriced.pipeline].stages[unpriced.stage];

@@ -135,6 +135,17 @@ BlockType plain(BlockType block) {
   return block;
 }
 
+void lift_constraint(Model& model, Module& module) {
+  module.constraint = {};
+  for (int i = module.blocks.first; i < module.blocks.last; ++i) {
+    at(model.types, at(model.blocks, i)).constraint = {};
+  }
+}
+
+void lift_constraints(Model& model) {
+  for (Module& module : model.graph.modules) lift_constraint(model, module);
+}
+
 bool Model::has_experts() const {
   return std::ranges::any_of(types, [](const BlockType& type) { return type.feed_forward.is_moe(); });
 }

@@ -11,7 +11,6 @@
 #include <span>
 #include <utility>
 
-#include "tangram/base/at.hpp"
 #include "tangram/compose/target.hpp"
 #include "tangram/model/techniques.hpp"
 #include "tangram/relax/state_memory.hpp"
@@ -124,19 +123,13 @@ std::vector<Change> leaner_job(const model::Job& job) {
   return changes;
 }
 
-void lift_constraint(model::Model& model, const std::string& name) {
-  const auto module = std::ranges::find(model.graph.modules, name, &model::Module::name);
-  module->constraint = {};
-  for (int i = module->blocks.first; i < module->blocks.last; ++i) {
-    at(model.types, at(model.blocks, i)).constraint = {};
-  }
-}
-
 std::vector<Change> freer_modules(const model::Model& model) {
   std::vector<Change> changes;
   for (const model::NamedConstraint& one : constraints(model.graph)) {
-    changes.push_back({fmt::format("leave {} out of --module", one.module),
-                       [name = one.module](model::Model& changed) { lift_constraint(changed, name); }});
+    changes.push_back({fmt::format("leave {} out of --module", one.module), [name = one.module](model::Model& changed) {
+                         lift_constraint(changed,
+                                         *std::ranges::find(changed.graph.modules, name, &model::Module::name));
+                       }});
   }
   return changes;
 }

@@ -23,13 +23,19 @@ void GivenPlacement::add_part(compose::GivenPart part, const PlacedPart& placed,
 }
 
 tl::expected<LaunchPlan, compose::Unpriced> given_plan(std::span<const GivenPlacement> pipelines,
+                                                       const std::optional<compose::GivenEncoders>& encoders,
                                                        runtime::Target runtime, const cluster::Fleet& fleet,
                                                        const cluster::IslandLevel& level, const model::Model& model,
                                                        const cost::ProfileSet* profiles) {
   std::vector<compose::GivenPipeline> given;
   given.reserve(pipelines.size());
-  for (const GivenPlacement& pipeline : pipelines) given.push_back(pipeline.pipeline);
-  const auto compositions = compose::price_together(given, model, level, profiles);
+  std::int64_t samples = 0;
+  for (const GivenPlacement& pipeline : pipelines) {
+    given.push_back(pipeline.pipeline);
+    samples += pipeline.samples;
+  }
+  const auto compositions = encoders ? compose::price_colocated(given, *encoders, samples, model, level, profiles)
+                                     : compose::price_together(given, model, level, profiles);
   if (!compositions) return tl::unexpected(compositions.error());
   std::vector<PlacedPipeline> placed;
   placed.reserve(pipelines.size());

@@ -1,8 +1,11 @@
 #include "tangram/planner/replan.hpp"
 
 #include <algorithm>
+#include <iterator>
 
+#include "planning.hpp"
 #include "prediction.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/evolve/refit.hpp"
 #include "tangram/plan/assemble.hpp"
 
@@ -32,16 +35,16 @@ class Replanner {
   Expected<Replanned> run(const compose::ProgressCallback& progress) {
     if (auto priced = check_prices(options_.request, fleet_); !priced) return fail(std::move(priced.error()));
     assess_old();
+    plan_colocated(progress);
     auto planned = make_plan(fleet_, model_, options_, progress);
     if (planned) {
       result_.search_finished = planned->search_finished;
       result_.parallelizers = std::move(planned->parallelizers);
       take(std::move(planned->plan));
     } else {
-      const plan::LaunchPlan* const left = fitting() != nullptr ? fitting() : spare_ ? &*spare_ : nullptr;
-      if (left == nullptr) return fail(std::move(planned.error()));
-      decision_ = evolve::decide(old_cost(), spare_candidates(), result_.min_gain);
-      take(*left);
+      if (fitting() == nullptr && beside_.empty()) return fail(std::move(planned.error()));
+      decision_ = evolve::decide(old_cost(), candidates_of(beside_), result_.min_gain);
+      take(fitting() != nullptr ? *fitting() : beside_.front());
     }
     result_.time_limit = options_.search.deadline.missed_seconds();
     return std::move(result_);
@@ -90,7 +93,19 @@ class Replanner {
     price_for(options_.target, *plan);
     if (!predict(*plan, fleet_)) return;
     plan->provenance.note = "the plan before, with other hosts in place of those that are gone";
-    spare_ = std::move(*plan);
+    beside_.push_back(std::move(*plan));
+    spares_ = true;
+  }
+
+  /// Where a plan that is made anew may have colocated encoders.
+  void plan_colocated(const compose::ProgressCallback& progress) {
+    PlanOptions options = options_;
+    options.near = nullptr;
+    options.choose = {};
+    if (!looks_at_colocated(options, model_)) return;
+    options = for_colocated(std::move(options), Nanoseconds::max());
+    options.near = &result_.old;
+    if (auto planned = make_plan(fleet_, model_, options, progress)) beside_.push_back(std::move(planned->plan));
   }
 
   [[nodiscard]] double cost_of(const plan::LaunchPlan& plan) const {
@@ -102,25 +117,26 @@ class Replanner {
   [[nodiscard]] evolve::Candidate candidate_of(const plan::LaunchPlan& plan) const {
     return {cost_of(plan), evolve::count_roles(evolve::roles_of(result_.old), evolve::roles_of(plan)).moved()};
   }
-  [[nodiscard]] std::vector<evolve::Candidate> spare_candidates() const {
-    return spare_ ? std::vector{candidate_of(*spare_)} : std::vector<evolve::Candidate>{};
+  [[nodiscard]] std::vector<evolve::Candidate> candidates_of(const std::vector<plan::LaunchPlan>& plans) const {
+    std::vector<evolve::Candidate> candidates;
+    for (const plan::LaunchPlan& plan : plans) candidates.push_back(candidate_of(plan));
+    return candidates;
   }
 
-  /// Decides among the plans that were found and the old one with spares; the latter comes last.
+  /// Decides among the plans that were found and those beside them, which come last.
   std::size_t choose(const std::vector<plan::LaunchPlan>& plans, std::size_t best) {
-    std::vector<evolve::Candidate> candidates;
-    candidates.reserve(plans.size() + 1);
-    for (const plan::LaunchPlan& plan : plans) candidates.push_back(candidate_of(plan));
+    std::vector<evolve::Candidate> candidates = candidates_of(plans);
     found_ = candidates.size();
-    if (spare_) candidates.push_back(candidate_of(*spare_));
+    std::ranges::copy(candidates_of(beside_), std::back_inserter(candidates));
     decision_ = evolve::decide(old_cost(), candidates, result_.min_gain);
     return decision_.change && *decision_.change < found_ ? *decision_.change : best;
   }
 
   void take(plan::LaunchPlan found) {
     result_.change = decision_.change.has_value();
-    result_.spares = result_.change && spare_ && *decision_.change == found_;
-    result_.next = result_.spares ? std::move(*spare_) : std::move(found);
+    const bool beside = result_.change && *decision_.change >= found_;
+    result_.spares = beside && spares_ && *decision_.change == found_;
+    result_.next = beside ? std::move(at(beside_, *decision_.change - found_)) : std::move(found);
     result_.gain = result_.change ? decision_.gain : decision_.best_gain;
     result_.moves = evolve::switch_between(result_.old, result_.next, &fleet_);
   }
@@ -130,8 +146,9 @@ class Replanner {
   const model::Model old_model_;  // with the execution options of the old plan, where the job leaves them free
   PlanOptions options_;
   Replanned result_;
-  std::optional<plan::LaunchPlan> spare_;
-  std::size_t found_ = 0;  // plans of the search
+  std::vector<plan::LaunchPlan> beside_;  // the old one with spares, then one with colocated encoders
+  bool spares_ = false;                   // whether the former is among them
+  std::size_t found_ = 0;                 // plans of the search
   evolve::Decision decision_;
 };
 

@@ -58,4 +58,16 @@ struct Unpriced {
                                                                               const cluster::IslandLevel& level,
                                                                               const cost::ProfileSet* profiles);
 
+/// Encoders on all GPUs of these pipelines.
+struct GivenEncoders {
+  cost::EncoderTurns turns = cost::EncoderTurns::kThreePhases;
+  std::vector<cost::EncoderLayout> layouts;  ///< of each encoder of the model
+};
+
+/// The same of alike pipelines that hold the language model of `model` alone, its encoders on their GPUs. `samples`: of
+/// all pipelines, in shares that differ by no more than one; 0: all of their microbatches are full.
+[[nodiscard]] tl::expected<std::vector<Composition>, Unpriced> price_colocated(
+    std::span<const GivenPipeline> pipelines, const GivenEncoders& encoders, std::int64_t samples,
+    const model::Model& model, const cluster::IslandLevel& level, const cost::ProfileSet* profiles);
+
 }  // namespace tangram::compose

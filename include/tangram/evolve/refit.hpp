@@ -14,8 +14,7 @@ namespace tangram::evolve {
 
 /// Why the plan cannot go on.
 struct Incompatibility {
-  /// Stable: "other-model", "other-job", "broken-chain", "unsupported", "colocated-encoders", or that of a check's
-  /// violation.
+  /// Stable: "other-model", "other-job", "broken-chain", "unsupported", or that of a check's violation.
   std::string code;
   std::string where;  ///< "stage 3"; empty: the plan
   std::string text;

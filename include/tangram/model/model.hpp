@@ -267,6 +267,10 @@ struct Model {
 /// products that the trained modules need: none, one or two for each of forward.
 [[nodiscard]] Flops model_flops_per_iteration(const Model& model);
 
+/// Leaves nothing fixed of a module, or of any.
+void lift_constraint(Model& model, Module& module);
+void lift_constraints(Model& model);
+
 /// What a caller puts in place of the file's values before anything is checked (command-line options).
 struct JobOverrides {
   std::optional<std::int64_t> sequence_length;

@@ -3,6 +3,7 @@
 // plans have them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,9 +26,11 @@ struct GivenPlacement {
 };
 
 /// Priced together and assembled, with the closed form that its stages give where the runtime runs them, and the
-/// verdicts of all runtimes. Why GPUs are idle is left open.
+/// verdicts of all runtimes. Why GPUs are idle is left open. With `encoders` the pipelines are alike and hold the
+/// language model alone.
 [[nodiscard]] tl::expected<LaunchPlan, compose::Unpriced> given_plan(
-    std::span<const GivenPlacement> pipelines, runtime::Target runtime, const cluster::Fleet& fleet,
-    const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles);
+    std::span<const GivenPlacement> pipelines, const std::optional<compose::GivenEncoders>& encoders,
+    runtime::Target runtime, const cluster::Fleet& fleet, const cluster::IslandLevel& level, const model::Model& model,
+    const cost::ProfileSet* profiles);
 
 }  // namespace tangram::plan

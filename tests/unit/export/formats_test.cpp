@@ -6,6 +6,7 @@
 
 #include "jobset.hpp"
 #include "plans.hpp"
+#include "shown.hpp"
 #include "support/catch.hpp"
 #include "tangram/export/export.hpp"
 #include "tangram/export/megatron_arguments.hpp"

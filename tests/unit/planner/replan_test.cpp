@@ -2,6 +2,7 @@
 #include "tangram/planner/replan.hpp"
 
 #include "inputs.hpp"
+#include "tangram/evolve/refit.hpp"
 
 using namespace tangram;
 using namespace tangram::planner;
@@ -27,6 +28,45 @@ TEST_CASE("replan: on the same fleet the plan is kept, and nothing is against it
   CHECK(replanned->incompatibilities.empty());
   REQUIRE(replanned->now);
   CHECK(replanned->now->predicted.iteration == replanned->old.predicted.iteration);
+}
+
+TEST_CASE("replan: plans with colocated encoders are priced anew, kept and made") {
+  const auto model = model_of_file("tests/cli/inputs/two_encoders.yaml");
+  const cluster::Fleet fleet = tiny_fleet();
+  PlanOptions options;
+  options.search.placement = compose::EncoderPlacement::kColocated;
+  for (const bool pipelines : {false, true}) {
+    model::Model job = model;
+    job.job.allow.pipeline = pipelines;
+    const auto planned = make_plan(fleet, job, options);
+    REQUIRE(planned);
+    const evolve::Refit now = evolve::refit(planned->plan, fleet, job, {});
+    REQUIRE(now.fits());
+    REQUIRE(now.plan->colocated);
+    CHECK(now.plan->predicted.closed_form == planned->plan.predicted.closed_form);
+    for (std::size_t s = 0; s < now.plan->stages.size(); ++s) {
+      const plan::PartPrediction& was = planned->plan.stages[s].parts.front().predicted;
+      CHECK(now.plan->stages[s].parts.front().predicted.peak_memory == was.peak_memory);
+    }
+    const auto kept = replan(planned->plan, fleet, job, options, 0.05);
+    REQUIRE(kept);
+    CHECK_FALSE(kept->change);
+    CHECK(kept->now->predicted.iteration == planned->plan.predicted.iteration);
+  }
+
+  // Unasked, where it is best: a fleet on which one with pipelines alone would be slower.
+  PlanOptions usual = usual_options(fleet, model);
+  const auto best = make_plan(fleet, model, usual);
+  REQUIRE(best);
+  const auto again = replan(best->plan, fleet, model, usual, 0.05);
+  REQUIRE(again);
+  CHECK_FALSE(again->change);
+  const cluster::Fleet slower = fleet_of_file("tests/cli/inputs/tiny.json", {{}, {}, {"node(big-1).compute=50%"}});
+  const auto moved = replan(best->plan, slower, model, usual, 0);
+  const auto anew = make_plan(slower, model, usual);
+  REQUIRE(moved);
+  REQUIRE(anew);
+  CHECK(moved->next.predicted.iteration <= anew->plan.predicted.iteration);
 }
 
 TEST_CASE("replan: GPUs that are gone are named, and the plan changes") {

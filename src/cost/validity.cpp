@@ -98,7 +98,7 @@ std::string why_not_as_asked(const model::BlockType& block, const Degrees& degre
   };
   std::string why = differs(degrees.tp, asked.tp, "tp");
   if (why.empty()) why = differs(degrees.cp, asked.cp, "cp");
-  if (why.empty()) why = differs(degrees.ep, asked.ep, "ep");
+  if (why.empty() && block.feed_forward.is_moe()) why = differs(degrees.ep, asked.ep, "ep");
   return why;
 }
 

@@ -14,7 +14,7 @@ namespace tangram::model {
 struct ModuleConstraint {
   int tp = 0;  ///< degrees; 0: searched
   int cp = 0;
-  int ep = 0;
+  int ep = 0;                     ///< where they have experts
   std::vector<std::string> gpus;  ///< types, or what their names begin with ("A100", "A100-80GB"); empty: any
 
   [[nodiscard]] bool allows(std::string_view gpu_type) const;

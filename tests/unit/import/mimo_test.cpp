@@ -183,6 +183,25 @@ TEST_CASE("mimo: settings of providers come back, with the layers of unlike stag
   }
 }
 
+TEST_CASE("mimo: arguments of Megatron-LM's examples/mimo, where its providers run the plan") {
+  const std::string components =
+      "--component vision=tp=1,dp=4,rank_offset=0 --component language=tp=2,pp=2,dp=1,rank_offset=4\n"
+      "--seq-length 2048 --micro-batch-size 4 --global-batch-size 96\nmimo_settings=(\n"
+      "  language.pipeline_model_parallel_layout='Et*3|t*5,L'\n";
+  const auto files =
+      exported_files(imported_plan({{"job.sh", components + "  language.sequence_parallel=True\n)\n"}}, 1));
+  const auto example = std::ranges::find(files, "example_arguments.sh", &exporting::File::path);
+  REQUIRE(example != files.end());
+  for (const char* line :
+       {"  --encoder-tp 1 --encoder-dp 4 --llm-offset 4\n", "  --llm-tp 2 --llm-cp 1 --llm-pp 2 --llm-dp 1\n",
+        "  --seq-length 2048 --micro-batch-size 4 --global-batch-size 96\n",
+        "  --pipeline-model-parallel-layout 'Et*3|t*5,L'\n"}) {
+    CHECK(example->text.find(line) != std::string::npos);
+  }
+  const auto without = exported_files(imported_plan({{"job.sh", components + ")\n"}}, 1));
+  CHECK(std::ranges::find(without, "example_arguments.sh", &exporting::File::path) == without.end());
+}
+
 TEST_CASE("mimo: what Megatron-Bridge or its communicators refuse is refused, by the same reason") {
   const std::string language = "--component language=tp=2,dp=2,rank_offset=0 ";
   CHECK(codes(language + "--component vision=tp=2,dp=2,rank_offset=4").empty());

@@ -58,6 +58,22 @@ double least_encoder_seconds(const model::Model& model, const cluster::IslandLev
   return rate > 0 ? 1 / rate : 0;
 }
 
+/// Cases that differ in the layouts of encoders alone, the fastest first.
+using Kind = std::vector<EncoderCase>;
+
+std::vector<Kind> kinds_of(std::vector<EncoderCase> cases) {
+  std::vector<Kind> kinds;
+  for (EncoderCase& one : cases) {
+    const auto same = std::ranges::find_if(kinds, [&](const Kind& kind) {
+      const EncoderCase& other = kind.front();
+      return other.turns == one.turns && other.microbatch == one.microbatch && other.gpu_types == one.gpu_types;
+    });
+    Kind& kind = same == kinds.end() ? kinds.emplace_back() : *same;
+    kind.push_back(std::move(one));
+  }
+  return kinds;
+}
+
 std::vector<std::string> rules_of() {
   return {
       "placement colocated: encoders on all GPUs of the language model, in three phases or, without pipelines, per "
@@ -87,17 +103,9 @@ class ColocatedSearch {
 
   SearchResult run(std::span<const parallelizer::Parallelizer* const> parallelizers) {
     if (!choose_parallelizers(parallelizers)) return std::move(all_);
-    const std::vector<EncoderCase> cases =
-        encoder_cases(model_, hierarchy_.levels.front(), pricing_, options_.constraints.gpu_types);
-    for (const EncoderCase& one : cases) {
-      if (!first_ && options_.deadline.has_passed()) {
-        open_ = Nanoseconds(0);
-        finished_ = false;
-        break;
-      }
-      if (!is_worth(one)) continue;
-      search_case(one);
-    }
+    const std::vector<Kind> kinds =
+        kinds_of(encoder_cases(model_, hierarchy_.levels.front(), pricing_, options_.constraints.gpu_types));
+    for (const Kind& kind : kinds) search_kind(kind);
     conclude();
     return std::move(all_);
   }
@@ -134,10 +142,43 @@ class ColocatedSearch {
     return all_.best.empty() ? options_.incumbent : std::min(options_.incumbent, all_.best.front().closed_form);
   }
 
-  // No language model is faster than one with all of the memory.
-  [[nodiscard]] bool is_worth(const EncoderCase& one) const {
-    if (best() == Nanoseconds::max()) return true;
-    return one.least_time + language_bound_ < best();
+  /// `language`: what the language model takes at least.
+  [[nodiscard]] bool is_worth(const EncoderCase& one, Nanoseconds language) const {
+    return best() == Nanoseconds::max() || (language < best() && one.least_time + language < best());
+  }
+
+  void search_kind(const Kind& kind) {
+    Nanoseconds language = language_bound_;  // no language model is faster than one with all of the memory
+    bool bounded = false;
+    for (auto one = kind.begin(); one != kind.end(); ++one) {
+      if (!is_worth(*one, language)) continue;
+      if (!bounded && best() != Nanoseconds::max() && kind.end() - one > 1) {
+        language = std::max(language, bound_beside({one, kind.end()}));
+        bounded = true;
+        if (!is_worth(*one, language)) continue;
+      }
+      if (!first_ && options_.deadline.has_passed()) {
+        open_ = Nanoseconds(0);
+        finished_ = false;
+        return;
+      }
+      search_case(*one);
+    }
+  }
+
+  /// What the language model takes at least beside any of these cases: with the least memory that one of them keeps.
+  /// The largest time where that is of no interest beside the fastest of them.
+  [[nodiscard]] Nanoseconds bound_beside(const Kind& kind) {
+    EncoderCase least = kind.front();
+    for (const EncoderCase& one : kind) {
+      std::ranges::transform(least.reserve, one.reserve, least.reserve.begin(),
+                             [](Bytes a, Bytes b) { return std::min(a, b); });
+    }
+    const SearchResult found = search_language(least, Bytes(0));
+    note_space(least, found);
+    all_.add_effort_of(found);
+    if (!found.best.empty()) return found.search_bound;
+    return found.is_out_of_budget() ? Nanoseconds(0) : Nanoseconds::max();
   }
 
   [[nodiscard]] model::Model model_of(const EncoderCase& one) const {

@@ -175,7 +175,7 @@ ordered_json architecture_json(const Model& model) {
   if (model.graph.empty()) return out;
   out["modules"] = ordered_json::array();
   for (const Module& module : model.graph.modules) out["modules"].push_back(module_json(module));
-  out["edges"] = edges_json(model.graph);
+  if (!model.graph.edges.empty()) out["edges"] = edges_json(model.graph);
   return out;
 }
 

@@ -121,6 +121,13 @@ RequestResult fastest(const Request& request, Walk& walk) {
   return result;
 }
 
+// So many GPUs do not make the time, by work alone.
+std::int64_t too_few_gpus(const model::Model& model, const Walk& walk, Nanoseconds longest) {
+  const double least = relax::relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) *
+                       (1 - kRoundingOfGpus);
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(std::min(least, 1e18))) - 1);
+}
+
 // More GPUs than `none` are needed, and `some` are enough: halves what lies between. A number is enough if a plan makes
 // the time when simulated; it is proven to be too few where none makes it by closed form.
 RequestResult fewest_gpus(const Request& request, const model::Model& model, Walk& walk) {
@@ -141,10 +148,7 @@ RequestResult fewest_gpus(const Request& request, const model::Model& model, Wal
     return result;
   }
   std::int64_t some = fewest_of(plans);
-  const double least = relax::relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) *
-                       (1 - kRoundingOfGpus);
-  std::int64_t none = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(std::min(least, 1e18))) - 1);
-  none = std::min(none, some - 1);
+  std::int64_t none = std::min(too_few_gpus(model, walk, longest), some - 1);
   result.least = static_cast<double>(none + 1);
   std::int64_t limit = kNoLimit;  // under which the plans were found
   std::int64_t proven = none;     // the largest number shown to be too few
@@ -196,6 +200,36 @@ RequestResult fewest_gpus(const Request& request, const model::Model& model, Wal
   return result;
 }
 
+double worth_of(const Shown& plan, Objective objective) {
+  switch (objective) {
+    case Objective::kThroughput: break;
+    case Objective::kCost: return plan.dollars();
+    case Objective::kGpus: return static_cast<double>(plan.gpus);
+  }
+  return to_seconds(plan.time);
+}
+
+// Of the fastest plans, those that are fast enough when simulated: the closed form of one with few microbatches may be
+// longer than any that was looked at.
+void take_fastest(const Request& request, const model::Model& model, Walk& walk, RequestResult& result) {
+  SearchResult found = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request)),
+                                  .top = walk.options().tuning.objectives.plans_to_show,
+                                  .timed = true});
+  std::vector<Shown> plans = walk.shown_within(found, longest_of(request));
+  if (plans.empty()) return;
+  std::ranges::stable_sort(plans, {}, [&](const Shown& plan) { return worth_of(plan, request.objective); });
+  result.value = worth_of(plans.front(), request.objective);
+  if (request.objective == Objective::kThroughput) result.bound = to_seconds(found.search_bound);
+  if (request.objective == Objective::kGpus) {
+    result.bound = result.least = static_cast<double>(too_few_gpus(model, walk, longest_of(request)) + 1);
+  }
+  found.best.clear();
+  found.timed.clear();
+  for (Shown& plan : plans) found.best.push_back(std::move(plan.plan));
+  found.optimal = false;
+  result.found = std::move(found);
+}
+
 }  // namespace
 
 std::span<const ObjectiveName> objective_names() { return kObjectives; }
@@ -241,6 +275,9 @@ RequestResult search_request(const Request& request, const model::Model& model,
     case Objective::kThroughput: result = fastest(request, walk); break;
     case Objective::kCost: result = cheapest_plan(request, model, walk); break;
     case Objective::kGpus: result = fewest_gpus(request, model, walk); break;
+  }
+  if (result.found.best.empty() && request.longest_iteration && !result.found.is_out_of_budget()) {
+    take_fastest(request, model, walk, result);
   }
   const bool limited = request.budget || request.longest_iteration;
   const bool is_one_search = !limited && request.objective == Objective::kThroughput;

@@ -69,8 +69,8 @@ std::string objective_note(const objective::RequestResult& result, objective::Ob
       if (result.found.optimal) {
         return fmt::format("by closed form no searched plan is cheaper per token, by {} searches", result.steps);
       }
-      return fmt::format("the cheapest per token that {} searches found, at most {:.1f} % above the cheapest possible",
-                         result.steps, share);
+      return fmt::format("the cheapest per token that {} searches found{}", result.steps,
+                         result.bound > 0 ? fmt::format(", at most {:.1f} % above the cheapest possible", share) : "");
     case objective::Objective::kGpus:
       if (result.value <= result.least) {
         return fmt::format("{:.0f} GPUs; at least {:.0f} are needed", result.value, result.least);

@@ -3,7 +3,8 @@
 fleet, a node of another type, a GPU with its share of the network in the only node of its type, a faster network for all
 nodes of a type. Where both
 searches ended, the best closed form of the larger fleet is no longer, and its simulated plan at most a little (what is
-fastest by simulation is sought, not proven). And with nodes renamed, and nodes and keys in another order, nothing changes.
+fastest by simulation is sought, not proven). So it is where nothing is fixed of the model any more, neither its tp nor a
+GPU type. And with nodes renamed, and nodes and keys in another order, nothing changes, nor where all types are named.
 Fleets have at most 16 GPUs: beyond, some of what small parts may do is not offered, which the space names.
 
     more_is_never_worse_test.py BINARY [COUNT [SEED]]      COUNT, or TANGRAM_METAMORPHIC: 40 pairs if not given
@@ -106,6 +107,10 @@ def renamed(fleet, rng):
     return {**fleet, "nodes": nodes}
 
 
+def with_constraint(model, **fixed):
+    return {**model, "training": {**model["training"], "constraints": {"language": fixed}}}
+
+
 class Planner:
     def __init__(self, binary, folder):
         self.binary = binary
@@ -151,11 +156,15 @@ def judge(planner, rng):
         compared += 1
         if problem := is_worse(before, planner.plan(larger, model)):
             wrong.append((name, problem, fleet, larger, model))
-    after = planner.plan(renamed(fleet, rng), model)
-    compared += 1
-    if after != before:
-        wrong.append(("names and order", f"{before} -> {after}", fleet, fleet, model))
-    return wrong, compared
+    types = sorted({node["gpus"][0]["type"] for node in fleet["nodes"]})
+    same = {"names and order": (renamed(fleet, rng), model), "all types named": (fleet, with_constraint(model, gpus=types))}
+    for name, (other, job) in same.items():
+        if (after := planner.plan(other, job)) != before:
+            wrong.append((name, f"{before} -> {after}", fleet, other, job))
+    fixed = with_constraint(model, tp=rng.choice([1, 2, 4]), gpus=rng.choice(types))
+    if problem := is_worse(planner.plan(fleet, fixed), before):
+        wrong.append(("nothing fixed", problem, fleet, fleet, fixed))
+    return wrong, compared + len(same) + 1
 
 
 def main():

@@ -69,7 +69,7 @@ struct Shown {
 struct RequestResult {
   SearchResult found;      ///< best first by the objective; `optimal` speaks of it, the bounds of time under `limit`
   double value = 0;        ///< of found.best.front(): seconds, dollars an iteration, GPUs
-  double bound = 0;        ///< no plan of the space has less, by closed form
+  double bound = 0;        ///< no plan of the space has less, by closed form; 0: not known
   double least = 0;        ///< no plan at all has less, by work alone; 0: not known
   std::int64_t steps = 0;  ///< searches made
 };

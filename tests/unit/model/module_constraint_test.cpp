@@ -86,7 +86,9 @@ TEST_CASE("constraints of modules: in a model file, of a model without modules, 
   const std::string dense = source_path("configs/models/llama-3-8b.yaml");
   JobOverrides overrides;
   overrides.constraints = {{"language", {8, 0, 0, {}}}};
-  CHECK(valid(read_model(content(dense), dense, overrides)).block(0).constraint.tp == 8);
+  const Model text = valid(read_model(content(dense), dense, overrides));
+  CHECK(text.block(0).constraint.tp == 8);
+  CHECK(valid(read_model(write_model(text), "model.json")).types == text.types);
 }
 
 TEST_CASE("constraints of modules: mistakes have their place") {

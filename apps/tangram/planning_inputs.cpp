@@ -11,6 +11,7 @@
 #include "tangram/compose/search_tuning.hpp"
 #include "tangram/model/split.hpp"
 #include "tangram/model/techniques.hpp"
+#include "tangram/plan/assemble.hpp"
 
 namespace tangram::app {
 
@@ -57,6 +58,10 @@ Expected<compose::SearchTuning> tuning_of_developers() {
   return tuning;
 }
 
+runtime::Target target_of(const Settings& settings) {
+  return runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
+}
+
 planner::Pipelines pipelines_of(const Settings& settings) {
   const std::string& text = settings.text("pipelines");
   if (text == "any") return planner::Pipelines::kAny;
@@ -76,6 +81,7 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   if (fleet) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   restrict_techniques(settings, inputs.model);
+  inputs.model.job = plan::as_run_by(target_of(settings), std::move(inputs.model.job));
   return inputs;
 }
 
@@ -166,7 +172,7 @@ Expected<planner::PlanOptions> plan_options(const Settings& settings, const clus
   options.search.accepted_gap = settings.share("accept-gap");
   options.search.label_budget = settings.count("time-budget").value_or(options.search.label_budget);
   if (const auto seconds = settings.amount("time-limit")) options.search.deadline = Deadline::in(*seconds);
-  options.target = runtime::target_named(settings.text("target")).value_or(runtime::Target::kGeneric);
+  options.target = target_of(settings);
   options.search.schedule = runtime::schedule_named(settings.text("schedule"));
   options.search.placement =
       compose::placement_named(settings.text("placement")).value_or(compose::EncoderPlacement::kAny);

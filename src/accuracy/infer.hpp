@@ -37,7 +37,7 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_sequence_parallelism(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] model::RecomputeMode find_recompute(const Measurement& measurement);
-/// As printed; fully sharded without a stage is 3.
+/// As printed; fully sharded without a stage is 3, Megatron-Bridge's is 1.
 [[nodiscard]] int zero_stage(const Measurement& measurement);
 /// DeepSpeed's ZeRO-3 of 2021.
 [[nodiscard]] bool shards_eagerly(const Measurement& measurement, const cluster::GpuType& device);

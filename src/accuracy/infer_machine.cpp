@@ -87,13 +87,14 @@ std::optional<double> printed_nvlinks(const std::string& all) {
 }
 
 /// Network of the vendor's reference system, bytes/s a node. DGX-1 (4 x 100 Gbit/s), DGX A100 (8 x 200), DGX H100 and
-/// B200 (8 x 400), GH200 on Slingshot-11 (200 a GPU), MI250X and MI300X (one 200 or 400 a device); servers of PCIe
-/// cards: one card of 100.
+/// B200 (8 x 400), DGX B300 and GB300 NVL72 (ConnectX-8, 800 a GPU), GH200 on Slingshot-11 (200 a GPU), MI250X and
+/// MI300X (one 200 or 400 a device); servers of PCIe cards: one card of 100.
 double reference_network(const cluster::GpuType& device, int per_node) {
   const auto each = [&](double gigabits) { return gigabits * per_node * kGigabitPerSecond; };
   const bool module = device.peer_link.bandwidth.value() > 0 && device.peer_reach == 0;
   if (!module) return 100 * kGigabitPerSecond;
   if (device.name.starts_with("GH200")) return each(200);
+  if (device.name.starts_with("B300") || device.name.starts_with("GB300")) return each(800);
   if (device.architecture == "volta" || device.architecture == "pascal") return each(50);
   if (device.architecture == "ampere" || device.architecture == "cdna2") return each(200);
   return each(400);

@@ -192,7 +192,17 @@ model::RecomputeModules find_modules(const Measurement& m) {
   return modules;
 }
 
-int zero_stage(const Measurement& m) { return m.zero.value_or(m.sharding_group ? 3 : 0); }
+namespace {
+
+/// All of Megatron-Bridge's recipes (use_distributed_optimizer = True in src/megatron/bridge/recipes).
+bool shards_optimizer(const Measurement& m) { return names_any(m.source, {"megatron bridge", "megatron-bridge"}); }
+
+}  // namespace
+
+int zero_stage(const Measurement& m) {
+  const int usual = shards_optimizer(m) ? 1 : 0;
+  return m.zero.value_or(m.sharding_group ? 3 : usual);
+}
 
 bool keeps_both_gradients(const Measurement& m, const model::Job& job) {
   return m.framework == kMegatronDeepSpeed && job.gradient_bytes > job.parameter_bytes && zero_stage(m) < 2;
@@ -203,6 +213,22 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
   return m.zero == 3 && names_any(m.precision, {"fp16"}) && could_take_bf16 && !is_recent(device);
 }
 
+namespace {
+
+/// Megatron-Bridge's recipes for performance, which its summary and items of its cards are of
+/// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
+bool reduces_in_16_bits(const Measurement& m) {
+  return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling"});
+}
+
+/// As printed first of all.
+std::int64_t find_gradient_bytes(const Measurement& m, std::int64_t usual) {
+  if (!m.gradient_dtype.empty()) return m.gradient_dtype == "fp32" ? 4 : 2;
+  return reduces_in_16_bits(m) ? 2 : usual;
+}
+
+}  // namespace
+
 Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& device) {
   const bool described = m.model.hidden > 0 && m.model.layers > 0;
   if (m.encoder && !described) return fail(reason("the dimensions of the language model are not printed"));
@@ -211,7 +237,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   const auto precision = find_precision(m, device);
   if (!precision) return tl::unexpected(precision.error());
   model::set_precision(model->job, *precision);
-  if (!m.gradient_dtype.empty()) model->job.gradient_bytes = m.gradient_dtype == "fp32" ? 4 : 2;
+  model->job.gradient_bytes = find_gradient_bytes(m, model->job.gradient_bytes);
   model->job.fused_accumulation = fuses_accumulation(m, device);
   model->job.blocking_launches = m.launch_blocking;
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;

@@ -26,10 +26,16 @@ bool follows_recipes(const Measurement& m, const cluster::GpuType& device) {
   return mlperf || names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
 }
 
+/// MXFP8 in Megatron-Bridge's recipes of 2025 (v0.2.0 to v0.2.2, scripts/performance/configs: overlap_param_gather =
+/// False, which "causes NaN grad norm").
+bool gathers_apart(const Measurement& m) {
+  return names_any(m.source, {"bridge performance summary, 25."}) && names_any(m.precision, {"mx"});
+}
+
 /// The recipes gather parameters beside the next forward pass wherever there is data parallelism
 /// (CommOverlapConfig._get_optimizer_overlap_cfgs). An empty list says that nothing overlaps.
 bool overlaps_gather(const Measurement& m, const cluster::GpuType& device) {
-  if (m.overlap && m.overlap->empty()) return false;
+  if ((m.overlap && m.overlap->empty()) || gathers_apart(m)) return false;
   return overlaps(m, "param_gather") || follows_recipes(m, device);
 }
 

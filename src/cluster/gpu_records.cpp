@@ -183,6 +183,8 @@ class RecordReader {
                    read_if("head_dim_multiple", native.head_dim_multiple, kWidth);
                    read_if("forward_extra_head_dim", native.forward_extra_head_dim, kWidth);
                    read_if("backward_extra_head_dim", native.backward_extra_head_dim, kWidth);
+                   read_if("forward_least_head_dim", native.forward_least_head_dim, kWidth);
+                   read_if("backward_least_head_dim", native.backward_least_head_dim, kWidth);
                  });
   }
 
@@ -237,6 +239,8 @@ nlohmann::ordered_json native_attention_json(const NativeAttention& native) {
   write_if("head_dim_multiple", native.head_dim_multiple);
   write_if("forward_extra_head_dim", native.forward_extra_head_dim);
   write_if("backward_extra_head_dim", native.backward_extra_head_dim);
+  write_if("forward_least_head_dim", native.forward_least_head_dim);
+  write_if("backward_least_head_dim", native.backward_least_head_dim);
   if (!native.source.empty()) record["source"] = native.source;
   return record;
 }

@@ -19,6 +19,7 @@
 //                                              "forward_extra_keys": 470, "backward_extra_keys": 670,
 //                                              "head_dim_multiple": 64,             // left out: heads are not padded
 //                                              "forward_extra_head_dim": 56, "backward_extra_head_dim": 44,  // or 0
+//                                              "forward_least_head_dim": 128, "backward_least_head_dim": 90,  // or 0
 //                                              "source": "..." } },
 //       "price_per_hour_usd": 3.43, "source": "NVIDIA A100 datasheet"
 //     },

@@ -24,6 +24,8 @@ std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttentio
   slower.head_dim_multiple = std::max(a->head_dim_multiple, b->head_dim_multiple);
   slower.forward_extra_head_dim = std::max(a->forward_extra_head_dim, b->forward_extra_head_dim);
   slower.backward_extra_head_dim = std::max(a->backward_extra_head_dim, b->backward_extra_head_dim);
+  slower.forward_least_head_dim = std::max(a->forward_least_head_dim, b->forward_least_head_dim);
+  slower.backward_least_head_dim = std::max(a->backward_least_head_dim, b->backward_least_head_dim);
   return slower;
 }
 

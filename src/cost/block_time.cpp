@@ -14,6 +14,10 @@ constexpr double kRotaryForward = 2, kRotaryBackward = 2;
 constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
+// The bias behind the second product of experts, which Megatron-Core weighs and adds expert by expert, by kernels of
+// their own (TEGroupedMLP._apply_bias). Forward: bias x weight -> b, x + b -> y, y of all experts -> one. Backward:
+// d x weight -> p and d x bias -> q, p and q summed up, d of all experts -> one.
+constexpr double kExpertBiasForward = 6, kExpertBiasBackward = 8;
 
 // What the host needs for one local expert, in kernels of the model's count: Transformer Engine's GroupedLinear issues
 // products and casts expert by expert. As many as the runs of Qwen3-30B-A3B on 16 H100 with and without overlap need
@@ -146,6 +150,7 @@ Passes experts(const Context& c) {
   time += stream(c, l.routed * width, kPermute, kPermute);
   if (c.degrees.ep > 1) time += stream(c, 2 * l.expert_rows * width, kPermute, kPermute);  // by expert, and back
   time += feed_forward_part(c, l.expert_rows / l.experts, width, l.expert_width, l.experts);
+  if (c.block.feed_forward.bias) time += stream(c, l.expert_rows * width, kExpertBiasForward, kExpertBiasBackward);
   time += stream(c, l.routed * width, kPermute, kPermute);
   return time;
 }

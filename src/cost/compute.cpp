@@ -115,6 +115,8 @@ void set_fused_attention(DeviceRates& rates, const cluster::ComputeCalibration& 
   rates.head_dim_multiple = native.head_dim_multiple;
   rates.forward_extra_head_dim = native.forward_extra_head_dim;
   rates.backward_extra_head_dim = native.backward_extra_head_dim;
+  rates.forward_least_head_dim = native.forward_least_head_dim;
+  rates.backward_least_head_dim = native.backward_least_head_dim;
 }
 
 double memory_rate(const cluster::GpuType& device, const Fused& fused) {
@@ -203,13 +205,12 @@ Passes merge_seconds(const AttentionCore& core, double element, const DeviceRate
           2 * more};
 }
 
-/// The width of a head whose products take as long as this one's: what kernels pad it to, and `extra` for each score,
-/// both beside those of the head that rates of fused attention are stated for.
-double timed_width(double head_dim, double extra, const DeviceRates& device) {
+/// The width of a head whose products take as long as this one's: what kernels pad it to, at least `least`, and `extra`
+/// for each score, both beside those of the head that rates of fused attention are stated for.
+double timed_width(double head_dim, double extra, double least, double multiple) {
   constexpr double kStated = 128;
-  const double multiple = device.head_dim_multiple;
   const double padded = multiple > 0 ? std::ceil(head_dim / multiple) * multiple : head_dim;
-  return (padded + extra) * kStated / (kStated + extra);
+  return (std::max(padded, least) + extra) * kStated / (kStated + extra);
 }
 
 }  // namespace
@@ -221,8 +222,12 @@ Passes fused_attention_seconds(const AttentionCore& core, double element, const 
   const double query = core.samples * core.queries * core.heads * (core.qk_dim + core.v_dim);  // Q and O
   const double key = core.samples * core.queries * core.kv_heads * (core.qk_dim + core.v_dim);
   const double bytes = element * (query + key);
-  const auto width = [&](double dim) { return timed_width(dim, device.forward_extra_head_dim, device); };
-  const auto backward_width = [&](double dim) { return timed_width(dim, device.backward_extra_head_dim, device); };
+  const auto width = [&](double dim) {
+    return timed_width(dim, device.forward_extra_head_dim, device.forward_least_head_dim, device.head_dim_multiple);
+  };
+  const auto backward_width = [&](double dim) {
+    return timed_width(dim, device.backward_extra_head_dim, device.backward_least_head_dim, device.head_dim_multiple);
+  };
   const double forward = 2 * pairs(core.steps * device.forward_extra_keys) * (width(core.qk_dim) + width(core.v_dim));
   const double backward = 2 * pairs(core.steps * device.backward_extra_keys) *
                           (3 * backward_width(core.qk_dim) + 2 * backward_width(core.v_dim));

@@ -12,6 +12,7 @@
 #include "modules.hpp"
 #include "parts.hpp"
 #include "speed.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/plan/given_plan.hpp"
 
 namespace tangram::importing {
@@ -128,7 +129,9 @@ Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const
                                    const model::Model& model, const cost::ProfileSet* profiles) {
   std::vector<plan::GivenPlacement> pipelines;
   for (std::size_t p = 0; p < job.pipelines.size(); ++p) pipelines.push_back(given(job, p, located));
-  auto plan = plan::given_plan(pipelines, std::nullopt, job.runtime, fleet, *located.level, model, profiles);
+  model::Model as_run = model;
+  as_run.job = plan::as_run_by(job.runtime, model.job);
+  auto plan = plan::given_plan(pipelines, std::nullopt, job.runtime, fleet, *located.level, as_run, profiles);
   if (plan) return std::move(*plan);
   const compose::Unpriced& unpriced = plan.error();
   const JobStage& stage = job.pipelines[unpriced.pipeline].stages[unpriced.stage];

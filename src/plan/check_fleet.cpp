@@ -168,14 +168,21 @@ class FleetJudge {
   std::map<std::string, std::size_t> node_;
 };
 
+/// The model with what planning chose: execution options that it leaves free, and the loss of the plan's runtime, which
+/// plans of before may not have.
+model::Model as_planned(const model::Model& model, const LaunchPlan& plan) {
+  model::Model planned = model::settled(model, plan.model.job);
+  if (runtime::runtime_of(plan.runtime).in_place_loss) planned.job.in_place_loss = plan.model.job.in_place_loss;
+  return planned;
+}
+
 }  // namespace
 
 void check_against(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model, Findings& findings) {
   Findings references;
   if (!check_references(plan, references)) return;  // already reported
   FleetJudge(plan, fleet, findings).judge();
-  if (model != nullptr &&
-      model::write_model(model::settled(*model, plan.model.job)) != model::write_model(plan.model)) {
+  if (model != nullptr && model::write_model(as_planned(*model, plan)) != model::write_model(plan.model)) {
     findings.add("model-differs", "model", "the plan was made for another model or another job");
   }
 }

@@ -59,6 +59,8 @@ void fields(Io& io, Of<Io, cluster::NativeAttention>& native) {
   io.number_if("head_dim_multiple", native.head_dim_multiple, io::kNotNegative);
   io.number_if("forward_extra_head_dim", native.forward_extra_head_dim, io::kNotNegative);
   io.number_if("backward_extra_head_dim", native.backward_extra_head_dim, io::kNotNegative);
+  io.number_if("forward_least_head_dim", native.forward_least_head_dim, io::kNotNegative);
+  io.number_if("backward_least_head_dim", native.backward_least_head_dim, io::kNotNegative);
   io.text_or("source", native.source);
 }
 

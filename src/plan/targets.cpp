@@ -36,6 +36,11 @@ std::vector<TargetReason> reasons_against(const LaunchPlan& plan, runtime::Targe
   return verdict_of(plan, target).reasons;
 }
 
+model::Job as_run_by(runtime::Target target, model::Job job) {
+  job.in_place_loss |= runtime::runtime_of(target).in_place_loss;
+  return job;
+}
+
 std::vector<TargetReason> option_refusals(const runtime::ExecutionOptions& has, const model::Model& model,
                                           const std::string& prefix) {
   Rules rules{{}};

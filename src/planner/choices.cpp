@@ -31,6 +31,7 @@ Expected<void> complete_choice(plan::LaunchPlan& plan, const cluster::Fleet& fle
 
 Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                                std::size_t most, const compose::ProgressCallback& progress) {
+  if (const auto own = as_run(model, options)) return make_choices(fleet, own->model(), own->options(), most, progress);
   if (!model.job.free_options.empty()) {
     const ForModel chosen(choose_options(fleet, model, options, progress), options);
     auto choices = make_choices(fleet, chosen.model(), chosen.options(), most, progress);

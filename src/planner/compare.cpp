@@ -224,11 +224,15 @@ double Comparison::iteration_s() const { return to_seconds(ours.predicted.iterat
 
 Expected<Comparison> compare(const cluster::Fleet& fleet, const model::Model& model, const CompareOptions& options,
                              const compose::ProgressCallback& progress) {
+  const auto compare_as = [&](const ForModel& own) {
+    CompareOptions with_own = options;
+    with_own.plan = own.options();
+    return compare(fleet, own.model(), with_own, progress);
+  };
+  if (const auto own = as_run(model, options.plan)) return compare_as(*own);
   if (!model.job.free_options.empty()) {
     const ForModel chosen(choose_options(fleet, model, options.plan, progress), options.plan);
-    CompareOptions own = options;
-    own.plan = chosen.options();
-    auto comparison = compare(fleet, chosen.model(), own, progress);
+    auto comparison = compare_as(chosen);
     if (comparison) note_options(comparison->ours, model.job, fleet, options.plan);
     return comparison;
   }

@@ -401,6 +401,11 @@ ForModel::ForModel(model::Model model, PlanOptions options) : model_(std::move(m
   }
 }
 
+std::unique_ptr<const ForModel> as_run(const model::Model& model, const PlanOptions& options) {
+  const Job job = plan::as_run_by(options.target, model.job);
+  return job == model.job ? nullptr : std::make_unique<const ForModel>(with_job(model, job), options);
+}
+
 model::OptionSet choosable_options(const model::Model& model, runtime::Target target) {
   model::OptionSet set;
   if (!runtime::runtime_of(target).takes_options) return set;

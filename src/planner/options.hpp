@@ -31,6 +31,9 @@ class ForModel {
   std::vector<std::unique_ptr<parallelizer::Parallelizer>> owned_;
 };
 
+/// The model with its job as the target of the options runs it; nullptr: it is given so.
+[[nodiscard]] std::unique_ptr<const ForModel> as_run(const model::Model& model, const PlanOptions& options);
+
 /// Of the options that the job leaves free, those that the target has and that bear on the model.
 [[nodiscard]] model::OptionSet choosable_options(const model::Model& model, runtime::Target target);
 

@@ -278,6 +278,7 @@ PlanOptions usual_options(const cluster::Fleet& fleet, const model::Model& model
 
 Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                             const compose::ProgressCallback& progress) {
+  if (const auto own = as_run(model, options)) return make_plan(fleet, own->model(), own->options(), progress);
   if (!model.job.free_options.empty()) return plan_with_free_options(fleet, model, options, progress);
   if (auto priced = check_prices(options.request, fleet); !priced) return fail(std::move(priced.error()));
   if (auto known = check_constraints(model, fleet); !known) return fail(std::move(known.error()));

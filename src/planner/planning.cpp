@@ -127,6 +127,7 @@ PlanOptions for_any_runtime(PlanOptions options) {
 
 void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress) {
+  if (const auto own = as_run(model, options)) return make_searches(fleet, own->model(), own->options(), progress);
   if (!model.job.free_options.empty()) {
     const ForModel chosen(choose_options(fleet, model, options, progress), options);
     return make_searches(fleet, chosen.model(), chosen.options(), progress);

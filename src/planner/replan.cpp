@@ -26,6 +26,7 @@ class Replanner {
         options_(replan_options(std::move(options))) {
     options_.search.schedule = schedule_for(old, options_);
     options_.target = target_for(old, options_);
+    old_model_.job = plan::as_run_by(options_.target, old_model_.job);
     result_.old = std::move(old);
     result_.min_gain = min_gain;
     options_.near = &result_.old;
@@ -143,7 +144,8 @@ class Replanner {
 
   const cluster::Fleet& fleet_;
   const model::Model& model_;
-  const model::Model old_model_;  // with the execution options of the old plan, where the job leaves them free
+  model::Model
+      old_model_;  // as the target runs it, with the execution options of the old plan, where the job leaves them free
   PlanOptions options_;
   Replanned result_;
   std::vector<plan::LaunchPlan> beside_;  // the old one with spares, then one with colocated encoders

@@ -68,7 +68,9 @@ class RuntimeLooks {
     options.target = runtime.target;
     const Deadline& deadline = options.search.deadline;
     if (!deadline.has_passed()) {
-      const Planning planning(fleet_, model_, options, progress_);
+      model::Model as_run = model_;
+      as_run.job = plan::as_run_by(runtime.target, model_.job);
+      const Planning planning(fleet_, as_run, options, progress_);
       look.iteration = fastest_of(planning, planning.search_by_time());
     }
     if (reasons_against(plan_, runtime.target).empty()) {

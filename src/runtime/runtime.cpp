@@ -33,6 +33,7 @@ constexpr std::array kRuntimes{
             .interleaved = kStoppingForward,
             .options = kAllOptions,
             .takes_options = true,
+            .in_place_loss = true,
             .rules = kUniform.with({Rule::kRecomputeAlone, Rule::kOverlapInterleaved}),
             .in_words = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all "
                         "stages, sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
@@ -40,6 +41,7 @@ constexpr std::array kRuntimes{
             .name = "flagscale",
             .title = "FlagScale",
             .semantics = kStopping,
+            .in_place_loss = true,
             .rules = kStages.with({Rule::kTpOnlyWithSp, Rule::kNoContextParallel, Rule::kNoSelectiveRecompute,
                                    Rule::kExpertsOverStage, Rule::kOneTypeAHost, Rule::kSameTpAtEnds}),
             .in_words = "target flagscale: no cp, sequence parallelism with tp, ZeRO-1, no selective recompute, "
@@ -49,6 +51,7 @@ constexpr std::array kRuntimes{
             .name = "mimo",
             .title = "Megatron-LM MIMO",
             .semantics = kStopping,
+            .in_place_loss = true,
             .rules = kUniform.with({Rule::kNoContextParallel, Rule::kPowerOfTwoTp, Rule::kWholeEncoders}),
             .in_words = "target mimo: as megatron, tp a power of two, no cp; each encoder is one stage with tp and dp "
                         "of its own, degrees of data parallelism divide each other"},

@@ -29,7 +29,8 @@
 //   gradients   of microbatches are added up by the weight-gradient products on Hopper and later, under FSDP and with
 //               sequence parallelism (Megatron-LM got both in 2022), by kernels of their own in the software of earlier
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
-//               16-bit gradients as well
+//               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in
+//               Megatron-Bridge's recipes for performance
 //   transfers   between stages block both on machines before Hopper, unless virtual stages are interleaved
 //   mixed       replicas of a stage on several GPU types, equal in tp and cp, reduce their gradients in one group
 //   network     of the cloud instance that the GPU group names; else as printed, as "8x200 Gb/s", "100 Gb/s per node",
@@ -39,9 +40,12 @@
 //   recompute   as printed: "selective-op", which keeps every second product, is half of the blocks in full and the
 //               others' norms; "full 24/52 layers" that part of the blocks; modules as Megatron-Core calls them, with
 //               no names the core of attention; of operators the four of the attention core first, then whole blocks
-//   sharding    FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until the last microbatch
-//               (torchtitan's default), as ZeRO-1 does; over as many data-parallel ranks as printed, neighbours, and
-//               the shards of gradients are all-reduced among such groups
+//   sharding    as printed, else ZeRO-1 under Megatron-Bridge, as in all of its recipes. FSDP (ZeRO-3) inside a
+//               pipeline keeps parameters gathered and gradients whole until the last microbatch (torchtitan's
+//               default), as ZeRO-1 does; over as many data-parallel ranks as printed, neighbours, and the shards of
+//               gradients are all-reduced among such groups. Parameters of ZeRO-1 and 2 are gathered beside the next
+//               forward pass as printed (param_gather), and under NeMo and Megatron-Bridge, whose recipes say so, but
+//               not with MXFP8 in those of 2025
 //   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups
 //   memory      with the buffers of collectives where the driver's count is printed (nvidia-smi): of a communicator for
 //               all ranks, of one for each kind of group (tp, cp, dp, ep, pp), which Megatron-LM's code

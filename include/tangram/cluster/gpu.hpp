@@ -27,7 +27,8 @@ struct Link {
 /// with the keys that queries see: FLOPs x (1 + extra keys / visible keys) at a constant share of the dense peak.
 /// Heads are padded to the widths that kernels are compiled for, and a score's exponential takes as long in a narrow
 /// head as in a wide one: a head of 128 runs at `forward` of the peak, one of width d takes (d + extra) / (128 + extra)
-/// of its time.
+/// of its time. Where products are so fast that scores are the limit (Blackwell), no head takes less than one of the
+/// least width.
 struct NativeAttention {
   double forward = 0;  ///< share of the dense peak, (0, 1], that very long sequences come near
   double backward = 0;
@@ -37,6 +38,8 @@ struct NativeAttention {
   double head_dim_multiple = 0;  ///< widths of heads are padded to a multiple of it; 0: not padded
   double forward_extra_head_dim = 0;
   double backward_extra_head_dim = 0;
+  double forward_least_head_dim = 0;  ///< narrower heads take as long; 0: there is no such width
+  double backward_least_head_dim = 0;
 
   bool operator==(const NativeAttention&) const = default;
 };

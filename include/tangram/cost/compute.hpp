@@ -41,6 +41,8 @@ struct DeviceRates {
   double head_dim_multiple = 0;        ///< widths of heads are padded to a multiple of it, by fused attention; 0: not
   double forward_extra_head_dim = 0;   ///< what a score costs beside its products, as width of a head
   double backward_extra_head_dim = 0;  ///< the same of its backward pass
+  double forward_least_head_dim = 0;   ///< narrower heads take as long; 0: none do
+  double backward_least_head_dim = 0;  ///< the same of its backward pass
   double memory = 0;                   ///< bytes/s of a streaming kernel
   double launch = 0;                   ///< seconds from one kernel to the next
   double host_issue = 0;               ///< seconds the host needs for one kernel

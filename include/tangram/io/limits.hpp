@@ -56,6 +56,8 @@ inline constexpr Limit kLimits[] = {
     {"head_dim_multiple", "", 1, 4096, "0: not padded; heads of attention are 32 to 512 wide", true},
     {"forward_extra_head_dim", "", 0, 4096, kHeadWidths},
     {"backward_extra_head_dim", "", 0, 4096, kHeadWidths},
+    {"forward_least_head_dim", "", 0, 4096, kHeadWidths},
+    {"backward_least_head_dim", "", 0, 4096, kHeadWidths},
     {"memory_efficiency", "", 1e-3, 1, kShares},
     {"kernel_launch_us", "us", 0, 1e5, kOverheads},
     {"host_issue_us", "us", 0, 1e5, kOverheads},

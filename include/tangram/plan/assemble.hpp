@@ -74,6 +74,9 @@ struct PlacedPipeline {
 /// What one of them says against the plan; empty: it runs it.
 [[nodiscard]] std::vector<TargetReason> reasons_against(const LaunchPlan& plan, runtime::Target target);
 
+/// The job as the target runs it: with the loss that it has (runtime::Runtime::in_place_loss), whatever the job says.
+[[nodiscard]] model::Job as_run_by(runtime::Target target, model::Job job);
+
 /// Of those constraints, what the model breaks in whatever plan.
 [[nodiscard]] std::vector<TargetReason> model_refusals(runtime::Target target, const model::Model& model);
 /// Execution options of the job that something with these lacks; codes PREFIX_...

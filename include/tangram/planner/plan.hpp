@@ -70,6 +70,7 @@ struct Planned {
 [[nodiscard]] Expected<void> check_constraints(const model::Model& model, const cluster::Fleet& fleet);
 
 /// islands -> search -> for each of the best: assemble, simulate -> the one that is best by the objective -> check.
+/// The plan's job is as the target runs it (plan::as_run_by).
 /// Execution options that the job leaves free are chosen, of those that the target takes as arguments; the plan's job
 /// has their values, and its provenance says what each gains. Errors: those of check_prices, kInfeasible with the
 /// shortage or what the target refuses, kPlugin when a parallelizer failed, kIncomplete when the budget or the deadline

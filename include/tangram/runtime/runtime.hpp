@@ -103,6 +103,7 @@ struct Runtime {
   bool zero_bubble = false;                   ///< whether it has kZeroBubble, with the semantics of 1F1B
   ExecutionOptions options = {};
   bool takes_options = false;  ///< as arguments, which its export writes: a planner may choose them
+  bool in_place_loss = false;  ///< its loss turns one copy of the logits in fp32 into softmax and gradient
   RuleSet rules = {};
   std::string_view in_words = {};  ///< of its rules, for compose::Space::rules; empty: it has none
 

@@ -24,8 +24,10 @@ auto members(S& s) {
 
 template <Of<cluster::NativeAttention> S>
 auto members(S& s) {
-  auto& [forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width] = s;
-  return std::tie(forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width);
+  auto& [forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width, forward_least,
+         backward_least] = s;
+  return std::tie(forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width,
+                  forward_least, backward_least);
 }
 
 template <Of<cluster::FusedKernels> S>

@@ -75,6 +75,7 @@ TEST_CASE("unread networks are those of the vendor's reference system") {
   CHECK(gigabits("", "V100-16GB-SXM") == Approx(400));
   CHECK(gigabits("", "H100") == Approx(3200));
   CHECK(gigabits("", "B200") == Approx(3200));
+  CHECK(gigabits("", "B300") == Approx(6400));
   CHECK(gigabits("", "GH200-96GB") == Approx(1600));
   CHECK(gigabits("", "MI300X") == Approx(3200));
   CHECK(gigabits("", "RTX 3090") == Approx(100));
@@ -184,6 +185,17 @@ TEST_CASE("fused attention is printed, or of its time") {
   CHECK(zero_stage(m) == 1);
 }
 
+TEST_CASE("where no stage of ZeRO is printed, Megatron-Bridge's is 1") {
+  Measurement m;
+  CHECK(zero_stage(m) == 0);
+  m.source = "NVIDIA Megatron Bridge performance summary, 26.02";
+  CHECK(zero_stage(m) == 1);
+  m.sharding_group = 64;
+  CHECK(zero_stage(m) == 3);
+  m.zero = 0;
+  CHECK(zero_stage(m) == 0);
+}
+
 TEST_CASE("fused kernels do not take 4-byte activations") {
   Measurement m = fixtures::complete();
   m.flash_attention = true;
@@ -239,6 +251,22 @@ TEST_CASE("CUDA graphs capture what is printed") {
   CHECK(graphs("", {}) == model::CudaGraphs::kStep);
 }
 
+TEST_CASE("gradients are of the type that is printed, of 16 bits in recipes for performance, else of 32") {
+  Measurement m = fixtures::complete();
+  m.precision = "bf16";
+  const auto bytes = [&](const char* source, const char* printed) {
+    m.source = source;
+    m.gradient_dtype = printed;
+    return find_model(m, device("H100"))->job.gradient_bytes;
+  };
+  CHECK(bytes("somebody's trainer", "") == 4);
+  CHECK(bytes("somebody's trainer", "bf16") == 2);
+  CHECK(bytes("NVIDIA Megatron Bridge performance summary, 26.02", "") == 2);
+  CHECK(bytes("Megatron Bridge model verification card, item pretrain_performance/GB200", "") == 2);
+  CHECK(bytes("Megatron Bridge model verification card, item sft/GB200", "") == 4);
+  CHECK(bytes("NVIDIA Megatron Bridge performance summary, 26.02", "fp32") == 4);
+}
+
 TEST_CASE("how tokens reach their experts is printed") {
   Measurement m = fixtures::complete();
   const auto job = [&] { return find_model(m, device("H100"))->job; };
@@ -270,6 +298,11 @@ TEST_CASE("what software recomputes, gathers ahead and fuses") {
   CHECK(job().overlap_gather);
   CHECK(job().in_place_loss);
   CHECK(job().fused_loss);
+  m.source = "NVIDIA Megatron Bridge performance summary, 25.09 NeMo Container";
+  m.precision = "FP8-MX";
+  CHECK_FALSE(job().overlap_gather);
+  m.precision = "FP8-CS";
+  CHECK(job().overlap_gather);
   m.overlap.emplace();  // printed: none
   CHECK_FALSE(job().overlap_gather);
   m.source = "somebody's trainer";

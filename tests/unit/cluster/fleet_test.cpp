@@ -125,6 +125,7 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
       "gpus": { "like": { "like": "H200-141GB-SXM" },
                 "part": { "like": "H200-141GB-SXM",
                           "calibration": { "native_attention": { "forward": 0.5, "head_dim_multiple": 16,
+                                                                 "forward_least_head_dim": 96,
                                                                  "source": "mine" } } },
                 "none": { "like": "V100-16GB-SXM" } },
       "nodes": [ { "name": "n", "gpus": [ { "type": "like", "count": 1 }, { "type": "part", "count": 1 },
@@ -138,6 +139,7 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
   NativeAttention changed = *native(fleet, 0);
   changed.forward = 0.5;
   changed.head_dim_multiple = 16;
+  changed.forward_least_head_dim = 96;
   changed.source = "mine";
   CHECK(*native(fleet, 1) == changed);
   const Fleet again = read(write_fleet(fleet));
@@ -156,10 +158,10 @@ TEST_CASE("fleet: attention made for a GPU's generation needs all its figures") 
 TEST_CASE("fleet: the slower of two GPU types has the slower attention of both, or none") {
   GpuType a;
   GpuType b;
-  a.compute.native_attention = NativeAttention{0.7, 0.5, 400, 700, "a"};
+  a.compute.native_attention = NativeAttention{0.7, 0.5, 400, 700, "a", 0, 0, 0, 64, 96};
   CHECK_FALSE(slower_of(a, b).compute.native_attention);
-  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b", 64, 0, 40};
-  CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a", 64, 0, 40});
+  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b", 64, 0, 40, 128, 90};
+  CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a", 64, 0, 40, 128, 96});
 }
 
 TEST_CASE("fleet: figures of fused kernels are taken over, changed in part, and written") {

@@ -378,3 +378,14 @@ TEST_CASE("the example's mixed plan is for the generic target alone") {
   CHECK(verdict(verdicts, "generic").ok);
   for (const std::string target : {"megatron", "flagscale", "mimo"}) CHECK_FALSE(verdict(verdicts, target).ok);
 }
+
+TEST_CASE("a target runs a job with the loss that it has") {
+  const model::Job plain;
+  CHECK(as_run_by(runtime::Target::kGeneric, plain) == plain);
+  model::Job in_place;
+  in_place.in_place_loss = true;
+  for (const auto target : {runtime::Target::kMegatron, runtime::Target::kFlagscale, runtime::Target::kMimo}) {
+    CHECK(as_run_by(target, plain) == in_place);
+  }
+  CHECK(as_run_by(runtime::Target::kGeneric, in_place) == in_place);
+}

@@ -21,7 +21,7 @@ namespace {
 /// Its activations have no room on the tiny fleet unless all blocks are recomputed.
 model::Model model_that_recomputes() {
   model::JobOverrides long_sequence;
-  long_sequence.sequence_length = 65536;
+  long_sequence.sequence_length = 98304;
   long_sequence.global_batch = 8;
   model::Model model = model_of_file("tests/cli/inputs/mini.yaml", long_sequence);
   model.job.allow.cp = false;
@@ -324,4 +324,20 @@ TEST_CASE("planner: money needs prices, and the usual options are those of the p
   model::Model deep = mini_model();
   deep.blocks.assign(512, 0);
   CHECK(usual_options(fleet, deep).search.label_budget == compose::usual_label_budget(8) / 4);
+}
+
+TEST_CASE("planner: a plan's job has the loss of its runtime, and needs less memory for it") {
+  const auto planned_for = [](runtime::Target target) {
+    PlanOptions options;
+    options.target = target;
+    auto planned = make_plan(tiny_fleet(), mini_model(), options);
+    REQUIRE(planned);
+    return std::move(planned->plan);
+  };
+  plan::LaunchPlan megatron = planned_for(runtime::Target::kMegatron);
+  CHECK(megatron.model.job.in_place_loss);
+  CHECK_FALSE(planned_for(runtime::Target::kGeneric).model.job.in_place_loss);
+  CHECK(plan::check(megatron, tiny_fleet(), &megatron.model).ok());
+  megatron.model.job.in_place_loss = false;
+  CHECK_FALSE(plan::check(megatron).ok());  // 12 bytes a logit, not 6
 }

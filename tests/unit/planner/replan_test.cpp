@@ -90,3 +90,15 @@ TEST_CASE("replan: a slower host makes the plan slower, stage by stage") {
   REQUIRE_FALSE(replanned->slowdowns.empty());
   CHECK(replanned->slowdowns.front().factor > 1.5);
 }
+
+TEST_CASE("replan: a plan for a runtime is kept with a job that does not say what the runtime's loss is") {
+  PlanOptions options;
+  options.target = runtime::Target::kMegatron;
+  auto planned = make_plan(tiny_fleet(), mini_model(), options);
+  REQUIRE(planned);
+  const auto replanned = replan(std::move(planned->plan), tiny_fleet(), mini_model(), {}, 0.05);
+  REQUIRE(replanned);
+  CHECK(replanned->fits);
+  CHECK(replanned->incompatibilities.empty());
+  CHECK_FALSE(replanned->change);
+}

@@ -97,13 +97,14 @@ VISION = {"name": "vision", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden"
           "connector": MERGER}
 AUDIO = {"name": "audio", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "tokens_in": 64, "tokens_out": 8,
          "connector": {"kind": "resampler", "widths": [128, 64, 256], "queries": 8}}
+FIXED = {"tp": 1, "cp": 1, "ep": 1}
 ITEMS = {"mean": 1.5, "p95": 4, "max": 6, "none": 0.1, "tokens_in": 64, "tokens_out": 16}
 MODULES = {"schema": "tangram.model/1", "name": "modules",
            "architecture": {"hidden": 256, "layers": 4, "heads": 8, "ffn_hidden": 512, "vocabulary": 1000,
                             "encoders": [VISION, AUDIO],
                             "edges": [{"from": "vision", "to": "language", "from_layers": [0], "into_layers": [0]},
                                       {"from": "audio", "to": "language"}]},
-           "data": {"vision": ITEMS}, "training": TRAINING}
+           "data": {"vision": ITEMS}, "training": {**TRAINING, "constraints": {"vision": FIXED}}}
 EXPLICIT = {"schema": "tangram.model/1", "name": "explicit",
             "architecture": {"hidden": 256, "vocabulary": 1000, "extra_embedding_parameters": 100,
                              "types": [{"name": "v", "hidden": 128, "heads": 4, "ffn_hidden": 256, "causal": False,
@@ -114,7 +115,7 @@ EXPLICIT = {"schema": "tangram.model/1", "name": "explicit",
                                           "tokens_out": 16, "patch_parameters": 100,
                                           "connector": {"kind": "resampler", "widths": [128, 64, 256], "queries": 16,
                                                         "norm": "layernorm", "norm_width": 128, "extra_parameters": 10}},
-                                         {"name": "language", "kind": "language", "blocks": 4}]},
+                                         {"name": "language", "kind": "language", "blocks": 4, "constraint": FIXED}]},
             "training": {"sequence_length": 512, "global_batch_samples": 16}}
 PROFILE_BLOCK = {"hidden": 256, "heads": 8, "moe": MOE, "mla": MLA}
 ROW = {"tp": 1, "cp": 1, "ep": 1, "etp": 1, "samples": 1, "forward_ms": 0.02, "backward_ms": 0.04, "activation_bytes": 1000}

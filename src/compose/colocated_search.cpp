@@ -152,15 +152,15 @@ class ColocatedSearch {
     bool bounded = false;
     for (auto one = kind.begin(); one != kind.end(); ++one) {
       if (!is_worth(*one, language)) continue;
-      if (!bounded && best() != Nanoseconds::max() && kind.end() - one > 1) {
-        language = std::max(language, bound_beside({one, kind.end()}));
-        bounded = true;
-        if (!is_worth(*one, language)) continue;
-      }
       if (!first_ && options_.deadline.has_passed()) {
         open_ = Nanoseconds(0);
         finished_ = false;
         return;
+      }
+      if (!bounded && best() != Nanoseconds::max() && kind.end() - one > 1) {
+        language = std::max(language, bound_beside({one, kind.end()}));
+        bounded = true;
+        if (!is_worth(*one, language)) continue;
       }
       search_case(*one);
     }

@@ -19,9 +19,7 @@ SearchRecord::SearchRecord(const BatchMaker& batches, const SearchOptions& optio
 
 void SearchRecord::begin(const model::Model& model, const cluster::IslandHierarchy& hierarchy, int programs) {
   result_.space = name_space(model.job, hierarchy, options_);
-  for (const auto& [module, constraint] : constraints(model.graph)) {
-    result_.space.rules.push_back("stages of " + module + ": " + to_string(constraint));
-  }
+  for (const auto& fixed : constraints(model.graph)) result_.space.rules.push_back("stages of " + to_string(fixed));
   if (!batches_.cuts().are_everywhere()) result_.space.rules.push_back(cut_rule(batches_.cuts()));
   for (const cluster::IslandLevel& level : hierarchy.levels) {
     int islands = 0;

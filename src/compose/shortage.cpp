@@ -46,9 +46,7 @@ constexpr const char* kHintForTechniques =
 /// Of modules, for people: "vision: tp 2 on A100"; empty: nothing.
 std::string what_is_fixed(const model::Model& model) {
   std::vector<std::string> parts;
-  for (const auto& [module, constraint] : constraints(model.graph)) {
-    parts.push_back(fmt::format("{}: {}", module, to_string(constraint)));
-  }
+  for (const auto& fixed : constraints(model.graph)) parts.push_back(to_string(fixed));
   return fmt::format("{}", fmt::join(parts, " and "));
 }
 

@@ -39,14 +39,10 @@ std::optional<int> degree_of(std::string_view text) {
   return whole && value >= range.min && value <= range.max ? std::optional(value) : std::nullopt;
 }
 
-int* degree_named(ModuleConstraint& constraint, std::string_view key) {
-  if (key == "tp") return &constraint.tp;
-  if (key == "cp") return &constraint.cp;
-  return key == "ep" ? &constraint.ep : nullptr;
-}
-
 Diagnostics unknown(std::string_view key) {
-  const std::vector<std::string> known = {"tp", "cp", "ep", "gpus"};
+  std::vector<std::string> known;
+  for (const FixedDegree& degree : kFixedDegrees) known.emplace_back(degree.name);
+  known.emplace_back("gpus");
   const auto near = closest(key, known);
   return mistake(fmt::format("nothing called \"{}\" can be fixed of a module", key),
                  near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("fix {}", fmt::join(known, ", ")));
@@ -63,11 +59,11 @@ Expected<void> set_one(ModuleConstraint& constraint, std::string_view word) {
     if (std::ranges::none_of(constraint.gpus, &std::string::empty)) return {};
     return fail(mistake("a GPU type has no name"));
   }
-  int* degree = degree_named(constraint, key);
-  if (degree == nullptr) return fail(unknown(key));
+  const auto* const degree = std::ranges::find(kFixedDegrees, key, &FixedDegree::name);
+  if (degree == kFixedDegrees.end()) return fail(unknown(key));
   const auto read = degree_of(value);
   if (!read) return fail(mistake(fmt::format("{} \"{}\" is no degree", key, value), "it is a whole number from 1"));
-  *degree = *read;
+  constraint.*degree->value = *read;
   return {};
 }
 
@@ -97,11 +93,15 @@ Expected<std::vector<NamedConstraint>> read_constraints(std::span<const std::str
 
 std::string to_string(const ModuleConstraint& constraint) {
   std::vector<std::string> parts;
-  if (constraint.tp > 0) parts.push_back(fmt::format("tp {}", constraint.tp));
-  if (constraint.cp > 0) parts.push_back(fmt::format("cp {}", constraint.cp));
-  if (constraint.ep > 0) parts.push_back(fmt::format("ep {}", constraint.ep));
+  for (const auto& [name, value] : kFixedDegrees) {
+    if (constraint.*value > 0) parts.push_back(fmt::format("{} {}", name, constraint.*value));
+  }
   if (!constraint.gpus.empty()) parts.push_back(fmt::format("on {}", fmt::join(constraint.gpus, " or ")));
   return fmt::format("{}", fmt::join(parts, " "));
+}
+
+std::string to_string(const NamedConstraint& named) {
+  return fmt::format("{}: {}", named.module, to_string(named.constraint));
 }
 
 }  // namespace tangram::model

@@ -131,12 +131,9 @@ void check_edges(io::ObjectReader& reader, const ModuleGraph& graph) {
 
 ModuleConstraint read_constraint(io::ObjectReader& reader) {
   ModuleConstraint constraint;
-  const auto degree = [&](std::string_view key) {
-    return reader.has(key) ? static_cast<int>(reader.integer(key, io::integer_limit("tp"))) : 0;
-  };
-  constraint.tp = degree("tp");
-  constraint.cp = degree("cp");
-  constraint.ep = degree("ep");
+  for (const auto& [name, value] : kFixedDegrees) {
+    if (reader.has(name)) constraint.*value = static_cast<int>(reader.integer(name, io::integer_limit("tp")));
+  }
   constraint.gpus = reader.strings_if("gpus");
   reader.finish();
   return constraint;

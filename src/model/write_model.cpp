@@ -108,9 +108,9 @@ ordered_json connector_json(const Connector& connector) {
 
 ordered_json constraint_json(const ModuleConstraint& constraint) {
   ordered_json out;
-  if (constraint.tp > 0) out["tp"] = constraint.tp;
-  if (constraint.cp > 0) out["cp"] = constraint.cp;
-  if (constraint.ep > 0) out["ep"] = constraint.ep;
+  for (const auto& [name, value] : kFixedDegrees) {
+    if (constraint.*value > 0) out[std::string(name)] = constraint.*value;
+  }
   if (!constraint.gpus.empty()) out["gpus"] = constraint.gpus;
   return out;
 }

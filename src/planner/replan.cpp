@@ -144,8 +144,7 @@ class Replanner {
 
   const cluster::Fleet& fleet_;
   const model::Model& model_;
-  model::Model
-      old_model_;  // as the target runs it, with the execution options of the old plan, where the job leaves them free
+  model::Model old_model_;  // as the target runs it, where options are free with those of the old plan
   PlanOptions options_;
   Replanned result_;
   std::vector<plan::LaunchPlan> beside_;  // the old one with spares, then one with colocated encoders

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "options.hpp"
 #include "planning.hpp"
 #include "prediction.hpp"
 #include "tangram/plan/assemble.hpp"
@@ -68,9 +69,8 @@ class RuntimeLooks {
     options.target = runtime.target;
     const Deadline& deadline = options.search.deadline;
     if (!deadline.has_passed()) {
-      model::Model as_run = model_;
-      as_run.job = plan::as_run_by(runtime.target, model_.job);
-      const Planning planning(fleet_, as_run, options, progress_);
+      const auto own = as_run(model_, options);
+      const Planning planning(fleet_, own ? own->model() : model_, own ? own->options() : options, progress_);
       look.iteration = fastest_of(planning, planning.search_by_time());
     }
     if (reasons_against(plan_, runtime.target).empty()) {

@@ -2,6 +2,7 @@
 // in: words of a user. Comes out: a constraint, which belongs to the module and to each of its blocks.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,14 @@ struct ModuleConstraint {
   bool operator==(const ModuleConstraint&) const = default;
 };
 
+struct FixedDegree {
+  std::string_view name;
+  int ModuleConstraint::* value;
+};
+inline constexpr std::array kFixedDegrees{FixedDegree{"tp", &ModuleConstraint::tp},
+                                          FixedDegree{"cp", &ModuleConstraint::cp},
+                                          FixedDegree{"ep", &ModuleConstraint::ep}};
+
 struct NamedConstraint {
   std::string module;
   ModuleConstraint constraint;
@@ -33,7 +42,8 @@ struct NamedConstraint {
 /// looked up where the model and the fleet are known.
 [[nodiscard]] Expected<std::vector<NamedConstraint>> read_constraints(std::span<const std::string> words);
 
-/// As people read it: "tp 2 on A100 or H100".
+/// As people read it: "tp 2 on A100 or H100"; of a module: "vision: tp 2 on A100 or H100".
 [[nodiscard]] std::string to_string(const ModuleConstraint& constraint);
+[[nodiscard]] std::string to_string(const NamedConstraint& named);
 
 }  // namespace tangram::model

@@ -3,10 +3,10 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
-#include "screening.hpp"
 #include "tangram/chain/presolve.hpp"
 
 namespace tangram::compose {
@@ -71,10 +71,19 @@ std::vector<std::vector<char>> wanted_by(const std::vector<CandidateProgram>& ca
   return wanted;
 }
 
-bool fits_a_segment(const std::vector<std::vector<OptionPart>>& options, const FrontierStore& store) {
+// Whether one of the options holds any block.
+bool holds_any(const std::vector<std::vector<OptionPart>>& options, const HeldBlocks& held) {
   return std::ranges::any_of(options, [&](const std::vector<OptionPart>& parts) {
-    return std::ranges::all_of(parts, [&](const OptionPart& part) { return store.at(part.entry).one_segment > 0; });
+    return std::ranges::all_of(parts, [&](const OptionPart& part) { return held(part.entry, 1) > 0; });
   });
+}
+
+void add_candidates(std::span<const OptionGroup> groups, Batch& batch) {
+  for (const OptionGroup& group : groups) {
+    for (const Setting& setting : group.settings) {
+      batch.candidates.push_back({setting, group.shares, group.options, {}, {}});
+    }
+  }
 }
 
 void cut_by_relaxation(CandidateProgram& candidate, std::int64_t incumbent, const SearchTuning& tuning) {
@@ -160,14 +169,18 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
   std::vector<OptionGroup> groups = groups_of(settings, incumbent, *batch.store);
   ask_first(entries_of(groups), incumbent, *batch.store);
   add_mixed(incumbent, groups, *batch.store);
-  take_fast(groups, incumbent, batch);
+  drop_by_time(incumbent, groups, batch);
   if (may_drop(incumbent)) {
-    batch.store->ask(entries_of(batch.candidates),
-                     few_lengths(signatures_.segments(), options_.tuning.programs.dense_slices));
+    batch.store->ask(entries_of(groups), few_lengths(signatures_.segments(), options_.tuning.programs.dense_slices));
+    if (give_up_if_late(batch)) return batch;
+    drop_by_slices(incumbent, groups, batch);
+    add_candidates(groups, batch);
     relax_programs(batch, incumbent);
     if (give_up_if_late(batch)) return batch;
     batch.store->ask(entries_of(batch.candidates), all_lengths(signatures_.segments()),
                      wanted_by(batch.candidates, *batch.store));
+  } else {
+    add_candidates(groups, batch);
   }
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
@@ -183,7 +196,9 @@ Batch BatchMaker::first_look(const Setting& setting, std::int64_t time, std::int
   keep_largest(group.shares, options_.tuning.programs.first_look_shapes);
   add_options(group, slowest_of_interest(setting, time), *batch.store);
   ask_first(entries_of(std::span(&group, 1)), incumbent, *batch.store);
-  take_fast(std::span(&group, 1), incumbent, batch);
+  std::vector<OptionGroup> groups{std::move(group)};
+  drop_by_time(incumbent, groups, batch);
+  add_candidates(groups, batch);
   batch.store->ask(entries_of(batch.candidates), all_lengths(signatures_.segments()));
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
@@ -233,26 +248,54 @@ void BatchMaker::ask_first(std::span<const int> entries, std::int64_t incumbent,
   store.ask(entries, all_lengths(signatures_.segments()));
 }
 
-// Whether stages that are as fast as plans of interest need them to be can not hold all segments. The first one and the
-// last may be of other types than the others.
-bool BatchMaker::is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const {
-  if (!may_drop(incumbent) || !options_.tuning.programs.screening) return false;
-  const std::int64_t slowest = slowest_of_interest(group.settings.front(), incumbent - 1);
-  const auto times = [&](int entry) { return store.at(entry).one_segment; };
-  return most_blocks(group.shares, group.options, slowest, times) < signatures_.segments() - 2;
+bool BatchMaker::may_screen(std::int64_t incumbent) const {
+  return may_drop(incumbent) && options_.tuning.programs.screening;
 }
 
-void BatchMaker::take_fast(std::span<const OptionGroup> groups, std::int64_t incumbent, Batch& batch) const {
-  for (const OptionGroup& group : groups) {
-    if (!is_too_slow(group, incumbent, *batch.store)) {
-      for (const Setting& setting : group.settings) {
-        batch.candidates.push_back({setting, group.shares, group.options, {}, {}});
-      }
-      continue;
-    }
+bool BatchMaker::is_too_small(const OptionGroup& group, int segments, const HeldBlocks& held) const {
+  constexpr double kExact = 1e-6;
+  return most_blocks(group.shares, group.options, signatures_.segments(), held) < segments - kExact;
+}
+
+// Stages that are as fast as plans of interest need them to be can not hold all segments. The first one and the last
+// may be of other types than the others.
+void BatchMaker::drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const {
+  if (!may_screen(incumbent)) return;
+  const FrontierStore& store = *batch.store;
+  std::erase_if(groups, [&](const OptionGroup& group) {
+    const std::int64_t slowest = slowest_of_interest(group.settings.front(), incumbent - 1);
+    const auto held = [&](int entry, int) { return blocks_by_time(store.at(entry).one_segment, slowest); };
+    if (!is_too_small(group, signatures_.segments() - 2, held)) return false;
     batch.cut.insert(batch.cut.end(), group.settings.begin(), group.settings.end());
-    if (fits_a_segment(group.options, *batch.store)) batch.some_slice_fits = true;
+    batch.some_slice_fits |= holds_any(group.options, [&](int entry, int) { return store.at(entry).one_segment; });
+    return true;
+  });
+}
+
+// Nor can the longest slices, which count with their memory.
+void BatchMaker::drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const {
+  if (!may_screen(incumbent)) return;
+  for (OptionGroup& group : groups) {
+    batch.some_slice_fits |= holds_any(group.options, [&](int entry, int) {
+      return SliceLengths(batch.store->at(entry), signatures_, INT64_MAX, 1).longest(1);
+    });
+    std::erase_if(group.settings, [&](const Setting& setting) {
+      if (!is_too_small(setting, group, incumbent, *batch.store)) return false;
+      batch.cut.push_back(setting);
+      return true;
+    });
   }
+  std::erase_if(groups, [](const OptionGroup& group) { return group.settings.empty(); });
+}
+
+bool BatchMaker::is_too_small(const Setting& setting, const OptionGroup& group, std::int64_t incumbent,
+                              const FrontierStore& store) const {
+  const std::int64_t slowest = slowest_of_interest(setting, incumbent - 1);
+  std::map<int, SliceLengths> lengths;
+  return is_too_small(group, signatures_.segments(), [&](int entry, int depth) {
+    const auto [known, added] = lengths.try_emplace(entry, store.at(entry), signatures_, slowest, setting.chunks);
+    return known->second.longest(least_in_flight(depth, setting.microbatches, setting.chunks));
+  });
 }
 
 bool BatchMaker::give_up_if_late(Batch& batch) const {

@@ -13,6 +13,7 @@
 #include "cut_points.hpp"
 #include "frontier_store.hpp"
 #include "pricing.hpp"
+#include "screening.hpp"
 #include "space.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
@@ -113,8 +114,11 @@ class BatchMaker {
   void add_options(OptionGroup& group, std::int64_t slowest, FrontierStore& store) const;
   void ask_first(std::span<const int> entries, std::int64_t incumbent, FrontierStore& store) const;
   void add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const;
-  [[nodiscard]] bool is_too_slow(const OptionGroup& group, std::int64_t incumbent, const FrontierStore& store) const;
-  void take_fast(std::span<const OptionGroup> groups, std::int64_t incumbent, Batch& batch) const;
+  void drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const;
+  void drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const;
+  [[nodiscard]] bool is_too_small(const OptionGroup& group, int segments, const HeldBlocks& held) const;
+  [[nodiscard]] bool is_too_small(const Setting& setting, const OptionGroup& group, std::int64_t incumbent,
+                                  const FrontierStore& store) const;
   void relax_programs(Batch& batch, std::int64_t incumbent) const;
   void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
@@ -124,6 +128,7 @@ class BatchMaker {
   [[nodiscard]] std::optional<chain::TimedChain> fitted(const PlacedChain& chain, PlacedChain& into) const;
   [[nodiscard]] std::int64_t within_reach(std::int64_t incumbent) const;
   [[nodiscard]] bool may_drop(std::int64_t incumbent) const;
+  [[nodiscard]] bool may_screen(std::int64_t incumbent) const;
   bool give_up_if_late(Batch& batch) const;
 
   const model::Model& model_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 
 #include "tangram/base/at.hpp"
 
@@ -14,44 +15,167 @@ namespace {
 constexpr double kAnyNumber = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 4;  // ns a block: once for forward and backward each, and for sums in another order
 
-// Blocks that a part holds; 0: not even one fits.
-double blocks_within(const OptionPart& part, std::int64_t slowest, const BlockTimes& times) {
-  const double block = times(part.entry);
-  if (block <= 0) return 0;
-  return std::floor(static_cast<double>(slowest) / std::max(1.0, block - kRounding));
+// What memory holds beside plans that are fast enough; 0: none is.
+std::int64_t most_in_flight(const std::vector<prune::Candidate>& staircase, std::int64_t slowest) {
+  std::int64_t most = 0;
+  for (const prune::Candidate& step : staircase) {
+    if (step.T <= slowest) most = std::max(most, step.n_max);
+  }
+  return most;
 }
 
-double units_of(const OptionPart& part, const std::vector<ClassShare>& shares) {
-  return static_cast<double>(part.placement.gpus) / at(shares, part.placement.island_class).unit;
-}
+struct Units {
+  int island_class = 0;
+  double count = 0;
+};
+
+// An option with what its stages hold one behind the other, the last one first: as if they were the only ones.
+struct Stages {
+  std::vector<Units> units;   // of one stage
+  std::vector<double> holds;  // [stage] blocks, falling
+
+  [[nodiscard]] bool is_mixed() const { return units.size() > 1; }
+};
+
+// By the units of the classes.
+using Prices = std::vector<double>;
+
+class BlockBound {
+ public:
+  BlockBound(const std::vector<ClassShare>& shares, const std::vector<std::vector<OptionPart>>& options, int stages,
+             const HeldBlocks& held)
+      : shares_(shares) {
+    for (const std::vector<OptionPart>& parts : options) stages_.push_back(stages_of(parts, stages, held));
+  }
+
+  [[nodiscard]] double value() const {
+    const double by_critical = value_at(critical_prices());
+    const std::optional<Prices> steepest = steepest_prices();
+    return steepest ? std::min(by_critical, value_at(*steepest)) : by_critical;
+  }
+
+ private:
+  [[nodiscard]] Stages stages_of(const std::vector<OptionPart>& parts, int most, const HeldBlocks& held) const {
+    Stages stages;
+    for (const OptionPart& part : parts) {
+      const ClassShare& share = at(shares_, part.placement.island_class);
+      const int count = part.placement.gpus / share.unit;
+      stages.units.push_back({part.placement.island_class, static_cast<double>(count)});
+      most = std::min(most, share.units / count);
+    }
+    for (int depth = 1; depth <= most; ++depth) {
+      double blocks = kAnyNumber;  // every part works on all blocks of the stage
+      for (const OptionPart& part : parts) blocks = std::min(blocks, held(part.entry, depth));
+      if (blocks <= 0) break;
+      stages.holds.push_back(blocks);
+    }
+    return stages;
+  }
+
+  [[nodiscard]] double value_at(const Prices& prices) const {
+    double value = 0;
+    for (std::size_t k = 0; k < shares_.size(); ++k) value += prices[k] * shares_[k].units;
+    for (const Stages& stages : stages_) {
+      const double cost = cost_of(stages, prices);
+      for (const double blocks : stages.holds) value += std::max(0.0, blocks - cost);
+    }
+    return value;
+  }
+
+  [[nodiscard]] static double cost_of(const Stages& stages, const Prices& prices) {
+    double cost = 0;
+    for (const Units& units : stages.units) cost += at(prices, units.island_class) * units.count;
+    return cost;
+  }
+
+  // What the unit after the last one would hold, were each class alone.
+  [[nodiscard]] Prices critical_prices() const {
+    Prices prices;
+    for (std::size_t k = 0; k < shares_.size(); ++k) prices.push_back(critical_price(static_cast<int>(k)));
+    return prices;
+  }
+
+  [[nodiscard]] double critical_price(int island_class) const {
+    struct Fill {
+      double price;  // blocks of a unit
+      double units;
+    };
+    std::vector<Fill> fills;
+    for (const Stages& stages : stages_) {
+      if (stages.is_mixed() || stages.units.front().island_class != island_class) continue;
+      const double units = stages.units.front().count;
+      for (const double blocks : stages.holds) fills.push_back({blocks / units, units});
+    }
+    std::ranges::sort(fills, std::greater{}, &Fill::price);
+    double left = at(shares_, island_class).units;
+    for (const Fill& fill : fills) {
+      left -= fill.units;
+      if (left < 0) return fill.price;
+    }
+    return 0;
+  }
+
+  // What a unit holds at most, raised until no mixed stage holds more than its units cost; nullopt: none suffices.
+  [[nodiscard]] std::optional<Prices> steepest_prices() const {
+    Prices prices(shares_.size(), 0);
+    for (const Stages& stages : stages_) {
+      if (stages.is_mixed() || stages.holds.empty()) continue;
+      double& price = at(prices, stages.units.front().island_class);
+      price = std::max(price, stages.holds.front() / stages.units.front().count);
+    }
+    double raise = 1;
+    for (const Stages& stages : stages_) {
+      if (!stages.is_mixed() || stages.holds.empty()) continue;
+      const double cost = cost_of(stages, prices);
+      if (cost <= 0) return std::nullopt;
+      raise = std::max(raise, stages.holds.front() / cost);
+    }
+    for (double& price : prices) price *= raise;
+    return prices;
+  }
+
+  const std::vector<ClassShare>& shares_;
+  std::vector<Stages> stages_;
+};
 
 }  // namespace
 
-// Dual prices: what a unit of each class holds at most, raised until no mixed stage holds more than its units cost.
-double most_blocks(const std::vector<ClassShare>& shares, const std::vector<std::vector<OptionPart>>& options,
-                   std::int64_t slowest, const BlockTimes& times) {
-  std::vector<double> price(shares.size(), 0);
-  for (const std::vector<OptionPart>& parts : options) {
-    if (parts.size() > 1) continue;
-    double& of_class = at(price, parts.front().placement.island_class);
-    of_class = std::max(of_class, blocks_within(parts.front(), slowest, times) / units_of(parts.front(), shares));
-  }
-  double raise = 1;
-  for (const std::vector<OptionPart>& parts : options) {
-    double held = kAnyNumber;  // every part works on all blocks of the stage
-    double cost = 0;
-    for (const OptionPart& part : parts) {
-      held = std::min(held, blocks_within(part, slowest, times));
-      cost += at(price, part.placement.island_class) * units_of(part, shares);
+double blocks_by_time(double block, std::int64_t slowest) {
+  return block > 0 ? std::floor(static_cast<double>(slowest) / std::max(1.0, block - kRounding)) : 0;
+}
+
+// A slice that fits is made of shorter ones that do.
+SliceLengths::SliceLengths(const ShapePlans& entry, const SignatureTable& signatures, std::int64_t slowest, int chunks)
+    : most_in_flight_(1, 0) {
+  for (int segments = 1; segments <= signatures.segments(); ++segments) {
+    bool fits = false;
+    std::int64_t most = 0;
+    for (const int id : at(signatures.by_length(), segments)) {
+      const std::int64_t held = most_in_flight(at(entry.staircases, id), slowest);
+      fits = fits || held > 0;
+      if (signatures.is_stage(id, chunks)) most = std::max(most, held);
     }
-    if (held > 0 && cost <= 0) return kAnyNumber;
-    if (held > raise * cost) raise = held / cost;
+    if (!fits) return;
+    most_in_flight_.push_back(most);
   }
-  double blocks = 0;
-  for (std::size_t k = 0; k < shares.size(); ++k) {
-    if (price[k] > 0) blocks += raise * price[k] * shares[k].units;
-  }
-  return blocks;
+}
+
+double SliceLengths::longest(std::int64_t in_flight) const {
+  std::size_t segments = most_in_flight_.size() - 1;
+  while (segments > 0 && most_in_flight_[segments] < in_flight) --segments;
+  return static_cast<double>(segments);
+}
+
+// Of several chunks in passes of one: those in flight, and those of a group, which has a microbatch for each stage.
+std::int64_t least_in_flight(std::int64_t depth, std::int64_t microbatches, int chunks) {
+  if (chunks == 1) return std::min(depth, microbatches);
+  const std::int64_t passes = 2 * depth - 1 + (chunks - 1) * depth;
+  return std::min((passes + chunks - 1) / chunks, microbatches);
+}
+
+double most_blocks(const std::vector<ClassShare>& shares, const std::vector<std::vector<OptionPart>>& options,
+                   int stages, const HeldBlocks& held) {
+  return BlockBound(shares, options, stages, held).value();
 }
 
 }  // namespace tangram::compose

@@ -4,6 +4,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "tangram/parallelizer/degrees.hpp"
@@ -20,16 +21,9 @@ struct Costed {
   std::vector<Expected<cost::UnitCosts>> units;  ///< of `degrees`, in their order
 };
 
-std::vector<cost::Degrees> degrees_of(const model::Model& model, const Query& query, const SliceTraits& traits) {
-  const model::ShardingGroup& wanted = model.job.sharding_group;
-  std::vector<cost::Degrees> degrees = with_sharding_groups(
-      enumerate_degrees(query.shape, query.samples, traits, query.allow), query.shape, traits, query.allow, wanted);
-  std::erase_if(degrees, [&](const cost::Degrees& d) {
-    const bool unequal = query.samples % d.dp != 0;
-    return (unequal && query.demands.equal_samples) || !admits(query.demands, model, query.slice, d) ||
-           zero_stages_of(query, traits, d, wanted).empty();
-  });
-  return degrees;
+std::vector<cost::Degrees> all_degrees(const model::Model& model, const Query& query, const SliceTraits& traits) {
+  return with_sharding_groups(enumerate_degrees(query.shape, query.samples, traits, query.allow), query.shape, traits,
+                              query.allow, model.job.sharding_group);
 }
 
 StrategySpace space_of(const Query& query, const SliceTraits& traits, const model::ShardingGroup& wanted,
@@ -44,6 +38,35 @@ StrategySpace space_of(const Query& query, const SliceTraits& traits, const mode
 }
 
 }  // namespace
+
+std::shared_ptr<const std::vector<cost::Degrees>> DegreeCosts::degrees_of(const Query& query,
+                                                                          const SliceTraits& traits) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Listed>& bucket = listed_[{query.shape.nodes, query.shape.per_node, query.samples}];
+  const auto known = std::ranges::find_if(bucket, [&](const Listed& each) {
+    return each.traits == traits && each.allow == query.allow && each.shape == query.shape;
+  });
+  if (known != bucket.end()) return known->degrees;
+  auto degrees = std::make_shared<const std::vector<cost::Degrees>>(all_degrees(model_, query, traits));
+  bucket.push_back({query.shape, traits, query.allow, degrees});
+  return degrees;
+}
+
+Expected<cost::UnitCosts> DegreeCosts::unit_costs(const Query& query, const cost::Degrees& degrees) const {
+  const CostBucket key{query.shape.nodes, query.shape.per_node, query.samples, degrees};
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Costed& each : costed_[key]) {
+      if (each.shape == query.shape) return *each.units;
+    }
+  }
+  auto units = std::make_shared<const Expected<cost::UnitCosts>>(
+      cost::unit_costs(model_, query.shape, degrees, query.samples, profiles_));
+  const std::scoped_lock lock(mutex_);
+  if (costed_.size() > kMostUnits) costed_.clear();
+  costed_[key].push_back({query.shape, units});
+  return *units;
+}
 
 Grouping QueryGroups::of(std::span<const Query> queries) const {
   Grouping grouping;
@@ -111,18 +134,38 @@ void QueryGroups::recall(std::vector<Group>& groups) const {
   }
 }
 
+std::vector<cost::Degrees> QueryGroups::degrees_of(const Query& query, const SliceTraits& traits) const {
+  const auto suits = [&](const cost::Degrees& d) {
+    const bool unequal = query.samples % d.dp != 0;
+    return !(unequal && query.demands.equal_samples) && admits(query.demands, model_, query.slice, d) &&
+           !zero_stages_of(query, traits, d, model_.job.sharding_group).empty();
+  };
+  std::vector<cost::Degrees> degrees;
+  if (query.demands.degrees) {
+    std::ranges::copy_if(*demanded_.degrees_of(query, traits), std::back_inserter(degrees), suits);
+  } else {
+    std::ranges::copy_if(all_degrees(model_, query, traits), std::back_inserter(degrees), suits);
+  }
+  return degrees;
+}
+
+Expected<cost::UnitCosts> QueryGroups::unit_costs(const Query& query, const cost::Degrees& degrees) const {
+  return query.demands.degrees ? demanded_.unit_costs(query, degrees)
+                               : cost::unit_costs(model_, query.shape, degrees, query.samples, profiles_);
+}
+
 void QueryGroups::make_spaces(const std::vector<Group*>& groups) const {
   std::vector<Costed> costed(groups.size());
   std::vector<std::pair<std::size_t, std::size_t>> work;  // group, index of the degrees
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    costed[g].degrees = degrees_of(model_, *groups[g]->example, groups[g]->key.traits);
+    costed[g].degrees = degrees_of(*groups[g]->example, groups[g]->key.traits);
     costed[g].units.assign(costed[g].degrees.size(), cost::UnitCosts{});
     for (std::size_t d = 0; d < costed[g].degrees.size(); ++d) work.emplace_back(g, d);
   }
   tbb::parallel_for(std::size_t{0}, work.size(), [&](std::size_t i) {
     const auto [g, d] = work[i];
     const Query& query = *groups[g]->example;
-    costed[g].units[d] = cost::unit_costs(model_, query.shape, costed[g].degrees[d], query.samples, profiles_);
+    costed[g].units[d] = unit_costs(query, costed[g].degrees[d]);
   });
   tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t g) {
     groups[g]->space = std::make_shared<const StrategySpace>(

@@ -35,10 +35,45 @@ struct Grouping {
   std::vector<std::size_t> space_of;
 };
 
+/// What searches that demand one set of degrees after the other have in common: all degrees of a shape, and what a set
+/// of them costs, whatever else is demanded. Thread-safe.
+class DegreeCosts {
+ public:
+  /// Both must outlive it.
+  DegreeCosts(const model::Model& model, const cost::ProfileSet* profiles) : model_(model), profiles_(profiles) {}
+
+  /// As enumerate_degrees() and with_sharding_groups() list them.
+  [[nodiscard]] std::shared_ptr<const std::vector<cost::Degrees>> degrees_of(const Query& query,
+                                                                             const SliceTraits& traits) const;
+  [[nodiscard]] Expected<cost::UnitCosts> unit_costs(const Query& query, const cost::Degrees& degrees) const;
+
+ private:
+  struct Listed {
+    cluster::DeviceShape shape;
+    SliceTraits traits;
+    model::Techniques allow;
+    std::shared_ptr<const std::vector<cost::Degrees>> degrees;
+  };
+  struct Costed {
+    cluster::DeviceShape shape;
+    std::shared_ptr<const Expected<cost::UnitCosts>> units;
+  };
+  /// Nodes, GPUs of each, samples: narrows the comparison of whole keys.
+  using ListBucket = std::tuple<int, int, int>;
+  using CostBucket = std::tuple<int, int, int, cost::Degrees>;
+
+  const model::Model& model_;
+  const cost::ProfileSet* profiles_;
+  mutable std::mutex mutex_;
+  mutable std::map<ListBucket, std::vector<Listed>> listed_;
+  mutable std::map<CostBucket, std::vector<Costed>> costed_;
+};
+
 class QueryGroups {
  public:
   /// Both must outlive it.
-  QueryGroups(const model::Model& model, const cost::ProfileSet* profiles) : model_(model), profiles_(profiles) {}
+  QueryGroups(const model::Model& model, const cost::ProfileSet* profiles)
+      : model_(model), profiles_(profiles), demanded_(model, profiles) {}
 
   /// Costs degrees on the caller's oneTBB threads. Thread-safe.
   [[nodiscard]] Grouping of(std::span<const Query> queries) const;
@@ -59,9 +94,12 @@ class QueryGroups {
   void recall(std::vector<Group>& groups) const;
   void remember(const std::vector<Group>& groups) const;
   void make_spaces(const std::vector<Group*>& groups) const;
+  [[nodiscard]] std::vector<cost::Degrees> degrees_of(const Query& query, const SliceTraits& traits) const;
+  [[nodiscard]] Expected<cost::UnitCosts> unit_costs(const Query& query, const cost::Degrees& degrees) const;
 
   const model::Model& model_;
   const cost::ProfileSet* profiles_;
+  DegreeCosts demanded_;
   mutable std::mutex mutex_;
   mutable std::map<Bucket, std::vector<Group>> remembered_;  ///< without examples
   mutable std::size_t units_ = 0;                            ///< of all that are remembered

@@ -43,16 +43,38 @@ std::vector<std::vector<char>> compared_uses(const std::vector<Option>& options)
   return result;
 }
 
+// Stages of a pipeline at most: each takes units of some class, and no fewer than the smallest option does.
+std::int64_t most_stages(const Program& program) {
+  std::vector<int> least(program.inventory.size(), 0);  // 0: no option takes any
+  for (const Option& option : program.options) {
+    for (const Use& use : option.uses) {
+      int& units = at(least, use.island_class);
+      units = units == 0 ? use.units : std::min(units, use.units);
+    }
+  }
+  std::int64_t stages = 0;
+  for (std::size_t k = 0; k < least.size(); ++k) {
+    if (least[k] > 0) stages += program.inventory[k] / least[k];
+  }
+  return stages;
+}
+
+// How deep the lists go. With classic warm-ups a stage holds what its depth says; others may hold more.
+int depths_of(const Program& program, const SolverTuning& tuning) {
+  std::int64_t depths = std::min<std::int64_t>(program.microbatches, program.blocks);
+  if (program.classic_warmup) depths = std::min(depths, most_stages(program));
+  return static_cast<int>(std::clamp<std::int64_t>(depths, 1, tuning.most_depths));
+}
+
 }  // namespace
 
 FastestPlans::FastestPlans(const Program& program, const SolverTuning& tuning)
     : tuning_(tuning),
+      depths_(depths_of(program, tuning)),
       takes_no_more_(compared_uses(program.options)),
       round_trip_(least_round_trips(program)),
       weights_(block_weights(program, tuning.least_share_of_kind)) {
   for (const Option& option : program.options) classes_of_.push_back(option.uses.size());
-  depths_ = static_cast<int>(
-      std::clamp<std::int64_t>(std::min<std::int64_t>(program.microbatches, program.blocks), 1, tuning.most_depths));
   blocks_of_.assign(static_cast<std::size_t>(program.signatures), 0);
   for (int last = 1; last <= program.blocks; ++last) {
     for (int blocks = 1; blocks <= last; ++blocks) {
@@ -75,15 +97,17 @@ void FastestPlans::add_signature_lists(const Program& program, int signature) {
   const int options = static_cast<int>(program.options.size());
   std::vector<std::size_t> step(program.options.size());  // first candidate of an option that holds the depth
   std::vector<Entry> entries;
+  std::int64_t enough_for = 0;  // microbatches that all of these hold
   for (int depth = 1; depth <= depths_; ++depth) {
-    bool changed = depth == 1;
-    for (int option = 0; option < options; ++option) {
+    const std::int64_t held = program.least_held(depth);
+    const bool changed = depth == 1 || held > enough_for;
+    if (changed) enough_for = INT64_MAX;
+    for (int option = 0; changed && option < options; ++option) {
       const std::vector<Candidate>& frontier = program.frontier(option, signature);
       std::size_t& fastest = at(step, option);
-      const std::size_t before = fastest;
       // Candidates come in ascending T: the first that holds a depth is the fastest for it.
-      while (fastest < frontier.size() && frontier[fastest].n_max < program.least_held(depth)) ++fastest;
-      changed = changed || fastest != before;
+      while (fastest < frontier.size() && frontier[fastest].n_max < held) ++fastest;
+      if (fastest < frontier.size()) enough_for = std::min(enough_for, frontier[fastest].n_max);
     }
     if (changed) {
       entries.clear();
@@ -107,11 +131,11 @@ void FastestPlans::add_first_lists(const Program& program, int last) {
   std::vector<Entry> entries;
   std::vector<Entry> before;
   for (int depth = 1; depth <= depths_; ++depth) {
+    const std::int64_t held = program.least_held(depth);
     entries.clear();
     for (int option = 0; option < static_cast<int>(program.options.size()); ++option) {
       const std::vector<Candidate>& frontier = program.frontier(option, signature);
-      const auto fastest = std::find_if(frontier.begin(), frontier.end(),
-                                        [&](const Candidate& c) { return c.n_max >= program.least_held(depth); });
+      const auto fastest = std::ranges::find_if(frontier, [&](const Candidate& c) { return c.n_max >= held; });
       if (fastest == frontier.end()) continue;
       const auto cost = static_cast<double>(std::max(fastest->T, least_drain(program, option, last, depth)));
       entries.push_back({static_cast<double>(fastest->T), cost, option});

@@ -1,4 +1,4 @@
-// Programs dropped by the time of single blocks: stages never hold more than is said, whatever shapes they take.
+// Programs dropped by what their stages hold: never more than is said, whatever shapes they take.
 #include "screening.hpp"
 
 #include <algorithm>
@@ -26,15 +26,19 @@ namespace {
 struct ScreenedProgram {
   std::vector<ClassShare> shares;
   std::vector<std::vector<OptionPart>> options;
-  std::vector<double> times;  // [entry]
+  std::vector<double> times;       // [entry]
+  std::vector<double> at_a_depth;  // [entry] blocks that memory holds less with every stage behind
   std::int64_t slowest = 0;
 };
+
+constexpr int kMostStages = 40;
 
 OptionPart random_part(std::mt19937_64& random, int island_class, ScreenedProgram& program) {
   OptionPart part;
   part.placement = {island_class, at(program.shares, island_class).unit * pick(random, 1, 4)};
   part.entry = static_cast<int>(program.times.size());
   program.times.push_back(pick(random, 0, 9) == 0 ? 0 : pick(random, 10, 400));
+  program.at_a_depth.push_back(pick(random, 0, 2) == 0 ? pick(random, 0, 3) : 0);
   return part;
 }
 
@@ -44,7 +48,7 @@ ScreenedProgram random_screened_program(std::mt19937_64& random) {
   for (int k = 0; k < classes; ++k) {
     ClassShare& share = program.shares.emplace_back();
     share.unit = pick(random, 1, 2);
-    share.units = pick(random, 0, 6);
+    share.units = pick(random, 0, 5);
   }
   const int options = pick(random, 1, 6);
   for (int i = 0; i < options; ++i) {
@@ -57,26 +61,30 @@ ScreenedProgram random_screened_program(std::mt19937_64& random) {
   return program;
 }
 
-double blocks_of(const ScreenedProgram& program, const std::vector<OptionPart>& parts) {
+// By time, and by memory at a depth from 1 on.
+double blocks_of(const ScreenedProgram& program, int entry, int depth) {
+  const double by_time = blocks_by_time(at(program.times, entry), program.slowest);
+  return std::max(0.0, by_time - (depth - 1) * at(program.at_a_depth, entry));
+}
+
+double blocks_of(const ScreenedProgram& program, const std::vector<OptionPart>& parts, int depth) {
   double blocks = std::numeric_limits<double>::infinity();
-  for (const OptionPart& part : parts) {
-    const double time = at(program.times, part.entry);
-    blocks = std::min(blocks, time > 0 ? std::floor(static_cast<double>(program.slowest) / time) : 0);
-  }
+  for (const OptionPart& part : parts) blocks = std::min(blocks, blocks_of(program, part.entry, depth));
   return blocks;
 }
 
-// Every choice of stages that the units allow.
-double most_by_trying(const ScreenedProgram& program, std::vector<int> left, std::size_t from) {
+// Every pipeline that the units allow, from its last stage on.
+double most_by_trying(const ScreenedProgram& program, const std::vector<int>& left, int depth = 1) {
   double most = 0;
-  for (std::size_t i = from; i < program.options.size(); ++i) {
+  for (const std::vector<OptionPart>& parts : program.options) {
+    const double blocks = blocks_of(program, parts, depth);
     std::vector<int> rest = left;
-    for (const OptionPart& part : program.options[i]) {
+    for (const OptionPart& part : parts) {
       const int k = part.placement.island_class;
       at(rest, k) -= part.placement.gpus / at(program.shares, k).unit;
     }
-    if (std::ranges::any_of(rest, [](int units) { return units < 0; })) continue;
-    most = std::max(most, blocks_of(program, program.options[i]) + most_by_trying(program, rest, i));
+    if (blocks <= 0 || std::ranges::any_of(rest, [](int units) { return units < 0; })) continue;
+    most = std::max(most, blocks + most_by_trying(program, rest, depth + 1));
   }
   return most;
 }
@@ -91,9 +99,9 @@ TEST_CASE("stages hold no more blocks than screening says") {
     const ScreenedProgram program = random_screened_program(random);
     std::vector<int> units;
     for (const ClassShare& share : program.shares) units.push_back(share.units);
-    const double truth = most_by_trying(program, units, 0);
-    const double said = most_blocks(program.shares, program.options, program.slowest,
-                                    [&](int entry) { return at(program.times, entry); });
+    const double truth = most_by_trying(program, units);
+    const double said = most_blocks(program.shares, program.options, kMostStages,
+                                    [&](int entry, int depth) { return blocks_of(program, entry, depth); });
     INFO("case " << i);
     REQUIRE(said >= truth - 1e-9);
     if (said <= truth + 1e-9 && truth > 0) ++exact;

@@ -92,7 +92,7 @@ class Searcher {
   // ---- the first look: one pipeline on the largest shapes, whose plan spares most questions about the others ----
 
   void look_first() {
-    if (record_.incumbent() != INT64_MAX) return first_look_within(record_.incumbent());
+    if (record_.incumbent() != INT64_MAX) return;
     first_look_within(likely_time());
     if (!record_.has_plan()) first_look_within(INT64_MAX);
   }

@@ -36,7 +36,7 @@ void SearchRecord::accept_gap() {
 }
 
 void SearchRecord::note(const Batch& batch) {
-  for (const Setting& setting : batch.settings) report(setting);
+  report(batch.settings);
   result_.statistics.programs_cut += static_cast<std::int64_t>(batch.cut.size());
   if (batch.some_slice_fits) attempts_.some_slice_fits = true;
   count_queries(*batch.store);
@@ -171,14 +171,15 @@ void SearchRecord::note_shortage(const FrontierStore& store) {
   }
 }
 
-void SearchRecord::report(const Setting& setting) {
-  ++done_;
-  if (!progress_) return;
+void SearchRecord::report(const std::vector<Setting>& settings) {
+  done_ += static_cast<int>(settings.size());
+  if (!progress_ || settings.empty()) return;
+  const Setting& last = settings.back();
   Progress progress;
   progress.done = std::min(done_, total_);
   progress.total = total_;
-  progress.phase = "microbatch " + std::to_string(setting.microbatch) + ", " + std::to_string(setting.replicas) +
-                   (setting.replicas == 1 ? " pipeline" : " pipelines");
+  progress.phase = "microbatch " + std::to_string(last.microbatch) + ", " + std::to_string(last.replicas) +
+                   (last.replicas == 1 ? " pipeline" : " pipelines");
   if (has_plan()) progress.best = result_.best.front().closed_form;
   progress_(progress);
 }

@@ -74,7 +74,7 @@ class SearchRecord {
   void take_chains(const CandidateProgram& candidate, const FrontierStore& store);
   void keep_timed(Composition composition, std::int64_t time);
   void note_shortage(const FrontierStore& store);
-  void report(const Setting& setting);
+  void report(const std::vector<Setting>& settings);
   void conclude_without_plan(const model::Model& model, const cluster::IslandLevel& finest);
   [[nodiscard]] LevelReport& level_of(const Setting& setting) {
     return result_.levels[static_cast<std::size_t>(setting.level)];

@@ -357,27 +357,17 @@ bool can_have_chunks(const model::Model& model, std::int64_t microbatches, int c
   return chunks == 1 || (model.block_count() >= 2 * chunks && microbatches > 1);
 }
 
-std::vector<Setting> settings_of(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                                 const SearchOptions& options, const Splitting& splitting, std::int64_t b) {
-  const model::Job& job = model.job;
-  const bool is_small = gpu_count(hierarchy.levels.front(), splitting.types) <= kSmallFleet;
-  std::vector<Setting> settings;
-  for (std::size_t level = 0; level < hierarchy.levels.size(); ++level) {
-    for (const int replicas : replica_counts(job, hierarchy.levels[level], options.max_replicas, splitting)) {
-      const std::vector<std::int64_t> sizes = microbatch_sizes(job, replicas, splitting);
-      if (std::ranges::find(sizes, b) == sizes.end()) continue;
-      const std::int64_t microbatches = microbatches_of(job, replicas, b);
-      std::vector<Reach> reaches = reaches_for(model, hierarchy.levels[level], replicas);
-      if (is_small) add_members_of_all(hierarchy.levels[level], replicas, reaches);
-      for (const Reach& reach : reaches) {
-        for (const int chunks : options.constraints.chunks) {
-          if (!can_have_chunks(model, microbatches, chunks)) continue;
-          settings.push_back({static_cast<int>(level), replicas, b, microbatches, reach, chunks});
-        }
-      }
+// Of all reaches and numbers of chunks.
+void add_settings(const model::Model& model, const SearchOptions& options, const std::vector<Reach>& reaches,
+                  Setting setting, std::vector<Setting>& settings) {
+  for (const Reach& reach : reaches) {
+    for (const int chunks : options.constraints.chunks) {
+      if (!can_have_chunks(model, setting.microbatches, chunks)) continue;
+      setting.reach = reach;
+      setting.chunks = chunks;
+      settings.push_back(setting);
     }
   }
-  return settings;
 }
 
 }  // namespace
@@ -386,11 +376,21 @@ std::vector<SizeSettings> settings_by_size(const model::Model& model, const clus
                                            const SearchOptions& options) {
   const model::Job& job = model.job;
   const Splitting splitting = splitting_of(hierarchy, options);
-  const int most = options.max_replicas;
+  const bool is_small = gpu_count(hierarchy.levels.front(), splitting.types) <= kSmallFleet;
+  std::map<std::int64_t, std::vector<Setting>> by_size;
+  for (std::size_t index = 0; index < hierarchy.levels.size(); ++index) {
+    const cluster::IslandLevel& level = hierarchy.levels[index];
+    for (const int replicas : replica_counts(job, level, options.max_replicas, splitting)) {
+      std::vector<Reach> reaches = reaches_for(model, level, replicas);
+      if (is_small) add_members_of_all(level, replicas, reaches);
+      for (const std::int64_t b : microbatch_sizes(job, replicas, splitting)) {
+        const Setting setting{static_cast<int>(index), replicas, b, microbatches_of(job, replicas, b), {}, 1};
+        add_settings(model, options, reaches, setting, by_size[b]);
+      }
+    }
+  }
   std::vector<SizeSettings> sizes;
-  for (const std::int64_t b :
-       all_microbatch_sizes(job, all_replica_counts(job, hierarchy, most, splitting), splitting)) {
-    std::vector<Setting> settings = settings_of(model, hierarchy, options, splitting, b);
+  for (auto& [b, settings] : by_size) {
     if (!settings.empty()) sizes.push_back({b, std::move(settings)});
   }
   const auto oddity = [&](const SizeSettings& size) {

@@ -432,6 +432,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   model::Model restricted = model;
   restrict_to(runtime, restricted);
   if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
+  model::Model model_of_case = restricted;
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();
   const std::int64_t budget = options.label_budget;
@@ -452,8 +453,8 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
       if (all.best.empty()) all.infeasible = out_of_time(options.deadline);
       break;
     }
-    model::Model model_of_case = restricted;
     model::Techniques& allow = model_of_case.job.allow;
+    allow = restricted.job.allow;
     allow.ep = allow.ep && constraints.expert_parallel;
     allow.pipeline = allow.pipeline && constraints.pipeline;
     options.max_replicas =

@@ -2,8 +2,8 @@
 // program and the longest period of a window. Comes out: for any number of blocks and units left of every class, a
 // lower bound on what covering them adds to A + max o.
 //
-//   fast_k(u, w) = least sum over stages of (T + 2 c_min),   stages of class k on at most u units, weight w at least
-//   rest(w)      = least sum over classes of fast_k(units left of k, w_k),   sum of w_k = w
+//   fast_k(u, w) = least sum over stages of (T - W + 2 c_min),   stages of class k on at most u units, weight w at
+//   least rest(w)      = least sum over classes of fast_k(units left of k, w_k),   sum of w_k = w
 //
 // Units of different classes never compete, so that classes meet in the blocks that they hold alone: a knapsack for
 // every class and a minimum over splits of the blocks is all. Where a price for units (completion_bound.hpp) lets parts

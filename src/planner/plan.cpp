@@ -202,17 +202,6 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
                      objective == objective::Objective::kThroughput ? "fastest" : "best", equal);
 }
 
-/// What the search has proven is of 1F1B.
-void speak_of_zero_bubble(const Planning& planning, objective::RequestResult& searched) {
-  compose::SearchResult& found = searched.found;
-  found.optimal = false;
-  found.relaxed_bound = std::min(found.relaxed_bound, planning.zero_bubble_bound());
-  found.search_bound = found.relaxed_bound;
-  for (compose::LevelReport& level : found.levels) level.bound = std::min(level.bound, found.relaxed_bound);
-  searched.bound = to_seconds(found.search_bound);
-  found.space.rules.emplace_back("schedule: zero-bubble, of the best plans under 1F1B");
-}
-
 std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
   std::set<std::string> names;
   for (const cluster::Node& node : fleet.nodes) {
@@ -294,7 +283,6 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   }
 
   const std::vector<compose::Composition> shortlist = found.shortlist();
-  if (wants_zero_bubble(options)) speak_of_zero_bubble(planning, searched);
   Planned planned;
   planned.candidates = shortlist.size();
   planned.search_finished = found.finished;

@@ -36,11 +36,10 @@ class Planning {
   [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Composition& composition) const;
   [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Ensemble& ensemble) const;
 
-  /// No plan under zero bubble is faster, nor any under 1F1B.
-  [[nodiscard]] Nanoseconds zero_bubble_bound() const;
-
  private:
-  [[nodiscard]] compose::SearchResult search(compose::SearchOptions limits) const;
+  [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const;
+  [[nodiscard]] compose::SearchResult search_once(const compose::SearchOptions& limits) const;
+  [[nodiscard]] compose::SearchResult search_zero_bubble(compose::SearchOptions limits) const;
   [[nodiscard]] std::optional<plan::LaunchPlan> scheduled(plan::LaunchPlan plan) const;
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const;
 

@@ -106,8 +106,7 @@ void add_profiles(const PlanOptions& options, plan::LaunchPlan& plan) {
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
                     const objective::RequestResult& searched, const PlanOptions& options) {
   const compose::SearchResult& result = searched.found;
-  // Under zero bubble it is another schedule's.
-  const Nanoseconds closed_form = plan.zero_bubble ? plan.predicted.iteration : plan.predicted.closed_form;
+  const Nanoseconds closed_form = plan.predicted.closed_form;
   plan::PlanProvenance& p = plan.provenance;
   p.version = version();
   p.inputs = {{"cluster", fleet.digest}, {"model", model.digest}};

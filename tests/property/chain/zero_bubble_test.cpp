@@ -54,7 +54,74 @@ ProgramLimits limits_of(int i) {
   return limits;
 }
 
+// Stages that differ by up to `unlike` of their times, links of latencies up to `latency` of a stage's; a third puts
+// off as many weight gradients as it likes, the others few or none.
+Chain random_pipeline(std::mt19937_64& random, double unlike, double latency, Program& program) {
+  const auto stages = static_cast<int>(draw(random, 2, 8));
+  program.blocks = program.keys = program.signatures = stages;
+  program.microbatches = draw(random, stages, 6 * stages);
+  program.zero_bubble = true;
+  program.frontiers = {stages, stages};
+  program.signature = {stages + 1, stages + 1, -1};
+  program.cut_kind.assign(static_cast<std::size_t>(stages) + 1, 0);
+  Grid<Price>& hops = program.prices.emplace_back(stages, stages);
+  Chain chain;
+  const auto near = [&](double time) {
+    return static_cast<std::int64_t>(time * (1 + unlike * (static_cast<double>(draw(random, 0, 2000)) / 1000 - 1)));
+  };
+  const std::int64_t room = draw(random, 0, 2) == 0 ? program.microbatches : draw(random, 0, 3);
+  for (int s = 0; s < stages; ++s) {
+    Candidate plan;
+    plan.F = near(1000);
+    plan.W = near(750);
+    plan.T = plan.A = plan.F + near(1000) + plan.W;
+    plan.n_max = stages - s + room;
+    program.options.push_back({{{s, 1}}, s});
+    program.inventory.push_back(1);
+    for (int next = 0; next < stages; ++next) {
+      hops(s, next).latency = static_cast<std::int64_t>(latency * static_cast<double>(draw(random, 0, 2750)));
+    }
+    chain.stages.push_back({s, s, s + 1, plan});
+  }
+  return chain;
+}
+
+// Of pipelines whose period is possible, ascending: timetable over closed form.
+std::vector<double> shares_of_closed_form(std::mt19937_64& random, double unlike, double latency) {
+  std::vector<double> shares;
+  for (int i = 0; i < cases(2000); ++i) {
+    Program program;
+    Chain chain = random_pipeline(random, unlike, latency, program);
+    if (!evaluate(program, chain)) continue;
+    const std::int64_t time = simulated_zero_bubble(program, chain);
+    REQUIRE(time == timetable(program, chain));
+    REQUIRE(time >= least_time(program, chain));
+    shares.push_back(static_cast<double>(time) / static_cast<double>(chain.time));
+  }
+  std::ranges::sort(shares);
+  return shares;
+}
+
 }  // namespace
+
+TEST_CASE("no simulation under zero bubble is above the closed form, and few are far below") {
+  struct Pipelines {
+    double unlike;
+    double latency;
+    double median;  ///< at least, of the simulation over the closed form
+    double twentieth;
+  };
+  const auto pipelines = GENERATE(Pipelines{0.1, 0.01, 0.94, 0.88}, Pipelines{0.5, 0.01, 0.93, 0.85},
+                                  Pipelines{0.1, 0.3, 0.88, 0.82}, Pipelines{0.5, 0.3, 0.90, 0.83});
+  std::mt19937_64 random(83);
+  const std::vector<double> shares = shares_of_closed_form(random, pipelines.unlike, pipelines.latency);
+  REQUIRE(static_cast<int>(shares.size()) >= enough(1500));
+  CAPTURE(pipelines.unlike, pipelines.latency, shares.front(), shares[shares.size() / 20], shares[shares.size() / 2],
+          shares.back());
+  CHECK(shares.back() <= 1);
+  CHECK(shares[shares.size() / 2] >= pipelines.median);
+  CHECK(shares[shares.size() / 20] >= pipelines.twentieth);
+}
 
 TEST_CASE("under zero bubble the composer's optimum is the brute force's, and no slower than under 1F1B") {
   std::mt19937_64 random(71);

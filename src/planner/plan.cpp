@@ -301,8 +301,9 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];
   set_provenance(planned.plan, fleet, model, searched, options);
-  planned.plan.provenance.note = note_of(
-      searched, options, why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
+  planned.plan.provenance.note =
+      note_of(searched, options, planning.deadline(),
+              why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
 
   if (options.target != runtime::Target::kGeneric) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
@@ -320,7 +321,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
 
   const bool equal = planned.chosen < shortlist.size();
   add_note(planned.plan.provenance.note, further_note(planned.plan, !equal, options));
-  set_time_limit(planned.plan.provenance, options.search.deadline);
+  set_time_limit(planned.plan.provenance, planning.deadline());
   explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.request);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 

@@ -18,6 +18,19 @@
 
 namespace tangram::planner {
 
+namespace {
+
+/// All plans of both schedules are simulated behind the searches, several times each.
+constexpr double kShareOfSearches = 0.75;
+
+Deadline deadline_of_searches(const Deadline& whole) {
+  if (whole.seconds() == 0) return whole;
+  const Deadline share = Deadline::in(whole.seconds() * kShareOfSearches);
+  return Deadline([whole, share] { return share.has_passed() || whole.has_passed(); }, whole.seconds());
+}
+
+}  // namespace
+
 Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress)
     : fleet_(fleet),
@@ -26,7 +39,8 @@ Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const
       progress_(progress),
       hierarchy_(cluster::find_islands(fleet, options.island_tolerance)),
       enumerator_(parallelizer::make_enumerator(model, options.search.profiles)),
-      parallelizers_(options.parallelizers) {
+      parallelizers_(options.parallelizers),
+      zero_bubble_deadline_(deadline_of_searches(options.search.deadline)) {
   if (parallelizers_.empty()) parallelizers_.push_back(enumerator_.get());
 }
 
@@ -53,6 +67,7 @@ compose::SearchResult Planning::search_zero_bubble(compose::SearchOptions limits
     limits.incumbent = std::min(limits.incumbent, whole.best.front().closed_form + Nanoseconds(1));
   }
   limits.schedule = runtime::Schedule::kZeroBubble;
+  limits.deadline = zero_bubble_deadline_;
   compose::SearchResult found = search_once(limits);
   found.add_effort_of(whole);
   for (const compose::Composition& composition : whole.best) {

@@ -164,12 +164,19 @@ std::string further_note(const plan::LaunchPlan& plan, bool differs, const PlanO
   return fmt::format("{} GPUs are idle: --pipelines any may find work for them", idle);
 }
 
+/// By closed form under 1F1B. Under zero bubble plans of both schedules are on the shortlist; none slower than all of
+/// these is of interest.
+Nanoseconds time_of_interest(const compose::SearchResult& found, const PlanOptions& options) {
+  if (!wants_zero_bubble(options)) return found.best.front().closed_form;
+  return std::ranges::max(found.shortlist(), {}, &compose::Composition::closed_form).closed_form;
+}
+
 /// Pipelines that are not alike, where their closed form is better than that of the best that are.
 Expected<ensemble::EnsembleSearch> add_unequal(const Planning& planning, const compose::SearchResult& found,
                                                std::size_t number, const cluster::Fleet& fleet,
                                                const PlanOptions& options, Simulated& simulated) {
   compose::SearchOptions limits = options.search;
-  limits.incumbent = found.best.front().closed_form;
+  limits.incumbent = time_of_interest(found, options);
   limits.label_budget /= kUnequalShare;
   ensemble::EnsembleSearch search = planning.search_ensemble(limits, found.best.front().microbatch);
   if (search.best) {

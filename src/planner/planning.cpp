@@ -77,6 +77,7 @@ compose::SearchResult Planning::search_zero_bubble(compose::SearchOptions limits
   if (found.best.empty() && !whole.best.empty()) {  // its labels or its time were spent
     found.best = std::move(whole.best);
     found.search_bound = found.relaxed_bound;
+    found.infeasible.clear();
   }
   return found;
 }

@@ -2,14 +2,14 @@
 // program and the longest period of a window. Comes out: for any number of blocks and units left of every class, a
 // lower bound on what covering them adds to A + max o.
 //
-//   fast_k(u, w) = least sum over stages of (T - W + 2 c_min),   stages of class k on at most u units, weight w at
-//   least rest(w)      = least sum over classes of fast_k(units left of k, w_k),   sum of w_k = w
+//   fast_k(u, w) = least sum over stages of (T + 2 c_min),   stages of class k on at most u units, weight w at least
+//   rest(w)      = least sum over classes of fast_k(units left of k, w_k),   sum of w_k = w
 //
 // Units of different classes never compete, so that classes meet in the blocks that they hold alone: a knapsack for
 // every class and a minimum over splits of the blocks is all. Where a price for units (completion_bound.hpp) lets parts
 // of stages add up, this counts whole ones; what it does not see is which stage holds how many microbatches (all hold
 // those of the next one) and that the ends of a model are not like its middle. The first stage counts with its least
-// A + o, as there. Blocks weigh as in capacity.hpp, and mixed stages count in parts.
+// A + o, as there, and T is T - W under zero bubble. Blocks weigh as in capacity.hpp, and mixed stages count in parts.
 #pragma once
 
 #include <cstdint>
